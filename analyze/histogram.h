@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Counts of values in buckets of constant relative width, for percentiles without keeping the values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace reprise {
+
+// Log-linear buckets: values below 256 exactly, above in 128 buckets per power of two (the scheme of HdrHistogram). A
+// bucket answers with the greatest value it got, so a percentile is a value that occurred, at most 0.8 % too high.
+// Negative values count as 0. At most 120 KiB.
+class Histogram {
+public:
+    void add(int64_t value, uint64_t times = 1);
+    void merge(const Histogram& other);
+
+    uint64_t count() const { return count_; }
+    int64_t min() const { return count_ ? min_ : 0; }
+    int64_t max() const { return max_; }
+    double mean() const { return count_ ? sum_ / static_cast<double>(count_) : 0; }
+    double sum() const { return sum_; }
+    // The least value that at least `share` (0..1) of the values do not exceed; 0 where there are none.
+    int64_t percentile(double share) const;
+
+private:
+    struct Bucket {
+        uint64_t count = 0;
+        int64_t greatest = 0;
+    };
+    std::vector<Bucket> buckets_;
+    uint64_t count_ = 0;
+    double sum_ = 0;
+    int64_t min_ = 0, max_ = 0;
+};
+
+}  // namespace reprise

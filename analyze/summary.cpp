@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+#include "analyze/summary.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "analyze/histogram.h"
+#include "formats/merge.h"
+#include "formats/op_fields.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kRoles = static_cast<size_t>(Role::system) + 1;
+
+Latency latency_of(const Histogram& histogram) {
+    Latency out;
+    out.count = histogram.count();
+    out.min = histogram.min();
+    out.p50 = histogram.percentile(0.5);
+    out.p90 = histogram.percentile(0.9);
+    out.p99 = histogram.percentile(0.99);
+    out.p999 = histogram.percentile(0.999);
+    out.max = histogram.max();
+    out.mean = histogram.mean();
+    return out;
+}
+
+enum class Way : uint8_t { none, read, write, copy };
+
+Way way_of(OpKind kind) {
+    const OpInfo& row = info(kind);
+    if (row.is(Trait::reads) && row.is(Trait::writes)) return Way::copy;
+    if (row.is(Trait::reads)) return Way::read;
+    return row.is(Trait::writes) ? Way::write : Way::none;
+}
+
+Way way_of_request(const OpBlock& block, size_t i) {
+    const int64_t arg = block.arg[i];
+    if (static_cast<OpKind>(block.kind[i]) == OpKind::aio_submit)  // IOCB_CMD_*
+        return arg == 0 || arg == 7 ? Way::read : arg == 1 || arg == 8 ? Way::write : Way::none;
+    if (arg == 1 || arg == 4 || arg == 22) return Way::read;  // IORING_OP_*
+    return arg == 2 || arg == 5 || arg == 23 ? Way::write : Way::none;
+}
+
+class Collector {
+public:
+    Collector(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress)
+        : log_(log),
+          tables_(log.tables()),
+          selector_(log, filter),
+          progress_(progress),
+          accelerated_(tables_.tasks.size()) {
+        for (size_t id = 1; id < kOpKindLimit; ++id) ways_[id] = way_of(static_cast<OpKind>(id));
+    }
+
+    Summary run() {
+        files();
+        OpBlock block;
+        uint64_t done = 0;
+        for (const BlockInfo& where : log_.blocks()) {
+            log_.decode(where, block);
+            for (size_t i = 0; i < block.count(); ++i) op(block, i);
+            log_.forget(where);
+            done += block.count();
+            if (progress_) progress_(done);
+        }
+        for (const auto& [request, bytes] : late_) complete(request, bytes);
+        finish();
+        return std::move(out_);
+    }
+
+private:
+    struct Request {
+        Way way;
+        FileId file;
+    };
+
+    void files() {
+        out_.tasks = tables_.tasks.size() - 1;
+        out_.processes = tables_.processes.size() - 1;
+        out_.handles = tables_.handles.size() - 1;
+        out_.file_bytes = log_.file_bytes();
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            if (!selector_.keeps_file(id)) continue;
+            const FileRow& row = tables_.files[id];
+            RoleSummary& role = role_of(id);
+            if (row.origin == Origin::absent) {
+                ++role.absent;
+                continue;
+            }
+            ++role.files;
+            ++out_.files;
+            if (row.type == FileType::regular || row.type == FileType::unknown) role.bytes_on_disk += row.size;
+        }
+    }
+
+    RoleSummary& role_of(FileId file) {
+        const size_t role = file < tables_.files.size() ? static_cast<size_t>(tables_.files[file].role) : 0;
+        return roles_[std::min(role, kRoles - 1)];
+    }
+    FileId file_of_handle(HandleId handle) const {
+        return handle < tables_.handles.size() ? tables_.handles[handle].file : 0;
+    }
+
+    void op(const OpBlock& block, size_t i) {
+        const auto kind = static_cast<OpKind>(block.kind[i]);
+        const int64_t result = block.result[i];
+        if (!selector_.keeps_everything() && !selector_.keeps(block.row(i))) {
+            ++out_.left_out_ops;
+            out_.left_out_bytes += static_cast<uint64_t>(data_bytes(block.row(i)));
+            return;
+        }
+        ++out_.ops;
+        begin_ = std::min(begin_, block.begin[i]);
+        end_ = std::max(end_, std::max(block.begin[i], end_of(block.begin[i], block.duration[i])));
+        KindSummary& row = kinds_[block.kind[i]];
+        ++row.ops;
+        latencies_[block.kind[i]].add(block.duration[i]);
+        // A run writes ECANCELED for what it did not perform.
+        if (result < 0 && !(is_run_ && result == -ECANCELED)) ++row.errors;
+        const FileId file = block.file[i] ? block.file[i] : file_of_handle(block.handle[i]);
+        if (file) ++role_of(file).ops;
+        if (const Way way = ways_[block.kind[i]]; way != Way::none && result > 0) {
+            const auto bytes = static_cast<uint64_t>(result);
+            row.bytes += bytes;
+            if (way == Way::copy) {
+                if (file) moved(Way::read, file, bytes);
+                if (const FileId to = file_of_handle(block.handle2[i])) moved(Way::write, to, bytes);
+            } else {
+                moved(way, file, bytes);
+            }
+        }
+        if (block.has_edges()) edges(block.edges_of(i));
+        special(kind, block, i, file);
+    }
+
+    void moved(Way way, FileId file, uint64_t bytes) {
+        RoleSummary& role = role_of(file);
+        (way == Way::read ? out_.bytes_read : out_.bytes_written) += bytes;
+        (way == Way::read ? role.bytes_read : role.bytes_written) += bytes;
+    }
+
+    void edges(std::span<const Edge> edges) {
+        out_.edges += edges.size();
+        for (const Edge& edge : edges)
+            if (edge.confidence < 100) ++out_.inferred_edges;
+    }
+
+    // Kinds that need more than the table says.
+    void special(OpKind kind, const OpBlock& block, size_t i, FileId file) {
+        if (kind == OpKind::gpu_submit || kind == OpKind::marker) {
+            accelerated_[std::min<size_t>(block.task, accelerated_.size() - 1)] = true;
+            any_accelerator_ = any_accelerator_ || kind == OpKind::gpu_submit;
+        } else if (kind == OpKind::touch) {
+            const std::span<const int64_t> list = block.list_of(i);
+            if (list.empty()) touched(block.size[i]);
+            for (size_t part = 1; part < list.size(); part += 2) touched(list[part]);
+        } else if (kind == OpKind::uring_submit || kind == OpKind::aio_submit) {
+            if (block.request[i]) requests_[block.request[i]] = {way_of_request(block, i), file};
+        } else if ((kind == OpKind::uring_complete || kind == OpKind::aio_complete) && block.result[i] > 0) {
+            const auto bytes = static_cast<uint64_t>(block.result[i]);
+            if (!complete(block.request[i], bytes)) late_.emplace_back(block.request[i], bytes);
+        }
+    }
+    void touched(int64_t bytes) {
+        if (bytes > 0) out_.bytes_touched += static_cast<uint64_t>(bytes);
+    }
+
+    // Bytes belong to the submission; it may come later in the file, in another task.
+    bool complete(uint32_t request, uint64_t bytes) {
+        const auto at = requests_.find(request);
+        if (at == requests_.end()) return false;
+        if (at->second.way != Way::none) moved(at->second.way, at->second.file, bytes);
+        requests_.erase(at);
+        return true;
+    }
+
+    void finish() {
+        const bool any = begin_ <= end_;
+        out_.begin = any ? begin_ : 0;
+        out_.end = any ? end_ : 0;
+        int64_t ignored;
+        if (__builtin_sub_overflow(out_.end, out_.begin, &ignored))
+            out_.end = end_of(out_.begin, std::numeric_limits<int64_t>::max());
+        for (size_t id = 1; id < kOpKindLimit; ++id) {
+            KindSummary& row = kinds_[id];
+            if (row.ops == 0) continue;
+            row.kind = static_cast<OpKind>(id);
+            row.latency = latency_of(latencies_[id]);
+            row.time = latencies_[id].sum();
+            out_.errors += row.errors;
+            if (info(row.kind).is(Trait::io)) out_.io_ops += row.ops;
+            out_.kinds.push_back(row);
+        }
+        for (size_t role = 0; role < kRoles; ++role) {
+            RoleSummary& row = roles_[role];
+            row.role = static_cast<Role>(role);
+            if (row.files || row.absent || row.ops || row.bytes_read || row.bytes_written) out_.roles.push_back(row);
+        }
+        for (TaskId task = 1; task < tables_.tasks.size(); ++task) out_.tasks_with_ops += log_.op_count(task) > 0;
+        if (any_accelerator_) accelerators();
+    }
+
+    void accelerators() {
+        std::vector<TaskId> tasks;
+        for (TaskId task = 1; task < accelerated_.size(); ++task)
+            if (accelerated_[task]) tasks.push_back(task);
+        AcceleratorTracker tracker(tables_);
+        for_each_between(log_, {}, tasks, [&](TaskId task, const Op& op, uint64_t) { tracker.add(task, op); });
+        out_.devices = tracker.finish(out_.begin, out_.end);
+    }
+
+    const LogReader& log_;
+    const Tables& tables_;
+    const OpSelector selector_;
+    const bool is_run_ = log_.header().source == "replay";
+    const std::function<void(uint64_t)>& progress_;
+    Summary out_;
+    std::array<Way, kOpKindLimit> ways_{};
+    std::array<KindSummary, kOpKindLimit> kinds_;
+    std::array<Histogram, kOpKindLimit> latencies_;
+    std::array<RoleSummary, kRoles> roles_;
+    int64_t begin_ = std::numeric_limits<int64_t>::max(), end_ = std::numeric_limits<int64_t>::min();
+    std::unordered_map<uint32_t, Request> requests_;  // submitted, not yet completed
+    std::vector<std::pair<uint32_t, uint64_t>> late_;
+    std::vector<bool> accelerated_;  // tasks with accelerator ops or markers
+    bool any_accelerator_ = false;
+};
+
+}  // namespace
+
+const KindSummary* Summary::kind(OpKind wanted) const {
+    for (const KindSummary& row : kinds)
+        if (row.kind == wanted) return &row;
+    return nullptr;
+}
+
+int64_t Summary::busy() const {
+    int64_t sum = 0;
+    for (const DeviceUtilisation& device : devices) sum = end_of(sum, device.busy);
+    return sum;
+}
+
+std::optional<double> Summary::au() const {
+    double busy = 0, elapsed = 0;
+    for (const DeviceUtilisation& device : devices) {
+        busy += static_cast<double>(device.busy);
+        elapsed += static_cast<double>(device.end) - static_cast<double>(device.begin);
+    }
+    if (elapsed <= 0) return std::nullopt;
+    return busy / elapsed;
+}
+
+std::optional<double> Summary::au_mlperf() const {
+    double sum = 0;
+    uint64_t count = 0;
+    const auto add = [&](const Utilisation& part) {
+        if (const auto au = part.au_mlperf()) {
+            sum += *au;
+            ++count;
+        }
+    };
+    for (const DeviceUtilisation& device : devices) {
+        if (device.epochs.empty()) add(device);
+        for (const EpochUtilisation& epoch : device.epochs) add(epoch);
+    }
+    if (count == 0) return std::nullopt;
+    return sum / static_cast<double>(count);
+}
+
+int64_t Summary::stall() const {
+    int64_t sum = 0;
+    for (const DeviceUtilisation& device : devices) sum = end_of(sum, device.stall());
+    return sum;
+}
+
+Summary summarize(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress) {
+    return Collector(log, filter, progress).run();
+}
+
+}  // namespace reprise

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What is in a log, as numbers: the one summary that info, replay and compare show.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <vector>
+
+#include "analyze/accelerator.h"
+#include "formats/filter.h"
+#include "formats/oplog.h"
+
+namespace reprise {
+
+// Durations of calls in ns; percentiles at most 0.8 % high, min and max exact.
+struct Latency {
+    uint64_t count = 0;
+    int64_t min = 0, p50 = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;
+    double mean = 0;
+};
+
+struct KindSummary {
+    OpKind kind = OpKind::compute;
+    uint64_t ops = 0;
+    uint64_t errors = 0;  // results below 0
+    uint64_t bytes = 0;   // of file data moved
+    double time = 0;      // ns in all calls together
+    Latency latency;
+};
+
+struct RoleSummary {
+    Role role = Role::unknown;
+    uint64_t files = 0;          // that exist or came to exist
+    uint64_t absent = 0;         // only ever looked for in vain
+    uint64_t bytes_on_disk = 0;  // sizes as the log knows them
+    uint64_t ops = 0;
+    uint64_t bytes_read = 0, bytes_written = 0;
+};
+
+struct Summary {
+    uint64_t ops = 0;
+    uint64_t left_out_ops = 0, left_out_bytes = 0;  // by the filter
+    uint64_t errors = 0;
+    uint64_t io_ops = 0;  // with trait io
+    uint64_t tasks = 0, tasks_with_ops = 0, processes = 0, files = 0, handles = 0;
+    uint64_t bytes_read = 0, bytes_written = 0;
+    uint64_t bytes_touched = 0;  // of mapped files, through page faults
+    uint64_t edges = 0, inferred_edges = 0;
+    int64_t begin = 0, end = 0;      // ns: first begin and last end
+    std::vector<KindSummary> kinds;  // of those with ops, in the order of the op table
+    std::vector<RoleSummary> roles;  // of those with files, in the order of Role
+    std::vector<DeviceUtilisation> devices;
+    uint64_t file_bytes = 0;  // of the log itself
+
+    int64_t elapsed() const { return end - begin; }
+    double elapsed_s() const { return static_cast<double>(elapsed()) / 1e9; }
+    uint64_t bytes() const { return bytes_read + bytes_written; }
+    double bytes_per_second() const { return elapsed() > 0 ? static_cast<double>(bytes()) / elapsed_s() : 0; }
+    double ops_per_second() const { return elapsed() > 0 ? static_cast<double>(ops) / elapsed_s() : 0; }
+    double log_bytes_per_op() const {
+        return ops + left_out_ops ? static_cast<double>(file_bytes) / static_cast<double>(ops + left_out_ops) : 0;
+    }
+    const KindSummary* kind(OpKind kind) const;
+    // Busy time of all devices (ns).
+    int64_t busy() const;
+    // Busy time of all devices over their number and the elapsed time; none without accelerators.
+    std::optional<double> au() const;
+    // Mean over devices of MLPerf's variant: of its epochs where there are any, else of the run.
+    std::optional<double> au_mlperf() const;
+    int64_t stall() const;  // ns, of all devices
+};
+
+// One pass over the log in the order of the file, and one in the order of time over the tasks that use accelerators.
+// Memory does not grow with the number of ops. `progress` is told the ops done so far.
+Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all(),
+                  const std::function<void(uint64_t)>& progress = {});
+
+// Times in ns (keys end in _ns), shares in 0..1, sizes in bytes. `tables` is that of the summarised log.
+nlohmann::ordered_json to_json(const Summary& summary, const Tables& tables);
+nlohmann::ordered_json to_json(const Latency& latency);
+
+}  // namespace reprise

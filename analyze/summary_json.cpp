@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// A summary as JSON.
+#include <nlohmann/json.hpp>
+
+#include "analyze/summary.h"
+
+namespace reprise {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json utilisation(const Utilisation& part) {
+    return {{"begin_ns", part.begin},
+            {"end_ns", part.end},
+            {"submits", part.submits},
+            {"busy_ns", part.busy},
+            {"stall_ns", part.stall()},
+            {"au", number_or_null(part.au())},
+            {"au_mlperf", number_or_null(part.au_mlperf())}};
+}
+
+Json device_json(const DeviceUtilisation& device, const Tables& tables) {
+    Json out = {{"process", device.process}, {"device", device.device}};
+    if (device.process < tables.processes.size()) out["pid"] = tables.processes[device.process].pid;
+    out.update(utilisation(device));
+    Json epochs = Json::array();
+    for (const EpochUtilisation& epoch : device.epochs) {
+        Json row = {{"epoch", epoch.number}, {"complete", epoch.complete}};
+        row.update(utilisation(epoch));
+        epochs.push_back(std::move(row));
+    }
+    out["epochs"] = std::move(epochs);
+    return out;
+}
+
+}  // namespace
+
+Json to_json(const Latency& latency) {
+    return {{"min", latency.min},   {"p50", latency.p50}, {"p90", latency.p90},  {"p99", latency.p99},
+            {"p999", latency.p999}, {"max", latency.max}, {"mean", latency.mean}};
+}
+
+Json to_json(const Summary& summary, const Tables& tables) {
+    Json out = {{"ops", summary.ops},
+                {"io_ops", summary.io_ops},
+                {"errors", summary.errors},
+                {"left_out_ops", summary.left_out_ops},
+                {"left_out_bytes", summary.left_out_bytes},
+                {"tasks", summary.tasks},
+                {"tasks_with_ops", summary.tasks_with_ops},
+                {"processes", summary.processes},
+                {"files", summary.files},
+                {"handles", summary.handles},
+                {"bytes", summary.bytes()},
+                {"bytes_read", summary.bytes_read},
+                {"bytes_written", summary.bytes_written},
+                {"bytes_touched", summary.bytes_touched},
+                {"edges", summary.edges},
+                {"inferred_edges", summary.inferred_edges},
+                {"begin_ns", summary.begin},
+                {"end_ns", summary.end},
+                {"elapsed_s", summary.elapsed_s()},
+                {"ops_per_s", summary.ops_per_second()},
+                {"bytes_per_s", summary.bytes_per_second()},
+                {"log_bytes", summary.file_bytes},
+                {"log_bytes_per_op", summary.log_bytes_per_op()},
+                {"au", number_or_null(summary.au())},
+                {"au_mlperf", number_or_null(summary.au_mlperf())},
+                {"accelerator_busy_ns", summary.busy()},
+                {"stall_ns", summary.stall()}};
+    Json kinds = Json::array();
+    for (const KindSummary& row : summary.kinds)
+        kinds.push_back({{"kind", info(row.kind).name},
+                         {"ops", row.ops},
+                         {"errors", row.errors},
+                         {"bytes", row.bytes},
+                         {"time_ns", row.time},
+                         {"latency_ns", to_json(row.latency)}});
+    out["kinds"] = std::move(kinds);
+    Json roles = Json::array();
+    for (const RoleSummary& row : summary.roles)
+        roles.push_back({{"role", role_name(row.role)},
+                         {"files", row.files},
+                         {"absent", row.absent},
+                         {"bytes_on_disk", row.bytes_on_disk},
+                         {"ops", row.ops},
+                         {"bytes_read", row.bytes_read},
+                         {"bytes_written", row.bytes_written}});
+    out["roles"] = std::move(roles);
+    Json devices = Json::array();
+    for (const DeviceUtilisation& device : summary.devices) devices.push_back(device_json(device, tables));
+    out["devices"] = std::move(devices);
+    return out;
+}
+
+}  // namespace reprise

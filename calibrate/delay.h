@@ -1,0 +1,58 @@
+// Owns waiting until an absolute time: sleep close to it, then spin, within a budget of spinning threads.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "calibrate/clock.h"
+
+namespace reprise {
+
+/// How many threads may spin at once: processors of this machine less one. Lives in memory that all of them share.
+struct SpinTokens {
+    std::atomic<int32_t> free{0};
+};
+
+/// Processors this process may run on, at least 1.
+int usable_cpus();
+
+/// Waits until absolute times on behalf of one thread.
+///
+/// Sleeps (TIMER_ABSTIME, timer slack 1 ns) to the deadline less a margin and spins the rest. The margin is the 97th
+/// percentile of this thread's recent wake-up lateness, within 3..200 us. Without a spin token it sleeps to the
+/// deadline less the median lateness instead, and gives the processor away until the deadline. Not thread-safe.
+class Delay {
+public:
+    /// `tokens` may be null: never spins. `stop`, where given, ends every wait within about 50 ms once it is not 0.
+    /// `tick_ns`: length of a tick.
+    Delay(SpinTokens* tokens, const std::atomic<uint32_t>* stop, double tick_ns);
+
+    /// CLOCK_MONOTONIC in nanoseconds, from ticks.
+    int64_t now_ns();
+    /// Returns at or after `deadline_ns` (CLOCK_MONOTONIC), or earlier where stopped.
+    void until(int64_t deadline_ns);
+    /// For tests: the present margin in nanoseconds.
+    int64_t margin_ns() const { return margin_; }
+
+private:
+    void sleep_until(int64_t ns);
+    void learn(int64_t late_ns);
+    bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed) != 0; }
+
+    SpinTokens* tokens_;
+    const std::atomic<uint32_t>* stop_;
+    double tick_ns_;
+    uint64_t anchor_ticks_limit_;
+    TickPoint anchor_;
+    std::array<int64_t, 64> late_{};
+    size_t samples_ = 0;
+    int64_t margin_ = 60'000;
+    int64_t median_ = 50'000;
+};
+
+/// Sets the calling thread's timer slack to 1 ns. Once per thread.
+void use_least_timer_slack();
+
+}  // namespace reprise

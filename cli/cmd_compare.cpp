@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// `reprise compare`: two logs side by side.
+#include <cmath>
+#include <cstring>
+#include <iostream>
+
+#include "analyze/compare.h"
+#include "cli/command.h"
+#include "cli/log_arguments.h"
+#include "cli/progress.h"
+#include "cli/show_summary.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/error.h"
+
+namespace reprise::cli {
+namespace {
+
+void options(po::options_description& options) {
+    options.add_options()("tolerance", po::value<std::vector<std::string>>()->composing()->value_name("CHECK=T"),
+                          "how much a check may be off: a number, a share of A such as 5%, or none; may be repeated");
+    options.add_options()("examples", po::value<size_t>()->default_value(10)->value_name("N"), "differing ops to show");
+    options.add_options()("json", "as JSON");
+    add_recover_option(options);
+}
+
+std::string shown(Check::Unit unit, const std::optional<double>& value) {
+    if (!value) return "-";
+    const auto whole = static_cast<uint64_t>(std::max(0.0, *value));
+    switch (unit) {
+        case Check::Unit::count: return format_count(whole);
+        case Check::Unit::bytes: return format_bytes(whole);
+        case Check::Unit::ns: return format_duration(static_cast<int64_t>(whole));
+        case Check::Unit::bytes_per_s: return format_rate(*value);
+        case Check::Unit::share: return format_share(*value);
+    }
+    return "?";
+}
+
+// Signed change of B against A, where that says something.
+std::string change(const Check& check) {
+    char text[64];
+    if (!check.a || !check.b) return "-";
+    if (check.unit == Check::Unit::count)
+        return check.difference > 0 ? shown(check.unit, check.difference) + " differ" : "same";
+    if (*check.a == *check.b) return "same";
+    if (check.unit == Check::Unit::share) {
+        std::snprintf(text, sizeof text, "%+.1f points", (*check.b - *check.a) * 100);
+        return text;
+    }
+    if (*check.a == 0) return "new";
+    if (const double share = std::abs(*check.b / *check.a - 1); share < 0.00005)  // would read as 0.00 %
+        return (*check.b < *check.a ? "-" : "+") + shown(check.unit, check.difference);
+    std::snprintf(text, sizeof text, "%+.2f %%", (*check.b / *check.a - 1) * 100);
+    return text;
+}
+
+std::string shown(const Check& check, const std::optional<Tolerance>& tolerance) {
+    if (!tolerance) return "";
+    char text[64];
+    if (tolerance->percent) {
+        std::snprintf(text, sizeof text, check.unit == Check::Unit::share ? "%g points" : "%g %%", tolerance->value);
+        return text;
+    }
+    return shown(check.unit, tolerance->value);
+}
+
+Table checks_table(const Comparison& comparison) {
+    Table table(
+        {{"check", ""}, {"A", "", true}, {"B", "", true}, {"difference", "", true}, {"allowed", "", true}, {"", ""}});
+    for (const Check& check : comparison.checks) {
+        if (!check.a && !check.b) continue;
+        table.row({check.name, shown(check.unit, check.a), shown(check.unit, check.b), change(check),
+                   shown(check, check.tolerance),
+                   !check.ok         ? "FAILED"
+                   : check.tolerance ? "ok"
+                                     : ""});
+    }
+    return table;
+}
+
+Table latency_table(const Comparison& comparison) {
+    Table table({{"op", ""},
+                 {"ops A", "", true},
+                 {"ops B", "", true},
+                 {"errors A", "", true},
+                 {"errors B", "", true},
+                 {"p50 A", "", true},
+                 {"p50 B", "", true},
+                 {"p99 A", "", true},
+                 {"p99 B", "", true},
+                 {"max A", "", true},
+                 {"max B", "", true}});
+    const KindSummary none;
+    for (const OpInfo& row : all_ops()) {
+        const KindSummary *a = comparison.a.kind(row.kind), *b = comparison.b.kind(row.kind);
+        if (!a && !b) continue;
+        if (!a) a = &none;
+        if (!b) b = &none;
+        table.row({row.name, count_cell(a->ops), count_cell(b->ops), count_cell(a->errors), count_cell(b->errors),
+                   duration_cell(a->latency.p50), duration_cell(b->latency.p50), duration_cell(a->latency.p99),
+                   duration_cell(b->latency.p99), duration_cell(a->latency.max), duration_cell(b->latency.max)});
+    }
+    return table;
+}
+
+// "-2 (No such file or directory)" or the number.
+std::string result_text(int64_t result) {
+    if (result >= 0 || result < -4095) return std::to_string(result);
+    return std::to_string(result) + " (" + std::strerror(static_cast<int>(-result)) + ")";
+}
+
+Table differences_table(const Comparison& comparison) {
+    Table table({{"what", ""},
+                 {"task", "", true},
+                 {"op A", "", true},
+                 {"op B", "", true},
+                 {"op", ""},
+                 {"result A", ""},
+                 {"result B", ""},
+                 {"path", ""}});
+    for (const Difference& row : comparison.differences) {
+        const bool in_a = row.what != DifferenceKind::extra, in_b = row.what != DifferenceKind::missing;
+        table.row({difference_name(row.what), std::to_string(row.task), in_a ? std::to_string(row.op_a) : "-",
+                   in_b ? std::to_string(row.op_b) : "-", info(row.kind).name, in_a ? result_text(row.result_a) : "-",
+                   in_b ? result_text(row.result_b) : "-", row.path});
+    }
+    return table;
+}
+
+void section(std::string_view title, const Table& table) {
+    if (table.empty()) return;
+    std::cout << '\n' << title << '\n';
+    table.print(std::cout, 2);
+}
+
+void print(const LogReader& a, const LogReader& b, const Comparison& comparison) {
+    std::cout << "A  " << printable(a.path().string()) << " (" << printable(a.header().source) << ")\n"
+              << "B  " << printable(b.path().string()) << " (" << printable(b.header().source) << ")\n";
+    for (const auto& [key, value] : b.header().extra)
+        std::cout << "   " << printable(key) << ": " << printable(value) << '\n';
+    section("Checks", checks_table(comparison));
+    std::cout << "  " << format_count(comparison.matched) << " ops agree in order; " << format_count(comparison.missing)
+              << " only in A, " << format_count(comparison.extra) << " only in B; " << format_count(comparison.results)
+              << " results differ";
+    if (comparison.not_performed)
+        std::cout << ", " << format_count(comparison.not_performed) << " not performed by the run";
+    if (comparison.results_known)
+        std::cout << ", " << format_count(comparison.results_known)
+                  << " more as they may (descriptor numbers, addresses, sizes of directories)";
+    std::cout << '\n';
+    if (comparison.left_out_ops)
+        std::cout << "  " << format_count(comparison.left_out_ops) << " ops and "
+                  << format_bytes(comparison.left_out_bytes) << " of A were left out on purpose: " << comparison.filter
+                  << '\n';
+    section("Examples of what differs", differences_table(comparison));
+    section("By kind of op (times inside the call)", latency_table(comparison));
+    if (!comparison.a.devices.empty()) section("Accelerators of A", devices_table(comparison.a, a.tables()));
+    if (!comparison.b.devices.empty()) section("Accelerators of B", devices_table(comparison.b, b.tables()));
+    std::cout << '\n' << (comparison.passed() ? "Within tolerance." : "Beyond tolerance.") << '\n';
+}
+
+int run(const po::variables_map& values) {
+    CompareOptions options;
+    options.examples = values["examples"].as<size_t>();
+    if (values.count("tolerance"))
+        for (const std::string& text : values["tolerance"].as<std::vector<std::string>>()) add_tolerance(options, text);
+    const LogReader a = open_log(values["log-a"].as<std::string>(), values),
+                    b = open_log(values["log-b"].as<std::string>(), values);
+    Progress progress("comparing");
+    options.progress = [&](uint64_t ops) { progress.update(ops, std::max(a.op_count(), b.op_count())); };
+    const Comparison comparison = compare(a, b, options);
+    progress.finish();
+    if (values.count("json")) {
+        Json out = to_json(comparison, a.tables(), b.tables());
+        out["header_a"] = header_json(a.header());
+        out["header_b"] = header_json(b.header());
+        print_json(std::cout, out);
+    } else {
+        print(a, b, comparison);
+    }
+    return static_cast<int>(comparison.passed() ? ExitCode::done : ExitCode::check_failed);
+}
+
+const Registration registration{{
+    .name = "compare",
+    .group = Group::judge,
+    .summary = "compare a recording with a run of it, or any two logs",
+    .help = "Aligns the ops of both logs task by task, and shows where calls, bytes, results, order and times differ. "
+            "Ops that a replay left out by "
+            "its filter are left out of the recording too and count as no difference.\n\n"
+            "Exits 1 where a check is beyond its tolerance. By default ops, bytes, results, order and arguments must "
+            "be the same; elapsed, "
+            "throughput, latency, au, au_mlperf and stall fail only with --tolerance. A share is of A's value, for au "
+            "in percentage points.",
+    .examples = {{"reprise compare job.oplog run.oplog", "recording and replay"},
+                 {"reprise compare job.oplog run.oplog --tolerance elapsed=5% --tolerance results=3", "as a test"},
+                 {"reprise compare old.oplog new.oplog --tolerance ops=none --json", "for other programs"}},
+    .options = options,
+    .positionals = {{.name = "log-a", .label = "A"}, {.name = "log-b", .label = "B"}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// `reprise dump`: the exact text of a log.
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/log_arguments.h"
+#include "cli/units.h"
+#include "formats/dump.h"
+#include "formats/error.h"
+#include "formats/merge.h"
+#include "formats/text_output.h"
+
+namespace reprise::cli {
+namespace {
+
+void options(po::options_description& options) {
+    options.add_options()("tables", "header and tables first");
+    options.add_options()("no-ops", "leave out the ops");
+    options.add_options()("json", "one JSON object per line and op");
+    options.add_options()("from", po::value<std::string>()->value_name("TIME"),
+                          "ops that begin at this log time or later, e.g. 1.5s");
+    options.add_options()("to", po::value<std::string>()->value_name("TIME"), "ops that begin before this log time");
+    options.add_options()("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
+                          "write here; .gz compresses");
+    add_task_option(options);
+    add_filter_options(options);
+    add_recover_option(options);
+}
+
+int run(const po::variables_map& values) {
+    const bool json = values.count("json") != 0;
+    if (json && values.count("tables"))
+        throw usage_error("dump: --tables has no JSON form here", "use: reprise info --json --files --tasks");
+    const LogReader log = open_log(values["log"].as<std::string>(), values);
+    const std::vector<TaskId> tasks = wanted_tasks(log, values);
+    const OpSelector selector(log, wanted_filter(values));
+    TimeRange range;
+    if (values.count("from")) range.from = parse_duration(values["from"].as<std::string>(), "--from");
+    if (values.count("to")) range.to = parse_duration(values["to"].as<std::string>(), "--to");
+    std::cout.flush();
+    TextOutput out(values["output"].as<std::string>());
+    if (values.count("tables")) {
+        out.put("reprise dump 1\n");
+        dump_tables(log, [&](const std::string& line) { out.put(line + '\n'); });
+    }
+    if (!values.count("no-ops")) {
+        const Tables& tables = log.tables();
+        for_each_between(log, range, tasks, [&](TaskId task, const Op& op, uint64_t number) {
+            if (!selector.keeps(op)) return;
+            json ? append_dump_json(out.text, tables, task, op, number)
+                 : append_dump(out.text, tables, task, op, number);
+            out.drain();
+        });
+    }
+    out.finish();
+    return 0;
+}
+
+const Registration registration{{
+    .name = "dump",
+    .group = Group::look,
+    .summary = "print every op of a log exactly",
+    .help = "Prints one op per line in the order of time, all fields of the op table by name, times in nanoseconds, "
+            "strings "
+            "quoted so that any byte can be told. Two equal logs give the same text.\n\n"
+            "With --from and --to only that part of the log is read.",
+    .examples = {{"reprise dump job.oplog", "every op"},
+                 {"reprise dump --tables --no-ops job.oplog", "header, processes, tasks, files, instances"},
+                 {"reprise dump --task 3 --from 10s --to 10.5s job.oplog", "half a second of one task"},
+                 {"reprise dump --only dataset --json job.oplog", "for other programs"}},
+    .options = options,
+    .positionals = {{.name = "log", .label = "LOG"}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

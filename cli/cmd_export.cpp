@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// `reprise export`: a log in other tools' formats.
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/log_arguments.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/error.h"
+#include "formats/exporter.h"
+
+namespace reprise::cli {
+namespace {
+
+std::vector<std::string> names() {
+    std::vector<std::string> out;
+    for (const Exporter* exporter : all_exporters()) out.emplace_back(exporter->name);
+    return out;
+}
+
+std::string help() {
+    std::string out = "Writes the log for other tools. What the other format cannot hold is counted and said.\n\n";
+    for (const Exporter* exporter : all_exporters())
+        out += std::string(exporter->name) + ": " + std::string(exporter->summary) + "\n\n";
+    return out + "Paths in the fio logs are relative to the directory fio is started in; the job file tells how.";
+}
+
+void options(po::options_description& options) {
+    options.add_options()("to", po::value<std::string>()->required()->value_name("FORMAT"), "format");
+    options.add_options()("output,o", po::value<std::string>()->required()->value_name("OUT"),
+                          "file to write; - is standard output, OUT/ a folder");
+    options.add_options()("json", "print the report as JSON");
+    add_task_option(options);
+    add_filter_options(options);
+    add_recover_option(options);
+}
+
+void print_report(const ExportReport& report) {
+    std::cerr << format_count(report.ops) << " ops exported";
+    if (report.left_out) std::cerr << ", " << format_count(report.left_out) << " left out by the filter";
+    std::cerr << '\n';
+    if (report.counters.empty()) return;
+    Table table({{"not exact", ""}, {"count", "", true}, {"meaning", ""}});
+    for (const Counter& counter : report.counters)
+        table.row({counter.name, count_cell(counter.value), counter.meaning});
+    table.print(std::cerr);
+}
+
+Json report_json(const ExportReport& report) {
+    Json counters = Json::array(), files = Json::array();
+    for (const Counter& counter : report.counters)
+        counters.push_back({{"name", counter.name},
+                            {"severity", severity_name(counter.severity)},
+                            {"value", counter.value},
+                            {"meaning", counter.meaning}});
+    for (const auto& file : report.files) files.push_back(printable(file.string()));
+    return {{"ops", report.ops},
+            {"left_out", report.left_out},
+            {"files", std::move(files)},
+            {"counters", std::move(counters)}};
+}
+
+int run(const po::variables_map& values) {
+    const std::string output = values["output"].as<std::string>();
+    const bool json = values.count("json") != 0;
+    if (json && output == "-")
+        throw usage_error("export: --json and -o - both want standard output", "write to a file");
+    const LogReader log = open_log(values["log"].as<std::string>(), values);
+    std::error_code ignored;
+    if (std::filesystem::equivalent(log.path(), output, ignored))
+        throw usage_error("export: the output would replace the log " + escape_line(output), "name another file");
+    ExportOptions options;
+    options.filter = wanted_filter(values);
+    options.tasks = wanted_tasks(log, values);
+    Progress progress("exporting");
+    options.progress = [&](uint64_t ops) {
+        if ((ops & 1023) == 0) progress.update(ops, log.op_count());
+    };
+    const ExportReport report = find_exporter(values["to"].as<std::string>()).write(log, output, options);
+    progress.finish();
+    if (json)
+        print_json(std::cout, report_json(report));
+    else if (!quiet())
+        print_report(report);
+    return 0;
+}
+
+const Registration registration{{
+    .name = "export",
+    .group = Group::look,
+    .summary = "write a log for other tools: a timeline, fio, CSV",
+    .help = help(),
+    .examples = {{"reprise export job.oplog --to perfetto -o job.json.gz", "open it in ui.perfetto.dev"},
+                 {"reprise export job.oplog --to fio --only dataset -o fio/", "one iolog per task and a job file"},
+                 {"reprise export job.oplog --to csv -o job.csv", "one record per op"}},
+    .options = options,
+    .positionals = {{.name = "log", .label = "LOG"}},
+    .choices = {{"to", names()}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

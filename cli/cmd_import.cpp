@@ -1,0 +1,144 @@
+// `reprise import`: other tools' recordings to an op log, and what came in.
+// SPDX-License-Identifier: MIT
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/error.h"
+#include "formats/importer.h"
+#include "formats/oplog.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+void options(po::options_description& add) {
+    add.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"), "op log to write");
+    add.add_options()("from", po::value<std::string>()->value_name("NAME"),
+                      "format of the input; found by its content otherwise");
+    add.add_options()("unit", po::value<std::string>()->value_name("UNIT"),
+                      "resolution of the times kept (default: the source's own)");
+    add.add_options()(
+        "compute-span", po::value<std::vector<std::string>>()->value_name("NAME")->composing(),
+        "application span that means a busy accelerator: NAME or CATEGORY:NAME, * and ? allowed; repeat for more");
+    add.add_options()("all-spans", "keep every application span as a marker");
+    add.add_options()("force,f", "replace the output if it exists");
+    add.add_options()("json", "print the summary as JSON");
+}
+
+void check_output(const fs::path& output, const std::vector<fs::path>& files, bool force) {
+    std::error_code ignored;
+    for (const auto& file : files)
+        if (fs::equivalent(file, output, ignored))
+            throw usage_error("the output is one of the inputs: " + escape_line(output.native()),
+                              "name another file with -o");
+    if (fs::is_directory(output, ignored))
+        throw usage_error("the output is a directory: " + escape_line(output.native()), "name a file with -o");
+    if (!force && fs::exists(output, ignored))
+        throw usage_error(escape_line(output.native()) + " exists",
+                          "name another file with -o, or replace it with --force");
+}
+
+struct Totals {
+    uint64_t files = 0;  // named by an op
+    int64_t begin = 0, end = 0;
+};
+
+Totals totals_of(const LogReader& log) {
+    Totals totals;
+    totals.files = log.tables().files.size() - 1;
+    bool first = true;
+    for (const BlockInfo& block : log.blocks()) {
+        totals.begin = first ? block.begin : std::min(totals.begin, block.begin);
+        totals.end = first ? block.end : std::max(totals.end, block.end);
+        first = false;
+    }
+    return totals;
+}
+
+void report(const LogReader& log, std::string_view format, size_t inputs, bool as_json) {
+    const Totals totals = totals_of(log);
+    const Tables& tables = log.tables();
+    const double bytes_per_op =
+        log.op_count() ? static_cast<double>(log.file_bytes()) / static_cast<double>(log.op_count()) : 0;
+    Table counters({{"severity", "severity"}, {"count", "count", true}, {"name", "name"}, {"meaning", "meaning"}});
+    for (const Severity severity : {Severity::loss, Severity::warning, Severity::note})
+        for (const Counter& counter : tables.counters)
+            if (counter.severity == severity)
+                counters.row({severity_name(severity), count_cell(counter.value), counter.name, counter.meaning});
+    if (as_json) {
+        Json json;
+        json["format"] = format;
+        json["output"] = printable(log.path().native());
+        json["inputs"] = inputs;
+        json["processes"] = tables.processes.size() - 1;
+        json["tasks"] = tables.tasks.size() - 1;
+        json["files"] = totals.files;
+        json["ops"] = log.op_count();
+        json["span_ns"] = totals.end - totals.begin;
+        json["bytes"] = log.file_bytes();
+        json["bytes_per_op"] = bytes_per_op;
+        json["counters"] = counters.json();
+        print_json(std::cout, json);
+        return;
+    }
+    if (quiet()) return;
+    std::cout << printable(log.path().native()) << ": " << format_count(log.op_count()) << " ops of "
+              << format_count(tables.tasks.size() - 1) << " tasks in " << format_count(tables.processes.size() - 1)
+              << " processes over " << format_duration(totals.end - totals.begin) << ", " << format_count(totals.files)
+              << " files; " << format_bytes(log.file_bytes()) << ", " << number_cell(bytes_per_op, 2).text
+              << " bytes/op (from " << format << ")\n";
+    if (!counters.empty()) counters.print(std::cout, 2);
+}
+
+int run(const po::variables_map& values) {
+    std::vector<fs::path> inputs;
+    for (const auto& name : values["inputs"].as<std::vector<std::string>>()) inputs.emplace_back(name);
+    const fs::path output = values["output"].as<std::string>();
+    const std::vector<fs::path> files = importable_files(inputs);
+    check_output(output, files, values.count("force") != 0);
+    const Importer& importer =
+        find_importer(files, values.count("from") ? values["from"].as<std::string>() : std::string());
+
+    ImportOptions how;
+    if (values.count("unit")) how.time_unit_ns = values["unit"].as<std::string>() == "us" ? 1000 : 1;
+    if (values.count("compute-span")) how.compute_spans = values["compute-span"].as<std::vector<std::string>>();
+    how.all_spans = values.count("all-spans") != 0;
+    uint64_t total = 0;
+    for (const auto& file : files) total += fs::file_size(file);
+    Progress progress("importing", ProgressUnit::bytes);
+    how.progress = [&](uint64_t done) { progress.update(done, total); };
+    importer.import(files, output, how);
+    progress.finish();
+
+    report(LogReader(output), importer.name, files.size(), values.count("json") != 0);
+    return 0;
+}
+
+const Registration registration{{
+    .name = "import",
+    .group = Group::record,
+    .summary = "turn another tool's recording into an op log",
+    .help =
+        "Reads recordings of strace, DFTracer and fio, also packed as .gz or .zst, and tells their format by content. "
+        "All inputs are files of one run and become one log; of a directory, the files in a known format are taken.\n\n"
+        "Afterwards it prints what came in, and with a name, a severity and a sentence everything the source did not "
+        "know or that had to be assumed.",
+    .examples = {{"reprise import job.strace -o job.oplog", "a log of strace -f -ttt -T"},
+                 {"reprise import rank*.pfw.gz -o job.oplog", "the ranks of a DFTracer run together"},
+                 {"reprise import t.pfw -o t.oplog --compute-span 'train-*-prop'",
+                  "with spans that mean a busy accelerator"}},
+    .options = options,
+    .positionals = {{"inputs", "IN", 1, -1}},
+    .choices = {{"unit", {"us", "ns"}}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// `reprise info`: what is in a log, and what is missing.
+#include <ctime>
+#include <iostream>
+#include <limits>
+
+#include "analyze/summary.h"
+#include "cli/command.h"
+#include "cli/log_arguments.h"
+#include "cli/progress.h"
+#include "cli/show_summary.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace reprise::cli {
+namespace {
+
+void options(po::options_description& options) {
+    options.add_options()("json", "as JSON");
+    options.add_options()("tasks", "list all tasks");
+    options.add_options()("files", "list all files");
+    add_filter_options(options);
+    add_recover_option(options);
+}
+
+std::string utc(int64_t unix_ns) {
+    const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+    std::tm parts{};
+    char text[64];
+    if (::gmtime_r(&seconds, &parts) == nullptr ||
+        std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
+        return std::to_string(unix_ns) + " ns";
+    return text;
+}
+
+void line(std::string_view label, std::string_view text) {
+    if (text.empty()) return;
+    std::cout << "  " << label << std::string(label.size() < 13 ? 13 - label.size() : 1, ' ') << printable(text)
+              << '\n';
+}
+
+Table tasks_table(const LogReader& log) {
+    Table table({{"task", "task", true},
+                 {"pid", "pid", true},
+                 {"tid", "tid", true},
+                 {"ops", "ops", true},
+                 {"begin", "begin_ns", true},
+                 {"end", "end_ns", true},
+                 {"name", "name"},
+                 {"command", "command"}});
+    const Tables& tables = log.tables();
+    std::vector<std::pair<int64_t, int64_t>> spans(
+        tables.tasks.size(), {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()});
+    for (const BlockInfo& block : log.blocks()) {
+        if (block.task >= spans.size()) continue;
+        auto& [begin, end] = spans[block.task];
+        begin = std::min(begin, block.begin);
+        end = std::max(end, block.end);
+    }
+    for (TaskId id = 1; id < tables.tasks.size(); ++id) {
+        const TaskRow& row = tables.tasks[id];
+        const ProcessRow process = row.process < tables.processes.size() ? tables.processes[row.process] : ProcessRow{};
+        const bool any = spans[id].first <= spans[id].second;
+        table.row({{std::to_string(id), id},
+                   {std::to_string(process.pid), process.pid},
+                   {std::to_string(row.tid), row.tid},
+                   count_cell(log.op_count(id)),
+                   any ? duration_cell(spans[id].first) : Cell("-", nullptr),
+                   any ? duration_cell(spans[id].second) : Cell("-", nullptr),
+                   text_cell(tables.strings[row.name]),
+                   text_cell(tables.strings[process.command])});
+    }
+    return table;
+}
+
+Table files_table(const Tables& tables, const OpFilter& filter) {
+    Table table({{"file", "file", true},
+                 {"size", "bytes", true},
+                 {"type", "type"},
+                 {"role", "role"},
+                 {"origin", "origin"},
+                 {"path", "path"}});
+    for (FileId id = 1; id < tables.files.size(); ++id) {
+        if (!filter.keeps_file(tables, id)) continue;
+        const FileRow& row = tables.files[id];
+        table.row({{std::to_string(id), id},
+                   bytes_cell(row.size),
+                   file_type_name(row.type),
+                   role_name(row.role),
+                   origin_name(row.origin),
+                   text_cell(tables.strings[row.path])});
+    }
+    return table;
+}
+
+void print_head(const LogReader& log, const Summary& summary) {
+    const Header& header = log.header();
+    std::cout << printable(log.path().string()) << ": op log, format version " << kFormatVersion << '\n';
+    line("source", header.source + (header.tool.empty() ? "" : " (" + header.tool + ")"));
+    line("command", header.command);
+    line("host", header.host + (header.kernel.empty() ? "" : ", " + header.kernel));
+    if (header.origin_unix_ns) line("began", utc(header.origin_unix_ns));
+    line("clock", (header.clock.empty() ? "unknown" : header.clock) + ", times in units of " +
+                      format_duration(header.time_unit_ns));
+    for (const auto& [key, value] : header.extra) line(key, value);
+    line("time span", format_duration(summary.elapsed()));
+    line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
+                      format_count(summary.processes) + " processes");
+    line("ops", format_count(summary.ops) + ", " + format_count_rate(summary.ops_per_second()) + ", " +
+                    format_count(summary.errors) + " failed");
+    if (summary.left_out_ops) line("left out", format_count(summary.left_out_ops) + " ops by the filter");
+    line("read", format_bytes(summary.bytes_read) + ", written " + format_bytes(summary.bytes_written) + ", " +
+                     format_rate(summary.bytes_per_second()));
+    if (summary.bytes_touched) line("touched", format_bytes(summary.bytes_touched) + " of mapped files");
+    if (summary.edges)
+        line("edges", format_count(summary.edges) + ", inferred " + format_count(summary.inferred_edges));
+    char per_op[32];
+    std::snprintf(per_op, sizeof per_op, "%.2f", summary.log_bytes_per_op());
+    line("log size", format_bytes(summary.file_bytes) + ", " + per_op + " bytes per op");
+    if (!summary.devices.empty())
+        line("accelerator", format_duration(summary.busy()) + " busy, AU " +
+                                format_share(summary.au().value_or(std::numeric_limits<double>::quiet_NaN())));
+}
+
+void section(std::string_view title, const Table& table) {
+    if (table.empty()) return;
+    std::cout << '\n' << title << '\n';
+    table.print(std::cout, 2);
+}
+
+void print(const LogReader& log, const Summary& summary, const OpFilter& filter, const po::variables_map& values) {
+    print_head(log, summary);
+    section("Ops by kind (times inside the call)", kinds_table(summary));
+    section("Files by role", roles_table(summary));
+    section("Accelerators", devices_table(summary, log.tables()));
+    if (values.count("tasks")) section("Tasks", tasks_table(log));
+    if (values.count("files")) section("Files", files_table(log.tables(), filter));
+    std::cout << '\n';
+    if (log.recovered()) std::cout << "Recovered: " << *log.recovered() << '\n';
+    if (log.tables().counters.empty()) {
+        std::cout << "Nothing is known to be missing or guessed.\n";
+    } else {
+        std::cout << "What is missing, guessed or repaired (" << format_count(log.tables().losses()) << " lost)\n";
+        counters_table(log.tables().counters).print(std::cout, 2);
+    }
+}
+
+Json json(const LogReader& log, const Summary& summary, const OpFilter& filter, const po::variables_map& values) {
+    Json out = {{"log", printable(log.path().string())}, {"format_version", kFormatVersion}};
+    out["header"] = header_json(log.header());
+    out["filter"] = filter.to_string();
+    out["recovered"] = log.recovered() ? Json(*log.recovered()) : Json(nullptr);
+    out["losses"] = log.tables().losses();
+    out["counters"] = counters_json(log.tables().counters);
+    out["summary"] = to_json(summary, log.tables());
+    if (values.count("tasks")) out["tasks"] = tasks_table(log).json();
+    if (values.count("files")) out["files"] = files_table(log.tables(), filter).json();
+    return out;
+}
+
+int run(const po::variables_map& values) {
+    const LogReader log = open_log(values["log"].as<std::string>(), values);
+    const OpFilter filter = wanted_filter(values);
+    Progress progress("reading");
+    const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
+    progress.finish();
+    if (values.count("json"))
+        print_json(std::cout, json(log, summary, filter, values));
+    else
+        print(log, summary, filter, values);
+    return 0;
+}
+
+const Registration registration{{
+    .name = "info",
+    .group = Group::look,
+    .summary = "show what is in a log, and what is missing",
+    .help = "Shows where the log comes from, its tasks, files by role, ops by kind with their latencies, the "
+            "accelerators' busy time and "
+            "utilisation (AU; MLPerf's variant leaves out the first step), and every counter of what was lost, guessed "
+            "or repaired.\n\n"
+            "A device's stall is the time it stood idle between its first and its last work.",
+    .examples = {{"reprise info job.oplog", "the overview"},
+                 {"reprise info --tasks --files job.oplog", "with every task and file"},
+                 {"reprise info --only dataset job.oplog", "the dataset's share"},
+                 {"reprise info --json job.oplog", "for other programs"}},
+    .options = options,
+    .positionals = {{.name = "log", .label = "LOG"}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

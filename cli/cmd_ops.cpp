@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// `reprise ops`: the op table.
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/table.h"
+#include "formats/op.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::string_view kTraitNames[] = {"io",    "path",    "makes_handle", "ends_handle", "reads", "writes",
+                                            "moves", "changes", "destroys",     "metadata",    "syncs", "memory",
+                                            "async", "cause",   "accelerator",  "mark"};
+
+std::string fields_of(const OpInfo& row) {
+    std::string out;
+    for (const FieldInfo& field : all_fields())
+        if (row.has(field.field)) out += (out.empty() ? "" : " ") + std::string(field.name);
+    return out;
+}
+
+std::string traits_of(const OpInfo& row) {
+    std::string out;
+    for (size_t i = 0; i < std::size(kTraitNames); ++i)
+        if (row.is(static_cast<Trait>(i))) out += (out.empty() ? "" : " ") + std::string(kTraitNames[i]);
+    return out;
+}
+
+// Cells of a Markdown table cannot hold a bare "|".
+std::string cell(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '|') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+void print_markdown(std::ostream& out) {
+    out << "# The op table\n\n"
+           "Made by `reprise ops --markdown` from `formats/ops.def`; do not edit.\n\n"
+           "Every op has `begin` and `duration` in nanoseconds and a `result` (the call's, or -errno), and the fields "
+           "of its row.\n\n"
+           "| id | op | from | fields | traits | meaning |\n|---:|---|---|---|---|---|\n";
+    for (const OpInfo& row : all_ops())
+        out << "| " << static_cast<unsigned>(row.kind) << " | `" << row.name << "` | " << cell(row.calls) << " | "
+            << fields_of(row) << " | " << traits_of(row) << " | " << cell(row.meaning) << " |\n";
+    out << "\n## Fields\n\n| field | meaning |\n|---|---|\n";
+    for (const FieldInfo& field : all_fields()) out << "| `" << field.name << "` | " << cell(field.meaning) << " |\n";
+}
+
+void print_table(std::ostream& out) {
+    Table table({{"id", "", true}, {"op", ""}, {"from", ""}, {"fields", ""}, {"meaning", ""}});
+    for (const OpInfo& row : all_ops())
+        table.row({std::to_string(static_cast<unsigned>(row.kind)), row.name, row.calls, fields_of(row), row.meaning});
+    table.print(out);
+}
+
+Json words(const std::string& text) {
+    Json out = Json::array();
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find(' ', at), text.size());
+        out.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return out;
+}
+
+Json ops_json() {
+    Json ops = Json::array();
+    for (const OpInfo& row : all_ops())
+        ops.push_back({{"id", static_cast<unsigned>(row.kind)},
+                       {"op", row.name},
+                       {"calls", words(std::string(row.calls))},
+                       {"fields", words(fields_of(row))},
+                       {"traits", words(traits_of(row))},
+                       {"meaning", row.meaning}});
+    Json fields = Json::array();
+    for (const FieldInfo& field : all_fields()) fields.push_back({{"field", field.name}, {"meaning", field.meaning}});
+    return {{"ops", std::move(ops)}, {"fields", std::move(fields)}};
+}
+
+void options(po::options_description& options) {
+    options.add_options()("json", "as JSON");
+    options.add_options()("markdown", "as the page docs/ops.md");
+}
+
+int run(const po::variables_map& values) {
+    if (values.count("json"))
+        print_json(std::cout, ops_json());
+    else if (values.count("markdown"))
+        print_markdown(std::cout);
+    else
+        print_table(std::cout);
+    return 0;
+}
+
+const Registration registration{{
+    .name = "ops",
+    .group = Group::look,
+    .summary = "print the table of ops a log can hold",
+    .help =
+        "Prints one row per op: its number in the format, the system calls it comes from, its fields and its meaning.",
+    .examples = {{"reprise ops", "the table"}, {"reprise ops --json", "for other programs"}},
+    .options = options,
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

@@ -1,0 +1,252 @@
+// `reprise prepare`: lay out below a root what was there before the recording, or put it back.
+// SPDX-License-Identifier: MIT
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/error.h"
+#include "replay/prepare.h"
+
+namespace reprise::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+void options(po::options_description& add) {
+    add.add_options()("root", po::value<std::string>()->value_name("DIR"),
+                      "directory to lay the files out in; made if only its parent exists");
+    add.add_options()("content", po::value<std::string>()->value_name("KIND"), "what regular files hold");
+    add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
+                      "only files of this role or path; may be repeated");
+    add.add_options()("not", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
+                      "leave out files of this role or path; may be repeated");
+    add.add_options()("map", po::value<Words>()->composing()->value_name("OLD=NEW"),
+                      "put what was recorded below OLD at NEW below the root; may be repeated");
+    add.add_options()("reset", "put back what replays changed; needs the marker of an earlier run");
+    add.add_options()("dry-run,n", "show the plan and stop");
+    add.add_options()("jobs,j", po::value<unsigned>()->value_name("N"), "threads");
+    add.add_options()("json", "print plan and result as JSON");
+}
+
+Words words(const po::variables_map& values, const char* name) {
+    return values.count(name) != 0 ? values[name].as<Words>() : Words{};
+}
+
+uint64_t count_of(const Survey& survey, Action action) { return survey.count[static_cast<size_t>(action)]; }
+
+void print_plan(const Preparation& preparation) {
+    const Survey& survey = preparation.survey();
+    std::cout << "prepare " << printable(preparation.options().root.string())
+              << (preparation.root_missing() ? " (will be made)" : "") << " for "
+              << printable(preparation.options().log_name) << ", content " << content_name(preparation.content())
+              << '\n';
+    Table table({{"", "what"}, {"count", "count", true}, {"bytes", "bytes", true}});
+    const auto row = [&](const char* what, uint64_t count, Cell bytes = Cell("")) {
+        if (count > 0) table.row({what, count_cell(count), std::move(bytes)});
+    };
+    row("files to make", survey.files, bytes_cell(survey.bytes));
+    row("directories to make", survey.directories);
+    row("symbolic links to make", survey.links);
+    row("in place already", count_of(survey, Action::keep));
+    row("to be put back in place", count_of(survey, Action::refill));
+    row("made by the recording, to be removed", count_of(survey, Action::remove));
+    row("directories to be renamed back", survey.renames_back.size());
+    row("left out by role or path", preparation.layout().files_left_out);
+    for (const Counter& counter : preparation.layout().counters)
+        if (counter.severity == Severity::note) row(counter.name.c_str(), counter.value);
+    if (!table.empty()) table.print(std::cout, 2);
+    for (const Demand& demand : survey.demands) {
+        if (demand.bytes == 0 && demand.inodes == 0) continue;
+        std::cout << "  needs " << format_bytes(demand.bytes) << " and " << format_count(demand.inodes) << " inodes of "
+                  << format_bytes(demand.free_bytes);
+        if (demand.free_inodes != UINT64_MAX) std::cout << " and " << format_count(demand.free_inodes) << " inodes";
+        std::cout << " free at " << printable(demand.where) << '\n';
+    }
+    for (const Counter& counter : preparation.layout().counters)
+        if (counter.severity != Severity::note)
+            std::cout << "  " << severity_name(counter.severity) << ": " << format_count(counter.value) << ' '
+                      << counter.meaning << '\n';
+    for (const std::string& remark : preparation.remarks()) std::cout << "  " << remark << '\n';
+    std::cout.flush();
+}
+
+Json plan_json(const Preparation& preparation) {
+    const Survey& survey = preparation.survey();
+    Json demands = Json::array();
+    for (const Demand& demand : survey.demands) {
+        demands.push_back({{"where", printable(demand.where)},
+                           {"bytes", demand.bytes},
+                           {"free_bytes", demand.free_bytes},
+                           {"inodes", demand.inodes},
+                           {"free_inodes", demand.free_inodes == UINT64_MAX ? Json() : Json(demand.free_inodes)},
+                           {"fits", demand.fits()}});
+    }
+    Json counters = Json::array();
+    for (const Counter& counter : preparation.layout().counters)
+        counters.push_back({{"name", counter.name},
+                            {"severity", severity_name(counter.severity)},
+                            {"value", counter.value},
+                            {"meaning", counter.meaning}});
+    return {{"root", printable(preparation.options().root.string())},
+            {"log", printable(preparation.options().log_name)},
+            {"fingerprint", preparation.marker().fingerprint},
+            {"content", content_name(preparation.content())},
+            {"filter", preparation.marker().filter},
+            {"files", survey.files},
+            {"directories", survey.directories},
+            {"links", survey.links},
+            {"bytes", survey.bytes},
+            {"bytes_laid_out", survey.bytes_laid_out},
+            {"keep", count_of(survey, Action::keep)},
+            {"make", count_of(survey, Action::make)},
+            {"remake", count_of(survey, Action::remake)},
+            {"refill", count_of(survey, Action::refill)},
+            {"remove", count_of(survey, Action::remove)},
+            {"rename_back", survey.renames_back.size()},
+            {"left_out", preparation.layout().files_left_out},
+            {"file_systems", std::move(demands)},
+            {"counters", std::move(counters)},
+            {"remarks", preparation.remarks()}};
+}
+
+/// What the end of the command says.
+struct Outcome {
+    const char* state;
+    double seconds = 0;
+    uint64_t entries = 0, bytes = 0;
+};
+
+void print_outcome(const Outcome& outcome, const Preparation& preparation, const WriteState& state) {
+    if (outcome.entries == 0) {
+        std::cout << outcome.state << '\n';
+    } else {
+        std::cout << outcome.state << ": " << format_count(outcome.entries) << " entries";
+        if (outcome.bytes > 0)
+            std::cout << ", " << format_bytes(outcome.bytes) << " at "
+                      << format_rate(static_cast<double>(outcome.bytes) / outcome.seconds);
+        std::cout << ", in " << format_duration(static_cast<int64_t>(outcome.seconds * 1e9)) << '\n';
+    }
+    if (state.left.count > 0) {
+        std::cout << "  directories that the log makes were left below "
+                  << printable(preparation.options().root.string())
+                  << ", as they hold things it does not name: " << format_count(state.left.count) << '\n';
+        for (const std::string& path : state.left.paths) std::cout << "    " << printable(path) << '\n';
+    }
+}
+
+int run(const po::variables_map& values) {
+    if (values.count("root") == 0)
+        throw usage_error("prepare: --root is missing",
+                          "name the directory to lay the files out in, e.g. --root /mnt/new");
+    PrepareOptions options;
+    options.log_name = values["log"].as<std::string>();
+    options.root = values["root"].as<std::string>();
+    options.tool = "reprise " + std::string(tool_version());
+    options.reset = values.count("reset") != 0;
+    if (values.count("content") != 0) options.content = content_by_name(values["content"].as<std::string>());
+    if (values.count("map") != 0) options.maps = PathMap::parse(words(values, "map"));
+    if (values.count("only") != 0 || values.count("not") != 0)
+        options.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
+    if (values.count("jobs") != 0) {
+        constexpr unsigned kMostThreads = 1024;
+        options.threads = values["jobs"].as<unsigned>();
+        if (options.threads == 0 || options.threads > kMostThreads)
+            throw usage_error("prepare: --jobs is " + std::to_string(options.threads),
+                              "expected a number of threads from 1 to 1024");
+    }
+    const bool as_json = values.count("json") != 0;
+
+    const LogReader log(options.log_name);
+    Preparation preparation(log, std::move(options));
+    if (!as_json && !quiet()) print_plan(preparation);
+    Json json = as_json ? plan_json(preparation) : Json();
+    const auto finish = [&](const Outcome& outcome, const WriteState& state) {
+        if (as_json) {
+            json["state"] = outcome.state;
+            json["seconds"] = outcome.seconds;
+            json["entries_done"] = outcome.entries;
+            json["bytes_done"] = outcome.bytes;
+            json["directories_left"] = state.left.count;
+            print_json(std::cout, json);
+        } else if (!quiet()) {
+            print_outcome(outcome, preparation, state);
+        }
+    };
+
+    WriteState state;
+    try {
+        preparation.check();
+    } catch (const Error&) {
+        if (as_json) finish({.state = "refused"}, state);
+        throw;
+    }
+    if (values.count("dry-run") != 0) {
+        finish({.state = "dry run, nothing was changed"}, state);
+        return 0;
+    }
+    if (preparation.nothing_to_do()) {
+        finish({.state = "nothing to do, everything is in place"}, state);
+        return 0;
+    }
+
+    boost::asio::io_context context;
+    boost::asio::signal_set signals(context, SIGINT, SIGTERM);
+    signals.async_wait([&](const boost::system::error_code& error, int) {
+        if (!error) state.stop = true;
+    });
+    const Survey& survey = preparation.survey();
+    const bool by_bytes = survey.bytes > 0;
+    Progress progress("prepare", by_bytes ? ProgressUnit::bytes : ProgressUnit::count);
+    const uint64_t entries = survey.files + survey.directories + survey.links + count_of(survey, Action::refill) +
+                             count_of(survey, Action::remove) + survey.renames_back.size();
+    const auto start = Clock::now();
+    const bool complete = preparation.run(state, [&] {
+        context.poll();
+        progress.update(by_bytes ? state.bytes.load() : state.entries.load(), by_bytes ? survey.bytes : entries);
+    });
+    progress.finish();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    finish({.state = complete ? "done" : "interrupted",
+            .seconds = seconds,
+            .entries = state.entries.load(),
+            .bytes = state.bytes.load()},
+           state);
+    if (!complete)
+        throw machine_error("interrupted; the marker of the root says that it is incomplete",
+                            "run the same command again: it goes on where it stopped");
+    return 0;
+}
+
+const Registration registration{{
+    .name = "prepare",
+    .group = Group::replay,
+    .summary = "lay out the files a recording found, or put them back",
+    .help =
+        "Makes, below --root, every file that was there before the recording touched it, with its size, type and "
+        "permission bits. A plan with the bytes needed and the space free comes first; nothing is written where it "
+        "does "
+        "not fit or where files of others stand in the way. A second run does nothing.\n\n"
+        "Leaves a marker file, .reprise-prepared, without which no replay changes anything in the root. With --reset "
+        "everything a replay changed is put back: files it made are removed, files it removed or changed are made "
+        "anew. "
+        "Only what the log names is ever touched.",
+    .examples = {{"reprise prepare job.oplog --root /mnt/new", "lay out everything but program and system files"},
+                 {"reprise prepare job.oplog --root /mnt/new --only dataset --map /data/train=.",
+                  "only the dataset, at the top of the root"},
+                 {"reprise prepare job.oplog --root /mnt/new --reset", "put back what a replay changed"}},
+    .options = options,
+    .positionals = {{.name = "log", .label = "LOG"}},
+    .choices = {{"content", {"random", "zero", "sparse"}}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

@@ -1,0 +1,298 @@
+// Owns the registry, the parsing of a command line, and the one place where
+// errors become messages and exit codes.
+// SPDX-License-Identifier: MIT
+#include "cli/command.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options/parsers.hpp>
+#include <boost/program_options/positional_options.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "cli/help.h"
+#include "formats/error.h"
+
+namespace reprise::cli {
+
+namespace {
+
+std::vector<Command>& registry() {
+    static std::vector<Command> commands;
+    return commands;
+}
+
+int& verbosity_level() {
+    static int level = 0;
+    return level;
+}
+
+/// Edits needed to turn `a` into `b`; a swap of neighbours counts as one.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i) {
+        d[i][0] = i;
+    }
+    std::iota(d[0].begin(), d[0].end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+                d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+            }
+        }
+    }
+    return d[a.size()][b.size()];
+}
+
+std::string join(const std::vector<std::string>& words, std::string_view between) {
+    std::string out;
+    for (const auto& word : words) {
+        out += (out.empty() ? "" : std::string(between)) + word;
+    }
+    return out;
+}
+
+Error wrong_use(const Command& command, const std::string& what) {
+    return usage_error(command.name + ": " + what, "see: reprise " + command.name + " --help");
+}
+
+po::options_description positional_options(const Command& command) {
+    po::options_description hidden;
+    for (const auto& positional : command.positionals) {
+        if (positional.most == 1) {
+            hidden.add_options()(positional.name.c_str(), po::value<std::string>());
+        } else {
+            hidden.add_options()(positional.name.c_str(), po::value<std::vector<std::string>>());
+        }
+    }
+    return hidden;
+}
+
+void check_positionals(const Command& command, const po::variables_map& values) {
+    for (const auto& positional : command.positionals) {
+        int given = 0;
+        if (values.count(positional.name) != 0) {
+            const auto& value = values[positional.name];
+            given = positional.most == 1 ? 1 : static_cast<int>(value.as<std::vector<std::string>>().size());
+        }
+        if (given < positional.least) {
+            throw wrong_use(command, "missing " + positional.label + ", expected: " + usage_line(command));
+        }
+    }
+}
+
+void check_choices(const Command& command, const po::variables_map& values) {
+    for (const auto& [name, allowed] : command.choices) {
+        if (values.count(name) == 0) {
+            continue;
+        }
+        std::vector<std::string> given;
+        if (const auto* one = boost::any_cast<std::string>(&values[name].value())) {
+            given = {*one};
+        } else if (const auto* many = boost::any_cast<std::vector<std::string>>(&values[name].value())) {
+            given = *many;
+        }
+        for (const auto& value : given) {
+            if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+                throw wrong_use(
+                    command, "--" + name + " is '" + escape_line(value) + "', expected one of: " + join(allowed, ", "));
+            }
+        }
+    }
+}
+
+int run_command(const Command& command, const std::vector<std::string>& arguments) {
+    const po::variables_map values = parse(command, arguments);
+    if (values.count("help") != 0) {
+        std::cout << help_text(command);
+        return 0;
+    }
+    return command.run(values);
+}
+
+Error unknown_command(const std::string& name) {
+    const auto near = near_commands(name);
+    return usage_error("'" + escape_line(name) + "' is not a command",
+                       near.empty() ? "see: reprise --help" : "did you mean: " + join(near, ", "));
+}
+
+int dispatch(const std::vector<std::string>& arguments) {
+    std::size_t i = 0;
+    int level = 0;
+    for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
+        const auto& word = arguments[i];
+        if (word == "-h" || word == "--help") {
+            std::cout << overview_text();
+            return 0;
+        }
+        if (word == "-V" || word == "--version") {
+            std::cout << version_text();
+            return 0;
+        }
+        if (word == "-q" || word == "--quiet") {
+            level = -1;
+        } else if (word == "-v" || word == "--verbose") {
+            ++level;
+        } else {
+            throw usage_error("unknown option '" + escape_line(word) + "' before a command", "see: reprise --help");
+        }
+    }
+    set_verbosity(level);
+    if (i == arguments.size()) {
+        std::cerr << overview_text();
+        return static_cast<int>(ExitCode::usage);
+    }
+    if (arguments[i] == "help") {
+        if (i + 1 == arguments.size()) {
+            std::cout << overview_text();
+            return 0;
+        }
+        const Command* topic = find_command(arguments[i + 1]);
+        if (topic == nullptr) {
+            throw unknown_command(arguments[i + 1]);
+        }
+        std::cout << help_text(*topic);
+        return 0;
+    }
+    const Command* command = find_command(arguments[i]);
+    if (command == nullptr) {
+        throw unknown_command(arguments[i]);
+    }
+    return run_command(*command, {arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end()});
+}
+
+int complain(ExitCode code, const std::string& message) {
+    std::cout.flush();
+    std::cerr << "reprise: " << message << '\n';
+    return static_cast<int>(code);
+}
+
+}  // namespace
+
+Registration::Registration(Command command) { registry().push_back(std::move(command)); }
+
+std::vector<const Command*> all_commands() {
+    std::vector<const Command*> out;
+    for (const auto& command : registry()) {
+        out.push_back(&command);
+    }
+    std::sort(out.begin(), out.end(), [](const Command* a, const Command* b) {
+        return std::tie(a->group, a->name) < std::tie(b->group, b->name);
+    });
+    return out;
+}
+
+const Command* find_command(std::string_view name) {
+    for (const auto& command : registry()) {
+        if (command.name == name) {
+            return &command;
+        }
+    }
+    return nullptr;
+}
+
+std::vector<std::string> near_commands(std::string_view typed) {
+    constexpr std::size_t kLongestName = 32;
+    std::vector<std::pair<std::size_t, std::string>> found;
+    for (const Command* command : all_commands()) {
+        if (command->group == Group::hidden || typed.size() > kLongestName) {
+            continue;
+        }
+        const std::size_t distance = edit_distance(typed, command->name);
+        const bool starts = typed.size() > 1 && command->name.starts_with(typed);
+        if (starts || distance <= std::max<std::size_t>(1, command->name.size() / 3)) {
+            found.emplace_back(starts ? 0 : distance, command->name);
+        }
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < found.size() && i < 3; ++i) {
+        names.push_back(found[i].second);
+    }
+    return names;
+}
+
+po::options_description options_of(const Command& command) {
+    po::options_description all;
+    if (command.options != nullptr) {
+        command.options(all);
+    }
+    all.add_options()("help,h", "show this help");
+    all.add_options()("quiet,q", "print results and errors only");
+    all.add_options()("verbose,v", "say more");
+    return all;
+}
+
+po::variables_map parse(const Command& command, const std::vector<std::string>& arguments) {
+    po::options_description everything = options_of(command);
+    everything.add(positional_options(command));
+    po::positional_options_description positions;
+    for (const auto& positional : command.positionals) {
+        positions.add(positional.name.c_str(), positional.most);
+    }
+    po::variables_map values;
+    int louder = 0;
+    try {
+        namespace style = po::command_line_style;
+        auto parsed = po::command_line_parser(arguments)
+                          .options(everything)
+                          .positional(positions)
+                          .style(style::unix_style & ~style::allow_guessing)
+                          .run();
+        if (std::any_of(parsed.options.begin(), parsed.options.end(),
+                        [](const auto& option) { return option.string_key == "help"; })) {
+            values.emplace("help", po::variable_value(boost::any(), false));
+            return values;
+        }
+        std::erase_if(parsed.options, [&](const auto& option) {
+            louder += option.string_key == "verbose" ? 1 : 0;
+            return option.string_key == "verbose";
+        });
+        po::store(parsed, values);
+        po::notify(values);
+    } catch (const po::too_many_positional_options_error&) {
+        throw wrong_use(command, "too many arguments, expected: " + usage_line(command));
+    } catch (const po::error& error) {
+        throw wrong_use(command, error.what());
+    }
+    check_positionals(command, values);
+    check_choices(command, values);
+    if (values.count("quiet") != 0) {
+        set_verbosity(-1);
+    } else if (louder > 0) {
+        set_verbosity(std::max(0, verbosity()) + louder);
+    }
+    return values;
+}
+
+int verbosity() { return verbosity_level(); }
+void set_verbosity(int level) { verbosity_level() = level; }
+
+int run_main(const std::vector<std::string>& arguments) {
+    try {
+        const int code = dispatch(arguments);
+        std::cout.flush();
+        if (!std::cout) {
+            return complain(ExitCode::machine, "cannot write to standard output");
+        }
+        return code;
+    } catch (const Error& error) {
+        return complain(error.code(), error.what());
+    } catch (const std::bad_alloc&) {
+        return complain(ExitCode::machine, "out of memory");
+    } catch (const std::system_error& error) {
+        return complain(ExitCode::machine, error.what());
+    } catch (const std::exception& error) {
+        return complain(ExitCode::machine, std::string("internal error, please report: ") + error.what());
+    }
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,25 @@
+// Owns the texts made from the registry: help, version, bash completion, man page.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+
+namespace reprise::cli {
+
+std::string_view tool_version();
+std::string version_text();
+/// `reprise --help`.
+std::string overview_text();
+/// `reprise COMMAND --help`.
+std::string help_text(const Command& command);
+/// "reprise info [OPTION...] LOG"
+std::string usage_line(const Command& command);
+/// A script for bash; it needs nothing but bash itself.
+std::string bash_completion_script();
+/// troff source of reprise(1).
+std::string man_page();
+
+}  // namespace reprise::cli

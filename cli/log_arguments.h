@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What commands that read logs share: opening with --recover, --task, --only and --not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "formats/filter.h"
+#include "formats/oplog.h"
+
+namespace reprise::cli {
+
+// Adds --recover.
+void add_recover_option(po::options_description& options);
+// Opens the log; says on standard error what a recovery left out.
+LogReader open_log(const std::string& path, const po::variables_map& values);
+
+// Adds --task ID, which may be given several times.
+void add_task_option(po::options_description& options);
+// Ids of the tasks asked for; none: all. Error (usage) where the log has no such task.
+std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& values);
+
+// Adds --only and --not.
+void add_filter_options(po::options_description& options);
+// Keeps everything where neither was given.
+OpFilter wanted_filter(const po::variables_map& values);
+
+}  // namespace reprise::cli

@@ -1,0 +1,28 @@
+// Owns the reading back of declared options, for help, completion and man page.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace reprise::cli {
+
+/// One declared option, taken apart.
+struct DescribedOption {
+    std::string short_name;  ///< "-o" or empty
+    std::string long_name;   ///< "--output"
+    std::string value;       ///< "FILE", or empty for a switch
+    std::string text;        ///< description, choices and default included
+    std::vector<std::string> choices;
+    bool common = false;  ///< one of those every command has
+
+    /// "-o, --output FILE"
+    [[nodiscard]] std::string spelling() const;
+};
+
+/// In the order of declaration, the common ones last.
+std::vector<DescribedOption> described_options(const Command& command);
+
+}  // namespace reprise::cli

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "cli/show_summary.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cli/units.h"
+
+namespace reprise::cli {
+namespace {
+
+Cell share_or_dash(const std::optional<double>& share) {
+    return share_cell(share.value_or(std::numeric_limits<double>::quiet_NaN()));
+}
+
+std::vector<Cell> utilisation_cells(std::string_view process, std::string_view device, std::string_view part,
+                                    const Utilisation& row) {
+    return {process,
+            device,
+            part,
+            count_cell(row.submits),
+            duration_cell(row.busy),
+            duration_cell(row.end - row.begin),
+            share_or_dash(row.au()),
+            share_or_dash(row.au_mlperf()),
+            duration_cell(row.stall())};
+}
+
+}  // namespace
+
+Cell text_cell(std::string_view bytes) { return {bytes, printable(bytes)}; }
+
+Table kinds_table(const Summary& summary) {
+    Table table({{"op", "kind"},
+                 {"ops", "ops", true},
+                 {"errors", "errors", true},
+                 {"bytes", "bytes", true},
+                 {"in calls", "time_ns", true},
+                 {"p50", "p50_ns", true},
+                 {"p90", "p90_ns", true},
+                 {"p99", "p99_ns", true},
+                 {"p99.9", "p999_ns", true},
+                 {"max", "max_ns", true}});
+    for (const KindSummary& row : summary.kinds) {
+        const auto time = static_cast<int64_t>(std::min(row.time, 9.2e18));
+        table.row({info(row.kind).name, count_cell(row.ops), row.errors ? count_cell(row.errors) : Cell("", 0),
+                   row.bytes ? bytes_cell(row.bytes) : Cell("", 0), duration_cell(time), duration_cell(row.latency.p50),
+                   duration_cell(row.latency.p90), duration_cell(row.latency.p99), duration_cell(row.latency.p999),
+                   duration_cell(row.latency.max)});
+    }
+    return table;
+}
+
+Table roles_table(const Summary& summary) {
+    Table table({{"role", "role"},
+                 {"files", "files", true},
+                 {"absent", "absent", true},
+                 {"size", "bytes_on_disk", true},
+                 {"ops", "ops", true},
+                 {"read", "bytes_read", true},
+                 {"written", "bytes_written", true}});
+    for (const RoleSummary& row : summary.roles)
+        table.row({role_name(row.role), count_cell(row.files), row.absent ? count_cell(row.absent) : Cell("", 0),
+                   bytes_cell(row.bytes_on_disk), count_cell(row.ops), bytes_cell(row.bytes_read),
+                   bytes_cell(row.bytes_written)});
+    return table;
+}
+
+Table devices_table(const Summary& summary, const Tables& tables) {
+    Table table({{"pid", "pid", true},
+                 {"device", "device", true},
+                 {"part", "part"},
+                 {"submits", "submits", true},
+                 {"busy", "busy_ns", true},
+                 {"of", "elapsed_ns", true},
+                 {"AU", "au", true},
+                 {"AU (MLPerf)", "au_mlperf", true},
+                 {"stall", "stall_ns", true}});
+    for (const DeviceUtilisation& device : summary.devices) {
+        const std::string pid =
+            device.process < tables.processes.size() ? std::to_string(tables.processes[device.process].pid) : "?";
+        const std::string id = std::to_string(device.device);
+        table.row(utilisation_cells(pid, id, "run", device));
+        for (const EpochUtilisation& epoch : device.epochs) {
+            const std::string part =
+                "epoch " + (epoch.number >= 0 ? std::to_string(epoch.number) : "?") + (epoch.complete ? "" : " (cut)");
+            table.row(utilisation_cells(pid, id, part, epoch));
+        }
+    }
+    return table;
+}
+
+Table counters_table(const std::vector<Counter>& counters) {
+    std::vector<Counter> sorted = counters;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Counter& x, const Counter& y) { return x.severity > y.severity; });
+    Table table({{"severity", "severity"}, {"count", "value", true}, {"name", "name"}, {"meaning", "meaning"}});
+    for (const Counter& row : sorted)
+        table.row({severity_name(row.severity), count_cell(row.value), row.name, row.meaning});
+    return table;
+}
+
+Json counters_json(const std::vector<Counter>& counters) {
+    Json out = Json::array();
+    for (const Counter& row : counters)
+        out.push_back({{"name", printable(row.name)},
+                       {"severity", severity_name(row.severity)},
+                       {"value", row.value},
+                       {"meaning", printable(row.meaning)}});
+    return out;
+}
+
+Json header_json(const Header& header) {
+    Json extra = Json::object();
+    for (const auto& [key, value] : header.extra) extra[printable(key)] = printable(value);
+    return {{"source", printable(header.source)},
+            {"tool", printable(header.tool)},
+            {"command", printable(header.command)},
+            {"host", printable(header.host)},
+            {"kernel", printable(header.kernel)},
+            {"clock", printable(header.clock)},
+            {"time_unit_ns", header.time_unit_ns},
+            {"origin_unix_ns", header.origin_unix_ns},
+            {"extra", std::move(extra)}};
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,44 @@
+# What `cmake --install` puts where, and the Debian package CPack makes of it.
+# SPDX-License-Identifier: MIT
+include(GNUInstallDirs)
+
+# Man page and completion come from the binary, so they cannot go stale.
+find_program(GZIP_PROGRAM gzip REQUIRED)
+set(generated ${PROJECT_BINARY_DIR}/generated)
+file(MAKE_DIRECTORY ${generated})
+add_custom_command(
+  OUTPUT ${generated}/reprise.1.gz ${generated}/reprise.bash
+  COMMAND reprise __man > ${generated}/reprise.1
+  COMMAND ${GZIP_PROGRAM} -9nf ${generated}/reprise.1
+  COMMAND reprise completion bash > ${generated}/reprise.bash
+  DEPENDS reprise
+  VERBATIM)
+add_custom_target(generated_docs ALL DEPENDS ${generated}/reprise.1.gz ${generated}/reprise.bash)
+
+install(TARGETS reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${generated}/reprise.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${generated}/reprise.bash RENAME reprise
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES formats/FORMAT.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/reprise/examples OPTIONAL
+        FILES_MATCHING PATTERN "*.oplog" PATTERN "*.ini" PATTERN "*.md")
+
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME reprise)
+set(CPACK_PACKAGE_VENDOR "the reprise authors")
+set(CPACK_PACKAGE_CONTACT "the reprise authors <reprise@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "record the I/O of a job once, replay it anywhere")
+set(CPACK_PACKAGE_DESCRIPTION "reprise turns recordings of a job's system calls into an op log and performs them
+ again on another machine, file system or storage, with its causes kept and
+ without its accelerators, and compares the two.")
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+include(CPack)

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# usage: examples/quickstart.sh [DIR]
+# Builds reprise, lays out the data set of a bundled recording (one epoch of a PyTorch ResNet-18 over 2 000 JPEGs, two
+# loader workers) below DIR, performs the recording there, and compares. DIR must not exist, or be empty, or be from an
+# earlier quickstart; by default it is build/quickstart, and its 330 MB of data are removed again at the end.
+# SPDX-License-Identifier: MIT
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case ${1:-} in
+    -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+esac
+work=build/quickstart
+root=${1:-$work/root}
+log=examples/recorded/pytorch_resnet18_strace.oplog
+reprise=build/release/reprise
+
+scripts/ensure-packages.sh build
+
+echo "Building (a few minutes the first time) ..."
+mkdir -p "$work"
+if ! { cmake --preset release -DREPRISE_TESTS=OFF -DREPRISE_BENCH=OFF &&
+    cmake --build --preset release -j "$(nproc)" --target reprise; } >"$work/build.log" 2>&1; then
+    tail -n 40 "$work/build.log" >&2
+    echo "quickstart: the build failed; the whole output is in $work/build.log" >&2
+    exit 1
+fi
+
+if [[ -z ${1:-} ]]; then
+    # Only what this script made: the folder lies in our own build folder.
+    trap 'rm -rf "$PWD/build/quickstart/root"' EXIT
+fi
+
+# Shows a command as a user would type it, then runs it.
+run() {
+    echo
+    echo "\$ reprise $*"
+    "$reprise" "$@"
+}
+
+run prepare "$log" --root "$root" --map /data/wl=.
+run replay "$log" --root "$root" --pace timed -o "$work/run.oplog" --json "$work/run.json"
+run compare "$log" "$work/run.oplog"
+
+echo
+echo "The run's op log is $work/run.oplog, its result as JSON $work/run.json."

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Turns calls as a tracer saw them (pid, fd number, path) into ops (task, handle, file, explicit offset).
+// Importers and capture feed it; it owns descriptor tables, file generations, positions, sizes and roles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "formats/oplog.h"
+
+namespace reprise {
+
+// One call as its source saw it. Only what the source knows is filled in. Times are ns since the origin of the log.
+//
+// Calls by path: `path` empty means the descriptor `fd` itself (AT_EMPTY_PATH). A relative `path` starts at
+// `directory`, else at the directory open as `fd`, else at the process's current directory; `path2` likewise with
+// fd2_path and fd2. Makers of descriptors: open gives the descriptor in `result`; pipe in fd and fd2 (arg as in
+// ops.def). close with fd2 >= 0 is close_range: all descriptors fd..fd2, with its CLOSE_RANGE_* in flags. Copies
+// (sendfile...): from fd at offset to fd2 at offset2. Mappings: `address` is where mmap put it, and the argument of the
+// others; mremap: address, arg old size, size new size, address2 the new place.
+struct RawCall {
+    int32_t pid = 0, tid = 0;
+    OpKind kind = OpKind::read;
+    int64_t begin = 0, duration = 0;
+    int64_t result = 0;  // -errno on failure
+    bool result_known = true;
+    int32_t fd = -1, fd2 = -1;
+    std::string_view fd_path, fd2_path;  // what the source says the descriptor is (strace -y); empty: unknown
+    // Directory of a relative path (AT_FDCWD or a dirfd); empty: the process's current directory as tracked.
+    std::string_view directory;
+    std::string_view path, path2, text;      // raw bytes as passed to the call
+    std::optional<int64_t> offset, offset2;  // unknown: the position is followed per open instance
+    int64_t size = 0, flags = 0, mode = 0, arg = 0;
+    uint64_t address = 0, address2 = 0;  // of mappings
+    std::span<const int64_t> list;
+    // Attributes of the file, where the call's result shows them.
+    std::optional<uint64_t> stat_size;
+    std::optional<uint32_t> stat_mode;  // with S_IFMT
+    uint64_t device = 0, inode = 0;
+    std::string_view link_target;
+    std::optional<bool> created;  // open with O_CREAT: whether it made the file (FMODE_CREATED)
+};
+
+// Feed calls in the order of their effect: opens (and whatever makes a descriptor) by their end, closes by their begin,
+// anything else by its begin. Ops reach the writer sorted by begin within each task.
+class Assembler {
+public:
+    struct Options {
+        bool explicit_offsets = false;  // the source knows offsets itself; do not follow positions
+        // Data ops on descriptors the source never opened make an inherited instance (counted).
+        bool adopt_unknown_fds = true;
+        std::string_view initial_directory = "/";
+    };
+    // The writer outlives the assembler.
+    Assembler(LogWriter& writer, Options options);
+    explicit Assembler(LogWriter& writer);
+    ~Assembler();
+
+    // Task of (pid, tid), made on first use.
+    TaskId task(int32_t pid, int32_t tid);
+    void set_command(int32_t pid, std::string_view command);
+    void set_host(int32_t pid, std::string_view host);
+    // chdir: where relative paths of the process start from now on. A relative `directory` starts at the old one.
+    void set_directory(int32_t pid, std::string_view directory);
+    // A descriptor made by a call outside the op table (socket, epoll_create, SCM_RIGHTS...). `description` as in
+    // fd_path.
+    void adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags = 0, std::string_view description = {});
+
+    // kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
+    // it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
+    void call(const RawCall& call);
+
+    // A file's size as learnt elsewhere.
+    void note_file(std::string_view path, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode);
+
+    // Ops without descriptors (marker, gpu_*, compute, wait, idle): passed through, sorted with the rest.
+    void op(int32_t pid, int32_t tid, const Op& op);
+
+    // Writes what is pending, sets sizes, origins and roles of all files. Call once, before LogWriter::finish.
+    void finish();
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reprise

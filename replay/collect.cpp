@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "replay/collect.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "replay/edges_rules.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kExamplesPerKind = 3;
+
+std::string_view pace_name(Pace pace) { return pace == Pace::timed ? "timed" : "afap"; }
+
+/// Copies the tables with equal ids; returns the new id of each string, which differ only where a log holds one twice.
+std::vector<StringId> copy_tables(const Tables& from, LogWriter& to) {
+    std::vector<StringId> strings(from.strings.size());
+    for (StringId id = 1; id < strings.size(); ++id) {
+        strings[id] = to.intern(from.strings[id]);
+    }
+    const auto text = [&](StringId id) { return id < strings.size() ? strings[id] : StringId{0}; };
+    for (size_t i = 1; i < from.files.size(); ++i) {
+        FileRow row = from.files[i];
+        row.path = text(row.path);
+        row.target = text(row.target);
+        to.add_file(row);
+    }
+    for (size_t i = 1; i < from.handles.size(); ++i) {
+        to.add_handle(from.handles[i]);
+    }
+    for (size_t i = 1; i < from.processes.size(); ++i) {
+        ProcessRow row = from.processes[i];
+        row.command = text(row.command);
+        row.host = text(row.host);
+        to.add_process(row);
+    }
+    for (size_t i = 1; i < from.tasks.size(); ++i) {
+        TaskRow row = from.tasks[i];
+        row.name = text(row.name);
+        to.add_task(row);
+    }
+    return strings;
+}
+
+Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_unix_ns) {
+    const Header& recorded = plan.log->header();
+    Header header;
+    header.time_unit_ns = 1;
+    header.origin_unix_ns = start_unix_ns - plan.first_begin;
+    header.clock = "monotonic";
+    header.source = "replay";
+    header.tool = "reprise replay";
+    header.command = recorded.command;
+    header.extra["filter"] = options.filter.to_string();
+    header.extra["pace"] = pace_name(options.pace);
+    header.extra["engine"] = options.engine == EngineKind::posix ? "posix" : "null";
+    header.extra["time_scale"] = std::to_string(options.time_scale);
+    header.extra["root"] = options.root.string();
+    header.extra["recording"] = plan.log->path().filename().string();
+    if (!options.fingerprint.empty()) {
+        header.extra["recording_fingerprint"] = options.fingerprint;
+    }
+    if (options.read_only) {
+        header.extra["read_only"] = "yes";
+    }
+    return header;
+}
+
+/// Whether the recorded result is a number worth comparing: bytes moved, a position.
+bool counts_bytes(OpKind kind) {
+    const OpInfo& row = info(kind);
+    return row.is(Trait::reads) || row.is(Trait::writes) || kind == OpKind::lseek || kind == OpKind::uring_complete ||
+           kind == OpKind::aio_complete;
+}
+
+class Collector {
+public:
+    Collector(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
+              LogWriter* writer, std::vector<StringId> strings, ReplayResult& result)
+        : plan_(plan),
+          run_(run),
+          options_(options),
+          clock_(clock),
+          writer_(writer),
+          strings_(std::move(strings)),
+          result_(result),
+          start_(run.control().start_ns) {
+        result_.latency.resize(kOpKindLimit);
+        examples_.resize(kOpKindLimit);
+    }
+
+    void task(TaskId id) {
+        const TaskPlan& task = plan_.tasks[id];
+        const SpoolRow* const rows = run_.spool(task.spool_first);
+        const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
+        result_.edge_waits += run_.task(id).edge_waits;
+        for (const BlockInfo& where : task.blocks) {
+            plan_.log->decode(where, block_);
+            for (size_t i = 0; i < block_.count(); ++i) {
+                const uint64_t op = block_.first + i;
+                if (op < done) {
+                    one(id, op, i, rows[op]);
+                } else {
+                    const bool kept = keeps(plan_, block_, i);
+                    leave_out(kept ? LeftOut::stopped : LeftOut::filter, block_.duration[i]);
+                }
+            }
+            plan_.log->forget(where);
+            seen_ += block_.count();
+            report();
+        }
+    }
+
+    void finish() {
+        result_.elapsed_ns = last_end_ == INT64_MIN ? 0 : last_end_ - start_;
+        result_.recorded_ns = recorded_end_ == INT64_MIN ? 0 : recorded_end_ - plan_.first_begin;
+        for (const auto& list : examples_) {
+            result_.examples.insert(result_.examples.end(), list.begin(), list.end());
+        }
+    }
+
+private:
+    void report() {
+        if (options_.progress) {
+            options_.progress({ReplayProgress::Phase::collecting, seen_, plan_.ops, monotonic_ns() - begun_, 0});
+        }
+    }
+
+    void leave_out(LeftOut reason, int64_t recorded_ns) {
+        const auto index = static_cast<size_t>(reason);
+        if (index < kLeftOutReasons) {
+            ++result_.left_out[index];
+            result_.left_out_ns[index] += recorded_ns;
+        }
+    }
+
+    void one(TaskId id, uint64_t op, size_t i, const SpoolRow& row) {
+        const auto kind = static_cast<OpKind>(block_.kind[i]);
+        const int64_t recorded = block_.result[i];
+        const bool performed = (row.begin & kNotPerformed) == 0;
+        const auto reason = performed ? LeftOut::none : static_cast<LeftOut>(row.end);
+        if (!performed) {
+            leave_out(reason, block_.duration[i]);
+            if (reason == LeftOut::filter) {
+                return;
+            }
+        }
+        const int64_t begin = clock_.ns(row.begin & ~kNotPerformed);
+        const int64_t end = performed ? std::max(clock_.ns(row.end), begin) : begin;
+        const int64_t actual = performed ? row.result : reason == LeftOut::not_open ? -EBADF : -ECANCELED;
+        if (performed) {
+            count(kind, i, begin, end, actual);
+        }
+        const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
+        if (!own_reason && !same_result(kind, recorded, actual)) {
+            mismatch(id, op, kind, i, recorded, actual, reason);
+        }
+        if (writer_ != nullptr) {
+            Op out = block_.row(i);
+            out.begin = begin - start_ + plan_.first_begin;
+            out.duration = end - begin;
+            out.result = actual;
+            out.edges = {};
+            out.text = out.text < strings_.size() ? strings_[out.text] : 0;
+            if (kind == OpKind::gpu_submit && options_.pace == Pace::timed && options_.time_scale != 1.0) {
+                out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.time_scale);
+            }
+            writer_->append(id, out);
+        }
+    }
+
+    void count(OpKind kind, size_t i, int64_t begin, int64_t end, int64_t actual) {
+        ++result_.ops;
+        last_end_ = std::max(last_end_, end);
+        recorded_end_ = std::max(recorded_end_, OpRef::end_of(block_.begin[i], block_.duration[i]));
+        result_.latency[static_cast<size_t>(kind)].add(end - begin);
+        const OpInfo& row = info(kind);
+        if (row.is(Trait::io) && actual < 0 && actual > -4096) {
+            ++result_.errors;
+            result_.no_space += actual == -ENOSPC || actual == -EDQUOT ? 1 : 0;
+        }
+        if (actual > 0 && (row.is(Trait::reads) || row.is(Trait::writes))) {
+            const auto bytes = static_cast<uint64_t>(actual);
+            result_.bytes_read += row.is(Trait::reads) ? bytes : 0;
+            result_.bytes_written += row.is(Trait::writes) ? bytes : 0;
+            result_.bytes_by_kind[static_cast<size_t>(kind)] += bytes;
+        }
+        if (options_.pace == Pace::timed) {
+            const auto since = static_cast<double>(block_.begin[i] - plan_.first_begin) * options_.time_scale;
+            result_.lateness.add(begin - start_ - static_cast<int64_t>(since));
+        }
+    }
+
+    void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
+        ++result_.mismatches;
+        ++result_.mismatches_by_kind[static_cast<size_t>(kind)];
+        auto& list = examples_[static_cast<size_t>(kind)];
+        if (list.size() < kExamplesPerKind) {
+            const Tables& tables = plan_.log->tables();
+            list.push_back(
+                {id, op, kind, std::string(tables.path(tables.file_of(block_.row(i)))), recorded, actual, reason});
+        }
+    }
+
+    const Plan& plan_;
+    SharedRun& run_;
+    const ReplayOptions& options_;
+    const TickTimeline& clock_;
+    LogWriter* writer_;
+    std::vector<StringId> strings_;  // new id of each string
+    ReplayResult& result_;
+    const int64_t start_;
+    const int64_t begun_ = monotonic_ns();
+    int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
+    uint64_t seen_ = 0;
+    std::vector<std::vector<Mismatch>> examples_;
+    OpBlock block_;
+};
+
+}  // namespace
+
+bool same_result(OpKind kind, int64_t recorded, int64_t actual) {
+    const auto failed = [](int64_t result) { return result < 0 && result > -4096; };
+    if (failed(recorded) || failed(actual)) {
+        return recorded == actual;
+    }
+    return !counts_bytes(kind) || recorded == actual;
+}
+
+void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
+             int64_t start_unix_ns, ReplayResult& result) {
+    const int64_t begun = monotonic_ns();
+    std::unique_ptr<LogWriter> writer;
+    std::vector<StringId> strings;
+    if (!options.output.empty()) {
+        writer = std::make_unique<LogWriter>(options.output, run_header(plan, options, start_unix_ns));
+        strings = copy_tables(plan.log->tables(), *writer);
+        writer->header().host = result.machine.host;
+        writer->header().kernel = result.machine.kernel;
+    }
+    Collector collector(plan, run, options, clock, writer.get(), std::move(strings), result);
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        collector.task(task);
+    }
+    collector.finish();
+    if (writer) {
+        writer->header().extra["ended"] = result.ended;
+        for (const Counter& counter : plan.counters) {
+            writer->count(counter.name, counter.severity, counter.meaning, counter.value);
+        }
+        for (size_t i = 1; i < kLeftOutReasons; ++i) {
+            const auto reason = static_cast<LeftOut>(i);
+            if (result.left_out[i] != 0) {
+                const bool by_choice = reason == LeftOut::filter || reason == LeftOut::read_only;
+                writer->count("left_out_" + std::string(left_out_name(reason)),
+                              by_choice ? Severity::note : Severity::warning,
+                              "ops not performed: " + std::string(left_out_meaning(reason)), result.left_out[i]);
+            }
+        }
+        if (result.no_space != 0) {
+            writer->count("no_space", Severity::warning, "ops that failed because the file system was full",
+                          result.no_space);
+        }
+        writer->finish();
+        result.output = options.output;
+    }
+    result.collect_ns = monotonic_ns() - begun;
+}
+
+}  // namespace reprise

@@ -1,0 +1,24 @@
+// Owns the facts about this machine and the replay's root that stand in every result.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace reprise {
+
+struct MachineFacts {
+    std::string host, kernel, cpu;  // cpu: model name, empty where unknown
+    int cpus = 0;                   // that this process may use
+    uint64_t memory_bytes = 0;
+    // Of the root; empty without one.
+    std::string file_system;  // type, e.g. "ext4"
+    std::string device;       // as mounted, e.g. "/dev/nvme0n1p1"
+    std::string mount_options;
+    uint64_t free_bytes = 0;
+};
+
+MachineFacts machine_facts(const std::filesystem::path& root);
+
+}  // namespace reprise

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+#include "replay/runner.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "formats/error.h"
+#include "replay/collect.h"
+#include "replay/marker.h"
+#include "replay/supervisor.h"
+#include "replay/syscalls.h"
+
+namespace reprise {
+namespace {
+
+class RootDescriptor {
+public:
+    explicit RootDescriptor(const std::filesystem::path& root) {
+        fd_ = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd_ < 0) {
+            throw machine_error("cannot open the root " + escape_line(root.string()) + ": " + std::strerror(errno),
+                                "name an existing directory (reprise prepare makes one)");
+        }
+        const int64_t probe = open_inside(fd_, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        if (probe < 0) {
+            close(fd_);
+            throw machine_error(std::string("this kernel cannot keep paths beneath the root (openat2): ") +
+                                    std::strerror(static_cast<int>(-probe)),
+                                "use Linux 5.6 or newer, and a sandbox that allows openat2");
+        }
+        close(static_cast<int>(probe));
+    }
+    ~RootDescriptor() { close(fd_); }
+    RootDescriptor(const RootDescriptor&) = delete;
+    RootDescriptor& operator=(const RootDescriptor&) = delete;
+    int get() const { return fd_; }
+
+private:
+    int fd_ = -1;
+};
+
+void check_losses(const LogReader& log, bool allow) {
+    if (allow || log.tables().losses() == 0) {
+        return;
+    }
+    std::string what = "the recording is not whole:";
+    for (const Counter& counter : log.tables().counters) {
+        if (counter.severity == Severity::loss && counter.value != 0) {
+            what += " " + std::to_string(counter.value) + " " + counter.name + " (" + counter.meaning + ");";
+        }
+    }
+    what.pop_back();
+    throw bad_input(log.path().string(), what, "record it again, or replay what is there with --allow-loss");
+}
+
+/// Decides whether the log may run in this root, and by which rules its paths lie there.
+PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>& marker) {
+    marker = read_marker(root, options.root.string());
+    if (marker && marker->state != MarkerState::complete && marker->state != MarkerState::changed) {
+        throw machine_error("the root " + escape_line(options.root.string()) + " is only half prepared",
+                            "run reprise prepare again");
+    }
+    if (options.maps) {
+        return *options.maps;
+    }
+    return marker ? marker->maps : PathMap{};
+}
+
+void check_changes(const Plan& plan, const ReplayOptions& options, bool marked) {
+    if (plan.changing_ops == 0 || options.read_only || marked) {
+        return;
+    }
+    throw machine_error("the log alters files (" + std::to_string(plan.changing_ops) +
+                            " ops, first: " + escape_line(plan.first_change) + "), and " +
+                            escape_line(options.root.string()) + " was not prepared for that",
+                        "run reprise prepare LOG --root DIR first, or leave such ops out with --read-only");
+}
+
+void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
+    int64_t read = 0, written = 0;
+    bool known = false;
+    for (ProcessId process = 1; process < plan.processes.size(); ++process) {
+        const ProcessSlot& slot = run.process(process);
+        if (slot.pid.load() == 0) {
+            continue;
+        }
+        ++result.processes;
+        if (slot.device_read_bytes.load() >= 0) {
+            known = true;
+            read += slot.device_read_bytes.load();
+            written += std::max<int64_t>(slot.device_write_bytes.load(), 0);
+        }
+    }
+    if (known) {
+        result.device_read_bytes = static_cast<uint64_t>(read);
+        result.device_write_bytes = static_cast<uint64_t>(written);
+    }
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        result.tasks += plan.tasks[task].ops != 0 ? 1 : 0;
+        result.edges += plan.tasks[task].waits.size();
+    }
+    result.edges_by_kind = plan.edges_by_kind;
+    result.accelerators = plan.devices.size();
+    result.unexplained_wait_share = plan.wait_ns == 0 ? -1.0
+                                                      : static_cast<double>(plan.wait_ns - plan.explained_wait_ns) /
+                                                            static_cast<double>(plan.wait_ns);
+    result.counters = plan.counters;
+}
+
+void add_notes(ReplayResult& result) {
+    const double late = result.lateness.percentile(0.99);
+    if (result.timed && late > 5e6 && late > 0.01 * static_cast<double>(result.elapsed_ns)) {
+        result.notes.push_back(
+            "This machine could not keep up with the recorded times: one op in a hundred was more than " +
+            std::to_string(std::llround(late / 1e6)) + " ms late.");
+    }
+    if (result.no_space != 0) {
+        result.notes.push_back("The file system was full: " + std::to_string(result.no_space) +
+                               " ops failed for want of space. Times after the first of them mean little.");
+    }
+    const auto not_open = static_cast<size_t>(LeftOut::not_open);
+    if (result.left_out[not_open] != 0) {
+        result.notes.push_back(std::to_string(result.left_out[not_open]) +
+                               " ops could not run because their file did not open; see the differing opens.");
+    }
+    const auto device = static_cast<size_t>(LeftOut::device_node);
+    if (result.left_out[device] != 0) {
+        result.notes.push_back(std::to_string(result.left_out[device]) +
+                               " ops named a device node below the root and were not performed.");
+    }
+}
+
+}  // namespace
+
+ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
+    ReplayOptions options = asked;
+    const TickPoint first_point = take_tick_point();
+    check_losses(log, options.allow_loss);
+    if (!(options.time_scale > 0.0) || options.time_scale > 1e6) {
+        throw usage_error("--time-scale must be a number above 0", "1 keeps the recorded times, 0.5 halves them");
+    }
+    const bool posix = options.engine == EngineKind::posix;
+    std::unique_ptr<RootDescriptor> root;
+    std::optional<Marker> marker;
+    PathMap maps = options.maps.value_or(PathMap{});
+    if (posix) {
+        if (options.root.empty()) {
+            throw usage_error("replay needs --root", "name the directory that reprise prepare filled");
+        }
+        root = std::make_unique<RootDescriptor>(options.root);
+        maps = check_root(options, root->get(), marker);
+    }
+    if (options.progress) {
+        options.progress({ReplayProgress::Phase::planning, 0, log.op_count(), 0, 0});
+    }
+    const Plan plan = make_plan(log, options.filter, maps);
+    if (posix) {
+        check_changes(plan, options, marker.has_value());
+    }
+    if (options.output.empty() && !plan.devices.empty()) {
+        options.output = options.accelerator_output;
+    }
+    ReplayResult result;
+    result.machine = machine_facts(posix ? options.root : std::filesystem::path{});
+    result.timed = options.pace == Pace::timed;
+    const uint64_t rows = plan.tasks.size() < 2 ? 0 : plan.tasks.back().spool_first + plan.tasks.back().ops;
+    const size_t limit = options.spool_memory != 0 ? options.spool_memory : result.machine.memory_bytes / 4;
+    SharedRun run(plan.tasks.size(), plan.processes.size(), plan.devices.size(), plan.passed.size(), rows, limit,
+                  options.output.parent_path());
+    const WritePattern pattern(posix ? plan.write_bytes : 0);
+    const WorkerSetup setup{&plan,
+                            &run,
+                            &pattern,
+                            options.pace,
+                            options.engine,
+                            options.time_scale,
+                            posix ? root->get() : -1,
+                            options.read_only};
+    if (posix && plan.changing_ops != 0 && !options.read_only) {
+        mark_changed(root->get(), options.root.string());
+    }
+    result.plan_ns = monotonic_ns() - first_point.ns;
+    const SupervisedRun supervised = supervise(setup, options, first_point);
+    result.ended = supervised.ended;
+    sum_up(plan, run, result);
+    collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);
+    add_notes(result);
+    result.harness_ns_per_op = measure_harness_ns(plan, 2'000'000, 500'000'000);
+    return result;
+}
+
+}  // namespace reprise

@@ -1,0 +1,145 @@
+// Owns the memory that the supervisor and all worker processes of a run share: completion counters, the go and stop
+// words, device queues, and the spool of results.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <new>
+#include <span>
+
+#include "calibrate/delay.h"
+#include "formats/op.h"
+
+namespace reprise {
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free,
+              "atomics in shared memory must not use locks");
+
+/// An anonymous or file-backed MAP_SHARED mapping, reserved and not committed.
+class SharedMemory {
+public:
+    SharedMemory() = default;
+    /// Anonymous where `backing` is empty; else an unlinked file in that directory. Throws Error (machine).
+    explicit SharedMemory(size_t bytes, const std::filesystem::path& backing = {});
+    ~SharedMemory();
+    SharedMemory(SharedMemory&& other) noexcept;
+    SharedMemory& operator=(SharedMemory&& other) noexcept;
+
+    std::byte* data() const { return data_; }
+    size_t size() const { return size_; }
+
+private:
+    std::byte* data_ = nullptr;
+    size_t size_ = 0;
+};
+
+enum class TaskState : uint32_t { waiting_for_start, running, waiting_for_edge, ended };
+
+/// One per recorded task. The task's own thread writes, others read.
+struct alignas(64) TaskSlot {
+    // How many of the task's ops that others wait for are done; UINT32_MAX once the task has ended. A futex word.
+    std::atomic<uint32_t> published{0};
+    std::atomic<uint32_t> waiters{0};
+    alignas(64) std::atomic<uint64_t> done{0};  // ops of the log passed, left out or not
+    std::atomic<TaskState> state{TaskState::waiting_for_start};
+    std::atomic<TaskId> waits_for_task{0};
+    std::atomic<uint64_t> waits_for_op{0};
+    std::atomic<int64_t> lag_ns{0};  // timed: how late the latest op was issued
+    uint64_t edge_waits = 0;         // edges that really had to be waited for
+};
+
+enum class ProcessState : uint32_t { none, running, ended };
+
+/// One per recorded process.
+struct alignas(64) ProcessSlot {
+    std::atomic<pid_t> pid{0};
+    std::atomic<ProcessState> state{ProcessState::none};
+    std::atomic<int32_t> wait_status{0};  // where its parent worker reaped it
+    // From /proc/self/io at its end; -1: unknown.
+    std::atomic<int64_t> device_read_bytes{-1}, device_write_bytes{-1};
+};
+
+/// A virtual accelerator: when its queue runs empty.
+struct alignas(64) DeviceSlot {
+    std::atomic<int64_t> end_ns{0};  // CLOCK_MONOTONIC
+
+    /// Work of `busy_ns` submitted at `now_ns`.
+    void submit(int64_t now_ns, int64_t busy_ns);
+};
+
+/// A descriptor that waits to be taken by other processes (Plan::passed).
+struct alignas(64) PassSlot {
+    std::atomic<uint64_t> where{0};  // process id << 32 | descriptor; 0: not there yet
+    std::atomic<uint32_t> taken{0};
+};
+
+struct alignas(64) RunControl {
+    std::atomic<uint32_t> stop{0};               // not 0: leave at the next op
+    alignas(64) std::atomic<uint32_t> ready{0};  // tasks that stand at the start line
+    std::atomic<uint32_t> go{0};                 // futex word
+    int64_t start_ns = 0;                        // CLOCK_MONOTONIC of log time `first_begin`; set before go
+    double tick_ns = 1.0;                        // length of a tick; set before go
+    SpinTokens tokens;
+    // First message wins; 0: none, 1: being written, 2: there.
+    std::atomic<uint32_t> failure_state{0};
+    char failure[512] = {};
+
+    bool stopped() const { return stop.load(std::memory_order_relaxed) != 0; }
+    /// Records why the run cannot go on, and stops it.
+    void fail(const char* message);
+};
+
+/// What one op did. 24 bytes, written by the hot loop, read by the collector.
+struct SpoolRow {
+    // Ticks; the top bit: not performed, and `end` holds the LeftOut reason. All zero: left out by the filter.
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    int64_t result = 0;
+};
+inline constexpr uint64_t kNotPerformed = uint64_t{1} << 63;
+
+/// All shared memory of one run.
+class SharedRun {
+public:
+    /// `spool_rows` over all tasks. Spools beyond `memory_limit` bytes go to an unlinked file in `spool_dir`.
+    SharedRun(size_t tasks, size_t processes, size_t devices, size_t passes, uint64_t spool_rows, size_t memory_limit,
+              const std::filesystem::path& spool_dir);
+
+    RunControl& control() { return *control_; }
+    TaskSlot& task(TaskId id) { return tasks_[id]; }
+    ProcessSlot& process(ProcessId id) { return processes_[id]; }
+    DeviceSlot& device(size_t index) { return devices_[index]; }
+    PassSlot& pass(size_t index) { return passes_[index]; }
+    SpoolRow* spool(uint64_t first) { return spool_rows_ + first; }
+
+private:
+    SharedMemory state_, spool_;
+    RunControl* control_ = nullptr;
+    TaskSlot* tasks_ = nullptr;
+    ProcessSlot* processes_ = nullptr;
+    DeviceSlot* devices_ = nullptr;
+    PassSlot* passes_ = nullptr;
+    SpoolRow* spool_rows_ = nullptr;
+};
+
+/// Sleeps while `word` is `seen`, at most `timeout_ns`. Spurious returns happen.
+void futex_wait(const std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_ns);
+void futex_wake_all(const std::atomic<uint32_t>& word);
+
+/// Says that one more op which others wait for is done.
+inline void publish(TaskSlot& slot, uint32_t count) {
+    slot.published.store(count, std::memory_order_seq_cst);
+    if (slot.waiters.load(std::memory_order_seq_cst) != 0) {
+        futex_wake_all(slot.published);
+    }
+}
+
+/// Waits until `source` has published `count`; spins up to `spin` turns first. False where the run was stopped.
+bool wait_published(TaskSlot& source, uint32_t count, const RunControl& control, int spin);
+
+}  // namespace reprise

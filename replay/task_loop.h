@@ -1,0 +1,243 @@
+// Owns the path that issues ops: one task, its blocks, its edges, its clock. Everything here runs once per op or less;
+// tests/bench/bench_replay_pread.cpp measures it.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "calibrate/clock.h"
+#include "calibrate/delay.h"
+#include "formats/oplog.h"
+#include "replay/edges_rules.h"
+#include "replay/left_out.h"
+#include "replay/plan.h"
+#include "replay/shared.h"
+
+namespace reprise {
+
+/// Order and edges, no delays. The end of one op is the begin of the next: one clock read per op.
+class AfapPace {
+public:
+    static constexpr bool kChained = true;
+    bool due(const OpBlock&, size_t) { return true; }
+    void after(const OpBlock&, size_t) {}
+    int64_t lag_ns() const { return 0; }
+};
+
+/// Every op at its recorded time, counted from the common start.
+class TimedPace {
+public:
+    static constexpr bool kChained = false;
+    TimedPace(const Plan& plan, SharedRun& run, double scale)
+        : plan_(plan),
+          run_(run),
+          delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
+          start_(run.control().start_ns),
+          scale_(scale) {
+        use_least_timer_slack();
+    }
+
+    /// Waits until the op is due. False where the op is left out and nothing is waited for.
+    bool due(const OpBlock& b, size_t i) {
+        if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
+            return false;
+        }
+        due_ = at(b.begin[i]);
+        delay_.until(due_);
+        lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
+        return true;
+    }
+
+    /// Ops that stand for time take it; those of accelerators use the virtual device.
+    void after(const OpBlock& b, size_t i) {
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
+            delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
+        } else if (kind == OpKind::gpu_submit) {
+            device(b.arg[i]).submit(delay_.now_ns(), scaled(b.size[i]));
+        } else if (kind == OpKind::gpu_wait) {
+            delay_.until(device(b.arg[i]).end_ns.load(std::memory_order_relaxed));
+        }
+    }
+    int64_t lag_ns() const { return lag_; }
+
+private:
+    int64_t scaled(int64_t ns) const {
+        return scale_ == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * scale_);
+    }
+    int64_t at(int64_t recorded) const { return start_ + scaled(recorded - plan_.first_begin); }
+    DeviceSlot& device(int64_t number) { return run_.device(plan_.devices.at(number)); }
+
+    const Plan& plan_;
+    SharedRun& run_;
+    Delay delay_;
+    int64_t start_;
+    double scale_;
+    int64_t due_ = 0, lag_ = 0;
+};
+
+/// Starts tasks for their spawner. Implemented by the worker.
+class Spawner {
+public:
+    virtual ~Spawner() = default;
+    virtual void spawn(TaskId peer) = 0;
+};
+
+/// Issues the ops of one task.
+template <class Engine, class Pace>
+class TaskLoop {
+public:
+    /// `spawner` may be null: spawn ops do nothing. `spin`: turns to spin before sleeping for an edge.
+    TaskLoop(const Plan& plan, SharedRun& run, TaskId task, Engine& engine, Pace& pace, Spawner* spawner, int spin)
+        : task_(plan.tasks[task]),
+          run_(run),
+          control_(run.control()),
+          slot_(run.task(task)),
+          rows_(run.spool(task_.spool_first)),
+          engine_(engine),
+          pace_(pace),
+          spawner_(spawner),
+          spin_(spin) {}
+
+    /// False where the run was stopped.
+    bool block(const OpBlock& b) {
+        const size_t count = b.count();
+        size_t i = 0;
+        while (i < count) {
+            const uint64_t op = b.first + i;
+            const bool waits = wait_ < task_.waits.size() && task_.waits[wait_].op <= op;
+            // A wait begins before what it waits for ends; any other op begins after.
+            const bool blocks = waits && is_wait(static_cast<OpKind>(b.kind[i]));
+            if (waits && !blocks && !wait_for_edges(op)) {
+                return false;
+            }
+            const bool spawns = spawn_ < task_.spawns.size() && task_.spawns[spawn_] == op;
+            uint64_t limit = b.first + count;
+            if (wait_ < task_.waits.size()) {
+                limit = std::min(limit, std::max(task_.waits[wait_].op, op + 1));
+            }
+            if (spawns || blocks) {
+                limit = op + 1;
+            } else if (spawn_ < task_.spawns.size()) {
+                limit = std::min(limit, task_.spawns[spawn_]);
+            }
+            if (source_ < task_.sources.size() && task_.sources[source_] < limit) {
+                limit = task_.sources[source_] + 1;
+            }
+            const auto to = static_cast<size_t>(limit - b.first);
+            if (!(spawns || blocks ? special(b, i, spawns, blocks) : span(b, i, to))) {
+                return false;
+            }
+            i = to;
+            if (source_ < task_.sources.size() && task_.sources[source_] + 1 == limit) {
+                publish(slot_, static_cast<uint32_t>(++source_));
+            }
+        }
+        return true;
+    }
+
+private:
+    bool wait_for_edges(uint64_t op) {
+        for (; wait_ < task_.waits.size() && task_.waits[wait_].op <= op; ++wait_) {
+            const WaitFor& edge = task_.waits[wait_];
+            TaskSlot& source = run_.task(edge.task);
+            if (source.published.load(std::memory_order_acquire) >= edge.count) {
+                continue;
+            }
+            slot_.waits_for_task.store(edge.task, std::memory_order_relaxed);
+            slot_.waits_for_op.store(edge.source, std::memory_order_relaxed);
+            slot_.state.store(TaskState::waiting_for_edge, std::memory_order_relaxed);
+            ++slot_.edge_waits;
+            const bool arrived = wait_published(source, edge.count, control_, spin_);
+            slot_.state.store(TaskState::running, std::memory_order_relaxed);
+            if (!arrived) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    static bool is_wait(OpKind kind) {
+        return kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::idle;
+    }
+
+    /// Ops [from, to) of a block: none of them waits or spawns, and none is waited for but the last.
+    bool span(const OpBlock& b, size_t from, size_t to) {
+        SpoolRow* const rows = rows_ + b.first;
+        uint64_t begin = ticks_now();
+        for (size_t i = from; i < to; ++i) {
+            if (__builtin_expect(control_.stopped(), 0)) {
+                return false;
+            }
+            if constexpr (!Pace::kChained) {
+                if (!pace_.due(b, i)) {
+                    leave_out(b, i);
+                    continue;
+                }
+                if (control_.stopped()) {
+                    return false;
+                }
+                begin = ticks_now();
+            }
+            if (__builtin_expect(engine_.before(b, i), 0)) {
+                begin = ticks_now();
+            }
+            begin = finish(b, i, rows[i], begin, engine_.perform(b, i));
+        }
+        return true;
+    }
+
+    /// One op that starts a task, or that is a wait for others.
+    bool special(const OpBlock& b, size_t i, bool spawns, bool blocks) {
+        if (!pace_.due(b, i) || control_.stopped()) {
+            leave_out(b, i);
+            return !control_.stopped();
+        }
+        const uint64_t begin = ticks_now();
+        if (blocks && !wait_for_edges(b.first + i)) {
+            return false;
+        }
+        if (spawns) {
+            ++spawn_;
+            if (spawner_ != nullptr) {
+                spawner_->spawn(b.peer[i]);
+            }
+        }
+        finish(b, i, rows_[b.first + i], begin, engine_.perform(b, i));
+        return true;
+    }
+
+    [[gnu::always_inline]] uint64_t finish(const OpBlock& b, size_t i, SpoolRow& row, uint64_t begin, int64_t result) {
+        pace_.after(b, i);
+        const uint64_t end = ticks_now();
+        if (__builtin_expect(is_not_performed(result), 0)) {
+            row = {begin | kNotPerformed, static_cast<uint64_t>(reason_of(result)), 0};
+        } else {
+            row = {begin, end, result};
+        }
+        slot_.done.store(b.first + i + 1, std::memory_order_release);
+        if constexpr (!Pace::kChained) {
+            slot_.lag_ns.store(pace_.lag_ns(), std::memory_order_relaxed);
+        }
+        return end;
+    }
+
+    void leave_out(const OpBlock& b, size_t i) {
+        rows_[b.first + i] = {kNotPerformed, static_cast<uint64_t>(LeftOut::filter), 0};
+        slot_.done.store(b.first + i + 1, std::memory_order_release);
+    }
+
+    const TaskPlan& task_;
+    SharedRun& run_;
+    RunControl& control_;
+    TaskSlot& slot_;
+    SpoolRow* rows_;
+    Engine& engine_;
+    Pace& pace_;
+    Spawner* spawner_;
+    const int spin_;
+    size_t wait_ = 0, source_ = 0, spawn_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// Busy time, utilisation and stall of accelerators, on small queues whose answers are known.
+#include "analyze/accelerator.h"
+
+#include "tests/support.h"
+
+using namespace reprise;
+
+namespace {
+
+class Feed {
+public:
+    Feed() {
+        tables_.processes.push_back({10, 0, 0, 0});
+        tables_.processes.push_back({11, 0, 0, 0});
+        tables_.tasks.push_back({1, 10, 0});  // 1
+        tables_.tasks.push_back({2, 11, 0});  // 2
+        tables_.tasks.push_back({1, 12, 0});  // 3: a second thread of the first process
+        epoch_ = tables_.strings.intern("epoch");
+        step_ = tables_.strings.intern("step");
+        tracker_.emplace(tables_);
+    }
+    void submit(TaskId task, int64_t at, int64_t busy, int64_t device = 0) {
+        Op op;
+        op.kind = OpKind::gpu_submit;
+        op.begin = at;
+        op.size = busy;
+        op.arg = device;
+        tracker_->add(task, op);
+    }
+    void epoch(TaskId task, int64_t at, int64_t number, bool begin) { mark(task, at, epoch_, number, begin); }
+    void step(TaskId task, int64_t at, bool begin) { mark(task, at, step_, -1, begin); }
+    std::vector<DeviceUtilisation> finish(int64_t begin, int64_t end) { return tracker_->finish(begin, end); }
+
+private:
+    void mark(TaskId task, int64_t at, StringId text, int64_t number, bool begin) {
+        Op op;
+        op.kind = OpKind::marker;
+        op.begin = at;
+        op.text = text;
+        op.arg = number;
+        op.flags = begin ? 1 : 2;
+        tracker_->add(task, op);
+    }
+    Tables tables_;
+    StringId epoch_ = 0, step_ = 0;
+    std::optional<AcceleratorTracker> tracker_;
+};
+
+}  // namespace
+
+TEST_CASE("work queues behind earlier work; busy is their union") {
+    Feed feed;
+    feed.submit(1, 100, 50);
+    feed.submit(3, 120, 50);  // waits until 150
+    feed.submit(1, 300, 10);
+    const auto devices = feed.finish(0, 400);
+    REQUIRE(devices.size() == 1);
+    CHECK(devices[0].busy == 110);
+    CHECK(devices[0].first_work == 100);
+    CHECK(devices[0].last_work == 310);
+    CHECK(devices[0].stall() == 100);
+    CHECK(*devices[0].au() == doctest::Approx(110.0 / 400));
+    CHECK(*devices[0].au_mlperf() == doctest::Approx(60.0 / 160));  // from 150 to 310
+}
+
+TEST_CASE("processes and devices are kept apart; a run ends with its last work") {
+    Feed feed;
+    feed.submit(1, 0, 10, 0);
+    feed.submit(1, 0, 30, 1);
+    feed.submit(2, 0, 100, 0);
+    const auto devices = feed.finish(0, 50);
+    REQUIRE(devices.size() == 3);
+    CHECK(devices[0].busy == 10);
+    CHECK(devices[1].device == 1);
+    CHECK(devices[1].busy == 30);
+    CHECK(devices[2].process == 2);
+    CHECK(devices[2].end == 100);
+    CHECK(*devices[2].au() == 1);
+    CHECK_FALSE(devices[2].au_mlperf());  // one step only
+}
+
+TEST_CASE("work queued across the borders of epochs is shared out") {
+    Feed feed;
+    feed.epoch(1, 0, 0, true);
+    feed.submit(1, 10, 20);  // 10..30
+    feed.submit(1, 40, 80);  // 40..120: 60 in epoch 0
+    feed.epoch(1, 100, 0, false);
+    feed.epoch(1, 105, 1, true);  // 15 of it in epoch 1
+    feed.submit(1, 110, 30);      // 120..150
+    feed.submit(1, 180, 10);
+    feed.epoch(1, 200, 1, false);
+    feed.epoch(1, 210, 2, true);
+    feed.submit(1, 220, 5);
+    const auto devices = feed.finish(0, 300);
+    REQUIRE(devices.size() == 1);
+    const auto& epochs = devices[0].epochs;
+    REQUIRE(epochs.size() == 3);
+    CHECK(epochs[0].number == 0);
+    CHECK(epochs[0].busy == 80);
+    CHECK(epochs[0].last_work == 100);
+    CHECK(*epochs[0].au() == doctest::Approx(0.8));
+    CHECK(*epochs[0].au_mlperf() == doctest::Approx(60.0 / 70));
+    CHECK(epochs[1].busy == 55);
+    CHECK(epochs[1].first_work == 105);
+    CHECK(*epochs[1].au() == doctest::Approx(55.0 / 95));
+    CHECK(*epochs[1].au_mlperf() == doctest::Approx(10.0 / 40));  // from 150 to 190
+    CHECK_FALSE(epochs[2].complete);
+    CHECK(epochs[2].end == 300);
+    CHECK(devices[0].busy == 145);
+}
+
+TEST_CASE("where steps are marked, the first step is all work submitted in it") {
+    Feed feed;
+    feed.epoch(1, 0, 0, true);
+    feed.step(1, 0, true);
+    feed.step(1, 5, false);  // a step that submitted nothing is none
+    feed.step(1, 5, true);
+    feed.submit(1, 10, 10);
+    feed.submit(1, 12, 10);  // 20..30
+    feed.step(1, 40, false);
+    feed.step(1, 40, true);
+    feed.submit(1, 50, 20);
+    feed.step(1, 80, false);
+    feed.epoch(1, 100, 0, false);
+    const auto devices = feed.finish(0, 100);
+    REQUIRE(devices[0].epochs.size() == 1);
+    CHECK(*devices[0].epochs[0].au_mlperf() == doctest::Approx(20.0 / 40));  // from 30 to 70
+    CHECK(*devices[0].au_mlperf() == doctest::Approx(20.0 / 40));
+}
+
+TEST_CASE("hostile times and sizes neither overflow nor divide by zero") {
+    Feed feed;
+    constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+    feed.epoch(1, least, 0, true);
+    feed.submit(1, least, most);
+    feed.submit(1, 0, -5);
+    feed.submit(1, most, most);
+    feed.epoch(1, most, 0, false);
+    feed.epoch(1, 0, 7, false);
+    feed.submit(99, 0, 1);  // no such task
+    for (const DeviceUtilisation& device : feed.finish(least, most)) {
+        (void)device.au();
+        (void)device.au_mlperf();
+        (void)device.stall();
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Comparing a recording with runs of it that differ in one known way.
+#include "analyze/compare.h"
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "analyze/align.h"
+#include "formats/error.h"
+#include "tests/samples.h"
+#include "tests/support.h"
+
+using namespace reprise;
+
+namespace {
+
+Comparison compare_run(const test::RunChanges& changes, const CompareOptions& options = {}) {
+    const test::TempDir dir;
+    test::write_sample(dir / "a.oplog");
+    test::write_sample_run(dir / "b.oplog", changes);
+    return compare(LogReader(dir / "a.oplog"), LogReader(dir / "b.oplog"), options);
+}
+
+const Check& check_of(const Comparison& comparison, std::string_view name) {
+    for (const Check& check : comparison.checks)
+        if (check.name == name) return check;
+    throw std::logic_error("no such check");
+}
+
+// A log of preads of one file at the given offsets.
+void write_reads(const std::filesystem::path& path, const std::vector<int64_t>& offsets) {
+    LogWriter log(path, Header(), WriterOptions{.block_ops = 64, .sync = false});
+    log.add_process({1, 0, 0, 0});
+    log.add_task({1, 1, 0});
+    FileRow row;
+    row.path = log.intern("/f");
+    const HandleId handle = log.add_handle({log.add_file(row), 0, HandleKind::file, true, 1, 3});
+    int64_t at = 0;
+    for (const int64_t offset : offsets) {
+        Op op;
+        op.kind = OpKind::pread;
+        op.begin = at++;
+        op.handle = handle;
+        op.offset = offset;
+        op.size = op.result = 10;
+        log.append(1, op);
+    }
+    log.finish();
+}
+
+Comparison compare_reads(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+    const test::TempDir dir;
+    write_reads(dir / "a.oplog", a);
+    write_reads(dir / "b.oplog", b);
+    return compare(LogReader(dir / "a.oplog"), LogReader(dir / "b.oplog"));
+}
+
+}  // namespace
+
+TEST_CASE("a faithful run agrees, whatever its filter left out and whatever its descriptors are") {
+    const Comparison same = compare_run({});
+    CHECK(same.passed());
+    CHECK(same.matched == 19);
+    CHECK(same.missing + same.extra + same.moved + same.arguments + same.results == 0);
+    CHECK(same.results_known == 3);
+    CHECK(same.left_out_ops == 5);
+    CHECK(same.filter == "leave=program,system");
+    CHECK(same.ended == "complete");
+    CHECK(same.differences.empty());
+}
+
+TEST_CASE("each kind of difference is found, named and fails") {
+    const Comparison short_read = compare_run({.short_read = true});
+    CHECK_FALSE(short_read.passed());
+    CHECK(short_read.results == 1);
+    REQUIRE(short_read.differences.size() == 1);
+    CHECK(short_read.differences[0].what == DifferenceKind::result);
+    CHECK(short_read.differences[0].task == 2);
+    CHECK(short_read.differences[0].op_a == 8);
+    CHECK(short_read.differences[0].result_a == 16384);
+    CHECK(short_read.differences[0].result_b == 100);
+    CHECK(short_read.differences[0].path == "/data/a b\n\xff\"x");
+    CHECK_FALSE(check_of(short_read, "results").ok);
+
+    const Comparison missing = compare_run({.missing_op = true});
+    CHECK(missing.missing == 1);
+    CHECK(missing.extra == 0);
+    CHECK_FALSE(check_of(missing, "ops").ok);
+    REQUIRE(missing.differences.size() == 1);
+    CHECK(missing.differences[0].what == DifferenceKind::missing);
+
+    const Comparison extra = compare_run({.extra_op = true});
+    CHECK(extra.extra == 1);
+    CHECK(extra.missing == 0);
+    CHECK_FALSE(check_of(extra, "bytes").ok);
+
+    const Comparison swapped = compare_run({.swapped = true});
+    CHECK(swapped.moved == 1);
+    CHECK(swapped.missing + swapped.extra == 0);
+    CHECK_FALSE(check_of(swapped, "order").ok);
+
+    const Comparison other = compare_run({.other_size = true});
+    CHECK(other.arguments == 1);
+    CHECK(other.missing + other.extra + other.moved == 0);
+    CHECK_FALSE(check_of(other, "arguments").ok);
+}
+
+TEST_CASE("tolerances decide what fails") {
+    CompareOptions options;
+    CHECK(compare_run({.slower = 1.1}, options).passed());
+    add_tolerance(options, "elapsed=5%");
+    CHECK_FALSE(compare_run({.slower = 1.1}, options).passed());
+    add_tolerance(options, "elapsed=11%");
+    CHECK(compare_run({.slower = 1.1}, options).passed());
+    CompareOptions loose;
+    add_tolerance(loose, "results=1");
+    CHECK_FALSE(compare_run({.short_read = true}, loose).passed());  // the bytes differ too
+    add_tolerance(loose, "bytes=none");
+    CHECK(compare_run({.short_read = true}, loose).passed());
+    CompareOptions points;
+    add_tolerance(points, "au=1%");
+    const Comparison slower = compare_run({.slower = 1.1}, points);  // gaps grow, busy time does not
+    CHECK_FALSE(check_of(slower, "au").ok);
+    for (const char* bad :
+         {"elapsed", "speed=1", "elapsed=", "elapsed=fast", "elapsed=-1", "elapsed=5%%", "=5", "elapsed=nan"}) {
+        INFO(bad);
+        CHECK_THROWS_AS(add_tolerance(options, bad), Error);
+    }
+}
+
+TEST_CASE("alignment finds its way after insertions, deletions and blocks that moved") {
+    std::vector<int64_t> a;
+    for (int64_t i = 0; i < 5000; ++i) a.push_back(i);
+    std::vector<int64_t> b = a;
+    b.erase(b.begin() + 100, b.begin() + 300);
+    b.insert(b.begin() + 2000, 50, 999999);
+    const Comparison edited = compare_reads(a, b);
+    CHECK(edited.missing == 200);
+    CHECK(edited.extra == 50);
+    CHECK(edited.moved == 0);
+    CHECK(edited.matched == 4800);
+
+    std::vector<int64_t> rotated = a;
+    std::rotate(rotated.begin() + 1000, rotated.begin() + 1020, rotated.begin() + 1100);
+    const Comparison moved = compare_reads(a, rotated);
+    CHECK(moved.missing + moved.extra == 0);
+    CHECK(moved.moved > 0);
+    CHECK(moved.moved <= 80);
+    CHECK(moved.matched + moved.moved == 5000);
+
+    const Comparison none = compare_reads(a, {});
+    CHECK(none.missing == 5000);
+    const Comparison all = compare_reads({}, a);
+    CHECK(all.extra == 5000);
+}
+
+TEST_CASE("random edits: every op is matched, missing, extra, moved or has other arguments") {
+    std::mt19937 random(5);
+    for (int round = 0; round < 30; ++round) {
+        std::vector<int64_t> a, b;
+        for (int64_t i = 0; i < 3000; ++i) {
+            const int64_t offset = random() % 50;
+            if (random() % 20) a.push_back(offset);
+            if (random() % 20) b.push_back(offset);
+        }
+        const Comparison result = compare_reads(a, b);
+        CHECK(result.matched + result.missing + result.moved + result.arguments == a.size());
+        CHECK(result.matched + result.extra + result.moved + result.arguments == b.size());
+        CHECK(result.matched > 2000);
+    }
+}
+
+TEST_CASE("results that depend on the machine are known, errors are not") {
+    CHECK(match_results(OpKind::open, 0, 3, 17) == ResultMatch::known);
+    CHECK(match_results(OpKind::open, 0, 3, -2) == ResultMatch::differs);
+    CHECK(match_results(OpKind::open, 0, -2, -13) == ResultMatch::differs);
+    CHECK(match_results(OpKind::open, 0, -2, -2) == ResultMatch::same);
+    CHECK(match_results(OpKind::read, 0, 100, 99) == ResultMatch::differs);
+    CHECK(match_results(OpKind::getdents, 0, 480, 512) == ResultMatch::known);
+    CHECK(match_results(OpKind::spawn, 0, 480, 512) == ResultMatch::same);
+}
+
+TEST_CASE("logs that share nothing but paths are compared, runs of different paths are refused") {
+    const test::TempDir dir;
+    test::write_sample(dir / "a.oplog");
+    test::write_all_ops(dir / "b.oplog");
+    const LogReader a(dir / "a.oplog"), b(dir / "b.oplog");
+    const Comparison result = compare(a, b);
+    CHECK_FALSE(result.passed());
+    CHECK(result.differences.size() == 10);
+    const nlohmann::ordered_json json = to_json(result, a.tables(), b.tables());
+    CHECK(json["passed"] == false);
+    CHECK(json["differences"].size() == 10);
+    (void)json.dump();
+    CHECK(compare(a, a).passed());
+
+    const auto run_of = [&](const char* name, const char* filter) {
+        Header header;
+        header.extra["filter"] = filter;
+        LogWriter(dir / name, header).finish();
+    };
+    run_of("c.oplog", "leave=;only=/a/*");
+    run_of("d.oplog", "leave=;only=/b/*");
+    run_of("e.oplog", "nonsense");
+    CHECK_THROWS_AS(compare(LogReader(dir / "c.oplog"), LogReader(dir / "d.oplog")), Error);
+    CHECK_THROWS_AS(compare(a, LogReader(dir / "e.oplog")), Error);
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# usage: tests/bench/run.sh [--dir DIR]
+# Builds the benchmarks, runs them all (about 15 minutes), and prints one table: what was asked, what was measured.
+# DIR ($TMPDIR, or /tmp) holds the files, at most 6 GB at a time; nothing is left there. Both sides of a comparison run in
+# turn, medians are compared. Run it on a quiet machine. The whole output is kept in build/bench/.
+# SPDX-License-Identifier: MIT
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+dir=${TMPDIR:-/tmp}
+case ${1:-} in
+    '') ;;
+    --dir) dir=${2:?--dir needs a folder} ;;
+    *) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+scripts/ensure-packages.sh build test bench
+
+echo "Building ..." >&2
+mkdir -p build/bench
+{ cmake --preset release -DREPRISE_TESTS=ON -DREPRISE_BENCH=ON &&
+    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_replay bench_prepare; } >build/bench/build.log 2>&1 ||
+    { tail -n 40 build/bench/build.log >&2; exit 1; }
+
+bin=build/release/tests
+measure() { # NAME COMMAND...
+    local name=$1
+    shift
+    echo "Measuring: $name ..." >&2
+    TMPDIR=$dir "$@" >"build/bench/$name.txt" 2>"build/bench/$name.err" ||
+        { echo "bench: $name failed; see build/bench/$name.err" >&2; cat "build/bench/$name.err" >&2; exit 1; }
+}
+measure oplog "$bin/bench_oplog" --benchmark_format=json --benchmark_repetitions=3
+measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import/'
+measure replay "$bin/bench_replay" --dir "$dir"
+measure prepare "$bin/bench_prepare" --dir "$dir"
+
+python3 tests/bench/table.py build/bench

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prints the table of tests/bench/run.sh from the outputs in a folder. Exits 1 if an output lacks a number, 0 otherwise:
+a missed goal is a row that says so, not an error."""
+import json
+import pathlib
+import platform
+import re
+import statistics
+import sys
+
+folder = pathlib.Path(sys.argv[1])
+
+
+def google(name):
+    """Median of each counter per benchmark."""
+    found = {}
+    for row in json.loads((folder / f"{name}.txt").read_text())["benchmarks"]:
+        if row.get("run_type") == "aggregate" or row.get("error_occurred"):
+            continue
+        base = row["run_name"].removesuffix("/iterations:1").removesuffix("/repeats:3")
+        for key in ("ops/s", "bytes/op", "events/s", "read_peak_MiB"):
+            if key in row:
+                found.setdefault(base, {}).setdefault(key, []).append(row[key])
+    return {base: {key: statistics.median(values) for key, values in row.items()} for base, row in found.items()}
+
+
+oplog, imports = google("oplog"), google("import")
+replay, prepare = (folder / "replay.txt").read_text(), (folder / "prepare.txt").read_text()
+missing = 0
+
+
+def number(text, pattern):
+    found = re.search(pattern, text, re.S)
+    return float(found[1]) if found else None
+
+
+def row(what, asked, value, unit, good):
+    global missing
+    if value is None:
+        missing += 1
+        print(f"| {what} | {asked} | not measured | |")
+    else:
+        print(f"| {what} | {asked} | {value:,.2f} {unit} | {'yes' if good(value) else '**no**'} |")
+
+
+def least(limit):
+    return lambda value: value >= limit
+
+
+def most(limit):
+    return lambda value: value <= limit
+
+
+def counter(table, name, key, scale=1.0):
+    value = table.get(name, {}).get(key)
+    return None if value is None else value / scale
+
+
+def fastest_other(title):
+    """Smallest 'prepare is X x as fast' below a heading."""
+    part = re.search(title + r"[^\n]*\n((?:  [^\n]*\n)+)", prepare)
+    ratios = re.findall(r"prepare is ([\d.]+) x", part[1]) if part else []
+    return min(map(float, ratios)) if ratios else None
+
+
+cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+cores = sum(1 for line in open("/proc/cpuinfo") if line.startswith("processor"))
+print(f"{cores} x {cpu}, Linux {platform.release()}\n")
+print("| what | at least | measured | met |\n|---|---|---|---|")
+for name, label, limit in (("era5_file1", "ERA5 file 1", 3.0), ("era5_file3", "ERA5 file 3", 3.0),
+                           ("unet3d_npz", "Unet3D npz", 1.6), ("cm1", "CM1", 2.0)):
+    row(f"op log size, {label}", f"≤ {limit} B/op", counter(oplog, f"decode/{name}", "bytes/op"), "B/op", most(limit))
+row("decode, one core, ERA5", "30 M ops/s", counter(oplog, "decode/era5_file1", "ops/s", 1e6), "M ops/s", least(30))
+row("memory to read 100 M ops", "< 256 MiB", counter(oplog, "long_log", "read_peak_MiB"), "MiB", most(256))
+row("encode, one core, ERA5", "5 M ops/s", counter(oplog, "encode/era5_file1", "ops/s", 1e6), "M ops/s", least(5))
+for name in sorted(imports):
+    row(f"DFTracer import, one core, {name.removeprefix('import/')}", "1 M events/s", counter(imports, name, "events/s", 1e6),
+        "M events/s", least(1))
+row("afap, 1 M cached 4 KiB preads, of a bare loop", "90 %", number(replay, r"pread:.*?([\d.]+) % of the bare loop"), "%", least(90))
+row("the same, against fio `read_iolog`", "8 x", number(replay, r"replay is ([\d.]+) x that \(at least 8\)"), "x", least(8))
+row("afap, 100 000 x open, fstat, read, close, of a bare loop", "90 %",
+    number(replay, r"open: 100 000.*?([\d.]+) % of the bare loop"), "%", least(90))
+row("null engine, per core", "10 M ops/s", number(replay, r"loop alone = ([\d.]+) M ops/s"), "M ops/s", least(10))
+row("timed, 4 threads: elapsed off by", "≤ 0.5 %", number(replay, r"elapsed differs by (-?[\d.]+) %"), "%",
+    lambda value: abs(value) <= 0.5)
+row("prepare, one large file, of the faster of dd and fio", "90 %",
+    (lambda x: None if x is None else x * 100)(fastest_other("one large|large")), "%", least(90))
+row("prepare, empty files in 100 directories, of a bare loop", "100 %",
+    (lambda x: None if x is None else x * 100)(fastest_other("empty files in 100")), "%", least(100))
+row("prepare, empty files in one directory, of a bare loop", "100 %",
+    (lambda x: None if x is None else x * 100)(fastest_other("empty files in one")), "%", least(100))
+sys.exit(1 if missing else 0)

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# `reprise export`: what other programs make of the files; fio replays its own.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+sample_log=$REPRISE_BUILD_DIR/programs/sample_log
+
+"$sample_log" sample "$tmp/a.oplog"
+"$sample_log" fio "$tmp/f.oplog"
+
+run 0 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/a.csv"
+cmp "$tmp/a.csv" "$REPRISE_SOURCE_DIR/tests/golden/sample.csv" || fail "the CSV differs from the golden one"
+contains "$err" "44 ops exported"
+run 0 "$REPRISE" export "$tmp/a.oplog" --to csv -o - --only dataset --task 2
+equal "$(wc -l <"$out")" "$(grep -c -e '^begin' -e ',101,101,2,' "$out")"
+lacks "$out" "libc"
+
+run 0 "$REPRISE" export "$tmp/a.oplog" --to perfetto -o "$tmp/a.json.gz" --json
+contains "$out" '"ops": 44'
+if command -v python3 >/dev/null; then
+    python3 - "$tmp/a.json.gz" <<'PYTHON' || fail "the timeline is not what viewers read"
+import gzip, json, sys
+events = json.load(gzip.open(sys.argv[1], "rt", encoding="utf-8"))["traceEvents"]
+stacks, open_spans = {}, {}
+for e in sorted((e for e in events if e["ph"] == "X"), key=lambda e: (e["ts"], -e["dur"])):
+    stack = stacks.setdefault((e["pid"], e["tid"]), [])
+    while stack and stack[-1] <= e["ts"] + 1e-6: stack.pop()
+    assert not stack or e["ts"] + e["dur"] <= stack[-1] + 1e-6, e
+    stack.append(e["ts"] + e["dur"])
+last = {}
+for e in events:
+    if e["ph"] not in "BE": continue
+    key = (e["pid"], e["tid"])
+    assert e["ts"] >= last.get(key, -1e18)
+    last[key] = e["ts"]
+    open_spans[key] = open_spans.get(key, 0) + (1 if e["ph"] == "B" else -1)
+    assert open_spans[key] >= 0
+assert not any(open_spans.values())
+assert {"X", "B", "E", "M", "C"} <= {e["ph"] for e in events}
+PYTHON
+else
+    echo "SKIPPED: the timeline's structure, no python3"
+fi
+
+run 2 "$REPRISE" export "$tmp/a.oplog" --to mp3 -o "$tmp/x"
+run 2 "$REPRISE" export "$tmp/a.oplog" --to csv
+run 2 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/a.oplog"
+contains "$err" "replace the log"
+run 2 "$REPRISE" export "$tmp/a.oplog" --to fio -o -
+run 4 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/no/such/x.csv"
+# A device of our own: as root a mistake would replace that of the machine.
+full=/dev/full
+if [[ $EUID == 0 ]]; then
+    full=$tmp/full
+    mknod "$full" c 1 7 2>/dev/null && : 2>/dev/null >>"$full" || full=
+fi
+if [[ -c $full ]]; then
+    run 4 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$full"
+    [[ -c $full ]] || fail "a device was replaced by a file"
+fi
+mkfifo "$tmp/pipe"
+timeout 20 cat "$tmp/pipe" >"$tmp/piped" &
+run 0 timeout 20 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/pipe"
+wait
+cmp "$tmp/a.csv" "$tmp/piped" || fail "a pipe got something else"
+[[ -z $(find "$tmp" -name '*.partial') ]] || fail "unfinished files are left"
+
+run 0 "$REPRISE" export "$tmp/f.oplog" --to fio -o "$tmp/fio/"
+contains "$err" "no_fio_action.fstat"
+if command -v fio >/dev/null; then
+    mkdir -p "$tmp/root/data"
+    truncate -s 64K "$tmp/root/data/one" "$tmp/root/data/two"
+    run 0 env -C "$tmp/root" IOLOGS="$tmp/fio" fio --output-format=json --output="$tmp/fio.json" "$tmp/fio/replay.fio"
+    python3 - "$tmp/fio.json" <<'PYTHON' || fail "fio did not replay what was recorded"
+import json, sys
+text = open(sys.argv[1]).read()
+jobs = {j["jobname"]: j for j in json.loads(text[text.index("{"):])["jobs"]}
+one, two = jobs["task-1"], jobs["task-2"]
+assert (one["read"]["total_ios"], one["read"]["io_bytes"]) == (4, 16384), one["read"]
+assert (one["write"]["total_ios"], one["write"]["io_bytes"]) == (2, 8192), one["write"]
+assert (two["read"]["total_ios"], two["read"]["io_bytes"]) == (2, 24576), two["read"]
+assert one["error"] == 0 and two["error"] == 0
+PYTHON
+else
+    echo "SKIPPED: the replay by fio, fio is not installed"
+fi
+finish

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Every command explains itself; mistakes on the command line are named.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+
+run 0 "$REPRISE" --version
+contains "$out" "reprise "
+contains "$out" "op log format "
+run 0 "$REPRISE" --help
+contains "$out" "reprise replay job.oplog --root"
+lacks "$out" "__man"
+run 2 "$REPRISE"
+contains "$err" "usage: reprise"
+empty "$out"
+
+commands=$("$REPRISE" __man | sed -n 's/^\.SS \\&reprise \([a-z]*\).*/\1/p')
+[[ -n $commands ]] || fail "no commands found in the man page"
+for command in $commands; do
+    run 0 "$REPRISE" "$command" --help
+    contains "$out" "usage: reprise $command"
+    contains "$out" "Example"
+    # The example is of this command; options are at most a dozen beside the common ones.
+    contains "$out" "reprise $command "
+    options=$(sed -n '/^Options$/,/^$/p' "$out" | grep -cE '^ {2}(-|    --)')
+    [[ $options -le 15 ]] || fail "$command has $((options - 3)) options, at most 12"
+    [[ $(wc -L <"$out") -le 110 ]] || fail "$command --help is wider than 110 columns"
+    run 0 "$REPRISE" help "$command"
+    run 2 "$REPRISE" "$command" --no-such-option
+    contains "$err" "reprise: $command: "
+    contains "$err" "see: reprise $command --help"
+done
+
+run 2 "$REPRISE" compeltion bash
+contains "$err" "did you mean: completion"
+run 2 "$REPRISE" zzzzzz
+contains "$err" "reprise: 'zzzzzz' is not a command"
+contains "$err" "reprise --help"
+run 2 "$REPRISE" $'bad\nname'
+contains "$err" "'bad\\nname'"
+run 2 "$REPRISE" --frobnicate info
+contains "$err" "unknown option '--frobnicate'"
+run 2 "$REPRISE" completion
+contains "$err" "missing"
+run 2 "$REPRISE" completion bash more
+contains "$err" "too many arguments"
+run 2 "$REPRISE" completion fish
+contains "$err" "expected: bash"
+
+# A full disk under standard output is not silence.
+if [[ -w /dev/full ]]; then
+    rc=0
+    "$REPRISE" --help >/dev/full 2>"$err" || rc=$?
+    equal "$rc" 4
+    contains "$err" "cannot write to standard output"
+fi
+finish

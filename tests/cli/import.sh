@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# `reprise import`: summary, JSON, refusals and what they leave behind.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+
+printf 'fio version 3 iolog\n1 /d/a add\n2 /d/a open\n30 /d/a read 0 4096\nnonsense\n' >job.log
+run 0 "$REPRISE" import job.log -o job.oplog
+grep -q 'job.oplog: 2 ops of 1 tasks' "$out" || fail "no summary"
+grep -q 'loss .* 1 .*malformed_lines .*job.log:5' "$out" || fail "the bad line is not told"
+[[ -s job.oplog && ! -e job.oplog.partial ]] || fail "no log, or a .partial was left"
+
+# A file that exists is not replaced unasked.
+cp job.oplog before
+run 2 "$REPRISE" import job.log -o job.oplog
+grep -q -- '--force' "$err" || fail "no way out is named"
+cmp -s job.oplog before || fail "the output was touched"
+run 0 "$REPRISE" import job.log -o job.oplog --force --json
+contains "$out" '"format": "fio"'
+contains "$out" '"ops": 2'
+contains "$out" '"name": "malformed_lines"'
+
+# The output must not be an input, not even by another name or with --force.
+cp job.log same.log
+ln same.log other.name
+run 2 "$REPRISE" import same.log -o other.name --force
+cmp -s same.log job.log || fail "the input was overwritten"
+
+# Packed, and named by hand.
+gzip -k job.log
+zstd -q job.log -o job.log.zst
+for packed in job.log.gz job.log.zst; do
+    run 0 "$REPRISE" import "$packed" -o "$packed.oplog" --from fio
+    cmp -s "$packed.oplog" job.oplog || grep -q '2 ops' "$out" || fail "$packed came in differently"
+done
+head -c 60 job.log.gz >cut.gz
+run 0 "$REPRISE" import cut.gz -o cut.oplog --from fio
+grep -q 'loss .*inputs_cut' "$out" || fail "the cut is not told"
+
+# A directory is its importable files.
+mkdir logs && cp job.log logs/1 && cp job.log logs/2 && echo hello >logs/readme
+run 0 "$REPRISE" import logs -o logs.oplog
+grep -q '4 ops of 2 tasks' "$out" || fail "not both logs of the directory"
+
+# Refusals: exit code 3, one message, nothing left.
+: >empty
+head -c 4096 /dev/urandom >garbage
+for bad in empty garbage missing logs/readme /dev/null; do
+    run 3 "$REPRISE" import "$bad" -o bad.oplog
+    grep -q "$bad" "$err" || fail "$bad is not named"
+    [[ ! -e bad.oplog && ! -e bad.oplog.partial ]] || fail "something was left of $bad"
+done
+run 2 "$REPRISE" import job.log -o bad.oplog --from nonsense
+run 2 "$REPRISE" import job.log -o "$tmp"
+run 2 "$REPRISE" import job.log
+run 4 "$REPRISE" import job.log -o no/such/folder/x.oplog
+finish

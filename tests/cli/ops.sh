@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# `reprise ops` shows the op table, and docs/ops.md is what it prints.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+
+run 0 "$REPRISE" ops
+contains "$out" "pread64"
+rows=$(grep -c '^OP(' "$REPRISE_SOURCE_DIR/formats/ops.def")
+equal "$(($(wc -l <"$out") - 1))" "$rows"
+run 0 "$REPRISE" ops --json
+contains "$out" '"op": "copy_file_range"'
+equal "$(grep -c '"id":' "$out")" "$rows"
+run 0 "$REPRISE" ops --markdown
+cmp -s "$out" "$REPRISE_SOURCE_DIR/docs/ops.md" ||
+    fail "docs/ops.md is not current: reprise ops --markdown > docs/ops.md"
+finish

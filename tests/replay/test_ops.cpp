@@ -1,0 +1,473 @@
+// Every op of the table, performed in a real root, with its effect looked at.
+// SPDX-License-Identifier: MIT
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tests/replay/job_builder.h"
+
+namespace reprise::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Fixture {
+    TempDir dir;
+    fs::path root = dir / "root";
+    fs::path run_log = dir / "run.oplog";
+
+    Fixture() {
+        fs::create_directories(root / "d/sub");
+        mark_prepared(root);
+        write_file(root / "d/in", std::string(20'000, 'a'));
+    }
+    ReplayResult run(JobBuilder& job) {
+        const LogReader log = job.finish();
+        ReplayOptions options = afap(root);
+        options.output = run_log;
+        return replay(log, options);
+    }
+    /// Result of op `number` of a task in the run's log.
+    int64_t result_of(TaskId task, uint64_t number) {
+        const LogReader log(run_log);
+        int64_t result = INT64_MIN;
+        log.for_each(task, [&](const Op& op, uint64_t n) {
+            if (n == number) {
+                result = op.result;
+            }
+        });
+        return result;
+    }
+    mode_t mode_of(const char* name) {
+        struct stat st {};
+        return lstat((root / name).c_str(), &st) == 0 ? st.st_mode & 07777 : 0;
+    }
+};
+
+bool xattrs_work(const fs::path& in) {
+    return setxattr(in.c_str(), "user.probe", "x", 1, 0) == 0 && removexattr(in.c_str(), "user.probe") == 0;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "every op of the table is performed, or counted as not performed") {
+    const bool attributes = xattrs_work(root / "d/in");
+    JobBuilder job(dir / "job.oplog");
+    const ProcessId process = job.process();
+    const TaskId t = job.task(process), thread = job.task(process);
+    const ProcessId child_process = job.process(process);
+    const TaskId child = job.task(child_process);
+    const FileId in = job.file("/d/in"), out = job.file("/d/out", Origin::created),
+                 gone = job.file("/d/gone", Origin::created);
+    const FileId fresh = job.file("/d/fresh", Origin::created, Role::dataset, FileType::directory);
+    const FileId moved = job.file("/d/moved", Origin::created), linked = job.file("/d/linked", Origin::created);
+    const FileId soft = job.file("/d/soft", Origin::created, Role::dataset, FileType::symlink);
+    const FileId folder = job.file("/d", Origin::existed, Role::dataset, FileType::directory);
+    const FileId absent = job.file("/d/absent", Origin::absent);
+
+    // Open instances and data.
+    const HandleId r = job.open(t, in);
+    const HandleId w = job.open(t, out, O_RDWR | O_CREAT | O_TRUNC, 0640);
+    const int rfd = job.fd(r), wfd = job.fd(w);
+    const std::vector<int64_t> pieces{100, 200, 300};
+    job.add(t, {.kind = OpKind::open, .result = -ENOENT, .fd = -1, .file = absent});
+    job.read(t, r, 0, 1'000);
+    job.pread(t, r, 5'000, 1'000);
+    job.add(
+        t,
+        {.kind = OpKind::readv, .result = 600, .handle = r, .fd = rfd, .offset = 1'000, .size = 600, .list = pieces});
+    job.add(
+        t,
+        {.kind = OpKind::preadv, .result = 600, .handle = r, .fd = rfd, .offset = 19'400, .size = 600, .list = pieces});
+    job.write(t, w, 0, 4'000);
+    job.pwrite(t, w, 10'000, 1'000);
+    job.add(
+        t,
+        {.kind = OpKind::writev, .result = 600, .handle = w, .fd = wfd, .offset = 4'000, .size = 600, .list = pieces});
+    job.add(t, {.kind = OpKind::pwritev,
+                .result = 600,
+                .handle = w,
+                .fd = wfd,
+                .offset = 20'000,
+                .size = 600,
+                .list = pieces});
+    job.add(t, {.kind = OpKind::lseek, .result = 1'600, .handle = r, .fd = rfd, .offset = 0, .arg = SEEK_CUR});
+    job.add(t, {.kind = OpKind::dup, .result = 30, .handle = r, .fd = rfd, .fd2 = 30, .arg = 2});
+    job.add(t, {.kind = OpKind::fcntl, .result = 0, .handle = r, .fd = rfd, .flags = FD_CLOEXEC, .arg = F_SETFD});
+    // Names and attributes.
+    job.add(t, {.kind = OpKind::stat, .file = in});
+    job.add(t, {.kind = OpKind::stat, .result = -ENOENT, .file = absent});
+    job.add(t, {.kind = OpKind::fstat, .handle = r, .fd = rfd});
+    job.add(t, {.kind = OpKind::statx, .file = in, .arg = STATX_BASIC_STATS});
+    job.add(t, {.kind = OpKind::statx, .handle = r, .fd = rfd, .arg = STATX_SIZE});
+    job.add(t, {.kind = OpKind::access, .file = in, .mode = R_OK});
+    job.add(t, {.kind = OpKind::access, .result = -ENOENT, .file = absent, .mode = R_OK});
+    job.add(t, {.kind = OpKind::mkdir, .file = fresh, .mode = 0750});
+    const FileId empty = job.file("/d/fresh/empty", Origin::created, Role::dataset, FileType::directory);
+    job.add(t, {.kind = OpKind::mkdir, .file = empty, .mode = 0755});
+    job.add(t, {.kind = OpKind::rmdir, .result = -ENOTEMPTY, .file = fresh});
+    job.add(t, {.kind = OpKind::rmdir, .file = empty});
+    const HandleId g = job.open(t, gone, O_WRONLY | O_CREAT, 0600);
+    job.close(t, g);
+    job.add(t, {.kind = OpKind::rename, .file = gone, .file2 = moved});
+    job.add(t, {.kind = OpKind::link, .file = moved, .file2 = linked});
+    job.add(t, {.kind = OpKind::unlink, .file = moved});
+    job.add(t, {.kind = OpKind::symlink, .file = soft, .text = job.text("/d/in")});
+    job.add(t, {.kind = OpKind::readlink, .result = 2, .file = soft, .size = 100});
+    job.add(t, {.kind = OpKind::stat, .file = soft});  // follows
+    job.add(t, {.kind = OpKind::stat, .file = soft, .flags = AT_SYMLINK_NOFOLLOW});
+    const HandleId through = job.open(t, soft);
+    job.pread(t, through, 0, 500);
+    job.close(t, through);
+    job.add(t, {.kind = OpKind::truncate, .file = linked, .size = 777});
+    job.add(t, {.kind = OpKind::ftruncate, .handle = w, .fd = wfd, .size = 30'000});
+    job.add(t, {.kind = OpKind::fallocate, .handle = w, .fd = wfd, .offset = 0, .size = 40'000});
+    job.add(t, {.kind = OpKind::chmod, .file = linked, .mode = 0604});
+    job.add(t, {.kind = OpKind::chmod, .handle = w, .fd = wfd, .mode = 06606});  // never set-user-id
+    job.add(t, {.kind = OpKind::utimens, .file = linked});
+    job.add(t, {.kind = OpKind::utimens, .handle = w, .fd = wfd});
+    const HandleId listing = job.handle(folder, O_RDONLY | O_DIRECTORY, HandleKind::directory);
+    job.add(t,
+            {.kind = OpKind::open, .result = 40, .handle = listing, .file = folder, .flags = O_RDONLY | O_DIRECTORY});
+    job.add(t, {.kind = OpKind::getdents, .result = 1, .handle = listing, .fd = 40, .size = 32'768});
+    job.add(t, {.kind = OpKind::getdents, .result = 0, .handle = listing, .fd = 40, .size = 32'768});
+    // Syncs and hints.
+    job.add(t, {.kind = OpKind::fsync, .handle = w, .fd = wfd});
+    job.add(t, {.kind = OpKind::fdatasync, .handle = w, .fd = wfd});
+    job.add(t, {.kind = OpKind::sync_file_range, .handle = w, .fd = wfd, .offset = 0, .size = 4'096, .flags = 2});
+    job.add(t, {.kind = OpKind::syncfs, .handle = w, .fd = wfd});
+    job.add(t, {.kind = OpKind::fadvise, .handle = r, .fd = rfd, .arg = POSIX_FADV_SEQUENTIAL});
+    job.add(t, {.kind = OpKind::readahead, .handle = r, .fd = rfd, .size = 4'096});
+    // Memory.
+    job.add(t, {.kind = OpKind::mmap,
+                .handle = w,
+                .fd = wfd,
+                .size = 40'000,
+                .flags = MAP_SHARED,
+                .mode = PROT_READ | PROT_WRITE,
+                .map = 1});
+    job.add(t, {.kind = OpKind::mmap,
+                .size = 1 << 20,
+                .flags = MAP_PRIVATE | MAP_ANONYMOUS,
+                .mode = PROT_READ | PROT_WRITE,
+                .map = 2});
+    job.add(t, {.kind = OpKind::touch, .size = 40'000, .map = 1});
+    const std::vector<int64_t> ranges{4'096, 8'192, 4'096, 4'096};
+    job.add(t, {.kind = OpKind::touch, .size = 20'480, .flags = 1, .map = 1, .list = ranges});
+    job.add(t, {.kind = OpKind::madvise, .size = 40'000, .arg = MADV_WILLNEED, .map = 1});
+    job.add(t, {.kind = OpKind::mprotect, .size = 4'096, .mode = PROT_READ, .map = 1});
+    job.add(t, {.kind = OpKind::msync, .size = 40'000, .flags = MS_SYNC, .map = 1});
+    job.add(t, {.kind = OpKind::mremap, .size = 2 << 20, .flags = 1, .arg = 1 << 20, .map = 2});
+    job.add(t, {.kind = OpKind::touch, .size = 2 << 20, .flags = 1, .map = 2});
+    job.add(t, {.kind = OpKind::munmap, .size = 4'096, .map = 2});
+    job.add(t, {.kind = OpKind::munmap, .size = 40'000, .map = 1});
+    // Copies inside the kernel.
+    const FileId copy = job.file("/d/copy", Origin::created);
+    const HandleId c = job.open(t, copy, O_RDWR | O_CREAT);
+    const int cfd = job.fd(c);
+    const HandleId socket = job.handle(0, 0, HandleKind::socket);
+    job.add(t, {.kind = OpKind::sendfile,
+                .result = 3'000,
+                .handle = r,
+                .fd = rfd,
+                .handle2 = c,
+                .fd2 = cfd,
+                .offset = 0,
+                .offset2 = -1,
+                .size = 3'000});
+    job.add(t, {.kind = OpKind::sendfile,
+                .result = 20'000,
+                .handle = r,
+                .fd = rfd,
+                .handle2 = socket,
+                .fd2 = 50,
+                .offset = 0,
+                .size = 20'000});
+    job.add(t, {.kind = OpKind::copy_file_range,
+                .result = 2'000,
+                .handle = r,
+                .fd = rfd,
+                .handle2 = c,
+                .fd2 = cfd,
+                .offset = 0,
+                .offset2 = 3'000,
+                .size = 2'000});
+    job.add(t, {.kind = OpKind::splice,
+                .result = 1'500,
+                .handle = socket,
+                .fd = 50,
+                .handle2 = c,
+                .fd2 = cfd,
+                .offset2 = 5'000,
+                .size = 1'500});
+    // The rest of the file interface.
+    if (attributes) {
+        job.add(t, {.kind = OpKind::setxattr, .file = linked, .size = 10, .text = job.text("user.k")});
+        job.add(t, {.kind = OpKind::getxattr, .result = 10, .file = linked, .size = 100, .text = job.text("user.k")});
+        job.add(t, {.kind = OpKind::listxattr, .result = 7, .file = linked, .size = 100});
+        job.add(t, {.kind = OpKind::setxattr, .handle = w, .fd = wfd, .size = 10, .text = job.text("user.k")});
+        job.add(t, {.kind = OpKind::removexattr, .file = linked, .text = job.text("user.k")});
+    } else {
+        for (const OpKind kind : {OpKind::setxattr, OpKind::getxattr, OpKind::listxattr, OpKind::removexattr}) {
+            job.add(t, {.kind = kind, .result = -EOPNOTSUPP, .file = linked, .size = 10, .text = job.text("user.k")});
+        }
+    }
+    job.add(t, {.kind = OpKind::flock, .handle = r, .fd = rfd, .arg = LOCK_EX});
+    job.add(t, {.kind = OpKind::flock, .handle = r, .fd = rfd, .arg = LOCK_UN});
+    job.add(t, {.kind = OpKind::statfs, .file = in});
+    job.add(t, {.kind = OpKind::statfs, .handle = r, .fd = rfd});
+    // Asynchronous requests.
+    job.add(t, {.kind = OpKind::uring_submit, .handle = r, .fd = rfd, .size = 2'000, .arg = 22, .request = 1});
+    job.add(
+        t,
+        {.kind = OpKind::uring_submit, .handle = c, .fd = cfd, .offset = 6'500, .size = 500, .arg = 23, .request = 2});
+    job.add(t, {.kind = OpKind::uring_enter, .result = 2, .size = 2, .arg = 2});
+    job.add(t, {.kind = OpKind::uring_complete, .result = 2'000, .size = 2'000, .request = 1});
+    job.add(t, {.kind = OpKind::uring_complete, .result = 500, .size = 500, .request = 2});
+    job.add(t, {.kind = OpKind::aio_submit,
+                .result = 1,
+                .handle = r,
+                .fd = rfd,
+                .offset = 19'000,
+                .size = 2'000,
+                .arg = 0,
+                .request = 3});
+    job.add(t, {.kind = OpKind::aio_complete, .result = 1'000, .size = 2'000, .request = 3});
+    // Causes.
+    const HandleId pipe_in = job.handle(0, 0, HandleKind::pipe), pipe_out = job.handle(0, 0, HandleKind::pipe);
+    job.add(t, {.kind = OpKind::pipe, .handle = pipe_in, .fd = 60, .handle2 = pipe_out, .fd2 = 61, .arg = 1});
+    job.add(t, {.kind = OpKind::send, .result = 5, .handle = pipe_out, .fd = 61, .size = 5});
+    job.add(t, {.kind = OpKind::receive, .result = 5, .handle = pipe_in, .fd = 60, .size = 5});
+    job.add(t, {.kind = OpKind::compute});
+    job.add(t, {.kind = OpKind::wait, .arg = 1});
+    job.add(t, {.kind = OpKind::idle});
+    job.spawn(t, thread);
+    job.spawn(t, child);
+    job.pread(thread, r, 0, 100);
+    job.add(child, {.kind = OpKind::exec, .file = in});
+    job.pread(child, w, 0, 100);
+    job.add(child, {.kind = OpKind::exit});
+    job.add(t, {.kind = OpKind::join, .peer = child});
+    job.add(t, {.kind = OpKind::gpu_submit, .size = 1'000, .text = job.text("kernel")});
+    job.add(t, {.kind = OpKind::gpu_wait});
+    job.add(t, {.kind = OpKind::marker, .arg = 1, .text = job.text("epoch")});
+    job.close(t, w);
+    job.close(t, r);
+
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.mismatches == 0);
+    CHECK(result.processes == 2);
+    for (size_t reason = 1; reason < kLeftOutReasons; ++reason) {
+        CAPTURE(left_out_name(static_cast<LeftOut>(reason)));
+        CHECK(result.left_out[reason] == 0);
+    }
+    for (const OpInfo& row : all_ops()) {
+        CAPTURE(row.name);
+        CHECK(result.latency[static_cast<size_t>(row.kind)].count() > 0);
+    }
+
+    CHECK(fs::file_size(root / "d/out") == 40'000);
+    CHECK(mode_of("d/out") == 0606);
+    CHECK_FALSE(fs::exists(root / "d/gone"));
+    CHECK_FALSE(fs::exists(root / "d/moved"));
+    CHECK(fs::file_size(root / "d/linked") == 777);
+    CHECK(mode_of("d/linked") == 0604);
+    CHECK(fs::read_symlink(root / "d/soft") == "in");
+    CHECK(fs::is_directory(root / "d/fresh"));
+    CHECK_FALSE(fs::exists(root / "d/fresh/empty"));
+    CHECK(fs::file_size(root / "d/copy") == 7'000);
+    CHECK(read_file(root / "d/copy").substr(0, 5'000) == std::string(5'000, 'a'));
+    if (attributes) {
+        CHECK(getxattr((root / "d/out").c_str(), "user.k", nullptr, 0) == 10);
+        CHECK(getxattr((root / "d/linked").c_str(), "user.k", nullptr, 0) == -1);
+    }
+    CHECK(read_file(root / "d/in") == std::string(20'000, 'a'));
+}
+
+TEST_CASE_FIXTURE(Fixture, "exec closes what is marked close-on-exec, and nothing else") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId in = job.file("/d/in");
+    const HandleId stays = job.open(t, in), ends = job.open(t, in, O_RDONLY | O_CLOEXEC);
+    const HandleId half = job.open(t, in, O_RDONLY | O_CLOEXEC);
+    job.add(t,
+            {.kind = OpKind::dup, .result = 70, .handle = half, .fd = job.fd(half), .arg = 1});  // dup clears the mark
+    job.add(t, {.kind = OpKind::exec, .file = in});
+    job.pread(t, stays, 0, 10);
+    job.add(t, {.kind = OpKind::pread, .result = -EBADF, .handle = ends, .fd = job.fd(ends), .size = 10});
+    job.add(t, {.kind = OpKind::pread, .result = 10, .handle = half, .fd = 70, .size = 10});
+    job.add(t, {.kind = OpKind::close, .handle = half, .fd = 70});
+    job.add(t, {.kind = OpKind::pread, .result = -EBADF, .handle = half, .fd = 70, .size = 10});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a duplicated descriptor shares the position and outlives the first") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId h = job.open(t, job.file("/d/in"));
+    job.read(t, h, 0, 15'000);
+    job.add(t, {.kind = OpKind::dup, .result = 70, .handle = h, .fd = job.fd(h), .arg = 1});
+    job.close(t, h);
+    job.add(t, {.kind = OpKind::read, .result = 5'000, .handle = h, .fd = 70, .offset = 15'000, .size = 6'000});
+    job.add(t, {.kind = OpKind::close, .handle = h, .fd = 70});
+    job.add(t, {.kind = OpKind::fstat, .result = -EBADF, .handle = h, .fd = 70});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "instances open before the recording are opened, also those the log makes later") {
+    JobBuilder job(dir / "job.oplog");
+    const ProcessId process = job.process();
+    const TaskId t = job.task(process);
+    const FileId made = job.file("/d/later", Origin::created);
+    const HandleId early = job.inherited(job.file("/d/in"), process, 9, O_RDONLY | O_CREAT | O_TRUNC);
+    const HandleId late = job.inherited(made, process, 10);
+    job.add(t, {.kind = OpKind::read, .result = 1'000, .handle = early, .fd = 9, .size = 1'000});
+    const HandleId w = job.open(t, made, O_WRONLY | O_CREAT);
+    job.write(t, w, 0, 50);
+    job.add(t, {.kind = OpKind::pread, .result = 50, .handle = late, .fd = 10, .size = 100});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(fs::file_size(root / "d/in") == 20'000);  // neither made nor cut again
+}
+
+TEST_CASE_FIXTURE(Fixture, "a descriptor that reached another process over a socket is taken from its maker") {
+    JobBuilder job(dir / "job.oplog");
+    const ProcessId trainer = job.process(), loader = job.process(trainer);
+    const TaskId t = job.task(trainer), l = job.task(loader);
+    job.spawn(t, l);
+    for (int i = 0; i < 20; ++i) {
+        // As PyTorch does it: made, unlinked, written, sent, closed; the trainer maps it later.
+        const FileId tensor = job.file("/dev/shm/torch_" + std::to_string(i), Origin::created, Role::ipc);
+        const HandleId made = job.open(l, tensor, O_RDWR | O_CREAT | O_EXCL, 0600);
+        job.add(l, {.kind = OpKind::unlink, .file = tensor});
+        job.write(l, made, 0, 5'000 + i);
+        job.close(l, made);
+        const HandleId received = job.inherited(tensor, trainer, 20, O_RDWR);
+        job.add(t, {.kind = OpKind::fstat, .handle = received, .fd = 20});
+        job.add(t, {.kind = OpKind::pread, .result = 5'000 + i, .handle = received, .fd = 20, .size = 9'000});
+        job.add(t, {.kind = OpKind::close, .handle = received, .fd = 20});
+    }
+    fs::create_directories(root / "dev/shm");
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(result.ops == 1 + 20 * 7);
+    CHECK(fs::is_empty(root / "dev/shm"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "an inherited instance stands where it stood, and is writable if it is written to") {
+    JobBuilder job(dir / "job.oplog");
+    const ProcessId process = job.process();
+    const TaskId t = job.task(process);
+    const HandleId out = job.inherited(job.file("/d/in"), process, 1);
+    job.add(t, {.kind = OpKind::lseek, .result = 120, .handle = out, .fd = 1, .offset = 20, .arg = SEEK_CUR});
+    job.add(t, {.kind = OpKind::write, .result = 30, .handle = out, .fd = 1, .offset = 120, .size = 30});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    const std::string content = read_file(root / "d/in");
+    CHECK(content.substr(0, 120) == std::string(120, 'a'));
+    CHECK(content.substr(120, 30) != std::string(30, 'a'));
+    CHECK(content.substr(150) == std::string(20'000 - 150, 'a'));
+}
+
+TEST_CASE_FIXTURE(Fixture, "touching pages that are not there is a result, not a death") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId out = job.file("/d/out", Origin::created);
+    const HandleId w = job.open(t, out, O_RDWR | O_CREAT);
+    job.write(t, w, 0, 4'096);
+    job.add(t, {.kind = OpKind::mmap,
+                .handle = w,
+                .fd = job.fd(w),
+                .size = 16'384,
+                .flags = MAP_SHARED,
+                .mode = PROT_READ | PROT_WRITE,
+                .map = 1});
+    job.add(t, {.kind = OpKind::touch, .size = 4'096, .map = 1});
+    job.add(t, {.kind = OpKind::touch, .result = -EFAULT, .size = 16'384, .map = 1});  // SIGBUS beyond the end
+    job.add(t, {.kind = OpKind::touch, .result = -EFAULT, .offset = 1 << 30, .size = 4'096, .map = 1});  // outside
+    job.add(t, {.kind = OpKind::mprotect, .size = 4'096, .mode = PROT_NONE, .map = 1});
+    job.add(t, {.kind = OpKind::touch, .result = -EFAULT, .size = 4'096, .map = 1});  // SIGSEGV
+    job.add(t, {.kind = OpKind::munmap, .offset = 4'096, .size = 4'096, .map = 1});
+    job.add(t, {.kind = OpKind::touch, .result = -EFAULT, .offset = 4'096, .size = 4'096, .flags = 1, .map = 1});
+    job.add(t, {.kind = OpKind::madvise, .size = 16'384, .arg = MADV_HWPOISON, .map = 1});
+    job.add(t, {.kind = OpKind::munmap, .size = 16'384, .map = 1});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.mismatches == 0);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::unsupported)] == 1);  // poisoning memory
+}
+
+TEST_CASE_FIXTURE(Fixture, "a failed open is a mismatch, and so is what depends on it") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId h = job.open(t, job.file("/d/missing"));
+    job.pread(t, h, 0, 100);
+    job.close(t, h);
+    job.pread(t, job.open(t, job.file("/d/in")), 19'990, 100);  // shorter here than recorded
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.mismatches == 4);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::not_open)] == 2);
+    CHECK(result.errors == 1);
+    CHECK(result_of(t, 0) == -ENOENT);
+    CHECK(result_of(t, 1) == -EBADF);
+    CHECK(result_of(t, 4) == 10);
+    REQUIRE(result.examples.size() == 4);
+    CHECK(result.examples[0].path == "/d/missing");
+}
+
+TEST_CASE_FIXTURE(Fixture, "left out files leave no row, and their time is counted") {
+    write_file(root / "d/lib.so", "code");
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId lib = job.file("/d/lib.so", Origin::existed, Role::program);
+    const HandleId program = job.open(t, lib);
+    job.pread(t, program, 0, 4);
+    job.add(t, {.kind = OpKind::mmap,
+                .handle = program,
+                .fd = job.fd(program),
+                .size = 4,
+                .flags = MAP_PRIVATE,
+                .mode = PROT_READ,
+                .map = 1});
+    job.add(t, {.kind = OpKind::touch, .size = 4, .map = 1});
+    job.close(t, program);
+    job.add(t, {.kind = OpKind::stat, .file = lib});
+    const HandleId data = job.open(t, job.file("/d/in"));
+    job.pread(t, data, 0, 100);
+    const LogReader log = job.finish();
+    ReplayOptions options = afap(root);
+    options.filter = OpFilter{};
+    options.output = run_log;
+    for (const Pace pace : {Pace::afap, Pace::timed}) {
+        options.pace = pace;
+        const ReplayResult result = replay(log, options);
+        INFO(describe(result));
+        CHECK(result.mismatches == 0);
+        CHECK(result.ops == 2);
+        CHECK(result.left_out[static_cast<size_t>(LeftOut::filter)] == 6);
+        CHECK(result.left_out_ns[static_cast<size_t>(LeftOut::filter)] == 30'000);
+        CHECK(LogReader(run_log).op_count() == 2);
+        fs::remove(run_log);
+    }
+    options.engine = EngineKind::null;
+    CHECK(replay(log, options).ops == 2);
+}
+
+}  // namespace reprise::test

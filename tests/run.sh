@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# usage: tests/run.sh [--quick]
+# Builds and passes every test, on a fresh Debian 12 too. One line per stage;
+# skipped tests are named with their reason; the last line counts: every ctest
+# test of every build, and each build, fuzzer and source check as one.
+# --quick: release build, its tests and the format check only.
+# REPRISE_FUZZ_SECONDS (default 20, per fuzzer) and REPRISE_TIDY_SECONDS
+# (default 300, in all) bound the stages that could go on for ever.
+# SPDX-License-Identifier: MIT
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 4
+
+quick=0
+case ${1:-} in
+    '') ;;
+    --quick) quick=1 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
+scripts/ensure-packages.sh build test bench || exit $?
+
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+jobs=$(nproc)
+logs=build/logs
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+skips=()
+began=$SECONDS
+
+# stage NAME COMMAND...: runs it with its output in a log; one line; the end of
+# the log where it failed.
+stage() {
+    local name=$1 start=$SECONDS rc=0 log
+    shift
+    log=$logs/${name// /-}.log
+    "$@" >"$log" 2>&1 || rc=$?
+    local word=ok
+    [[ $rc == 0 ]] || word="FAILED (exit $rc, $log)"
+    printf '%-22s %4d s  %s%s\n' "$name" $((SECONDS - start)) "$word" "${note:+  $note}"
+    [[ $rc == 0 ]] || tail -n 60 "$log" | sed 's/^/    | /'
+    note=
+    return $rc
+}
+note=
+
+# A stage that counts as one test.
+check() { if stage "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); return 1; fi; }
+
+build() { # PRESET TARGET...
+    local preset=$1
+    shift
+    cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
+}
+
+# One line "STATUS<tab>NAME<tab>REASON" per test of a JUnit file from ctest.
+results() {
+    awk '
+        function attribute(name,   m) {
+            if (!match($0, " " name "=\"[^\"]*\"")) return ""
+            m = substr($0, RSTART, RLENGTH); sub(/^[^"]*"/, "", m); sub(/"$/, "", m); return m
+        }
+        function emit() { if (test != "") print status "\t" test "\t" reason; test = "" }
+        /<testcase / {
+            emit(); test = attribute("name"); s = attribute("status"); reason = ""
+            status = s == "run" ? "passed" : "failed"
+        }
+        /<skipped message="SKIP_RETURN_CODE/ { status = "skipped"; reason = "no reason given" }
+        status == "skipped" && match($0, /SKIPPED: .*/) {
+            reason = substr($0, RSTART + 9); sub(/<\/system-out>.*/, "", reason)
+        }
+        /<\/testsuite>/ { emit() }
+    ' "$1" | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&apos;/'\''/g; s/&amp;/\&/g'
+}
+
+tests() { # PRESET [ctest argument...]
+    local preset=$1 junit status test reason p=0 f=0 s=0 rc=0
+    shift
+    junit=$PWD/$logs/$preset.xml
+    rm -f "$junit"
+    stage "$preset tests" ctest --preset "$preset" -j "$jobs" --output-junit "$junit" "$@" || rc=$?
+    if [[ -f $junit ]]; then
+        while IFS=$'\t' read -r status test reason; do
+            case $status in
+                passed) p=$((p + 1)) ;;
+                skipped) s=$((s + 1)); skips+=("$preset $test: $reason") ;;
+                *) f=$((f + 1)) ;;
+            esac
+        done < <(results "$junit")
+    fi
+    # No test at all, or a failure that no test shows, is a failure as well.
+    if [[ $rc != 0 || $((p + s)) == 0 ]] && [[ $f == 0 ]]; then
+        f=1
+        echo "    | $preset: no test ran, or ctest itself failed"
+    fi
+    printf '%-22s         %d passed, %d failed, %d skipped\n' '' $p $f $s
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+fuzz_one() {
+    local program=$1 name seeds=()
+    name=$(basename "$program")
+    mkdir -p "build/fuzz/corpus/$name" build/fuzz/artifacts
+    [[ -d tests/fuzz/corpus/${name#fuzz_} ]] && seeds=("tests/fuzz/corpus/${name#fuzz_}")
+    "$program" -max_total_time="${REPRISE_FUZZ_SECONDS:-20}" -timeout=25 -rss_limit_mb=2048 -print_final_stats=1 \
+        -artifact_prefix="build/fuzz/artifacts/$name-" "build/fuzz/corpus/$name" "${seeds[@]}"
+}
+
+shell_scripts() {
+    local scripts
+    mapfile -t scripts < <(find scripts tests examples .ci -type f \( -name '*.sh' -o -name '*.bash' -o -path '.ci/run' \) 2>/dev/null)
+    shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${scripts[@]}"
+}
+
+check 'format' scripts/check-format.sh
+check 'shell scripts' shell_scripts
+if check 'release build' build release; then tests release; fi
+if [[ $quick == 0 ]]; then
+    if check 'asan build' build asan; then tests asan; fi
+    if check 'tsan build' build tsan thread_tests; then tests tsan --label-regex '^(replay|calibrate|cli)$'; fi
+    if compgen -G 'tests/fuzz/*.cpp' >/dev/null && check 'fuzz build' build fuzz; then
+        for source in tests/fuzz/*.cpp; do
+            name=$(basename "$source" .cpp)
+            check "fuzz_${name#fuzz_}" fuzz_one "build/fuzz/tests/fuzz_${name#fuzz_}"
+        done
+    fi
+    check 'clang-tidy' scripts/run-clang-tidy.sh build/release --all
+    tail -n 1 "$logs/clang-tidy.log" | sed 's/^/    | /'
+fi
+
+for skip in "${skips[@]}"; do
+    echo "SKIPPED $skip"
+done
+echo "all stages: $((SECONDS - began)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed == 0 ]]
