@@ -83,7 +83,7 @@ int64_t PosixEngine::by_name(const OpBlock& b, size_t i, OpKind kind, const Root
         return follow ? by_resolved(b, i, kind, path) : result;
     }
     if (kind == OpKind::statx) {
-        struct statx stx;
+        struct statx stx {};
         const int64_t sync = b.flags[i] & AT_STATX_SYNC_TYPE;
         const int64_t result = sys::call(SYS_statx, parent, name, kNoFollow | sync, b.arg[i] | STATX_TYPE, &stx);
         const bool follow = result == 0 && S_ISLNK(stx.stx_mode) && (b.flags[i] & kNoFollow) == 0;
@@ -127,7 +127,7 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
     char self[40];
     std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     struct stat st;
-    struct statx stx;
+    struct statx stx {};
     struct statfs fs;
     switch (kind) {
         case OpKind::stat: return sys::call(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH);

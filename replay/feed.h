@@ -21,7 +21,7 @@ class BlockFeed;
 /// One helper thread; begun with the first request. Never destroyed: a worker process ends by _exit.
 class BlockDecoder {
 public:
-    explicit BlockDecoder(const LogReader& log) : log_(log) {}
+    BlockDecoder() = default;
     BlockDecoder(const BlockDecoder&) = delete;
     BlockDecoder& operator=(const BlockDecoder&) = delete;
 
@@ -30,7 +30,6 @@ private:
     void request(BlockFeed& feed);
     void run();
 
-    const LogReader& log_;
     std::mutex mutex_;
     std::condition_variable wanted_, decoded_;
     std::deque<BlockFeed*> queue_;

@@ -55,7 +55,7 @@ public:
           run_(*setup.run),
           process_(process),
           state_(state),
-          decoder_(std::make_unique<BlockDecoder>(*setup.plan->log)) {}
+          decoder_(std::make_unique<BlockDecoder>()) {}
 
     /// A process that the supervisor made: all its first tasks wait for the start.
     void run_root() {
