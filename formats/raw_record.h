@@ -25,13 +25,13 @@ typedef int64_t raw_s64;
 #define RAW_VERSION 1
 
 enum raw_type {
-    RAW_META = 1,   /* first record: JSON text (user space) */
-    RAW_CALL,       /* one system call, at its exit (or at the end of a task that never returned from it) */
-    RAW_SPAWN,      /* a new task, in its parent's context */
-    RAW_EXEC,       /* program replaced: text is the file's path as given */
-    RAW_EXIT,       /* a task ended */
-    RAW_SWITCH,     /* one interval a task was off the processor, emitted when it runs again */
-    RAW_FAULT,      /* page fault on a file mapping */
+    RAW_META = 1, /* first record: JSON text (user space) */
+    RAW_CALL,     /* one system call, at its exit (or at the end of a task that never returned from it) */
+    RAW_SPAWN,    /* a new task, in its parent's context */
+    RAW_EXEC,     /* program replaced: text is the file's path as given */
+    RAW_EXIT,     /* a task ended */
+    RAW_SWITCH,   /* one interval a task was off the processor, emitted when it runs again */
+    RAW_FAULT,    /* page fault on a file mapping */
     RAW_URING_SUBMIT,
     RAW_URING_COMPLETE,
     RAW_PAGE_CACHE, /* pages added to or evicted from the page cache */
@@ -39,17 +39,17 @@ enum raw_type {
     RAW_PRESSURE,   /* PSI sample (user space) */
     RAW_CLOCK,      /* the same moment on three clocks (user space) */
     RAW_SEED_TASK,  /* attach: a task that was there already (iterator) */
-    RAW_SEED_FD,    /* attach, or inherited by the command: an open descriptor: parts RAW_PART_FD, RAW_PART_STRING path */
-    RAW_SEED_MAP,   /* attach: a file mapping */
-    RAW_LOSS,       /* what was lost so far (user space, at the end and whenever it grows) */
-    RAW_GPU,        /* accelerator interval (user space) */
+    RAW_SEED_FD,  /* attach, or inherited by the command: an open descriptor: parts RAW_PART_FD, RAW_PART_STRING path */
+    RAW_SEED_MAP, /* attach: a file mapping */
+    RAW_LOSS,     /* what was lost so far (user space, at the end and whenever it grows) */
+    RAW_GPU,      /* accelerator interval (user space) */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
 struct raw_head {
-    raw_u16 size; /* of the whole record, with this head and all parts */
-    raw_u8 type;  /* enum raw_type */
-    raw_u8 flags; /* RAW_FLAG_* */
+    raw_u16 size;     /* of the whole record, with this head and all parts */
+    raw_u8 type;      /* enum raw_type */
+    raw_u8 flags;     /* RAW_FLAG_* */
     raw_u32 sequence; /* per task, from 0, without gaps unless records were lost; user space records: 0 */
     raw_u32 pid;      /* thread group */
     raw_u32 tid;
@@ -73,13 +73,13 @@ struct raw_call {
 
 /* A part: head, then size - 8 bytes. */
 struct raw_part {
-    raw_u16 type; /* enum raw_part_type */
-    raw_u16 size; /* with this head, multiple of 8 */
-    raw_u16 which; /* argument 0..5 it belongs to; RAW_WHICH_* */
+    raw_u16 type;   /* enum raw_part_type */
+    raw_u16 size;   /* with this head, multiple of 8 */
+    raw_u16 which;  /* argument 0..5 it belongs to; RAW_WHICH_* */
     raw_u16 length; /* bytes that count (strings without NUL); for lists the number of entries */
 };
-#define RAW_WHICH_RESULT 8   /* the descriptor the call returned */
-#define RAW_WHICH_RESULT2 9  /* the second one of pipe/socketpair (the first is RAW_WHICH_RESULT) */
+#define RAW_WHICH_RESULT 8    /* the descriptor the call returned */
+#define RAW_WHICH_RESULT2 9   /* the second one of pipe/socketpair (the first is RAW_WHICH_RESULT) */
 #define RAW_WHICH_RECEIVED 16 /* 16 + n: n-th descriptor received by SCM_RIGHTS; sent ones: 64 + n */
 #define RAW_WHICH_SENT 64
 
@@ -97,24 +97,24 @@ enum raw_part_type {
 /* The open file behind a descriptor at the exit of the call (for close: at its entry). `file` is the address of the
  * kernel's struct file: equal while the open instance lives, reused after its last close. */
 struct raw_fd {
-    raw_u64 file;   /* 0: no such descriptor */
+    raw_u64 file; /* 0: no such descriptor */
     raw_u64 inode;
-    raw_u64 size;   /* bytes, of the inode */
-    raw_s64 position; /* f_pos after the call */
-    raw_u64 peer;   /* Unix sockets: inode number of the peer's socket; else 0 */
-    raw_u32 device; /* major << 20 | minor, as the kernel keeps it */
+    raw_u64 size;       /* bytes, of the inode */
+    raw_s64 position;   /* f_pos after the call */
+    raw_u64 peer;       /* Unix sockets: inode number of the peer's socket; else 0 */
+    raw_u32 device;     /* major << 20 | minor, as the kernel keeps it */
     raw_u32 generation; /* i_generation */
-    raw_u32 flags;  /* f_flags (O_*) */
-    raw_u32 mode;   /* i_mode */
+    raw_u32 flags;      /* f_flags (O_*) */
+    raw_u32 mode;       /* i_mode */
     raw_s32 fd;
-    raw_u32 info;   /* RAW_FD_* */
+    raw_u32 info; /* RAW_FD_* */
 };
-#define RAW_FD_CREATED 1u  /* FMODE_CREATED: this open made the file */
-#define RAW_FD_CLOEXEC 2u  /* only in RAW_SEED_FD */
+#define RAW_FD_CREATED 1u /* FMODE_CREATED: this open made the file */
+#define RAW_FD_CLOEXEC 2u /* only in RAW_SEED_FD */
 #define RAW_FD_EVENTFD 4u
 #define RAW_FD_EPOLL 8u
 #define RAW_FD_URING 16u
-#define RAW_FD_MEMFD 32u   /* shmem file without a path (memfd_create) */
+#define RAW_FD_MEMFD 32u /* shmem file without a path (memfd_create) */
 
 struct raw_stat {
     raw_u64 device, inode, size;
@@ -147,14 +147,14 @@ enum raw_off_state { RAW_OFF_RUNNABLE = 0, RAW_OFF_SLEEPING = 1, RAW_OFF_UNINTER
 /* head.time: when the task ran again. Off the processor from `off` until then; woken (made runnable) at `wake`. */
 struct raw_switch {
     struct raw_head head;
-    raw_u64 off;      /* ns */
-    raw_u64 wake;     /* ns; 0: was never asleep (preempted), or its wake was not seen */
+    raw_u64 off;                  /* ns */
+    raw_u64 wake;                 /* ns; 0: was never asleep (preempted), or its wake was not seen */
     raw_u32 waker_pid, waker_tid; /* recorded task that woke it; 0: none of the recorded ones, or an interrupt */
-    raw_u16 waker_nr; /* system call the waker was in, 0xffff: none */
-    raw_u16 nr;       /* system call the sleeper was in, 0xffff: none (page fault, preemption) */
-    raw_u16 state;    /* enum raw_off_state */
-    raw_u16 in_iowait; /* 1: waiting for a block device */
-    raw_u64 waker_enter; /* enter time of the waker's call: names the call */
+    raw_u16 waker_nr;             /* system call the waker was in, 0xffff: none */
+    raw_u16 nr;                   /* system call the sleeper was in, 0xffff: none (page fault, preemption) */
+    raw_u16 state;                /* enum raw_off_state */
+    raw_u16 in_iowait;            /* 1: waiting for a block device */
+    raw_u64 waker_enter;          /* enter time of the waker's call: names the call */
 };
 
 struct raw_fault {
@@ -162,36 +162,36 @@ struct raw_fault {
     raw_u64 enter;   /* ns */
     raw_u64 address; /* user address that faulted */
     raw_u64 inode;
-    raw_u64 offset;  /* bytes into the file, of the faulting page */
+    raw_u64 offset; /* bytes into the file, of the faulting page */
     raw_u32 device;
-    raw_u16 write;   /* 1: a write */
-    raw_u16 major;   /* 1: the page had to be read */
+    raw_u16 write; /* 1: a write */
+    raw_u16 major; /* 1: the page had to be read */
 };
 
 /* head.pid/tid: who submitted (the SQPOLL thread's own ids where it did). */
 struct raw_uring {
     struct raw_head head;
-    raw_u64 ring;      /* inode-independent identity: address of the ring's context */
-    raw_u64 request;   /* address of the request, equal in submit and complete */
+    raw_u64 ring;    /* inode-independent identity: address of the ring's context */
+    raw_u64 request; /* address of the request, equal in submit and complete */
     raw_u64 user_data;
-    raw_u64 offset;    /* submit */
-    raw_u64 file;      /* submit: struct file of the request, 0: none */
-    raw_u32 length;    /* submit: sqe->len */
-    raw_s32 fd;        /* submit: descriptor or fixed-file index */
-    raw_s32 result;    /* complete */
-    raw_u32 flags;     /* submit: IOSQE_*; complete: IORING_CQE_F_* */
+    raw_u64 offset; /* submit */
+    raw_u64 file;   /* submit: struct file of the request, 0: none */
+    raw_u32 length; /* submit: sqe->len */
+    raw_s32 fd;     /* submit: descriptor or fixed-file index */
+    raw_s32 result; /* complete */
+    raw_u32 flags;  /* submit: IOSQE_*; complete: IORING_CQE_F_* */
     raw_u16 opcode;
-    raw_u16 sqpoll;    /* 1: submitted by the kernel's polling thread */
-    raw_u32 rw_flags;  /* submit */
+    raw_u16 sqpoll;   /* 1: submitted by the kernel's polling thread */
+    raw_u32 rw_flags; /* submit */
     /* parts: RAW_PART_FD of `fd` on submit; RAW_PART_PATH for openat and the like; RAW_PART_LIST for vectored */
 };
 
 struct raw_iocb {
-    raw_u64 iocb;    /* user address: names the request until it is reaped */
+    raw_u64 iocb; /* user address: names the request until it is reaped */
     raw_u64 data;
     raw_s64 offset;
     raw_u64 length;
-    raw_u16 opcode;  /* IOCB_CMD_* */
+    raw_u16 opcode; /* IOCB_CMD_* */
     raw_u16 rw_flags;
     raw_s32 fd;
 };
@@ -252,7 +252,7 @@ struct raw_loss {
     struct raw_head head;
     raw_u64 failed_reserves; /* records that found the ring buffer full */
     raw_u64 recursion_misses;
-    raw_u64 untracked; /* tasks that could not be given storage */
+    raw_u64 untracked;   /* tasks that could not be given storage */
     raw_u64 most_lag_ns; /* longest time between two drains */
 };
 
