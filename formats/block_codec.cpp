@@ -530,7 +530,7 @@ struct Column {
 struct Directory {
     std::array<Column, kColumns> columns;
     std::array<uint64_t, 256 * kColumns> constants;
-    std::array<uint32_t, 256> counts{};
+    std::array<uint32_t, 256> counts{}, first_place;
     uint32_t fields = 0;   // any kind of the block has them
     uint32_t nonzero = 0;  // bit per column: some stream is not all zeros
     uint32_t varies = 0;   // bit per column: some stream is not constant
@@ -703,6 +703,15 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
     std::array<uint32_t, 256> seen{};
     for (size_t i = 0; i < n; ++i) ordinal[i] = seen[s.kind[i]]++;
     if (seen != d->counts) throw Corrupt("the kinds of a block differ from its directory");
+    // The way back: the ops of each kind, in order.
+    scratch.places.resize(n);
+    uint32_t* places = scratch.places.data();
+    uint32_t place = 0;
+    for (size_t k = 0; k < 256; ++k) {
+        d->first_place[k] = place;
+        place += d->counts[k];
+    }
+    for (size_t i = 0; i < n; ++i) places[d->first_place[s.kind[i]] + ordinal[i]] = static_cast<uint32_t>(i);
     const size_t list_values = directory.count(joint_bytes.size());
     const size_t list_bytes = directory.count(joint_bytes.size());
     const size_t edge_count = directory.count(joint_bytes.size());
@@ -760,17 +769,18 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
         out.resize(n);
         const Column& column = d->columns[number];
         const Value none = field == Field::fd2 ? -1 : 0;
-        if (!(d->varies >> number & 1)) {
-            std::array<Value, 256> values;
-            for (size_t k = 0; k < 256; ++k)
-                values[k] = traits[k].has(field) ? static_cast<Value>(unzigzag(*column.base[k])) : none;
-            for (size_t i = 0; i < n; ++i) out[i] = values[kind[i]];
-            return;
-        }
-        for (size_t i = 0; i < n; ++i) {
-            const uint8_t k = kind[i];
-            const auto value = static_cast<Value>(unzigzag(column.at(k, ordinal[i])));
-            out[i] = traits[k].has(field) ? value : none;
+        // What a kind has the same in all its ops goes by kind; the kinds whose values differ are few: each is spread
+        // over its places in one go.
+        std::array<Value, 256> values;
+        for (size_t k = 0; k < 256; ++k)
+            values[k] = traits[k].has(field) ? static_cast<Value>(unzigzag(*column.base[k])) : none;
+        for (size_t i = 0; i < n; ++i) out[i] = values[kind[i]];
+        if (!(d->varies >> number & 1)) return;
+        for (size_t k = 0; k < 256; ++k) {
+            if (!column.step[k]) continue;
+            const uint64_t* from = column.base[k];
+            const uint32_t *place = places + d->first_place[k], *end = place + d->counts[k];
+            while (place != end) out[*place++] = static_cast<Value>(unzigzag(*from++));
         }
     };
     plain(Field::fd2, s.fd2);

@@ -68,6 +68,7 @@ struct OpBlock::Scratch {
     Instances instances;
     Bytes plane;
     RawVector<uint32_t> ordinal;  // of an op among the ops of its kind
+    RawVector<uint32_t> places;   // of the ops of each kind, kind by kind
     std::unique_ptr<uint64_t[]> residuals;
     size_t residuals_size = 0;
 };

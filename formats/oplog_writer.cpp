@@ -21,6 +21,12 @@ namespace {
 // Table bytes that may wait for the next block of ops.
 constexpr size_t kTableBytes = size_t{16} << 20;
 
+// Whole chunks that were written, for the next ops: fresh memory costs more than encoding what fills it.
+struct SpareChunks {
+    static constexpr size_t kMost = 2 * kBlockOps / 1024;
+    std::vector<std::vector<Op>> chunks;
+};
+
 // The ops of one task that are not written yet, in chunks, as ops are large and moving them costs more than encoding
 // them. Lists and edges are copied; spans are set when a block is cut.
 struct Pending {
@@ -33,16 +39,27 @@ struct Pending {
     int64_t last_begin = INT64_MIN;
     int64_t last_end = INT64_MIN;  // greatest end of those pending
 
-    Op& push(const Op& op) {
+    Op& push(const Op& op, SpareChunks& spare) {
         if (chunks.empty() || chunks.back().size() == kChunk) {
-            chunks.emplace_back();
             // Tasks with a few ops are many; those with more than a chunk fill the next one, too.
-            if (chunks.size() > 1) chunks.back().reserve(kChunk);
+            if (chunks.empty()) {
+                chunks.emplace_back();
+            } else if (!spare.chunks.empty()) {
+                chunks.push_back(std::move(spare.chunks.back()));
+                spare.chunks.pop_back();
+            } else {
+                chunks.emplace_back().reserve(kChunk);
+            }
         }
         ++count;
         return chunks.back().emplace_back(op);
     }
-    void clear() {
+    void clear(SpareChunks& spare) {
+        for (auto& chunk : chunks) {
+            if (chunk.capacity() < kChunk || spare.chunks.size() >= SpareChunks::kMost) continue;
+            chunk.clear();
+            spare.chunks.push_back(std::move(chunk));
+        }
         chunks.clear();
         count = 0;
         lists.clear();
@@ -90,6 +107,7 @@ struct LogWriter::Impl {
     uint32_t unit_ns;
     Tables tables;
     std::vector<Pending> pending{1};
+    SpareChunks spare;
     size_t pending_bytes = 0;
     size_t table_bytes = 0;
     size_t strings_written = 1;
@@ -222,7 +240,7 @@ struct LogWriter::Impl {
             Pending& p = pending[task];
             pending_bytes -= p.bytes();
             p.done += p.count;
-            p.clear();
+            p.clear(spare);
         }
     }
 
@@ -345,7 +363,7 @@ uint64_t LogWriter::append(TaskId task, const Op& op) {
     Pending& p = impl_->pending[task];
     if (op.begin < p.last_begin) throw std::logic_error("ops of a task must come in the order of their begin times");
     p.last_begin = op.begin;
-    Op& kept = p.push(op);
+    Op& kept = p.push(op, impl_->spare);
     if (!info(op.kind).has(Field::list)) kept.list = {};
     p.lists.insert(p.lists.end(), kept.list.begin(), kept.list.end());
     p.edges.insert(p.edges.end(), op.edges.begin(), op.edges.end());

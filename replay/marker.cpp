@@ -52,7 +52,7 @@ public:
             bytes.remove_prefix(8);
         }
         uint64_t rest = 0;
-        std::memcpy(&rest, bytes.data(), bytes.size());
+        if (!bytes.empty()) std::memcpy(&rest, bytes.data(), bytes.size());  // data() may be null
         number(rest);
     }
     uint64_t value() const {
