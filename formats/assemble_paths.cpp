@@ -7,6 +7,7 @@ namespace {
 
 constexpr int64_t kMissing = -2, kExists = -17, kNotDirectory = -20;  // ENOENT, EEXIST, ENOTDIR
 constexpr int64_t kNoFollow = 0x100;                                  // AT_SYMLINK_NOFOLLOW
+constexpr int64_t kDirectory = 0200000;                               // O_DIRECTORY
 constexpr int64_t kExchange = 2;                                      // RENAME_EXCHANGE
 
 }  // namespace
@@ -32,7 +33,10 @@ std::string Assembler::Impl::absolute(Process& process, std::string_view path, s
 // The file of a path by what the call's result says of it.
 FileState& Assembler::Impl::named(std::string_view path, const RawCall& raw) {
     if (raw.path.empty()) return files.at(path);  // "" is missing everywhere
-    if (raw.result == kMissing || raw.result == kNotDirectory) return files.absent(path);
+    // ENOTDIR where a directory was asked for mostly means that the name leads to something else.
+    const bool asks_directory =
+        raw.kind == OpKind::rmdir || (raw.kind == OpKind::open && (raw.flags & kDirectory) != 0);
+    if (raw.result == kMissing || (raw.result == kNotDirectory && !asks_directory)) return files.absent(path);
     if (raw.result >= 0 || raw.result == kExists) return files.present(path);
     return files.at(path);  // refused: nothing is known
 }

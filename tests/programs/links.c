@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* link, symlink, readlink. */
+#include "expect.h"
+
+static void setup(void)
+{
+    make_file("data", 5000);
+    if (mkdir(full("dir"), 0755) != 0 || symlink("data", full("old")) != 0)
+        give_up("setup");
+}
+
+static void do_readlink(const char *path, long size, long want)
+{
+    const long got = WANT(CALL3(SYS_readlink, full(path), g_buffer, size), want);
+    say("readlink file=%s size=%ld result=%ld", path, size, got);
+}
+
+int main(int argc, char **argv)
+{
+    begin(argc, argv, NULL);
+    do_open("d", "dir", O_RDONLY | O_DIRECTORY, 0, ANY_FD);
+    say("link file=data file2=second flags=0 result=%ld", WANT(CALL2(SYS_link, full("data"), full("second")), 0));
+    say("link file=data file2=second flags=0 result=%ld", WANT(CALL2(SYS_link, full("data"), full("second")), -EEXIST));
+    say("link file=missing file2=third flags=0 result=%ld",
+        WANT(CALL2(SYS_link, full("missing"), full("third")), -ENOENT));
+    say("link file=data file2=dir/fourth flags=0 result=%ld",
+        WANT(CALL5(SYS_linkat, AT_FDCWD, full("data"), fd_("d"), "fourth", 0), 0));
+    do_open("s", "second", O_RDWR, 0, ANY_FD);
+    do_read("s", 10000, 0, 5000);
+    do_write("s", 10, 5000, 10);
+    do_close("s");
+
+    say("symlink file=soft text=\"data\" result=%ld", WANT(CALL2(SYS_symlink, "data", full("soft")), 0));
+    say("symlink file=soft text=\"data\" result=%ld", WANT(CALL2(SYS_symlink, "data", full("soft")), -EEXIST));
+    say("symlink file=dir/up text=\"../data\" result=%ld", WANT(CALL3(SYS_symlinkat, "../data", fd_("d"), "up"), 0));
+    do_readlink("soft", 100, 4);
+    do_readlink("soft", 2, 2);
+    do_readlink("old", 4095, 4);
+    do_readlink("data", 100, -EINVAL);
+    do_readlink("missing", 100, -ENOENT);
+    say("readlink file=dir/up size=50 result=%ld", WANT(CALL4(SYS_readlinkat, fd_("d"), "up", g_buffer, 50), 7));
+    do_open("v", "dir/up", O_RDONLY, 0, ANY_FD);
+    do_read("v", 10, 0, 10);
+    do_close("v");
+    do_unlink("soft", 0);
+    do_unlink("second", 0);
+    do_stat("data", 0);
+    do_close("d");
+    return 0;
+}

@@ -1,0 +1,32 @@
+# Sourced by tests/programs/*.sh: sets a program of tests/programs up, records it, checks what was recorded.
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# shellcheck source=../cli/lib.bash
+source "$(dirname "${BASH_SOURCE[0]}")/../cli/lib.bash"
+: "${REPRISE_BUILD_DIR:=$(dirname "$REPRISE")}"
+programs=$REPRISE_BUILD_DIR/programs
+
+# setup NAME: the files the program finds there, in $tmp/root.
+setup() {
+    mkdir "$tmp/root"
+    "$programs/c/$1" "$tmp/root" --setup 2>"$err" && return
+    grep -q '^SKIPPED: ' "$err" && skip "$(sed -n 's/^SKIPPED: //p' "$err")"
+    cat "$err"
+    echo "FAILED: the set-up of $1"
+    exit 1
+}
+
+# record_strace OUT.oplog COMMAND...
+record_strace() {
+    local log=$1
+    shift
+    run 0 strace -f -ttt -T -yy -v -s 4096 -o "$tmp/job.strace" "$@"
+    run 0 "$REPRISE" import -q --from strace "$tmp/job.strace" -o "$log"
+}
+
+# check EXPECT LOG [--no-touch]
+check() {
+    "$programs/check_program" "$@" >"$out" 2>&1 && return
+    fail "the log is not what the program did"
+    head -c 5000 "$out"
+}
