@@ -126,8 +126,8 @@ void Assembler::Impl::lseek(Task& task, const RawCall& raw, Op& op) {
         constexpr int64_t kSeekEnd = 2;
         if (raw.arg == kSeekEnd && instance->file && raw.offset && raw.result >= *raw.offset &&
             instance->kind == HandleKind::file)
-            files.saw_attributes(*instance->file, static_cast<uint64_t>(wrapping_sub(raw.result, *raw.offset)), std::nullopt,
-                                 false);
+            files.saw_attributes(*instance->file, static_cast<uint64_t>(wrapping_sub(raw.result, *raw.offset)),
+                                 std::nullopt, false);
     } else if (raw.result >= 0) {
         // The result is not known: it follows from the request, but for SEEK_END.
         if (raw.arg == 0) instance->position = raw.offset.value_or(0), instance->position_known = true;

@@ -147,6 +147,11 @@ TEST_CASE_FIXTURE(Fixture, "timed replays last as long as the recording, and twi
 }
 
 TEST_CASE_FIXTURE(Fixture, "processes fork processes, threads fork, and all of them read") {
+#if defined(__SANITIZE_THREAD__)
+    // A child of a process with threads gets new threads where the dead ones lay; TSan takes them for the same ("dup
+    // thread with used id") and ends the process, now and then.
+    REPRISE_SKIP("ThreadSanitizer cannot follow threads of a process that was forked from one with threads");
+#endif
     put("data/in", 100'000);
     JobBuilder job(log);
     std::vector<TaskId> tasks;
