@@ -66,9 +66,10 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     }
     bool at_unknown_end = false;
     const bool certain = raw.offset || instance->position_known;
-    // preadv2 with offset -1 reads at the position.
+    // preadv2 with offset -1 is readv with flags.
     const bool vectored = raw.kind == OpKind::preadv || raw.kind == OpKind::pwritev;
     const bool at_position = !explicit_offset || (vectored && raw.offset && *raw.offset == -1);
+    if (explicit_offset && at_position) op.kind = raw.kind == OpKind::preadv ? OpKind::readv : OpKind::writev;
     const auto given = at_position && explicit_offset ? std::nullopt : raw.offset;
     op.offset = place(*instance, given, reads, at_unknown_end);
     if (at_position && op.result >= 0) {

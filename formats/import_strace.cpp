@@ -501,7 +501,6 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
             const StraceFd fd = parse_strace_fd(call_.result_text);
             raw.fd = fd.fd;
             raw.fd_path = about(fd);
-            if (done) raw.result = 0;
             return true;
         }
         case StraceAction::spawn: spawned(raw); return true;

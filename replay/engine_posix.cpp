@@ -318,7 +318,7 @@ int64_t PosixEngine::make_memfd(const OpBlock& b, size_t i) {
         worker_.descriptors.set_absent(b.handle[i], LeftOut::not_open);
         return fd;
     }
-    worker_.descriptors.opened(b.handle[i], static_cast<int>(fd), static_cast<int>(b.result[i]));
+    worker_.descriptors.opened(b.handle[i], static_cast<int>(fd), b.fd[i]);
     return b.result[i];
 }
 

@@ -34,11 +34,12 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
     const bool reads = kind == OpKind::readv || kind == OpKind::preadv;
     std::byte* const base = reads ? buffer_ : const_cast<std::byte*>(worker_.pattern.data());  // only read from
     const int count = pieces(b.list_of(i), b.size[i], base, reads ? buffer_bytes_ : worker_.pattern.size());
-    if (kind == OpKind::readv || kind == OpKind::writev) {
+    const bool at_position = kind == OpKind::readv || kind == OpKind::writev;
+    const int64_t offset = at_position ? -1 : b.offset[i];
+    const int64_t rwf = b.flags[i] & 0xffffffff;
+    if (at_position && rwf == 0) {
         return sys::call(reads ? SYS_readv : SYS_writev, fd, iov_.data(), count);
     }
-    const int64_t offset = b.offset[i];
-    const int64_t rwf = b.flags[i] & 0xffffffff;
     if (rwf == 0) {
         return sys::call(reads ? SYS_preadv : SYS_pwritev, fd, iov_.data(), count, offset, 0);
     }

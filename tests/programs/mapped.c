@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     say("mremap map=grown offset=0 size=%ld flags=%d arg=%ld result=0", 4 * MIB, MREMAP_MAYMOVE, 1 * MIB);
     grown = (char *)moved;
     do_touch("grown", grown, 3 * kApart, 0);
-    do_madvise("grown", grown, 0, 1 * MIB, 99, -EINVAL);
+    do_madvise("grown", grown, 1, 4095, MADV_WILLNEED, -EINVAL);
     do_madvise("grown", grown, 0, 1 * MIB, MADV_WILLNEED, 0);
     do_munmap("grown", grown, 0, 4 * MIB);
     do_munmap("private", private, 0, 8 * MIB);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* readv, writev, preadv, pwritev, preadv2, pwritev2 with their flags. */
+/* readv, writev, preadv, pwritev, preadv2, pwritev2 with their flags. At offset -1 the last two are the first two. */
 #include "expect.h"
 
 static void setup(void) { make_file("data", 100000); }
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     at("preadv", SYS_preadv2, "a", 10, 20, 30, 100, 100, RWF_NOWAIT, 60);
     at("preadv", SYS_preadv2, "a", 10, 20, 30, 100, 100, 0x4000, -EOPNOTSUPP);
     do_lseek("a", 1000, SEEK_SET, 1000);
-    at("preadv", SYS_preadv2, "a", 10, 20, 30, -1, 1000, 0, 60);
+    at("readv", SYS_preadv2, "a", 10, 20, 30, -1, 1000, 0, 60);
     do_read("a", 40, 1060, 40);
     do_close("a");
 
@@ -54,7 +54,8 @@ int main(int argc, char **argv)
     at("pwritev", SYS_pwritev, "b", 500, 500, 500, 100000, 100000, 0, 1500);
     at("pwritev", SYS_pwritev2, "b", 4096, 4096, 4096, 8192, 8192, RWF_DSYNC, 12288);
     at("pwritev", SYS_pwritev2, "b", 4096, 4096, 4096, 0, 0, RWF_SYNC, 12288);
-    do_lseek("b", 0, SEEK_CUR, 6002);
+    at("writev", SYS_pwritev2, "b", 10, 20, 30, -1, 6002, RWF_DSYNC, 60);
+    do_lseek("b", 0, SEEK_CUR, 6062);
     do_close("b");
     return 0;
 }

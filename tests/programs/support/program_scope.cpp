@@ -20,7 +20,9 @@ bool ProgramScope::file_inside(FileId file) const {
 }
 
 bool ProgramScope::handle_inside(HandleId handle) const {
-    return handle != 0 && file_inside(tables_.handles[handle].file);
+    if (handle == 0) return false;
+    const HandleRow& row = tables_.handles[handle];
+    return file_inside(row.file) || (row.kind == HandleKind::memfd && kinds_.contains("memfd"));
 }
 
 bool ProgramScope::has(const Op& op) const {

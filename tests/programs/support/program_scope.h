@@ -14,7 +14,7 @@ namespace reprise::test {
 
 class ProgramScope {
 public:
-    // `kinds`: names of kinds that belong wherever they occur.
+    // `kinds`: names of kinds that belong wherever they occur; "memfd": what is done with anonymous memory.
     ProgramScope(const LogReader& log, std::string root, std::set<std::string> kinds);
     bool has(const Op& op) const;
     bool file_inside(FileId file) const;
