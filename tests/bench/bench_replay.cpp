@@ -161,7 +161,7 @@ void bench_pread(const fs::path& folder, int rounds) {
     maker.writer.finish();
     const LogReader log(folder / "pread.oplog");
 
-    std::vector<double> bare, ours, ratio, fio_plain, fio_warm;
+    std::vector<double> bare, ours, ratio, fio_plain, fio_warm, fio_aio;
     std::vector<char> buffer(kSize);
     for (int round = 0; round < rounds; ++round) {
         const int fd = open(big.c_str(), O_RDONLY | O_CLOEXEC);
@@ -180,6 +180,7 @@ void bench_pread(const fs::path& folder, int rounds) {
             // As it comes, fio drops the file from the cache when it opens it.
             fio_plain.push_back(run_fio(folder / "pread.fio", folder, ""));
             fio_warm.push_back(run_fio(folder / "pread.fio", folder, "--invalidate=0 --ioengine=psync"));
+            fio_aio.push_back(run_fio(folder / "pread.fio", folder, "--invalidate=0 --ioengine=libaio"));
         }
     }
     std::printf("pread: 1 M cached random 4 KiB preads (median of %d)\n", rounds);
@@ -193,6 +194,8 @@ void bench_pread(const fs::path& folder, int rounds) {
     std::printf("  replay is %.1f x that (at least 8)\n", median(fio_plain) / median(ours));
     row("fio read_iolog invalidate=0", median(fio_warm), kOps, 0, "");
     std::printf("  replay is %.1f x that\n", median(fio_warm) / median(ours));
+    row("fio read_iolog, libaio", median(fio_aio), kOps, 0, "");
+    std::printf("  replay is %.1f x that, with libaio\n", median(fio_aio) / median(ours));
 }
 
 void bench_open(const fs::path& folder, int rounds) {

@@ -32,6 +32,6 @@ measure() { # NAME COMMAND...
 measure oplog "$bin/bench_oplog" --benchmark_format=json --benchmark_repetitions=3
 measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import/'
 measure replay "$bin/bench_replay" --dir "$dir"
-measure prepare "$bin/bench_prepare" --dir "$dir"
+measure prepare "$bin/bench_prepare" --dir "$dir" --rounds 3 --large-mib 2048
 
 python3 tests/bench/table.py build/bench
