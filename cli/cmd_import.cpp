@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -27,6 +28,7 @@ void options(po::options_description& add) {
     add.add_options()(
         "compute-span", po::value<std::vector<std::string>>()->value_name("NAME")->composing(),
         "application span that means a busy accelerator: NAME or CATEGORY:NAME, * and ? allowed; repeat for more");
+    add_role_option(add);
     add.add_options()("all-spans", "keep every application span as a marker");
     add.add_options()("force,f", "replace the output if it exists");
     add.add_options()("json", "print the summary as JSON");
@@ -109,6 +111,7 @@ int run(const po::variables_map& values) {
     ImportOptions how;
     if (values.count("unit")) how.time_unit_ns = values["unit"].as<std::string>() == "us" ? 1000 : 1;
     if (values.count("compute-span")) how.compute_spans = values["compute-span"].as<std::vector<std::string>>();
+    how.roles = wanted_roles(values);
     how.all_spans = values.count("all-spans") != 0;
     uint64_t total = 0;
     for (const auto& file : files) total += fs::file_size(file);
@@ -126,12 +129,14 @@ const Registration registration{{
     .group = Group::record,
     .summary = "turn another tool's recording into an op log",
     .help =
-        "Reads recordings of strace, DFTracer and fio, also packed as .gz or .zst, and tells their format by content. "
+        "Reads recordings of strace, DFTracer and fio, also packed as .gz or .zst, and raw recordings that a killed "
+        "`reprise capture` left behind, and tells their format by content. "
         "All inputs are files of one run and become one log; of a directory, the files in a known format are taken.\n\n"
         "Afterwards it prints what came in, and with a name, a severity and a sentence everything the source did not "
         "know or that had to be assumed.",
     .examples = {{"reprise import job.strace -o job.oplog", "a log of strace -f -ttt -T"},
                  {"reprise import rank*.pfw.gz -o job.oplog", "the ranks of a DFTracer run together"},
+                 {"reprise import job.strace -o job.oplog --role /data/shards=dataset", "and the role of some files"},
                  {"reprise import t.pfw -o t.oplog --compute-span 'train-*-prop'",
                   "with spans that mean a busy accelerator"}},
     .options = options,

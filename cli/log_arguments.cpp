@@ -55,4 +55,14 @@ OpFilter wanted_filter(const po::variables_map& values) {
     return OpFilter::from_words(only, leave);
 }
 
+void add_role_option(po::options_description& options) {
+    options.add_options()("role", po::value<std::vector<std::string>>()->composing()->value_name("PATTERN=ROLE"),
+                          "files of this path, below it or matching it have this role; may be repeated");
+}
+
+RoleOverrides wanted_roles(const po::variables_map& values) {
+    if (values.count("role") == 0) return {};
+    return RoleOverrides::parse(values["role"].as<std::vector<std::string>>());
+}
+
 }  // namespace reprise::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What commands that read logs share: opening with --recover, --task, --only and --not.
+// What commands that read logs share: opening with --recover, --task, --only and --not, and
+// what commands that make logs share: --role.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 #include "cli/command.h"
 #include "formats/filter.h"
 #include "formats/oplog.h"
+#include "formats/roles.h"
 
 namespace reprise::cli {
 
@@ -25,5 +27,9 @@ std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& 
 void add_filter_options(po::options_description& options);
 // Keeps everything where neither was given.
 OpFilter wanted_filter(const po::variables_map& values);
+
+// Adds --role PATTERN=ROLE, for commands that make logs of recordings.
+void add_role_option(po::options_description& options);
+RoleOverrides wanted_roles(const po::variables_map& values);
 
 }  // namespace reprise::cli

@@ -40,6 +40,7 @@ Assembler::Impl::Task& Assembler::Impl::new_task(int32_t pid, int32_t tid, Proce
     row.process = process.id;
     row.tid = tid;
     made.id = writer.add_task(row);
+    task_by_id.push_back(&made);
     task_of[task_key(pid, tid)] = &made;
     last_task = nullptr;
     return made;
@@ -63,6 +64,19 @@ Assembler::Impl::Task& Assembler::Impl::task(int32_t pid, int32_t tid) {
 void Assembler::Impl::add(Task& task, const Op& op) {
     Pending entry{op, {op.list.begin(), op.list.end()}, {op.edges.begin(), op.edges.end()}};
     entry.op.duration = std::max<int64_t>(op.duration, 0);
+    if (options.in_order) {
+        effect.kind = entry.op.kind;
+        const int64_t before = task.pending.empty() ? task.written_to : task.pending.back().op.begin;
+        if (entry.op.begin < before) {
+            entry.op.duration = std::max<int64_t>(entry.op.end() - before, 0);
+            entry.op.begin = before;
+        }
+        task.pending.push_back(std::move(entry));
+        ++pending_ops;
+        if (task.pending.size() > kWindow && task.pending.front().op.end() < released)
+            write_oldest(task, task.pending.size());
+        return;
+    }
     if (entry.op.begin < task.written_to) {
         count("ops_moved", Severity::warning,
               "ops that came so late that they were put after later ones of their task");
@@ -86,14 +100,17 @@ void Assembler::Impl::add(Task& task, const Op& op) {
 void Assembler::Impl::write_oldest(Task& task, size_t n) {
     n = std::min(n, task.pending.size());
     const auto end = task.pending.begin() + static_cast<ptrdiff_t>(n);
-    for (auto entry = task.pending.begin(); entry != end; ++entry) {
+    auto entry = task.pending.begin();
+    for (; entry != end && (!options.in_order || entry->op.end() < released); ++entry) {
         entry->op.list = entry->list;
         entry->op.edges = entry->edges;
         task.written_to = entry->op.begin;
         writer.append(task.id, entry->op);
     }
-    task.pending.erase(task.pending.begin(), end);
-    pending_ops -= n;
+    const auto done = static_cast<size_t>(entry - task.pending.begin());
+    task.pending.erase(task.pending.begin(), entry);
+    task.written += done;
+    pending_ops -= done;
 }
 
 void Assembler::Impl::call(const RawCall& raw) {
@@ -109,6 +126,7 @@ void Assembler::Impl::call(const RawCall& raw) {
     op.mode = raw.mode;
     op.arg = raw.arg;
     op.list = raw.list;
+    op.request = raw.request;
     if (raw.offset) op.offset = *raw.offset;
     if (!raw.text.empty()) op.text = writer.intern(raw.text);
 
@@ -158,9 +176,9 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::fadvise:
         case OpKind::readahead: return on_descriptor(t, raw, op, Evidence::file);
         case OpKind::uring_submit:
+        case OpKind::aio_submit: return request(t, raw, op);
         case OpKind::uring_complete:
         case OpKind::uring_enter:
-        case OpKind::aio_submit:
         case OpKind::aio_complete: return on_descriptor(t, raw, op, Evidence::none);
         case OpKind::mmap: return mmap(t, raw, op);
         case OpKind::munmap:
@@ -176,6 +194,10 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::spawn: return spawn(t, raw, op);
         case OpKind::exec: return exec(t, raw, op);
         case OpKind::join: {
+            if (raw.peer) {
+                op.peer = raw.peer;
+                return add(t, op);
+            }
             const auto it = task_of.find(task_key(static_cast<int32_t>(raw.arg), static_cast<int32_t>(raw.arg)));
             if (raw.arg > 0 && it != task_of.end()) {
                 op.peer = it->second->id;
@@ -196,6 +218,7 @@ void Assembler::Impl::call(const RawCall& raw) {
 }
 
 void Assembler::Impl::finish() {
+    released = INT64_MAX;
     for (Task& each : tasks) write_oldest(each, each.pending.size());
     if (offsets_followed)
         count("offsets_reconstructed", Severity::note,
@@ -205,7 +228,7 @@ void Assembler::Impl::finish() {
         count("offsets_assumed", Severity::warning,
               "reads and writes on descriptors open before the recording began; their offsets count from 0",
               offsets_from_unknown_position);
-    files.finish();
+    files.finish(options.roles);
 }
 
 Assembler::Assembler(LogWriter& writer, Options options) : impl_(std::make_unique<Impl>(writer, options)) {}
@@ -249,7 +272,38 @@ void Assembler::adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags, s
     impl_->put(process, fd, std::move(instance), flags & kCloseOnExec);
 }
 
-void Assembler::call(const RawCall& call) { impl_->call(call); }
+CallEffect Assembler::call(const RawCall& call) {
+    Impl::Task& task = impl_->task(call.pid, call.tid);
+    const uint64_t before = task.written + task.pending.size();
+    impl_->effect = {};
+    impl_->effect.task = task.id;
+    impl_->effect.first = before;
+    impl_->call(call);
+    impl_->effect.ops = task.written + task.pending.size() - before;
+    return impl_->effect;
+}
+
+TaskId Assembler::begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags) {
+    return impl_->begin_task(parent, ptid, pid, tid, flags);
+}
+
+uint64_t Assembler::op_count(TaskId task) const {
+    const Impl::Task& of = *impl_->task_by_id.at(task);
+    return of.written + of.pending.size();
+}
+
+bool Assembler::add_edge(TaskId task, uint64_t op, const Edge& edge) {
+    Impl::Task& of = *impl_->task_by_id.at(task);
+    if (op < of.written) return false;
+    of.pending.at(op - of.written).edges.push_back(edge);
+    return true;
+}
+
+void Assembler::release(int64_t before) {
+    impl_->released = std::max(impl_->released, before);
+    if (impl_->pending_ops > kMostPending)
+        for (Impl::Task& each : impl_->tasks) impl_->write_oldest(each, each.pending.size());
+}
 
 void Assembler::note_file(std::string_view path, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode) {
     FileState& file = impl_->files.present(clean_path("/", path));

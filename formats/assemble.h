@@ -10,8 +10,20 @@
 #include <string_view>
 
 #include "formats/oplog.h"
+#include "formats/roles.h"
 
 namespace reprise {
+
+// An open instance as a source sees it that looks into the kernel.
+struct SeenInstance {
+    uint64_t key = 0;  // names the instance while it lives, and may name another one later; 0: nothing is known
+    HandleKind kind = HandleKind::file;
+    FileType type = FileType::unknown;
+    uint64_t device = 0, inode = 0;  // of the file, not as stat tells them; inode 0: unknown
+    uint32_t generation = 0;         // of the inode
+    uint64_t peer = 0;               // sockets: inode of the other end; 0: unknown
+    int64_t flags = 0;               // O_*
+};
 
 // One call as its source saw it. Only what the source knows is filled in. Times are ns since the origin of the log.
 //
@@ -33,6 +45,7 @@ struct RawCall {
     std::string_view directory;
     std::string_view path, path2, text;      // raw bytes as passed to the call
     std::optional<int64_t> offset, offset2;  // unknown: the position is followed per open instance
+    std::optional<int64_t> position;         // where a call at the position found it, if the source can tell
     int64_t size = 0, flags = 0, mode = 0, arg = 0;
     uint64_t address = 0, address2 = 0;  // of mappings
     std::span<const int64_t> list;
@@ -42,6 +55,26 @@ struct RawCall {
     uint64_t device = 0, inode = 0;
     std::string_view link_target;
     std::optional<bool> created;  // open with O_CREAT: whether it made the file (FMODE_CREATED)
+    // What fd and fd2 are (of relative paths: their directories), and what the call made: the instance in `result`, or
+    // those in fd and fd2 of pipe.
+    const SeenInstance *seen = nullptr, *seen2 = nullptr, *made = nullptr, *made2 = nullptr;
+    TaskId peer = 0;       // spawn: the child, where begin_task made it already; join: who ended
+    uint32_t request = 0;  // of asynchronous ones
+};
+
+// What became of a call.
+struct CallEffect {
+    TaskId task = 0;
+    uint64_t first = 0;  // number of its first op, where Options::in_order is set
+    uint64_t ops = 0;
+    OpKind kind = OpKind::wait;  // of the last of them
+    // Bytes moved through a pipe, socket or eventfd.
+    struct Moved {
+        uint64_t channel = 0;  // 0: none
+        int64_t from = 0, to = 0;
+        bool counts_bytes = false;  // else an eventfd, whose writes add up
+    };
+    Moved received, sent;
 };
 
 // Feed calls in the order of their effect: opens (and whatever makes a descriptor) by their end, closes by their begin,
@@ -53,6 +86,10 @@ public:
         // Data ops on descriptors the source never opened make an inherited instance (counted).
         bool adopt_unknown_fds = true;
         std::string_view initial_directory = "/";
+        // Ops of each task come in the order they shall have, so that their numbers are known at once; one that begins
+        // before the one before it is moved. Ops are held until release().
+        bool in_order = false;
+        const RoleOverrides* roles = nullptr;  // outlives the assembler
     };
     // The writer outlives the assembler.
     Assembler(LogWriter& writer, Options options);
@@ -71,7 +108,32 @@ public:
 
     // kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
     // it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
-    void call(const RawCall& call);
+    CallEffect call(const RawCall& call);
+
+    // A task that begins now: thread of pid, or another process (by `flags` as of spawn), a child of (parent, ptid).
+    TaskId begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags);
+    // A descriptor (-1: only the instance) that came without a call of the op table. `path`: of its file, empty:
+    // unknown.
+    enum class Came : uint8_t { inherited, received, made };
+    void adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how);
+    // A thread that called exec goes on under the number of its process's first one.
+    void rename_task(int32_t pid, int32_t old_tid, int32_t tid);
+    void name_task(TaskId task, std::string_view name);
+    // Path of an open instance's file; empty: unknown.
+    std::string path_of(int32_t pid, int32_t fd, const SeenInstance* seen);
+    // The mapping at an address of a process; map 0: none.
+    struct Mapped {
+        uint32_t map = 0;
+        int64_t offset = 0;  // bytes from the start of the mapping
+    };
+    Mapped mapped_at(int32_t pid, uint64_t address) const;
+
+    // With Options::in_order: ops of the task so far, which is the number of the next one.
+    uint64_t op_count(TaskId task) const;
+    // Adds an edge to an op that is still held; false: it is written.
+    bool add_edge(TaskId task, uint64_t op, const Edge& edge);
+    // Ops that ended before this time may be written.
+    void release(int64_t before);
 
     // A file's size as learnt elsewhere.
     void note_file(std::string_view path, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode);

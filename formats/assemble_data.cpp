@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Data: where each read and write lands, messages, copies inside the kernel, and mapped memory.
 #include <algorithm>
+#include <initializer_list>
 
 #include "formats/assemble_impl.h"
 #include "formats/bytes.h"
@@ -37,6 +38,16 @@ int64_t Assembler::Impl::place(Instance& instance, const std::optional<int64_t>&
     return instance.position;
 }
 
+// Bytes through a pipe, socket or eventfd; `offset` becomes the bytes before them.
+void Assembler::Impl::pass(Instance& instance, bool reads, int64_t result, int64_t& offset) {
+    Channel& channel = reads ? *instance.channel : instance.sends_to();
+    int64_t& total = reads ? channel.received : channel.sent;
+    offset = total;
+    total = plus(total, std::max<int64_t>(result, 0));
+    CallEffect::Moved& moved = reads ? effect.received : effect.sent;
+    moved = {channel.id, offset, total, instance.kind != HandleKind::eventfd};
+}
+
 void Assembler::Impl::moved_data(Instance& instance, int64_t offset, int64_t asked, int64_t result, bool reads,
                                  bool at_unknown_end, bool certain) {
     if (!instance.file || result < 0) return;
@@ -50,7 +61,7 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     const OpInfo& row = info(raw.kind);
     const bool reads = row.is(Trait::reads);
     const auto evidence = explicit_offset || raw.offset ? Evidence::file : Evidence::none;
-    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence);
+    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
     if (!instance) return;
     if (!raw.result_known) {
         op.result = raw.size;
@@ -59,40 +70,42 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     op.handle = instance->id;
     if (!instance->is_file()) {
         op.kind = reads ? OpKind::receive : OpKind::send;
-        int64_t& moved = reads ? instance->channel->received : instance->channel->sent;
-        op.offset = moved;
-        moved = plus(moved, std::max<int64_t>(op.result, 0));
+        pass(*instance, reads, op.result, op.offset);
         return add(task, op);
     }
     bool at_unknown_end = false;
-    const bool certain = raw.offset || instance->position_known;
+    const bool certain = raw.offset || raw.position || instance->position_known;
     // preadv2 with offset -1 is readv with flags.
     const bool vectored = raw.kind == OpKind::preadv || raw.kind == OpKind::pwritev;
     const bool at_position = !explicit_offset || (vectored && raw.offset && *raw.offset == -1);
     if (explicit_offset && at_position) op.kind = raw.kind == OpKind::preadv ? OpKind::readv : OpKind::writev;
-    const auto given = at_position && explicit_offset ? std::nullopt : raw.offset;
+    const auto given = !at_position      ? raw.offset
+                       : raw.position    ? raw.position
+                       : explicit_offset ? std::nullopt
+                                         : raw.offset;
     op.offset = place(*instance, given, reads, at_unknown_end);
     if (at_position && op.result >= 0) {
         instance->position = plus(op.offset, op.result);
-        instance->position_known |= raw.offset.has_value() && !explicit_offset;
+        instance->position_known |= raw.position || (raw.offset && !explicit_offset);
     }
     moved_data(*instance, op.offset, raw.size, op.result, reads, at_unknown_end, certain);
     add(task, op);
 }
 
 void Assembler::Impl::message(Task& task, const RawCall& raw, Op& op) {
-    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::none);
+    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
     if (!instance) return;
     op.handle = instance->id;
-    int64_t& moved = raw.kind == OpKind::receive ? instance->channel->received : instance->channel->sent;
-    op.offset = moved;
-    moved = plus(moved, std::max<int64_t>(op.result, 0));
+    // A look at what has come takes nothing away.
+    constexpr int64_t kPeek = 2;  // MSG_PEEK
+    const bool receives = raw.kind == OpKind::receive;
+    pass(*instance, receives, receives && raw.flags & kPeek ? 0 : op.result, op.offset);
     add(task, op);
 }
 
 void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
-    const auto from = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::none);
-    const auto to = from ? for_call(*task.process, raw, raw.fd2, raw.fd2_path, Evidence::none) : nullptr;
+    const auto from = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
+    const auto to = from ? for_call(*task.process, raw, raw.fd2, raw.fd2_path, Evidence::none, raw.seen2) : nullptr;
     if (!from || !to) return;
     op.handle = from->id;
     op.handle2 = to->id;
@@ -100,9 +113,8 @@ void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
     const int64_t moved = std::max<int64_t>(op.result, 0);
     const auto side = [&](Instance& instance, const std::optional<int64_t>& given, bool reads) {
         if (!instance.is_file()) {
-            int64_t& total = reads ? instance.channel->received : instance.channel->sent;
-            const int64_t before = total;
-            total = plus(total, moved);
+            int64_t before = 0;
+            pass(instance, reads, moved, before);
             return before;
         }
         bool at_unknown_end = false;
@@ -118,7 +130,7 @@ void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
 }
 
 void Assembler::Impl::lseek(Task& task, const RawCall& raw, Op& op) {
-    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::file);
+    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::file, raw.seen);
     if (!instance) return;
     op.handle = instance->id;
     if (raw.result >= 0 && raw.result_known) {
@@ -150,7 +162,7 @@ void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evid
         if (type == 0100000) evidence = Evidence::file;
         if (type == 0040000) evidence = Evidence::directory;
     }
-    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence);
+    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
     if (!instance) return;
     op.handle = instance->id;
     if (raw.kind == OpKind::fstat && raw.stat_mode && instance->kind == HandleKind::other) {
@@ -176,14 +188,39 @@ void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evid
     add(task, op);
 }
 
+// An asynchronous request: what it will move counts when it is asked for.
+void Assembler::Impl::request(Task& task, const RawCall& raw, Op& op) {
+    const bool aio = raw.kind == OpKind::aio_submit;
+    const auto is_any = [&](std::initializer_list<int64_t> codes) {
+        return std::find(codes.begin(), codes.end(), raw.arg) != codes.end();
+    };
+    const bool reads = aio ? is_any({0, 7}) : is_any({1, 4, 22});   // IOCB_CMD_PREAD(V), IORING_OP_READ*
+    const bool writes = aio ? is_any({1, 8}) : is_any({2, 5, 23});  // IOCB_CMD_PWRITE(V), IORING_OP_WRITE*
+    if (!raw.path.empty()) {
+        op.file = files.id(named(absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen), raw));
+        op.fd = -1;
+        return add(task, op);
+    }
+    const bool known = raw.fd >= 0 || (raw.seen && raw.seen->key);
+    if (!known) return add(task, op);
+    const auto evidence = reads || writes ? Evidence::file : Evidence::none;
+    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
+    if (!instance) return;
+    op.handle = instance->id;
+    if (instance->file && reads) instance->file->read = instance->file->followed = true;
+    if (instance->file && writes) files.did_write(*instance->file, op.offset, raw.size, false);
+    add(task, op);
+}
+
 void Assembler::Impl::mmap(Task& task, const RawCall& raw, Op& op) {
     AddressMap& memory = task.process->memory;
     const auto size = static_cast<uint64_t>(std::max<int64_t>(raw.size, 0));
-    if (raw.fd < 0 || raw.flags & kMapAnonymous) {
+    const bool of_a_file = raw.fd >= 0 || (raw.seen && raw.seen->key);
+    if (!of_a_file || raw.flags & kMapAnonymous) {
         if (raw.result >= 0) memory.remove(raw.address, size);
         return;
     }
-    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::file);
+    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::file, raw.seen);
     if (!instance) return;
     op.handle = instance->id;
     if (raw.result >= 0) {

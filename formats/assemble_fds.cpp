@@ -149,7 +149,9 @@ std::shared_ptr<Instance> Assembler::Impl::find(Process& process, int32_t fd, st
 
 // As find, for a call with this result; counts a call that must be dropped.
 std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawCall& raw, int32_t fd,
-                                                    std::string_view described, Evidence evidence) {
+                                                    std::string_view described, Evidence evidence,
+                                                    const SeenInstance* seen) {
+    if (seen && seen->key) return find_seen(process, fd, *seen, raw.begin);
     if (raw.result == kBadDescriptor && !process.descriptors->contains(fd)) {
         count("calls_on_bad_descriptors", Severity::note, "calls on descriptors that were not open; left out");
         return nullptr;
@@ -163,7 +165,7 @@ std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawC
 
 void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
-    const std::string path = absolute(process, raw.path, raw.directory, raw.fd);
+    const std::string path = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
     op.fd = -1;
     const bool creates = raw.flags & kCreate;
     if (raw.result < 0) {
@@ -181,6 +183,8 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         file = &files.opened_to_create(path, created);
     } else {
         file = &files.present(path);
+        if (raw.made && files.is_another(*file, raw.made->device, raw.made->inode, raw.made->generation))
+            file = &files.replaced(path);
     }
     const bool has_name = (raw.flags & kTemporary) != kTemporary;
     if (has_name) {
@@ -191,8 +195,14 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         if (raw.flags & kTruncate) files.did_truncate(*file, 0);
     }
     op.file = files.id(*file);
-    auto made = new_instance(file->type == FileType::directory && has_name ? HandleKind::directory : HandleKind::file,
-                             file, raw.flags, nullptr, -1);
+    HandleKind kind = file->type == FileType::directory && has_name ? HandleKind::directory : HandleKind::file;
+    if (raw.made && raw.made->kind != HandleKind::other) kind = raw.made->kind;
+    auto made = new_instance(kind, file, raw.flags, nullptr, -1);
+    if (raw.made) {
+        if (has_name) files.saw_inode(*file, raw.made->device, raw.made->inode, raw.made->generation);
+        connect(*made, *raw.made);
+        remember(*raw.made, made, raw.begin + raw.duration);
+    }
     file->followed = true;
     if (!raw.fd_path.empty()) {
         const Description what = parse_description(raw.fd_path);
@@ -210,7 +220,14 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
 void Assembler::Impl::close(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
     const auto it = process.descriptors->find(raw.fd);
-    if (it == process.descriptors->end()) {
+    if (raw.seen && raw.seen->key) {
+        // Its number may mean another instance by now: it is free from the start of a close.
+        const auto instance = find_seen(process, -1, *raw.seen, raw.begin);
+        if (it != process.descriptors->end() && it->second.instance == instance) process.descriptors->erase(it);
+        op.handle = instance->id;
+        return add(task, op);
+    }
+    if (it == process.descriptors->end() || raw.seen) {
         if (raw.result >= 0)
             count("closes_of_unknown_descriptors", Severity::note,
                   "closes of descriptors that nothing else in the recording used; left out");
@@ -244,7 +261,7 @@ void Assembler::Impl::close_range(Task& task, const RawCall& raw, Op& op) {
 
 void Assembler::Impl::dup(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
-    auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none);
+    auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
     if (!instance) return;
     op.handle = instance->id;
     op.fd2 = raw.fd2;
@@ -263,7 +280,7 @@ void Assembler::Impl::fcntl(Task& task, const RawCall& raw, Op& op) {
         return dup(task, as_dup, op);
     }
     Process& process = *task.process;
-    const auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none);
+    const auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
     if (!instance) return;
     op.handle = instance->id;
     if (raw.result >= 0 && raw.arg == kSetFd) (*process.descriptors)[raw.fd].close_on_exec = raw.flags & 1;
@@ -286,6 +303,10 @@ void Assembler::Impl::pipe(Task& task, const RawCall& raw, Op& op) {
     if (!raw.fd_path.empty() && kind != HandleKind::memfd && kind != HandleKind::eventfd)
         first->channel = channels[std::string(raw.fd_path)] = std::make_shared<Channel>();
     op.handle = first->id;
+    if (raw.made) {
+        connect(*first, *raw.made);
+        remember(*raw.made, first, raw.begin + raw.duration);
+    }
     if (raw.fd2 >= 0) {
         auto second = new_instance(kind, nullptr, raw.flags, nullptr, -1);
         second->described = raw.fd2_path;
@@ -294,6 +315,10 @@ void Assembler::Impl::pipe(Task& task, const RawCall& raw, Op& op) {
         else if (!raw.fd2_path.empty())
             second->channel = channels[std::string(raw.fd2_path)] = std::make_shared<Channel>();
         op.handle2 = second->id;
+        if (raw.made2) {
+            connect(*second, *raw.made2);
+            remember(*raw.made2, second, raw.begin + raw.duration);
+        }
         put(process, raw.fd2, std::move(second), close_on_exec);
     }
     put(process, raw.fd, std::move(first), close_on_exec);
@@ -307,6 +332,10 @@ bool Assembler::Impl::began_after(const Task& task, int64_t time) {
 }
 
 void Assembler::Impl::spawn(Task& task_in, const RawCall& raw, Op& op) {
+    if (raw.peer) {
+        op.peer = raw.peer;
+        return add(task_in, op);
+    }
     if (raw.result < 0 || raw.arg <= 0 || raw.arg > INT32_MAX) return add(task_in, op);
     Process& parent = *task_in.process;
     const auto child = static_cast<int32_t>(raw.arg);
@@ -350,12 +379,13 @@ void Assembler::Impl::exec(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
     op.fd = -1;
     if (!raw.path.empty()) {
-        const std::string path = absolute(process, raw.path, raw.directory, raw.fd);
+        const std::string path = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
         FileState& file = named(path, raw);
         if (raw.result >= 0 && file.type == FileType::unknown) file.type = FileType::regular;
         op.file = files.id(file);
     } else if (raw.fd >= 0) {
-        const auto instance = find(process, raw.fd, raw.fd_path, Evidence::file);
+        const auto instance = raw.seen && raw.seen->key ? find_seen(process, raw.fd, *raw.seen, raw.begin)
+                                                        : find(process, raw.fd, raw.fd_path, Evidence::file);
         if (instance && instance->file) op.file = files.id(*instance->file);
     }
     if (raw.result >= 0) {

@@ -13,9 +13,13 @@ constexpr int64_t kExchange = 2;                                      // RENAME_
 }  // namespace
 
 std::string Assembler::Impl::absolute(Process& process, std::string_view path, std::string_view directory,
-                                      int32_t dirfd) {
+                                      int32_t dirfd, const SeenInstance* seen) {
     if (path.starts_with('/')) return clean_path("/", path);
     if (!directory.empty()) return clean_path(directory, path);
+    if (dirfd >= 0 && seen && seen->key) {
+        const auto instance = find_seen(process, dirfd, *seen, INT64_MAX);
+        if (instance->file) return clean_path(files.path_of(*instance->file), path);
+    }
     if (dirfd >= 0) {
         const auto it = process.descriptors->find(dirfd);
         if (it != process.descriptors->end() && it->second.instance->file)
@@ -43,7 +47,7 @@ FileState& Assembler::Impl::named(std::string_view path, const RawCall& raw) {
 
 void Assembler::Impl::note_attributes(FileState& file, const RawCall& raw, bool no_follow) {
     if (raw.stat_size || raw.stat_mode) files.saw_attributes(file, raw.stat_size, raw.stat_mode, no_follow);
-    files.saw_inode(file, raw.device, raw.inode);
+    files.saw_inode(file, raw.device, raw.inode, 0);
 }
 
 void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
@@ -53,7 +57,7 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
         on_fd.kind = OpKind::fstat;
         return on_descriptor(task, on_fd, op, Evidence::none);
     }
-    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd);
+    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen);
     op.fd = -1;
     const bool done = raw.result >= 0;
     FileState* found = nullptr;
@@ -83,7 +87,7 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
 
 void Assembler::Impl::by_path_or_descriptor(Task& task, const RawCall& raw, Op& op) {
     if (raw.path.empty()) return on_descriptor(task, raw, op, Evidence::none);
-    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd);
+    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen);
     op.fd = -1;
     FileState& file = named(path, raw);
     if (raw.result >= 0) {
@@ -100,16 +104,17 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
     std::string from;
     if (raw.path.empty() && raw.fd >= 0) {  // linkat with AT_EMPTY_PATH
-        const auto instance = find(process, raw.fd, raw.fd_path, Evidence::file);
+        const auto instance = raw.seen && raw.seen->key ? find_seen(process, raw.fd, *raw.seen, raw.begin)
+                                                        : find(process, raw.fd, raw.fd_path, Evidence::file);
         if (instance && instance->file) from = files.path_of(*instance->file);
     } else {
-        from = absolute(process, raw.path, raw.directory, raw.fd);
+        from = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
     }
     if (from.empty()) {
         count("links_of_unknown_files", Severity::loss, "hard links to descriptors whose file is not known; left out");
         return;
     }
-    const std::string to = absolute(process, raw.path2, raw.fd2_path, raw.fd2);
+    const std::string to = absolute(process, raw.path2, raw.fd2_path, raw.fd2, raw.seen2);
     op.fd = -1;
     if (raw.result < 0) {
         op.file = files.id(files.at(from));

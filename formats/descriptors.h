@@ -2,6 +2,7 @@
 // Processes of a recording while it is assembled: descriptor tables, open instances, current directories, mappings.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,6 +18,10 @@ namespace reprise {
 // Bytes moved through a pipe, a socket's end or an eventfd.
 struct Channel {
     int64_t sent = 0, received = 0;
+    uint64_t id = ++made;  // not used again when the channel is gone
+
+private:
+    static inline std::atomic<uint64_t> made{0};
 };
 
 // An open instance: what dup and fork share.
@@ -28,6 +33,9 @@ struct Instance {
     int64_t position = 0;
     bool position_known = true;
     std::shared_ptr<Channel> channel = std::make_shared<Channel>();
+    std::shared_ptr<Channel> to_peer;  // where writes go, if not into `channel`
+    uint64_t peer = 0;                 // inode of the socket at the other end
+    Channel& sends_to() { return to_peer ? *to_peer : *channel; }
     std::string described;      // how the source last called it (strace -y)
     bool kind_certain = false;  // told by its attributes
 

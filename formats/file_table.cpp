@@ -198,6 +198,8 @@ FileState& FileTable::move(FileState& from, std::string_view to) {
     file.mode = from.mode;
     file.device = from.device;
     file.inode = from.inode;
+    file.inode_generation = from.inode_generation;
+    if (file.inode) of_inode_[{file.device, file.inode}] = &file;
     file.current_size = from.current_size;
     file.greatest = std::max(from.greatest, from.existed ? from.size : 0);
     file.written_end = from.written_end;
@@ -321,10 +323,33 @@ void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, st
     file.greatest = std::max(file.greatest, now);
 }
 
-void FileTable::saw_inode(FileState& file, uint64_t device, uint64_t inode) {
+void FileTable::saw_inode(FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation) {
     if (!inode) return;
     file.device = device;
     file.inode = inode;
+    file.inode_generation = inode_generation;
+    of_inode_[{device, inode}] = &file;
+}
+
+bool FileTable::is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation) {
+    if (!inode || !file.inode) return false;
+    return file.inode != inode || file.device != device || file.inode_generation != inode_generation;
+}
+
+FileState& FileTable::replaced(std::string_view path) {
+    writer_.count("files_replaced_unseen", Severity::note,
+                  "paths that led to another file than before without a call of the recording that made it so");
+    retire(slot(writer_.intern(path)));
+    slot(writer_.intern(path)).removed = false;
+    FileState& file = at(path);
+    was_there(file);
+    return file;
+}
+
+FileState* FileTable::by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation) {
+    const auto it = of_inode_.find({device, inode});
+    if (it == of_inode_.end() || it->second->inode_generation != inode_generation) return nullptr;
+    return it->second;
 }
 
 void FileTable::saw_link(FileState& file, std::string_view target) {

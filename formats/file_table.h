@@ -6,12 +6,15 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/oplog.h"
+#include "formats/roles.h"
 
 namespace reprise {
 
@@ -31,6 +34,7 @@ struct FileState {
     FileType type = FileType::unknown;
     uint32_t mode = 0;
     uint64_t device = 0, inode = 0;
+    uint32_t inode_generation = 0;
 
     // Size at first sight. `changed`: the recording altered the size, so that what is seen from now on is its own
     // doing.
@@ -87,7 +91,13 @@ public:
 
     void saw_attributes(FileState& file, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode,
                         bool no_follow);
-    void saw_inode(FileState& file, uint64_t device, uint64_t inode);
+    void saw_inode(FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation);
+    // Whether the file is known to be another one than that of this inode.
+    static bool is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation);
+    // The path leads to another file than before, though no call of the recording made it so.
+    FileState& replaced(std::string_view path);
+    // The latest file seen with that inode; nullptr: none.
+    FileState* by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation);
     void saw_link(FileState& file, std::string_view target);
     // `asked` and `got`: bytes; `certain`: the offset is not a guess.
     void did_read(FileState& file, int64_t offset, int64_t asked, int64_t got, bool certain);
@@ -97,8 +107,8 @@ public:
     void did_truncate(FileState& file, int64_t size);
     void did_map(FileState& file, int64_t offset, int64_t size);
 
-    // Settles sizes, origins, links and roles, and rewrites all rows.
-    void finish();
+    // Settles sizes, origins, links and roles, and rewrites all rows. `roles`: what the user decided; may be null.
+    void finish(const RoleOverrides* roles = nullptr);
 
 private:
     struct Slot {
@@ -119,13 +129,14 @@ private:
     bool parent_is_new(std::string_view path);
     void was_there(FileState& file);
     void settle_links();
-    void settle_roles();
+    void settle_roles(const RoleOverrides* overrides);
     FileRow row_of(const FileState& file) const;
 
     LogWriter& writer_;
     std::deque<FileState> states_;
     std::deque<Slot> slots_;  // by StringId of the path; growing keeps references
     std::vector<Move> moved_directories_;
+    std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode
 };
 
 // `path` seen from `directory` (absolute), as an absolute path without ".", ".." and "//".

@@ -86,7 +86,7 @@ void FileTable::settle_links() {
     }
 }
 
-void FileTable::settle_roles() {
+void FileTable::settle_roles(const RoleOverrides* overrides) {
     const StringTable& strings = writer_.tables().strings;
     std::unordered_map<FileId, Role> roles;
     std::unordered_set<std::string_view> with_data;  // directories that hold files of the dataset
@@ -103,7 +103,8 @@ void FileTable::settle_roles() {
     };
     for (const FileState& file : states_) {
         if (!file.id) continue;
-        const Role role = classify(facts_of(file));
+        Role role = classify(facts_of(file));
+        if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) role = *wanted;
         roles[file.id] = role;
         if (role == Role::dataset)
             for (std::string_view p = parent_of(facts_of(file).path); !p.empty(); p = parent_of(p))
@@ -119,13 +120,14 @@ void FileTable::settle_roles() {
         const bool undecided = row.role == Role::unknown || row.role == Role::dataset;
         if (row.type == FileType::directory && undecided)
             row.role = with_data.contains(strings[file.path]) ? Role::dataset : Role::unknown;
+        if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) row.role = *wanted;
         writer_.update_file(file.id, row);
     }
 }
 
-void FileTable::finish() {
+void FileTable::finish(const RoleOverrides* roles) {
     settle_links();
-    settle_roles();
+    settle_roles(roles);
     uint64_t guessed = 0, inexact = 0;
     for (const FileState& file : states_) {
         if (!file.id) continue;

@@ -310,7 +310,9 @@ void Import::feed_span(Assembler& assembler, LogWriter& writer, const Event& eve
 }
 
 void Import::feed(LogWriter& writer) {
-    Assembler assembler(writer);
+    Assembler::Options assembling;
+    assembling.roles = &options_.roles;
+    Assembler assembler(writer, assembling);
     processes_.describe(lines_, assembler);
     Calls calls(lines_, processes_, assembler, origin_);
     compute_end_.assign(lines_.threads.size(), INT64_MIN);

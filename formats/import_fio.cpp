@@ -202,7 +202,9 @@ void Import::read(const std::filesystem::path& path) {
 
 void Import::feed(LogWriter& writer) {
     std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) { return a.time < b.time; });
-    Assembler assembler(writer);
+    Assembler::Options assembling;
+    assembling.roles = &options_.roles;
+    Assembler assembler(writer, assembling);
     for (uint32_t i = 0; i < jobs_.size(); ++i)
         assembler.set_command(static_cast<int32_t>(i + 1), "fio " + jobs_[i].log.filename().native());
     uint64_t adopted = 0;

@@ -151,6 +151,7 @@ StraceImport::StraceImport(std::span<const std::filesystem::path> inputs, const 
     const std::string directory = initial_directory(head);
     Assembler::Options assembling;
     if (directory.starts_with('/')) assembling.initial_directory = directory;
+    assembling.roles = &options_.roles;
     assembler_ = std::make_unique<Assembler>(*writer_, assembling);
 }
 
@@ -280,7 +281,8 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
             raw.arg = 0;
             raw.flags = 0;
             raw.result = kInterrupted;
-            return assembler_->call(raw);
+            assembler_->call(raw);
+            return;
         }
         raw.result = row.kind == OpKind::wait ? kInterrupted : 0;
     }

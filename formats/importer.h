@@ -12,6 +12,7 @@
 
 #include "formats/input.h"
 #include "formats/oplog.h"
+#include "formats/roles.h"
 
 namespace reprise {
 
@@ -23,6 +24,7 @@ struct ImportOptions {
     // CATEGORY:NAME.
     std::vector<std::string> compute_spans;
     bool all_spans = false;  // keep every application span as a marker, not only epochs, steps, fetches, checkpoints
+    RoleOverrides roles;     // what files are for, where the user knows better (formats/roles.h)
     WriterOptions writer;
 };
 

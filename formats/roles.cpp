@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "formats/roles.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string>
+
+#include "formats/error.h"
 
 namespace reprise {
 namespace {
@@ -105,6 +109,29 @@ Role role_of_written(const RoleFacts& facts, std::string_view name, std::string_
 }
 
 }  // namespace
+
+RoleOverrides RoleOverrides::parse(const std::vector<std::string>& words) {
+    RoleOverrides out;
+    for (const std::string& word : words) {
+        const size_t equals = word.rfind('=');
+        const auto role = equals == std::string::npos ? std::nullopt : role_by_name(word.substr(equals + 1));
+        if (!role || equals == 0)
+            throw usage_error("--role wants PATTERN=ROLE, not \"" + escape_line(word) + "\"",
+                              "a role is one of dataset, checkpoint, log, cache, ipc, program, system");
+        std::string pattern = word.substr(0, equals);
+        while (pattern.size() > 1 && pattern.ends_with('/')) pattern.pop_back();
+        out.rules_.push_back({std::move(pattern), *role});
+    }
+    return out;
+}
+
+std::optional<Role> RoleOverrides::role_of(std::string_view path) const {
+    if (rules_.empty()) return std::nullopt;
+    const std::string text(path);
+    for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule)
+        if (under(path, rule->pattern) || ::fnmatch(rule->pattern.c_str(), text.c_str(), 0) == 0) return rule->role;
+    return std::nullopt;
+}
 
 Role classify(const RoleFacts& facts) {
     const std::string_view path = facts.path;

@@ -2,7 +2,10 @@
 // Roles of files by simple rules (docs/roles.md lists them); the one place that decides them.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/tables.h"
 
@@ -23,5 +26,22 @@ struct RoleFacts {
 // libraries, interpreters, /usr /bin /lib /opt, site-packages, *.py, *.pyc, *.so are program; written files are
 // checkpoint, log or cache by name and size; files that are only read are dataset.
 Role classify(const RoleFacts& facts);
+
+// Roles the user decides: `--role PATTERN=ROLE`. The pattern is a path, or one with * ? [...] as the shell's (* also
+// matches /); a directory stands for all below it. The last one that matches wins.
+class RoleOverrides {
+public:
+    // Error (usage) for what is no PATTERN=ROLE.
+    static RoleOverrides parse(const std::vector<std::string>& words);
+    std::optional<Role> role_of(std::string_view path) const;
+    bool empty() const { return rules_.empty(); }
+
+private:
+    struct Rule {
+        std::string pattern;
+        Role role;
+    };
+    std::vector<Rule> rules_;
+};
 
 }  // namespace reprise

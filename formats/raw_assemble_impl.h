@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// The state of assembling a raw recording, private to formats/raw_assemble*.cpp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/assemble.h"
+#include "formats/raw_assemble.h"
+#include "formats/raw_calls.h"
+#include "formats/raw_context.h"
+#include "formats/raw_edges.h"
+#include "formats/raw_facts.h"
+#include "formats/raw_memory.h"
+
+namespace reprise {
+
+class RawAssembly {
+public:
+    RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAssembleOptions& options,
+                std::string_view initial_directory);
+    void seed(const raw_head& head);
+    // Records in the order of their times.
+    void record(const raw_head& head);
+    // Nothing that ended before `time` (of the recording's clock) is to come.
+    void advance(uint64_t time);
+    void finish();
+
+private:
+    // Something that happened to a task besides its calls, ns since the origin.
+    struct Event {
+        enum class Kind : uint8_t { off, fault, submit, complete };
+        Kind kind = Kind::off;
+        int64_t begin = 0, end = 0;
+        // off
+        int64_t wake = 0, waker_enter = 0;
+        RawTaskKey waker = 0;
+        uint16_t waker_nr = 0, nr = 0, state = 0;
+        // fault
+        uint64_t address = 0;
+        bool write = false;
+        // submit, complete
+        uint32_t request = 0;
+        int64_t size = 0, result = 0;
+        std::shared_ptr<std::vector<uint64_t>> record;  // of a submission
+    };
+    struct Touch {
+        uint32_t map = 0;
+        bool write = false;
+        int64_t begin = 0, last = 0, duration = 0, offset = 0, size = 0;
+        std::vector<int64_t> list;
+        int64_t at = 0;  // end of what was touched last
+    };
+    struct TaskState {
+        uint32_t pid = 0, tid = 0;
+        TaskId id = 0;
+        uint32_t next_sequence = 0;
+        bool any_sequence = false;
+        int64_t cursor = 0;  // everything before has become ops
+        bool started = false;
+        std::vector<Event> events;  // since the last call, by the order of their ends
+        std::optional<int64_t> exit_enter;
+        TaskId spawned = 0;  // the child of the call at hand
+        uint32_t spawned_pid = 0, spawned_tid = 0;
+        int64_t spawn_flags = 0;
+        std::string program;            // of an exec at hand
+        std::optional<RawOpRef> first;  // op 0, until its spawn is known
+        std::optional<RawOpRef> spawn;  // its spawn, until op 0 is there
+        RawTaskKey parent = 0;
+    };
+    struct Request {
+        uint32_t id = 0;
+        RawTaskKey task = 0;
+        int64_t size = 0;
+    };
+    struct ProcessState {
+        FreshMemory fresh;
+        uint32_t parent = 0;
+    };
+
+    int64_t at(uint64_t time) const { return static_cast<int64_t>(time - facts_.origin); }
+    TaskState& state(uint32_t pid, uint32_t tid);
+    void check_sequence(TaskState& task, const raw_head& head);
+    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1) {
+        writer_.count(name, severity, meaning, n);
+    }
+
+    // --- raw_assemble.cpp
+    void off(const raw_switch& record);
+    void fault(const raw_fault& record);
+    void spawned(const raw_spawn& record);
+    void executed(const raw_exec& record);
+    void exited(const raw_exit& record);
+    void gpu(const raw_gpu& record);
+    void seed_fd(const raw_head& head);
+    void seed_map(const raw_seed_map& record);
+    void seed_task(const raw_seed_task& record);
+
+    // --- raw_assemble_time.cpp: between calls
+    uint64_t put(TaskState& task, const Op& op);
+    void began(TaskState& task, const RawOpRef& first);
+    void bound_events(TaskState& task);
+    // Makes ops of the time up to `until` and of the events that began before it.
+    void settle(TaskState& task, int64_t until);
+    void compute(TaskState& task, int64_t begin, int64_t duration);
+    void blocked(TaskState& task, const Event& event);
+    void start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
+    void end_touch(TaskState& task, std::optional<Touch>& touch);
+    void submitted(TaskState& task, const Event& event, int64_t begin);
+    void completed(TaskState& task, const Event& event, int64_t begin);
+    // Those of the events inside a call, before and after it; returns the time the faults took.
+    int64_t before_call(TaskState& task, int64_t begin);
+    void after_call(TaskState& task, int64_t end);
+    void wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr);
+
+    // --- raw_assemble_calls.cpp: calls
+    void call(const raw_call& record);
+    bool is_op(const raw_call& record, const RawCallRow& row, bool slept);
+    void perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
+    bool prepare(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
+    void memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw);
+    void other_effects(TaskState& task, const raw_call& record, const RawCallRow& row, const RawCall& raw);
+    CallEffect aio_submit(TaskState& task, const RawCall& raw);
+    CallEffect aio_reap(TaskState& task, const RawCall& raw, bool slept);
+    void mark(TaskState& task, const raw_call& record, const RawCall& raw);
+    void link(TaskState& task, const raw_call& record, const RawCallRow& row, const CallEffect& effect, RawOpRef self);
+    void uring_submit(const raw_uring& record);
+    void uring_complete(const raw_uring& record);
+
+    const RawFacts& facts_;
+    LogWriter& writer_;
+    const RawAssembleOptions& options_;
+    Assembler assembler_;
+    RawEdges edges_;
+    RawContext context_;
+    RawCallFiller filler_;
+    std::unordered_map<RawTaskKey, TaskState> tasks_;
+    std::unordered_map<uint32_t, ProcessState> processes_;
+    std::unordered_map<uint32_t, RawOpRef> ended_;  // by pid: the exit of its last thread
+    std::vector<std::pair<int64_t, RawTaskKey>> gone_;
+    std::unordered_map<uint64_t, Request> uring_;
+    std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb
+    struct GpuTask {
+        TaskId task = 0;
+        int64_t begin = 0, end = 0;
+        uint32_t text = 0, device = 0, stream = 0, tid = 0;
+        uint32_t pid = 0;
+    };
+    void flush(const GpuTask& gpu);
+    std::unordered_map<uint64_t, GpuTask> gpus_;
+    std::vector<std::pair<int64_t, RawTaskKey>> waiting_for_spawn_;  // children with an op whose spawn has not returned
+    uint32_t requests_ = 0;
+    uint32_t seed_instances_ = 0;
+    int64_t run_queue_ = 0;  // ns, in all
+    uint64_t lost_records_ = 0;
+    uint64_t locks_ = 0;
+    int64_t lock_time_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What a first pass over a raw log finds out: when it began, what was lost, which futex words are locks, and what was
+// open before the recording.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "formats/raw_log.h"
+
+namespace reprise {
+
+// Locks are not causes (DESIGN 1): waits for them come and go with contention.
+class LockWords {
+public:
+    void see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]);  // a futex call's arguments
+    // Once all were seen.
+    void settle();
+    bool is_lock(uint32_t pid, uint64_t word) const;
+    // A wait on such a word that shows by its own value that it is for a mutex.
+    static bool waits_for_mutex(const raw_u64 (&args)[6]);
+    static bool waits(uint64_t operation);
+    static bool wakes(uint64_t operation);
+    uint64_t words_dropped() const { return words_dropped_; }
+
+private:
+    struct Word {
+        uint64_t waits = 0, timed = 0;
+        std::vector<uint32_t> waiters, wakers;  // a few of them
+        bool mutex = false;
+    };
+    struct Process {
+        std::map<uint64_t, Word> words;
+        uint64_t gil = 0;  // of Python's interpreter lock; 0: none
+    };
+    std::unordered_map<uint32_t, Process> processes_;
+    size_t words_ = 0;
+    uint64_t words_dropped_ = 0;
+};
+
+struct RawFacts {
+    std::string meta;
+    std::string cut;          // why the log is not complete; empty: it is
+    uint64_t origin = 0;      // CLOCK_MONOTONIC ns of the first thing that happened: log time 0
+    int64_t origin_unix = 0;  // ns; 0: unknown
+    uint64_t records = 0;
+    bool has_switches = false, has_faults = false;
+    raw_loss loss{};
+    LockWords locks;
+    std::vector<std::vector<uint64_t>> seeds;  // whole records: RAW_SEED_*
+};
+
+// Reads the log to its end. `progress` is told bytes of the file.
+RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(uint64_t)>& progress);
+
+}  // namespace reprise
