@@ -60,7 +60,20 @@ struct raw_head {
 #define RAW_FLAG_TRUNCATED 2u  /* a string or list did not fit */
 #define RAW_FLAG_UNREADABLE 4u /* user memory could not be read */
 
-/* RAW_CALL. Parts follow up to head.size. */
+/* RAW_CALL. Parts follow up to head.size.
+ * - `sequence` belongs to the kernel's task, also where an exec by another thread changes its tid. Records with pid 0
+ * were made outside followed tasks.
+ * - A result of -512..-516 means that a signal came: the call either starts again (the next call of the task, or
+ *   restart_syscall) or the program sees EINTR.
+ * - A successful execve has lost its arguments; RAW_EXEC, just before it, has the path.
+ * - poll, ppoll: RAW_PART_VALUES of the pollfd array after the call, each fd | events << 32 | revents << 48.
+ * - epoll_wait: RAW_PART_VALUES of the events returned, in pairs (data, events); epoll_ctl: the one pair given.
+ * - select, pselect6: RAW_PART_VALUES of each set (which 1, 2, 3) after the call, words of the bit set.
+ * - nanosleep: RAW_PART_VALUES {seconds, nanoseconds} asked for; openat2: {flags, mode, resolve}.
+ * - wait4: RAW_PART_VALUES {status} where a child was reaped; waitid: {pid, code, status}.
+ * - copies: RAW_PART_VALUES {offset after the call} for each offset argument that was given.
+ * - io_setup: RAW_PART_VALUES {context}. io_submit: RAW_PART_FD after an iocb whose fd differs from the one before.
+ * - descriptors of *at calls: RAW_PART_FD unless AT_FDCWD. */
 struct raw_call {
     struct raw_head head;
     raw_u64 enter; /* ns */
@@ -116,7 +129,7 @@ struct raw_fd {
 #define RAW_FD_URING 16u
 #define RAW_FD_MEMFD 32u /* shmem file without a path (memfd_create) */
 
-struct raw_stat {
+struct raw_stat { /* device as in raw_fd */
     raw_u64 device, inode, size;
     raw_u32 mode, links;
 };
@@ -157,6 +170,9 @@ struct raw_switch {
     raw_u64 waker_enter;          /* enter time of the waker's call: names the call */
 };
 
+/* Emitted when the file system is asked; what it then waits for are RAW_SWITCH and RAW_PAGE_CACHE. One fault (same
+ * enter and address) may have two records: pages around that were there, then the page itself. major: asked for the
+ * page itself by a read, so it was not there. */
 struct raw_fault {
     struct raw_head head;
     raw_u64 enter;   /* ns */
@@ -183,7 +199,8 @@ struct raw_uring {
     raw_u16 opcode;
     raw_u16 sqpoll;   /* 1: submitted by the kernel's polling thread */
     raw_u32 rw_flags; /* submit */
-    /* parts: RAW_PART_FD of `fd` on submit; RAW_PART_PATH for openat and the like; RAW_PART_LIST for vectored */
+    /* parts: RAW_PART_FD of `fd` on submit, of the request's file on complete (fd -1: fixed files show only there);
+     * RAW_PART_PATH for openat and the like; RAW_PART_LIST for vectored */
 };
 
 struct raw_iocb {

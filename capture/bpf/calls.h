@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* System calls: one record each, at its exit. */
+#ifndef REPRISE_CAPTURE_CALLS_H
+#define REPRISE_CAPTURE_CALLS_H
+
+#include "lists.h"
+
+#define MAP_ANONYMOUS 0x20
+#define PR_SET_NAME 15
+
+struct call_record {
+    struct raw_call call;
+};
+struct call_fd_record {
+    struct raw_call call;
+    struct raw_part part;
+    struct raw_fd fd;
+};
+
+static __always_inline void fill_call(struct raw_call* call, __u32 size, struct task_state* state, struct pt_regs* regs,
+                                      __u32 nr, __s64 result, __u64 now) {
+    fill_head(&call->head, RAW_CALL, size, state->sequence++, now);
+    call->enter = state->enter;
+    call->result = result;
+    call->nr = nr;
+    call->pad = 0;
+    call->off_cpu_ns_lo = 0;
+    call->args[0] = regs->di;
+    call->args[1] = regs->si;
+    call->args[2] = regs->dx;
+    call->args[3] = regs->r10;
+    call->args[4] = regs->r8;
+    call->args[5] = regs->r9;
+}
+
+static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, const volatile struct call_rule* rule,
+                                      __s64 result) {
+    const __u32 which = rule->extra_arg - 1;
+    const __u64 user = argument(regs, which);
+    switch (rule->extra) {
+        case EXTRA_IOVEC: add_iovec(c, user, argument(regs, which + 1), which); break;
+        case EXTRA_MESSAGE: add_message(c, user, which, rule->extra_arg2); break;
+        case EXTRA_STAT:
+            if (result == 0) add_stat(c, user, which);
+            break;
+        case EXTRA_STATX:
+            if (result == 0) add_statx(c, user, which);
+            break;
+        case EXTRA_OFFSETS:
+            if (user) add_values(c, user, which, 1);
+            if (rule->extra_arg2) {
+                const __u64 second = argument(regs, rule->extra_arg2 - 1);
+                if (second) add_values(c, second, rule->extra_arg2 - 1, 1);
+            }
+            break;
+        case EXTRA_PAIR:
+            if (result == 0) {
+                int pair[2] = {-1, -1};
+                bpf_probe_read_user(pair, sizeof pair, (void*)user);
+                add_fd(c, pair[0], RAW_WHICH_RESULT);
+                add_fd(c, pair[1], RAW_WHICH_RESULT2);
+            }
+            break;
+        case EXTRA_IOCBS: add_iocbs(c, user, result); break;
+        case EXTRA_EVENTS: add_events(c, user, result); break;
+        case EXTRA_INT:
+            if (user && result > 0) {
+                int value = 0;
+                bpf_probe_read_user(&value, sizeof value, (void*)user);
+                struct raw_part* part = begin_part(c, RAW_PART_VALUES, which, 8, 1);
+                if (part) *(__s64*)(part + 1) = value;
+            }
+            break;
+        case EXTRA_SIGINFO:
+            if (user && result == 0) {
+                int info[8] = {};
+                bpf_probe_read_user(info, sizeof info, (void*)user);
+                struct raw_part* part = begin_part(c, RAW_PART_VALUES, which, 24, 3);
+                if (part) {
+                    __s64* out = (__s64*)(part + 1);
+                    out[0] = info[3]; /* si_pid */
+                    out[1] = info[2]; /* si_code */
+                    out[2] = info[6]; /* si_status */
+                }
+            }
+            break;
+        case EXTRA_POLL: add_words(c, user, argument(regs, which + 1), which); break;
+        case EXTRA_EPOLL: add_epoll(c, user, result, which); break;
+        case EXTRA_EPOLL_CTL: add_epoll(c, user, user ? 1 : 0, which); break;
+        case EXTRA_SELECT: {
+            __u64 words = (argument(regs, 0) + 63) / 64;
+            if (words > 16) words = 16;
+            for (__u32 set = 1; set <= 3; ++set)
+                if (argument(regs, set)) add_values(c, argument(regs, set), set, words);
+            break;
+        }
+        case EXTRA_HOW: add_values(c, user, which, 3); break;
+        case EXTRA_TIME:
+            if (user) add_values(c, user, which, 2);
+            break;
+        default: break;
+    }
+}
+
+static __noinline int record_rich(struct pt_regs* regs, struct task_state* state, __u32 nr, __s64 result, __u64 now) {
+    const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];
+    struct composer c = {};
+    if (!compose(&c, sizeof(struct raw_call))) return 0;
+    fill_call((struct raw_call*)c.scratch->record, 0, state, regs, nr, result, now);
+    if (rule->fd == RULE_RESULT) {
+        if (result >= 0) add_fd(&c, result, RAW_WHICH_RESULT);
+    } else if (rule->fd) {
+        const int fd = argument(regs, rule->fd - 1);
+        if (fd >= 0) add_fd(&c, fd, rule->fd - 1);
+    }
+    if (rule->fd2 == RULE_RESULT) {
+        if (result >= 0) add_fd(&c, result, RAW_WHICH_RESULT);
+    } else if (rule->fd2) {
+        const int fd = argument(regs, rule->fd2 - 1);
+        if (fd >= 0) add_fd(&c, fd, rule->fd2 - 1);
+    }
+    if (rule->path) add_path(&c, argument(regs, rule->path - 1), rule->path - 1);
+    if (rule->path2) add_path(&c, argument(regs, rule->path2 - 1), rule->path2 - 1);
+    if (rule->string) add_string(&c, argument(regs, rule->string - 1), rule->string - 1);
+    if (rule->extra) add_extra(&c, regs, rule, result);
+    send(&c);
+    return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
+    const __u32 nr = id;
+    if (nr >= CALL_LIMIT || !rules[nr & (CALL_LIMIT - 1)].kind) return 0;
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct task_state* state = state_of(task);
+    if (!state || state->compat) return 0;
+    state->nr = nr;
+    if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER)
+        fill_file(&state->at_enter, file_of(task, regs->di), regs->di);
+    state->enter = bpf_ktime_get_ns();
+    return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
+    const __u32 nr = regs->orig_ax;
+    if (nr >= CALL_LIMIT) return 0;
+    const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];
+    const __u32 kind = rule->kind;
+    if (!kind) return 0;
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct task_state* state = state_of(task);
+    if (!state || !state->enter) return 0;
+    const __u64 now = bpf_ktime_get_ns();
+    const __u32 flags = rule->flags;
+    if ((flags & RULE_IF_MARKER) && regs->di != PR_SET_NAME &&
+        (regs->di != RAW_MARKER_PRCTL || regs->r8 != RAW_MARKER_MAGIC)) {
+        /* some other prctl */
+    } else if (kind == RULE_RICH) {
+        record_rich(regs, state, nr, result, now);
+    } else if (kind == RULE_FD && !((flags & RULE_NOT_ANON) && (regs->r10 & MAP_ANONYMOUS))) {
+        struct call_fd_record* record = RESERVE(call_fd_record);
+        if (!record) {
+            ++state->sequence;
+        } else {
+            fill_call(&record->call, sizeof *record, state, regs, nr, result, now);
+            const __u32 which = rule->fd;
+            const int fd = which == RULE_RESULT ? (int)result : (int)argument(regs, which - 1);
+            if (flags & RULE_AT_ENTER) {
+                record->part.type = RAW_PART_FD;
+                record->part.size = sizeof record->part + sizeof record->fd;
+                record->part.which = which - 1;
+                record->part.length = 1;
+                record->fd = state->at_enter;
+            } else {
+                fill_part_fd(&record->part, &record->fd, file_of(task, fd), fd, which - 1);
+            }
+            SUBMIT(record);
+        }
+    } else {
+        struct call_record* record = RESERVE(call_record);
+        if (!record) {
+            ++state->sequence;
+        } else {
+            fill_call(&record->call, sizeof *record, state, regs, nr, result, now);
+            SUBMIT(record);
+        }
+    }
+    state->enter = 0;
+    state->nr = NO_CALL;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Settings, maps and the small change every program uses. */
+#ifndef REPRISE_CAPTURE_COMMON_H
+#define REPRISE_CAPTURE_COMMON_H
+
+#include "kernel.h"
+/* after the types */
+#include "shared.h"
+
+/* Set by the loader before the programs are loaded; the verifier drops what they switch off. */
+const volatile struct call_rule rules[CALL_LIMIT] = {};
+const volatile bool use_cast = 1;     /* bpf_rdonly_cast is there: plain loads instead of probe reads */
+const volatile bool switch_state = 1; /* sched_switch passes the previous state (5.18) */
+const volatile bool want_pagecache = 0;
+const volatile __u32 page_bytes = 4096;
+
+__u64 counters[COUNT_LIMIT] = {};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 32 << 20);
+} ring SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, struct task_state);
+} tasks SEC(".maps");
+
+/* Records are composed here. Programs of one CPU do not interrupt each other here: tracepoints of calls and of tasks
+ * run with preemption off, and those of interrupts do not use it. */
+#define SCRATCH_LIMIT 0x10000
+#define SCRATCH_MARGIN 0x4000 /* any one part is smaller */
+struct scratch {
+    __u8 record[SCRATCH_LIMIT + SCRATCH_MARGIN];
+    __u8 list[0x8000]; /* user lists before they are taken apart */
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY); /* per-CPU values may not be this large; one for each processor (loader) */
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct scratch);
+} scratches SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 65536);
+    __type(key, struct file_key);
+    __type(value, __u8);
+} files SEC(".maps");
+
+extern void* bpf_rdonly_cast(const void* object, __u32 type_id) __ksym __weak;
+
+#define CAST(pointer, type) ((struct type*)bpf_rdonly_cast((pointer), bpf_core_type_id_kernel(struct type)))
+
+static __always_inline void count(enum counter which, long by) { __sync_fetch_and_add(&counters[which], by); }
+
+static __always_inline struct task_state* state_of(struct task_struct* task) {
+    return bpf_task_storage_get(&tasks, task, 0, 0);
+}
+
+static __always_inline void fill_head(struct raw_head* head, int type, __u32 size, __u32 sequence, __u64 time) {
+    const __u64 id = bpf_get_current_pid_tgid();
+    head->size = size;
+    head->type = type;
+    head->flags = 0;
+    head->sequence = sequence;
+    head->pid = id >> 32;
+    head->tid = (__u32)id;
+    head->time = time;
+}
+
+/* Room for a record of a fixed size; counts where there is none. */
+#define RESERVE(type)                                                                \
+    ({                                                                               \
+        struct type* reserved_ = bpf_ringbuf_reserve(&ring, sizeof(struct type), 0); \
+        if (!reserved_) count(COUNT_LOST, 1);                                        \
+        reserved_;                                                                   \
+    })
+#define SUBMIT(record) bpf_ringbuf_submit((record), BPF_RB_NO_WAKEUP)
+
+static __always_inline unsigned long argument(struct pt_regs* regs, __u32 index) {
+    switch (index) {
+        case 0: return regs->di;
+        case 1: return regs->si;
+        case 2: return regs->dx;
+        case 3: return regs->r10;
+        case 4: return regs->r8;
+        default: return regs->r9;
+    }
+}
+
+#endif

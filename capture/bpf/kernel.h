@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The few kernel types the programs look into, by hand. Only names matter: the loader relocates every access to the
+ * layout of the running kernel (CO-RE). */
+#ifndef REPRISE_CAPTURE_KERNEL_H
+#define REPRISE_CAPTURE_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_LRU_HASH 9
+#define BPF_MAP_TYPE_RINGBUF 27
+#define BPF_MAP_TYPE_TASK_STORAGE 29
+#define BPF_F_NO_PREALLOC 1
+#define BPF_NOEXIST 1
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+#define BPF_RB_NO_WAKEUP 1
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+    unsigned long di, si, dx, r10, r8, r9, ax, orig_ax;
+};
+
+struct qstr {
+    const unsigned char* name;
+};
+struct dentry {
+    struct qstr d_name;
+};
+struct path {
+    struct dentry* dentry;
+};
+struct gendisk {
+    int major, first_minor;
+};
+struct super_block {
+    __u32 s_dev;
+    unsigned long s_magic;
+};
+struct inode {
+    unsigned short i_mode;
+    struct super_block* i_sb;
+    unsigned long i_ino;
+    long long i_size;
+    __u32 i_generation;
+};
+struct file {
+    unsigned int f_mode;
+    void* private_data;
+    struct inode* f_inode;
+    unsigned int f_flags;
+    struct path f_path;
+    long long f_pos;
+};
+struct fdtable {
+    unsigned int max_fds;
+    struct file** fd;
+    unsigned long* close_on_exec;
+};
+struct files_struct {
+    struct fdtable* fdt;
+};
+struct list_head {
+    struct list_head *next, *prev;
+};
+struct address_space {
+    struct inode* host;
+};
+struct folio {
+    unsigned long flags;
+    struct address_space* mapping;
+    unsigned long index;
+    unsigned int _nr_pages;
+};
+struct vm_area_struct {
+    unsigned long vm_start, vm_end, vm_pgoff, vm_flags;
+    struct file* vm_file;
+};
+typedef struct {
+    int counter;
+} atomic_t;
+struct signal_struct {
+    atomic_t live;
+};
+struct task_struct {
+    unsigned int __state;
+    int exit_code;
+    int pid, tgid;
+    struct task_struct* real_parent;
+    struct files_struct* files;
+    struct signal_struct* signal;
+    char comm[16];
+    unsigned in_iowait : 1;
+};
+struct linux_binprm {
+    const char* filename;
+    char buf[256];
+};
+
+struct socket {
+    void* sk;
+};
+struct socket_alloc {
+    struct socket socket;
+    struct inode vfs_inode;
+};
+struct sock_common {
+    unsigned short skc_family;
+};
+struct sock {
+    struct sock_common __sk_common;
+    struct socket* sk_socket;
+};
+struct unix_sock {
+    struct sock* peer;
+};
+
+struct io_uring_sqe; /* user ABI: read whole, see uring.h */
+struct io_rings;
+struct io_ring_ctx {
+    unsigned int flags;
+    unsigned int* sq_array;
+    void* sq_sqes;
+    unsigned int cached_sq_head, sq_entries;
+};
+struct io_cqe {
+    __u64 user_data;
+    __s32 res;
+    __s32 fd;
+};
+struct io_kiocb {
+    struct file* file;
+    __u8 opcode;
+    struct io_cqe cqe;
+    struct io_ring_ctx* ctx;
+};
+struct io_uring_cqe {
+    __u64 user_data;
+    __s32 res;
+    __u32 flags;
+};
+
+struct request_queue {
+    struct gendisk* disk;
+};
+struct request {
+    struct request_queue* q;
+    unsigned int cmd_flags;
+    unsigned int __data_len;
+    unsigned long long __sector;
+};
+
+struct seq_file;
+struct bpf_iter_meta {
+    struct seq_file* seq;
+};
+struct bpf_iter__task {
+    struct bpf_iter_meta* meta;
+    struct task_struct* task;
+};
+struct bpf_iter__task_file {
+    struct bpf_iter_meta* meta;
+    struct task_struct* task;
+    __u32 fd;
+    struct file* file;
+};
+struct bpf_iter__task_vma {
+    struct bpf_iter_meta* meta;
+    struct task_struct* task;
+    struct vm_area_struct* vma;
+};
+
+#pragma clang attribute pop
+
+#include <bpf/bpf_helpers.h>
+/* after the helpers, which need the types above */
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#endif

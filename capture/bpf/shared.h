@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the BPF programs and their loader agree on, besides the records themselves: rules of calls, settings, counters,
+ * the state of a followed task. Plain C. */
+#ifndef REPRISE_CAPTURE_SHARED_H
+#define REPRISE_CAPTURE_SHARED_H
+
+#include "formats/raw_record.h"
+
+#define CALL_LIMIT 512 /* system call numbers known; a power of two */
+#define NO_CALL 0xffff
+
+enum rule_kind {
+    RULE_NONE = 0, /* not recorded */
+    RULE_PLAIN,    /* arguments only */
+    RULE_FD,       /* and one descriptor: the fast path of read and write */
+    RULE_RICH,     /* descriptors, strings, lists */
+};
+
+enum rule_flags {
+    RULE_WAKES = 1,     /* a task inside this call can end another's wait */
+    RULE_AT_ENTER = 2,  /* the descriptor is gone at exit: close */
+    RULE_NOT_ANON = 4,  /* mmap: no descriptor where MAP_ANONYMOUS */
+    RULE_IF_MARKER = 8, /* prctl: only markers and names */
+};
+
+/* What else a call says, beside descriptors and strings. `extra_arg` names the argument. */
+enum rule_extra {
+    EXTRA_NONE = 0,
+    EXTRA_IOVEC,   /* struct iovec[next argument] -> RAW_PART_LIST */
+    EXTRA_MESSAGE, /* struct msghdr: sizes and passed descriptors */
+    EXTRA_STAT,    /* struct stat filled by the call */
+    EXTRA_STATX,
+    EXTRA_OFFSETS,   /* 64-bit offsets behind pointers: extra_arg and extra_arg2 -> RAW_PART_VALUES each */
+    EXTRA_PAIR,      /* int[2] of descriptors filled by the call */
+    EXTRA_IOCBS,     /* io_submit */
+    EXTRA_EVENTS,    /* io_getevents */
+    EXTRA_INT,       /* int filled by the call (wait status) */
+    EXTRA_SIGINFO,   /* waitid: pid, code, status */
+    EXTRA_POLL,      /* struct pollfd[next argument] */
+    EXTRA_EPOLL,     /* struct epoll_event[result] */
+    EXTRA_EPOLL_CTL, /* struct epoll_event */
+    EXTRA_SELECT,    /* three fd_set, after the call */
+    EXTRA_HOW,       /* struct open_how */
+    EXTRA_TIME,      /* struct timespec: what a sleep asked for */
+};
+
+/* Arguments are stored as number + 1; 0: none. Of descriptors 9 is the result. */
+struct call_rule {
+    raw_u8 kind, flags;
+    raw_u8 fd, fd2;
+    raw_u8 path, path2;
+    raw_u8 string;
+    raw_u8 extra, extra_arg, extra_arg2;
+    raw_u8 pad[2];
+};
+#define RULE_RESULT (RAW_WHICH_RESULT + 1)
+
+enum counter {
+    COUNT_RECORDS = 0,
+    COUNT_LOST,      /* the ring was full */
+    COUNT_UNTRACKED, /* tasks that could not be given storage, or whose calls are not understood (32-bit) */
+    COUNT_TASKS,     /* ever followed */
+    COUNT_LIVE,      /* now followed */
+    COUNT_LIMIT,
+};
+
+/* What the programs keep of a followed task. */
+struct task_state {
+    raw_u64 enter; /* ns; 0: in no recorded call */
+    raw_u64 off, wake, waker_enter;
+    raw_u64 fault_enter, fault_address;
+    raw_u32 waker_pid, waker_tid;
+    raw_u32 sequence;
+    raw_u16 nr, waker_nr;
+    raw_u16 off_nr, off_state, off_iowait;
+    raw_u8 fault_write;
+    raw_u8 compat; /* a 32-bit program: other call numbers */
+    struct raw_fd at_enter;
+};
+
+/* A file whose page-cache traffic is recorded. */
+struct file_key {
+    raw_u64 inode;
+    raw_u32 device, pad;
+};
+
+struct request_state {
+    raw_u64 issued, sector;
+    raw_u32 pid, tid, bytes, device, write, pad;
+};
+
+#endif

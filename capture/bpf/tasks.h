@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Following: which tasks are recorded, what becomes of them, and when and why they were off the processor. */
+#ifndef REPRISE_CAPTURE_TASKS_H
+#define REPRISE_CAPTURE_TASKS_H
+
+#include "calls.h"
+
+#define NR_EXIT_GROUP 231
+#define TASK_INTERRUPTIBLE 1
+#define TASK_UNINTERRUPTIBLE 2
+
+static __always_inline struct task_state* follow(struct task_struct* task) {
+    struct task_state* state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!state) {
+        count(COUNT_UNTRACKED, 1);
+        return 0;
+    }
+    state->nr = NO_CALL;
+    state->off_nr = NO_CALL;
+    count(COUNT_TASKS, 1);
+    count(COUNT_LIVE, 1);
+    return state;
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(task_new, struct task_struct* child, __u64 flags) {
+    struct task_state* state = state_of(bpf_get_current_task_btf());
+    if (!state) return 0;
+    struct task_state* new_state = follow(child);
+    if (new_state) new_state->compat = state->compat;
+    const __u32 sequence = state->sequence++;
+    struct raw_spawn* record = RESERVE(raw_spawn);
+    if (!record) return 0;
+    fill_head(&record->head, RAW_SPAWN, sizeof *record, sequence, bpf_ktime_get_ns());
+    record->child_pid = child->tgid;
+    record->child_tid = child->pid;
+    record->flags = flags;
+    bpf_probe_read_kernel(record->name, sizeof record->name, child->comm);
+    SUBMIT(record);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(task_exec, struct task_struct* task, int old_pid, struct linux_binprm* program) {
+    struct task_state* state = state_of(bpf_get_current_task_btf());
+    if (!state) return 0;
+    /* Calls of 32-bit programs have other numbers; better none than wrong ones. */
+    char class = 0;
+    bpf_probe_read_kernel(&class, 1, &program->buf[4]);
+    const bool compat = class == 1;
+    if (compat && !state->compat) count(COUNT_UNTRACKED, 1);
+    state->compat = compat;
+    struct composer c = {};
+    if (!compose(&c, sizeof(struct raw_exec))) return 0;
+    struct raw_exec* record = (struct raw_exec*)c.scratch->record;
+    fill_head(&record->head, RAW_EXEC, 0, state->sequence++, bpf_ktime_get_ns());
+    record->old_tid = old_pid;
+    record->pad = 0;
+    bpf_get_current_comm(record->name, sizeof record->name);
+    add_text(&c, RAW_PART_PATH, (__u64)program->filename, 0, 1);
+    send(&c);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(task_exit, struct task_struct* task) {
+    struct task_state* state = state_of(bpf_get_current_task_btf());
+    if (!state) return 0;
+    const __u64 now = bpf_ktime_get_ns();
+    if (state->enter) {
+        struct pt_regs* user = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
+        struct call_record* call = RESERVE(call_record);
+        if (call) {
+            fill_call(&call->call, sizeof *call, state, user, state->nr, 0, now);
+            call->call.head.flags = RAW_FLAG_UNFINISHED;
+            SUBMIT(call);
+        } else {
+            ++state->sequence;
+        }
+    }
+    const __u32 sequence = state->sequence++;
+    struct raw_exit* record = RESERVE(raw_exit);
+    if (record) {
+        fill_head(&record->head, RAW_EXIT, sizeof *record, sequence, now);
+        record->code = task->exit_code;
+        record->last = BPF_CORE_READ(task, signal, live.counter) == 0;
+        SUBMIT(record);
+    }
+    /* What it wakes from here on, it wakes by ending. */
+    if (!state->enter) state->enter = now;
+    state->nr = NR_EXIT_GROUP;
+    count(COUNT_LIVE, -1);
+    return 0;
+}
+
+/* Whether what runs is an interrupt, whose `current` is an innocent task. Kernels that tell the addresses of their data
+ * (KALLSYMS_ALL) show their own count: bits 8-15 soft interrupts, 16-19 hard ones, 20-23 NMI. On others, entries and
+ * exits of interrupts are counted here. The loader takes one of the two. */
+extern const int __preempt_count __ksym __weak;
+
+static __always_inline bool in_interrupt_by_kernel(void) {
+    const int* count = bpf_this_cpu_ptr(&__preempt_count);
+    return *count & 0x00fffd00; /* without 0x200: bottom halves only held off */
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} interrupts SEC(".maps");
+
+static __always_inline bool in_interrupt_by_count(void) {
+    const __u32 zero = 0;
+    const __u32* depth = bpf_map_lookup_elem(&interrupts, &zero);
+    return depth && *depth;
+}
+
+static __always_inline int count_interrupt(int by) {
+    const __u32 zero = 0;
+    __u32* depth = bpf_map_lookup_elem(&interrupts, &zero);
+    /* An exit whose entry was before the recording began. */
+    if (depth && (by > 0 || *depth)) *depth += by;
+    return 0;
+}
+#define COUNT_INTERRUPTS(name)                                       \
+    SEC("tp_btf/" #name "_exit")                                     \
+    int irq_##name##_exit(void* ctx) { return count_interrupt(-1); } \
+    SEC("tp_btf/" #name "_entry")                                    \
+    int irq_##name##_entry(void* ctx) { return count_interrupt(1); }
+COUNT_INTERRUPTS(irq_handler)
+COUNT_INTERRUPTS(softirq)
+COUNT_INTERRUPTS(local_timer)
+COUNT_INTERRUPTS(call_function)
+COUNT_INTERRUPTS(call_function_single)
+
+static __always_inline void note_waker(struct task_state* state, bool interrupt) {
+    state->wake = bpf_ktime_get_ns();
+    state->waker_tid = 0;
+    if (interrupt) return;
+    struct task_struct* current = bpf_get_current_task_btf();
+    struct task_state* waker = state_of(current);
+    if (!waker || waker == state || !waker->enter) return;
+    const __u32 nr = waker->nr;
+    if (!(rules[nr & (CALL_LIMIT - 1)].flags & RULE_WAKES)) return;
+    state->waker_pid = current->tgid;
+    state->waker_tid = current->pid;
+    state->waker_nr = nr;
+    state->waker_enter = waker->enter;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(task_waking, struct task_struct* task) {
+    struct task_state* state = state_of(task);
+    if (state) note_waker(state, in_interrupt_by_kernel());
+    return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(task_waking_counted, struct task_struct* task) {
+    struct task_state* state = state_of(task);
+    if (state) note_waker(state, in_interrupt_by_count());
+    return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_struct* next) {
+    struct task_state* state = state_of(prev);
+    const __u64 now = bpf_ktime_get_ns();
+    if (state) {
+        const __u32 kernel_state = switch_state ? (__u32)ctx[3] : prev->__state;
+        state->off = now;
+        state->wake = 0;
+        state->waker_tid = 0;
+        state->off_nr = state->enter ? state->nr : NO_CALL;
+        state->off_state = preempted || kernel_state == 0        ? RAW_OFF_RUNNABLE
+                           : kernel_state & TASK_UNINTERRUPTIBLE ? RAW_OFF_UNINTERRUPTIBLE
+                                                                 : RAW_OFF_SLEEPING;
+        state->off_iowait = BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait);
+    }
+    state = state_of(next);
+    if (!state || !state->off) return 0;
+    const __u32 sequence = state->sequence++;
+    struct raw_switch* record = RESERVE(raw_switch);
+    if (!record) return 0;
+    fill_head(&record->head, RAW_SWITCH, sizeof *record, sequence, now);
+    record->head.pid = next->tgid;
+    record->head.tid = next->pid;
+    record->off = state->off;
+    record->wake = state->wake;
+    const bool woken = state->wake && state->waker_tid;
+    record->waker_pid = woken ? state->waker_pid : 0;
+    record->waker_tid = woken ? state->waker_tid : 0;
+    record->waker_nr = woken ? state->waker_nr : NO_CALL;
+    record->waker_enter = woken ? state->waker_enter : 0;
+    record->nr = state->off_nr;
+    record->state = state->off_state;
+    record->in_iowait = state->off_iowait;
+    SUBMIT(record);
+    state->off = 0;
+    return 0;
+}
+
+#endif

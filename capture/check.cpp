@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// `reprise capture --check`: loads and attaches everything for a moment, following nobody.
+#include <algorithm>
+
+#include "capture/capture.h"
+#include "capture/loader.h"
+#include "formats/error.h"
+
+namespace reprise {
+
+CaptureCheck check_capture() {
+    CaptureCheck check;
+    check.refusal = bpf_refusal();
+    std::vector<std::string> absent;
+    if (check.refusal.empty()) {
+        try {
+            BpfPrograms::Options options;
+            options.ring_bytes = 65536;
+            BpfPrograms programs(options);
+            programs.attach();
+            absent = programs.absent();
+        } catch (const Error& error) {
+            check.refusal = error.what();
+            check.refusal.resize(std::min(check.refusal.find('\n'), check.refusal.size()));
+        }
+    }
+    std::string last;
+    for (const BpfHook& hook : bpf_hooks()) {
+        // Two programs for one hook are one row.
+        if (hook.trace == last) continue;
+        last = hook.trace;
+        const bool granted =
+            check.refusal.empty() && std::find(absent.begin(), absent.end(), hook.trace) == absent.end();
+        check.hooks.push_back({hook.trace, hook.group, granted, hook.follows});
+    }
+    return check;
+}
+
+}  // namespace reprise

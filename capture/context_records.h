@@ -1,0 +1,41 @@
+// Owns the records that user space adds: what the recording is, clocks, pressure, tasks that were there before.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "capture/capture.h"
+#include "capture/loader.h"
+#include "formats/raw_log.h"
+
+namespace reprise {
+
+/// CLOCK_MONOTONIC, ns: the clock of all records.
+uint64_t monotonic_ns();
+
+/// Appends a record without parts; fills its head.
+template <class T>
+void user_record(RawWriter& to, raw_type type, T record) {
+    record.head.size = sizeof record;
+    record.head.type = type;
+    record.head.time = monotonic_ns();
+    to.append({reinterpret_cast<const uint8_t*>(&record), sizeof record});
+}
+
+/// JSON text of RAW_META.
+std::string capture_meta(const CaptureOptions& options, const BpfPrograms& programs, const std::string& user);
+void clock_record(RawWriter& to);
+/// Of the whole machine, as /proc/pressure tells it; nothing where the kernel has none.
+void pressure_record(RawWriter& to);
+/// RAW_SEED_TASK for each thread of a process; `command` instead of its command line where it has not begun yet.
+void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* command);
+
+/// A process and all its descendants. Throws Error (machine) where there is none.
+std::vector<pid_t> process_tree(pid_t root);
+/// All processes of a control group and those below it. Throws Error (usage) where it is none.
+std::vector<pid_t> processes_of_cgroup(const std::filesystem::path& cgroup);
+
+}  // namespace reprise

@@ -1,0 +1,65 @@
+// Owns the BPF programs in the kernel: choosing those this machine grants, loading, attaching, seeding, counters.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/capture.h"
+
+namespace reprise {
+
+/// One program and the group it serves.
+struct BpfHook {
+    const char* program;
+    const char* group;  ///< "calls", "seeds" or one of capture_groups()
+    const char* trace;  ///< name in BTF without its prefix
+    const char* follows;
+};
+const std::vector<BpfHook>& bpf_hooks();
+
+/// Why nothing can be recorded here, one sentence; empty: it can.
+std::string bpf_refusal();
+
+class BpfPrograms {
+public:
+    struct Options {
+        uint64_t ring_bytes = uint64_t{32} << 20;
+        std::set<std::string> without;
+        bool probe_reads = false;  ///< do without bpf_rdonly_cast, as on kernels before 6.2
+    };
+    /// Loads; nothing runs yet. Throws Error (machine).
+    explicit BpfPrograms(const Options& options);
+    ~BpfPrograms();
+    BpfPrograms(const BpfPrograms&) = delete;
+    BpfPrograms& operator=(const BpfPrograms&) = delete;
+
+    void attach();
+    /// Ends recording; what is in the ring stays there.
+    void detach();
+    /// Follows these processes with all their threads and the children they make meanwhile. How many tasks that are.
+    uint64_t follow(const std::vector<pid_t>& pids);
+    /// Writes the open descriptors (and mappings) of the followed processes into the ring.
+    void seed_descriptors();
+    void seed_mappings();
+
+    [[nodiscard]] int ring_fd() const;
+    [[nodiscard]] uint64_t ring_bytes() const;
+    /// One of enum counter (capture/bpf/shared.h).
+    [[nodiscard]] uint64_t counter(int which) const;
+    [[nodiscard]] uint64_t recursion_misses() const;
+    /// Hooks that were asked for and are not there.
+    [[nodiscard]] const std::vector<std::string>& absent() const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reprise

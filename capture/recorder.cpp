@@ -1,0 +1,251 @@
+// Owns the recording itself: one thread that drains, samples and waits, and ends cleanly whatever happens.
+// SPDX-License-Identifier: MIT
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+#include "capture/bpf/shared.h"
+#include "capture/capture.h"
+#include "capture/child.h"
+#include "capture/context_records.h"
+#include "capture/loader.h"
+#include "capture/ring.h"
+#include "formats/error.h"
+
+namespace reprise {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr int kForwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT, SIGCONT};
+
+/// Holds back the signals we watch, and gives them back at the end.
+class SignalBlock {
+public:
+    SignalBlock() {
+        sigset_t set;
+        sigemptyset(&set);
+        for (const int signal : kForwarded) sigaddset(&set, signal);
+        sigaddset(&set, SIGCHLD);
+        ::pthread_sigmask(SIG_BLOCK, &set, &old_);
+        fd_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    }
+    ~SignalBlock() { ::pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+    SignalBlock(const SignalBlock&) = delete;
+    SignalBlock& operator=(const SignalBlock&) = delete;
+    [[nodiscard]] const sigset_t& old() const { return old_; }
+    [[nodiscard]] int fd() const { return fd_; }  // the descriptor object that reads it closes it
+
+private:
+    sigset_t old_{};
+    int fd_ = -1;
+};
+
+class Recorder {
+public:
+    explicit Recorder(const CaptureOptions& options)
+        : options_(options), signals_(io_, blocked_.fd()), drain_timer_(io_), slow_timer_(io_), end_timer_(io_) {}
+
+    CaptureResult run() {
+        BpfPrograms::Options how;
+        how.ring_bytes = options_.ring_bytes;
+        how.without = {options_.without.begin(), options_.without.end()};
+        how.probe_reads = std::getenv("REPRISE_CAPTURE_PROBE_READS") != nullptr;  // for tests and measurements
+        bpf_ = std::make_unique<BpfPrograms>(how);
+        ring_ = std::make_unique<Ring>(bpf_->ring_fd(), bpf_->ring_bytes());
+        result_.absent = bpf_->absent();
+
+        const std::optional<ChildUser> user = options_.command.empty() ? std::nullopt : child_user(options_.user);
+        if (!options_.command.empty()) child_ = std::make_unique<Child>(options_.command, user, blocked_.old());
+        writer_ =
+            std::make_unique<RawWriter>(options_.raw, capture_meta(options_, *bpf_, user ? user->name : std::string()));
+        clock_record(*writer_);
+        bpf_->attach();
+        begin_ = last_drain_ = Clock::now();
+        begin_following();
+        if (child_) child_->release();
+        watch();
+        io_.run();
+        end();
+        return result_;
+    }
+
+private:
+    void begin_following() {
+        std::vector<pid_t> pids;
+        if (child_) {
+            pids = {child_->pid()};
+        } else if (options_.pid != 0) {
+            pids = process_tree(options_.pid);
+        } else {
+            pids = processes_of_cgroup(options_.cgroup);
+        }
+        if (bpf_->follow(pids) == 0 && options_.cgroup.empty())
+            throw machine_error("process " + std::to_string(pids.empty() ? options_.pid : pids.front()) +
+                                    " ended before it could be followed",
+                                "name a process that runs");
+        for (const pid_t pid : pids) seed_task_record(*writer_, pid, child_ ? &options_.command : nullptr);
+        bpf_->seed_descriptors();
+        if (!child_) bpf_->seed_mappings();
+    }
+
+    void watch() {
+        read_signals();
+        drain_soon(2ms);
+        tick();
+        if (options_.seconds > 0) {
+            end_timer_.expires_after(std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9)));
+            end_timer_.async_wait([this](const auto& error) {
+                if (!error) stop();
+            });
+        }
+    }
+
+    // What throws in here ends the recording, never the job.
+    template <class F>
+    void guarded(const F& f) {
+        if (!result_.failure.empty()) return;
+        try {
+            f();
+        } catch (const Error& error) {
+            result_.failure = error.what();
+            bpf_->detach();
+            if (!child_) stop();
+        }
+    }
+
+    void drain() {
+        guarded([&] {
+            const auto now = Clock::now();
+            result_.most_lag_ns = std::max<int64_t>(result_.most_lag_ns, (now - last_drain_).count());
+            last_drain_ = now;
+            drained_ = ring_->drain(*writer_);
+        });
+    }
+
+    void drain_soon(std::chrono::milliseconds wait) {
+        drain_timer_.expires_after(wait);
+        drain_timer_.async_wait([this](const auto& error) {
+            if (error) return;
+            drain();
+            // Little came: the ring has room for much longer, and waking up costs the job its processor.
+            drain_soon(drained_ * 256 < bpf_->ring_bytes() ? 5ms : 2ms);
+        });
+    }
+
+    // Every 100 ms.
+    void tick() {
+        slow_timer_.expires_after(100ms);
+        slow_timer_.async_wait([this](const auto& error) {
+            if (error) return;
+            guarded([&] {
+                const bool pressure =
+                    std::find(options_.without.begin(), options_.without.end(), "pressure") == options_.without.end();
+                if (pressure) pressure_record(*writer_);
+                if (++ticks_ % 10 == 0) {
+                    loss_record(false);
+                    writer_->flush();
+                }
+                if (ticks_ % 100 == 0) clock_record(*writer_);
+            });
+            const int64_t live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
+            if (result_.command_ended ? live <= 0 || !options_.wait_all : !child_ && live <= 0) stop();
+            if (options_.progress) {
+                options_.progress(
+                    {ring_->records(), writer_->bytes(), bpf_->counter(COUNT_LOST), bpf_->counter(COUNT_TASKS)});
+            }
+            tick();
+        });
+    }
+
+    void read_signals() {
+        signals_.async_read_some(asio::buffer(&signal_, sizeof signal_), [this](const auto& error, size_t n) {
+            if (error) return;
+            if (n == sizeof signal_) handle(signal_);
+            read_signals();
+        });
+    }
+
+    void handle(const signalfd_siginfo& info) {
+        const int signal = static_cast<int>(info.ssi_signo);
+        if (signal == SIGCHLD) {
+            if (!child_ || result_.command_ended) return;
+            if (const std::optional<int> status = child_->poll()) {
+                result_.status = *status;
+                result_.command_ended = true;
+                if (!options_.wait_all || !result_.failure.empty()) stop();
+            }
+            return;
+        }
+        if (!child_ || result_.command_ended) {
+            if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) stop();
+            return;
+        }
+        // What the terminal sends goes to the whole group, the command included.
+        if (info.ssi_code != SI_KERNEL && signal != SIGCONT) ::kill(child_->pid(), signal);
+    }
+
+    void stop() { io_.stop(); }
+
+    void loss_record(bool always) {
+        raw_loss loss{};
+        loss.failed_reserves = bpf_->counter(COUNT_LOST);
+        loss.recursion_misses = always ? bpf_->recursion_misses() : 0;
+        loss.untracked = bpf_->counter(COUNT_UNTRACKED);
+        loss.most_lag_ns = static_cast<uint64_t>(result_.most_lag_ns);
+        if (!always && loss.failed_reserves == told_lost_) return;
+        told_lost_ = loss.failed_reserves;
+        user_record(*writer_, RAW_LOSS, loss);
+    }
+
+    void end() {
+        bpf_->detach();
+        result_.elapsed_ns = (Clock::now() - begin_).count();
+        result_.lost = bpf_->counter(COUNT_LOST);
+        result_.recursion_misses = bpf_->recursion_misses();
+        result_.untracked = bpf_->counter(COUNT_UNTRACKED);
+        result_.tasks = bpf_->counter(COUNT_TASKS);
+        const auto live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
+        result_.still_running = live > 0 ? static_cast<uint64_t>(live) : 0;
+        guarded([&] {
+            while (ring_->drain(*writer_) != 0) {
+            }
+            loss_record(true);
+            clock_record(*writer_);
+            writer_->finish();
+        });
+        result_.records = ring_->records();
+        result_.calls = ring_->calls();
+        result_.bytes = writer_->bytes();
+    }
+
+    const CaptureOptions& options_;
+    SignalBlock blocked_;
+    asio::io_context io_{1};
+    asio::posix::stream_descriptor signals_;
+    asio::steady_timer drain_timer_, slow_timer_, end_timer_;
+    std::unique_ptr<BpfPrograms> bpf_;
+    std::unique_ptr<Ring> ring_;
+    std::unique_ptr<Child> child_;
+    std::unique_ptr<RawWriter> writer_;
+    signalfd_siginfo signal_{};
+    CaptureResult result_;
+    Clock::time_point begin_, last_drain_;
+    uint64_t drained_ = 0, told_lost_ = 0, ticks_ = 0;
+};
+
+}  // namespace
+
+CaptureResult capture(const CaptureOptions& options) { return Recorder(options).run(); }
+
+}  // namespace reprise

@@ -1,0 +1,38 @@
+// Owns the reader's side of the BPF ring buffer: it only copies records on, many per update of the position, which
+// the kernel's side reads at every record.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "formats/raw_log.h"
+
+namespace reprise {
+
+class Ring {
+public:
+    /// Throws Error (machine) where the ring cannot be mapped.
+    Ring(int map_fd, uint64_t bytes);
+    ~Ring();
+    Ring(const Ring&) = delete;
+    Ring& operator=(const Ring&) = delete;
+
+    /// Moves what is there now into the log; at most one ring full, so that it ends. How many bytes that were.
+    uint64_t drain(RawWriter& to);
+    /// Throws the contents away.
+    void discard();
+    [[nodiscard]] uint64_t records() const { return records_; }
+    [[nodiscard]] uint64_t calls() const { return calls_; }
+
+private:
+    template <class Take>
+    uint64_t consume(const Take& take);
+
+    const uint64_t bytes_;
+    uint64_t* consumer_ = nullptr;        // page we write
+    const uint64_t* producer_ = nullptr;  // page the kernel writes, data behind it, twice in a row
+    const uint8_t* data_ = nullptr;
+    uint64_t records_ = 0, calls_ = 0;
+};
+
+}  // namespace reprise

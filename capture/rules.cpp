@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#include "capture/rules.h"
+
+#include <sys/syscall.h>
+
+namespace reprise {
+namespace {
+
+constexpr raw_u8 RESULT = RULE_RESULT;
+constexpr raw_u8 PLAIN = RULE_PLAIN;
+constexpr raw_u8 FD = RULE_FD;
+constexpr raw_u8 RICH = RULE_RICH;
+constexpr raw_u8 WAKES = RULE_WAKES;
+constexpr raw_u8 A(int argument) { return static_cast<raw_u8>(argument + 1); }
+
+}  // namespace
+
+CallRules call_rules() {
+    CallRules rules{};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#define CALL(name, what, ...)               \
+    static_assert(SYS_##name < CALL_LIMIT); \
+    rules[SYS_##name] = call_rule{.kind = what __VA_OPT__(, ) __VA_ARGS__};
+#include "capture/calls.def"
+#undef CALL
+#pragma GCC diagnostic pop
+    return rules;
+}
+
+}  // namespace reprise

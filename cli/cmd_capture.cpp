@@ -1,0 +1,231 @@
+// `reprise capture`: records the I/O of a command, a running job or a container.
+// SPDX-License-Identifier: MIT
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "capture/capture.h"
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/error.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+void options(po::options_description& add) {
+    add.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "op log to write");
+    add.add_options()("pid,p", po::value<int>()->value_name("PID"), "attach to this process and its descendants");
+    add.add_options()("cgroup", po::value<std::string>()->value_name("DIR"),
+                      "record the tasks of this control group: a container");
+    add.add_options()("user,u", po::value<std::string>()->value_name("NAME"),
+                      "run the command as this user (default: who called sudo)");
+    add.add_options()("without", po::value<Words>()->value_name("GROUP")->composing(),
+                      "leave out what is not wanted, comma-separated; repeat for more");
+    add.add_options()("wait-all", "go on after the command until everything it started has ended");
+    add.add_options()("seconds", po::value<double>()->value_name("S"), "end the recording after so long, not the job");
+    add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
+                      "buffer between kernel and recorder");
+    add.add_options()("raw", "keep the raw records beside the output");
+    add.add_options()("check", "say which hooks this machine grants and what follows, and record nothing");
+    add.add_options()("force,f", "replace the output if it exists");
+    add.add_options()("json", "print the summary (or --check) as JSON");
+}
+
+int check(bool as_json) {
+    const CaptureCheck found = check_capture();
+    Table table({{"group", "group"}, {"hook", "hook"}, {"granted", "granted"}, {"otherwise", "otherwise"}});
+    for (const CaptureHook& hook : found.hooks)
+        table.row({hook.group, hook.name, Cell(hook.granted ? "yes" : "no", hook.granted),
+                   hook.granted ? Cell("", nullptr) : Cell(hook.follows)});
+    if (as_json) {
+        Json json;
+        json["can_record"] = found.refusal.empty();
+        json["refusal"] = found.refusal.empty() ? Json() : Json(found.refusal);
+        json["fallback"] = found.refusal.empty() ? Json() : Json(capture_fallback());
+        json["hooks"] = table.json();
+        print_json(std::cout, json);
+    } else {
+        if (found.refusal.empty())
+            std::cout << "this machine can record\n";
+        else
+            std::cout << "this machine cannot record: " << found.refusal << "\n  " << capture_fallback() << "\n";
+        table.print(std::cout, 2);
+    }
+    return static_cast<int>(found.refusal.empty() ? ExitCode::done : ExitCode::machine);
+}
+
+std::vector<std::string> groups_left_out(const po::variables_map& values) {
+    std::vector<std::string> result;
+    if (values.count("without") == 0) return result;
+    for (const std::string& given : values["without"].as<Words>()) {
+        for (size_t at = 0; at <= given.size();) {
+            const size_t end = std::min(given.find(',', at), given.size());
+            const std::string name = given.substr(at, end - at);
+            at = end + 1;
+            std::string known;
+            bool found = false;
+            for (const CaptureGroup& group : capture_groups()) {
+                found = found || name == group.name;
+                known += (known.empty() ? "" : ", ") + std::string(group.name);
+            }
+            if (!found) throw usage_error("there is no group '" + escape_line(name) + "'", "groups are: " + known);
+            result.push_back(name);
+        }
+    }
+    return result;
+}
+
+fs::path raw_path(const fs::path& output) {
+    fs::path raw = output;
+    if (raw.extension() == ".oplog")
+        raw.replace_extension(".raw");
+    else
+        raw += ".raw";
+    return raw;
+}
+
+// What a user made with sudo is the user's.
+void give_to_user(const fs::path& path) {
+    const char* uid = std::getenv("SUDO_UID");
+    const char* gid = std::getenv("SUDO_GID");
+    if (uid && gid && ::geteuid() == 0 &&
+        ::lchown(path.c_str(), static_cast<uid_t>(std::strtoul(uid, nullptr, 10)),
+                 static_cast<gid_t>(std::strtoul(gid, nullptr, 10))) != 0)
+        std::cerr << "reprise: " << printable(path.native()) << " stays root's\n";
+}
+
+void report(const CaptureResult& result, const fs::path& output, bool as_json) {
+    if (as_json) {
+        Json json;
+        json["output"] = printable(output.native());
+        json["records"] = result.records;
+        json["calls"] = result.calls;
+        json["tasks"] = result.tasks;
+        json["raw_bytes"] = result.bytes;
+        json["elapsed_ns"] = result.elapsed_ns;
+        json["lost"] = result.lost;
+        json["recursion_misses"] = result.recursion_misses;
+        json["untracked"] = result.untracked;
+        json["most_lag_ns"] = result.most_lag_ns;
+        json["still_running"] = result.still_running;
+        json["absent"] = result.absent;
+        json["failure"] = result.failure.empty() ? Json() : Json(result.failure);
+        json["exit_status"] = !result.command_ended      ? Json()
+                              : WIFEXITED(result.status) ? Json(WEXITSTATUS(result.status))
+                                                         : Json(128 + WTERMSIG(result.status));
+        print_json(std::cerr, json);
+        return;
+    }
+    if (quiet()) return;
+    std::cerr << printable(output.native()) << ": " << format_count(result.calls) << " calls of "
+              << format_count(result.tasks) << " tasks in " << format_duration(result.elapsed_ns) << ", "
+              << format_count(result.records) << " records, " << format_bytes(result.bytes) << "; lost "
+              << format_count(result.lost) << ", most lag " << format_duration(result.most_lag_ns) << "\n";
+    if (result.recursion_misses != 0)
+        std::cerr << "warning: " << format_count(result.recursion_misses)
+                  << " events met a program that was already running, and were missed\n";
+    if (result.untracked != 0)
+        std::cerr << "loss: " << format_count(result.untracked)
+                  << " tasks could not be followed (no memory, or a 32-bit program)\n";
+    if (result.still_running != 0)
+        std::cerr << "note: " << format_count(result.still_running)
+                  << " tasks outlived the recording; --wait-all records until they end\n";
+    for (const std::string& hook : result.absent)
+        std::cerr << "warning: the hook " << hook << " is not there; see reprise capture --check\n";
+}
+
+// As if the command had been run by itself.
+int pass_on(int status) {
+    if (WIFSIGNALED(status)) {
+        const rlimit none{0, 0};
+        ::setrlimit(RLIMIT_CORE, &none);
+        std::signal(WTERMSIG(status), SIG_DFL);
+        std::cerr.flush();
+        std::cout.flush();
+        ::raise(WTERMSIG(status));
+        return 128 + WTERMSIG(status);
+    }
+    return WEXITSTATUS(status);
+}
+
+int run(const po::variables_map& values) {
+    const bool as_json = values.count("json") != 0;
+    if (values.count("check") != 0) return check(as_json);
+    CaptureOptions how;
+    if (values.count("command") != 0) how.command = values["command"].as<Words>();
+    if (values.count("pid") != 0) how.pid = values["pid"].as<int>();
+    if (values.count("cgroup") != 0) how.cgroup = values["cgroup"].as<std::string>();
+    const int ways = (how.command.empty() ? 0 : 1) + (values.count("pid") != 0 ? 1 : 0) + (how.cgroup.empty() ? 0 : 1);
+    if (ways != 1)
+        throw usage_error("what is to be recorded is " + std::string(ways == 0 ? "not said" : "said twice"),
+                          "give a command after --, or --pid PID, or --cgroup DIR");
+    if (values.count("pid") != 0 && how.pid <= 0)
+        throw usage_error("--pid wants the number of a process", "see ps for those that run");
+    if (values.count("output") == 0) throw usage_error("no output is named", "name the op log to write with -o");
+    const fs::path output = values["output"].as<std::string>();
+    how.raw = raw_path(output);
+    std::error_code ignored;
+    if (fs::is_directory(output, ignored))
+        throw usage_error("the output is a directory: " + escape_line(output.native()), "name a file with -o");
+    for (const fs::path& path : {output, how.raw})
+        if (values.count("force") == 0 && fs::exists(path, ignored))
+            throw usage_error(escape_line(path.native()) + " exists",
+                              "name another file with -o, or replace it with --force");
+    how.without = groups_left_out(values);
+    if (values.count("user") != 0) how.user = values["user"].as<std::string>();
+    how.wait_all = values.count("wait-all") != 0;
+    if (values.count("seconds") != 0) how.seconds = values["seconds"].as<double>();
+    how.ring_bytes = parse_bytes(values["ring"].as<std::string>(), "--ring");
+    how.version = tool_version();
+
+    Progress progress("recording");
+    if (progress.active())
+        how.progress = [&](const CaptureProgress& now) {
+            progress.update(now.records, 0,
+                            format_bytes(now.bytes) + (now.lost ? ", lost " + format_count(now.lost) : std::string()));
+        };
+    const CaptureResult result = capture(how);
+    progress.finish();
+    give_to_user(how.raw);
+    report(result, how.raw, as_json);
+    if (!result.failure.empty()) std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
+    if (result.command_ended && result.status != 0) return pass_on(result.status);
+    return static_cast<int>(result.failure.empty() ? ExitCode::done : ExitCode::machine);
+}
+
+const Registration registration{{
+    .name = "capture",
+    .group = Group::record,
+    .summary = "record a job's I/O with eBPF",
+    .help =
+        "Records the command from its first instruction, with every thread and child it makes, or attaches to what "
+        "runs "
+        "already. The command keeps its environment, terminal, signals and exit code, and runs as the user who called "
+        "sudo. Needs root, or CAP_BPF and CAP_PERFMON; --check says what this machine grants.\n\n"
+        "Groups that can be left out: faults, uring, causes, pagecache, block, pressure. What was lost, if anything, "
+        "is "
+        "told here and in the log. A recorder that is killed leaves the job running and its records in the .raw file "
+        "beside the output; `reprise import` makes a log of them.",
+    .examples = {{"reprise capture -o job.oplog -- python train.py", "from the first instruction to the last"},
+                 {"reprise capture -o job.oplog --pid 4711 --seconds 60", "a minute of a job that runs already"},
+                 {"reprise capture --check", "what this machine grants"}},
+    .options = options,
+    .positionals = {{"command", "CMD", 0, -1}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli
