@@ -31,6 +31,11 @@ public:
 
     /// CLOCK_MONOTONIC in nanoseconds, from ticks.
     int64_t now_ns();
+    /// The same of a tick that was read lately.
+    int64_t ns_at(uint64_t tick) const {
+        return anchor_.ns +
+               static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(tick - anchor_.tick)) * tick_ns_);
+    }
     /// Returns at or after `deadline_ns` (CLOCK_MONOTONIC), or earlier where stopped.
     void until(int64_t deadline_ns);
     /// For tests: the present margin in nanoseconds.

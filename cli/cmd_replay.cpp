@@ -32,11 +32,13 @@ using Words = std::vector<std::string>;
 void options(po::options_description& add) {
     add.add_options()("root", po::value<std::string>()->value_name("DIR"), "directory below which everything happens")(
         "pace", po::value<std::string>()->default_value("timed")->value_name("PACE"),
-        "timed: every call at its recorded time; afap: as fast as possible, order kept")(
+        "timed: every call at its recorded time; causal: when what it depends on is done and its think time is over; "
+        "afap: "
+        "as fast as possible, order kept")(
         "engine", po::value<std::string>()->default_value("posix")->value_name("ENGINE"),
         "posix: the recorded system calls; null: none, which measures the replayer itself")(
         "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-        "with pace timed: stretch the recorded times by X")(
+        "stretch recorded times (causal: think times) by X")(
         "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "replay only such files")(
         "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "leave such files out")(
         "map", po::value<Words>()->composing()->value_name("OLD=NEW"),
@@ -310,7 +312,8 @@ Words words(const po::variables_map& values, const char* name) {
 int run(const po::variables_map& values) {
     const LogReader log(values["log"].as<std::string>());
     ReplayOptions how;
-    how.pace = values["pace"].as<std::string>() == "afap" ? Pace::afap : Pace::timed;
+    const auto& pace = values["pace"].as<std::string>();
+    how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
     how.engine = values["engine"].as<std::string>() == "null" ? EngineKind::null : EngineKind::posix;
     how.time_scale = values["time-scale"].as<double>();
     how.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
@@ -364,12 +367,13 @@ const Registration registration{{
         "Ctrl-C ends the run with a valid result that says so; a second one kills it. Exit code 4 tells that the run "
         "did not come to its end.",
     .examples = {{"reprise replay job.oplog --root /mnt/new", "at the recorded times"},
+                 {"reprise replay job.oplog --root /mnt/new --pace causal", "how long the job itself would take there"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
                   "as fast as possible, and keep the result"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},
     .options = options,
     .positionals = {{"log", "LOG"}},
-    .choices = {{"pace", {"timed", "afap"}}, {"engine", {"posix", "null"}}},
+    .choices = {{"pace", {"timed", "causal", "afap"}}, {"engine", {"posix", "null"}}},
     .run = run,
 }};
 

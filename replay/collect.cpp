@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <optional>
 
+#include "replay/causal_clock.h"
 #include "replay/edges_rules.h"
 
 namespace reprise {
@@ -12,7 +14,9 @@ namespace {
 
 constexpr size_t kExamplesPerKind = 3;
 
-std::string_view pace_name(Pace pace) { return pace == Pace::timed ? "timed" : "afap"; }
+std::string_view pace_name(Pace pace) {
+    return pace == Pace::timed ? "timed" : pace == Pace::causal ? "causal" : "afap";
+}
 
 /// Copies the tables with equal ids; returns the new id of each string, which differ only where a log holds one twice.
 std::vector<StringId> copy_tables(const Tables& from, LogWriter& to) {
@@ -96,6 +100,9 @@ public:
         const SpoolRow* const rows = run_.spool(task.spool_first);
         const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
         result_.edge_waits += run_.task(id).edge_waits;
+        const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
+        causal_.emplace(causal_start(plan_, run_, id, options_.time_scale, spawned == 0 ? 0 : clock_.ns(spawned)));
+        explained_.emplace(task.explained);
         for (const BlockInfo& where : task.blocks) {
             plan_.log->decode(where, block_);
             for (size_t i = 0; i < block_.count(); ++i) {
@@ -153,6 +160,9 @@ private:
         if (performed) {
             count(kind, i, begin, end, actual);
         }
+        if (options_.pace == Pace::causal) {
+            follow_causes(op, kind, i, performed, begin, end);
+        }
         const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
         if (!own_reason && !same_result(kind, recorded, actual)) {
             mismatch(id, op, kind, i, recorded, actual, reason);
@@ -164,7 +174,7 @@ private:
             out.result = actual;
             out.edges = {};
             out.text = out.text < strings_.size() ? strings_[out.text] : 0;
-            if (kind == OpKind::gpu_submit && options_.pace == Pace::timed && options_.time_scale != 1.0) {
+            if (kind == OpKind::gpu_submit && options_.pace != Pace::afap && options_.time_scale != 1.0) {
                 out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.time_scale);
             }
             writer_->append(id, out);
@@ -193,6 +203,23 @@ private:
         }
     }
 
+    /// Lateness under `causal`, by the same arithmetic as the run's.
+    void follow_causes(uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
+        const int64_t recorded_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
+        const int64_t due = causal_->due(block_.begin[i]);
+        const CausalRole role = causal_role(kind, explained_->at(op), performed);
+        if (performed) {
+            result_.lateness.add(std::max<int64_t>(begin - due, 0));
+        }
+        if (role == CausalRole::call) {
+            causal_->performed(recorded_end, due, begin, end);
+        } else if (role == CausalRole::waits || kind == OpKind::gpu_wait) {
+            causal_->waited(recorded_end, end);
+        } else {
+            causal_->stood(block_.begin[i], recorded_end, due);
+        }
+    }
+
     void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
         ++result_.mismatches;
         ++result_.mismatches_by_kind[static_cast<size_t>(kind)];
@@ -215,6 +242,8 @@ private:
     const int64_t begun_ = monotonic_ns();
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     uint64_t seen_ = 0;
+    std::optional<CausalClock> causal_;  // of the present task
+    std::optional<ExplainedCursor> explained_;
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;
 };

@@ -210,6 +210,7 @@ private:
     }
 
     void log_edges(TaskId task, uint64_t op, const std::vector<Edge>& edges) {
+        bool explained_here = false;
         for (const Edge& edge : edges) {
             if (edge.task == 0 || edge.task >= plan_.tasks.size() || edge.op >= plan_.tasks[edge.task].ops) {
                 plan_.count("edges_without_source", Severity::warning,
@@ -218,9 +219,16 @@ private:
                 plan_.count("edges_against_time", Severity::warning,
                             "edges of the log whose source is not done before their op ends; dropped, as they could "
                             "wait for ever");
-            } else if (add(task, op, edge.task, edge.op)) {
+            } else {
+                explained_here = true;
+                if (!add(task, op, edge.task, edge.op)) {
+                    continue;  // what came before says as much
+                }
                 ++plan_.edges_by_kind[static_cast<size_t>(edge.kind) % plan_.edges_by_kind.size()];
             }
+        }
+        if (explained_here) {
+            plan_.tasks[task].explained.push_back(op);
         }
     }
 
@@ -421,6 +429,7 @@ private:
             }
         }
         for (TaskPlan& task : plan_.tasks) {
+            std::sort(task.explained.begin(), task.explained.end());
             std::sort(task.sources.begin(), task.sources.end());
             task.sources.erase(std::unique(task.sources.begin(), task.sources.end()), task.sources.end());
         }

@@ -217,7 +217,7 @@ private:
             return;
         }
         starts_task_[peer] = true;
-        sites.push_back({id, block_.first + i, peer});
+        sites.push_back({id, block_.first + i, peer, block_.begin[i]});
     }
 
     void mapping(size_t i) {
@@ -304,6 +304,7 @@ void plan_starts(Plan& plan, const std::vector<SpawnSite>& sites, const std::vec
         task_started[task] = true;
         plan.tasks[task].spawner = site != nullptr ? site->spawner : 0;
         plan.tasks[task].spawn_op = site != nullptr ? site->op : 0;
+        plan.tasks[task].spawn_begin = site != nullptr ? site->begin : 0;
         if (site != nullptr) {
             plan.tasks[site->spawner].spawns.push_back(site->op);
         }

@@ -30,14 +30,16 @@ struct WaitFor {
 struct TaskPlan {
     ProcessId process = 0;
     uint64_t ops = 0;
-    uint64_t spool_first = 0;       // row of op 0 in the spool
-    std::vector<BlockInfo> blocks;  // in op order
-    std::vector<WaitFor> waits;     // by op
-    std::vector<uint64_t> sources;  // ops that others wait for, ascending
-    std::vector<uint64_t> spawns;   // ops of kind spawn that start a task, ascending
-    TaskId spawner = 0;             // task whose spawn op starts this one; 0: starts with its process
+    uint64_t spool_first = 0;         // row of op 0 in the spool
+    std::vector<BlockInfo> blocks;    // in op order
+    std::vector<WaitFor> waits;       // by op
+    std::vector<uint64_t> sources;    // ops that others wait for, ascending
+    std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending
+    std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
+    TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
-    size_t read_bytes = 0;  // largest destination that an op needs
+    int64_t spawn_begin = 0;  // ns, recorded begin of that op
+    size_t read_bytes = 0;    // largest destination that an op needs
 };
 
 struct ProcessPlan {
@@ -139,6 +141,7 @@ struct SpawnSite {
     TaskId spawner = 0;
     uint64_t op = 0;
     TaskId peer = 0;
+    int64_t begin = 0;  // ns
 };
 void plan_starts(Plan& plan, const std::vector<SpawnSite>& sites, const std::vector<uint8_t>& spawn_refused);
 

@@ -49,8 +49,9 @@ struct alignas(64) TaskSlot {
     std::atomic<TaskState> state{TaskState::waiting_for_start};
     std::atomic<TaskId> waits_for_task{0};
     std::atomic<uint64_t> waits_for_op{0};
-    std::atomic<int64_t> lag_ns{0};  // timed: how late the latest op was issued
-    uint64_t edge_waits = 0;         // edges that really had to be waited for
+    std::atomic<int64_t> lag_ns{0};         // timed: how late the latest op was issued
+    std::atomic<uint64_t> spawned_tick{0};  // when its spawner's op began; 0: starts with the run
+    uint64_t edge_waits = 0;                // edges that really had to be waited for
 };
 
 enum class ProcessState : uint32_t { none, running, ended };

@@ -319,8 +319,8 @@ private:
         clock_gettime(CLOCK_REALTIME, &wall);
         const TickPoint now = take_tick_point();
         clock_.add(now);
-        // Under `timed` the first ops are due when every task has been woken.
-        const int64_t head_start = options_.pace == Pace::timed ? 1'000'000 + int64_t{20'000} * wanted : 0;
+        // Under a clock the first ops are due when every task has been woken.
+        const int64_t head_start = options_.pace != Pace::afap ? 1'000'000 + int64_t{20'000} * wanted : 0;
         control_.start_ns = now.ns + head_start;
         start_unix_ns_ = int64_t{wall.tv_sec} * 1'000'000'000 + wall.tv_nsec + head_start;
         control_.go.store(1);

@@ -9,6 +9,7 @@
 #include "calibrate/clock.h"
 #include "calibrate/delay.h"
 #include "formats/oplog.h"
+#include "replay/causal_clock.h"
 #include "replay/edges_rules.h"
 #include "replay/left_out.h"
 #include "replay/plan.h"
@@ -21,7 +22,7 @@ class AfapPace {
 public:
     static constexpr bool kChained = true;
     bool due(const OpBlock&, size_t) { return true; }
-    void after(const OpBlock&, size_t) {}
+    void after(const OpBlock&, size_t, uint64_t, int64_t) {}
     int64_t lag_ns() const { return 0; }
 };
 
@@ -50,7 +51,7 @@ public:
     }
 
     /// Ops that stand for time take it; those of accelerators use the virtual device.
-    void after(const OpBlock& b, size_t i) {
+    void after(const OpBlock& b, size_t i, uint64_t, int64_t) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
             delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
@@ -73,6 +74,70 @@ private:
     SharedRun& run_;
     Delay delay_;
     int64_t start_;
+    double scale_;
+    int64_t due_ = 0, lag_ = 0;
+};
+
+/// Every op when what it depends on is done and the think time since the op before it has passed. Waits that the log
+/// explains take as long as what they wait for takes now.
+class CausalPace {
+public:
+    static constexpr bool kChained = false;
+    /// The task begins now, or stands at the start line.
+    CausalPace(const Plan& plan, SharedRun& run, TaskId task, double scale)
+        : plan_(plan),
+          run_(run),
+          delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
+          clock_(causal_start(plan, run, task, scale, spawned_ns(run.task(task)))),
+          explained_(plan.tasks[task].explained),
+          scale_(scale) {
+        use_least_timer_slack();
+    }
+
+    bool due(const OpBlock& b, size_t i) {
+        if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
+            return false;
+        }
+        due_ = clock_.due(b.begin[i]);
+        delay_.until(due_);
+        lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
+        return true;
+    }
+
+    /// `begin`: tick at which the op was issued.
+    void after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
+        switch (causal_role(kind, explained_.at(b.first + i), !is_not_performed(result))) {
+            case CausalRole::call: clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.now_ns()); break;
+            case CausalRole::stands: delay_.until(clock_.stood(b.begin[i], recorded_end, due_)); break;
+            case CausalRole::waits: clock_.waited(recorded_end, delay_.now_ns()); break;
+            case CausalRole::accelerator:
+                if (kind == OpKind::gpu_submit) {
+                    const double busy = static_cast<double>(b.size[i]) * scale_;
+                    device(b.arg[i]).submit(delay_.now_ns(), static_cast<int64_t>(busy));
+                    delay_.until(clock_.stood(b.begin[i], recorded_end, due_));
+                } else {
+                    delay_.until(device(b.arg[i]).end_ns.load(std::memory_order_relaxed));
+                    clock_.waited(recorded_end, delay_.now_ns());
+                }
+                break;
+        }
+    }
+    int64_t lag_ns() const { return lag_; }
+
+private:
+    DeviceSlot& device(int64_t number) { return run_.device(plan_.devices.at(number)); }
+    int64_t spawned_ns(const TaskSlot& slot) const {
+        const uint64_t tick = slot.spawned_tick.load(std::memory_order_relaxed);
+        return tick == 0 ? 0 : delay_.ns_at(tick);
+    }
+
+    const Plan& plan_;
+    SharedRun& run_;
+    Delay delay_;
+    CausalClock clock_;
+    ExplainedCursor explained_;
     double scale_;
     int64_t due_ = 0, lag_ = 0;
 };
@@ -201,6 +266,7 @@ private:
         if (spawns) {
             ++spawn_;
             if (spawner_ != nullptr) {
+                run_.task(b.peer[i]).spawned_tick.store(begin, std::memory_order_relaxed);
                 spawner_->spawn(b.peer[i]);
             }
         }
@@ -209,7 +275,7 @@ private:
     }
 
     [[gnu::always_inline]] uint64_t finish(const OpBlock& b, size_t i, SpoolRow& row, uint64_t begin, int64_t result) {
-        pace_.after(b, i);
+        pace_.after(b, i, begin, result);
         const uint64_t end = ticks_now();
         if (__builtin_expect(is_not_performed(result), 0)) {
             row = {begin | kNotPerformed, static_cast<uint64_t>(reason_of(result)), 0};

@@ -226,6 +226,9 @@ private:
         if (setup_.pace == Pace::timed) {
             TimedPace pace(plan_, run_, setup_.time_scale);
             run_blocks(engine, pace, feed, id, spawner);
+        } else if (setup_.pace == Pace::causal) {
+            CausalPace pace(plan_, run_, id, setup_.time_scale);
+            run_blocks(engine, pace, feed, id, spawner);
         } else {
             AfapPace pace;
             run_blocks(engine, pace, feed, id, spawner);

@@ -10,7 +10,8 @@
 
 namespace reprise {
 
-enum class Pace : uint8_t { timed, afap };
+/// timed: at recorded times. causal: after what it depends on and the think time. afap: as fast as order allows.
+enum class Pace : uint8_t { timed, causal, afap };
 enum class EngineKind : uint8_t { posix, null };
 
 /// What all worker processes of a run know.

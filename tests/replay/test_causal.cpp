@@ -1,0 +1,160 @@
+// Pace `causal`: waits take as long as what they wait for takes here, everything else its own time.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "replay/causal_clock.h"
+#include "tests/replay/job_builder.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+struct CausalJob {
+    TempDir dir;
+    fs::path root = dir.path() / "root";
+    JobBuilder job{dir.path() / "job.oplog"};
+
+    CausalJob() {
+        fs::create_directories(root / "data");
+        write_file(root / "data/in", std::string(4096, 'x'));
+    }
+    ReplayResult run(double scale = 1.0, OpFilter filter = OpFilter::all()) {
+        const LogReader reader = job.finish();
+        ReplayOptions options = afap(root);
+        options.pace = Pace::causal;
+        options.time_scale = scale;
+        options.filter = std::move(filter);
+        ReplayResult result = replay(reader, options);
+        INFO(describe(result));
+        CHECK(result.ended == "complete");
+        CHECK(result.mismatches == 0);
+        CHECK(result.lateness.count() == result.ops);
+        return result;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the clock of a task: think time counts from where the op before it ended") {
+    CausalClock clock(1'000, 50, 1.0);
+    CHECK(clock.due(70) == 1'020);
+    // Recorded 70..80; here issued on time and over much later.
+    clock.performed(80, 1'020, 1'020, 5'000);
+    CHECK(clock.due(90) == 5'010);
+    SUBCASE("what was late is carried") {
+        clock.performed(95, 5'010, 5'013, 5'020);
+        CHECK(clock.due(105) == 5'027);
+    }
+    SUBCASE("an op that stands for its time") {
+        CHECK(clock.stood(90, 190, 5'010) == 5'110);
+        CHECK(clock.due(190) == 5'110);
+    }
+    SUBCASE("a wait that was over early") {
+        clock.waited(900, 5'011);
+        CHECK(clock.due(900) == 5'011);
+        CHECK(clock.due(910) == 5'021);
+    }
+    SUBCASE("an op that began before the one before it ended has no think time") { CHECK(clock.due(10) == 5'000); }
+    SUBCASE("what is left out leaves its time behind") { CHECK(clock.due(180) == 5'100); }
+}
+
+TEST_CASE("the clock of a task: scaled") {
+    CausalClock clock(0, 0, 0.5);
+    CHECK(clock.due(100) == 50);
+    CHECK(clock.stood(100, 300, 50) == 150);
+    clock.performed(400, 150, 150, 250);  // a call takes what it takes
+    CHECK(clock.due(420) == 260);
+}
+
+// Recorded where each read took 200 ms, and so did each of the consumer's waits.
+TEST_CASE_FIXTURE(CausalJob, "causal: faster storage shortens the waits for it") {
+    const ProcessId process = job.process();
+    const TaskId loader = job.task(process), trainer = job.task(process);
+    const HandleId h = job.handle(job.file("/data/in"));
+    job.add(loader, {.kind = OpKind::open, .begin = 1'000, .result = 3, .handle = h, .file = job.file("/data/in")});
+    std::vector<Edge> edges(1);
+    for (int64_t step = 0; step < 10; ++step) {
+        const int64_t from = kMs + step * 201 * kMs;
+        const uint64_t read = job.add(loader, {.kind = OpKind::pread,
+                                               .begin = from,
+                                               .duration = 200 * kMs,
+                                               .result = 100,
+                                               .handle = h,
+                                               .fd = 3,
+                                               .size = 100});
+        edges[0] = {loader, EdgeKind::message, 100, read};
+        job.add(trainer, {.kind = OpKind::wait, .begin = from, .duration = 200 * kMs, .arg = 2, .edges = edges});
+        job.add(trainer, {.kind = OpKind::compute, .begin = from + 200 * kMs, .duration = 1 * kMs});
+    }
+    const ReplayResult result = run();
+    CHECK(result.recorded_ns > 2000 * kMs);
+    CHECK(result.elapsed_ns > 10 * kMs);    // the compute is still there
+    CHECK(result.elapsed_ns < 1000 * kMs);  // the waits are not
+    CHECK(result.edges_by_kind[static_cast<size_t>(EdgeKind::message)] == 10);
+    CHECK(result.unexplained_wait_share == 0.0);
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: a wait without a known cause takes its recorded time") {
+    const TaskId task = job.lone_task();
+    job.add(task, {.kind = OpKind::wait, .begin = 1'000, .duration = 60 * kMs, .arg = 3});
+    job.add(task, {.kind = OpKind::receive, .begin = 61 * kMs, .duration = 40 * kMs, .result = 1});
+    job.add(task, {.kind = OpKind::marker, .begin = 102 * kMs});
+    const ReplayResult result = run();
+    CHECK(result.elapsed_ns >= 100 * kMs);
+    CHECK(result.unexplained_wait_share == 1.0);
+}
+
+// Two waits for the same op: the second edge says nothing new and is dropped, the wait is explained all the same.
+TEST_CASE_FIXTURE(CausalJob, "causal: a wait whose edge is implied by an earlier one is explained") {
+    const ProcessId process = job.process();
+    const TaskId source = job.task(process), waiter = job.task(process);
+    const uint64_t done = job.add(source, {.kind = OpKind::compute, .begin = 1'000, .duration = kMs});
+    std::vector<Edge> edges{{source, EdgeKind::wake, 100, done}};
+    job.add(waiter, {.kind = OpKind::wait, .begin = 2'000, .duration = 800 * kMs, .arg = 1, .edges = edges});
+    job.add(waiter, {.kind = OpKind::wait, .begin = 801 * kMs, .duration = 800 * kMs, .arg = 1, .edges = edges});
+    const ReplayResult result = run();
+    CHECK(result.elapsed_ns < 800 * kMs);
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: what the filter leaves out leaves its time behind") {
+    const TaskId task = job.lone_task();
+    const FileId library = job.file("/usr/lib/x.so", Origin::existed, Role::program);
+    const HandleId h = job.handle(library);
+    job.add(task, {.kind = OpKind::marker, .begin = 1'000, .duration = 1'000});
+    job.add(task,
+            {.kind = OpKind::open, .begin = 3'000, .duration = 50 * kMs, .result = 3, .handle = h, .file = library});
+    job.add(task, {.kind = OpKind::marker, .begin = 60 * kMs, .duration = 1'000});
+    const ReplayResult result = run(1.0, OpFilter::from_words({}, {}));
+    CHECK(result.ops == 2);
+    CHECK(result.elapsed_ns >= 59 * kMs);
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: a spawned task begins as long after its spawner's op as recorded") {
+    const ProcessId parent = job.process(), child = job.process(parent);
+    const TaskId spawner = job.task(parent), spawned = job.task(child);
+    job.add(spawner, {.kind = OpKind::wait, .begin = 1'000, .duration = 20 * kMs, .arg = 3});
+    job.add(spawner, {.kind = OpKind::spawn, .begin = 21 * kMs, .duration = 100'000, .result = 1, .peer = spawned});
+    job.add(spawned, {.kind = OpKind::marker, .begin = 51 * kMs, .duration = 1'000});
+    const ReplayResult result = run();
+    CHECK(result.processes == 2);
+    CHECK(result.elapsed_ns >= 50 * kMs);
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: an accelerator works on while its host goes on, and is waited for") {
+    const TaskId task = job.lone_task();
+    job.add(task, {.kind = OpKind::gpu_submit, .begin = 1'000, .duration = 10'000, .size = 40 * kMs});
+    job.add(task, {.kind = OpKind::compute, .begin = 11'000, .duration = 10 * kMs});
+    job.add(task, {.kind = OpKind::gpu_wait, .begin = 11 * kMs, .duration = 30 * kMs});
+    job.add(task, {.kind = OpKind::marker, .begin = 41 * kMs + 100});
+    const ReplayResult result = run(2.0);
+    CHECK(result.elapsed_ns >= 80 * kMs);
+    CHECK(result.accelerators == 1);
+}
