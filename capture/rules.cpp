@@ -3,6 +3,17 @@
 
 #include <sys/syscall.h>
 
+// Younger than the headers of Debian 12.
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef SYS_futex_wake
+#define SYS_futex_wake 454
+#endif
+#ifndef SYS_futex_wait
+#define SYS_futex_wait 455
+#endif
+
 namespace reprise {
 namespace {
 

@@ -18,6 +18,8 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/error.h"
+#include "formats/oplog.h"
+#include "formats/raw_assemble.h"
 
 namespace reprise::cli {
 namespace {
@@ -107,10 +109,33 @@ void give_to_user(const fs::path& path) {
         std::cerr << "reprise: " << printable(path.native()) << " stays root's\n";
 }
 
-void report(const CaptureResult& result, const fs::path& output, bool as_json) {
+// Ops in the log; 0 where it could not be made. The raw records stay unless they are no longer needed.
+uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::path& output, bool keep_raw) {
+    try {
+        Progress progress("assembling", ProgressUnit::bytes);
+        RawAssembleOptions how;
+        how.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+        assemble_raw_file(raw, output, how);
+        progress.finish();
+    } catch (const Error& error) {
+        std::cerr << "reprise: the op log could not be made: " << error.what() << "\n  the records are in "
+                  << printable(raw.native()) << "; try again with: reprise import " << printable(raw.native()) << " -o "
+                  << printable(output.native()) << "\n";
+        return 0;
+    }
+    give_to_user(output);
+    std::error_code ignored;
+    if (!keep_raw && result.failure.empty()) fs::remove(raw, ignored);
+    return LogReader(output).op_count();
+}
+
+void report(const CaptureResult& result, const fs::path& output, uint64_t ops, bool as_json) {
     if (as_json) {
+        std::error_code ignored;
         Json json;
         json["output"] = printable(output.native());
+        json["ops"] = ops;
+        json["bytes"] = ops != 0 ? fs::file_size(output, ignored) : 0;
         json["records"] = result.records;
         json["calls"] = result.calls;
         json["tasks"] = result.tasks;
@@ -130,10 +155,13 @@ void report(const CaptureResult& result, const fs::path& output, bool as_json) {
         return;
     }
     if (quiet()) return;
-    std::cerr << printable(output.native()) << ": " << format_count(result.calls) << " calls of "
-              << format_count(result.tasks) << " tasks in " << format_duration(result.elapsed_ns) << ", "
-              << format_count(result.records) << " records, " << format_bytes(result.bytes) << "; lost "
-              << format_count(result.lost) << ", most lag " << format_duration(result.most_lag_ns) << "\n";
+    std::error_code ignored;
+    std::cerr << printable(output.native()) << ": " << format_count(ops) << " ops";
+    if (ops != 0) std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
+    std::cerr << ", from " << format_count(result.calls) << " calls (" << format_count(result.records) << " records, "
+              << format_bytes(result.bytes) << ") of " << format_count(result.tasks) << " tasks in "
+              << format_duration(result.elapsed_ns) << "; lost " << format_count(result.lost) << ", most lag "
+              << format_duration(result.most_lag_ns) << "\n";
     if (result.recursion_misses != 0)
         std::cerr << "warning: " << format_count(result.recursion_misses)
                   << " events met a program that was already running, and were missed\n";
@@ -200,10 +228,11 @@ int run(const po::variables_map& values) {
     const CaptureResult result = capture(how);
     progress.finish();
     give_to_user(how.raw);
-    report(result, how.raw, as_json);
+    const uint64_t ops = assemble(result, how.raw, output, values.count("raw") != 0);
+    report(result, output, ops, as_json);
     if (!result.failure.empty()) std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
     if (result.command_ended && result.status != 0) return pass_on(result.status);
-    return static_cast<int>(result.failure.empty() ? ExitCode::done : ExitCode::machine);
+    return static_cast<int>(result.failure.empty() && ops != 0 ? ExitCode::done : ExitCode::machine);
 }
 
 const Registration registration{{

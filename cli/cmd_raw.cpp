@@ -1,0 +1,35 @@
+// `reprise __raw`: the records of a raw log as text, for looking at what the kernel said.
+// SPDX-License-Identifier: MIT
+#include <iostream>
+#include <string>
+
+#include "cli/command.h"
+#include "formats/raw_dump.h"
+#include "formats/raw_log.h"
+
+namespace reprise::cli {
+namespace {
+
+void options(po::options_description& /*add*/) {}
+
+int run(const po::variables_map& values) {
+    RawReader reader(values["log"].as<std::string>());
+    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next())
+        for (const raw_head& record : RawRecords(chunk)) std::cout << raw_line(record) << '\n';
+    if (!reader.cut().empty()) std::cerr << "the log is cut: " << reader.cut() << '\n';
+    return 0;
+}
+
+const Registration registration{{
+    .name = "__raw",
+    .group = Group::hidden,
+    .summary = "print the records of a raw log",
+    .help = "One line per record, in the order of the file.",
+    .examples = {{"reprise __raw job.raw", "all of it"}},
+    .options = options,
+    .positionals = {{"log", "RAW"}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli
