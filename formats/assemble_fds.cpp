@@ -8,9 +8,10 @@ namespace reprise {
 namespace {
 
 // Values of the x86-64 kernel's interface; logs are read on any system.
-constexpr int64_t kBadDescriptor = -9;  // EBADF
+constexpr int64_t kBadDescriptor = -9, kLoop = -40;  // EBADF, ELOOP
 constexpr int64_t kCreate = 0100, kExclusive = 0200, kTruncate = 01000, kDirectory = 0200000, kCloseOnExec = 02000000;
 constexpr int64_t kTemporary = 020000000;  // __O_TMPFILE
+constexpr int64_t kNoFollow = 0400000;     // O_NOFOLLOW
 constexpr int64_t kDupFd = 0, kSetFd = 2, kSetFl = 4, kDupFdCloseOnExec = 1030;
 constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | 040000 | 01000000;  // what F_SETFL may change
 constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
@@ -169,7 +170,9 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     op.fd = -1;
     const bool creates = raw.flags & kCreate;
     if (raw.result < 0) {
-        op.file = files.id(named(path, raw));
+        FileState& refused = named(path, raw);
+        if (raw.result == kLoop && raw.flags & kNoFollow) files.saw_link(files.present(path), {});
+        op.file = files.id(refused);
         return add(task, op);
     }
     FileState* file = nullptr;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls by path: what they name, and what their results tell of files.
+#include <charconv>
+
 #include "formats/assemble_impl.h"
 
 namespace reprise {
@@ -14,7 +16,21 @@ constexpr int64_t kExchange = 2;                                      // RENAME_
 
 std::string Assembler::Impl::absolute(Process& process, std::string_view path, std::string_view directory,
                                       int32_t dirfd, const SeenInstance* seen) {
-    if (path.starts_with('/')) return clean_path("/", path);
+    if (path.starts_with('/')) {
+        // A magic link leads to what is open, whatever it is called by now.
+        constexpr std::string_view kMagic = "/proc/self/fd/";
+        if (path.starts_with(kMagic)) {
+            int32_t fd = -1;
+            const std::string_view digits = path.substr(kMagic.size());
+            const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), fd);
+            const auto it = process.descriptors->find(fd);
+            const std::string_view rest(end, static_cast<size_t>(digits.data() + digits.size() - end));
+            if (error == std::errc{} && (rest.empty() || rest.starts_with('/')) && it != process.descriptors->end() &&
+                it->second.instance->file)
+                return clean_path(files.path_of(*it->second.instance->file), rest.empty() ? rest : rest.substr(1));
+        }
+        return clean_path("/", path);
+    }
     if (!directory.empty()) return clean_path(directory, path);
     if (dirfd >= 0 && seen && seen->key) {
         const auto instance = find_seen(process, dirfd, *seen, INT64_MAX);
@@ -75,7 +91,10 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
     if (raw.kind == OpKind::rmdir && done) file.type = FileType::directory;
     if (raw.kind == OpKind::symlink && done) files.saw_link(file, raw.text);
     // Links below /proc lead to what is open, not to a name.
-    if (raw.kind == OpKind::readlink && done && !path.starts_with("/proc/")) files.saw_link(file, raw.link_target);
+    if (raw.kind == OpKind::readlink && done && !path.starts_with("/proc/")) {
+        const bool whole = raw.size <= 0 || raw.result < raw.size;
+        files.saw_link(file, whole ? raw.link_target : std::string_view{});
+    }
     if (raw.kind == OpKind::truncate && done) files.did_truncate(file, raw.size);
     if (done && (raw.kind == OpKind::stat || raw.kind == OpKind::access)) {
         const bool no_follow = raw.kind == OpKind::stat && raw.flags & kNoFollow;

@@ -293,6 +293,14 @@ FileState& FileTable::unnamed(std::string_view label) {
     return file;
 }
 
+// The name a renamed or linked file had at first sight, as long as it still has the size it had then.
+FileState* FileTable::first_name(const FileState& file) {
+    FileState* name = file.moved_from;
+    if (!name || file.changed) return nullptr;
+    while (name->moved_from && !name->changed) name = name->moved_from;
+    return name->existed && !name->changed ? name : nullptr;
+}
+
 void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode,
                                bool no_follow) {
     FileType type = file.type;
@@ -308,6 +316,7 @@ void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, st
     file.followed = true;
     if (!size || (type != FileType::regular && type != FileType::unknown)) return;
     const uint64_t now = *size;
+    if (FileState* first = first_name(file)) saw_attributes(*first, size, std::nullopt, no_follow);
     if (file.creation_guessed && !file.changed && now > file.written_end) {
         file.creation_guessed = file.created = false;
         file.existed = true;
@@ -360,6 +369,7 @@ void FileTable::saw_link(FileState& file, std::string_view target) {
 void FileTable::did_read(FileState& file, int64_t offset, int64_t asked, int64_t got, bool certain) {
     file.read = file.followed = true;
     if (got < 0 || offset < 0 || got > INT64_MAX - offset) return;
+    if (FileState* first = first_name(file)) did_read(*first, offset, asked, got, certain);
     const uint64_t end = static_cast<uint64_t>(offset) + static_cast<uint64_t>(got);
     file.greatest = std::max(file.greatest, got > 0 ? end : 0);
     if (got > 0 && end > file.written_end) {
@@ -394,6 +404,10 @@ void FileTable::did_write(FileState& file, int64_t offset, int64_t bytes, bool a
     const uint64_t end = static_cast<uint64_t>(offset) + count;
     if (file.size_source == FileState::SizeSource::furthest || end > file.size) file.changed = true;
     file.written_end = std::max(file.written_end, end);
+    for (FileState* name = file.moved_from; name; name = name->moved_from) {
+        name->changed = true;
+        name->written_end = std::max(name->written_end, end);
+    }
     file.greatest = std::max(file.greatest, end);
     if (file.current_size) file.current_size = std::max(*file.current_size, end);
 }
@@ -401,6 +415,7 @@ void FileTable::did_write(FileState& file, int64_t offset, int64_t bytes, bool a
 void FileTable::did_truncate(FileState& file, int64_t size) {
     if (size < 0) return;
     file.written = file.changed = file.truncated = true;
+    for (FileState* name = file.moved_from; name; name = name->moved_from) name->changed = true;
     file.current_size = static_cast<uint64_t>(size);
     file.greatest = std::max(file.greatest, static_cast<uint64_t>(size));
 }

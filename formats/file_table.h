@@ -124,6 +124,7 @@ private:
     FileState& make(StringId path, Slot& at);
     void retire(Slot& at);
     FileState& move(FileState& from, std::string_view to);
+    static FileState* first_name(const FileState& file);
     void move_children(std::string_view from, std::string_view to);
     FileState* from_moved_directory(std::string_view path);
     bool parent_is_new(std::string_view path);

@@ -6,6 +6,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstring>
 #include <ctime>
 #include <string>
@@ -276,9 +277,23 @@ int64_t PosixEngine::duplicate(const OpBlock& b, size_t i) {
     if (refusal != 0) {
         return refusal;
     }
+    constexpr int64_t kDup = 1, kDup2 = 2, kDup3 = 3, kDupFd = 4;  // as in the op table
+    const int64_t how = b.arg[i];
+    if (how == kDup2 && b.fd[i] == b.fd2[i]) {
+        const int64_t result = sys::call(SYS_dup2, fd, fd);  // does nothing
+        return result < 0 ? result : b.result[i];
+    }
+    // Refused there for its numbers, which mean nothing here: refused here for the same reason.
+    if (b.result[i] == -EINVAL && (how == kDup3 || how == kDupFd)) {
+        return how == kDup3 ? sys::call(SYS_dup3, fd, fd, 0) : sys::call(SYS_fcntl, fd, F_DUPFD, INT_MAX);
+    }
+    if (b.result[i] == -EBADF && (how == kDup2 || how == kDup3)) {
+        return sys::call(SYS_dup3, fd, INT_MAX, 0);
+    }
     // The recorded number may be anything here; only whether it is closed by exec carries over.
     const bool cloexec = (b.flags[i] & O_CLOEXEC) != 0;
-    const int64_t copied = sys::call(SYS_fcntl, fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+    const int64_t copied =
+        how == kDup ? sys::call(SYS_dup, fd) : sys::call(SYS_fcntl, fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
     if (copied < 0) {
         return copied;
     }

@@ -67,6 +67,7 @@ private:
     // Data
     int64_t vectored(const OpBlock& b, size_t i, OpKind kind);
     int64_t copy(const OpBlock& b, size_t i, OpKind kind);
+    static bool stands_at(int fd, int64_t offset);
     int64_t into_nothing(int fd, int64_t offset, size_t bytes);
     int64_t from_nothing(int fd, int64_t offset, size_t bytes);
     int64_t uring(const OpBlock& b, size_t i);
@@ -78,7 +79,7 @@ private:
     int64_t by_name(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
     int64_t two_names(const OpBlock& b, size_t i, OpKind kind);
     int64_t by_resolved(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
-    int64_t attribute(const OpBlock& b, size_t i, OpKind kind, const char* name_of_file);
+    int64_t attribute(const OpBlock& b, size_t i, OpKind kind, const char* path, bool follow);
     // Memory
     int64_t map(const OpBlock& b, size_t i);
     int64_t on_map(const OpBlock& b, size_t i, OpKind kind);

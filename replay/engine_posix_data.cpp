@@ -60,13 +60,18 @@ bool PosixEngine::open_pipe() {
     return null_ >= 0;
 }
 
+// Where the recorded offset is where the instance stands, the call is taken to have used its position and moved it: the
+// log does not tell, and a copy that gives the position itself as offset is mostly followed by no use of it.
+bool PosixEngine::stands_at(int fd, int64_t offset) { return sys::call(SYS_lseek, fd, 0, SEEK_CUR) == offset; }
+
 int64_t PosixEngine::into_nothing(int fd, int64_t offset, size_t bytes) {
     if (!open_pipe()) {
         return -EMFILE;
     }
+    const bool by_offset = offset >= 0 && !stands_at(fd, offset);
     size_t done = 0;
     while (done < bytes) {
-        int64_t* const at = offset >= 0 ? &offset : nullptr;
+        int64_t* const at = by_offset ? &offset : nullptr;
         const int64_t in = sys::call(SYS_splice, fd, at, pipe_[1], nullptr, bytes - done, 0);
         if (in <= 0) {
             return done > 0 ? static_cast<int64_t>(done) : in;
@@ -87,6 +92,7 @@ int64_t PosixEngine::from_nothing(int fd, int64_t offset, size_t bytes) {
     if (!open_pipe() || worker_.pattern.size() == 0) {
         return -EMFILE;
     }
+    const bool by_offset = offset >= 0 && !stands_at(fd, offset);
     size_t done = 0;
     while (done < bytes) {
         const size_t most = std::min(bytes - done, std::min(worker_.pattern.size(), size_t{1} << 16));
@@ -95,7 +101,7 @@ int64_t PosixEngine::from_nothing(int fd, int64_t offset, size_t bytes) {
             return done > 0 ? static_cast<int64_t>(done) : in;
         }
         for (int64_t rest = in; rest > 0;) {
-            int64_t* const at = offset >= 0 ? &offset : nullptr;
+            int64_t* const at = by_offset ? &offset : nullptr;
             const int64_t out = sys::call(SYS_splice, pipe_[0], nullptr, fd, at, rest, 0);
             if (out <= 0) {
                 // What is left in the pipe belongs to no later op.
@@ -130,11 +136,11 @@ int64_t PosixEngine::copy(const OpBlock& b, size_t i, OpKind kind) {
         return from_refusal != 0 ? from_refusal : to_refusal;
     }
     int64_t offset = b.offset[i], offset2 = b.offset2[i];
-    int64_t* const in = offset >= 0 ? &offset : nullptr;
-    int64_t* const out = offset2 >= 0 ? &offset2 : nullptr;
+    int64_t* const in = offset >= 0 && !stands_at(from, offset) ? &offset : nullptr;
     if (kind == OpKind::sendfile) {
         return sys::call(SYS_sendfile, to, from, in, bytes);
     }
+    int64_t* const out = offset2 >= 0 && !stands_at(to, offset2) ? &offset2 : nullptr;
     return sys::call(SYS_copy_file_range, from, in, to, out, bytes, 0);
 }
 

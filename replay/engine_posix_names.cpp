@@ -52,7 +52,7 @@ int64_t PosixEngine::by_path(const OpBlock& b, size_t i, OpKind kind) {
             case OpKind::statfs: return sys::call(SYS_fstatfs, fd, &fs);
             default: break;
         }
-        return attribute(b, i, kind, nullptr);
+        return attribute(b, i, kind, nullptr, true);
     }
     if (!worker_.plan.keeps_file(file)) {
         return not_performed(LeftOut::filter);
@@ -61,11 +61,26 @@ int64_t PosixEngine::by_path(const OpBlock& b, size_t i, OpKind kind) {
         return not_performed(LeftOut::no_place);
     }
     const RootPath& path = worker_.plan.paths[file];
-    if (kind == OpKind::access || kind == OpKind::chmod || kind == OpKind::utimens || kind == OpKind::statfs ||
-        kind == OpKind::truncate || info(kind).has(Field::handle)) {
-        return kind == OpKind::statx ? by_name(b, i, kind, path) : by_resolved(b, i, kind, path);
+    const FileType type = worker_.plan.log->tables().files[file].type;
+    const bool is_link = type == FileType::symlink;
+    switch (kind) {
+        case OpKind::stat:
+        case OpKind::statx: {
+            const bool follows = (b.flags[i] & kNoFollow) == 0;
+            return is_link && follows ? by_resolved(b, i, kind, path) : by_name(b, i, kind, path);
+        }
+        case OpKind::getxattr:
+        case OpKind::setxattr:
+        case OpKind::listxattr:
+        case OpKind::removexattr:
+            return (b.flags[i] & 1) != 0 ? by_name(b, i, kind, path) : by_resolved(b, i, kind, path);
+        case OpKind::access:
+        case OpKind::chmod:
+        case OpKind::utimens:
+        case OpKind::statfs:
+        case OpKind::truncate: return by_resolved(b, i, kind, path);
+        default: return by_name(b, i, kind, path);
     }
-    return by_name(b, i, kind, path);
 }
 
 int64_t PosixEngine::by_name(const OpBlock& b, size_t i, OpKind kind, const RootPath& path) {
@@ -85,12 +100,19 @@ int64_t PosixEngine::by_name(const OpBlock& b, size_t i, OpKind kind, const Root
     if (kind == OpKind::statx) {
         struct statx stx {};
         const int64_t sync = b.flags[i] & AT_STATX_SYNC_TYPE;
-        const int64_t result = sys::call(SYS_statx, parent, name, kNoFollow | sync, b.arg[i] | STATX_TYPE, &stx);
+        const bool known = worker_.plan.log->tables().files[b.file[i]].type != FileType::unknown;
+        const int64_t mask = b.arg[i] | (known ? 0 : STATX_TYPE);
+        const int64_t result = sys::call(SYS_statx, parent, name, kNoFollow | sync, mask, &stx);
         const bool follow = result == 0 && S_ISLNK(stx.stx_mode) && (b.flags[i] & kNoFollow) == 0;
         return follow ? by_resolved(b, i, kind, path) : result;
     }
     if (kind == OpKind::readlink) {
         return sys::call(SYS_readlinkat, parent, name, buffer_, read_size(b.size[i]));
+    }
+    if (info(kind).has(Field::handle)) {
+        // The magic link leads to the directory; the last component is not followed.
+        const std::string in_parent = "/proc/self/fd/" + std::to_string(parent) + "/" + name;
+        return attribute(b, i, kind, in_parent.c_str(), false);
     }
     if (kind == OpKind::mkdir) {
         return sys::call(SYS_mkdirat, parent, name, b.mode[i] & 01777);
@@ -113,8 +135,7 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
     const bool attribute_op = kind == OpKind::getxattr || kind == OpKind::setxattr || kind == OpKind::listxattr ||
                               kind == OpKind::removexattr;
     const bool no_follow = attribute_op ? (b.flags[i] & 1) != 0 : (b.flags[i] & kNoFollow) != 0;
-    const int64_t flags =
-        kind == OpKind::truncate ? open_flags(O_WRONLY | O_CLOEXEC) : O_PATH | O_CLOEXEC | (no_follow ? O_NOFOLLOW : 0);
+    const int64_t flags = O_PATH | O_CLOEXEC | (no_follow ? O_NOFOLLOW : 0);
     const auto fd = static_cast<int>(open_inside(worker_.root, path.relative, flags, 0));
     if (fd < 0) {
         return fd;
@@ -124,50 +145,49 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
         is_device(fd)) {
         return not_performed(LeftOut::device_node);
     }
+    // Through its magic link a descriptor is a path, so that the call is the recorded one, by path.
     char self[40];
     std::snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     struct stat st;
     struct statx stx {};
     struct statfs fs;
     switch (kind) {
-        case OpKind::stat: return sys::call(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH);
-        case OpKind::statx: return sys::call(SYS_statx, fd, "", AT_EMPTY_PATH, b.arg[i], &stx);
-        case OpKind::access:
-            return sys::call(SYS_faccessat2, fd, "", b.mode[i] & 7, AT_EMPTY_PATH | (b.flags[i] & AT_EACCESS));
-        case OpKind::truncate: return sys::call(SYS_ftruncate, fd, b.size[i]);
+        case OpKind::stat: return sys::call(SYS_newfstatat, AT_FDCWD, self, &st, 0);
+        case OpKind::statx:
+            return sys::call(SYS_statx, AT_FDCWD, self, b.flags[i] & AT_STATX_SYNC_TYPE, b.arg[i], &stx);
+        case OpKind::access: return sys::call(SYS_faccessat2, AT_FDCWD, self, b.mode[i] & 7, b.flags[i] & AT_EACCESS);
+        case OpKind::truncate: return sys::call(SYS_truncate, self, b.size[i]);
         case OpKind::chmod: return sys::call(SYS_fchmodat, AT_FDCWD, self, b.mode[i] & 01777);
         case OpKind::utimens: return sys::call(SYS_utimensat, AT_FDCWD, self, nullptr, 0);
-        case OpKind::statfs: return sys::call(SYS_fstatfs, fd, &fs);
+        case OpKind::statfs: return sys::call(SYS_statfs, self, &fs);
         default: break;
     }
-    return attribute(b, i, kind, self);
+    return attribute(b, i, kind, self, true);
 }
 
-int64_t PosixEngine::attribute(const OpBlock& b, size_t i, OpKind kind, const char* name_of_file) {
+// By descriptor where `path` is null; `follow`: what a link at the end of `path` leads to.
+int64_t PosixEngine::attribute(const OpBlock& b, size_t i, OpKind kind, const char* path, bool follow) {
     const std::string name(worker_.plan.log->tables().strings[b.text[i]]);
-    // Others than these carry privileges.
-    const bool harmless = name.starts_with("user.");
-    const int fd = worker_.descriptors.get(b.handle[i]);
-    const bool by_fd = name_of_file == nullptr;
+    const int fd = path == nullptr ? worker_.descriptors.get(b.handle[i]) : -1;
+    // The three system calls of a kind differ in their first argument only.
+    const auto call = [&](long by_fd, long by_path, long by_link, auto... rest) {
+        return path == nullptr ? sys::call(by_fd, fd, rest...) : sys::call(follow ? by_path : by_link, path, rest...);
+    };
     if (kind == OpKind::getxattr) {
-        return by_fd ? sys::call(SYS_fgetxattr, fd, name.c_str(), buffer_, read_size(b.size[i]))
-                     : sys::call(SYS_getxattr, name_of_file, name.c_str(), buffer_, read_size(b.size[i]));
+        return call(SYS_fgetxattr, SYS_getxattr, SYS_lgetxattr, name.c_str(), buffer_, read_size(b.size[i]));
     }
     if (kind == OpKind::listxattr) {
-        return by_fd ? sys::call(SYS_flistxattr, fd, buffer_, read_size(b.size[i]))
-                     : sys::call(SYS_listxattr, name_of_file, buffer_, read_size(b.size[i]));
+        return call(SYS_flistxattr, SYS_listxattr, SYS_llistxattr, buffer_, read_size(b.size[i]));
     }
-    if (!harmless) {
+    if (!name.starts_with("user.")) {  // others carry privileges
         return not_performed(LeftOut::unsupported);
     }
-    const std::byte* const value = worker_.pattern.data();
     if (kind == OpKind::setxattr) {
-        return by_fd ? sys::call(SYS_fsetxattr, fd, name.c_str(), value, write_size(b.size[i]), 0)
-                     : sys::call(SYS_setxattr, name_of_file, name.c_str(), value, write_size(b.size[i]), 0);
+        return call(SYS_fsetxattr, SYS_setxattr, SYS_lsetxattr, name.c_str(), worker_.pattern.data(),
+                    write_size(b.size[i]), 0);
     }
     if (kind == OpKind::removexattr) {
-        return by_fd ? sys::call(SYS_fremovexattr, fd, name.c_str())
-                     : sys::call(SYS_removexattr, name_of_file, name.c_str());
+        return call(SYS_fremovexattr, SYS_removexattr, SYS_lremovexattr, name.c_str());
     }
     return not_performed(LeftOut::unsupported);
 }

@@ -170,6 +170,11 @@ private:
         } else if (row.is(Trait::reads) || kind == OpKind::getdents || kind == OpKind::readlink ||
                    kind == OpKind::getxattr || kind == OpKind::listxattr) {
             task.read_bytes = std::max(task.read_bytes, bytes);
+            // A copy whose source is not replayed, a pipe, writes what the replay has.
+            constexpr size_t kMostOfCopy = size_t{1} << 16;
+            if (row.is(Trait::writes)) {
+                plan_.write_bytes = std::max(plan_.write_bytes, std::min(bytes, kMostOfCopy));
+            }
         } else if (row.is(Trait::writes) || kind == OpKind::setxattr) {
             plan_.write_bytes = std::max(plan_.write_bytes, bytes);
         }

@@ -111,7 +111,8 @@ private:
         {"special_files", Severity::note, "devices, sockets and the like: not laid out"},
         {"path_conflicts", Severity::warning, "paths below something that is not a directory in the log: not laid out"},
         {"paths_shared", Severity::note, "files of the log that fall on the same path: laid out once, the largest"},
-        {"links_without_target", Severity::warning, "symbolic links whose target the log does not know: not laid out"},
+        {"links_without_target", Severity::warning,
+         "symbolic links whose target the log does not know: they lead nowhere"},
         {"links_unresolved", Severity::warning,
          "symbolic links that lead out of the root or in circles, and paths through them: not laid out"},
         {"sizes_guessed", Severity::note,
@@ -249,7 +250,7 @@ private:
 
     void add_link(LayoutEntry& entry, const FileRow& row, const FileFacts& facts) {
         if (row.target == 0) {
-            entry.initial = false;
+            entry.target = "target-not-recorded";
             return count(targetless);
         }
         const auto target = maps_.map_link(tables_.strings[row.path], tables_.strings[row.target]);

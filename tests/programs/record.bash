@@ -30,3 +30,20 @@ check() {
     fail "the log is not what the program did"
     head -c 5000 "$out"
 }
+
+# same A B [--no-touch]: B records a replay, in $tmp/copy/job, of A, whose files were in $tmp/root.
+same() {
+    "$programs/same_ops" "$1" "$2" --map-root "$tmp/root=$tmp/copy/job" "${@:3}" >"$out" 2>&1 && return
+    fail "the replay did not do the same"
+    head -c 5000 "$out"
+}
+
+# Skips where strace cannot show what the program does.
+no_strace_for() {
+    case $1 in
+        pass_fd) skip "strace does not show which open instance a message carries" ;;
+        markers) skip "the importer of strace knows no marks" ;;
+        chroot) skip "strace names files as the job inside does" ;;
+        uring* | aio*) skip "strace shows no asynchronous requests" ;;
+    esac
+}

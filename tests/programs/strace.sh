@@ -3,12 +3,7 @@
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/record.bash"
 name=$1
-case $name in
-    pass_fd) skip "strace does not show which open instance a message carries" ;;
-    markers) skip "the importer of strace knows no marks" ;;
-    chroot) skip "strace names files as the job inside does" ;;
-    uring* | aio*) skip "strace shows no asynchronous requests" ;;
-esac
+no_strace_for "$name"
 command -v strace >/dev/null || skip "strace is not installed"
 setup "$name"
 record_strace "$tmp/job.oplog" "$programs/c/$name" "$tmp/root" "$tmp/expect"
