@@ -119,6 +119,8 @@ public:
     // A thread that called exec goes on under the number of its process's first one.
     void rename_task(int32_t pid, int32_t old_tid, int32_t tid);
     void name_task(TaskId task, std::string_view name);
+    // Where relative paths of the process start.
+    std::string directory_of(int32_t pid);
     // Path of an open instance's file; empty: unknown.
     std::string path_of(int32_t pid, int32_t fd, const SeenInstance* seen);
     // The mapping at an address of a process; map 0: none.

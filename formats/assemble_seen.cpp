@@ -46,7 +46,7 @@ std::shared_ptr<Instance> Assembler::Impl::make_seen(Process* owner, int32_t fd,
                                                      std::string_view path, Came how) {
     FileState* file = nullptr;
     const bool of_a_file = seen.kind == HandleKind::file || seen.kind == HandleKind::directory ||
-                           (seen.kind == HandleKind::pipe && !path.empty());
+                           (seen.kind == HandleKind::pipe && path.starts_with('/'));
     if (of_a_file) {
         if (path.starts_with('/')) {
             constexpr std::string_view kDeleted = " (deleted)";
@@ -141,6 +141,8 @@ void Assembler::name_task(TaskId task, std::string_view name) {
     row.name = impl_->writer.intern(name);
     impl_->writer.update_task(task, row);
 }
+
+std::string Assembler::directory_of(int32_t pid) { return impl_->process(pid).directory; }
 
 std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen) {
     Process& process = impl_->process(pid);

@@ -95,7 +95,8 @@ std::string complete_header(Header& header, const RawFacts& facts) {
             header.tool = text;
         } else if (key == "directory" || key == "cwd") {
             directory = text;
-        } else if (key != "version") {
+        } else if (key == "mode" || key == "groups" || key == "absent" || key == "fault_around_bytes" ||
+                   key == "cpus") {
             header.extra["capture." + key] = text;
         }
     }
@@ -146,6 +147,8 @@ void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
 }
 
 void RawAssembly::record(const raw_head& head) {
+    const bool numbered = head.type <= RAW_PAGE_CACHE && head.type != RAW_META && head.type != RAW_EXEC;
+    if (numbered && head.tid != 0) check_sequence(state(head.pid, head.tid), head);
     switch (head.type) {
         case RAW_CALL: return call(reinterpret_cast<const raw_call&>(head));
         case RAW_SPAWN: return spawned(reinterpret_cast<const raw_spawn&>(head));
@@ -165,7 +168,6 @@ void RawAssembly::record(const raw_head& head) {
 
 void RawAssembly::off(const raw_switch& record) {
     TaskState& task = state(record.head.pid, record.head.tid);
-    check_sequence(task, record.head);
     Event event;
     event.kind = Event::Kind::off;
     event.begin = at(record.off);
@@ -185,11 +187,13 @@ void RawAssembly::off(const raw_switch& record) {
 
 void RawAssembly::fault(const raw_fault& record) {
     TaskState& task = state(record.head.pid, record.head.tid);
-    check_sequence(task, record.head);
     Event event;
     event.kind = Event::Kind::fault;
     event.begin = at(record.enter);
     event.end = at(record.head.time);
+    // One fault may be told twice, by what maps pages around and by what reads the page.
+    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    task.last_fault = event.begin;
     event.address = record.address;
     event.write = record.write != 0;
     task.events.push_back(event);
@@ -198,7 +202,6 @@ void RawAssembly::fault(const raw_fault& record) {
 
 void RawAssembly::spawned(const raw_spawn& record) {
     TaskState& parent = state(record.head.pid, record.head.tid);
-    check_sequence(parent, record.head);
     constexpr int64_t kThread = 0x10000;  // CLONE_THREAD
     const auto flags = static_cast<int64_t>(record.flags);
     const RawTaskKey key = raw_task_key(record.child_pid, record.child_tid);
@@ -223,7 +226,10 @@ void RawAssembly::spawned(const raw_spawn& record) {
     tasks_[key] = std::move(child);
     if (!(flags & kThread)) {
         ProcessState made;
-        if (const auto it = processes_.find(parent_pid); it != processes_.end()) made.fresh = it->second.fresh;
+        if (const auto it = processes_.find(parent_pid); it != processes_.end()) {
+            made.fresh = it->second.fresh;
+            made.root = it->second.root;
+        }
         made.parent = parent_pid;
         processes_[record.child_pid] = std::move(made);
         ended_.erase(record.child_pid);
@@ -247,16 +253,17 @@ void RawAssembly::executed(const raw_exec& record) {
     check_sequence(task, record.head);
     processes_[pid].fresh.clear();
     assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
-    for (const raw_part& part : RawParts(record.head)) {
+    for (const raw_part& part : RawParts(record.head))
         if (part.type == RAW_PART_PATH) task.program = raw_part_text(part);
-        if (part.type == RAW_PART_STRING) assembler_.set_command(static_cast<int32_t>(pid), raw_part_text(part));
-    }
+    // The recorder names the first program with its arguments.
+    ProcessState& process = processes_[pid];
+    if (!process.commanded && !task.program.empty()) assembler_.set_command(static_cast<int32_t>(pid), task.program);
+    process.commanded = false;
 }
 
 void RawAssembly::exited(const raw_exit& record) {
     const uint32_t pid = record.head.pid, tid = record.head.tid;
     TaskState& task = state(pid, tid);
-    check_sequence(task, record.head);
     const int64_t end = at(record.head.time), begin = task.exit_enter.value_or(end);
     settle(task, begin);
     Op op;
@@ -266,7 +273,8 @@ void RawAssembly::exited(const raw_exit& record) {
     op.arg = record.code & 0x7f ? kSignalled + (record.code & 0x7f) : record.code >> 8 & 0xff;
     RawOpRef self{task.id, put(task, op), begin, end, false, true};
     began(task, self);
-    if (task.exit_enter) edges_.may_have_woken(raw_task_key(pid, tid), begin, self);
+    // What it wakes by ending, it wakes inside the call it was in.
+    edges_.may_have_woken(raw_task_key(pid, tid), task.cut_enter.value_or(begin), self);
     if (record.last || tid == pid) ended_[pid] = self;
     gone_.emplace_back(end, raw_task_key(pid, tid));
 }
@@ -322,7 +330,10 @@ void RawAssembly::seed_task(const raw_seed_task& record) {
     for (const raw_part& part : RawParts(record.head)) {
         if (part.type != RAW_PART_STRING) continue;
         const auto pid = static_cast<int32_t>(record.head.pid);
-        if (part.which == 0) assembler_.set_command(pid, raw_part_text(part));
+        if (part.which == 0) {
+            assembler_.set_command(pid, raw_part_text(part));
+            processes_[record.head.pid].commanded = true;
+        }
         if (part.which == 1) assembler_.set_directory(pid, raw_part_text(part));
     }
 }

@@ -2,6 +2,7 @@
 // Calls of a raw recording to ops, and what they tell of who waited for whom.
 #include <algorithm>
 
+#include "formats/file_table.h"
 #include "formats/raw_assemble_impl.h"
 
 namespace reprise {
@@ -44,6 +45,7 @@ bool RawAssembly::is_op(const raw_call& record, const RawCallRow& row, bool slep
         case RawAction::brk:
         case RawAction::chdir:
         case RawAction::fchdir:
+        case RawAction::chroot:
         case RawAction::make: return false;
         case RawAction::marker: return record.args[0] == RAW_MARKER_PRCTL && record.args[4] == RAW_MARKER_MAGIC;
         default: return true;
@@ -53,7 +55,6 @@ bool RawAssembly::is_op(const raw_call& record, const RawCallRow& row, bool slep
 void RawAssembly::call(const raw_call& record) {
     const RawCallRow* row = find_raw_call(record.nr);
     TaskState& task = state(record.head.pid, record.head.tid);
-    check_sequence(task, record.head);
     if (!row) return;
     const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
     if (row->action == RawAction::exit) {
@@ -62,6 +63,7 @@ void RawAssembly::call(const raw_call& record) {
     }
     RawCall raw;
     const bool readable = filler_.fill(record, *row, static_cast<int64_t>(facts_.origin), raw);
+    below_root(raw);
     // The events inside the call stay apart from those before it.
     const auto inside = std::stable_partition(task.events.begin(), task.events.end(),
                                               [&](const Event& event) { return event.begin < begin; });
@@ -69,10 +71,14 @@ void RawAssembly::call(const raw_call& record) {
         return event.kind == Event::Kind::off && event.state != RAW_OFF_RUNNABLE;
     });
     const RawTaskKey key = raw_task_key(task.pid, task.tid);
-    if (record.head.flags & RAW_FLAG_UNFINISHED) {
+    const bool unfinished = record.head.flags & RAW_FLAG_UNFINISHED;
+    if (unfinished) task.cut_enter = begin;
+    // ERESTARTSYS and the like: the kernel makes the call again, or not, as the signal's handler wants.
+    const bool again = !unfinished && record.result <= -512 && record.result >= -516;
+    if (unfinished || again) {
         const bool frees = row->kind == OpKind::close || row->kind == OpKind::munmap;
-        if (!frees) {
-            // Its task ended first. What it took is known, what it did is not.
+        if (!frees || again) {
+            // What it took is known, what it did is not, or nothing.
             if (!slept && is_wait_action(row->action)) return;
             settle(task, begin);
             Op op;
@@ -102,6 +108,19 @@ void RawAssembly::call(const raw_call& record) {
     }
     settle(task, begin);
     perform(task, record, *row, raw);
+}
+
+// Paths of a process that changed its root, as the world outside sees them.
+void RawAssembly::below_root(RawCall& raw) {
+    const auto process = processes_.find(static_cast<uint32_t>(raw.pid));
+    if (process == processes_.end() || process->second.root.empty()) return;
+    size_t i = 0;
+    for (std::string_view* path : {&raw.path, &raw.path2}) {
+        std::string& whole = rooted_[i++];
+        if (!path->starts_with('/')) continue;
+        whole = process->second.root + std::string(*path);
+        *path = whole;
+    }
 }
 
 void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw) {
@@ -217,8 +236,7 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             }
             return true;
         case RawAction::exec:
-            if (raw.path.empty() && done) raw.path = task.program;
-            task.program.clear();
+            if (raw.path.empty() && done && raw.fd < 0) raw.path = task.program;
             return true;
         default: memory_effects(record, row, raw); return true;
     }
@@ -245,6 +263,17 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const R
                 !path.empty())
                 assembler_.set_directory(pid, path);
             return;
+        case RawAction::chroot:
+            if (done && !raw.path.empty()) {
+                std::string root = clean_path(assembler_.directory_of(pid), raw.path);
+                processes_[record.head.pid].root = root == "/" ? std::string() : std::move(root);
+            }
+            return;
+        case RawAction::marker: {
+            constexpr uint64_t kSetName = 15;  // PR_SET_NAME
+            if (record.args[0] == kSetName && done) assembler_.name_task(task.id, filler_.string_of(1));
+            return;
+        }
         case RawAction::make:
             if (done && raw.made)
                 assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made);
@@ -271,7 +300,7 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const R
                 if (const std::string_view command = filler_.string_of(which); !command.empty())
                     assembler_.set_command(pid, command);
             return;
-        default: static_cast<void>(task); return;
+        default: return;
     }
 }
 
@@ -398,12 +427,16 @@ CallEffect RawAssembly::aio_reap(TaskState& task, const RawCall& raw, bool slept
 
 void RawAssembly::uring_submit(const raw_uring& record) {
     TaskState& task = state(record.head.pid, record.head.tid);
-    check_sequence(task, record.head);
     Event event;
     event.kind = Event::Kind::submit;
     event.begin = event.end = at(record.head.time);
     event.request = ++requests_;
-    uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), record.length};
+    const bool fixed = record.flags & kFixedFile;
+    uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), record.length, record.ring,
+                              fixed ? record.fd : -1};
+    if (fixed)
+        if (const auto known = fixed_files_.find({record.ring, record.fd}); known != fixed_files_.end())
+            event.file = known->second;
     const auto* words = reinterpret_cast<const uint64_t*>(&record);
     event.record = std::make_shared<std::vector<uint64_t>>(words, words + record.head.size / sizeof(uint64_t));
     task.events.push_back(std::move(event));
@@ -425,6 +458,10 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
     // A fixed file's number is not that of a descriptor.
     raw.fd = record.flags & kFixedFile ? -1 : record.fd;
     SeenInstance seen;
+    if (event.file) {
+        seen = seen_instance(*event.file);
+        raw.seen = &seen;
+    }
     for (const raw_part& part : RawParts(record.head)) {
         if (part.type == RAW_PART_FD) {
             seen = seen_instance(*static_cast<const raw_fd*>(raw_part_data(part)));
@@ -455,6 +492,16 @@ void RawAssembly::uring_complete(const raw_uring& record) {
     uring_.erase(found);
     const auto it = tasks_.find(request.task);
     if (it == tasks_.end()) return;
+    if (request.fixed >= 0)
+        // Only now it is known which file the number stands for.
+        for (const raw_part& part : RawParts(record.head)) {
+            if (part.type != RAW_PART_FD) continue;
+            const auto& fd = *static_cast<const raw_fd*>(raw_part_data(part));
+            if (!fd.file) continue;
+            fixed_files_[{request.ring, request.fixed}] = fd;
+            for (Event& each : it->second.events)
+                if (each.kind == Event::Kind::submit && each.request == request.id) each.file = fd;
+        }
     Event event;
     event.kind = Event::Kind::complete;
     event.begin = event.end = at(record.head.time);

@@ -2,6 +2,7 @@
 // The state of assembling a raw recording, private to formats/raw_assemble*.cpp.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,7 @@ private:
         uint32_t request = 0;
         int64_t size = 0, result = 0;
         std::shared_ptr<std::vector<uint64_t>> record;  // of a submission
+        std::optional<raw_fd> file;                     // of a submission, where the descriptor does not tell it
     };
     struct Touch {
         uint32_t map = 0;
@@ -63,6 +65,8 @@ private:
         bool started = false;
         std::vector<Event> events;  // since the last call, by the order of their ends
         std::optional<int64_t> exit_enter;
+        std::optional<int64_t> cut_enter;  // of the call that the task ended in
+        int64_t last_fault = INT64_MIN;
         TaskId spawned = 0;  // the child of the call at hand
         uint32_t spawned_pid = 0, spawned_tid = 0;
         int64_t spawn_flags = 0;
@@ -75,10 +79,14 @@ private:
         uint32_t id = 0;
         RawTaskKey task = 0;
         int64_t size = 0;
+        uint64_t ring = 0;
+        int32_t fixed = -1;  // number of the fixed file
     };
     struct ProcessState {
         FreshMemory fresh;
         uint32_t parent = 0;
+        std::string root;        // of chroot; empty: /
+        bool commanded = false;  // its command line is known
     };
 
     int64_t at(uint64_t time) const { return static_cast<int64_t>(time - facts_.origin); }
@@ -120,6 +128,7 @@ private:
     void call(const raw_call& record);
     bool is_op(const raw_call& record, const RawCallRow& row, bool slept);
     void perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
+    void below_root(RawCall& raw);
     bool prepare(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
     void memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw);
     void other_effects(TaskState& task, const raw_call& record, const RawCallRow& row, const RawCall& raw);
@@ -142,6 +151,8 @@ private:
     std::unordered_map<uint32_t, RawOpRef> ended_;  // by pid: the exit of its last thread
     std::vector<std::pair<int64_t, RawTaskKey>> gone_;
     std::unordered_map<uint64_t, Request> uring_;
+    std::map<std::pair<uint64_t, int32_t>, raw_fd> fixed_files_;  // by ring and number, as last seen
+    std::string rooted_[2];
     std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb
     struct GpuTask {
         TaskId task = 0;

@@ -153,9 +153,15 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
     int64_t fault_until = INT64_MIN;
     for (; used < events.size() && events[used].begin < until; ++used) {
         const Event& event = events[used];
-        // Off the processor inside a fault: part of the touch.
-        const bool in_fault = event.kind == Event::Kind::off && event.begin < fault_until;
-        if (in_fault) {
+        // Off the processor inside a fault, or where the page is read, which begins when the fault is told.
+        const bool off = event.kind == Event::Kind::off;
+        const bool reads_page = off && touch && event.nr == kNoCall && event.state == RAW_OFF_UNINTERRUPTIBLE &&
+                                event.begin >= touch->last && event.begin - touch->last < kMergeFaults;
+        if (reads_page) {
+            touch->duration += event.end - touch->last;
+            touch->last = event.end;
+        }
+        if (reads_page || (off && event.begin < fault_until)) {
             now = std::max(now, event.end);
             continue;
         }

@@ -14,7 +14,7 @@ constexpr RawCallRow kCalls[] = {
 constexpr size_t kNumbers = 512;
 
 constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
-constexpr uint16_t kUnlinkAt = 263, kVmsplice = 278, kCreat = 85;
+constexpr uint16_t kUnlinkAt = 263, kVmsplice = 278, kCreat = 85, kFstat = 5;
 
 // Flags are of 32 bits, and only those of an argument of that size are sure to be clean above.
 int64_t as_int(uint64_t argument) { return static_cast<int32_t>(static_cast<uint32_t>(argument)); }
@@ -202,6 +202,13 @@ bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t 
         out.created = (made->info & RAW_FD_CREATED) != 0;
         if (type_of(made->mode) == FileType::regular) out.stat_size = made->size;
         out.stat_mode = made->mode;
+    }
+    if (row.nr == kFstat && record.result >= 0) {
+        // What it returned is what the file's inode says.
+        if (const raw_fd* fd = fd_of(0); fd && fd->file && !out.stat_mode) {
+            if (type_of(fd->mode) == FileType::regular) out.stat_size = fd->size;
+            out.stat_mode = fd->mode;
+        }
     }
     if (row.nr == kUnlinkAt && out.flags & kRemoveDirectory) out.kind = OpKind::rmdir;
     if (row.nr == kVmsplice) out.flags = 0;  // its flags are not those of a writev

@@ -34,6 +34,7 @@ enum class RawAction : uint8_t {
     marker,
     chdir,
     fchdir,
+    chroot,
     uring_enter,
     aio_submit,
     aio_reap,
