@@ -61,6 +61,7 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     header.extra["pace"] = pace_name(options.pace);
     header.extra["engine"] = options.engine == EngineKind::posix ? "posix" : "null";
     header.extra["time_scale"] = std::to_string(options.time_scale);
+    header.extra["gpu_speed"] = std::to_string(options.gpu_speed);
     header.extra["root"] = options.root.string();
     header.extra["recording"] = plan.log->path().filename().string();
     if (!options.fingerprint.empty()) {
@@ -174,8 +175,9 @@ private:
             out.result = actual;
             out.edges = {};
             out.text = out.text < strings_.size() ? strings_[out.text] : 0;
-            if (kind == OpKind::gpu_submit && options_.pace != Pace::afap && options_.time_scale != 1.0) {
-                out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.time_scale);
+            if (kind == OpKind::gpu_submit && options_.pace != Pace::afap) {
+                const double speed = options_.pace == Pace::causal ? options_.gpu_speed : 1.0;
+                out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.time_scale / speed);
             }
             writer_->append(id, out);
         }

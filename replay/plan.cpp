@@ -163,7 +163,8 @@ private:
         sharing_.see(block_, i, task.process);
         const size_t bytes = static_cast<size_t>(std::clamp<int64_t>(block_.size[i], 0, kMostBytes));
         if (kind == OpKind::gpu_submit || kind == OpKind::gpu_wait) {
-            plan_.devices.emplace(block_.arg[i], static_cast<uint32_t>(plan_.devices.size()));
+            plan_.streams.emplace(std::pair{block_.arg[i], block_.flags[i]},
+                                  static_cast<uint32_t>(plan_.streams.size()));
         } else if (row.is(Trait::async)) {
             task.read_bytes = std::max(task.read_bytes, bytes);
             plan_.write_bytes = std::max(plan_.write_bytes, bytes);

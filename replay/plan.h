@@ -6,9 +6,11 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/filter.h"
@@ -102,18 +104,18 @@ struct Plan {
     std::vector<RootDirectory> directories;
     std::deque<std::string> path_storage;
     PathMap maps;
-    std::unordered_map<int64_t, uint32_t> devices;      // accelerator number to DeviceSlot index
-    std::vector<PassedFile> passed;                     // each has a PassSlot
-    std::unordered_map<FileId, uint32_t> passed_index;  // in `passed`
-    uint32_t map_limit = 1;                             // one past the greatest mapping
-    uint64_t ops = 0;                                   // in the log
-    uint64_t kept_ops = 0;                              // that the filter keeps
-    uint64_t changing_ops = 0;                          // kept ones that alter files
-    std::string first_change;                           // the first of them, in words
-    int64_t first_begin = 0, last_end = 0;              // ns, of kept ops
-    size_t write_bytes = 0;                             // largest source that an op needs
-    bool names_sockets = false;                         // some kept file is a socket: ops on its name are not performed
-    bool risky_names = false;  // an op gives existing things new names: no name can be trusted to stay a file
+    std::map<std::pair<int64_t, int64_t>, uint32_t> streams;  // accelerator and stream to DeviceSlot index
+    std::vector<PassedFile> passed;                           // each has a PassSlot
+    std::unordered_map<FileId, uint32_t> passed_index;        // in `passed`
+    uint32_t map_limit = 1;                                   // one past the greatest mapping
+    uint64_t ops = 0;                                         // in the log
+    uint64_t kept_ops = 0;                                    // that the filter keeps
+    uint64_t changing_ops = 0;                                // kept ones that alter files
+    std::string first_change;                                 // the first of them, in words
+    int64_t first_begin = 0, last_end = 0;                    // ns, of kept ops
+    size_t write_bytes = 0;                                   // largest source that an op needs
+    bool names_sockets = false;  // some kept file is a socket: ops on its name are not performed
+    bool risky_names = false;    // an op gives existing things new names: no name can be trusted to stay a file
     int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
     std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
     std::vector<Counter> counters;               // what the plan dropped or repaired

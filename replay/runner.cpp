@@ -105,7 +105,11 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
         result.edges += plan.tasks[task].waits.size();
     }
     result.edges_by_kind = plan.edges_by_kind;
-    result.accelerators = plan.devices.size();
+    int64_t device = 0;
+    for (const auto& [stream, slot] : plan.streams) {
+        result.accelerators += result.accelerators == 0 || stream.first != device ? 1 : 0;
+        device = stream.first;
+    }
     result.unexplained_wait_share = plan.wait_ns == 0 ? -1.0
                                                       : static_cast<double>(plan.wait_ns - plan.explained_wait_ns) /
                                                             static_cast<double>(plan.wait_ns);
@@ -144,6 +148,13 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (!(options.time_scale > 0.0) || options.time_scale > 1e6) {
         throw usage_error("--time-scale must be a number above 0", "1 keeps the recorded times, 0.5 halves them");
     }
+    if (!(options.gpu_speed > 0.0) || options.gpu_speed > 1e6) {
+        throw usage_error("--gpu-speed must be a number above 0", "2 makes accelerators twice as fast");
+    }
+    if (options.gpu_speed != 1.0 && options.pace != Pace::causal) {
+        throw usage_error("--gpu-speed means something under --pace causal only",
+                          "add --pace causal: at recorded times nothing could become faster");
+    }
     const bool posix = options.engine == EngineKind::posix;
     std::unique_ptr<RootDescriptor> root;
     std::optional<Marker> marker;
@@ -162,7 +173,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (posix) {
         check_changes(plan, options, marker.has_value());
     }
-    if (options.output.empty() && !plan.devices.empty()) {
+    if (options.output.empty() && !plan.streams.empty()) {
         options.output = options.accelerator_output;
     }
     ReplayResult result;
@@ -170,7 +181,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.timed = options.pace != Pace::afap;
     const uint64_t rows = plan.tasks.size() < 2 ? 0 : plan.tasks.back().spool_first + plan.tasks.back().ops;
     const size_t limit = options.spool_memory != 0 ? options.spool_memory : result.machine.memory_bytes / 4;
-    SharedRun run(plan.tasks.size(), plan.processes.size(), plan.devices.size(), plan.passed.size(), rows, limit,
+    SharedRun run(plan.tasks.size(), plan.processes.size(), plan.streams.size(), plan.passed.size(), rows, limit,
                   options.output.parent_path());
     const WritePattern pattern(posix ? plan.write_bytes : 0);
     const WorkerSetup setup{&plan,
@@ -179,6 +190,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
                             options.pace,
                             options.engine,
                             options.time_scale,
+                            options.gpu_speed,
                             posix ? root->get() : -1,
                             options.read_only};
     if (posix && plan.changing_ops != 0 && !options.read_only) {

@@ -65,7 +65,7 @@ struct alignas(64) ProcessSlot {
     std::atomic<int64_t> device_read_bytes{-1}, device_write_bytes{-1};
 };
 
-/// A virtual accelerator: when its queue runs empty.
+/// One stream of a virtual accelerator: when its queue runs empty.
 struct alignas(64) DeviceSlot {
     std::atomic<int64_t> end_ns{0};  // CLOCK_MONOTONIC
 

@@ -56,9 +56,9 @@ public:
         if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
             delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
         } else if (kind == OpKind::gpu_submit) {
-            device(b.arg[i]).submit(delay_.now_ns(), scaled(b.size[i]));
+            stream(b, i).submit(delay_.now_ns(), scaled(b.size[i]));
         } else if (kind == OpKind::gpu_wait) {
-            delay_.until(device(b.arg[i]).end_ns.load(std::memory_order_relaxed));
+            delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
         }
     }
     int64_t lag_ns() const { return lag_; }
@@ -68,7 +68,7 @@ private:
         return scale_ == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * scale_);
     }
     int64_t at(int64_t recorded) const { return start_ + scaled(recorded - plan_.first_begin); }
-    DeviceSlot& device(int64_t number) { return run_.device(plan_.devices.at(number)); }
+    DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
 
     const Plan& plan_;
     SharedRun& run_;
@@ -84,13 +84,13 @@ class CausalPace {
 public:
     static constexpr bool kChained = false;
     /// The task begins now, or stands at the start line.
-    CausalPace(const Plan& plan, SharedRun& run, TaskId task, double scale)
+    CausalPace(const Plan& plan, SharedRun& run, TaskId task, double scale, double gpu_speed)
         : plan_(plan),
           run_(run),
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
           clock_(causal_start(plan, run, task, scale, spawned_ns(run.task(task)))),
           explained_(plan.tasks[task].explained),
-          scale_(scale) {
+          busy_scale_(scale / gpu_speed) {
         use_least_timer_slack();
     }
 
@@ -114,11 +114,11 @@ public:
             case CausalRole::waits: clock_.waited(recorded_end, delay_.now_ns()); break;
             case CausalRole::accelerator:
                 if (kind == OpKind::gpu_submit) {
-                    const double busy = static_cast<double>(b.size[i]) * scale_;
-                    device(b.arg[i]).submit(delay_.now_ns(), static_cast<int64_t>(busy));
+                    const double busy = static_cast<double>(b.size[i]) * busy_scale_;
+                    stream(b, i).submit(delay_.now_ns(), static_cast<int64_t>(busy));
                     delay_.until(clock_.stood(b.begin[i], recorded_end, due_));
                 } else {
-                    delay_.until(device(b.arg[i]).end_ns.load(std::memory_order_relaxed));
+                    delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
                     clock_.waited(recorded_end, delay_.now_ns());
                 }
                 break;
@@ -127,7 +127,7 @@ public:
     int64_t lag_ns() const { return lag_; }
 
 private:
-    DeviceSlot& device(int64_t number) { return run_.device(plan_.devices.at(number)); }
+    DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
     int64_t spawned_ns(const TaskSlot& slot) const {
         const uint64_t tick = slot.spawned_tick.load(std::memory_order_relaxed);
         return tick == 0 ? 0 : delay_.ns_at(tick);
@@ -138,7 +138,7 @@ private:
     Delay delay_;
     CausalClock clock_;
     ExplainedCursor explained_;
-    double scale_;
+    double busy_scale_;
     int64_t due_ = 0, lag_ = 0;
 };
 

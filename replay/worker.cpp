@@ -227,7 +227,7 @@ private:
             TimedPace pace(plan_, run_, setup_.time_scale);
             run_blocks(engine, pace, feed, id, spawner);
         } else if (setup_.pace == Pace::causal) {
-            CausalPace pace(plan_, run_, id, setup_.time_scale);
+            CausalPace pace(plan_, run_, id, setup_.time_scale, setup_.gpu_speed);
             run_blocks(engine, pace, feed, id, spawner);
         } else {
             AfapPace pace;

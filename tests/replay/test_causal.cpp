@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "formats/error.h"
 #include "replay/causal_clock.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
@@ -26,11 +27,12 @@ struct CausalJob {
         fs::create_directories(root / "data");
         write_file(root / "data/in", std::string(4096, 'x'));
     }
-    ReplayResult run(double scale = 1.0, OpFilter filter = OpFilter::all()) {
+    ReplayResult run(double scale = 1.0, OpFilter filter = OpFilter::all(), double gpu_speed = 1.0) {
         const LogReader reader = job.finish();
         ReplayOptions options = afap(root);
         options.pace = Pace::causal;
         options.time_scale = scale;
+        options.gpu_speed = gpu_speed;
         options.filter = std::move(filter);
         ReplayResult result = replay(reader, options);
         INFO(describe(result));
@@ -157,4 +159,46 @@ TEST_CASE_FIXTURE(CausalJob, "causal: an accelerator works on while its host goe
     const ReplayResult result = run(2.0);
     CHECK(result.elapsed_ns >= 80 * kMs);
     CHECK(result.accelerators == 1);
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: a faster accelerator is busy for less time, its host as long as before") {
+    const TaskId task = job.lone_task();
+    for (int64_t step = 0; step < 5; ++step) {
+        const int64_t from = 1'000 + step * 220 * kMs;
+        job.add(task, {.kind = OpKind::gpu_submit, .begin = from, .duration = 10'000, .size = 200 * kMs});
+        job.add(task, {.kind = OpKind::gpu_wait, .begin = from + kMs, .duration = 199 * kMs});
+        job.add(task, {.kind = OpKind::compute, .begin = from + 200 * kMs, .duration = 10 * kMs});
+    }
+    const ReplayResult result = run(1.0, OpFilter::all(), 10.0);
+    CHECK(result.elapsed_ns >= 5 * (20 + 10) * kMs);
+    CHECK(result.elapsed_ns < 800 * kMs);  // 1.1 s as recorded
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: streams of an accelerator work side by side") {
+    const TaskId task = job.lone_task();
+    for (const int64_t stream : {1, 2}) {
+        job.add(
+            task,
+            {.kind = OpKind::gpu_submit, .begin = stream * 1'000, .duration = 500, .size = 300 * kMs, .flags = stream});
+    }
+    job.add(task, {.kind = OpKind::gpu_wait, .begin = 10'000, .duration = 300 * kMs, .flags = 1});
+    job.add(task, {.kind = OpKind::gpu_wait, .begin = 301 * kMs, .duration = 1'000, .flags = 2});
+    const ReplayResult result = run();
+    CHECK(result.accelerators == 1);
+    CHECK(result.elapsed_ns >= 300 * kMs);
+    CHECK(result.elapsed_ns < 550 * kMs);  // not one after the other
+}
+
+TEST_CASE_FIXTURE(CausalJob, "a speed of accelerators that means nothing is refused") {
+    job.add(job.lone_task(), {.kind = OpKind::marker});
+    const LogReader reader = job.finish();
+    ReplayOptions options = afap(root);
+    options.pace = Pace::causal;
+    for (const double speed : {0.0, -1.0}) {
+        options.gpu_speed = speed;
+        CHECK_THROWS_WITH_AS(replay(reader, options), doctest::Contains("--gpu-speed must be"), Error);
+    }
+    options.gpu_speed = 2.0;
+    options.pace = Pace::timed;
+    CHECK_THROWS_WITH_AS(replay(reader, options), doctest::Contains("causal"), Error);
 }
