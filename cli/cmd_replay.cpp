@@ -39,6 +39,8 @@ void options(po::options_description& add) {
         "posix: the recorded system calls; null: none, which measures the replayer itself")(
         "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
         "stretch recorded times (causal: think times) by X")(
+        "cpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
+        "with pace causal: computing takes X times less (reprise calibrate --compare tells)")(
         "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
         "with pace causal: accelerators work X times as fast")(
         "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "replay only such files")(
@@ -160,6 +162,7 @@ Json result_json(const ReplayResult& result, const std::optional<Summary>& summa
     json["pace"] = values["pace"].as<std::string>();
     json["engine"] = values["engine"].as<std::string>();
     json["time_scale"] = values["time-scale"].as<double>();
+    json["cpu_speed"] = values["cpu-speed"].as<double>();
     json["gpu_speed"] = values["gpu-speed"].as<double>();
     json["filter"] = filter.to_string();
     json["read_only"] = values.count("read-only") != 0;
@@ -318,8 +321,8 @@ int run(const po::variables_map& values) {
     const auto& pace = values["pace"].as<std::string>();
     how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
     how.engine = values["engine"].as<std::string>() == "null" ? EngineKind::null : EngineKind::posix;
-    how.time_scale = values["time-scale"].as<double>();
-    how.gpu_speed = values["gpu-speed"].as<double>();
+    how.speeds = {values["time-scale"].as<double>(), values["cpu-speed"].as<double>(),
+                  values["gpu-speed"].as<double>()};
     how.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
     if (values.count("root") != 0) {
         how.root = values["root"].as<std::string>();

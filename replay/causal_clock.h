@@ -20,11 +20,13 @@ namespace reprise {
 /// issued late shortens the think time after it, so that lateness never adds up.
 class CausalClock {
 public:
-    /// The task exists since `base`, which is `recorded` in the log. `scale`: of think time.
-    CausalClock(int64_t base, int64_t recorded, double scale) : base_(base), recorded_(recorded), scale_(scale) {}
+    /// The task exists since `base`, which is `recorded` in the log. `scale`: of recorded times; `compute`: of those
+    /// that the processor took, think time among them.
+    CausalClock(int64_t base, int64_t recorded, double scale, double compute)
+        : base_(base), recorded_(recorded), scale_(scale), compute_(compute) {}
 
     /// When the op that began at `begin` in the recording is due.
-    int64_t due(int64_t begin) const { return base_ + scaled(std::max<int64_t>(begin - recorded_, 0)); }
+    int64_t due(int64_t begin) const { return base_ + scaled(std::max<int64_t>(begin - recorded_, 0), compute_); }
 
     // An op that is left out leaves its recorded time behind as think time, as nothing here changes.
 
@@ -33,9 +35,9 @@ public:
         base_ = end - std::max<int64_t>(begin - due, 0);
         recorded_ = recorded_end;
     }
-    /// It stands for its recorded duration. Returns when that is over.
-    int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due) {
-        base_ = due + scaled(recorded_end - recorded_begin);
+    /// It stands for its recorded duration, which the processor took or not. Returns when that is over.
+    int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due, bool computed) {
+        base_ = due + scaled(recorded_end - recorded_begin, computed ? compute_ : scale_);
         recorded_ = recorded_end;
         return base_;
     }
@@ -46,20 +48,21 @@ public:
     }
 
 private:
-    int64_t scaled(int64_t ns) const {
-        return scale_ == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * scale_);
+    static int64_t scaled(int64_t ns, double by) {
+        return by == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * by);
     }
 
     int64_t base_, recorded_;
-    double scale_;
+    double scale_, compute_;
 };
 
 /// The clock of a task at its start: that of the run, or where its spawner's op began.
-inline CausalClock causal_start(const Plan& plan, SharedRun& run, TaskId task, double scale, int64_t spawned_ns) {
+inline CausalClock causal_start(const Plan& plan, SharedRun& run, TaskId task, double scale, double cpu_speed,
+                                int64_t spawned_ns) {
     if (spawned_ns != 0 && plan.tasks[task].spawner != 0) {
-        return {spawned_ns, plan.tasks[task].spawn_begin, scale};
+        return {spawned_ns, plan.tasks[task].spawn_begin, scale, scale / cpu_speed};
     }
-    return {run.control().start_ns, plan.first_begin, scale};
+    return {run.control().start_ns, plan.first_begin, scale, scale / cpu_speed};
 }
 
 /// What an op is to pace `causal`.

@@ -60,8 +60,9 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     header.extra["filter"] = options.filter.to_string();
     header.extra["pace"] = pace_name(options.pace);
     header.extra["engine"] = options.engine == EngineKind::posix ? "posix" : "null";
-    header.extra["time_scale"] = std::to_string(options.time_scale);
-    header.extra["gpu_speed"] = std::to_string(options.gpu_speed);
+    header.extra["time_scale"] = std::to_string(options.speeds.time_scale);
+    header.extra["gpu_speed"] = std::to_string(options.speeds.gpu);
+    header.extra["cpu_speed"] = std::to_string(options.speeds.cpu);
     header.extra["root"] = options.root.string();
     header.extra["recording"] = plan.log->path().filename().string();
     if (!options.fingerprint.empty()) {
@@ -102,7 +103,8 @@ public:
         const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
         result_.edge_waits += run_.task(id).edge_waits;
         const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
-        causal_.emplace(causal_start(plan_, run_, id, options_.time_scale, spawned == 0 ? 0 : clock_.ns(spawned)));
+        causal_.emplace(causal_start(plan_, run_, id, options_.speeds.time_scale, options_.speeds.cpu,
+                                     spawned == 0 ? 0 : clock_.ns(spawned)));
         explained_.emplace(task.explained);
         for (const BlockInfo& where : task.blocks) {
             plan_.log->decode(where, block_);
@@ -176,8 +178,8 @@ private:
             out.edges = {};
             out.text = out.text < strings_.size() ? strings_[out.text] : 0;
             if (kind == OpKind::gpu_submit && options_.pace != Pace::afap) {
-                const double speed = options_.pace == Pace::causal ? options_.gpu_speed : 1.0;
-                out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.time_scale / speed);
+                const double speed = options_.pace == Pace::causal ? options_.speeds.gpu : 1.0;
+                out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.speeds.time_scale / speed);
             }
             writer_->append(id, out);
         }
@@ -200,7 +202,7 @@ private:
             result_.bytes_by_kind[static_cast<size_t>(kind)] += bytes;
         }
         if (options_.pace == Pace::timed) {
-            const auto since = static_cast<double>(block_.begin[i] - plan_.first_begin) * options_.time_scale;
+            const auto since = static_cast<double>(block_.begin[i] - plan_.first_begin) * options_.speeds.time_scale;
             result_.lateness.add(begin - start_ - static_cast<int64_t>(since));
         }
     }
@@ -218,7 +220,7 @@ private:
         } else if (role == CausalRole::waits || kind == OpKind::gpu_wait) {
             causal_->waited(recorded_end, end);
         } else {
-            causal_->stood(block_.begin[i], recorded_end, due);
+            causal_->stood(block_.begin[i], recorded_end, due, kind == OpKind::compute || kind == OpKind::gpu_submit);
         }
     }
 

@@ -139,22 +139,28 @@ void add_notes(ReplayResult& result) {
     }
 }
 
+void check_speeds(const ReplayOptions& options) {
+    const auto check = [](double value, const char* option, const char* todo) {
+        if (!(value > 0.0) || value > 1e6) {
+            throw usage_error(std::string(option) + " must be a number above 0", todo);
+        }
+    };
+    check(options.speeds.time_scale, "--time-scale", "1 keeps the recorded times, 0.5 halves them");
+    check(options.speeds.gpu, "--gpu-speed", "2 makes accelerators twice as fast");
+    check(options.speeds.cpu, "--cpu-speed", "2 halves the time that computing takes");
+    if ((options.speeds.gpu != 1.0 || options.speeds.cpu != 1.0) && options.pace != Pace::causal) {
+        throw usage_error("--gpu-speed and --cpu-speed mean something under --pace causal only",
+                          "add --pace causal: at recorded times nothing could become faster");
+    }
+}
+
 }  // namespace
 
 ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     ReplayOptions options = asked;
     const TickPoint first_point = take_tick_point();
     check_losses(log, options.allow_loss);
-    if (!(options.time_scale > 0.0) || options.time_scale > 1e6) {
-        throw usage_error("--time-scale must be a number above 0", "1 keeps the recorded times, 0.5 halves them");
-    }
-    if (!(options.gpu_speed > 0.0) || options.gpu_speed > 1e6) {
-        throw usage_error("--gpu-speed must be a number above 0", "2 makes accelerators twice as fast");
-    }
-    if (options.gpu_speed != 1.0 && options.pace != Pace::causal) {
-        throw usage_error("--gpu-speed means something under --pace causal only",
-                          "add --pace causal: at recorded times nothing could become faster");
-    }
+    check_speeds(options);
     const bool posix = options.engine == EngineKind::posix;
     std::unique_ptr<RootDescriptor> root;
     std::optional<Marker> marker;
@@ -189,8 +195,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
                             &pattern,
                             options.pace,
                             options.engine,
-                            options.time_scale,
-                            options.gpu_speed,
+                            options.speeds,
                             posix ? root->get() : -1,
                             options.read_only};
     if (posix && plan.changing_ops != 0 && !options.read_only) {

@@ -31,8 +31,7 @@ struct ReplayOptions {
     std::filesystem::path root;  // not needed by the null engine
     Pace pace = Pace::timed;
     EngineKind engine = EngineKind::posix;
-    double time_scale = 1.0;  // of recorded times, under causal of think times: 2 takes twice as long
-    double gpu_speed = 1.0;   // causal: accelerators work so many times as fast; above 0
+    Speeds speeds;  // each above 0; cpu and gpu other than 1 under causal only
     OpFilter filter;
     std::optional<PathMap> maps;   // none: those of the marker file
     bool read_only = false;        // leave out what alters files

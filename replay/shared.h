@@ -95,6 +95,13 @@ struct alignas(64) RunControl {
     void fail(const char* message);
 };
 
+/// How this run's times relate to the recorded ones; 1: the same.
+struct Speeds {
+    double time_scale = 1.0;  // of recorded times
+    double cpu = 1.0;         // causal: computing takes so many times less
+    double gpu = 1.0;         // causal: accelerators work so many times as fast
+};
+
 /// What one op did. 24 bytes, written by the hot loop, read by the collector.
 struct SpoolRow {
     // Ticks; the top bit: not performed, and `end` holds the LeftOut reason. All zero: left out by the filter.

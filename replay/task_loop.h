@@ -84,13 +84,13 @@ class CausalPace {
 public:
     static constexpr bool kChained = false;
     /// The task begins now, or stands at the start line.
-    CausalPace(const Plan& plan, SharedRun& run, TaskId task, double scale, double gpu_speed)
+    CausalPace(const Plan& plan, SharedRun& run, TaskId task, const Speeds& speeds)
         : plan_(plan),
           run_(run),
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
-          clock_(causal_start(plan, run, task, scale, spawned_ns(run.task(task)))),
+          clock_(causal_start(plan, run, task, speeds.time_scale, speeds.cpu, spawned_ns(run.task(task)))),
           explained_(plan.tasks[task].explained),
-          busy_scale_(scale / gpu_speed) {
+          busy_scale_(speeds.time_scale / speeds.gpu) {
         use_least_timer_slack();
     }
 
@@ -110,13 +110,15 @@ public:
         const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
         switch (causal_role(kind, explained_.at(b.first + i), !is_not_performed(result))) {
             case CausalRole::call: clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.now_ns()); break;
-            case CausalRole::stands: delay_.until(clock_.stood(b.begin[i], recorded_end, due_)); break;
+            case CausalRole::stands:
+                delay_.until(clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute));
+                break;
             case CausalRole::waits: clock_.waited(recorded_end, delay_.now_ns()); break;
             case CausalRole::accelerator:
                 if (kind == OpKind::gpu_submit) {
                     const double busy = static_cast<double>(b.size[i]) * busy_scale_;
                     stream(b, i).submit(delay_.now_ns(), static_cast<int64_t>(busy));
-                    delay_.until(clock_.stood(b.begin[i], recorded_end, due_));
+                    delay_.until(clock_.stood(b.begin[i], recorded_end, due_, true));
                 } else {
                     delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
                     clock_.waited(recorded_end, delay_.now_ns());

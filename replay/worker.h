@@ -21,8 +21,7 @@ struct WorkerSetup {
     const WritePattern* pattern = nullptr;
     Pace pace = Pace::afap;
     EngineKind engine = EngineKind::null;
-    double time_scale = 1.0;
-    double gpu_speed = 1.0;
+    Speeds speeds;
     int root = -1;  // descriptor of the root; -1 with the null engine
     bool read_only = false;
 };

@@ -258,7 +258,7 @@ TEST_CASE_FIXTURE(Fixture, "roots that cannot be used") {
     CHECK(code_of(reader, afap(root / "d/in")) == ExitCode::machine);
     CHECK(code_of(reader, afap("")) == ExitCode::usage);
     ReplayOptions options = afap(root);
-    options.time_scale = 0;
+    options.speeds.time_scale = 0;
     CHECK(code_of(reader, options) == ExitCode::usage);
     options = afap(root);
     options.output = dir / "no/such/folder/run.oplog";

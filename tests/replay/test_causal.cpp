@@ -27,12 +27,11 @@ struct CausalJob {
         fs::create_directories(root / "data");
         write_file(root / "data/in", std::string(4096, 'x'));
     }
-    ReplayResult run(double scale = 1.0, OpFilter filter = OpFilter::all(), double gpu_speed = 1.0) {
+    ReplayResult run(Speeds speeds = {}, OpFilter filter = OpFilter::all()) {
         const LogReader reader = job.finish();
         ReplayOptions options = afap(root);
         options.pace = Pace::causal;
-        options.time_scale = scale;
-        options.gpu_speed = gpu_speed;
+        options.speeds = speeds;
         options.filter = std::move(filter);
         ReplayResult result = replay(reader, options);
         INFO(describe(result));
@@ -46,7 +45,7 @@ struct CausalJob {
 }  // namespace
 
 TEST_CASE("the clock of a task: think time counts from where the op before it ended") {
-    CausalClock clock(1'000, 50, 1.0);
+    CausalClock clock(1'000, 50, 1.0, 1.0);
     CHECK(clock.due(70) == 1'020);
     // Recorded 70..80; here issued on time and over much later.
     clock.performed(80, 1'020, 1'020, 5'000);
@@ -56,7 +55,7 @@ TEST_CASE("the clock of a task: think time counts from where the op before it en
         CHECK(clock.due(105) == 5'027);
     }
     SUBCASE("an op that stands for its time") {
-        CHECK(clock.stood(90, 190, 5'010) == 5'110);
+        CHECK(clock.stood(90, 190, 5'010, true) == 5'110);
         CHECK(clock.due(190) == 5'110);
     }
     SUBCASE("a wait that was over early") {
@@ -69,11 +68,12 @@ TEST_CASE("the clock of a task: think time counts from where the op before it en
 }
 
 TEST_CASE("the clock of a task: scaled") {
-    CausalClock clock(0, 0, 0.5);
-    CHECK(clock.due(100) == 50);
-    CHECK(clock.stood(100, 300, 50) == 150);
+    CausalClock clock(0, 0, 0.5, 0.25);
+    CHECK(clock.due(100) == 25);
+    CHECK(clock.stood(100, 300, 50, false) == 150);
+    CHECK(CausalClock(0, 0, 0.5, 0.25).stood(100, 300, 50, true) == 100);
     clock.performed(400, 150, 150, 250);  // a call takes what it takes
-    CHECK(clock.due(420) == 260);
+    CHECK(clock.due(420) == 255);
 }
 
 // Recorded where each read took 200 ms, and so did each of the consumer's waits.
@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(CausalJob, "causal: what the filter leaves out leaves its time
     job.add(task,
             {.kind = OpKind::open, .begin = 3'000, .duration = 50 * kMs, .result = 3, .handle = h, .file = library});
     job.add(task, {.kind = OpKind::marker, .begin = 60 * kMs, .duration = 1'000});
-    const ReplayResult result = run(1.0, OpFilter::from_words({}, {}));
+    const ReplayResult result = run({}, OpFilter::from_words({}, {}));
     CHECK(result.ops == 2);
     CHECK(result.elapsed_ns >= 59 * kMs);
 }
@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(CausalJob, "causal: an accelerator works on while its host goe
     job.add(task, {.kind = OpKind::compute, .begin = 11'000, .duration = 10 * kMs});
     job.add(task, {.kind = OpKind::gpu_wait, .begin = 11 * kMs, .duration = 30 * kMs});
     job.add(task, {.kind = OpKind::marker, .begin = 41 * kMs + 100});
-    const ReplayResult result = run(2.0);
+    const ReplayResult result = run({.time_scale = 2.0});
     CHECK(result.elapsed_ns >= 80 * kMs);
     CHECK(result.accelerators == 1);
 }
@@ -169,7 +169,7 @@ TEST_CASE_FIXTURE(CausalJob, "causal: a faster accelerator is busy for less time
         job.add(task, {.kind = OpKind::gpu_wait, .begin = from + kMs, .duration = 199 * kMs});
         job.add(task, {.kind = OpKind::compute, .begin = from + 200 * kMs, .duration = 10 * kMs});
     }
-    const ReplayResult result = run(1.0, OpFilter::all(), 10.0);
+    const ReplayResult result = run({.gpu = 10.0});
     CHECK(result.elapsed_ns >= 5 * (20 + 10) * kMs);
     CHECK(result.elapsed_ns < 800 * kMs);  // 1.1 s as recorded
 }
@@ -195,10 +195,22 @@ TEST_CASE_FIXTURE(CausalJob, "a speed of accelerators that means nothing is refu
     ReplayOptions options = afap(root);
     options.pace = Pace::causal;
     for (const double speed : {0.0, -1.0}) {
-        options.gpu_speed = speed;
+        options.speeds.gpu = speed;
         CHECK_THROWS_WITH_AS(replay(reader, options), doctest::Contains("--gpu-speed must be"), Error);
     }
-    options.gpu_speed = 2.0;
+    options.speeds = {.cpu = 0.0};
+    CHECK_THROWS_WITH_AS(replay(reader, options), doctest::Contains("--cpu-speed must be"), Error);
+    options.speeds = {.gpu = 2.0};
     options.pace = Pace::timed;
     CHECK_THROWS_WITH_AS(replay(reader, options), doctest::Contains("causal"), Error);
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: a faster processor shortens compute, not waits") {
+    const TaskId task = job.lone_task();
+    job.add(task, {.kind = OpKind::compute, .begin = 1'000, .duration = 800 * kMs});
+    job.add(task, {.kind = OpKind::wait, .begin = 801 * kMs, .duration = 100 * kMs, .arg = 3});
+    job.add(task, {.kind = OpKind::marker, .begin = 902 * kMs});
+    const ReplayResult result = run({.cpu = 8.0});
+    CHECK(result.elapsed_ns >= 200 * kMs);
+    CHECK(result.elapsed_ns < 700 * kMs);
 }

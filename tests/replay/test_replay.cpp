@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(Fixture, "timed replays last as long as the recording, and twi
     for (const double scale : {1.0, 2.0}) {
         ReplayOptions options = afap(root);
         options.pace = Pace::timed;
-        options.time_scale = scale;
+        options.speeds.time_scale = scale;
         const ReplayResult result = replay(reader, options);
         INFO(describe(result));
         CHECK(result.mismatches == 0);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// `reprise calibrate`: what this machine is like for a replay.
+#include <signal.h>
+
+#include <atomic>
+#include <fstream>
+#include <iostream>
+
+#include "calibrate/host_profile.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/error.h"
+
+namespace reprise::cli {
+namespace {
+
+std::atomic<bool> interrupted{false};
+
+void options(po::options_description& add) {
+    add.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "write the profile, e.g. host.json")(
+        "dir", po::value<std::string>()->value_name("DIR"), "folder for a small file [default: the temporary folder]")(
+        "compare", po::value<std::string>()->value_name("FILE"), "also compare with the profile of another machine")(
+        "json", "the profile as JSON");
+}
+
+Cell ns_cell(double ns) { return {format_duration(static_cast<int64_t>(ns + 0.5)), Json(ns)}; }
+
+void print(const HostProfile& p, std::ostream& out) {
+    out << p.host << ", " << p.cpu << ", " << p.cpus << (p.cpus == 1 ? " processor, " : " processors, ") << p.kernel
+        << "\n\n";
+    Table late({{"waiting for 1 ms", ""}, {"late p50", "", true}, {"late p99", "", true}});
+    late.row({"plain sleep", duration_cell(p.sleep_p50_ns), duration_cell(p.sleep_p99_ns)});
+    late.row({"timer slack 1 ns", duration_cell(p.slack_p50_ns), duration_cell(p.slack_p99_ns)});
+    late.print(out, 2);
+    out << '\n';
+    Table delays({{"delays of reprise", ""},
+                  {"count", "", true},
+                  {"all together", "", true},
+                  {"late p50", "", true},
+                  {"late p99", "", true}});
+    for (const DelayError& one : p.delays)
+        delays.row({format_duration(one.target_ns), count_cell(one.count), share_cell(one.total),
+                    duration_cell(one.p50_ns), duration_cell(one.p99_ns)});
+    delays.print(out, 2);
+    out << '\n';
+    Table costs({{"cost of", ""}, {"", "", true}});
+    costs.row({"reading the clock", number_cell(p.clock_ns, 1)});
+    costs.row({"a turn of spinning", number_cell(p.spin_ns, 1)});
+    costs.row({"the least system call", ns_cell(p.call_ns)});
+    costs.row({"a cached 4 KiB pread", ns_cell(p.pread_ns)});
+    costs.row({"open and close", ns_cell(p.open_ns)});
+    costs.row({"waking another thread", ns_cell(p.wake_ns)});
+    costs.print(out, 2);
+    out << '\n';
+    Table work({{"work, units/s per thread", ""}, {"one thread", "", true}, {"all processors", "", true}});
+    work.row({"integer", number_cell(p.one.integer, 1), number_cell(p.all.integer, 1)});
+    work.row({"inflate", number_cell(p.one.inflate, 1), number_cell(p.all.inflate, 1)});
+    work.row({"memcpy", number_cell(p.one.memcpy, 1), number_cell(p.all.memcpy, 1)});
+    work.print(out, 2);
+}
+
+int run(const po::variables_map& values) {
+    HostProfile other;
+    if (values.count("compare")) other = read_host_profile(values["compare"].as<std::string>());
+    struct sigaction stop {};
+    stop.sa_handler = [](int) { interrupted = true; };
+    sigaction(SIGINT, &stop, nullptr);
+    sigaction(SIGTERM, &stop, nullptr);
+    Progress progress("calibrate");
+    HostOptions how;
+    how.stop = &interrupted;
+    how.progress = [&](const char* step, int done, int total) {
+        progress.update(static_cast<uint64_t>(done), static_cast<uint64_t>(total), step);
+    };
+    if (values.count("dir")) how.scratch = values["dir"].as<std::string>();
+    const HostProfile profile = measure_host(how);
+    progress.finish();
+    if (values.count("output")) write_json(values["output"].as<std::string>(), Json::parse(to_json(profile)));
+    if (values.count("json"))
+        std::cout << to_json(profile);
+    else if (!quiet())
+        print(profile, std::cout);
+    if (values.count("compare")) {
+        const SpeedRatio one = compare_speed(profile.one, other.one), all = compare_speed(profile.all, other.all);
+        std::ostream& out = values.count("json") ? std::cerr : std::cout;
+        const auto line = [&](const char* what, const SpeedRatio& ratio) {
+            char text[120];
+            std::snprintf(text, sizeof text, "%s: %.3f x as fast as %s, give or take %.0f %%\n", what, ratio.ratio,
+                          printable(other.host).c_str(), ratio.uncertainty * 100);
+            out << text;
+        };
+        line("one thread", one);
+        line("all processors", all);
+    }
+    return 0;
+}
+
+const Registration registration{{
+    .name = "calibrate",
+    .group = Group::setup,
+    .summary = "measure how this machine waits, calls and computes",
+    .help =
+        "Takes about ten seconds on a quiet machine: how late sleeps are, how exact the delays of a replay, what calls "
+        "and wakes cost, and how fast it computes (integer, inflate, memcpy; one thread, all processors; medians).\n\n"
+        "--compare tells how fast this machine is beside another one whose profile is at hand: the number to give "
+        "`reprise replay --pace causal --cpu-speed`. The three kinds of work never scale alike; how much they disagree "
+        "is printed as the uncertainty.",
+    .examples = {{"reprise calibrate -o host.json", "measure and keep"},
+                 {"reprise calibrate --compare recorder.json", "how fast beside the machine of the recording"}},
+    .options = options,
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli
