@@ -32,7 +32,8 @@ struct SeenInstance {
 // fd2_path and fd2. Makers of descriptors: open gives the descriptor in `result`; pipe in fd and fd2 (arg as in
 // ops.def). close with fd2 >= 0 is close_range: all descriptors fd..fd2, with its CLOSE_RANGE_* in flags. Copies
 // (sendfile...): from fd at offset to fd2 at offset2. Mappings: `address` is where mmap put it, and the argument of the
-// others; mremap: address, arg old size, size new size, address2 the new place.
+// others; mremap: address, arg old size, size new size, address2 the new place. Asynchronous requests: fd2 where the
+// request names a file by another number than a descriptor's.
 struct RawCall {
     int32_t pid = 0, tid = 0;
     OpKind kind = OpKind::read;

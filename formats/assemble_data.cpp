@@ -201,6 +201,7 @@ void Assembler::Impl::request(Task& task, const RawCall& raw, Op& op) {
         op.fd = -1;
         return add(task, op);
     }
+    if (raw.fd < 0 && raw.fd2 >= 0) op.fd = raw.fd2;
     const bool known = raw.fd >= 0 || (raw.seen && raw.seen->key);
     if (!known) return add(task, op);
     const auto evidence = reads || writes ? Evidence::file : Evidence::none;

@@ -33,6 +33,9 @@ std::shared_ptr<Channel> Assembler::Impl::channel_of_inode(uint64_t inode) {
 
 // Bytes are counted where they are read: in the pipe, or at the socket that receives them.
 void Assembler::Impl::connect(Instance& instance, const SeenInstance& seen) {
+    instance.device = seen.device;
+    instance.inode = seen.inode;
+    instance.generation = seen.generation;
     if (instance.kind == HandleKind::pipe && seen.inode) instance.channel = channel_of_inode(seen.inode);
     if (instance.kind == HandleKind::socket) {
         if (seen.inode) instance.channel = channel_of_inode(seen.inode);
@@ -91,11 +94,10 @@ std::shared_ptr<Instance> Assembler::Impl::find_seen(Process& process, int32_t f
         while (i > 0 && list[i].since > begin) --i;
         found = list[i].instance;
         // The key of another file: it came anew by a call that was not recorded.
-        if (found->kind != seen.kind && seen.kind != HandleKind::other && !(found->is_file() && found->file))
-            found = {};
-        else if (found->file && found->is_file() &&
-                 files.is_another(*found->file, seen.device, seen.inode, seen.generation))
-            found = {};
+        const bool another =
+            found->inode && seen.inode &&
+            (found->inode != seen.inode || found->device != seen.device || found->generation != seen.generation);
+        if (another) found = {};
     }
     if (!found) found = make_seen(&process, fd, seen, {}, Came::received);
     if (found->kind == HandleKind::socket && seen.peer != found->peer && seen.peer) connect(*found, seen);

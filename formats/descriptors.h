@@ -36,8 +36,10 @@ struct Instance {
     std::shared_ptr<Channel> to_peer;  // where writes go, if not into `channel`
     uint64_t peer = 0;                 // inode of the socket at the other end
     Channel& sends_to() { return to_peer ? *to_peer : *channel; }
-    std::string described;      // how the source last called it (strace -y)
-    bool kind_certain = false;  // told by its attributes
+    std::string described;           // how the source last called it (strace -y)
+    bool kind_certain = false;       // told by its attributes
+    uint64_t device = 0, inode = 0;  // of what is open, where the source tells; inode 0: unknown
+    uint32_t generation = 0;
 
     // Data calls are reads and writes of bytes at offsets, not messages.
     bool is_file() const {

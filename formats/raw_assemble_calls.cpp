@@ -15,7 +15,8 @@ constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
 constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
 constexpr int64_t kThread = 0x10000;         // CLONE_THREAD
 constexpr uint16_t kWaitId = 247, kEventFd = 284, kSocketPair = 53, kClone3 = 435;
-constexpr int64_t kFixedFile = 1;  // IOSQE_FIXED_FILE
+constexpr int64_t kFixedFile = 1;                          // IOSQE_FIXED_FILE
+constexpr uint16_t kVectoredRead = 7, kVectoredWrite = 8;  // IOCB_CMD_*
 
 bool is_wait_action(RawAction action) {
     return action == RawAction::wait || action == RawAction::futex || action == RawAction::wake;
@@ -194,7 +195,6 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             if (raw.arg >= 3) {
                 raw.fd = static_cast<int32_t>(record.result);
                 raw.made2 = nullptr;
-                raw.result = 0;
             } else {
                 if (first) raw.fd = first->fd;
                 if (second) raw.fd2 = second->fd;
@@ -362,7 +362,9 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
     all.first = assembler_.op_count(task.id);
     int64_t left = raw.result;
     RawCall one = raw;
-    for (const raw_part* part : filler_.parts()) {
+    const auto& parts = filler_.parts();
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const raw_part* part = parts[i];
         if (part->type != RAW_PART_IOCB || left-- <= 0) continue;
         const auto& iocb = *static_cast<const raw_iocb*>(raw_part_data(*part));
         SeenInstance seen;
@@ -377,6 +379,18 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
         one.fd = iocb.fd;
         one.offset = iocb.offset;
         one.size = static_cast<int64_t>(std::min<uint64_t>(iocb.length, INT64_MAX));
+        one.list = {};
+        if (iocb.opcode == kVectoredRead || iocb.opcode == kVectoredWrite) {
+            // Its length counts buffers; their sizes follow it.
+            one.size = 0;
+            const auto next = std::find_if(parts.begin() + static_cast<ptrdiff_t>(i) + 1, parts.end(),
+                                           [](const raw_part* each) { return each->type != RAW_PART_FD; });
+            if (next != parts.end() && (*next)->type == RAW_PART_LIST) {
+                const auto sizes = raw_part_numbers(**next);
+                one.list = {sizes.data(), sizes.size()};
+                for (const raw_s64 size : sizes) one.size += std::clamp<int64_t>(size, 0, INT32_MAX);
+            }
+        }
         one.flags = iocb.rw_flags;
         one.arg = iocb.opcode;
         one.result = 0;
@@ -432,7 +446,14 @@ void RawAssembly::uring_submit(const raw_uring& record) {
     event.begin = event.end = at(record.head.time);
     event.request = ++requests_;
     const bool fixed = record.flags & kFixedFile;
-    uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), record.length, record.ring,
+    int64_t size = record.length;
+    for (const raw_part& part : RawParts(record.head)) {
+        if (part.type != RAW_PART_LIST) continue;
+        size = 0;
+        for (const raw_s64 each : raw_part_numbers(part)) size += std::clamp<int64_t>(each, 0, INT32_MAX);
+    }
+    event.size = size;
+    uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), size, record.ring,
                               fixed ? record.fd : -1};
     if (fixed)
         if (const auto known = fixed_files_.find({record.ring, record.fd}); known != fixed_files_.end())
@@ -449,14 +470,14 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
     raw.pid = static_cast<int32_t>(task.pid);
     raw.tid = static_cast<int32_t>(task.tid);
     raw.kind = OpKind::uring_submit;
-    raw.begin = std::max(begin, task.cursor);
+    raw.begin = begin;
     raw.offset = static_cast<int64_t>(record.offset);
-    raw.size = record.length;
+    raw.size = event.size;
     raw.flags = record.flags & 0xff;
     raw.arg = record.opcode;
     raw.request = event.request;
     // A fixed file's number is not that of a descriptor.
-    raw.fd = record.flags & kFixedFile ? -1 : record.fd;
+    (record.flags & kFixedFile ? raw.fd2 : raw.fd) = record.fd;
     SeenInstance seen;
     if (event.file) {
         seen = seen_instance(*event.file);
@@ -471,14 +492,9 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
         if (part.type == RAW_PART_LIST) {
             const auto list = raw_part_numbers(part);
             raw.list = {list.data(), list.size()};
-            raw.size = 0;
-            for (const raw_s64 size : list) raw.size += std::clamp<int64_t>(size, 0, INT32_MAX);
         }
     }
-    if (const auto found = uring_.find(record.request); found != uring_.end() && found->second.id == event.request)
-        found->second.size = raw.size;
     const CallEffect effect = assembler_.call(raw);
-    task.cursor = std::max(task.cursor, raw.begin);
     if (effect.ops && effect.first == 0) began(task, {task.id, 0, raw.begin, raw.begin, false, true});
 }
 
@@ -517,12 +533,11 @@ void RawAssembly::completed(TaskState& task, const Event& event, int64_t begin) 
     raw.pid = static_cast<int32_t>(task.pid);
     raw.tid = static_cast<int32_t>(task.tid);
     raw.kind = OpKind::uring_complete;
-    raw.begin = std::max(begin, task.cursor);
+    raw.begin = begin;
     raw.request = event.request;
     raw.size = event.size;
     raw.result = event.result;
     assembler_.call(raw);
-    task.cursor = std::max(task.cursor, raw.begin);
 }
 
 }  // namespace reprise

@@ -213,7 +213,6 @@ int64_t RawAssembly::before_call(TaskState& task, int64_t begin) {
     std::optional<Touch> touch;
     int64_t taken = 0;
     for (Event event : task.events) {
-        if (event.kind == Event::Kind::submit) submitted(task, event, begin);
         if (event.kind != Event::Kind::fault) continue;
         const int64_t length = std::max<int64_t>(event.end - event.begin, 0);
         event.begin = begin + taken;
@@ -227,8 +226,10 @@ int64_t RawAssembly::before_call(TaskState& task, int64_t begin) {
 
 void RawAssembly::after_call(TaskState& task, int64_t end) {
     task.cursor = std::max(task.cursor, end);
-    for (const Event& event : task.events)
-        if (event.kind == Event::Kind::complete) completed(task, event, end);
+    for (const Event& event : task.events) {
+        if (event.kind == Event::Kind::submit) submitted(task, event, event.begin);
+        if (event.kind == Event::Kind::complete) completed(task, event, event.begin);
+    }
     task.events.clear();
 }
 
