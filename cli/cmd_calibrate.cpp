@@ -46,8 +46,8 @@ void print(const HostProfile& p, std::ostream& out) {
     delays.print(out, 2);
     out << '\n';
     Table costs({{"cost of", ""}, {"", "", true}});
-    costs.row({"reading the clock", number_cell(p.clock_ns, 1)});
-    costs.row({"a turn of spinning", number_cell(p.spin_ns, 1)});
+    costs.row({"reading the clock", ns_cell(p.clock_ns)});
+    costs.row({"a turn of spinning", ns_cell(p.spin_ns)});
     costs.row({"the least system call", ns_cell(p.call_ns)});
     costs.row({"a cached 4 KiB pread", ns_cell(p.pread_ns)});
     costs.row({"open and close", ns_cell(p.open_ns)});

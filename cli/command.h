@@ -39,7 +39,7 @@ struct Command {
     std::string summary;            ///< one line, no full stop
     std::string help;               ///< paragraphs separated by an empty line
     std::vector<Example> examples;  ///< at least one
-    /// Adds the options (a dozen at most). --help, -q and -v are added for all.
+    /// Adds the options (a dozen at most; replay a few more). --help, -q and -v are added for all.
     void (*options)(po::options_description&) = nullptr;
     std::vector<Positional> positionals = {};
     /// Option name -> the only values it takes. Checked, shown and completed.
