@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -66,7 +67,10 @@ uint64_t Ring::drain(RawWriter& to) {
     return consume([&](ByteView record) {
         ++records_;
         calls_ += record[offsetof(raw_head, type)] == RAW_CALL ? 1 : 0;
-        to.append(record);
+        // Some records are reserved larger than they became.
+        raw_u16 size = 0;
+        std::memcpy(&size, record.data(), sizeof size);
+        to.append(record.first(std::min<size_t>(size, record.size())));
     });
 }
 

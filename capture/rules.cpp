@@ -20,6 +20,7 @@ namespace {
 constexpr raw_u8 RESULT = RULE_RESULT;
 constexpr raw_u8 PLAIN = RULE_PLAIN;
 constexpr raw_u8 FD = RULE_FD;
+constexpr raw_u8 OPEN = RULE_OPEN;
 constexpr raw_u8 RICH = RULE_RICH;
 constexpr raw_u8 WAKES = RULE_WAKES;
 constexpr raw_u8 A(int argument) { return static_cast<raw_u8>(argument + 1); }

@@ -17,6 +17,14 @@ struct call_fd_record {
     struct raw_fd fd;
 };
 
+struct call_open_record {
+    struct raw_call call;
+    struct raw_part part;
+    struct raw_fd fd;
+    struct raw_part path;
+    char text[SHORT_PATH];
+};
+
 static __always_inline void fill_call(struct raw_call* call, __u32 size, struct task_state* state, struct pt_regs* regs,
                                       __u32 nr, __s64 result, __u64 now) {
     fill_head(&call->head, RAW_CALL, size, state->sequence++, now);
@@ -127,6 +135,34 @@ static __noinline int record_rich(struct pt_regs* regs, struct task_state* state
     return 0;
 }
 
+/* An open of a short path; false where it is none of those. */
+static __always_inline bool record_open(struct pt_regs* regs, struct task_struct* task, struct task_state* state,
+                                        __u32 nr, __s64 result, __u64 now) {
+    const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];
+    if (rule->fd2 && (int)argument(regs, rule->fd2 - 1) >= 0) return 0;
+    struct call_open_record* record = RESERVE(call_open_record);
+    if (!record) {
+        ++state->sequence;
+        return 1;
+    }
+    const __u32 which = rule->path - 1;
+    const long n = bpf_probe_read_user_str(record->text, SHORT_PATH, (void*)argument(regs, which));
+    if (n <= 0 || n >= SHORT_PATH) {
+        bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+        return 0;
+    }
+    const __u32 room = (n - 1 + 7) & ~7u;
+    fill_call(&record->call, offsetof(struct call_open_record, text) + room, state, regs, nr, result, now);
+    fill_part_fd(&record->part, &record->fd, result < 0 ? 0 : file_of(task, result), result, RAW_WHICH_RESULT);
+    record->path.type = RAW_PART_PATH;
+    record->path.size = sizeof record->path + room;
+    record->path.which = which;
+    record->path.length = n - 1;
+    remember_file(&record->fd);
+    SUBMIT(record);
+    return 1;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     const __u32 nr = id;
@@ -156,8 +192,9 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     if ((flags & RULE_IF_MARKER) && regs->di != PR_SET_NAME &&
         (regs->di != RAW_MARKER_PRCTL || regs->r8 != RAW_MARKER_MAGIC)) {
         /* some other prctl */
-    } else if (kind == RULE_RICH) {
-        record_rich(regs, state, nr, result, now);
+    } else if (kind == RULE_RICH || kind == RULE_OPEN) {
+        if (kind == RULE_RICH || !record_open(regs, task, state, nr, result, now))
+            record_rich(regs, state, nr, result, now);
     } else if (kind == RULE_FD && !((flags & RULE_NOT_ANON) && (regs->r10 & MAP_ANONYMOUS))) {
         struct call_fd_record* record = RESERVE(call_fd_record);
         if (!record) {

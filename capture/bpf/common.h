@@ -57,17 +57,19 @@ extern void* bpf_rdonly_cast(const void* object, __u32 type_id) __ksym __weak;
 static __always_inline void count(enum counter which, long by) { __sync_fetch_and_add(&counters[which], by); }
 
 static __always_inline struct task_state* state_of(struct task_struct* task) {
+    /* What is not followed has no storage at all, as a rule: a look instead of a call. */
+    if (!task->bpf_storage) return 0;
     return bpf_task_storage_get(&tasks, task, 0, 0);
 }
 
 static __always_inline void fill_head(struct raw_head* head, int type, __u32 size, __u32 sequence, __u64 time) {
-    const __u64 id = bpf_get_current_pid_tgid();
+    struct task_struct* task = bpf_get_current_task_btf();
     head->size = size;
     head->type = type;
     head->flags = 0;
     head->sequence = sequence;
-    head->pid = id >> 32;
-    head->tid = (__u32)id;
+    head->pid = task->tgid;
+    head->tid = task->pid;
     head->time = time;
 }
 

@@ -115,12 +115,19 @@ static __always_inline void fill_part_fd(struct raw_part* part, struct raw_fd* o
     fill_file(out, file, fd);
 }
 
+/* Files remembered of late, so that the map is asked once per file and not at every open. */
+#define RECENT_FILES 4096
+static struct file_key recent_files[RECENT_FILES];
+
 /* Remembers a file, so that its evictions are recorded as well. */
 static __always_inline void remember_file(const struct raw_fd* fd) {
     if (!want_pagecache || (fd->mode & S_IFMT) != S_IFREG) return;
     struct file_key key = {.inode = fd->inode, .device = fd->device};
+    struct file_key* recent = &recent_files[(fd->inode ^ fd->device) & (RECENT_FILES - 1)];
+    if (recent->inode == key.inode && recent->device == key.device) return;
     const __u8 yes = 1;
-    if (!bpf_map_lookup_elem(&files, &key)) bpf_map_update_elem(&files, &key, &yes, 0);
+    bpf_map_update_elem(&files, &key, &yes, 0);
+    *recent = key;
 }
 
 #endif

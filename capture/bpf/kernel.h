@@ -14,6 +14,7 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
+#define offsetof(type, member) __builtin_offsetof(type, member)
 
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
@@ -102,6 +103,7 @@ struct task_struct {
     struct signal_struct* signal;
     char comm[16];
     unsigned in_iowait : 1;
+    void* bpf_storage;
 };
 struct linux_binprm {
     const char* filename;

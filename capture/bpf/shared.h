@@ -13,6 +13,7 @@ enum rule_kind {
     RULE_NONE = 0, /* not recorded */
     RULE_PLAIN,    /* arguments only */
     RULE_FD,       /* and one descriptor: the fast path of read and write */
+    RULE_OPEN,     /* the result's descriptor and one path: the fast path of open where the path is short */
     RULE_RICH,     /* descriptors, strings, lists */
 };
 
@@ -77,6 +78,10 @@ struct task_state {
     raw_u8 compat; /* a 32-bit program: other call numbers */
     struct raw_fd at_enter;
 };
+
+/* A path shorter than this takes no detour over the scratch. Its record is reserved whole and cut to head.size by the
+ * reader of the ring. */
+#define SHORT_PATH 128
 
 /* A file whose page-cache traffic is recorded. */
 struct file_key {
