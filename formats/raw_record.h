@@ -72,7 +72,8 @@ struct raw_head {
  * - nanosleep: RAW_PART_VALUES {seconds, nanoseconds} asked for; openat2: {flags, mode, resolve}.
  * - wait4: RAW_PART_VALUES {status} where a child was reaped; waitid: {pid, code, status}.
  * - copies: RAW_PART_VALUES {offset after the call} for each offset argument that was given.
- * - io_setup: RAW_PART_VALUES {context}. io_submit: RAW_PART_FD after an iocb whose fd differs from the one before.
+ * - io_setup: RAW_PART_VALUES {context}. io_submit: after an iocb, RAW_PART_FD where its fd
+ *   differs from the one before, and RAW_PART_LIST of its buffers' sizes where it is vectored (PREADV, PWRITEV).
  * - descriptors of *at calls: RAW_PART_FD unless AT_FDCWD. */
 struct raw_call {
     struct raw_head head;

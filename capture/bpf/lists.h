@@ -168,6 +168,26 @@ static __noinline void add_message(struct composer* c, __u64 user, __u32 which, 
     }
 }
 
+/* The vector of one control block; few buffers, as the list of the scratch holds the blocks' addresses meanwhile. */
+#define IOCB_PREADV 7
+#define IOCB_PWRITEV 8
+static long put_block_size(__u32 i, void* context) {
+    struct composer* c = context;
+    __u64 size = 0;
+    if (bpf_probe_read_user(&size, sizeof size, (void*)(c->user + (__u64)i * 16 + 8))) {
+        c->flags |= RAW_FLAG_UNREADABLE;
+        return 1;
+    }
+    put_number(c, i, size);
+    return 0;
+}
+static __noinline void add_block_iovec(struct composer* c, __u64 user, __u64 entries) {
+    if (!place(c) || entries == 0 || entries > LIST_LIMIT) return;
+    c->user = user;
+    bpf_loop(entries, put_block_size, c, 0);
+    begin_part(c, RAW_PART_LIST, 2, (__u32)entries * 8, entries);
+}
+
 /* io_submit: the blocks it took, each followed by the descriptor where that differs from the one before. */
 static long add_iocb(__u32 i, void* context) {
     struct composer* c = context;
@@ -187,8 +207,11 @@ static long add_iocb(__u32 i, void* context) {
     out->opcode = (__u16)words[2];
     out->rw_flags = (__u16)(words[1] >> 32);
     out->fd = (__s32)(words[2] >> 32);
-    if (i == 0 || c->count != (__u32)out->fd) add_fd(c, out->fd, 2);
-    c->count = out->fd;
+    const int fd = out->fd;
+    const __u16 opcode = out->opcode;
+    if (i == 0 || c->count != (__u32)fd) add_fd(c, fd, 2);
+    c->count = fd;
+    if (opcode == IOCB_PREADV || opcode == IOCB_PWRITEV) add_block_iovec(c, words[3], words[4]);
     return 0;
 }
 static __noinline void add_iocbs(struct composer* c, __u64 user, __s64 entries) {
