@@ -103,6 +103,7 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
             break;
         }
         case EXTRA_HOW: add_values(c, user, which, 3); break;
+        case EXTRA_LINK: add_bytes(c, user, which, result); break;
         case EXTRA_TIME:
             if (user) add_values(c, user, which, 2);
             break;

@@ -78,6 +78,24 @@ static __noinline void add_string(struct composer* c, __u64 user, __u32 which) {
     add_text(c, RAW_PART_STRING, user, which, 0);
 }
 
+/* Bytes that the call wrote; they have no end of their own. */
+static __noinline void add_bytes(struct composer* c, __u64 user, __u32 which, __s64 bytes) {
+    struct raw_part* part = place(c);
+    if (!part || !user || bytes <= 0) return;
+    __u32 length = bytes > PATH_LIMIT ? PATH_LIMIT : bytes;
+    barrier_var(length);
+    if (length > PATH_LIMIT) return;
+    if (bpf_probe_read_user(part + 1, length, (void*)user)) {
+        c->flags |= RAW_FLAG_UNREADABLE;
+        return;
+    }
+    part->type = RAW_PART_STRING;
+    part->size = sizeof *part + ((length + 7) & ~7u);
+    part->which = which;
+    part->length = length;
+    c->at += sizeof *part + ((length + 7) & ~7u);
+}
+
 /* `words` 64-bit values as user memory has them. */
 static __noinline void add_values(struct composer* c, __u64 user, __u32 which, __u32 words) {
     struct raw_part* part = place(c);

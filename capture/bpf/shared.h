@@ -42,6 +42,7 @@ enum rule_extra {
     EXTRA_EPOLL_CTL, /* struct epoll_event */
     EXTRA_SELECT,    /* three fd_set, after the call */
     EXTRA_HOW,       /* struct open_how */
+    EXTRA_LINK,      /* as many bytes as the result says: the target of a link */
     EXTRA_TIME,      /* struct timespec: what a sleep asked for */
 };
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// The table of recorded calls against the assembler's, and recordings whose records are looked at one by one.
+#include "capture/capture.h"
+
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "capture/child.h"
+#include "capture/context_records.h"
+#include "capture/loader.h"
+#include "capture/rules.h"
+#include "formats/error.h"
+#include "formats/raw_calls.h"
+#include "formats/raw_dump.h"
+#include "formats/raw_log.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+struct Recording {
+    CaptureResult result;
+    std::vector<std::string> lines;
+
+    // How often a record's text holds all of these.
+    size_t count(const std::vector<std::string>& words) const {
+        size_t found = 0;
+        for (const std::string& line : lines) {
+            bool all = true;
+            for (const std::string& word : words) all = all && line.find(word) != std::string::npos;
+            found += all ? 1 : 0;
+        }
+        return found;
+    }
+};
+
+Recording record(const std::string& script, CaptureOptions how = {}) {
+    const TempDir dir;
+    how.command = {"/bin/sh", "-c", "cd " + dir.path().string() + "; " + script};
+    how.raw = dir / "job.raw";
+    Recording out;
+    out.result = capture(how);
+    RawReader reader(how.raw);
+    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next())
+        for (const raw_head& head : RawRecords(chunk)) out.lines.push_back(raw_line(head));
+    CHECK(reader.cut().empty());
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("recorded calls: whatever the assembler understands is recorded, with the arguments it wants") {
+    const CallRules rules = call_rules();
+    for (const RawCallRow& row : all_raw_calls()) {
+        CAPTURE(row.name);
+        REQUIRE(row.nr < CALL_LIMIT);
+        const call_rule& rule = rules[row.nr];
+        CHECK(rule.kind != RULE_NONE);
+        for (size_t i = 0; i < row.arguments.size(); ++i) {
+            const auto argument = static_cast<raw_u8>(i + 1);
+            switch (row.arguments[i]) {
+                case 'f':
+                case '2':
+                case 'd':
+                case 'D': CHECK((rule.fd == argument || rule.fd2 == argument)); break;
+                case 'p':
+                case 'P': CHECK((rule.path == argument || rule.path2 == argument)); break;
+                case 't':
+                case 'L':
+                    CHECK((rule.string == argument || (rule.extra == EXTRA_LINK && rule.extra_arg == argument)));
+                    break;
+                case 'S':
+                    // fstat has it from the descriptor.
+                    if (rule.kind == RULE_FD) break;
+                    [[fallthrough]];
+                case 'i':
+                case 'H': CHECK((rule.extra != EXTRA_NONE && rule.extra_arg == argument)); break;
+                case 'O':
+                case 'Q':
+                    CHECK((rule.extra == EXTRA_OFFSETS && (rule.extra_arg == argument || rule.extra_arg2 == argument)));
+                    break;
+                default: break;
+            }
+        }
+    }
+}
+
+TEST_CASE("recorded calls: fast paths ask for nothing that only the slow one gives") {
+    for (const call_rule& rule : call_rules()) {
+        if (rule.kind == RULE_FD) CHECK((rule.fd != 0 && !rule.fd2 && !rule.path && !rule.string && !rule.extra));
+        if (rule.kind == RULE_OPEN) CHECK((rule.fd == RULE_RESULT && rule.path && !rule.path2 && !rule.extra));
+        if (rule.kind == RULE_PLAIN) CHECK((!rule.fd && !rule.path && !rule.string && !rule.extra));
+        if (rule.kind == RULE_RICH && rule.extra != EXTRA_NONE && rule.extra != EXTRA_SELECT)
+            CHECK(rule.extra_arg != 0);
+    }
+}
+
+TEST_CASE("capture: what cannot be recorded is said before anything runs") {
+    CHECK_THROWS_AS(processes_of_cgroup("/tmp"), Error);
+    CHECK_THROWS_AS(process_tree(0x3fffffff), Error);
+    CHECK_THROWS_AS(child_user("no-such-user-here"), Error);
+    const CaptureCheck check = check_capture();
+    CHECK(check.hooks.size() >= 15);
+    for (const CaptureHook& hook : check.hooks) {
+        CHECK(!hook.follows.empty());
+        if (!check.refusal.empty()) CHECK(!hook.granted);
+    }
+}
+
+TEST_CASE("capture: identities, positions and flags, by plain loads and by probe reads") {
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) REPRISE_SKIP(refusal);
+    for (const bool probe_reads : {false, true}) {
+        CAPTURE(probe_reads);
+        if (probe_reads) ::setenv("REPRISE_CAPTURE_PROBE_READS", "1", 1);
+        const Recording seen = record("exec 5<>made; echo abc >&5; echo defg >&5; exec 5>&-; exec 6<made; read x <&6");
+        ::unsetenv("REPRISE_CAPTURE_PROBE_READS");
+        CHECK(seen.count({"CALL", "open", "created}", "path1=\"made\""}) == 1);
+        CHECK(seen.count({"CALL", "open", "path1=\"made\""}) == 2);
+        CHECK(seen.count({"CALL", "write(", ", 4, ", "size=4 pos=4 "}) == 1);
+        CHECK(seen.count({"CALL", "write(", ", 5, ", "size=9 pos=9 "}) == 1);
+        CHECK(seen.count({"CALL", "close(5", "size=9 pos=9 "}) == 1);
+        CHECK(seen.result.lost == 0);
+        CHECK(seen.result.recursion_misses == 0);
+    }
+}
+
+TEST_CASE("capture: who woke whom") {
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) REPRISE_SKIP(refusal);
+    const Recording seen = record("(sleep 0.1; echo x) | cat >/dev/null");
+    CHECK(seen.count({"SPAWN"}) >= 3);
+    // cat slept in read until the other side wrote; the shell in wait4 until its child ended.
+    CHECK(seen.count({"SWITCH", " sleeping in read", " in write"}) >= 1);
+    CHECK(seen.count({"SWITCH", " sleeping in wait4", " in exit_group"}) >= 1);
+    // Nobody woke the sleeper: the clock did.
+    CHECK(seen.count({"SWITCH", "sleeping in clock_nanosleep", " by "}) == 0);
+    CHECK(seen.count({"SWITCH", "sleeping in clock_nanosleep"}) >= 1);
+}
+
+TEST_CASE("capture: groups that are left out leave nothing") {
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) REPRISE_SKIP(refusal);
+    CaptureOptions how;
+    for (const CaptureGroup& group : capture_groups()) how.without.emplace_back(group.name);
+    const Recording seen = record("cat /etc/passwd >copy; sleep 0.3; sync", how);
+    std::map<std::string, size_t> types;
+    for (const std::string& line : seen.lines) ++types[line.substr(0, line.find(' '))];
+    CHECK(types["CALL"] > 20);
+    for (const char* type : {"SWITCH", "FAULT", "PAGE_CACHE", "BLOCK", "PRESSURE", "SUBMIT"}) CHECK(types[type] == 0);
+    const Recording all = record("cat /etc/passwd >copy; sleep 0.3; sync");
+    types.clear();
+    for (const std::string& line : all.lines) ++types[line.substr(0, line.find(' '))];
+    for (const char* type : {"SWITCH", "FAULT", "PAGE_CACHE"}) CHECK(types[type] > 0);
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# `reprise capture` where it is hard: jobs that are many, long, killed, in the background; recorders that are killed or run
+# out of disk. Needs root and BPF.
+# SPDX-License-Identifier: MIT
+# plain builds only
+# shellcheck source=lib.bash
+source "$(dirname "$0")/lib.bash"
+: "${REPRISE_BUILD_DIR:=$(dirname "$REPRISE")}"
+load=$REPRISE_BUILD_DIR/programs/capture_load
+cd "$tmp" || exit 1
+
+# What needs no rights at all.
+run 2 "$REPRISE" capture -o x.oplog
+contains "$err" "--pid"
+run 2 "$REPRISE" capture -- true
+run 2 "$REPRISE" capture -o x.oplog --pid 1 -- true
+run 2 "$REPRISE" capture -o x.oplog --without calls -- true
+contains "$err" "pagecache"
+run 2 "$REPRISE" capture -o x.oplog --pid -4
+run 2 "$REPRISE" capture -o "$tmp" -- true
+: >there.oplog
+run 2 "$REPRISE" capture -o there.oplog -- true
+
+rc=0
+"$REPRISE" capture --check --json >check.json 2>"$err" || rc=$?
+if [[ $rc != 0 ]]; then
+    # Where it cannot record, it says so in one sentence with the way round, and runs nothing.
+    run 4 "$REPRISE" capture -o no.oplog -- touch ran
+    contains "$err" "strace -f -ttt -T -yy -o job.strace"
+    [[ ! -e ran ]] || fail "the command ran although it could not be recorded"
+    [[ $failures == 0 ]] || finish
+    skip "this machine cannot record: $(sed -n 's/.*"refusal": "\(.*\)",*/\1/p' check.json)"
+fi
+grep -q '"can_record": true' check.json || fail "--check --json does not say that it can record"
+
+# Somebody without rights gets the sentence as well.
+if command -v setpriv >/dev/null; then
+    chmod 755 "$tmp"
+    run 4 setpriv --reuid 65534 --regid 65534 --clear-groups "$REPRISE" capture -o /tmp/reprise-no-$$.oplog -- true
+    contains "$err" "needs root"
+    contains "$err" "reprise import job.strace"
+fi
+
+records() { "$REPRISE" __raw "$1" >"$1.txt" 2>"$1.err"; }
+# number FILE KEY: of the summary in JSON
+number() { sed -n "s/^ *\"$2\": \(-\{0,1\}[0-9]*\),\{0,1\}$/\1/p" "$1" | head -n 1; }
+
+# A small job, field by field.
+run 0 "$REPRISE" capture --raw -o small.oplog -- sh -c 'echo hello >made; exec cat made'
+contains "$out" hello
+records small.raw
+grep -q 'EXEC .* name=sh path0="/' small.raw.txt || fail "the first instruction is not there"
+grep -q 'openat(.*created} path1="made"' small.raw.txt || fail "the file that was made is not there"
+grep -q 'write(1, .*, 6, .*) = 6 .*pos=6 ' small.raw.txt || fail "the write is not there with its position"
+grep -q 'EXEC .* name=cat' small.raw.txt || fail "the second program is not there"
+grep -q 'SEED_FD .*fd0={2 ' small.raw.txt || fail "the inherited descriptors are not there"
+grep -q 'EXIT .*code=0 last' small.raw.txt || fail "the end is not there"
+lacks small.raw.txt UNREADABLE
+awk '/#/ && $3 != "0/0" && /^(CALL|SPAWN|EXEC|EXIT|SWITCH|FAULT|PAGE_CACHE) / {
+        split($4, s, "#"); if (s[2] in seen && seen[s[2]] == $3) print "twice " $3 " " s[2]; seen[s[2]] = $3; n++; if (s[2] > most) most = s[2] }
+     END { if (n != most + 1) print "gap: " n " records, last number " most }' small.raw.txt >gaps
+empty gaps
+run 0 "$REPRISE" info small.oplog
+run 0 "$REPRISE" import small.raw -o again.oplog
+[[ ! -e again.raw ]] || fail "import leaves a raw file"
+
+# Exit code, signals, standard streams, working directory and environment are the command's own.
+run 7 "$REPRISE" capture -q -f -o a.oplog -- sh -c 'exit 7'
+run 134 sh -c '"$1" capture -q -f -o a.oplog -- "$2" crash; exit $?' sh "$REPRISE" "$load"
+run 2 "$REPRISE" capture -q -f -o a.oplog -- no-such-program
+contains "$err" no-such-program
+run 2 "$REPRISE" capture -q -f -o a.oplog -- /etc/passwd
+echo in | SOME_VARIABLE=kept "$REPRISE" capture -q -f -o a.oplog -- sh -c 'read x; echo "$x $SOME_VARIABLE $PWD"' >"$out"
+equal "$(cat "$out")" "in kept $PWD"
+"$REPRISE" capture -q -f -o a.oplog -- sh -c 'trap "exit 5" TERM; : >ready; while :; do sleep 0.05; done' &
+recorder=$!
+for _ in $(seq 100); do [[ -e ready ]] && break; sleep 0.1; done
+kill -TERM $recorder
+rc=0
+wait $recorder || rc=$?
+equal "$rc" 5
+
+# The job itself is killed.
+run 137 sh -c '"$1" capture -q -f -o a.oplog -- sh -c "kill -9 \$\$"; exit $?' sh "$REPRISE"
+run 0 "$REPRISE" info a.oplog
+
+# As another user.
+run 0 "$REPRISE" capture -q -f -o a.oplog --user nobody -- sh -c 'id -un; echo "$HOME $USER"'
+equal "$(head -n 1 "$out")" nobody
+equal "$(tail -n 1 "$out")" "$(getent passwd nobody | cut -d: -f6) nobody"
+SUDO_UID=65534 SUDO_GID=65534 "$REPRISE" capture -q -f -o sudo.oplog -- sh -c 'id -u; echo "${SUDO_UID-gone}"' >"$out"
+equal "$(tr '\n' ' ' <"$out")" "65534 gone "
+equal "$(stat -c %u sudo.oplog)" 65534
+run 2 "$REPRISE" capture -q -f -o a.oplog --user no-such-user -- true
+
+# Many processes, many threads, long paths: nothing lost, all there.
+echo "some bytes and many more of them" >data
+head -c 4096 /dev/zero >>data
+run 0 "$REPRISE" capture -f --raw --json --without faults -o many.oplog -- "$load" processes 10000 "$tmp/data"
+sed -n '/^{/,$p' "$err" >many.json
+equal "$(number many.json tasks)" 10001
+equal "$(number many.json lost)" 0
+equal "$(number many.json untracked)" 0
+equal "$(number many.json still_running)" 0
+records many.raw
+equal "$(grep -c "^CALL .*openat(.*path1=\"$tmp/data\"" many.raw.txt)" 10000
+equal "$(grep -c '^EXIT ' many.raw.txt)" 10001
+rm -f many.*
+
+run 0 "$REPRISE" capture -f --raw --json -o threads.oplog -- "$load" threads 1000 "$tmp/data"
+sed -n '/^{/,$p' "$err" >threads.json
+equal "$(number threads.json tasks)" 1001
+equal "$(number threads.json lost)" 0
+records threads.raw
+equal "$(grep -c '^CALL .*pread64(.*, 1, [0-9]*, .*) = 1 ' threads.raw.txt)" 1000
+for offset in 0 1 500 999; do
+    grep -q "pread64(.*, 1, $offset, .*) = 1 " threads.raw.txt || fail "the thread of offset $offset is not there"
+done
+grep -q 'SWITCH .* by [0-9]*/[0-9]* in futex\|SWITCH .* in exit' threads.raw.txt || fail "no wake has a waker"
+rm -f threads.*
+
+run 0 "$REPRISE" capture -q -f --raw -o long.oplog -- "$load" long_path
+records long.raw
+equal "$(awk '/openat\(.*\) = [0-9]+ .*path1="\/\.\/\./ { match($0, /path1="[^"]*"/); print RLENGTH - 8 }' long.raw.txt)" 4095
+grep -q 'openat(.*) = -36 .*path1="/\./\.' long.raw.txt || fail "the path that is too long is not there"
+
+# In the background: the recording ends with the command and says so, or waits.
+run 0 "$REPRISE" capture -f --json -o a.oplog -- "$load" daemon 30 "$tmp/lines"
+equal "$(number "$err" still_running)" 1
+run 0 "$REPRISE" capture -f --raw --wait-all --json -o daemon.oplog -- "$load" daemon 20 "$tmp/lines2"
+equal "$(number "$err" still_running)" 0
+records daemon.raw
+equal "$(grep -c '^CALL .*write(.*, 7, .*) = 7 ' daemon.raw.txt)" 20
+
+# Attached to what runs already: its files have names, its calls are there, it goes on afterwards.
+sh -c 'exec 7<"$1"; while [ ! -e stop ]; do sleep 0.05; echo x; done >loop' sh "$tmp/data" &
+job=$!
+sleep 0.3
+run 0 "$REPRISE" capture -f --raw --json --pid $job --seconds 1 -o pid.oplog
+kill -0 $job || fail "the job ended with the recording"
+: >stop
+wait $job
+records pid.raw
+grep -q "SEED_FD .* $job/$job .*fd0={7 .*string0=\"$tmp/data\"" pid.raw.txt || fail "an open file is not named"
+grep -q "SEED_TASK .* $job/$job " pid.raw.txt || fail "the task is not named"
+grep -q "SEED_MAP .* $job/$job .*path0=\"/.*libc" pid.raw.txt || fail "the mappings are not there"
+grep -q "CALL .* $job/$job .*write(1, " pid.raw.txt || fail "its calls are not there"
+grep -q "SPAWN .* $job/$job " pid.raw.txt || fail "its children are not followed"
+true &
+gone=$!
+wait $gone
+run 4 "$REPRISE" capture -f --pid $gone -o a.oplog
+contains "$err" "no process"
+run 2 "$REPRISE" capture -f --cgroup "$tmp" -o a.oplog
+
+# A recorder that is killed: the job goes on, the records are there.
+"$REPRISE" capture -q -f -o killed.oplog -- sh -c 'i=0; while [ $i -lt 60 ]; do echo $i; sleep 0.05; i=$((i + 1)); done >counted; : >finished' &
+recorder=$!
+sleep 2
+kill -9 $recorder
+wait $recorder 2>/dev/null
+for _ in $(seq 100); do [[ -e finished ]] && break; sleep 0.1; done
+[[ -e finished ]] || fail "the job ended with its recorder"
+equal "$(tail -n 1 counted)" 59
+run 0 "$REPRISE" import killed.raw -o killed.oplog
+run 0 "$REPRISE" info killed.oplog
+grep -qi 'cut' "$out" || fail "nobody says that the log was cut"
+records killed.raw
+[[ $(grep -c '^CALL .*write(1, ' killed.raw.txt) -gt 10 ]] || fail "few records survived the recorder"
+
+# A full disk ends the recording, not the job.
+mkdir full
+if mount -t tmpfs -o size=256k tmpfs full 2>/dev/null; then
+    run 4 "$REPRISE" capture -f --raw -o full/a.oplog -- sh -c "'$load' flat_out 2000000 data; : >job_done"
+    contains "$err" "before the job"
+    [[ -e job_done ]] || fail "a full disk ended the job"
+    umount full
+else
+    echo "no tmpfs can be mounted: the full disk is not tested"
+fi
+
+# A ring that is too small loses records and says so, everywhere.
+run 0 "$REPRISE" capture -f --json --raw --ring 64K -o lossy.oplog -- "$load" flat_out 300000 data
+[[ $(number "$err" lost) -gt 0 ]] || fail "64 KiB lost nothing: the test shows nothing"
+run 0 "$REPRISE" info lossy.oplog
+grep -qi 'loss' "$out" || fail "info does not tell the losses"
+run 3 "$REPRISE" replay lossy.oplog --engine null --pace afap
+grep -q -- '--allow-loss' "$err" || fail "replay does not name --allow-loss"
+finish
