@@ -202,6 +202,7 @@ private:
     WorkRates work(int threads) const {
         std::vector<WorkRates> rates(static_cast<size_t>(threads));
         std::vector<std::thread> running;
+        running.reserve(static_cast<size_t>(threads));
         std::atomic<int> ready{0};
         for (int i = 0; i < threads; ++i) {
             running.emplace_back([&, i] {

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 
@@ -25,7 +26,7 @@ void options(po::options_description& add) {
         "json", "the profile as JSON");
 }
 
-Cell ns_cell(double ns) { return {format_duration(static_cast<int64_t>(ns + 0.5)), Json(ns)}; }
+Cell ns_cell(double ns) { return {format_duration(std::llround(ns)), Json(ns)}; }
 
 void print(const HostProfile& p, std::ostream& out) {
     out << p.host << ", " << p.cpu << ", " << p.cpus << (p.cpus == 1 ? " processor, " : " processors, ") << p.kernel
