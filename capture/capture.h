@@ -37,7 +37,6 @@ struct CaptureOptions {
     std::vector<std::string> without;
     uint64_t ring_bytes = uint64_t{32} << 20;
     bool wait_all = false;  ///< go on after the command until every followed task has ended
-    double seconds = 0;     ///< end after so long; 0: not
     std::string version;    ///< of the tool, for the log
     std::function<void(const CaptureProgress&)> progress;
 };

@@ -54,7 +54,7 @@ private:
 class Recorder {
 public:
     explicit Recorder(const CaptureOptions& options)
-        : options_(options), signals_(io_, blocked_.fd()), drain_timer_(io_), slow_timer_(io_), end_timer_(io_) {}
+        : options_(options), signals_(io_, blocked_.fd()), drain_timer_(io_), slow_timer_(io_) {}
 
     CaptureResult run() {
         BpfPrograms::Options how;
@@ -103,12 +103,6 @@ private:
         read_signals();
         drain_soon(2ms);
         tick();
-        if (options_.seconds > 0) {
-            end_timer_.expires_after(std::chrono::nanoseconds(static_cast<int64_t>(options_.seconds * 1e9)));
-            end_timer_.async_wait([this](const auto& error) {
-                if (!error) stop();
-            });
-        }
     }
 
     // What throws in here ends the recording, never the job.
@@ -233,7 +227,7 @@ private:
     SignalBlock blocked_;
     asio::io_context io_{1};
     asio::posix::stream_descriptor signals_;
-    asio::steady_timer drain_timer_, slow_timer_, end_timer_;
+    asio::steady_timer drain_timer_, slow_timer_;
     std::unique_ptr<BpfPrograms> bpf_;
     std::unique_ptr<Ring> ring_;
     std::unique_ptr<Child> child_;

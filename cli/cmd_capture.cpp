@@ -16,6 +16,7 @@
 #include "cli/help.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/torch_hook.h"
 #include "cli/units.h"
 #include "formats/error.h"
 #include "formats/oplog.h"
@@ -37,7 +38,7 @@ void options(po::options_description& add) {
     add.add_options()("without", po::value<Words>()->value_name("GROUP")->composing(),
                       "leave out what is not wanted, comma-separated; repeat for more");
     add.add_options()("wait-all", "go on after the command until everything it started has ended");
-    add.add_options()("seconds", po::value<double>()->value_name("S"), "end the recording after so long, not the job");
+    add.add_options()("torch", "mark the batches of an unmodified PyTorch job (docs/markers.md)");
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
                       "buffer between kernel and recorder");
     add.add_options()("raw", "keep the raw records beside the output");
@@ -215,7 +216,12 @@ int run(const po::variables_map& values) {
     how.without = groups_left_out(values);
     if (values.count("user") != 0) how.user = values["user"].as<std::string>();
     how.wait_all = values.count("wait-all") != 0;
-    if (values.count("seconds") != 0) how.seconds = values["seconds"].as<double>();
+    if (values.count("torch") != 0) {
+        if (how.command.empty())
+            throw usage_error("--torch is for a command, not for what runs already", "give the command after --");
+        const char* before = std::getenv("PYTHONPATH");
+        ::setenv("PYTHONPATH", torch_hook_python_path(before ? before : "").c_str(), 1);
+    }
     how.ring_bytes = parse_bytes(values["ring"].as<std::string>(), "--ring");
     how.version = tool_version();
 
@@ -249,7 +255,7 @@ const Registration registration{{
         "told here and in the log. A recorder that is killed leaves the job running and its records in the .raw file "
         "beside the output; `reprise import` makes a log of them.",
     .examples = {{"reprise capture -o job.oplog -- python train.py", "from the first instruction to the last"},
-                 {"reprise capture -o job.oplog --pid 4711 --seconds 60", "a minute of a job that runs already"},
+                 {"reprise capture -o job.oplog --pid 4711", "a job that runs already, until it ends or Ctrl-C"},
                  {"reprise capture --check", "what this machine grants"}},
     .options = options,
     .positionals = {{"command", "CMD", 0, -1}},

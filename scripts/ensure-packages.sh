@@ -13,6 +13,7 @@ declare -A packages=(
     [test]='doctest-dev zlib1g-dev clang-14 clang-format clang-tidy clang libclang-rt-14-dev dpkg-dev file
             gzip zstd shellcheck man-db ccache strace'
     [bench]='libbenchmark-dev fio python3'
+    [peers]='strace linux-perf bpftrace'
     [docs]='man-db groff-base'
 )
 

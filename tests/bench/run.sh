@@ -14,11 +14,12 @@ case ${1:-} in
     *) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 scripts/ensure-packages.sh build test bench
+scripts/ensure-packages.sh peers || echo "bench: tracers that are missing are named in the table" >&2
 
 echo "Building ..." >&2
 mkdir -p build/bench
 { cmake --preset release -DREPRISE_TESTS=ON -DREPRISE_BENCH=ON &&
-    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_replay bench_prepare; } >build/bench/build.log 2>&1 ||
+    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_replay bench_prepare reprise program_capture_load; } >build/bench/build.log 2>&1 ||
     { tail -n 40 build/bench/build.log >&2; exit 1; }
 
 bin=build/release/tests
@@ -33,5 +34,12 @@ measure oplog "$bin/bench_oplog" --benchmark_format=json --benchmark_repetitions
 measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import/'
 measure replay "$bin/bench_replay" --dir "$dir"
 measure prepare "$bin/bench_prepare" --dir "$dir" --rounds 3 --large-mib 2048
+
+
+# Needs root and BPF, and says so where they are not.
+rc=0
+echo "Measuring: capture ..." >&2
+python3 tests/bench/bench_capture.py --bin build/release --dir "$dir" >build/bench/capture.txt 2>build/bench/capture.err || rc=$?
+[[ $rc == 0 || $rc == 77 ]] || { echo "bench: capture failed" >&2; cat build/bench/capture.err >&2; exit 1; }
 
 python3 tests/bench/table.py build/bench
