@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: tests/bench/run.sh [--dir DIR]
-# Builds the benchmarks, runs them all (about 15 minutes), and prints one table: what was asked, what was measured.
+# Builds the benchmarks, runs them all (about 25 minutes), and prints one table: what was asked, what was measured.
 # DIR ($TMPDIR, or /tmp) holds the files, at most 6 GB at a time; nothing is left there. Both sides of a comparison run in
 # turn, medians are compared. Run it on a quiet machine. The whole output is kept in build/bench/.
 # SPDX-License-Identifier: MIT
@@ -36,10 +36,14 @@ measure replay "$bin/bench_replay" --dir "$dir"
 measure prepare "$bin/bench_prepare" --dir "$dir" --rounds 3 --large-mib 2048
 
 
-# Needs root and BPF, and says so where they are not.
-rc=0
-echo "Measuring: capture ..." >&2
-python3 tests/bench/bench_capture.py --bin build/release --dir "$dir" >build/bench/capture.txt 2>build/bench/capture.err || rc=$?
-[[ $rc == 0 || $rc == 77 ]] || { echo "bench: capture failed" >&2; cat build/bench/capture.err >&2; exit 1; }
+# These need root and BPF, and say so where they are not.
+recording() { # NAME SCRIPT
+    local rc=0
+    echo "Measuring: $1 ..." >&2
+    python3 "$2" --bin build/release --dir "$dir" >"build/bench/$1.txt" 2>"build/bench/$1.err" || rc=$?
+    [[ $rc == 0 || $rc == 77 ]] || { echo "bench: $1 failed" >&2; cat "build/bench/$1.err" >&2; exit 1; }
+}
+recording capture tests/bench/bench_capture.py
+recording epoch tests/bench/bench_epoch.py
 
 python3 tests/bench/table.py build/bench
