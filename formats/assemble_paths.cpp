@@ -94,6 +94,7 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
     if (raw.kind == OpKind::readlink && done && !path.starts_with("/proc/")) {
         const bool whole = raw.size <= 0 || raw.result < raw.size;
         files.saw_link(file, whole ? raw.link_target : std::string_view{});
+        if (whole) file.target_bytes = static_cast<uint64_t>(raw.result);
     }
     if (raw.kind == OpKind::truncate && done) files.did_truncate(file, raw.size);
     if (done && (raw.kind == OpKind::stat || raw.kind == OpKind::access)) {

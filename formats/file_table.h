@@ -49,7 +49,8 @@ struct FileState {
 
     bool is_link = false;  // seen by lstat or readlink
     StringId target = 0;
-    bool followed = false;  // used through the link
+    uint64_t target_bytes = 0;  // where the target itself is not known
+    bool followed = false;      // used through the link
 
     bool written = false, read = false, renamed_into = false, synced = false;
     uint64_t bytes_written = 0;

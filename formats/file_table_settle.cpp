@@ -44,7 +44,7 @@ FileRow FileTable::row_of(const FileState& file) const {
     if (file.is_link && (file.target || !file.followed)) {
         row.type = FileType::symlink;
         row.target = file.target;
-        row.size = 0;
+        row.size = file.target ? 0 : file.target_bytes;
         row.size_exact = false;
     }
     return row;

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "formats/oplog.h"
@@ -30,6 +32,13 @@ public:
     bool finish();
 
 private:
+    // By whom and when (ns) a process or an instance was made.
+    struct Birth {
+        ProcessId process = 0;
+        int64_t time = 0;
+    };
+    bool inherits(ProcessId process, const Birth& open) const;
+    void find_received();
     friend class EdgePass;
     struct Source {
         TaskId task;
@@ -65,6 +74,10 @@ private:
     std::vector<Source> edge_sources_;
     std::vector<ProcessId> maker_;  // by file: the process that opened it, while inherited instances name it
     std::vector<uint8_t> passed_;   // by file: 1 inherited instances name it, 2 and another process makes it
+    std::vector<Birth> opened_;     // by handle
+    std::vector<Birth> born_;       // by process: its parent
+    std::set<std::pair<HandleId, ProcessId>> users_;      // others than who opened it
+    std::vector<std::pair<FileId, ProcessId>> received_;  // by processes that did not inherit it
     bool any_path_changed_ = false;
 };
 

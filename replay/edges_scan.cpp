@@ -21,6 +21,8 @@ SharingScan::SharingScan(const LogReader& log) : log_(log) {
     file_by_path_.resize(tables.files.size());
     same_content_.resize(tables.files.size());
     maker_.resize(tables.files.size());
+    opened_.resize(tables.handles.size());
+    born_.resize(tables.processes.size());
     passed_.resize(tables.files.size());
     for (const HandleRow& row : tables.handles) {
         if (row.inherited && row.file != 0 && row.file < passed_.size() &&
@@ -53,12 +55,23 @@ void SharingScan::see(const OpBlock& block, size_t i, ProcessId process) {
             continue;
         }
         share(handle_owner_[handle], handle_flags_[handle]);
+        if (kind == OpKind::open) {
+            opened_[handle] = {process, block.begin[i]};
+        } else if (opened_[handle].process != process) {
+            users_.emplace(handle, process);
+        }
         if (uses_position(kind)) {
             if (position_task_[handle] == 0) {
                 position_task_[handle] = task;
             } else if (position_task_[handle] != task) {
                 handle_flags_[handle] |= kSharedPosition;
             }
+        }
+    }
+    if (kind == OpKind::spawn && block.peer[i] != 0 && block.peer[i] < tables.tasks.size()) {
+        const ProcessId child = tables.tasks[block.peer[i]].process;
+        if (child != process && child < born_.size()) {
+            born_[child] = {process, block.begin[i]};
         }
     }
     if (const uint32_t map = block.map[i]; map != 0 && map < kMostMaps) {
@@ -102,6 +115,35 @@ void SharingScan::see(const OpBlock& block, size_t i, ProcessId process) {
     }
 }
 
+// Whether a process has the instance because it, or a process it comes from, was forked after the open.
+bool SharingScan::inherits(ProcessId process, const Birth& open) const {
+    for (size_t steps = 0; process != open.process && steps < born_.size(); ++steps) {
+        const Birth& birth = born_[process];
+        if (birth.process == 0) {
+            return false;
+        }
+        if (birth.process == open.process) {
+            return birth.time >= open.time;
+        }
+        process = birth.process;
+    }
+    return process == open.process;
+}
+
+void SharingScan::find_received() {
+    for (const auto& [handle, process] : users_) {
+        const Birth& open = opened_[handle];
+        const FileId file = log_.tables().handles[handle].file;
+        if (open.process == 0 || file == 0 || file >= passed_.size() || inherits(process, open)) {
+            continue;
+        }
+        passed_[file] = 2;
+        maker_[file] = open.process;
+        received_.emplace_back(file, process);
+    }
+    users_.clear();
+}
+
 std::vector<PassedFile> SharingScan::passed_files() const {
     std::vector<PassedFile> list;
     std::unordered_map<FileId, size_t> index;
@@ -115,6 +157,13 @@ std::vector<PassedFile> SharingScan::passed_files() const {
         }
         list[at->second].receivers.push_back(row.process);
     }
+    for (const auto& [file, process] : received_) {
+        const auto [at, fresh] = index.emplace(file, list.size());
+        if (fresh) {
+            list.push_back({file, {}});
+        }
+        list[at->second].receivers.push_back(process);
+    }
     return list;
 }
 
@@ -123,6 +172,7 @@ bool SharingScan::finish() {
         return false;
     }
     const Tables& tables = log_.tables();
+    find_received();
     for (const HandleRow& row : tables.handles) {
         if (row.inherited && row.file < passed_.size() && passed_[row.file] != 0 && maker_[row.file] != 0 &&
             maker_[row.file] != row.process) {

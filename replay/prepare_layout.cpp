@@ -251,6 +251,7 @@ private:
     void add_link(LayoutEntry& entry, const FileRow& row, const FileFacts& facts) {
         if (row.target == 0) {
             entry.target = "target-not-recorded";
+            if (row.size != 0) entry.target.resize(std::min<uint64_t>(row.size, 4095), '-');
             return count(targetless);
         }
         const auto target = maps_.map_link(tables_.strings[row.path], tables_.strings[row.target]);

@@ -185,7 +185,8 @@ void WorkerState::keep_for_others(FileId file, int fd) {
     }
     const std::lock_guard guard(lock);
     drop_taken();
-    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    constexpr int kFrom = 16;  // by which a recording of the replay tells it from a recorded dup
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, kFrom);
     if (copy >= 0) {
         kept_.push_back({found->second, copy});
         run.pass(found->second).where.store(static_cast<uint64_t>(getpid()) << 32 | static_cast<uint32_t>(copy));

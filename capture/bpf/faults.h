@@ -19,7 +19,8 @@ static long find_offset(struct task_struct* task, struct vm_area_struct* vma, vo
 static __always_inline int record_fault(struct address_space* mapping, __u64 guess, bool slow) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state || !state->fault_enter) return 0;
+    /* Inside a call (MAP_POPULATE, MADV_WILLNEED) pages are mapped without a fault: the call stands for them. */
+    if (!state || !state->fault_enter || state->enter) return 0;
     struct inode* inode = BPF_CORE_READ(mapping, host);
     struct fault_place place = {.offset = state->fault_address};
     if (bpf_find_vma(task, state->fault_address, find_offset, &place, 0)) place.offset = guess;

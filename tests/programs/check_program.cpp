@@ -140,6 +140,11 @@ private:
     void task(int32_t tid, TaskId id, const std::vector<ExpectedOp>& expected) {
         std::vector<Held> ops;
         log_.for_each(id, [&](const Op& op, uint64_t n) {
+            // What came before the program itself: the recorder's start.
+            if (op.kind == OpKind::exec && op.result >= 0 && id == 1 && !started_) {
+                started_ = true;
+                ops.clear();
+            }
             if (!in_scope(op)) return;
             ops.push_back({op, {op.list.begin(), op.list.end()}, n});
             ops.back().op.list = {};
@@ -280,6 +285,7 @@ private:
     const bool touches_;
     ProgramScope scope_;
     Bijection handles_, maps_, requests_;
+    bool started_ = false;
     size_t differences_ = 0, compared_ = 0;
 };
 

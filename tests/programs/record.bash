@@ -47,3 +47,16 @@ no_strace_for() {
         uring* | aio*) skip "strace shows no asynchronous requests" ;;
     esac
 }
+
+# Skips where this machine cannot record, with its reason.
+need_capture() {
+    "$REPRISE" capture --check >"$out" 2>&1 && return
+    skip "$(head -n 1 "$out")"
+}
+
+# record OUT.oplog COMMAND...: until all that the command started has ended.
+record() {
+    local log=$1
+    shift
+    run 0 "$REPRISE" capture -q --wait-all -o "$log" -- "$@"
+}

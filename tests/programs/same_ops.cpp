@@ -12,6 +12,7 @@
 //  - close-on-exec: at an exec the replay asks each descriptor (F_GETFD) and closes those that are marked;
 //  - its question where an instance stands (lseek of 0 from there) before a copy; the end of a copy that is a pipe;
 //  - unmapping part of a mapping: it maps nothing over it;
+//  - the copy of a descriptor that it keeps for a process that receives it (F_DUPFD_CLOEXEC from 16 on, and its close);
 //  - numbers of descriptors: results of opens and dups, and with them which of the dup calls it is;
 //  - sync of everything is the syncfs of the replay's root;
 //  - asynchronous requests are the calls they stand for, done where they are submitted.
@@ -39,6 +40,7 @@ constexpr int64_t kAddedOpenFlags = 04000 | 0400;  // O_NONBLOCK, O_NOCTTY
 constexpr int64_t kPathOnly = 010000000;           // O_PATH
 constexpr int64_t kAddedAtFlags = 0x100 | 0x1000;  // AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 constexpr int64_t kTypeMask = 1;                   // STATX_TYPE
+constexpr int32_t kKeptFrom = 16;                  // least number of what it keeps
 constexpr int64_t kGetFl = 3, kSetFl = 4, kNoBlock = 4;
 
 // An op as both recordings should show it.
@@ -124,6 +126,12 @@ private:
             if (!whole && !scope_.has(op)) return;
             if (op.kind == OpKind::touch && !touches) return;
             if (own_question(op)) return;
+            const std::pair number(tables.tasks[id].process, op.kind == OpKind::dup ? op.result : op.fd);
+            if (replayed_ && op.kind == OpKind::dup && op.arg == 4 && op.fd2 == kKeptFrom) {
+                kept_.insert(number);
+                return;
+            }
+            if (op.kind == OpKind::close && kept_.erase(number) != 0) return;
             const bool ends_only = op.kind == OpKind::open || op.kind == OpKind::close;
             if (ends_only && op.handle != 0 && !used_.contains(op.handle) && for_naming(op)) return;
             if (whole) op.handle = 0;
@@ -152,6 +160,7 @@ private:
             }
             op.list = {};
             op.edges = {};
+            if (op.kind == OpKind::touch) return touched(op, list, out);
             Seen seen{
                 op, std::move(list), below_root(op.file), below_root(op.file2), std::string(tables.strings[op.text]),
                 {}};
@@ -160,6 +169,28 @@ private:
             out.push_back(std::move(seen));
         });
         return out;
+    }
+
+    // One op per page: how many touches become one op depends on how fast they come.
+    void touched(const Op& op, const std::vector<int64_t>& list, std::vector<Seen>& out) const {
+        constexpr int64_t kPage = 4096;
+        const auto range = [&](int64_t from, int64_t bytes) {
+            for (int64_t at = from & ~(kPage - 1); at < from + bytes; at += kPage) {
+                Seen seen;
+                seen.op = op;
+                seen.op.offset = at;
+                seen.op.size = kPage;
+                seen.shown = reprise::test::op_text(log_.tables(), seen.op, root_);
+                out.push_back(std::move(seen));
+            }
+        };
+        int64_t at = op.offset;
+        if (list.empty()) range(at, op.size);
+        for (size_t i = 0; i + 1 < list.size(); i += 2) {
+            at += list[i];
+            range(at, list[i + 1]);
+            at += list[i + 1];
+        }
     }
 
     bool is_pipe(HandleId handle) const {
@@ -207,6 +238,7 @@ private:
     std::set<HandleId> used_{0};
     std::map<uint32_t, std::vector<int64_t>> lists_;
     std::map<uint32_t, int64_t> size_of_map_;
+    std::set<std::pair<ProcessId, int64_t>> kept_;  // descriptors that the replay keeps for other processes
 
 public:
     static inline bool touches = true;
@@ -250,7 +282,7 @@ std::string difference(const Seen& a, const Seen& b, Numbers& numbers) {
     if (x.offset2 != y.offset2) return "offset2";
     if (x.size != y.size) return "size";
     if (x.mode != y.mode && x.kind != OpKind::mprotect) return "mode";
-    if (row.has(Field::list) && x.kind != OpKind::touch && a.list != b.list) return "list";
+    if (row.has(Field::list) && a.list != b.list) return "list";
     if (row.has(Field::text) && a.text != b.text) return "text";
     const bool dup = x.kind == OpKind::dup, lock = x.kind == OpKind::flock;
     if (!dup && (lock ? x.arg | kNoBlock : x.arg) != (lock ? y.arg | kNoBlock : y.arg)) return "arg";

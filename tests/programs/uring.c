@@ -31,9 +31,9 @@ int main(int argc, char **argv)
     WANT(CALL4(SYS_io_uring_register, g_ring.fd, IORING_REGISTER_BUFFERS, &whole, 1), 0);
     run_one("f0", "a", request(IORING_OP_READ, 1, g_buffer, 5000, 77, IOSQE_FIXED_FILE), 5000, "", 5000);
     run_one("f1", "b", request(IORING_OP_READ_FIXED, 0, g_buffer, 4096, 0, IOSQE_FIXED_FILE), 4096, "", 4096);
-    do_close("a"); /* the ring keeps the open instance */
     run_one("f2", "a", request(IORING_OP_READ, 1, g_buffer, 5000, 0, IOSQE_FIXED_FILE), 5000, "", 5000);
     run_one("f3", "b", request(IORING_OP_WRITE_FIXED, 0, g_buffer, 4096, 0, IOSQE_FIXED_FILE), 4096, "", 4096);
     do_close("b");
+    do_close("a");
     return 0;
 }
