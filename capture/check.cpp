@@ -16,6 +16,7 @@ CaptureCheck check_capture() {
         try {
             BpfPrograms::Options options;
             options.ring_bytes = 65536;
+            options.cgroups = true;
             BpfPrograms programs(options);
             programs.attach();
             absent = programs.absent();

@@ -44,7 +44,7 @@ std::string find_program(const std::string& name) {
     std::string_view left = path ? path : "/usr/local/bin:/usr/bin:/bin";
     while (true) {
         const std::string_view folder = left.substr(0, left.find(':'));
-        const std::string candidate = (folder.empty() ? "." : std::string(folder)) + "/" + name;
+        std::string candidate = (folder.empty() ? "." : std::string(folder)) + "/" + name;
         if (::access(candidate.c_str(), X_OK) == 0) return candidate;
         if (folder.size() == left.size()) break;
         left.remove_prefix(folder.size() + 1);
@@ -55,6 +55,7 @@ std::string find_program(const std::string& name) {
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
     std::vector<char*> result;
+    result.reserve(words.size() + 1);
     for (std::string& word : words) result.push_back(word.data());
     result.push_back(nullptr);
     return result;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "capture/context_records.h"
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -223,6 +225,43 @@ std::vector<pid_t> processes_of_cgroup(const fs::path& cgroup) {
     std::error_code error;
     for (fs::recursive_directory_iterator at(cgroup, error), end; !error && at != end; at.increment(error))
         if (at->is_directory(error)) take(at->path());
+    return found;
+}
+
+std::vector<CgroupId> cgroup_ids(const fs::path& cgroup) {
+    struct stat stat {};
+    if (::stat(cgroup.c_str(), &stat) != 0)
+        throw usage_error("there is no " + escape_line(cgroup.string()), "name a folder below /sys/fs/cgroup");
+    // Its mount says which controllers the hierarchy has, /proc/self/cgroup which number those have.
+    const std::string device = std::to_string(major(stat.st_dev)) + ":" + std::to_string(minor(stat.st_dev));
+    std::string controllers;
+    std::ifstream mounts("/proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+        std::istringstream words(line);
+        std::string id, parent, at;
+        words >> id >> parent >> at;
+        if (at != device) continue;
+        controllers = "," + line.substr(line.rfind(' ') + 1) + ",";
+        if (line.find(" - cgroup2 ") != std::string::npos) controllers = "cgroup2";
+    }
+    uint32_t hierarchy = 0;
+    bool known = controllers == "cgroup2";
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; !known && std::getline(groups, line);) {
+        const size_t first = line.find(':'), second = line.find(':', first + 1);
+        const std::string names = line.substr(first + 1, second - first - 1);
+        if (names.empty() || controllers.find("," + names + ",") == std::string::npos) continue;
+        hierarchy = static_cast<uint32_t>(std::strtoul(line.c_str(), nullptr, 10));
+        known = true;
+    }
+    if (!known)
+        throw usage_error(escape_line(cgroup.string()) + " belongs to no hierarchy of control groups",
+                          "name a folder below /sys/fs/cgroup");
+    std::vector<CgroupId> found = {{stat.st_ino, hierarchy}};
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(cgroup, error), end; !error && at != end; at.increment(error))
+        if (at->is_directory(error) && ::stat(at->path().c_str(), &stat) == 0)
+            found.push_back({stat.st_ino, hierarchy});
     return found;
 }
 

@@ -38,4 +38,7 @@ std::vector<pid_t> process_tree(pid_t root);
 /// All processes of a control group and those below it. Throws Error (usage) where it is none.
 std::vector<pid_t> processes_of_cgroup(const std::filesystem::path& cgroup);
 
+/// That group and those below it. Throws Error (usage) where its hierarchy is not known.
+std::vector<CgroupId> cgroup_ids(const std::filesystem::path& cgroup);
+
 }  // namespace reprise

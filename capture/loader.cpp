@@ -101,6 +101,8 @@ const std::vector<BpfHook>& bpf_hooks() {
         {"task_new", "calls", "task_newtask", "children and threads are not followed"},
         {"task_exec", "calls", "sched_process_exec", "programs that replace others are not named"},
         {"task_exit", "calls", "sched_process_exit", "calls that never return are lost"},
+        {"cgroup_enter", "cgroups", "cgroup_attach_task", "--cgroup misses what enters from outside"},
+        {"cgroup_made", "cgroups", "cgroup_mkdir", "--cgroup misses groups made below"},
         {"seed_tasks", "seeds", "iter/task", "--pid cannot attach"},
         {"seed_files", "seeds", "iter/task_file", "descriptors that were open before are unknown"},
         {"seed_maps", "seeds", "iter/task_vma", "mappings that were there before are unknown"},
@@ -283,6 +285,7 @@ BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>(
     impl.set<bool>("use_cast", !options.probe_reads && types.has_function("bpf_rdonly_cast"));
     impl.set<bool>("switch_state", types.trace_arguments("sched_switch") >= 4);
     impl.set<bool>("want_pagecache", !options.without.contains("pagecache"));
+    impl.set<bool>("want_cgroups", options.cgroups);
     impl.set<uint32_t>("page_bytes", static_cast<uint32_t>(::sysconf(_SC_PAGESIZE)));
 
     const bool causes = !options.without.contains("causes");
@@ -290,6 +293,7 @@ BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>(
     for (const BpfHook& hook : bpf_hooks()) {
         const std::string_view name = hook.program;
         bool wanted = !options.without.contains(hook.group);
+        if (std::string_view(hook.group) == "cgroups") wanted = options.cgroups;
         if (name == "task_waking") wanted = causes && kernel_count;
         if (name == "task_waking_counted" || name.starts_with("irq_")) wanted = causes && !kernel_count;
         const bool iterator = std::string_view(hook.group) == "seeds";
@@ -335,6 +339,15 @@ uint64_t BpfPrograms::follow(const std::vector<pid_t>& pids) {
         impl_->run_iterator("seed_tasks");
     } while (seeded() != last);
     return seeded() - before;
+}
+
+void BpfPrograms::watch_cgroups(const std::vector<CgroupId>& groups) {
+    const int fd = bpf_map__fd(impl_->map("cgroups"));
+    for (const CgroupId& group : groups) {
+        const cgroup_key key{group.id, group.hierarchy, 0};
+        const uint8_t yes = 1;
+        bpf_map_update_elem(fd, &key, &yes, BPF_ANY);
+    }
 }
 
 void BpfPrograms::seed_descriptors() { impl_->run_iterator("seed_files"); }

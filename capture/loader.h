@@ -27,11 +27,18 @@ const std::vector<BpfHook>& bpf_hooks();
 /// Why nothing can be recorded here, one sentence; empty: it can.
 std::string bpf_refusal();
 
+/// A control group as the kernel numbers it.
+struct CgroupId {
+    uint64_t id = 0;
+    uint32_t hierarchy = 0;  ///< 0: the unified one
+};
+
 class BpfPrograms {
 public:
     struct Options {
         uint64_t ring_bytes = uint64_t{32} << 20;
         std::set<std::string> without;
+        bool cgroups = false;      ///< tasks may come in by control group
         bool probe_reads = false;  ///< do without bpf_rdonly_cast, as on kernels before 6.2
     };
     /// Loads; nothing runs yet. Throws Error (machine).
@@ -45,6 +52,8 @@ public:
     void detach();
     /// Follows these processes with all their threads and the children they make meanwhile. How many tasks that are.
     uint64_t follow(const std::vector<pid_t>& pids);
+    /// Follows what enters these control groups from now on, and those made below them. Called before attach().
+    void watch_cgroups(const std::vector<CgroupId>& groups);
     /// Writes the open descriptors (and mappings) of the followed processes into the ring.
     void seed_descriptors();
     void seed_mappings();

@@ -60,6 +60,7 @@ public:
         BpfPrograms::Options how;
         how.ring_bytes = options_.ring_bytes;
         how.without = {options_.without.begin(), options_.without.end()};
+        how.cgroups = !options_.cgroup.empty();
         how.probe_reads = std::getenv("REPRISE_CAPTURE_PROBE_READS") != nullptr;  // for tests and measurements
         bpf_ = std::make_unique<BpfPrograms>(how);
         ring_ = std::make_unique<Ring>(bpf_->ring_fd(), bpf_->ring_bytes());
@@ -70,6 +71,7 @@ public:
         writer_ =
             std::make_unique<RawWriter>(options_.raw, capture_meta(options_, *bpf_, user ? user->name : std::string()));
         clock_record(*writer_);
+        if (!options_.cgroup.empty()) bpf_->watch_cgroups(cgroup_ids(options_.cgroup));
         bpf_->attach();
         begin_ = last_drain_ = Clock::now();
         begin_following();
@@ -153,7 +155,7 @@ private:
                 if (ticks_ % 100 == 0) clock_record(*writer_);
             });
             const int64_t live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
-            if (result_.command_ended ? live <= 0 || !options_.wait_all : !child_ && live <= 0) stop();
+            if (result_.command_ended ? live <= 0 || !options_.wait_all : options_.pid != 0 && live <= 0) stop();
             if (options_.progress) {
                 options_.progress(
                     {ring_->records(), writer_->bytes(), bpf_->counter(COUNT_LOST), bpf_->counter(COUNT_TASKS)});

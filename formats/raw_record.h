@@ -22,6 +22,8 @@ typedef uint64_t raw_u64;
 typedef int64_t raw_s64;
 #endif
 
+/* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
+
 #define RAW_VERSION 1
 
 enum raw_type {
@@ -286,5 +288,7 @@ struct raw_gpu {
  * MarkerPhase (formats/op.h). */
 #define RAW_MARKER_PRCTL 0x52505253
 #define RAW_MARKER_MAGIC 0x6d61726b
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif

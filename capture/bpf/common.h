@@ -12,6 +12,7 @@ const volatile struct call_rule rules[CALL_LIMIT] = {};
 const volatile bool use_cast = 1;     /* bpf_rdonly_cast is there: plain loads instead of probe reads */
 const volatile bool switch_state = 1; /* sched_switch passes the previous state (5.18) */
 const volatile bool want_pagecache = 0;
+const volatile bool want_cgroups = 0;
 const volatile __u32 page_bytes = 4096;
 
 __u64 counters[COUNT_LIMIT] = {};

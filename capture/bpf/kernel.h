@@ -94,8 +94,28 @@ typedef struct {
 struct signal_struct {
     atomic_t live;
 };
+struct kernfs_node {
+    __u64 id;
+};
+struct cgroup;
+struct cgroup_subsys_state {
+    struct cgroup* cgroup;
+    struct cgroup_subsys_state* parent;
+};
+struct cgroup_root {
+    int hierarchy_id;
+};
+struct cgroup {
+    struct cgroup_subsys_state self;
+    struct kernfs_node* kn;
+    struct cgroup_root* root;
+};
+struct css_set {
+    struct cgroup* dfl_cgrp;
+};
 struct task_struct {
     unsigned int __state;
+    struct css_set* cgroups;
     int exit_code;
     int pid, tgid;
     struct task_struct* real_parent;

@@ -6,6 +6,8 @@
 
 #include "formats/raw_record.h"
 
+/* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
+
 #define CALL_LIMIT 512 /* system call numbers known; a power of two */
 #define NO_CALL 0xffff
 
@@ -90,9 +92,17 @@ struct file_key {
     raw_u32 device, pad;
 };
 
+/* A control group whose tasks are followed. */
+struct cgroup_key {
+    raw_u64 id;
+    raw_u32 hierarchy, pad;
+};
+
 struct request_state {
     raw_u64 issued, sector;
     raw_u32 pid, tid, bytes, device, write, pad;
 };
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif

@@ -22,10 +22,48 @@ static __always_inline struct task_state* follow(struct task_struct* task) {
     return state;
 }
 
+/* Control groups being recorded; the loader fills in those that are there. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct cgroup_key);
+    __type(value, __u8);
+} cgroups SEC(".maps");
+
+static __always_inline struct cgroup_key key_of(struct cgroup* group) {
+    struct cgroup_key key = {.id = BPF_CORE_READ(group, kn, id), .hierarchy = BPF_CORE_READ(group, root, hierarchy_id)};
+    return key;
+}
+
+/* A task that comes into a group from outside. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(cgroup_enter, struct cgroup* group, const char* path, struct task_struct* task) {
+    const struct cgroup_key key = key_of(group);
+    if (bpf_map_lookup_elem(&cgroups, &key) && !state_of(task)) follow(task);
+    return 0;
+}
+
+/* Groups made below recorded ones are recorded, too. */
+SEC("tp_btf/cgroup_mkdir")
+int BPF_PROG(cgroup_made, struct cgroup* group) {
+    struct cgroup* parent = BPF_CORE_READ(group, self.parent, cgroup);
+    const struct cgroup_key above = key_of(parent), key = key_of(group);
+    const __u8 yes = 1;
+    if (parent && bpf_map_lookup_elem(&cgroups, &above)) bpf_map_update_elem(&cgroups, &key, &yes, 0);
+    return 0;
+}
+
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_new, struct task_struct* child, __u64 flags) {
     struct task_state* state = state_of(bpf_get_current_task_btf());
-    if (!state) return 0;
+    if (!state) {
+        /* Made right into a group of the unified hierarchy (CLONE_INTO_CGROUP). */
+        if (want_cgroups) {
+            const struct cgroup_key key = key_of(BPF_CORE_READ(child, cgroups, dfl_cgrp));
+            if (bpf_map_lookup_elem(&cgroups, &key)) follow(child);
+        }
+        return 0;
+    }
     struct task_state* new_state = follow(child);
     if (new_state) new_state->compat = state->compat;
     const __u32 sequence = state->sequence++;

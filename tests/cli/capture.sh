@@ -154,6 +154,25 @@ run 4 "$REPRISE" capture -f --pid $gone -o a.oplog
 contains "$err" "no process"
 run 2 "$REPRISE" capture -f --cgroup "$tmp" -o a.oplog
 
+# A control group: what is in it, and what enters it.
+group=none
+for folder in /sys/fs/cgroup /sys/fs/cgroup/unified /sys/fs/cgroup/pids; do
+    [[ -w $folder/cgroup.procs ]] && mkdir "$folder/reprise-test-$$" 2>/dev/null && group=$folder/reprise-test-$$ && break
+done
+if [[ $group != none ]]; then
+    "$REPRISE" capture -q -f --raw --cgroup "$group" -o group.oplog 2>group.err &
+    recorder=$!
+    sleep 1
+    sh -c 'echo $$ >"$1"; cat "$2" >/dev/null; sh -c "exec cat $2" >/dev/null' sh "$group/cgroup.procs" "$tmp/data"
+    kill -INT $recorder
+    wait $recorder || fail "recording a control group: $(cat group.err)"
+    rmdir "$group"
+    records group.raw
+    equal "$(grep -c "^CALL .*openat(.*path1=\"$tmp/data\"" group.raw.txt)" 2
+else
+    echo "no control group can be made: --cgroup is not tested"
+fi
+
 # A recorder that is killed: the job goes on, the records are there.
 "$REPRISE" capture -q -f -o killed.oplog -- sh -c 'i=0; while [ $i -lt 60 ]; do echo $i; sleep 0.05; i=$((i + 1)); done >counted; : >finished' &
 recorder=$!
