@@ -54,7 +54,8 @@ public:
           tables_(log.tables()),
           selector_(log, filter),
           progress_(progress),
-          accelerated_(tables_.tasks.size()) {
+          accelerated_(tables_.tasks.size()),
+          times_(tables_.tasks.size()) {
         for (size_t id = 1; id < kOpKindLimit; ++id) ways_[id] = way_of(static_cast<OpKind>(id));
     }
 
@@ -135,7 +136,9 @@ private:
                 moved(way, file, bytes);
             }
         }
-        if (block.has_edges()) edges(block.edges_of(i));
+        const std::span<const Edge> of_op = block.has_edges() ? block.edges_of(i) : std::span<const Edge>{};
+        if (!of_op.empty()) edges(of_op);
+        time(kind, block, i, of_op);
         special(kind, block, i, file);
     }
 
@@ -149,6 +152,41 @@ private:
         out_.edges += edges.size();
         for (const Edge& edge : edges)
             if (edge.confidence < 100) ++out_.inferred_edges;
+    }
+
+    void time(OpKind kind, const OpBlock& block, size_t i, std::span<const Edge> edges) {
+        if (block.task >= times_.size()) return;
+        TaskTime& task = times_[block.task];
+        const int64_t begin = block.begin[i], duration = std::max<int64_t>(block.duration[i], 0);
+        const bool first = task.task == 0;
+        task.task = block.task;
+        task.begin = first ? begin : std::min(task.begin, begin);
+        task.end = first ? end_of(begin, duration) : std::max(task.end, end_of(begin, duration));
+        const auto add = [&](int64_t& sum) { sum = end_of(sum, duration); };
+        constexpr int64_t kSleep = 3, kLock = 5, kWake = 6;  // arg of wait
+        switch (kind) {
+            case OpKind::compute: any_time_ = true; return add(task.compute);
+            case OpKind::idle: any_time_ = true; return add(task.idle);
+            case OpKind::wait:
+                any_time_ = true;
+                if (block.arg[i] == kLock) return add(task.locks);
+                if (block.arg[i] == kWake) return;
+                break;
+            case OpKind::join:
+            case OpKind::receive:
+            case OpKind::send:
+            case OpKind::gpu_wait: break;
+            default:
+                if (info(kind).is(Trait::io)) add(task.io);
+                return;
+        }
+        if (!edges.empty()) {
+            size_t strongest = task.waited.size() - 1;
+            for (const Edge& edge : edges) strongest = std::min(strongest, static_cast<size_t>(edge.kind));
+            return add(task.waited[strongest]);
+        }
+        if (kind == OpKind::send) return;
+        add(kind == OpKind::wait && block.arg[i] == kSleep ? task.slept : task.unexplained);
     }
 
     // Kinds that need more than the table says.
@@ -204,6 +242,9 @@ private:
         }
         for (TaskId task = 1; task < tables_.tasks.size(); ++task) out_.tasks_with_ops += log_.op_count(task) > 0;
         if (any_accelerator_) accelerators();
+        if (any_time_)
+            for (const TaskTime& task : times_)
+                if (task.task) out_.task_times.push_back(task);
     }
 
     void accelerators() {
@@ -230,6 +271,8 @@ private:
     std::vector<std::pair<uint32_t, uint64_t>> late_;
     std::vector<bool> accelerated_;  // tasks with accelerator ops or markers
     bool any_accelerator_ = false;
+    std::vector<TaskTime> times_;  // by task
+    bool any_time_ = false;        // some op is there only for its time
 };
 
 }  // namespace
@@ -238,6 +281,17 @@ const KindSummary* Summary::kind(OpKind wanted) const {
     for (const KindSummary& row : kinds)
         if (row.kind == wanted) return &row;
     return nullptr;
+}
+
+int64_t TaskTime::explained() const {
+    int64_t sum = 0;
+    for (const int64_t part : waited) sum = end_of(sum, part);
+    return sum;
+}
+
+int64_t TaskTime::rest() const {
+    // Calls that overlap, as requests and the call that waits for them, count twice.
+    return std::max<int64_t>(span() - io - compute - idle - blocked(), 0);
 }
 
 int64_t Summary::busy() const {

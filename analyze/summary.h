@@ -2,6 +2,7 @@
 // What is in a log, as numbers: the one summary that info, replay and compare show.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -39,6 +40,26 @@ struct RoleSummary {
     uint64_t bytes_read = 0, bytes_written = 0;
 };
 
+// Where the time of a task went, ns. Waiting is blocked time that is not inside a call of input or output.
+struct TaskTime {
+    TaskId task = 0;
+    int64_t begin = 0, end = 0;  // first begin and last end of its ops
+    int64_t io = 0;              // inside calls that the replay performs
+    int64_t compute = 0;
+    std::array<int64_t, 7> waited{};  // with a known cause: by EdgeKind, the strongest where there are several
+    int64_t unexplained = 0;          // waited, and nothing says for what
+    int64_t slept = 0;                // because it asked for it
+    int64_t locks = 0;                // waits for locks, which are no causes
+    int64_t idle = 0;
+
+    int64_t span() const { return end - begin; }
+    int64_t explained() const;
+    // Everything blocked but idle time.
+    int64_t blocked() const { return explained() + unexplained + slept + locks; }
+    // Waiting for a processor, and what lies between ops without being one.
+    int64_t rest() const;
+};
+
 struct Summary {
     uint64_t ops = 0;
     uint64_t left_out_ops = 0, left_out_bytes = 0;  // by the filter
@@ -52,6 +73,8 @@ struct Summary {
     std::vector<KindSummary> kinds;  // of those with ops, in the order of the op table
     std::vector<RoleSummary> roles;  // of those with files, in the order of Role
     std::vector<DeviceUtilisation> devices;
+    // Of tasks with ops, by id; empty where the log holds no time but that of calls.
+    std::vector<TaskTime> task_times;
     uint64_t file_bytes = 0;  // of the log itself
 
     int64_t elapsed() const { return end - begin; }

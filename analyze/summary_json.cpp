@@ -35,6 +35,24 @@ Json device_json(const DeviceUtilisation& device, const Tables& tables) {
     return out;
 }
 
+Json time_json(const TaskTime& row) {
+    Json known = Json::object();
+    for (size_t kind = 1; kind < row.waited.size(); ++kind)
+        if (row.waited[kind]) known[std::string(edge_name(static_cast<EdgeKind>(kind)))] = row.waited[kind];
+    return {{"task", row.task},
+            {"span_ns", row.span()},
+            {"io_ns", row.io},
+            {"compute_ns", row.compute},
+            {"blocked_ns", row.blocked()},
+            {"explained_ns", row.explained()},
+            {"explained_by_ns", known},
+            {"unexplained_ns", row.unexplained},
+            {"slept_ns", row.slept},
+            {"locks_ns", row.locks},
+            {"idle_ns", row.idle},
+            {"rest_ns", row.rest()}};
+}
+
 }  // namespace
 
 Json to_json(const Latency& latency) {
@@ -92,6 +110,11 @@ Json to_json(const Summary& summary, const Tables& tables) {
     Json devices = Json::array();
     for (const DeviceUtilisation& device : summary.devices) devices.push_back(device_json(device, tables));
     out["devices"] = std::move(devices);
+    if (!summary.task_times.empty()) {
+        Json times = Json::array();
+        for (const TaskTime& row : summary.task_times) times.push_back(time_json(row));
+        out["task_times"] = std::move(times);
+    }
     return out;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "formats/raw_context.h"
 
 namespace reprise::cli {
 namespace {
@@ -22,6 +23,9 @@ void options(po::options_description& options) {
     add_filter_options(options);
     add_recover_option(options);
 }
+
+// Tasks in the table of times that are shown unasked.
+constexpr size_t kTimeRows = 16;
 
 std::string utc(int64_t unix_ns) {
     const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
@@ -102,7 +106,8 @@ void print_head(const LogReader& log, const Summary& summary) {
     if (header.origin_unix_ns) line("began", utc(header.origin_unix_ns));
     line("clock", (header.clock.empty() ? "unknown" : header.clock) + ", times in units of " +
                       format_duration(header.time_unit_ns));
-    for (const auto& [key, value] : header.extra) line(key, value);
+    for (const auto& [key, value] : header.extra)
+        if (key != RawContext::kKey) line(key, value);  // series, for other programs
     line("time span", format_duration(summary.elapsed()));
     line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
                       format_count(summary.processes) + " processes");
@@ -132,6 +137,10 @@ void print(const LogReader& log, const Summary& summary, const OpFilter& filter,
     print_head(log, summary);
     section("Ops by kind (times inside the call)", kinds_table(summary));
     section("Files by role", roles_table(summary));
+    const size_t rows = values.count("tasks") ? summary.task_times.size() : kTimeRows;
+    section(summary.task_times.size() > rows ? "Where the time of the tasks that lasted longest went (others: --tasks)"
+                                             : "Where the tasks' time went",
+            times_table(summary, rows));
     section("Accelerators", devices_table(summary, log.tables()));
     if (values.count("tasks")) section("Tasks", tasks_table(log));
     if (values.count("files")) section("Files", files_table(log.tables(), filter));
@@ -175,11 +184,16 @@ const Registration registration{{
     .name = "info",
     .group = Group::look,
     .summary = "show what is in a log, and what is missing",
-    .help = "Shows where the log comes from, its tasks, files by role, ops by kind with their latencies, the "
-            "accelerators' busy time and "
-            "utilisation (AU; MLPerf's variant leaves out the first step), and every counter of what was lost, guessed "
-            "or repaired.\n\n"
-            "A device's stall is the time it stood idle between its first and its last work.",
+    .help =
+        "Shows where the log comes from, its tasks, files by role, ops by kind with their latencies, the "
+        "accelerators' busy time and "
+        "utilisation (AU; MLPerf's variant leaves out the first step), and every counter of what was lost, guessed "
+        "or repaired.\n\n"
+        "Of the tasks' time it shows the shares: inside calls, computing, waiting, idle, and the rest, which is "
+        "waiting "
+        "for a processor and stretches too short for an op. Of the waits it tells how many have a known cause, and by "
+        "which kind of edge; locks are not causes, and sleeps need none.\n\n"
+        "A device's stall is the time it stood idle between its first and its last work.",
     .examples = {{"reprise info job.oplog", "the overview"},
                  {"reprise info --tasks --files job.oplog", "with every task and file"},
                  {"reprise info --only dataset job.oplog", "the dataset's share"},

@@ -66,6 +66,57 @@ Table roles_table(const Summary& summary) {
     return table;
 }
 
+Table times_table(const Summary& summary, size_t most) {
+    Table table({{"task", "task", true},
+                 {"time", "span_ns", true},
+                 {"in calls", "io", true},
+                 {"computes", "compute", true},
+                 {"waits", "blocked", true},
+                 {"known cause", "explained", true},
+                 {"by", "by"},
+                 {"locks", "locks", true},
+                 {"sleeps", "slept", true},
+                 {"idle", "idle", true},
+                 {"rest", "rest", true}});
+    const auto row = [&](const Cell& name, const TaskTime& time) {
+        const auto part = [](int64_t ns, int64_t of) {
+            return ns == 0 || of <= 0 ? Cell("", 0) : share_cell(static_cast<double>(ns) / static_cast<double>(of));
+        };
+        std::string by;
+        for (size_t kind = 1; kind < time.waited.size(); ++kind)
+            if (time.waited[kind])
+                by += (by.empty() ? "" : " ") + std::string(edge_name(static_cast<EdgeKind>(kind))) + " " +
+                      format_share(static_cast<double>(time.waited[kind]) / static_cast<double>(time.explained()));
+        const int64_t span = time.span();
+        // Locks are no causes and sleeps need none.
+        const int64_t asks = time.explained() + time.unexplained;
+        table.row({name, duration_cell(span), part(time.io, span), part(time.compute, span), part(time.blocked(), span),
+                   part(time.explained(), asks), by, part(time.locks, span), part(time.slept, span),
+                   part(time.idle, span), part(time.rest(), span)});
+    };
+    if (summary.task_times.empty()) return table;
+    TaskTime all;
+    for (const TaskTime& time : summary.task_times) {
+        all.end += time.span();
+        all.io += time.io;
+        all.compute += time.compute;
+        for (size_t kind = 0; kind < all.waited.size(); ++kind) all.waited[kind] += time.waited[kind];
+        all.unexplained += time.unexplained;
+        all.slept += time.slept;
+        all.locks += time.locks;
+        all.idle += time.idle;
+    }
+    row({"all", 0}, all);
+    std::vector<TaskTime> shown = summary.task_times;
+    if (shown.size() > most) {
+        const auto longer = [](const TaskTime& a, const TaskTime& b) { return a.span() > b.span(); };
+        std::stable_sort(shown.begin(), shown.end(), longer);
+        shown.resize(most);
+    }
+    for (const TaskTime& time : shown) row({std::to_string(time.task), time.task}, time);
+    return table;
+}
+
 Table devices_table(const Summary& summary, const Tables& tables) {
     Table table({{"pid", "pid", true},
                  {"device", "device", true},

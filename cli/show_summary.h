@@ -12,6 +12,9 @@ Cell text_cell(std::string_view bytes);
 
 Table kinds_table(const Summary& summary);
 Table roles_table(const Summary& summary);
+// Where the tasks' time went, as shares: of all together first, then of the `most` that lasted longest. Without rows
+// where the log does not tell.
+Table times_table(const Summary& summary, size_t most);
 // One row per device and, below it, one per epoch.
 Table devices_table(const Summary& summary, const Tables& tables);
 // Worst first.

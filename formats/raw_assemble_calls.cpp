@@ -13,7 +13,6 @@ constexpr int64_t kTimedOut = -110;   // ETIMEDOUT
 constexpr int64_t kLockClass = 5, kWakeClass = 6;
 constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
 constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
-constexpr int64_t kThread = 0x10000;         // CLONE_THREAD
 constexpr uint16_t kWaitId = 247, kEventFd = 284, kSocketPair = 53, kClone3 = 435;
 constexpr int64_t kFixedFile = 1;                          // IOSQE_FIXED_FILE
 constexpr uint16_t kVectoredRead = 7, kVectoredWrite = 8;  // IOCB_CMD_*

@@ -72,9 +72,10 @@ void LockWords::settle() {
         for (const auto& [address, word] : process.words) {
             words_dropped_ += word.mutex;
             if (word.mutex || word.waits <= most || word.timed != word.waits) continue;
-            const bool waiters_wake = std::any_of(word.waiters.begin(), word.waiters.end(), [&](uint32_t tid) {
-                return std::find(word.wakers.begin(), word.wakers.end(), tid) != word.wakers.end();
-            });
+            const bool waiters_wake =
+                std::any_of(word.waiters.begin(), word.waiters.end(), [&wakers = word.wakers](uint32_t tid) {
+                    return std::find(wakers.begin(), wakers.end(), tid) != wakers.end();
+                });
             // A process has one such lock: the busiest of those that look like it.
             if (!waiters_wake) continue;
             most = word.waits;
