@@ -14,6 +14,7 @@
 #include "capture/capture.h"
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/torch_hook.h"
@@ -41,6 +42,7 @@ void options(po::options_description& add) {
     add.add_options()("torch", "mark the batches of an unmodified PyTorch job (docs/markers.md)");
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
                       "buffer between kernel and recorder");
+    add_role_option(add);
     add.add_options()("raw", "keep the raw records beside the output");
     add.add_options()("check", "say which hooks this machine grants and what follows, and record nothing");
     add.add_options()("force,f", "replace the output if it exists");
@@ -111,10 +113,12 @@ void give_to_user(const fs::path& path) {
 }
 
 // Ops in the log; 0 where it could not be made. The raw records stay unless they are no longer needed.
-uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::path& output, bool keep_raw) {
+uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::path& output, const RoleOverrides& roles,
+                  bool keep_raw) {
     try {
         Progress progress("assembling", ProgressUnit::bytes);
         RawAssembleOptions how;
+        how.roles = roles;
         how.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
         assemble_raw_file(raw, output, how);
         progress.finish();
@@ -194,6 +198,7 @@ int run(const po::variables_map& values) {
     const bool as_json = values.count("json") != 0;
     if (values.count("check") != 0) return check(as_json);
     CaptureOptions how;
+    const RoleOverrides roles = wanted_roles(values);  // refused before the job runs
     if (values.count("command") != 0) how.command = values["command"].as<Words>();
     if (values.count("pid") != 0) how.pid = values["pid"].as<int>();
     if (values.count("cgroup") != 0) how.cgroup = values["cgroup"].as<std::string>();
@@ -234,7 +239,7 @@ int run(const po::variables_map& values) {
     const CaptureResult result = capture(how);
     progress.finish();
     give_to_user(how.raw);
-    const uint64_t ops = assemble(result, how.raw, output, values.count("raw") != 0);
+    const uint64_t ops = assemble(result, how.raw, output, roles, values.count("raw") != 0);
     report(result, output, ops, as_json);
     if (!result.failure.empty()) std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
     if (result.command_ended && result.status != 0) return pass_on(result.status);
