@@ -25,6 +25,8 @@ for command in $commands; do
     # replay has its what-if questions (--cpu-speed, --gpu-speed) besides.
     most=12
     [[ $command == replay ]] && most=16
+    # capture says what it records and what the files are for in one go.
+    [[ $command == capture ]] && most=14
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"
     [[ $(wc -L <"$out") -le 110 ]] || fail "$command --help is wider than 110 columns"
     run 0 "$REPRISE" help "$command"
