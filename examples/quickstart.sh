@@ -2,7 +2,7 @@
 # usage: examples/quickstart.sh [DIR]
 # Builds reprise, lays out the data set of a bundled recording (one epoch of a PyTorch ResNet-18 over 2 000 JPEGs, two
 # loader workers) below DIR, performs the recording there, and compares. DIR must not exist, or be empty, or be from an
-# earlier quickstart; by default it is build/quickstart, and its 330 MB of data are removed again at the end.
+# earlier quickstart; by default it is build/quickstart, and its 125 MB of data are removed again at the end.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ case ${1:-} in
 esac
 work=build/quickstart
 root=${1:-$work/root}
-log=examples/recorded/pytorch_resnet18_strace.oplog
+log=examples/recorded/resnet.oplog
 reprise=build/release/reprise
 
 scripts/ensure-packages.sh build
@@ -38,7 +38,7 @@ run() {
     "$reprise" "$@"
 }
 
-run prepare "$log" --root "$root" --map /data/wl=.
+run prepare "$log" --root "$root" --map /data/job=.
 run replay "$log" --root "$root" --pace timed -o "$work/run.oplog" --json "$work/run.json"
 run compare "$log" "$work/run.oplog"
 

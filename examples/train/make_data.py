@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--tokens", type=int, default=16_000_000)
-    parser.add_argument("--vocabulary", type=int, default=8192)
+    parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--seed", type=int, default=20240601)
     arguments = parser.parse_args()
     os.makedirs(arguments.directory, exist_ok=True)

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import common
 
-MASK, VOCABULARY = 8192, 8193
+MASK, VOCABULARY = 2048, 2049
 
 
 class Tokens(Dataset):
@@ -48,9 +48,9 @@ class Bert(nn.Module):
 
 def main():
     parser = common.options(__doc__.splitlines()[0])
-    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
+    parser.add_argument("--length", type=int, default=64, help="tokens of a sequence")
     parser.add_argument("--layers", type=int, default=2)
-    parser.set_defaults(width=64, batch=16, steps=200)
+    parser.set_defaults(width=32, batch=16, steps=200)
     arguments = parser.parse_args()
     torch.manual_seed(1)
     loader = DataLoader(Tokens(arguments.data, arguments.length), arguments.batch, shuffle=True,
