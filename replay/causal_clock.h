@@ -73,9 +73,18 @@ enum class CausalRole : uint8_t {
     accelerator,  // ends when the virtual device says so
 };
 
+/// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
+inline bool waits_for_lock(OpKind kind, int64_t arg) {
+    constexpr int64_t kLock = 5;  // arg of wait (formats/ops.def)
+    return kind == OpKind::wait && arg == kLock;
+}
+
 /// `explained`: the log says what the op waited for. `performed`: the engine did what the op asks.
-inline CausalRole causal_role(OpKind kind, bool explained, bool performed) {
+inline CausalRole causal_role(OpKind kind, int64_t arg, bool explained, bool performed) {
     const OpInfo& row = info(kind);
+    if (waits_for_lock(kind, arg)) {
+        return CausalRole::waits;
+    }
     if (row.is(Trait::accelerator)) {
         return CausalRole::accelerator;
     }

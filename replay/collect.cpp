@@ -211,7 +211,7 @@ private:
     void follow_causes(uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
         const int64_t recorded_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
         const int64_t due = causal_->due(block_.begin[i]);
-        const CausalRole role = causal_role(kind, explained_->at(op), performed);
+        const CausalRole role = causal_role(kind, block_.arg[i], explained_->at(op), performed);
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }

@@ -12,6 +12,7 @@
 
 #include "formats/error.h"
 #include "replay/async_codes.h"
+#include "replay/causal_clock.h"
 #include "replay/edges.h"
 #include "replay/edges_rules.h"
 
@@ -144,7 +145,9 @@ private:
         for (const Edge& edge : edges) {
             sharing_.see_edge_source(edge);
         }
-        if (kind == OpKind::wait || kind == OpKind::idle || kind == OpKind::join || kind == OpKind::receive) {
+        const bool waits =
+            kind == OpKind::wait || kind == OpKind::idle || kind == OpKind::join || kind == OpKind::receive;
+        if (waits && !waits_for_lock(kind, block_.arg[i])) {
             plan_.wait_ns += block_.duration[i];
             plan_.explained_wait_ns += edges.empty() ? 0 : block_.duration[i];
         }

@@ -108,7 +108,7 @@ public:
     void after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
-        switch (causal_role(kind, explained_.at(b.first + i), !is_not_performed(result))) {
+        switch (causal_role(kind, b.arg[i], explained_.at(b.first + i), !is_not_performed(result))) {
             case CausalRole::call: clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.now_ns()); break;
             case CausalRole::stands:
                 delay_.until(clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute));

@@ -214,3 +214,13 @@ TEST_CASE_FIXTURE(CausalJob, "causal: a faster processor shortens compute, not w
     CHECK(result.elapsed_ns >= 200 * kMs);
     CHECK(result.elapsed_ns < 700 * kMs);
 }
+
+TEST_CASE("waits for locks take no time and need no cause") {
+    CHECK(causal_role(OpKind::wait, 5, false, true) == CausalRole::waits);
+    CHECK(causal_role(OpKind::wait, 1, false, true) == CausalRole::stands);
+    CausalJob causal;
+    const TaskId task = causal.job.lone_task();
+    causal.job.pread(task, causal.job.open(task, causal.job.file("/data/in")), 0, 10);
+    causal.job.add(task, {.kind = OpKind::wait, .duration = 50 * kMs, .arg = 5});
+    CHECK(causal.run().unexplained_wait_share == -1.0);
+}
