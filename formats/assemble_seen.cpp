@@ -94,9 +94,9 @@ std::shared_ptr<Instance> Assembler::Impl::find_seen(Process& process, int32_t f
         while (i > 0 && list[i].since > begin) --i;
         found = list[i].instance;
         // The key of another file: it came anew by a call that was not recorded.
-        const bool another =
-            found->inode && seen.inode &&
-            (found->inode != seen.inode || found->device != seen.device || found->generation != seen.generation);
+        const bool another = found->inode && seen.inode &&
+                             (found->inode != seen.inode || found->device != seen.device ||
+                              (found->generation && seen.generation && found->generation != seen.generation));
         if (another) found = {};
     }
     if (!found) found = make_seen(&process, fd, seen, {}, Came::received);

@@ -335,14 +335,16 @@ void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, st
 void FileTable::saw_inode(FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation) {
     if (!inode) return;
     file.device = device;
+    if (inode_generation || file.inode != inode) file.inode_generation = inode_generation;
     file.inode = inode;
-    file.inode_generation = inode_generation;
     of_inode_[{device, inode}] = &file;
 }
 
 bool FileTable::is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation) {
     if (!inode || !file.inode) return false;
-    return file.inode != inode || file.device != device || file.inode_generation != inode_generation;
+    // Generations are not told by everything that tells inodes; 0 is unknown.
+    const bool reborn = file.inode_generation && inode_generation && file.inode_generation != inode_generation;
+    return file.inode != inode || file.device != device || reborn;
 }
 
 FileState& FileTable::replaced(std::string_view path) {
@@ -357,7 +359,7 @@ FileState& FileTable::replaced(std::string_view path) {
 
 FileState* FileTable::by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation) {
     const auto it = of_inode_.find({device, inode});
-    if (it == of_inode_.end() || it->second->inode_generation != inode_generation) return nullptr;
+    if (it == of_inode_.end() || is_another(*it->second, device, inode, inode_generation)) return nullptr;
     return it->second;
 }
 

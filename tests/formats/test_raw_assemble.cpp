@@ -445,6 +445,10 @@ TEST_CASE("what was open before the recording") {
     job.add(RawBytes(RAW_SEED_MAP, seed)).path(0, "/d/mapped");
     job.pread(3, 0xf1, 7, 0, 100);
     job.open("b", 4, 0xf2, 8);
+    // The file of the mapping, of which the mapping tells no generation.
+    raw_fd mapped = RawJob::fd_of(5, 0xf3, 9);
+    mapped.generation = 77;
+    job.call(257, {uint64_t(-100), 0x1000, 0, 0}, 5).path(1, "/d/mapped").fd(RAW_WHICH_RESULT, mapped);
     job.fault(job.now + 1 * kUs, job.now + 2 * kUs, 0x701000);
     job.call(11, {0x700000, 8192}, 0);
     const AssembledLog log = job.assemble();
@@ -455,5 +459,18 @@ TEST_CASE("what was open before the recording") {
     REQUIRE(log.of_kind(OpKind::touch).size() == 1);
     CHECK(log.of_kind(OpKind::touch)[0].map == log.of_kind(OpKind::mmap)[0].map);
     CHECK(log.path_of(log.of_kind(OpKind::mmap)[0]) == "/d/mapped");
+    CHECK(log.files("/d/mapped").size() == 1);
+    CHECK(log.counter("files_replaced_unseen") == 0);
     CHECK(log.tables().strings[log.tables().processes[1].command] == "python train.py");
+}
+
+TEST_CASE("another process put another file in the place of one") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7, 100);
+    job.open("/d/a", 4, 0xf2, 8, 200);
+    const AssembledLog log = job.assemble();
+    REQUIRE(log.files("/d/a").size() == 2);
+    CHECK(log.files("/d/a")[0].size == 100);
+    CHECK(log.files("/d/a")[1].size == 200);
+    CHECK(log.counter("files_replaced_unseen") == 1);
 }
