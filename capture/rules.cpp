@@ -23,7 +23,7 @@ constexpr raw_u8 FD = RULE_FD;
 constexpr raw_u8 OPEN = RULE_OPEN;
 constexpr raw_u8 RICH = RULE_RICH;
 constexpr raw_u8 WAKES = RULE_WAKES;
-constexpr raw_u8 A(int argument) { return static_cast<raw_u8>(argument + 1); }
+constexpr auto A = [](int argument) { return static_cast<raw_u8>(argument + 1); };
 
 }  // namespace
 

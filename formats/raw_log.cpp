@@ -116,7 +116,7 @@ struct RawWriter::Impl {
                                             : "choose a folder that exists and may be written to");
     }
 
-    void write(ByteView bytes, uint64_t begin) {
+    void write(ByteView bytes, uint64_t begin) const {
         while (!bytes.empty()) {
             const ssize_t n = ::write(fd, bytes.data(), bytes.size());
             if (n < 0 && errno == EINTR) continue;
