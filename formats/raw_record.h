@@ -173,9 +173,9 @@ struct raw_switch {
     raw_u64 waker_enter;          /* enter time of the waker's call: names the call */
 };
 
-/* Emitted when the file system is asked; what it then waits for are RAW_SWITCH and RAW_PAGE_CACHE. One fault (same
- * enter and address) may have two records: pages around that were there, then the page itself. major: asked for the
- * page itself by a read, so it was not there. */
+/* Emitted when the fault begins; what it then waits for are RAW_SWITCH and RAW_PAGE_CACHE. One fault (same enter and
+ * address) may have two records, the second one with major: the file system was asked for the page itself by a read, so
+ * it was not there. */
 struct raw_fault {
     struct raw_head head;
     raw_u64 enter;   /* ns */

@@ -172,6 +172,7 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     struct task_state* state = state_of(task);
     if (!state || state->compat) return 0;
     state->nr = nr;
+    state->fault_enter = 0;
     if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER)
         fill_file(&state->at_enter, file_of(task, regs->di), regs->di);
     state->enter = bpf_ktime_get_ns();

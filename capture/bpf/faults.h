@@ -7,58 +7,92 @@
 #include "tasks.h"
 
 struct fault_place {
-    __u64 offset;
+    __u64 address, offset, inode;
+    __u32 device;
+    bool file;
 };
 
-static long find_offset(struct task_struct* task, struct vm_area_struct* vma, void* context) {
+static long find_place(struct task_struct* task, struct vm_area_struct* vma, void* context) {
     struct fault_place* place = context;
-    place->offset = ((place->offset - vma->vm_start) & ~((__u64)page_bytes - 1)) + vma->vm_pgoff * page_bytes;
+    struct file* file = vma->vm_file;
+    if (!file) return 0;
+    place->file = 1;
+    place->offset = ((place->address - vma->vm_start) & ~((__u64)page_bytes - 1)) + vma->vm_pgoff * page_bytes;
+    place->inode = BPF_CORE_READ(file, f_inode, i_ino);
+    place->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
     return 0;
 }
 
-static __always_inline int record_fault(struct address_space* mapping, __u64 guess, bool slow) {
-    struct task_struct* task = bpf_get_current_task_btf();
-    struct task_state* state = state_of(task);
-    /* Inside a call (MAP_POPULATE, MADV_WILLNEED) pages are mapped without a fault: the call stands for them. */
-    if (!state || !state->fault_enter || state->enter) return 0;
-    struct inode* inode = BPF_CORE_READ(mapping, host);
-    struct fault_place place = {.offset = state->fault_address};
-    if (bpf_find_vma(task, state->fault_address, find_offset, &place, 0)) place.offset = guess;
+static __always_inline int record_fault(struct task_state* state, const struct fault_place* place, bool major) {
     const __u32 sequence = state->sequence++;
     struct raw_fault* record = RESERVE(raw_fault);
     if (!record) return 0;
     fill_head(&record->head, RAW_FAULT, sizeof *record, sequence, bpf_ktime_get_ns());
     record->enter = state->fault_enter;
     record->address = state->fault_address;
-    record->inode = BPF_CORE_READ(inode, i_ino);
-    record->device = BPF_CORE_READ(inode, i_sb, s_dev);
-    record->offset = place.offset;
+    record->inode = place->inode;
+    record->device = place->device;
+    record->offset = place->offset;
     record->write = state->fault_write;
-    record->major = slow && !state->fault_write;
+    record->major = major;
     SUBMIT(record);
     return 0;
 }
 
-SEC("tp_btf/page_fault_user")
-int BPF_PROG(fault_user, unsigned long address, struct pt_regs* regs, unsigned long code) {
-    struct task_state* state = state_of(bpf_get_current_task_btf());
+static __always_inline int begin_fault(__u64 address, unsigned long code) {
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct task_state* state = state_of(task);
     if (!state) return 0;
     state->fault_enter = bpf_ktime_get_ns();
     state->fault_address = address;
     state->fault_write = code >> 1 & 1;
-    return 0;
+    state->fault_told = 0;
+    struct fault_place place = {.address = address};
+    if (bpf_find_vma(task, address, find_place, &place, 0)) return 0;
+    if (!place.file) {
+        state->fault_enter = 0;
+        return 0;
+    }
+    state->fault_told = 1;
+    return record_fault(state, &place, 0);
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(fault_user, unsigned long address, struct pt_regs* regs, unsigned long code) {
+    return begin_fault(address, code);
+}
+
+/* The kernel touching the program's memory within a call. */
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs* regs, unsigned long code) {
+    return begin_fault(address, code);
+}
+
+static __always_inline int file_fault(struct address_space* mapping, __u64 offset, bool slow) {
+    struct task_state* state = state_of(bpf_get_current_task_btf());
+    if (!state || !state->fault_enter) return 0;
+    const bool major = slow && !state->fault_write;
+    if (state->fault_told && !major) return 0;
+    struct inode* inode = BPF_CORE_READ(mapping, host);
+    struct fault_place place = {
+        .offset = offset,
+        .inode = BPF_CORE_READ(inode, i_ino),
+        .device = BPF_CORE_READ(inode, i_sb, s_dev),
+    };
+    state->fault_told = 1;
+    return record_fault(state, &place, major);
 }
 
 /* Pages around the fault that were in the cache. */
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(fault_map, struct address_space* mapping, unsigned long first, unsigned long last) {
-    return record_fault(mapping, first * page_bytes, 0);
+    return file_fault(mapping, first * page_bytes, 0);
 }
 
 /* The page itself, where mapping around did not do: absent, not read yet, or written to. */
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(fault_slow, struct address_space* mapping, unsigned long index) {
-    return record_fault(mapping, index * page_bytes, 1);
+    return file_fault(mapping, index * page_bytes, 1);
 }
 
 #endif

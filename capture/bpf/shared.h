@@ -77,7 +77,7 @@ struct task_state {
     raw_u32 sequence;
     raw_u16 nr, waker_nr;
     raw_u16 off_nr, off_state, off_iowait;
-    raw_u8 fault_write;
+    raw_u8 fault_write, fault_told;
     raw_u8 compat; /* a 32-bit program: other call numbers */
     struct raw_fd at_enter;
 };
