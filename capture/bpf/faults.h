@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Page faults on mapped files. The exception gives the address and whether it writes, the file system's part the file.
- */
+ * The mapping is looked for only there: at the exception interrupts are off, and then the look costs microseconds. */
 #ifndef REPRISE_CAPTURE_FAULTS_H
 #define REPRISE_CAPTURE_FAULTS_H
 
@@ -9,17 +9,11 @@
 struct fault_place {
     __u64 address, offset, inode;
     __u32 device;
-    bool file;
 };
 
 static long find_place(struct task_struct* task, struct vm_area_struct* vma, void* context) {
     struct fault_place* place = context;
-    struct file* file = vma->vm_file;
-    if (!file) return 0;
-    place->file = 1;
     place->offset = ((place->address - vma->vm_start) & ~((__u64)page_bytes - 1)) + vma->vm_pgoff * page_bytes;
-    place->inode = BPF_CORE_READ(file, f_inode, i_ino);
-    place->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
     return 0;
 }
 
@@ -47,14 +41,7 @@ static __always_inline int begin_fault(__u64 address, unsigned long code) {
     state->fault_address = address;
     state->fault_write = code >> 1 & 1;
     state->fault_told = 0;
-    struct fault_place place = {.address = address};
-    if (bpf_find_vma(task, address, find_place, &place, 0)) return 0;
-    if (!place.file) {
-        state->fault_enter = 0;
-        return 0;
-    }
-    state->fault_told = 1;
-    return record_fault(state, &place, 0);
+    return 0;
 }
 
 SEC("tp_btf/page_fault_user")
@@ -69,17 +56,20 @@ int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs* regs, unsigned
 }
 
 static __always_inline int file_fault(struct address_space* mapping, __u64 offset, bool slow) {
-    struct task_state* state = state_of(bpf_get_current_task_btf());
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct task_state* state = state_of(task);
     if (!state || !state->fault_enter) return 0;
     const bool major = slow && !state->fault_write;
     if (state->fault_told && !major) return 0;
     struct inode* inode = BPF_CORE_READ(mapping, host);
     struct fault_place place = {
-        .offset = offset,
+        .address = state->fault_address,
+        .offset = offset, /* where the mapping is not found: of the first page mapped around */
         .inode = BPF_CORE_READ(inode, i_ino),
         .device = BPF_CORE_READ(inode, i_sb, s_dev),
     };
     state->fault_told = 1;
+    bpf_find_vma(task, state->fault_address, find_place, &place, 0);
     return record_fault(state, &place, major);
 }
 
