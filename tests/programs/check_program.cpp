@@ -107,9 +107,9 @@ public:
             by_tid.erase(found);
         }
         for (const auto& [tid, id] : by_tid)
-            log_.for_each(id, [&, tid_ = tid](const Op& op, uint64_t n) {
+            log_.for_each(id, [&, number = tid](const Op& op, uint64_t n) {
                 if (in_scope(op))
-                    differs(tid_, "the program did not make this: " + text(op) + " (op " + std::to_string(n) + ")");
+                    differs(number, "the program did not make this: " + text(op) + " (op " + std::to_string(n) + ")");
             });
         if (differences_ == 0) std::printf("%zu ops of %zu tasks as expected\n", compared_, expected_.tasks.size());
         return differences_ == 0 ? 0 : 1;
