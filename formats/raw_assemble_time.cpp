@@ -94,11 +94,14 @@ void RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, cons
     const bool same = touch && touch->map == where.map && touch->write == event.write &&
                       event.begin - touch->last < kMergeFaults && touch->list.size() < 2 * kMostFaults;
     if (!same) {
+        // Follows at once on the touch it is near to: the time between them counts after both, and must not count
+        // twice.
+        const bool joined = touch.has_value();
         end_touch(task, touch);
         touch.emplace();
         touch->map = where.map;
         touch->write = event.write;
-        touch->begin = event.begin;
+        touch->begin = joined ? task.cursor : event.begin;
         touch->offset = touch->at = where.offset;
     }
     const int64_t skip = where.offset - touch->at;

@@ -263,6 +263,26 @@ TEST_CASE("page faults become touches of the right mapping") {
     CHECK(log.counter("faults_outside_mappings") == 1);
 }
 
+TEST_CASE("faults on several mappings in turn take no more time than passed, and what follows keeps its place") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7, 1 << 20);
+    job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0xa00000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    const uint64_t from = job.now;
+    for (uint64_t i = 0; i < 10; ++i)
+        job.fault(from + (10 + 20 * i) * kUs, from + (11 + 20 * i) * kUs, (i % 2 ? 0x700000 : 0xa00000) + i * 4096);
+    // Asleep for 5 us, and another fault at once after it.
+    job.off(from + 195 * kUs, from + 199 * kUs, from + 200 * kUs, 0xffff, RAW_OFF_SLEEPING);
+    job.fault(from + 201 * kUs, from + 202 * kUs, 0x700000 + 100 * 4096);
+    job.call_at(from + 210 * kUs, from + 212 * kUs, 11, {0x700000, 1 << 20}, 0);
+    const AssembledLog log = job.assemble();
+    const auto ops = log.ops();
+    CHECK(std::count_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::touch; }) == 11);
+    REQUIRE(ops.back().kind == OpKind::munmap);
+    CHECK(ops.back().duration == 2 * kUs);
+    for (size_t i = 1; i < ops.size(); ++i) CHECK(ops[i].begin >= ops[i - 1].end());
+}
+
 TEST_CASE("reads into memory that nothing has filled yet are marked") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7, 1 << 20);
