@@ -453,7 +453,7 @@ TEST_CASE("what was open before the recording") {
     RawJob job;
     raw_seed_task task{};
     std::strcpy(task.name, "python");
-    job.add(RawBytes(RAW_SEED_TASK, task)).string(0, "python train.py").string(1, "/work");
+    job.add(RawBytes(RAW_SEED_TASK, task)).string(0, "python train.py").string(1, "/start");
     raw_seed_map seed{};
     job.add(RawBytes(RAW_SEED_FD, seed.head)).fd(0, RawJob::fd_of(3, 0xf1, 7)).string(0, "/d/a");
     seed.address = 0x700000;
@@ -475,7 +475,7 @@ TEST_CASE("what was open before the recording") {
     const Op read = log.of_kind(OpKind::pread)[0];
     CHECK(log.path_of(read) == "/d/a");
     CHECK(log.tables().handles[read.handle].inherited);
-    CHECK(log.path_of(log.of_kind(OpKind::open)[0]) == "/work/b");
+    CHECK(log.path_of(log.of_kind(OpKind::open)[0]) == "/start/b");
     REQUIRE(log.of_kind(OpKind::touch).size() == 1);
     CHECK(log.of_kind(OpKind::touch)[0].map == log.of_kind(OpKind::mmap)[0].map);
     CHECK(log.path_of(log.of_kind(OpKind::mmap)[0]) == "/d/mapped");
