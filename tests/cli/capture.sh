@@ -136,7 +136,7 @@ equal "$(grep -c '^CALL .*write(.*, 7, .*) = 7 ' daemon.raw.txt)" 20
 sh -c 'exec 7<"$1"; while [ ! -e stop ]; do sleep 0.05; echo x; done >loop' sh "$tmp/data" &
 job=$!
 sleep 0.3
-run 124 timeout -s INT 1.5 "$REPRISE" capture -f --raw --json --pid $job -o pid.oplog
+run 124 timeout -s INT 4 "$REPRISE" capture -f --raw --json --pid $job -o pid.oplog
 [[ $(number "$err" still_running) -ge 1 ]] || fail "the job is not said to run on"
 kill -0 $job || fail "the job ended with the recording"
 : >stop
