@@ -136,9 +136,13 @@ equal "$(grep -c '^CALL .*write(.*, 7, .*) = 7 ' daemon.raw.txt)" 20
 sh -c 'exec 7<"$1"; while [ ! -e stop ]; do sleep 0.05; echo x; done >loop' sh "$tmp/data" &
 job=$!
 sleep 0.3
-run 124 timeout -s INT 4 "$REPRISE" capture -f --raw --json --pid $job -o pid.oplog
-# Known flaw: of an attached job the number now and then leaves out its first task, so only its presence is checked.
-[[ -n $(number "$err" still_running) ]] || fail "it is not said how many tasks run on"
+# The number of tasks that run on has been seen to miss the job on a crowded machine, cause unknown: three tries.
+for _ in 1 2 3; do
+    run 124 timeout -s INT 3 "$REPRISE" capture -f --raw --json --pid $job -o pid.oplog
+    [[ $(number "$err" still_running) -ge 1 ]] && break
+    cat "$err"
+done
+[[ $(number "$err" still_running) -ge 1 ]] || fail "the job is not said to run on"
 kill -0 $job || fail "the job ended with the recording"
 : >stop
 wait $job
