@@ -1,6 +1,5 @@
 // Owns the recording itself: one thread that drains, samples and waits, and ends cleanly whatever happens.
 // SPDX-License-Identifier: MIT
-#include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "capture/context_records.h"
 #include "capture/loader.h"
 #include "capture/ring.h"
+#include "capture/signal_block.h"
 #include "formats/error.h"
 
 namespace reprise {
@@ -26,30 +26,6 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
-
-constexpr int kForwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT, SIGCONT};
-
-/// Holds back the signals we watch, and gives them back at the end.
-class SignalBlock {
-public:
-    SignalBlock() {
-        sigset_t set;
-        sigemptyset(&set);
-        for (const int signal : kForwarded) sigaddset(&set, signal);
-        sigaddset(&set, SIGCHLD);
-        ::pthread_sigmask(SIG_BLOCK, &set, &old_);
-        fd_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    }
-    ~SignalBlock() { ::pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
-    SignalBlock(const SignalBlock&) = delete;
-    SignalBlock& operator=(const SignalBlock&) = delete;
-    [[nodiscard]] const sigset_t& old() const { return old_; }
-    [[nodiscard]] int fd() const { return fd_; }  // the descriptor object that reads it closes it
-
-private:
-    sigset_t old_{};
-    int fd_ = -1;
-};
 
 class Recorder {
 public:
@@ -174,6 +150,7 @@ private:
 
     void handle(const signalfd_siginfo& info) {
         const int signal = static_cast<int>(info.ssi_signo);
+        blocked_.seen(signal);
         if (signal == SIGCHLD) {
             if (!child_ || result_.command_ended) return;
             if (const std::optional<int> status = child_->poll()) {
@@ -184,7 +161,7 @@ private:
             return;
         }
         if (!child_ || result_.command_ended) {
-            if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) stop();
+            if (SignalBlock::ends(signal)) stop();
             return;
         }
         // What the terminal sends goes to the whole group, the command included.
