@@ -280,6 +280,9 @@ public:
         if (line_->active() && now.lag_ns > 1'000'000) {
             text = "lag " + format_duration(now.lag_ns);
         }
+        if (!now.waiting.empty()) {
+            text = now.waiting;
+        }
         line_->update(now.done, now.total, text);
     }
     void finish() {

@@ -221,7 +221,7 @@ private:
                             "wait for ever");
             } else {
                 explained_here = true;
-                if (!add(task, op, edge.task, edge.op)) {
+                if (!add(task, op, edge.task, edge.op, edge.kind)) {
                     continue;  // what came before says as much
                 }
                 ++plan_.edges_by_kind[static_cast<size_t>(edge.kind) % plan_.edges_by_kind.size()];
@@ -232,7 +232,7 @@ private:
         }
     }
 
-    bool add(TaskId task, uint64_t op, TaskId source, uint64_t source_op) {
+    bool add(TaskId task, uint64_t op, TaskId source, uint64_t source_op, EdgeKind kind) {
         if (source == task) {
             return false;
         }
@@ -241,12 +241,12 @@ private:
             return false;
         }
         waited = source_op + 1;
-        plan_.tasks[task].waits.push_back({op, source_op, source, 0});
+        plan_.tasks[task].waits.push_back({op, source_op, source, 0, kind});
         return true;
     }
 
     void add_resource(TaskId task, uint64_t op, TaskId source, uint64_t source_op) {
-        if (add(task, op, source, source_op)) {
+        if (add(task, op, source, source_op, EdgeKind::resource)) {
             ++plan_.edges_by_kind[static_cast<size_t>(EdgeKind::resource)];
         }
     }

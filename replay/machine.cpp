@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replay/machine.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -42,6 +43,24 @@ void find_mount(const std::filesystem::path& root, MachineFacts& facts) {
 }
 
 }  // namespace
+
+std::string raise_task_limits() {
+    std::string text = "raise the limits on processes and memory (";
+    const auto limit = [&](const char* name, int which) {
+        rlimit value{};
+        getrlimit(static_cast<__rlimit_resource>(which), &value);
+        text += std::string(name) + " is " +
+                (value.rlim_cur == RLIM_INFINITY ? std::string("unlimited") : std::to_string(value.rlim_cur)) + ", ";
+    };
+    limit("ulimit -u", RLIMIT_NPROC);
+    limit("ulimit -v, in bytes,", RLIMIT_AS);
+    for (const char* const path : {"/proc/sys/kernel/threads-max", "/proc/sys/vm/max_map_count"}) {
+        std::string value = "unknown";
+        std::ifstream(path) >> value;
+        text += std::string(path + sizeof "/proc/sys") + " is " + value + ", ";
+    }
+    return text + "a container may set pids.max), or replay a part of the log";
+}
 
 MachineFacts machine_facts(const std::filesystem::path& root) {
     MachineFacts facts;

@@ -21,4 +21,7 @@ struct MachineFacts {
 
 MachineFacts machine_facts(const std::filesystem::path& root);
 
+/// What to do where the machine refuses a thread or a process: the limits that stand in the way, and their values.
+std::string raise_task_limits();
+
 }  // namespace reprise

@@ -25,6 +25,7 @@ struct WaitFor {
     uint64_t source = 0;
     TaskId task = 0;
     uint32_t count = 0;
+    EdgeKind kind = EdgeKind::resource;
 
     bool operator==(const WaitFor&) const = default;
 };

@@ -116,6 +116,20 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
     result.counters = plan.counters;
 }
 
+void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
+    if (broken.empty()) {
+        return;
+    }
+    result.counters.push_back({"edges_given_up", Severity::warning, broken.size(),
+                               "edges without which tasks no longer wait for each other in a circle; times after them "
+                               "are a guess"});
+    constexpr size_t kShown = 3;
+    for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) {
+        result.notes.push_back(
+            "Tasks waited for each other in a circle, so one edge was given up: " + to_string(broken[i]) + ".");
+    }
+}
+
 void add_notes(ReplayResult& result) {
     const double late = result.lateness.percentile(0.99);
     if (result.timed && late > 5e6 && late > 0.01 * static_cast<double>(result.elapsed_ns)) {
@@ -205,6 +219,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     const SupervisedRun supervised = supervise(setup, options, first_point);
     result.ended = supervised.ended;
     sum_up(plan, run, result);
+    note_broken(supervised.broken, result);
     collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);
     add_notes(result);
     result.harness_ns_per_op = measure_harness_ns(plan, 2'000'000, 500'000'000);

@@ -25,6 +25,7 @@ struct ReplayProgress {
     uint64_t done = 0, total = 0;  // ops of the log
     int64_t elapsed_ns = 0;        // of the phase
     int64_t lag_ns = 0;            // timed: of the task that is furthest behind
+    std::string waiting = {};      // what holds the run up, where nothing has got done for two seconds
 };
 
 struct ReplayOptions {

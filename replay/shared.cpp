@@ -144,7 +144,7 @@ void futex_wake_all(const std::atomic<uint32_t>& word) {
     syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-bool wait_published(TaskSlot& source, uint32_t count, const RunControl& control, int spin) {
+bool wait_published(TaskSlot& source, uint32_t count, const TaskSlot& waiter, const RunControl& control, int spin) {
     for (int turn = 0; turn < spin; ++turn) {
         if (source.published.load(std::memory_order_acquire) >= count) {
             return true;
@@ -155,7 +155,7 @@ bool wait_published(TaskSlot& source, uint32_t count, const RunControl& control,
     source.waiters.fetch_add(1, std::memory_order_seq_cst);
     while (!control.stopped()) {
         const uint32_t seen = source.published.load(std::memory_order_seq_cst);
-        if (seen >= count) {
+        if (seen >= count || waiter.let_go.load() >= waiter.waits_edge.load(std::memory_order_relaxed)) {
             arrived = true;
             break;
         }

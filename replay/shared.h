@@ -47,8 +47,8 @@ struct alignas(64) TaskSlot {
     std::atomic<uint32_t> waiters{0};
     alignas(64) std::atomic<uint64_t> done{0};  // ops of the log passed, left out or not
     std::atomic<TaskState> state{TaskState::waiting_for_start};
-    std::atomic<TaskId> waits_for_task{0};
-    std::atomic<uint64_t> waits_for_op{0};
+    std::atomic<uint64_t> waits_edge{0};    // index + 1 in TaskPlan::waits of what it waits for now; 0: nothing
+    std::atomic<uint64_t> let_go{0};        // of the same kind: waits up to this one are given up (Watchdog)
     std::atomic<int64_t> lag_ns{0};         // timed: how late the latest op was issued
     std::atomic<uint64_t> spawned_tick{0};  // when its spawner's op began; 0: starts with the run
     uint64_t edge_waits = 0;                // edges that really had to be waited for
@@ -147,7 +147,8 @@ inline void publish(TaskSlot& slot, uint32_t count) {
     }
 }
 
-/// Waits until `source` has published `count`; spins up to `spin` turns first. False where the run was stopped.
-bool wait_published(TaskSlot& source, uint32_t count, const RunControl& control, int spin);
+/// Waits on behalf of `waiter`, whose waits_edge is set, until `source` has published `count` or the wait is given up;
+/// spins up to `spin` turns first. False where the run was stopped.
+bool wait_published(TaskSlot& source, uint32_t count, const TaskSlot& waiter, const RunControl& control, int spin);
 
 }  // namespace reprise

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "formats/error.h"
+#include "replay/machine.h"
 
 namespace reprise {
 namespace {
@@ -27,8 +28,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kTick = std::chrono::milliseconds(50);
-// No op done, every task waiting for another: after this it cannot end by itself.
-constexpr int64_t kDeadlockAfter = 3'000'000'000;
+// After an edge was given up: the next circle is mostly close.
+constexpr auto kTickAfterCircle = std::chrono::milliseconds(1);
 // After a stop, tasks leave at their next op. Those that have not by then hang in a call.
 constexpr int64_t kKillAfter = 20'000'000'000;
 
@@ -77,7 +78,12 @@ private:
 class Supervisor {
 public:
     Supervisor(const WorkerSetup& setup, const ReplayOptions& options)
-        : setup_(setup), options_(options), plan_(*setup.plan), run_(*setup.run), control_(setup.run->control()) {
+        : setup_(setup),
+          options_(options),
+          plan_(*setup.plan),
+          run_(*setup.run),
+          control_(setup.run->control()),
+          watchdog_(plan_, run_) {
         watches_.resize(plan_.processes.size());
     }
     ~Supervisor() { end_all(); }
@@ -112,7 +118,7 @@ public:
         }
         roots_.clear();
         clock_.add(take_tick_point());
-        return {ended(), clock_, start_unix_ns_};
+        return {ended(), clock_, start_unix_ns_, watchdog_.broken()};
     }
 
 private:
@@ -148,7 +154,7 @@ private:
                 control_.stop.store(1);
                 end_all();
                 throw machine_error("cannot start " + std::to_string(plan_.processes.size() - 1) + " processes: " + why,
-                                    "raise the limit on processes (ulimit -u)");
+                                    raise_task_limits());
             }
             setpgid(pid, pid);
             run_.process(process).pid.store(pid);
@@ -253,29 +259,15 @@ private:
         clock_.add(take_tick_point());
         uint64_t done = 0;
         int64_t lag = 0;
-        bool any_runs = false;
-        TaskId stuck = 0;
         for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
             const TaskSlot& slot = run_.task(task);
             done += slot.done.load(std::memory_order_relaxed);
             const TaskState state = slot.state.load(std::memory_order_relaxed);
-            any_runs = any_runs || state == TaskState::running;
-            if (state == TaskState::waiting_for_edge) {
-                stuck = task;
-            }
             if (state == TaskState::running) {
                 lag = std::max(lag, slot.lag_ns.load(std::memory_order_relaxed));
             }
         }
-        if (done != done_ || any_runs || stuck == 0) {
-            done_ = done;
-            progress_at_ = now;
-        } else if (now - progress_at_ > kDeadlockAfter && !control_.stopped()) {
-            const TaskSlot& slot = run_.task(stuck);
-            stop("task " + std::to_string(stuck) + " at its op " + std::to_string(slot.done.load()) + " waits for op " +
-                 std::to_string(slot.waits_for_op.load()) + " of task " + std::to_string(slot.waits_for_task.load()) +
-                 ", and no task runs: the edges of the log contradict each other");
-        }
+        const bool gave_up = started_ && !control_.stopped() && watchdog_.look(now);
         if (control_.stopped()) {
             if (stopped_at_ == 0) {
                 stopped_at_ = now;  // a worker stopped the run
@@ -287,9 +279,10 @@ private:
         }
         if (options_.progress) {
             options_.progress({ReplayProgress::Phase::running, done, plan_.ops,
-                               control_.start_ns == 0 ? 0 : now - control_.start_ns, lag});
+                               control_.start_ns == 0 ? 0 : now - control_.start_ns, lag,
+                               started_ ? watchdog_.stalled(now) : std::string()});
         }
-        timer.expires_after(kTick);
+        timer.expires_after(gave_up ? kTickAfterCircle : kTick);
         timer.async_wait([&](const boost::system::error_code& error) {
             if (!error && alive_ > 0) {
                 tick(timer);
@@ -370,6 +363,7 @@ private:
     const Plan& plan_;
     SharedRun& run_;
     RunControl& control_;
+    Watchdog watchdog_;
     TickTimeline clock_;
     asio::io_context* io_ = nullptr;
     std::vector<ProcessId> roots_;
@@ -377,8 +371,7 @@ private:
     size_t alive_ = 0;            // roots
     bool started_ = false, killed_ = false;
     std::string stop_reason_;
-    int64_t stopped_at_ = 0, progress_at_ = monotonic_ns(), start_unix_ns_ = 0;
-    uint64_t done_ = 0;
+    int64_t stopped_at_ = 0, start_unix_ns_ = 0;
     ProcessId dead_ = 0;
 };
 

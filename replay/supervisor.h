@@ -4,8 +4,12 @@
 
 #include <string>
 
+#include <string>
+#include <vector>
+
 #include "calibrate/clock.h"
 #include "replay/runner.h"
+#include "replay/watchdog.h"
 
 namespace reprise {
 
@@ -13,6 +17,7 @@ struct SupervisedRun {
     std::string ended = "complete";  // or "interrupted: why"
     TickTimeline clock;
     int64_t start_unix_ns = 0;  // wall clock at the common start
+    std::vector<BrokenEdge> broken;
 };
 
 /// Runs all processes of the plan to their end. Throws Error (machine) where they cannot even start.

@@ -212,11 +212,11 @@ private:
             if (source.published.load(std::memory_order_acquire) >= edge.count) {
                 continue;
             }
-            slot_.waits_for_task.store(edge.task, std::memory_order_relaxed);
-            slot_.waits_for_op.store(edge.source, std::memory_order_relaxed);
+            slot_.waits_edge.store(wait_ + 1);
             slot_.state.store(TaskState::waiting_for_edge, std::memory_order_relaxed);
             ++slot_.edge_waits;
-            const bool arrived = wait_published(source, edge.count, control_, spin_);
+            const bool arrived = wait_published(source, edge.count, slot_, control_, spin_);
+            slot_.waits_edge.store(0);
             slot_.state.store(TaskState::running, std::memory_order_relaxed);
             if (!arrived) {
                 return false;

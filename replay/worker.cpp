@@ -22,6 +22,7 @@
 #include "replay/engine_null.h"
 #include "replay/engine_posix.h"
 #include "replay/feed.h"
+#include "replay/machine.h"
 #include "replay/task_loop.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -126,7 +127,7 @@ private:
             threads_.emplace_back([this, task, at_start_line] { run_task(task, at_start_line); });
         } catch (const std::exception& error) {
             fail("cannot start thread " + std::to_string(threads_.size() + 1) + " of a process: " + error.what() +
-                 "; raise the limit on processes (ulimit -u)");
+                 "; " + raise_task_limits());
         }
     }
 
@@ -158,7 +159,7 @@ private:
             child->run_child();
         }
         if (pid < 0) {
-            fail(std::string("cannot fork: ") + std::strerror(errno) + "; raise the limit on processes (ulimit -u)");
+            fail(std::string("cannot fork: ") + std::strerror(errno) + "; " + raise_task_limits());
         } else {
             run_.process(process).pid.store(pid);
         }
