@@ -34,7 +34,8 @@ std::string torch_hook_python_path(const std::string& before) {
         throw machine_error("the hook for PyTorch jobs is not installed: no share/reprise/python/hook",
                             "install reprise whole (cmake --install), or record without --torch");
     }
-    return before.empty() ? directory->string() : directory->string() + ":" + before;
+    const std::string markers = directory->parent_path().string();
+    return directory->string() + ":" + (before.empty() ? markers : before + ":" + markers);
 }
 
 }  // namespace reprise

@@ -12,7 +12,8 @@ namespace reprise {
 /// source tree that a build folder lies in. Empty where there is none.
 std::optional<std::filesystem::path> torch_hook_directory();
 
-/// The value of PYTHONPATH that arms the hook in every Python the job starts; `before` is the job's own value or empty.
+/// The value of PYTHONPATH that arms the hook in every Python the job starts, and lets it import `reprise` where it has
+/// no such module itself; `before` is the job's own value or empty.
 /// Throws Error (machine) where the hook is not installed.
 std::string torch_hook_python_path(const std::string& before);
 

@@ -251,6 +251,8 @@ void RawAssembly::executed(const raw_exec& record) {
     }
     TaskState& task = state(pid, tid);
     check_sequence(task, record.head);
+    work_until(task, at(record.head.time));
+    task.accelerator_from.reset();
     processes_[pid].fresh.clear();
     assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
     for (const raw_part& part : RawParts(record.head))

@@ -121,6 +121,7 @@ void RawAssembly::uring_submit(const raw_uring& record) {
 }
 
 void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) {
+    work_until(task, begin);
     const auto& record = *reinterpret_cast<const raw_uring*>(event.record->data());
     RawCall raw;
     raw.pid = static_cast<int32_t>(task.pid);
@@ -185,6 +186,7 @@ void RawAssembly::uring_complete(const raw_uring& record) {
 }
 
 void RawAssembly::completed(TaskState& task, const Event& event, int64_t begin) {
+    work_until(task, begin);
     RawCall raw;
     raw.pid = static_cast<int32_t>(task.pid);
     raw.tid = static_cast<int32_t>(task.tid);

@@ -77,7 +77,7 @@ void RawAssembly::call(const raw_call& record) {
         const bool frees = row->kind == OpKind::close || row->kind == OpKind::munmap;
         if (!frees || again) {
             // What it took is known, what it did is not, or nothing.
-            if (!slept && is_wait_action(row->action)) return;
+            if ((!slept && is_wait_action(row->action)) || passes_time(task, record, *row)) return;
             settle(task, begin);
             Op op;
             op.kind = OpKind::wait;
@@ -92,7 +92,7 @@ void RawAssembly::call(const raw_call& record) {
         raw.result = 0;
     }
     other_effects(task, record, *row, raw);
-    if (!is_op(record, *row, slept)) {
+    if (!is_op(record, *row, slept) || passes_time(task, record, *row)) {
         // Who was woken by a call that is no op depends on what came before it.
         if (can_wake_any(row->nr) && !(row->action == RawAction::futex && !LockWords::wakes(record.args[1]))) {
             settle(task, begin);
@@ -129,6 +129,7 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
     if (!prepare(task, record, row, raw)) return after_call(task, end);
     const int64_t taken = std::min(before_call(task, begin), raw.duration);
     raw.begin = std::max(begin + taken, task.cursor);
+    work_until(task, raw.begin);
     raw.duration = std::max<int64_t>(end - raw.begin, 0);
     const uint64_t before = assembler_.op_count(task.id);
 
@@ -158,6 +159,7 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
             assembler_.adopt(raw.pid, fd.fd, seen_instance(fd), {}, Assembler::Came::received);
         }
     after_call(task, end);
+    if (task.accelerator_from) task.accelerator_from = std::max(*task.accelerator_from, end);
 }
 
 // The arguments that mean something else here than in the table's words. False: nothing is left to do.
@@ -311,6 +313,10 @@ void RawAssembly::mark(TaskState& task, const raw_call& record, const RawCall& r
     op.arg = static_cast<int64_t>(record.args[2]);
     op.flags = static_cast<int64_t>(record.args[3]);
     const RawOpRef self{task.id, put(task, op), raw.begin, op.end(), false, true};
+    if (is_accelerator_mark(name)) {
+        if (op.flags == static_cast<int64_t>(MarkerPhase::begin)) begin_accelerator(task, op.end());
+        if (op.flags == static_cast<int64_t>(MarkerPhase::end)) end_accelerator(task);
+    }
     // "fetch", "fetch.2": the worker's side; "batch", "batch.2": the consumer's.
     const size_t point = std::min(name.find('.'), name.size());
     const std::string_view what = name.substr(0, point), loader = name.substr(point);

@@ -74,6 +74,7 @@ private:
         std::optional<RawOpRef> first;  // op 0, until its spawn is known
         std::optional<RawOpRef> spawn;  // its spawn, until op 0 is there
         RawTaskKey parent = 0;
+        std::optional<int64_t> accelerator_from;  // inside a span of the mark `accelerator`: not yet told since then
     };
     struct Request {
         uint32_t id = 0;
@@ -124,6 +125,19 @@ private:
     void after_call(TaskState& task, int64_t end);
     void wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr);
 
+    // --- raw_assemble_accelerator.cpp: spans of the mark `accelerator`
+    struct StandIn {
+        int64_t device = 0, stream = 0;
+    };
+    bool is_accelerator_mark(std::string_view name) const;
+    StandIn stand_in_of(const TaskState& task);
+    void begin_accelerator(TaskState& task, int64_t from);
+    void end_accelerator(TaskState& task);
+    // Inside a span: the device worked until now, and the thread waited for it. Else nothing.
+    void work_until(TaskState& task, int64_t until);
+    // Whether a call inside a span does nothing but wait, and so is the accelerator's time.
+    static bool passes_time(const TaskState& task, const raw_call& record, const RawCallRow& row);
+
     // --- raw_assemble_calls.cpp: calls
     void call(const raw_call& record);
     bool is_op(const raw_call& record, const RawCallRow& row, bool slept);
@@ -162,6 +176,12 @@ private:
     };
     void flush(const GpuTask& gpu);
     std::unordered_map<uint64_t, GpuTask> gpus_;
+    struct StandInProcess {
+        explicit StandInProcess(int64_t number) : device(number) {}
+        int64_t device;
+        std::unordered_map<TaskId, int64_t> streams;
+    };
+    std::unordered_map<uint32_t, StandInProcess> stand_ins_;         // by pid
     std::vector<std::pair<int64_t, RawTaskKey>> waiting_for_spawn_;  // children with an op whose spawn has not returned
     uint32_t requests_ = 0;
     uint32_t seed_instances_ = 0;

@@ -27,9 +27,11 @@ int64_t class_of(uint16_t nr) {
 }  // namespace
 
 uint64_t RawAssembly::put(TaskState& task, const Op& op) {
+    work_until(task, op.begin);
     const uint64_t number = assembler_.op_count(task.id);
     assembler_.op(static_cast<int32_t>(task.pid), static_cast<int32_t>(task.tid), op);
     task.cursor = std::max(task.cursor, op.end());
+    if (task.accelerator_from) task.accelerator_from = std::max(*task.accelerator_from, op.end());
     if (number == 0) began(task, {task.id, 0, op.begin, op.end(), false, true});
     return number;
 }
@@ -62,7 +64,7 @@ void RawAssembly::bound_events(TaskState& task) {
 }
 
 void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
-    if (duration < options_.least_compute_ns) return;
+    if (duration < options_.least_compute_ns || task.accelerator_from) return;
     Op op;
     op.kind = OpKind::compute;
     op.begin = std::max(begin, task.cursor);
@@ -73,6 +75,7 @@ void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
 
 // Off the processor and asleep, in no call that is an op.
 void RawAssembly::blocked(TaskState& task, const Event& event) {
+    if (task.accelerator_from) return;
     Op op;
     op.kind = event.nr == kNoCall && event.state == RAW_OFF_SLEEPING ? OpKind::idle : OpKind::wait;
     op.arg = op.kind == OpKind::wait && event.nr != kNoCall ? class_of(event.nr) : 0;

@@ -51,7 +51,7 @@ struct RawFacts {
     uint64_t origin = 0;      // CLOCK_MONOTONIC ns of the first thing that happened: log time 0
     int64_t origin_unix = 0;  // ns; 0: unknown
     uint64_t records = 0;
-    bool has_switches = false, has_faults = false;
+    bool has_switches = false, has_faults = false, has_gpu = false;
     raw_loss loss{};
     LockWords locks;
     std::vector<std::vector<uint64_t>> seeds;  // whole records: RAW_SEED_*
