@@ -2,6 +2,7 @@
 #include "analyze/accelerator.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "formats/op_fields.h"
 
@@ -22,20 +23,24 @@ int64_t Utilisation::stall() const { return std::max<int64_t>(0, distance_ns(fir
 void AcceleratorTracker::Scope::add_part(const Work& work) {
     const int64_t from = std::max(work.begin, begin);
     if (work.end <= from) return;
-    if (busy == 0) first_work = from;
+    first_work = busy == 0 ? from : std::min(first_work, from);
+    last_work = busy == 0 ? work.end : std::max(last_work, work.end);
     busy = end_of(busy, work.end - from);
-    last_work = work.end;
 }
 
-void AcceleratorTracker::Scope::add(const Work& work) {
-    add_part(work);
-    if (submits++ == 0) {
-        first_submit_end = work.end;
-        first_submit_busy = busy;
-    }
+void AcceleratorTracker::Scope::add(const Work& work, const std::vector<Work>& pieces) {
+    for (const Work& piece : pieces) add_part(piece);
+    ++submits;
+    end_step(StepRule::submission, work.end);
 }
 
-Utilisation AcceleratorTracker::Scope::close(int64_t at, const std::deque<Work>& recent) const {
+void AcceleratorTracker::Scope::end_step(StepRule rule, int64_t busy_until) {
+    FirstStep& first = first_step[static_cast<size_t>(rule)];
+    if (first.seen || submits == 0) return;
+    first = {true, busy_until, busy};
+}
+
+Utilisation AcceleratorTracker::Scope::close(int64_t at, const Intervals& recent) const {
     Utilisation out;
     out.begin = begin;
     out.end = at;
@@ -43,13 +48,15 @@ Utilisation AcceleratorTracker::Scope::close(int64_t at, const std::deque<Work>&
     out.busy = busy;
     out.first_work = first_work;
     out.last_work = std::min(last_work, std::max(at, first_work));
-    for (const Work& work : recent)  // work queued beyond the end of the stretch
-        if (work.end > at) out.busy -= work.end - std::max({work.begin, at, begin});
-    const int64_t step_end = step_seen ? first_step_end : first_submit_end;
-    const int64_t step_busy = step_seen ? first_step_busy : first_submit_busy;
-    if (submits > 0 && out.last_work > step_end) {
-        out.later_busy = out.busy - step_busy;
-        out.later_elapsed = distance_ns(step_end, out.last_work);
+    for (const auto& [from, to] : recent)  // work queued beyond the end of the stretch
+        if (to > at) out.busy -= to - std::max({from, at, begin});
+    for (const FirstStep& first : first_step) {
+        if (!first.seen) continue;
+        if (out.last_work > first.end) {
+            out.later_busy = out.busy - first.busy;
+            out.later_elapsed = distance_ns(first.end, out.last_work);
+        }
+        break;
     }
     return out;
 }
@@ -58,6 +65,7 @@ AcceleratorTracker::AcceleratorTracker(const Tables& tables) : tables_(tables) {
     for (StringId id = 1; id < tables.strings.size(); ++id) {
         if (tables.strings[id] == "epoch") epoch_ = id;
         if (tables.strings[id] == "step") step_ = id;
+        if (tables.strings[id] == "accelerator") accelerator_ = id;
     }
 }
 
@@ -72,7 +80,8 @@ void AcceleratorTracker::add(TaskId task, const Op& op) {
     if (op.text == 0) return;
     const bool begins = op.flags == static_cast<int64_t>(MarkerPhase::begin);
     const bool ends = op.flags == static_cast<int64_t>(MarkerPhase::end);
-    if (op.text == step_ && ends) end_step(process);
+    if (op.text == step_ && ends) end_step(process, StepRule::mark, op.begin);
+    if (op.text == accelerator_ && ends) end_step(process, StepRule::span, op.begin);
     if (op.text != epoch_) return;
     if (begins) begin_epoch(process, op);
     if (!ends) return;
@@ -90,13 +99,30 @@ void AcceleratorTracker::submit(Process& process, const Op& op) {
         device.busy_until = device.run.begin = std::numeric_limits<int64_t>::min();
         for (const OpenEpoch& epoch : process.open) device.epochs.emplace_back().begin = epoch.begin;
     }
-    while (!device.recent.empty() && device.recent.front().end <= op.begin) device.recent.pop_front();
-    const int64_t begin = std::max(op.begin, device.busy_until);
+    Intervals& recent = device.recent;
+    while (!recent.empty() && recent.begin()->second <= op.begin) recent.erase(recent.begin());
+    int64_t& queue = device.streams.try_emplace(op.flags, std::numeric_limits<int64_t>::min()).first->second;
+    const int64_t begin = std::max(op.begin, queue);
     const Work work{begin, end_of(begin, std::max<int64_t>(0, op.size))};
-    device.busy_until = work.end;
-    device.recent.push_back(work);
-    device.run.add(work);
-    for (Scope& scope : device.epochs) scope.add(work);
+    queue = work.end;
+    device.busy_until = std::max(device.busy_until, work.end);
+    // What no other stream's work covers.
+    pieces_.clear();
+    Work whole = work;
+    auto next = recent.upper_bound(work.begin);
+    if (next != recent.begin() && std::prev(next)->second >= work.begin) --next;
+    int64_t from = work.begin;
+    while (next != recent.end() && next->first <= work.end) {
+        if (next->first > from) pieces_.push_back({from, next->first});
+        from = std::max(from, next->second);
+        whole = {std::min(whole.begin, next->first), std::max(whole.end, next->second)};
+        next = recent.erase(next);
+    }
+    if (work.end > from) pieces_.push_back({from, work.end});
+    if (whole.end > whole.begin) recent.emplace(whole.begin, whole.end);
+    device.run.add(work, pieces_);
+    for (Scope& scope : device.epochs) scope.add(work, pieces_);
+    end_step(device, StepRule::submission, work.end);
 }
 
 void AcceleratorTracker::begin_epoch(Process& process, const Op& op) {
@@ -104,7 +130,8 @@ void AcceleratorTracker::begin_epoch(Process& process, const Op& op) {
     for (auto& [id, device] : process.devices) {
         Scope& scope = device.epochs.emplace_back();
         scope.begin = op.begin;
-        for (const Work& work : device.recent) scope.add_part(work);
+        for (const auto& [from, to] : device.recent) scope.add_part({from, to});
+        device.last_step.reset();
     }
 }
 
@@ -121,17 +148,25 @@ void AcceleratorTracker::end_epoch(Process& process, size_t index, int64_t at, b
     process.open.erase(process.open.begin() + place);
 }
 
-void AcceleratorTracker::end_step(Process& process) {
-    const auto mark = [](Scope& scope, int64_t busy_until) {
-        if (scope.step_seen || scope.submits == 0) return;
-        scope.step_seen = true;
-        scope.first_step_end = busy_until;
-        scope.first_step_busy = scope.busy;
-    };
+void AcceleratorTracker::end_step(Process& process, StepRule rule, int64_t at) {
     for (auto& [id, device] : process.devices) {
-        mark(device.run, device.busy_until);
-        for (Scope& scope : device.epochs) mark(scope, device.busy_until);
+        device.run.end_step(rule, device.busy_until);
+        for (Scope& scope : device.epochs) scope.end_step(rule, device.busy_until);
+        end_step(device, rule, at);
     }
+}
+
+void AcceleratorTracker::end_step(Device& device, StepRule rule, int64_t at) {
+    if (rule > device.steps.rule) return;
+    if (rule < device.steps.rule) {
+        device.steps = {rule, {}};
+        device.last_step.reset();
+        device.submits_at_step = 0;
+    }
+    if (device.run.submits == device.submits_at_step) return;  // it gave the device nothing to do
+    device.submits_at_step = device.run.submits;
+    if (device.last_step) device.steps.lengths.add(std::max<int64_t>(distance_ns(*device.last_step, at), 0));
+    device.last_step = at;
 }
 
 std::vector<DeviceUtilisation> AcceleratorTracker::finish(int64_t begin, int64_t end) {
@@ -146,6 +181,7 @@ std::vector<DeviceUtilisation> AcceleratorTracker::finish(int64_t begin, int64_t
             row.process = process_id;
             row.device = device_id;
             row.epochs = std::move(device.done);
+            row.steps = std::move(device.steps);
             out.push_back(std::move(row));
         }
     }

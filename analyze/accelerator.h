@@ -2,14 +2,15 @@
 // Accelerator busy time and utilisation (AU) of a log, from its gpu_submit ops and markers in the order of time.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analyze/histogram.h"
 #include "formats/op.h"
 #include "formats/tables.h"
 
@@ -22,7 +23,7 @@ struct Utilisation {
     int64_t busy = 0;
     int64_t first_work = 0, last_work = 0;  // when the device began its first and ended its last work in it
     // The same without the first step: MLPerf Storage counts from the end of the first step's work to the end of the
-    // last step's. A step ends at a marker "step" where there are any, else every submission is a step.
+    // last step's.
     int64_t later_busy = 0, later_elapsed = 0;
 
     // Busy share of the stretch; none where it has no length.
@@ -31,6 +32,16 @@ struct Utilisation {
     std::optional<double> au_mlperf() const;
     // Time the device stood idle between its first and its last work (ns): it waited for data, or for the host.
     int64_t stall() const;
+};
+
+// What ends a step of an accelerator, the best evidence first.
+enum class StepRule : uint8_t { mark, span, submission };
+
+// Steps of a device: from the end of one to the end of the next (ns). The first step of an epoch, or of the run where
+// no epochs are marked, has no length.
+struct StepTimes {
+    StepRule rule = StepRule::submission;
+    Histogram lengths;
 };
 
 struct EpochUtilisation : Utilisation {
@@ -43,10 +54,12 @@ struct DeviceUtilisation : Utilisation {
     ProcessId process = 0;
     int64_t device = 0;
     std::vector<EpochUtilisation> epochs;  // in the order of their ends
+    StepTimes steps;
 };
 
-// Takes ops in the order of their begin times. A device's queue runs as in a replay: work starts when it is submitted
-// and all work before it is done; busy is the union of the work.
+// Takes ops in the order of their begin times. A device's streams run as in a replay: work starts when it is submitted
+// and all work of its stream before it is done; busy is the union of the work of all streams. A step ends at a marker
+// "step" where there are any, else at the end of a span "accelerator", else with each submission's work.
 class AcceleratorTracker {
 public:
     explicit AcceleratorTracker(const Tables& tables);
@@ -59,27 +72,35 @@ private:
     struct Work {
         int64_t begin, end;
     };
+    using Intervals = std::map<int64_t, int64_t>;  // begin to end, disjoint
+    static constexpr size_t kRules = 3;
+    struct FirstStep {
+        bool seen = false;
+        int64_t end = 0, busy = 0;
+    };
     // One stretch being measured on one device.
     struct Scope {
         int64_t begin = 0;
         uint64_t submits = 0;
         int64_t busy = 0, first_work = 0, last_work = 0;
-        // What lies up to the end of the first step, by the first submission and by the first step marker.
-        int64_t first_submit_end = 0, first_submit_busy = 0;
-        bool step_seen = false;
-        int64_t first_step_end = 0, first_step_busy = 0;
+        std::array<FirstStep, kRules> first_step;  // what lies up to the end of the first step, by StepRule
 
-        void add(const Work& work);
+        void add(const Work& work, const std::vector<Work>& pieces);
         void add_part(const Work& work);
-        Utilisation close(int64_t end, const std::deque<Work>& recent) const;
+        void end_step(StepRule rule, int64_t busy_until);
+        Utilisation close(int64_t end, const Intervals& recent) const;
     };
     struct OpenEpoch {
         StringId name;
         int64_t number, begin;
     };
     struct Device {
+        std::map<int64_t, int64_t> streams;  // when each runs empty
         int64_t busy_until = 0;
-        std::deque<Work> recent;  // work that ends after the latest event
+        Intervals recent;  // work that ends after the latest event
+        StepTimes steps;
+        std::optional<int64_t> last_step;
+        uint64_t submits_at_step = 0;
         Scope run;
         std::vector<Scope> epochs;  // one per open epoch of the process, in the same order
         std::vector<EpochUtilisation> done;
@@ -92,11 +113,13 @@ private:
     void submit(Process& process, const Op& op);
     void begin_epoch(Process& process, const Op& op);
     void end_epoch(Process& process, size_t index, int64_t at, bool complete);
-    void end_step(Process& process);
+    static void end_step(Process& process, StepRule rule, int64_t at);
+    static void end_step(Device& device, StepRule rule, int64_t at);
 
     const Tables& tables_;
-    StringId epoch_ = 0, step_ = 0;
+    StringId epoch_ = 0, step_ = 0, accelerator_ = 0;
     std::map<ProcessId, Process> processes_;
+    std::vector<Work> pieces_;  // scratch
 };
 
 }  // namespace reprise

@@ -103,5 +103,7 @@ Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all()
 // Times in ns (keys end in _ns), shares in 0..1, sizes in bytes. `tables` is that of the summarised log.
 nlohmann::ordered_json to_json(const Summary& summary, const Tables& tables);
 nlohmann::ordered_json to_json(const Latency& latency);
+// One object per device: busy, stall, AU, steps, epochs.
+nlohmann::ordered_json devices_json(const Summary& summary, const Tables& tables);
 
 }  // namespace reprise

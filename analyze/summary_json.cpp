@@ -25,6 +25,15 @@ Json device_json(const DeviceUtilisation& device, const Tables& tables) {
     Json out = {{"process", device.process}, {"device", device.device}};
     if (device.process < tables.processes.size()) out["pid"] = tables.processes[device.process].pid;
     out.update(utilisation(device));
+    const Histogram& steps = device.steps.lengths;
+    if (steps.count() > 0) {
+        constexpr const char* kRules[] = {"mark", "span", "submission"};
+        out["steps"] = {{"by", kRules[static_cast<size_t>(device.steps.rule)]},
+                        {"count", steps.count() + 1},
+                        {"p50_ns", steps.percentile(0.5)},
+                        {"p99_ns", steps.percentile(0.99)},
+                        {"max_ns", steps.max()}};
+    }
     Json epochs = Json::array();
     for (const EpochUtilisation& epoch : device.epochs) {
         Json row = {{"epoch", epoch.number}, {"complete", epoch.complete}};
@@ -34,6 +43,16 @@ Json device_json(const DeviceUtilisation& device, const Tables& tables) {
     out["epochs"] = std::move(epochs);
     return out;
 }
+
+}  // namespace
+
+Json devices_json(const Summary& summary, const Tables& tables) {
+    Json out = Json::array();
+    for (const DeviceUtilisation& device : summary.devices) out.push_back(device_json(device, tables));
+    return out;
+}
+
+namespace {
 
 Json time_json(const TaskTime& row) {
     Json known = Json::object();
@@ -107,9 +126,7 @@ Json to_json(const Summary& summary, const Tables& tables) {
                          {"bytes_read", row.bytes_read},
                          {"bytes_written", row.bytes_written}});
     out["roles"] = std::move(roles);
-    Json devices = Json::array();
-    for (const DeviceUtilisation& device : summary.devices) devices.push_back(device_json(device, tables));
-    out["devices"] = std::move(devices);
+    out["devices"] = devices_json(summary, tables);
     if (!summary.task_times.empty()) {
         Json times = Json::array();
         for (const TaskTime& row : summary.task_times) times.push_back(time_json(row));

@@ -15,6 +15,7 @@
 #include "analyze/summary.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/error.h"
@@ -123,16 +124,24 @@ Table left_out_table(const ReplayResult& result) {
     return table;
 }
 
-/// What the run's log says of its accelerators; none where it has none, or where time means nothing to them.
-std::optional<Summary> accelerators(const ReplayResult& result) {
+/// What the run's log says of its accelerators.
+struct Accelerators : Summary {
+    explicit Accelerators(const LogReader& run)
+        : Summary(summarize(run)), table(devices_table(*this, run.tables())), json(devices_json(*this, run.tables())) {}
+    Table table;
+    Json json;
+};
+
+/// None where the run has none, or where time means nothing to them.
+std::optional<Accelerators> accelerators(const ReplayResult& result) {
     if (result.accelerators == 0 || !result.timed || result.output.empty()) {
         return std::nullopt;
     }
-    return summarize(LogReader(result.output));
+    return std::make_optional<Accelerators>(LogReader(result.output));
 }
 
-Json result_json(const ReplayResult& result, const std::optional<Summary>& summary, const po::variables_map& values,
-                 const OpFilter& filter) {
+Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
+                 const po::variables_map& values, const OpFilter& filter) {
     Json json;
     json["ended"] = result.ended;
     json["ops"] = result.ops;
@@ -150,6 +159,7 @@ Json result_json(const ReplayResult& result, const std::optional<Summary>& summa
     json["au_mlperf"] = summary ? number(summary->au_mlperf()) : Json(nullptr);
     json["stall_s"] = summary ? Json(seconds(summary->stall())) : Json(nullptr);
     json["accelerator_busy_s"] = summary ? Json(seconds(summary->busy())) : Json(nullptr);
+    json["accelerators"] = summary ? summary->json : Json::array();
     json["lateness_us"] = result.timed ? percentiles_us(result.lateness) : Json(nullptr);
     json["unexplained_wait_share"] =
         result.unexplained_wait_share < 0 ? Json(nullptr) : Json(result.unexplained_wait_share);
@@ -207,7 +217,7 @@ Json result_json(const ReplayResult& result, const std::optional<Summary>& summa
     return json;
 }
 
-void print_result(const ReplayResult& result, const std::optional<Summary>& summary) {
+void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary) {
     std::ostream& out = std::cout;
     out << (result.ended == "complete" ? "replayed " : result.ended + "\nreplayed ") << format_count(result.ops)
         << " ops of " << format_count(result.tasks) << " tasks in " << format_count(result.processes) << " processes, "
@@ -242,6 +252,10 @@ void print_result(const ReplayResult& result, const std::optional<Summary>& summ
         out << "note: " << note << "\n";
     }
     out << "\n";
+    if (summary) {
+        summary->table.print(out, 2);
+        out << "\n";
+    }
     replayed_kinds(result).print(out, 2);
     if (const Table table = left_out_table(result); !table.empty()) {
         out << "\n";
@@ -349,7 +363,7 @@ int run(const po::variables_map& values) {
     how.accelerator_output = scratch.path();
     ReplayResult result = replay(log, how);
     progress.finish();
-    const std::optional<Summary> summary = accelerators(result);
+    const std::optional<Accelerators> summary = accelerators(result);
     if (result.output == scratch.path()) {
         result.output.clear();
     }

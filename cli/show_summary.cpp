@@ -14,7 +14,10 @@ Cell share_or_dash(const std::optional<double>& share) {
 }
 
 std::vector<Cell> utilisation_cells(std::string_view process, std::string_view device, std::string_view part,
-                                    const Utilisation& row) {
+                                    const Utilisation& row, const Histogram* steps) {
+    const auto step = [&](double share) {
+        return steps && steps->count() > 0 ? duration_cell(steps->percentile(share)) : Cell("", nullptr);
+    };
     return {process,
             device,
             part,
@@ -23,7 +26,9 @@ std::vector<Cell> utilisation_cells(std::string_view process, std::string_view d
             duration_cell(row.end - row.begin),
             share_or_dash(row.au()),
             share_or_dash(row.au_mlperf()),
-            duration_cell(row.stall())};
+            duration_cell(row.stall()),
+            step(0.5),
+            step(0.99)};
 }
 
 }  // namespace
@@ -126,16 +131,18 @@ Table devices_table(const Summary& summary, const Tables& tables) {
                  {"of", "elapsed_ns", true},
                  {"AU", "au", true},
                  {"AU (MLPerf)", "au_mlperf", true},
-                 {"stall", "stall_ns", true}});
+                 {"stall", "stall_ns", true},
+                 {"step p50", "step_p50_ns", true},
+                 {"step p99", "step_p99_ns", true}});
     for (const DeviceUtilisation& device : summary.devices) {
         const std::string pid =
             device.process < tables.processes.size() ? std::to_string(tables.processes[device.process].pid) : "?";
         const std::string id = std::to_string(device.device);
-        table.row(utilisation_cells(pid, id, "run", device));
+        table.row(utilisation_cells(pid, id, "run", device, &device.steps.lengths));
         for (const EpochUtilisation& epoch : device.epochs) {
             const std::string part =
                 "epoch " + (epoch.number >= 0 ? std::to_string(epoch.number) : "?") + (epoch.complete ? "" : " (cut)");
-            table.row(utilisation_cells(pid, id, part, epoch));
+            table.row(utilisation_cells(pid, id, part, epoch, nullptr));
         }
     }
     return table;

@@ -18,17 +18,20 @@ public:
         tables_.tasks.push_back({1, 12, 0});  // 3: a second thread of the first process
         epoch_ = tables_.strings.intern("epoch");
         step_ = tables_.strings.intern("step");
+        accelerator_ = tables_.strings.intern("accelerator");
         tracker_.emplace(tables_);
     }
-    void submit(TaskId task, int64_t at, int64_t busy, int64_t device = 0) {
+    void submit(TaskId task, int64_t at, int64_t busy, int64_t device = 0, int64_t stream = 0) {
         Op op;
         op.kind = OpKind::gpu_submit;
         op.begin = at;
         op.size = busy;
         op.arg = device;
+        op.flags = stream;
         tracker_->add(task, op);
     }
     void epoch(TaskId task, int64_t at, int64_t number, bool begin) { mark(task, at, epoch_, number, begin); }
+    void accelerator(TaskId task, int64_t at, bool begin) { mark(task, at, accelerator_, 0, begin); }
     void step(TaskId task, int64_t at, bool begin) { mark(task, at, step_, -1, begin); }
     std::vector<DeviceUtilisation> finish(int64_t begin, int64_t end) { return tracker_->finish(begin, end); }
 
@@ -43,7 +46,7 @@ private:
         tracker_->add(task, op);
     }
     Tables tables_;
-    StringId epoch_ = 0, step_ = 0;
+    StringId epoch_ = 0, step_ = 0, accelerator_ = 0;
     std::optional<AcceleratorTracker> tracker_;
 };
 
@@ -144,4 +147,79 @@ TEST_CASE("hostile times and sizes neither overflow nor divide by zero") {
         (void)device.au_mlperf();
         (void)device.stall();
     }
+}
+
+TEST_CASE("streams of a device work side by side; time both work counts once") {
+    Feed feed;
+    feed.submit(1, 0, 50, 0, 1);    // 0..50
+    feed.submit(1, 20, 50, 0, 2);   // 20..70
+    feed.submit(1, 30, 30, 0, 1);   // behind the first of its stream: 50..80
+    feed.submit(1, 35, 100, 0, 3);  // 35..135, all over the others
+    feed.submit(1, 200, 10, 0, 2);  // 200..210
+    feed.submit(1, 201, 4, 0, 3);   // inside
+    const auto devices = feed.finish(0, 300);
+    REQUIRE(devices.size() == 1);
+    CHECK(devices[0].busy == 145);
+    CHECK(devices[0].stall() == 65);
+    CHECK(devices[0].last_work == 210);
+}
+
+TEST_CASE("work of a stream that runs far ahead leaves room for another's before it") {
+    Feed feed;
+    feed.submit(1, 0, 10, 0, 1);
+    feed.submit(1, 0, 10, 0, 1);
+    feed.submit(1, 1, 100, 0, 2);  // 1..101
+    feed.submit(1, 50, 10, 0, 1);  // 50..60, inside
+    feed.submit(1, 90, 20, 0, 1);  // 90..110
+    const auto devices = feed.finish(0, 110);
+    CHECK(devices[0].busy == 110);
+    CHECK(devices[0].stall() == 0);
+}
+
+TEST_CASE("steps are marks, else spans of the accelerator, else submissions") {
+    Feed feed;
+    const auto lengths = [&](int64_t end) { return feed.finish(0, end).at(0).steps; };
+    for (int64_t at = 0; at < 10'000; at += 100) feed.submit(1, at, 50);
+    SUBCASE("submissions") {
+        const StepTimes steps = lengths(10'000);
+        CHECK(steps.rule == StepRule::submission);
+        CHECK(steps.lengths.count() == 99);
+        CHECK(steps.lengths.percentile(0.5) == 100);
+    }
+    SUBCASE("spans, then marks") {
+        for (int64_t at = 10'000; at < 10'800; at += 200) {
+            feed.submit(1, at, 50);
+            feed.accelerator(1, at + 50, false);
+            feed.accelerator(1, at + 60, false);  // nothing was done since: no step
+        }
+        StepRule rule = StepRule::span;
+        SUBCASE("spans only") {}
+        SUBCASE("and marks") {
+            for (int64_t at = 11'000; at < 11'800; at += 200) {
+                feed.submit(1, at, 50);
+                feed.accelerator(1, at + 50, false);
+                feed.step(1, at + 70, false);
+            }
+            rule = StepRule::mark;
+        }
+        const StepTimes steps = lengths(12'000);
+        CHECK(steps.rule == rule);
+        CHECK(steps.lengths.count() == 3);
+        CHECK(steps.lengths.max() == 200);
+        CHECK(steps.lengths.min() == 200);
+    }
+}
+
+TEST_CASE("the time between epochs is no step's") {
+    Feed feed;
+    feed.epoch(1, 0, 0, true);
+    feed.submit(1, 0, 10);
+    feed.submit(1, 20, 10);
+    feed.epoch(1, 40, 0, false);
+    feed.epoch(1, 1000, 1, true);
+    feed.submit(1, 1000, 10);
+    feed.submit(1, 1020, 10);
+    const auto devices = feed.finish(0, 2000);
+    CHECK(devices[0].steps.lengths.count() == 2);
+    CHECK(devices[0].steps.lengths.max() == 20);
 }

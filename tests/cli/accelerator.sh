@@ -44,6 +44,13 @@ print(took)
 assert took[1] >= 1.0, took
 assert took[1] - took[2] > 0.25, took
 assert took[2] - took[4] > 0.12, took
+for speed in took:
+    run = json.load(open("%d.json" % speed))
+    [device] = run["accelerators"]
+    assert device["submits"] == 5 and device["steps"]["count"] == 5 and device["steps"]["by"] == "span", device
+    assert abs(device["au"] - device["busy_ns"] * 1e-9 / run["elapsed_s"]) < 0.02, (device, run["elapsed_s"])
+    assert device["steps"]["p50_ns"] >= 0.2e9 / speed, device
+    assert run["au_mlperf"] >= run["au"], run["au"]
 END
 cat "$out"
 finish
