@@ -18,51 +18,68 @@ namespace reprise {
 /// Think time is what the recording shows between the end of one op and the begin of the next, ops of kind `compute`
 /// included; it counts from where the op before it ended in this run. What this run was late by is carried: an op
 /// issued late shortens the think time after it, so that lateness never adds up.
+///
+/// A captured log tells computing from waiting for a processor: what took 1 us or more is an op `compute`, so that more
+/// distance than that between two ops is run-queue time. It comes by itself where threads compete for processors, and
+/// is no think time.
 class CausalClock {
 public:
     /// The task exists since `base`, which is `recorded` in the log. `scale`: of recorded times; `compute`: of those
-    /// that the processor took, think time among them.
-    CausalClock(int64_t base, int64_t recorded, double scale, double compute)
-        : base_(base), recorded_(recorded), scale_(scale), compute_(compute) {}
+    /// that the processor took, think time among them. `most_gap`: ns, more distance between two ops is no think time.
+    CausalClock(int64_t base, int64_t recorded, double scale, double compute, int64_t most_gap = INT64_MAX)
+        : base_(base), recorded_(recorded), most_gap_(most_gap), scale_(scale), compute_(compute) {}
 
     /// When the op that began at `begin` in the recording is due.
-    int64_t due(int64_t begin) const { return base_ + scaled(std::max<int64_t>(begin - recorded_, 0), compute_); }
+    int64_t due(int64_t begin) const { return base_ + scaled(left_ + gap(begin), compute_); }
 
-    // An op that is left out leaves its recorded time behind as think time, as nothing here changes.
+    /// An op that is left out leaves its recorded time behind as think time.
+    void left_out(int64_t recorded_begin, int64_t recorded_end) {
+        left_ += gap(recorded_begin) + std::max<int64_t>(recorded_end - std::max(recorded_begin, recorded_), 0);
+        recorded_ = std::max(recorded_, recorded_end);
+    }
 
     /// It was performed.
     void performed(int64_t recorded_end, int64_t due, int64_t begin, int64_t end) {
-        base_ = end - std::max<int64_t>(begin - due, 0);
-        recorded_ = recorded_end;
+        passed(end - std::max<int64_t>(begin - due, 0), recorded_end);
     }
     /// It stands for its recorded duration, which the processor took or not. Returns when that is over.
     int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due, bool computed) {
-        base_ = due + scaled(recorded_end - recorded_begin, computed ? compute_ : scale_);
-        recorded_ = recorded_end;
+        passed(due + scaled(recorded_end - recorded_begin, computed ? compute_ : scale_), recorded_end);
         return base_;
     }
-    /// It was a wait for something else in this run, over at `end`.
-    void waited(int64_t recorded_end, int64_t end) {
-        base_ = end;
-        recorded_ = recorded_end;
-    }
+    /// How long a computation of `ns` takes here.
+    int64_t computing(int64_t ns) const { return scaled(ns, compute_); }
+    /// It was a wait for something else in this run, or a computation that had to share its processor; over at `end`.
+    void waited(int64_t recorded_end, int64_t end) { passed(end, recorded_end); }
 
 private:
+    int64_t gap(int64_t begin) const { return std::clamp<int64_t>(begin - recorded_, 0, most_gap_); }
+    void passed(int64_t end, int64_t recorded_end) {
+        base_ = end;
+        recorded_ = recorded_end;
+        left_ = 0;
+    }
     static int64_t scaled(int64_t ns, double by) {
         return by == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * by);
     }
 
-    int64_t base_, recorded_;
+    int64_t base_, recorded_, most_gap_;
+    int64_t left_ = 0;  // recorded time of ops left out since
     double scale_, compute_;
 };
+
+/// The longest distance between two ops, ns, that can be computing: a capture makes ops of what is longer
+/// (RawAssembleOptions::least_compute_ns), other sources cannot.
+inline int64_t most_think_gap(const Header& header) { return header.source == "capture" ? 1'000 : INT64_MAX; }
 
 /// The clock of a task at its start: that of the run, or where its spawner's op began.
 inline CausalClock causal_start(const Plan& plan, SharedRun& run, TaskId task, double scale, double cpu_speed,
                                 int64_t spawned_ns) {
+    const int64_t most_gap = most_think_gap(plan.log->header());
     if (spawned_ns != 0 && plan.tasks[task].spawner != 0) {
-        return {spawned_ns, plan.tasks[task].spawn_begin, scale, scale / cpu_speed};
+        return {spawned_ns, plan.tasks[task].spawn_begin, scale, scale / cpu_speed, most_gap};
     }
-    return {run.control().start_ns, plan.first_begin, scale, scale / cpu_speed};
+    return {run.control().start_ns, plan.first_begin, scale, scale / cpu_speed, most_gap};
 }
 
 /// What an op is to pace `causal`.
@@ -72,6 +89,12 @@ enum class CausalRole : uint8_t {
     waits,        // ends when what it waits for has happened
     accelerator,  // ends when the virtual device says so
 };
+
+/// Whether the op is known to have been on a processor all the time, which a capture tells (formats/ops.def).
+inline bool takes_processor(OpKind kind, int64_t flags) {
+    constexpr int64_t kWorks = 3;  // flags of compute
+    return kind == OpKind::compute && flags == kWorks;
+}
 
 /// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
 inline bool waits_for_lock(OpKind kind, int64_t arg) {
@@ -88,7 +111,8 @@ inline CausalRole causal_role(OpKind kind, int64_t arg, bool explained, bool per
     if (row.is(Trait::accelerator)) {
         return CausalRole::accelerator;
     }
-    if (explained && (kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive)) {
+    if (explained &&
+        (kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::idle)) {
         return CausalRole::waits;
     }
     const bool starts_or_ends = kind == OpKind::spawn || kind == OpKind::exit;

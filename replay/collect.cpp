@@ -106,6 +106,7 @@ public:
         causal_.emplace(causal_start(plan_, run_, id, options_.speeds.time_scale, options_.speeds.cpu,
                                      spawned == 0 ? 0 : clock_.ns(spawned)));
         explained_.emplace(task.explained);
+        wait_ = 0;
         for (const BlockInfo& where : task.blocks) {
             plan_.log->decode(where, block_);
             for (size_t i = 0; i < block_.count(); ++i) {
@@ -154,6 +155,7 @@ private:
         if (!performed) {
             leave_out(reason, block_.duration[i]);
             if (reason == LeftOut::filter) {
+                causal_->left_out(block_.begin[i], OpRef::end_of(block_.begin[i], block_.duration[i]));
                 return;
             }
         }
@@ -164,7 +166,7 @@ private:
             count(kind, i, begin, end, actual);
         }
         if (options_.pace == Pace::causal) {
-            follow_causes(op, kind, i, performed, begin, end);
+            follow_causes(id, op, kind, i, performed, begin, end);
         }
         const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
         if (!own_reason && !same_result(kind, recorded, actual)) {
@@ -208,20 +210,35 @@ private:
     }
 
     /// Lateness under `causal`, by the same arithmetic as the run's.
-    void follow_causes(uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
+    void follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
         const int64_t recorded_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
-        const int64_t due = causal_->due(block_.begin[i]);
+        const int64_t due = std::max(causal_->due(block_.begin[i]), released(id, op, kind));
         const CausalRole role = causal_role(kind, block_.arg[i], explained_->at(op), performed);
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }
         if (role == CausalRole::call) {
             causal_->performed(recorded_end, due, begin, end);
-        } else if (role == CausalRole::waits || kind == OpKind::gpu_wait) {
+        } else if (role == CausalRole::waits || kind == OpKind::gpu_wait || takes_processor(kind, block_.flags[i])) {
             causal_->waited(recorded_end, end);
         } else {
             causal_->stood(block_.begin[i], recorded_end, due, kind == OpKind::compute || kind == OpKind::gpu_submit);
         }
+    }
+
+    /// When the last op was done that op `op` waited for before it was issued; INT64_MIN: none. In the order of the
+    /// ops.
+    int64_t released(TaskId id, uint64_t op, OpKind kind) {
+        const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
+        int64_t last = INT64_MIN;
+        for (; wait_ < waits.size() && waits[wait_].op <= op; ++wait_) {
+            const SpoolRow& source = run_.spool(plan_.tasks[waits[wait_].task].spool_first)[waits[wait_].source];
+            const bool done = run_.task(waits[wait_].task).done.load(std::memory_order_relaxed) > waits[wait_].source;
+            if (done && (source.begin & kNotPerformed) == 0 && !blocks_until_edge(kind)) {
+                last = std::max(last, clock_.ns(source.end));
+            }
+        }
+        return last;
     }
 
     void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
@@ -248,6 +265,7 @@ private:
     uint64_t seen_ = 0;
     std::optional<CausalClock> causal_;  // of the present task
     std::optional<ExplainedCursor> explained_;
+    size_t wait_ = 0;  // in the waits of the present task
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;
 };

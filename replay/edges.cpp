@@ -45,12 +45,6 @@ uint64_t key_of(KeyType type, ProcessId process, uint32_t id) {
     return static_cast<uint64_t>(type) << 60 | static_cast<uint64_t>(process & 0x0fffffff) << 32 | id;
 }
 
-/// Ops that block until something happens elsewhere: their edges hold at their end, not at their begin.
-bool blocks_until_edge(OpKind kind) {
-    return kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::gpu_wait ||
-           kind == OpKind::idle;
-}
-
 }  // namespace
 
 class EdgePass {

@@ -51,6 +51,12 @@ inline bool opens_in_replay(HandleKind kind) {
     return kind == HandleKind::file || kind == HandleKind::directory || kind == HandleKind::memfd;
 }
 
+/// Ops that block until something happens elsewhere: their edges hold at their end, not at their begin.
+inline bool blocks_until_edge(OpKind kind) {
+    return kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::gpu_wait ||
+           kind == OpKind::idle;
+}
+
 /// Whether the op moves an instance's position, or depends on it.
 inline bool uses_position(OpKind kind) { return kind == OpKind::lseek || info(kind).is(Trait::moves); }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "calibrate/clock.h"
+#include "calibrate/computing.h"
 #include "calibrate/delay.h"
 #include "formats/oplog.h"
 #include "replay/causal_clock.h"
@@ -23,6 +24,7 @@ public:
     static constexpr bool kChained = true;
     bool due(const OpBlock&, size_t) { return true; }
     void after(const OpBlock&, size_t, uint64_t, int64_t) {}
+    void released() {}
     int64_t lag_ns() const { return 0; }
 };
 
@@ -61,6 +63,7 @@ public:
             delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
         }
     }
+    void released() {}
     int64_t lag_ns() const { return lag_; }
 
 private:
@@ -88,6 +91,7 @@ public:
         : plan_(plan),
           run_(run),
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
+          computing_(&run.control().stop, run.control().tick_ns),
           clock_(causal_start(plan, run, task, speeds.time_scale, speeds.cpu, spawned_ns(run.task(task)))),
           explained_(plan.tasks[task].explained),
           busy_scale_(speeds.time_scale / speeds.gpu) {
@@ -96,9 +100,10 @@ public:
 
     bool due(const OpBlock& b, size_t i) {
         if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
+            clock_.left_out(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]));
             return false;
         }
-        due_ = clock_.due(b.begin[i]);
+        due_ = std::max(clock_.due(b.begin[i]), released_);
         delay_.until(due_);
         lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
         return true;
@@ -111,7 +116,12 @@ public:
         switch (causal_role(kind, b.arg[i], explained_.at(b.first + i), !is_not_performed(result))) {
             case CausalRole::call: clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.now_ns()); break;
             case CausalRole::stands:
-                delay_.until(clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute));
+                if (takes_processor(kind, b.flags[i])) {
+                    computing_.take(clock_.computing(b.duration[i]));
+                    clock_.waited(recorded_end, delay_.now_ns());
+                } else {
+                    delay_.until(clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute));
+                }
                 break;
             case CausalRole::waits: clock_.waited(recorded_end, delay_.now_ns()); break;
             case CausalRole::accelerator:
@@ -126,6 +136,8 @@ public:
                 break;
         }
     }
+    /// The op at hand waited until now for others: it was not late before.
+    void released() { released_ = delay_.now_ns(); }
     int64_t lag_ns() const { return lag_; }
 
 private:
@@ -138,10 +150,11 @@ private:
     const Plan& plan_;
     SharedRun& run_;
     Delay delay_;
+    Computing computing_;
     CausalClock clock_;
     ExplainedCursor explained_;
     double busy_scale_;
-    int64_t due_ = 0, lag_ = 0;
+    int64_t due_ = 0, lag_ = 0, released_ = INT64_MIN;
 };
 
 /// Starts tasks for their spawner. Implemented by the worker.
@@ -175,9 +188,15 @@ public:
             const uint64_t op = b.first + i;
             const bool waits = wait_ < task_.waits.size() && task_.waits[wait_].op <= op;
             // A wait begins before what it waits for ends; any other op begins after.
-            const bool blocks = waits && is_wait(static_cast<OpKind>(b.kind[i]));
-            if (waits && !blocks && !wait_for_edges(op)) {
-                return false;
+            const bool blocks = waits && blocks_until_edge(static_cast<OpKind>(b.kind[i]));
+            if (waits && !blocks) {
+                const uint64_t before = slot_.edge_waits;
+                if (!wait_for_edges(op)) {
+                    return false;
+                }
+                if (slot_.edge_waits != before) {
+                    pace_.released();
+                }
             }
             const bool spawns = spawn_ < task_.spawns.size() && task_.spawns[spawn_] == op;
             uint64_t limit = b.first + count;
@@ -223,10 +242,6 @@ private:
             }
         }
         return true;
-    }
-
-    static bool is_wait(OpKind kind) {
-        return kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::idle;
     }
 
     /// Ops [from, to) of a block: none of them waits or spawns, and none is waited for but the last.

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <ctime>
 #include <filesystem>
 #include <vector>
 
+#include "calibrate/computing.h"
 #include "formats/error.h"
 #include "replay/causal_clock.h"
 #include "tests/replay/job_builder.h"
@@ -64,7 +67,41 @@ TEST_CASE("the clock of a task: think time counts from where the op before it en
         CHECK(clock.due(910) == 5'021);
     }
     SUBCASE("an op that began before the one before it ended has no think time") { CHECK(clock.due(10) == 5'000); }
-    SUBCASE("what is left out leaves its time behind") { CHECK(clock.due(180) == 5'100); }
+    SUBCASE("what is left out leaves its time behind") {
+        clock.left_out(90, 170);
+        CHECK(clock.due(180) == 5'100);
+    }
+}
+
+TEST_CASE("the clock of a task: where computing has ops of its own, more distance is run-queue time") {
+    CausalClock clock(10'000, 0, 1.0, 1.0, 1'000);
+    CHECK(clock.due(600) == 10'600);
+    CHECK(clock.due(50'000) == 11'000);
+    clock.left_out(50'000, 53'000);
+    CHECK(clock.due(90'000) == 15'000);
+    clock.left_out(90'000, 90'010);
+    CHECK(clock.due(90'020) == 15'020);
+    clock.waited(100'000, 20'000);
+    CHECK(clock.due(100'500) == 20'500);
+}
+
+TEST_CASE("computing takes processor time") {
+    const double tick_ns = measure_tick_length_ns(take_tick_point(), 20 * kMs);
+    Computing computing(nullptr, tick_ns);
+    const auto on_processor = [] {
+        timespec now{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    };
+    const int64_t before = on_processor();
+    for (int i = 0; i < 1000; ++i) {
+        computing.take(20'000);
+    }
+    // Not a measurement: the machine may be crowded, which takes nothing away.
+    CHECK(on_processor() - before > 15 * kMs);
+    std::atomic<uint32_t> stop{1};
+    Computing stopped(&stop, tick_ns);
+    stopped.take(3600 * int64_t{1'000'000'000});  // or never ends
 }
 
 TEST_CASE("the clock of a task: scaled") {
