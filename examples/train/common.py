@@ -47,15 +47,19 @@ def train(arguments, model, loader, loss_of):
     model = model.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     for epoch in range(arguments.epochs):
-        begin, steps, loss = time.monotonic(), 0, None
+        if reprise:
+            reprise.begin("span", epoch)
+        begin, steps, loss, busy = time.monotonic(), 0, None, 0.0
         for batch in loader:
             batch = [part.to(device) for part in batch]
             if arguments.model_sleep is not None:
+                start = time.monotonic()
                 if reprise:
                     reprise.begin("accelerator", steps)
                 time.sleep(arguments.model_sleep)
                 if reprise:
                     reprise.end("accelerator", steps)
+                busy += time.monotonic() - start
             else:
                 loss = loss_of(model, batch)
                 optimizer.zero_grad()
@@ -65,5 +69,8 @@ def train(arguments, model, loader, loss_of):
             if steps == arguments.steps:
                 break
         path = save(model, optimizer, arguments.out, epoch)
-        print("epoch %d: %d steps in %.2f s, loss %s, %s" % (
-            epoch, steps, time.monotonic() - begin, "-" if loss is None else "%.3f" % loss.item(), path), flush=True)
+        took = time.monotonic() - begin
+        if reprise:
+            reprise.end("span", epoch)
+        what = "loss %.3f" % loss.item() if loss is not None else "accelerator %.3f s" % busy
+        print("epoch %d: %d steps in %.3f s, %s, %s" % (epoch, steps, took, what, path), flush=True)

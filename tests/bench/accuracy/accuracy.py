@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compares replays with the real program run on the same storage, and prints a table in Markdown.
+
+Each round of a cell records the job on its first storage, then runs it on the second one, then replays the recording there;
+medians over the rounds are compared. Recordings and real runs are shared by cells that need the same ones. See README.md
+beside this file. Exit code 77: not on this machine.
+"""
+
+import argparse
+import contextlib
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import experiments
+import jobs
+import measure
+import storage
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cells", nargs="*", metavar="CELL", help="groups or names of cells, with * and ?; all if none is given")
+    parser.add_argument("--bin", type=pathlib.Path, default=jobs.TOP / "build" / "release", help="build folder")
+    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images; needs 4 GB")
+    parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="one round, smaller data, a part of the cells")
+    parser.add_argument("--keep", type=pathlib.Path, help="keep the logs of every cell's first round here")
+    parser.add_argument("--list", action="store_true", help="name the cells and stop")
+    return parser.parse_args()
+
+
+def chosen(all_cells, patterns, quick):
+    found = []
+    for cell in all_cells:
+        names = (cell.group, cell.name, f"{cell.group}/{cell.name}")
+        if patterns and not any(fnmatch.fnmatch(name, pattern) for name in names for pattern in patterns):
+            continue
+        # A quick look at the large table: what was recorded on XFS, and everything that was for XFS.
+        if quick and not patterns and cell.group == "programs" and "xfs" not in (cell.source[0], cell.target[0]):
+            continue
+        found.append(cell)
+    return found
+
+
+def skip(why):
+    print(f"SKIPPED: {why}")
+    sys.exit(77)
+
+
+def check(reprise, cells):
+    if os.geteuid() != 0:
+        skip("recording and mounting need root")
+    if not json.loads(subprocess.run([reprise, "capture", "--check", "--json"], stdout=subprocess.PIPE).stdout)["can_record"]:
+        skip("this machine cannot record")
+    if subprocess.run([jobs.PYTHON, "-c", "import torch, PIL"], stderr=subprocess.DEVNULL).returncode != 0:
+        skip("python3-torch or python3-pil is not installed")
+    wanted = ["losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "sqlite3", "rsync", "tar", "cc"]
+    if missing := measure.has_tools(wanted):
+        skip(f"missing: {', '.join(missing)}")
+    del cells
+
+
+class Session:
+    """One storage after the other, opened when first needed; recordings and real runs made once per round."""
+
+    def __init__(self, stack, bench, folder):
+        self.stack, self.bench, self.folder = stack, bench, folder
+        self.storages, self.recorded, self.ran = {}, {}, {}
+
+    def storage(self, name):
+        if name not in self.storages:
+            kind, rate = experiments.STORAGES[name]
+            self.storages[name] = self.stack.enter_context(storage.Storage(name, kind, rate, self.folder / "mnt"))
+        return self.storages[name]
+
+    def recording(self, cell, number):
+        key = (cell.recorded, cell.source, number)
+        if key not in self.recorded:
+            log = self.folder / f"log{len(self.recorded)}.oplog"
+            run = self.bench.record(cell.recorded, self.storage(cell.source[0]), cell.source[1], log)
+            self.recorded[key] = (log, run)
+        return self.recorded[key]
+
+    def real(self, cell, number):
+        key = (cell.real, cell.target, number)
+        if key not in self.ran:
+            self.ran[key] = self.bench.real(cell.real, self.storage(cell.target[0]), cell.target[1])
+        return self.ran[key]
+
+    def round(self, cell, number):
+        log, recorded = self.recording(cell, number)
+        real = self.real(cell, number)
+        keep = re.sub(r"\W+", "-", f"{cell.group}-{cell.name}") if number == 0 else None
+        replayed = self.bench.replay(cell.recorded, log, self.storage(cell.target[0]), cell.target[1], cell.options, keep)
+        return {"group": cell.group, "cell": cell.name, "round": number, "recorded_s": recorded.seconds, "real_s": real.seconds,
+                "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
+                "replay": replayed.more}
+
+
+def median(rows, key):
+    values = [row[key] for row in rows]
+    return None if None in values else statistics.median(values)
+
+
+def summarise(cell, rows):
+    found = {"group": cell.group, "cell": cell.name, "judge": cell.judge, "bar": cell.bar, "rounds": len(rows)}
+    for key in ("recorded", "real", "replayed"):
+        for unit in ("s", "au"):
+            found[f"{key}_{unit}"] = median(rows, f"{key}_{unit}")
+        found[f"{key}_spread"] = [min(row[f"{key}_s"] for row in rows), max(row[f"{key}_s"] for row in rows)]
+    found["error_percent"] = 100 * (found["replayed_s"] / found["real_s"] - 1)
+    found["error_au_points"] = None
+    if found["real_au"] is not None and found["replayed_au"] is not None:
+        found["error_au_points"] = 100 * (found["replayed_au"] - found["real_au"])
+    error = found["error_percent"] if cell.judge == "span" else found["error_au_points"]
+    found["met"] = error is not None and abs(error) <= cell.bar
+    return found
+
+
+def seconds(cell, key):
+    low, high = cell[f"{key}_spread"]
+    return f"{cell[f'{key}_s']:.3f} ({low:.3f}–{high:.3f})"
+
+
+def line(cell):
+    if cell["judge"] == "au":
+        au = ["?" if cell[f"{key}_au"] is None else f"{100 * cell[f'{key}_au']:.1f} %" for key in ("recorded", "real", "replayed")]
+        error = "?" if cell["error_au_points"] is None else f"{cell['error_au_points']:+.1f} points"
+    else:
+        au = [seconds(cell, key) for key in ("recorded", "real", "replayed")]
+        error = f"{cell['error_percent']:+.1f} %"
+    unit = "points" if cell["judge"] == "au" else "%"
+    return f"| {cell['cell']} | {au[0]} | {au[1]} | {au[2]} | {error} | ≤ {cell['bar']:g} {unit} | {'yes' if cell['met'] else '**no**'} |"
+
+
+def table(found, facts, rounds):
+    lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {facts['commit']}; "
+             f"medians of {rounds} interleaved rounds (least–most), seconds", ""]
+    for group, title in experiments.GROUPS.items():
+        mine = [cell for cell in found if cell["group"] == group]
+        if not mine:
+            continue
+        lines += [f"**{title}**", "", "| job | recorded | real job there | replay there | error | at most | met |",
+                  "|---|---|---|---|---|---|---|", *map(line, mine)]
+        errors = [abs(cell["error_percent"]) for cell in mine if cell["judge"] == "span"]
+        if len(errors) > 1:
+            lines.append(f"| mean | | | | {statistics.mean(errors):.1f} % | | |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def run(arguments, cells, reprise):
+    rounds = 1 if arguments.quick else arguments.rounds
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.keep:
+        arguments.keep.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-accuracy-", dir=arguments.dir)))
+        print("making data ...", file=sys.stderr)
+        jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
+        jobs.build(folder)
+        session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder)
+        facts, rows = measure.machine(), {cell: [] for cell in cells}
+        with open(arguments.out / "runs.jsonl", "w", encoding="utf-8") as out:
+            for number in range(rounds):
+                for cell in cells:
+                    begin = time.monotonic()
+                    row = session.round(cell, number)
+                    rows[cell].append(row)
+                    out.write(json.dumps(row) + "\n")
+                    out.flush()
+                    print(f"{number + 1}/{rounds} {cell.group}/{cell.name}: recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, "
+                          f"replayed {row['replayed_s']:.3f} s, {100 * (row['replayed_s'] / row['real_s'] - 1):+.1f} % "
+                          f"[{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
+        found = [summarise(cell, rows[cell]) for cell in cells]
+    (arguments.out / "cells.json").write_text(json.dumps({"machine": facts, "cells": found}, indent=1))
+    text = table(found, facts, rounds)
+    (arguments.out / "table.md").write_text(text)
+    print(text)
+
+
+def main():
+    arguments = options()
+    cells = chosen(experiments.cells(jobs.jobs(arguments.quick)), arguments.cells, arguments.quick)
+    if arguments.list:
+        print("\n".join(f"{cell.group}/{cell.name}" for cell in cells))
+        return
+    if not cells:
+        sys.exit("accuracy: no cell has such a name; --list names them")
+    reprise = (arguments.bin / "reprise").resolve()
+    check(reprise, cells)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    run(arguments, cells, reprise)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Owns one run of anything: a job for real, its recording, its replay, each in a cold or warm state of its storage."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from jobs import TOP, parse
+
+
+@dataclasses.dataclass
+class Run:
+    """What one run showed. `busy` is the accelerator's time; None where there is none."""
+
+    seconds: float
+    busy: float | None = None
+    more: dict = dataclasses.field(default_factory=dict)
+
+    def au(self):
+        return self.busy / self.seconds if self.busy else None
+
+
+def execute(words, allowed=(0,)):
+    """In a session of its own, so that nothing of it outlives an interruption and holds a mount."""
+    child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             start_new_session=True, env={**os.environ, "PYTHONPATH": str(TOP / "markers" / "python"),
+                                                          "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
+    try:
+        text = child.communicate()[0]
+    except BaseException:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        raise
+    if child.returncode not in allowed:
+        raise RuntimeError(f"{' '.join(map(str, words))}: exit code {child.returncode}\n{text[-2000:]}")
+    return text
+
+
+def clear(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Bench:
+    """`work` holds data and programs; `keep`, if any, gets the logs."""
+
+    def __init__(self, reprise, work, data, keep=None):
+        self.reprise, self.work, self.data, self.keep = str(reprise), work, data, keep
+        self.bare = 0.0
+
+    # --- the real job
+
+    def _place(self, storage, job):
+        """The job's data on that storage, its results gone."""
+        folder = storage.path / "job"
+        source, target = self.data / job.data, folder / job.data
+        if not target.exists():
+            folder.mkdir(exist_ok=True)
+            copy = shutil.copytree if source.is_dir() else shutil.copy
+            copy(source, target)
+        elif job.data.endswith(".db"):
+            shutil.copy(source, target)  # the job changes it
+        clear(folder / "out")
+        (folder / "out").mkdir()
+        return folder
+
+    def _state(self, storage, regime, folder):
+        if regime == "warm":
+            storage.warm(folder)
+        else:
+            storage.cool()
+
+    def real(self, job, storage, regime, record=None):
+        """Runs the job; recorded into the file `record`, if given."""
+        folder = self._place(storage, job)
+        self._state(storage, regime, folder)
+        words = job.command(folder, self.work)
+        if record:
+            words = [self.reprise, "capture", "-q", "-f", "-o", record, "--", *words]
+        with limited(storage):
+            begin = time.monotonic()
+            text = execute(words)
+            whole = time.monotonic() - begin
+        clear(folder / "out")
+        if job.span == "command":
+            return Run(whole)
+        seconds, busy = parse(job, text)
+        return Run(seconds, busy or None)
+
+    def record(self, job, storage, regime, log):
+        self.real(job, storage, regime, record=log)
+        return self.read_log(job, log)
+
+    # --- its replay
+
+    def replay(self, job, log, storage, regime, options=(), keep=None):
+        root = storage.path / "replay"
+        storage.drop_shm()
+        clear(root)
+        root.mkdir()
+        storage.add_shm(root / "dev" / "shm")
+        execute([self.reprise, "prepare", "-q", log, "--root", root])
+        self._state(storage, regime, root)
+        out, result = self.work / "run.oplog", self.work / "run.json"
+        for path in (out, result):
+            path.unlink(missing_ok=True)
+        with limited(storage):
+            execute([self.reprise, "replay", "-q", log, "--root", root, "--pace", "causal", "-o", out, "--json", result, *options])
+        found = json.loads(result.read_text())
+        run = self.read_log(job, out)
+        if job.span == "command":
+            run.seconds = found["elapsed_s"]
+        if run.busy is None:
+            run.busy = found["accelerator_busy_s"]
+        run.more = {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
+                                                       "lateness_us", "au", "elapsed_s", "recorded_s", "device_bytes")}
+        if found["ended"] != "complete":
+            raise RuntimeError(f"the replay of {job.name} ended: {found['ended']}")
+        if keep and self.keep:
+            shutil.copy(out, self.keep / f"{keep}.run.oplog")
+            shutil.copy(result, self.keep / f"{keep}.json")
+            shutil.copy(log, self.keep / f"{keep}.oplog")
+        storage.drop_shm()
+        clear(root)
+        return run
+
+    def read_log(self, job, log):
+        """The span that the job marked and, between marks, its stand-in's busy time; or, without marks, the whole log."""
+        text = execute([self.reprise, "dump", log])
+        begin, end, busy, open_at, last = None, None, 0, None, 0
+        for found in re.finditer(r"^begin=(\d+) duration=(\d+) task=\d+ op=\d+ (\w+)(.*)$", text, re.M):
+            at, kind, rest = int(found[1]), found[3], found[4]
+            last = max(last, at + int(found[2]))
+            if kind != "marker":
+                continue
+            phase = int(re.search(r"flags=(\d+)", rest)[1])
+            if 'text="span"' in rest:
+                if phase == 1 and begin is None:
+                    begin = at
+                elif phase == 2:
+                    end = at
+            elif 'text="accelerator"' in rest:
+                if phase == 1:
+                    open_at = at
+                elif open_at is not None:
+                    busy += at - open_at
+                    open_at = None
+        if job.span == "command":
+            return Run(last * 1e-9)
+        if begin is None or end is None:
+            raise RuntimeError(f"{log}: the marks of the job's span are not there")
+        return Run((end - begin) * 1e-9, busy * 1e-9 or None)
+
+
+class limited:
+    """The storage's limit holds inside."""
+
+    def __init__(self, storage):
+        self.limit = storage.limit
+
+    def __enter__(self):
+        if self.limit:
+            self.limit.set(True)
+
+    def __exit__(self, *_):
+        if self.limit:
+            self.limit.set(False)
+
+
+def has_tools(wanted):
+    return [tool for tool in wanted if shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None]
+
+
+def machine():
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    release = os.uname().release
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    commit = subprocess.run(["git", "-C", TOP, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+    return {"cpus": os.cpu_count(), "cpu": cpu, "kernel": release, "memory_gib": round(memory / 2**30, 1),
+            "commit": commit.stdout.strip(), "load": pathlib.Path("/proc/loadavg").read_text().split()[0]}
