@@ -72,7 +72,7 @@ void Delay::until(int64_t deadline_ns) {
     if (now >= deadline_ns) {
         return;
     }
-    const bool may_spin = tokens_ != nullptr && tokens_->free.load(std::memory_order_relaxed) > 0;
+    const bool may_spin = tokens_ != nullptr && tokens_->available();
     const int64_t target = deadline_ns - (may_spin ? margin_ : median_);
     while (now < target && !stopped()) {
         const bool last = target - now <= kLongestSleep;
@@ -88,7 +88,7 @@ void Delay::until(int64_t deadline_ns) {
         return;
     }
     bool token = false;
-    if (tokens_ != nullptr) {
+    if (tokens_ != nullptr && tokens_->available()) {
         token = tokens_->free.fetch_sub(1, std::memory_order_relaxed) > 0;
         if (!token) {
             tokens_->free.fetch_add(1, std::memory_order_relaxed);

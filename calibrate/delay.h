@@ -10,9 +10,16 @@
 
 namespace reprise {
 
-/// How many threads may spin at once: processors of this machine less one. Lives in memory that all of them share.
+/// How many threads may spin at once: processors of this machine less one, and none where threads that compute have all
+/// of them. Lives in memory that all of them share.
 struct SpinTokens {
     std::atomic<int32_t> free{0};
+    std::atomic<int32_t> computing{0};  // threads (Compute)
+    std::atomic<int32_t> processors{INT32_MAX};
+    bool available() const {
+        return free.load(std::memory_order_relaxed) > 0 &&
+               computing.load(std::memory_order_relaxed) < processors.load(std::memory_order_relaxed);
+    }
 };
 
 /// Processors this process may run on, at least 1.

@@ -42,6 +42,10 @@ void options(po::options_description& add) {
         "stretch recorded times (causal: think times) by X")(
         "cpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
         "with pace causal: computing takes X times less (reprise calibrate --compare tells)")(
+        "delay", po::value<std::string>()->default_value("auto")->value_name("HOW"),
+        "computing: spin takes the processor as the recorded thread did, work uses memory as well, sleep leaves the "
+        "processors alone; "
+        "auto: spin where this machine has enough processors")(
         "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
         "with pace causal: accelerators work X times as fast")(
         "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "replay only such files")(
@@ -173,6 +177,8 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     json["engine"] = values["engine"].as<std::string>();
     json["time_scale"] = values["time-scale"].as<double>();
     json["cpu_speed"] = values["cpu-speed"].as<double>();
+    json["delay"] = policy_name(result.delay);
+    json["compute_peak_cpus"] = result.compute_peak;
     json["gpu_speed"] = values["gpu-speed"].as<double>();
     json["filter"] = filter.to_string();
     json["read_only"] = values.count("read-only") != 0;
@@ -340,6 +346,7 @@ int run(const po::variables_map& values) {
     how.engine = values["engine"].as<std::string>() == "null" ? EngineKind::null : EngineKind::posix;
     how.speeds = {values["time-scale"].as<double>(), values["cpu-speed"].as<double>(),
                   values["gpu-speed"].as<double>()};
+    how.delay = policy_of(values["delay"].as<std::string>());
     how.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
     if (values.count("root") != 0) {
         how.root = values["root"].as<std::string>();
@@ -397,7 +404,9 @@ const Registration registration{{
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},
     .options = options,
     .positionals = {{"log", "LOG"}},
-    .choices = {{"pace", {"timed", "causal", "afap"}}, {"engine", {"posix", "null"}}},
+    .choices = {{"pace", {"timed", "causal", "afap"}},
+                {"engine", {"posix", "null"}},
+                {"delay", {"auto", "sleep", "spin", "work"}}},
     .run = run,
 }};
 

@@ -47,8 +47,6 @@ public:
         passed(due + scaled(recorded_end - recorded_begin, computed ? compute_ : scale_), recorded_end);
         return base_;
     }
-    /// How long a computation of `ns` takes here.
-    int64_t computing(int64_t ns) const { return scaled(ns, compute_); }
     /// It was a wait for something else in this run, or a computation that had to share its processor; over at `end`.
     void waited(int64_t recorded_end, int64_t end) { passed(end, recorded_end); }
 
@@ -73,13 +71,16 @@ private:
 inline int64_t most_think_gap(const Header& header) { return header.source == "capture" ? 1'000 : INT64_MAX; }
 
 /// The clock of a task at its start: that of the run, or where its spawner's op began.
-inline CausalClock causal_start(const Plan& plan, SharedRun& run, TaskId task, double scale, double cpu_speed,
+inline CausalClock causal_start(const Plan& plan, SharedRun& run, TaskId task, const Speeds& speeds,
                                 int64_t spawned_ns) {
-    const int64_t most_gap = most_think_gap(plan.log->header());
+    // Where computing is slept, waiting for a processor does not come by itself.
+    const bool slept = speeds.computing.policy == DelayPolicy::sleep;
+    const int64_t most_gap = slept ? INT64_MAX : most_think_gap(plan.log->header());
+    const double compute = speeds.time_scale / speeds.cpu;
     if (spawned_ns != 0 && plan.tasks[task].spawner != 0) {
-        return {spawned_ns, plan.tasks[task].spawn_begin, scale, scale / cpu_speed, most_gap};
+        return {spawned_ns, plan.tasks[task].spawn_begin, speeds.time_scale, compute, most_gap};
     }
-    return {run.control().start_ns, plan.first_begin, scale, scale / cpu_speed, most_gap};
+    return {run.control().start_ns, plan.first_begin, speeds.time_scale, compute, most_gap};
 }
 
 /// What an op is to pace `causal`.
@@ -89,12 +90,6 @@ enum class CausalRole : uint8_t {
     waits,        // ends when what it waits for has happened
     accelerator,  // ends when the virtual device says so
 };
-
-/// Whether the op is known to have been on a processor all the time, which a capture tells (formats/ops.def).
-inline bool takes_processor(OpKind kind, int64_t flags) {
-    constexpr int64_t kWorks = 3;  // flags of compute
-    return kind == OpKind::compute && flags == kWorks;
-}
 
 /// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
 inline bool waits_for_lock(OpKind kind, int64_t arg) {

@@ -62,6 +62,7 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     header.extra["engine"] = options.engine == EngineKind::posix ? "posix" : "null";
     header.extra["time_scale"] = std::to_string(options.speeds.time_scale);
     header.extra["gpu_speed"] = std::to_string(options.speeds.gpu);
+    header.extra["delay"] = policy_name(options.speeds.computing.policy);
     header.extra["cpu_speed"] = std::to_string(options.speeds.cpu);
     header.extra["root"] = options.root.string();
     header.extra["recording"] = plan.log->path().filename().string();
@@ -103,8 +104,7 @@ public:
         const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
         result_.edge_waits += run_.task(id).edge_waits;
         const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
-        causal_.emplace(causal_start(plan_, run_, id, options_.speeds.time_scale, options_.speeds.cpu,
-                                     spawned == 0 ? 0 : clock_.ns(spawned)));
+        causal_.emplace(causal_start(plan_, run_, id, options_.speeds, spawned == 0 ? 0 : clock_.ns(spawned)));
         explained_.emplace(task.explained);
         wait_ = 0;
         for (const BlockInfo& where : task.blocks) {
@@ -217,9 +217,12 @@ private:
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }
-        if (role == CausalRole::call) {
+        if (options_.speeds.computing.takes_processor(kind, block_.flags[i])) {
+            const int64_t deadline = compute_deadline(due, begin, options_.speeds.computed(block_.duration[i]));
+            causal_->waited(recorded_end, compute_passed(deadline, end));
+        } else if (role == CausalRole::call) {
             causal_->performed(recorded_end, due, begin, end);
-        } else if (role == CausalRole::waits || kind == OpKind::gpu_wait || takes_processor(kind, block_.flags[i])) {
+        } else if (role == CausalRole::waits || kind == OpKind::gpu_wait) {
             causal_->waited(recorded_end, end);
         } else {
             causal_->stood(block_.begin[i], recorded_end, due, kind == OpKind::compute || kind == OpKind::gpu_submit);

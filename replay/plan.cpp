@@ -151,6 +151,9 @@ private:
             plan_.wait_ns += block_.duration[i];
             plan_.explained_wait_ns += edges.empty() ? 0 : block_.duration[i];
         }
+        if (kind == OpKind::compute) {
+            plan_.compute_load.add(block_.begin[i], block_.duration[i]);
+        }
         if (kind == OpKind::spawn) {
             spawn(id, i);
         }
@@ -408,7 +411,9 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         }
     }
     place_files(plan, maps);
+    int64_t first = log.blocks().empty() ? 0 : INT64_MAX;
     for (const BlockInfo& block : log.blocks()) {
+        first = std::min(first, block.begin);
         if (block.task >= plan.tasks.size()) {
             throw bad_input(at(log.path().string(), block.file_offset), "a block of a task that is not in the table",
                             "write the log again");
@@ -428,6 +433,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         rows += (row.ops + 511) / 512 * 512;  // whole pages
         plan.ops += row.ops;
     }
+    plan.compute_load = ComputeLoad(first);
     SharingScan sharing(log);
     Scan scan(plan, sharing);
     for (TaskId task = 1; task < plan.tasks.size(); ++task) {

@@ -15,6 +15,7 @@
 
 #include "formats/filter.h"
 #include "formats/oplog.h"
+#include "replay/computing.h"
 #include "replay/paths.h"
 
 namespace reprise {
@@ -117,6 +118,7 @@ struct Plan {
     size_t write_bytes = 0;                                   // largest source that an op needs
     bool names_sockets = false;  // some kept file is a socket: ops on its name are not performed
     bool risky_names = false;    // an op gives existing things new names: no name can be trusted to stay a file
+    ComputeLoad compute_load;
     int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
     std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
     std::vector<Counter> counters;               // what the plan dropped or repaired

@@ -18,6 +18,11 @@
 namespace reprise {
 namespace {
 
+std::string format_tenths(double value) {
+    const long long tenths = std::llround(value * 10);
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+}
+
 class RootDescriptor {
 public:
     explicit RootDescriptor(const std::filesystem::path& root) {
@@ -153,6 +158,25 @@ void add_notes(ReplayResult& result) {
     }
 }
 
+/// What was on the processor takes it here as well, unless this machine has too few: then it would measure them, and
+/// not the storage.
+Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& result) {
+    constexpr double kAbout = 1.1;  // short overlaps are the recording's way to tell preemption
+    result.compute_peak = plan.compute_load.peak();
+    Computing how{asked, asked != DelayPolicy::automatic};
+    if (asked == DelayPolicy::automatic) {
+        const bool enough = result.compute_peak <= kAbout * result.machine.cpus;
+        how.policy = enough ? DelayPolicy::spin : DelayPolicy::sleep;
+        if (!enough) {
+            result.notes.push_back("The recording computed on up to " + format_tenths(result.compute_peak) +
+                                   " processors at once, and this machine has " + std::to_string(result.machine.cpus) +
+                                   ": computing is slept instead (--delay spin makes threads compete for processors).");
+        }
+    }
+    result.delay = how.policy;
+    return how;
+}
+
 void check_speeds(const ReplayOptions& options) {
     const auto check = [](double value, const char* option, const char* todo) {
         if (!(value > 0.0) || value > 1e6) {
@@ -204,6 +228,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     SharedRun run(plan.tasks.size(), plan.processes.size(), plan.streams.size(), plan.passed.size(), rows, limit,
                   options.output.parent_path());
     const WritePattern pattern(posix ? plan.write_bytes : 0);
+    if (options.pace != Pace::afap) {
+        options.speeds.computing = choose_computing(plan, options.delay, result);
+    }
     const WorkerSetup setup{&plan,
                             &run,
                             &pattern,

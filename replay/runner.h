@@ -32,7 +32,8 @@ struct ReplayOptions {
     std::filesystem::path root;  // not needed by the null engine
     Pace pace = Pace::timed;
     EngineKind engine = EngineKind::posix;
-    Speeds speeds;  // each above 0; cpu and gpu other than 1 under causal only
+    Speeds speeds;  // each above 0; cpu and gpu other than 1 under causal only; its `computing` follows from `delay`
+    DelayPolicy delay = DelayPolicy::automatic;
     OpFilter filter;
     std::optional<PathMap> maps;   // none: those of the marker file
     bool read_only = false;        // leave out what alters files
@@ -74,6 +75,8 @@ struct ReplayResult {
     std::array<uint64_t, kOpKindLimit> bytes_by_kind{};
     Magnitudes lateness;  // ns, actual less due issue time; timed only
     bool timed = false;
+    DelayPolicy delay = DelayPolicy::sleep;  // how computing passed
+    double compute_peak = 0.0;               // processors that the recording computed on at once
     uint64_t edges = 0, edge_waits = 0;
     std::array<uint64_t, 8> edges_by_kind{};
     double unexplained_wait_share = 0.0;  // of the recorded wait; -1: no wait was recorded

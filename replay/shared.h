@@ -14,6 +14,7 @@
 
 #include "calibrate/delay.h"
 #include "formats/op.h"
+#include "replay/computing.h"
 
 namespace reprise {
 
@@ -97,9 +98,15 @@ struct alignas(64) RunControl {
 
 /// How this run's times relate to the recorded ones; 1: the same.
 struct Speeds {
-    double time_scale = 1.0;  // of recorded times
-    double cpu = 1.0;         // causal: computing takes so many times less
-    double gpu = 1.0;         // causal: accelerators work so many times as fast
+    double time_scale = 1.0;   // of recorded times
+    double cpu = 1.0;          // causal: computing takes so many times less
+    double gpu = 1.0;          // causal: accelerators work so many times as fast
+    Computing computing = {};  // timed, causal: how computing passes
+
+    /// Processor time here of what took `ns` there.
+    int64_t computed(int64_t ns) const {
+        return time_scale == cpu ? ns : static_cast<int64_t>(static_cast<double>(ns) * time_scale / cpu);
+    }
 };
 
 /// What one op did. 24 bytes, written by the hot loop, read by the collector.

@@ -93,6 +93,7 @@ public:
     SupervisedRun run(const TickPoint& first_point) {
         control_.tick_ns = measure_tick_length_ns(first_point, 20'000'000);
         control_.tokens.free.store(std::max(0, usable_cpus() - 1));
+        control_.tokens.processors.store(usable_cpus());
         clock_.add(first_point);
         HeldSignals held;
         Subreaper subreaper;

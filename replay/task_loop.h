@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "calibrate/clock.h"
-#include "calibrate/computing.h"
+#include "calibrate/compute.h"
 #include "calibrate/delay.h"
 #include "formats/oplog.h"
 #include "replay/causal_clock.h"
@@ -32,12 +32,14 @@ public:
 class TimedPace {
 public:
     static constexpr bool kChained = false;
-    TimedPace(const Plan& plan, SharedRun& run, double scale)
+    TimedPace(const Plan& plan, SharedRun& run, const Speeds& speeds)
         : plan_(plan),
           run_(run),
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
+          compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
           start_(run.control().start_ns),
-          scale_(scale) {
+          scale_(speeds.time_scale),
+          computing_(speeds.computing) {
         use_least_timer_slack();
     }
 
@@ -55,7 +57,9 @@ public:
     /// Ops that stand for time take it; those of accelerators use the virtual device.
     void after(const OpBlock& b, size_t i, uint64_t, int64_t) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
-        if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
+        if (computing_.takes_processor(kind, b.flags[i])) {
+            compute_.fill(at(OpRef::end_of(b.begin[i], b.duration[i])));
+        } else if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
             delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
         } else if (kind == OpKind::gpu_submit) {
             stream(b, i).submit(delay_.now_ns(), scaled(b.size[i]));
@@ -76,8 +80,10 @@ private:
     const Plan& plan_;
     SharedRun& run_;
     Delay delay_;
+    Compute compute_;
     int64_t start_;
     double scale_;
+    Computing computing_;
     int64_t due_ = 0, lag_ = 0;
 };
 
@@ -91,9 +97,10 @@ public:
         : plan_(plan),
           run_(run),
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
-          computing_(&run.control().stop, run.control().tick_ns),
-          clock_(causal_start(plan, run, task, speeds.time_scale, speeds.cpu, spawned_ns(run.task(task)))),
+          clock_(causal_start(plan, run, task, speeds, spawned_ns(run.task(task)))),
           explained_(plan.tasks[task].explained),
+          compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
+          speeds_(speeds),
           busy_scale_(speeds.time_scale / speeds.gpu) {
         use_least_timer_slack();
     }
@@ -116,12 +123,14 @@ public:
         switch (causal_role(kind, b.arg[i], explained_.at(b.first + i), !is_not_performed(result))) {
             case CausalRole::call: clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.now_ns()); break;
             case CausalRole::stands:
-                if (takes_processor(kind, b.flags[i])) {
-                    computing_.take(clock_.computing(b.duration[i]));
-                    clock_.waited(recorded_end, delay_.now_ns());
-                } else {
-                    delay_.until(clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute));
+                if (speeds_.computing.takes_processor(kind, b.flags[i])) {
+                    const int64_t deadline =
+                        compute_deadline(due_, delay_.ns_at(begin), speeds_.computed(b.duration[i]));
+                    compute_.take(deadline);
+                    clock_.waited(recorded_end, compute_passed(deadline, delay_.now_ns()));
+                    break;
                 }
+                delay_.until(clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute));
                 break;
             case CausalRole::waits: clock_.waited(recorded_end, delay_.now_ns()); break;
             case CausalRole::accelerator:
@@ -150,9 +159,10 @@ private:
     const Plan& plan_;
     SharedRun& run_;
     Delay delay_;
-    Computing computing_;
     CausalClock clock_;
     ExplainedCursor explained_;
+    Compute compute_;
+    Speeds speeds_;
     double busy_scale_;
     int64_t due_ = 0, lag_ = 0, released_ = INT64_MIN;
 };

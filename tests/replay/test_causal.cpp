@@ -2,12 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <ctime>
 #include <filesystem>
 #include <vector>
 
-#include "calibrate/computing.h"
 #include "formats/error.h"
 #include "replay/causal_clock.h"
 #include "tests/replay/job_builder.h"
@@ -83,25 +80,6 @@ TEST_CASE("the clock of a task: where computing has ops of its own, more distanc
     CHECK(clock.due(90'020) == 15'020);
     clock.waited(100'000, 20'000);
     CHECK(clock.due(100'500) == 20'500);
-}
-
-TEST_CASE("computing takes processor time") {
-    const double tick_ns = measure_tick_length_ns(take_tick_point(), 20 * kMs);
-    Computing computing(nullptr, tick_ns);
-    const auto on_processor = [] {
-        timespec now{};
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-    };
-    const int64_t before = on_processor();
-    for (int i = 0; i < 1000; ++i) {
-        computing.take(20'000);
-    }
-    // Not a measurement: the machine may be crowded, which takes nothing away.
-    CHECK(on_processor() - before > 15 * kMs);
-    std::atomic<uint32_t> stop{1};
-    Computing stopped(&stop, tick_ns);
-    stopped.take(3600 * int64_t{1'000'000'000});  // or never ends
 }
 
 TEST_CASE("the clock of a task: scaled") {
