@@ -109,6 +109,7 @@ const std::vector<BpfHook>& bpf_hooks() {
         {"fault_map", "faults", "mm_filemap_map_pages", "pages of mapped files that are cached are not touched again"},
         {"fault_slow", "faults", "mm_filemap_fault", "pages of mapped files are not touched again"},
         {"fault_kernel", "faults", "page_fault_kernel", "pages touched by the kernel are not touched again"},
+        {"fault_count", "faults", "rss_stat", "touches of tmpfs and of huge pages are not recorded"},
         {"fault_user", "faults", "page_fault_user", "page faults have no address"},
         {"uring_submit", "uring", "io_uring_submit_req", "requests of io_uring are not recorded"},
         {"uring_complete", "uring", "io_uring_complete", "completions of io_uring are not recorded"},

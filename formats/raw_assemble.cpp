@@ -147,7 +147,8 @@ void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
 }
 
 void RawAssembly::record(const raw_head& head) {
-    const bool numbered = head.type <= RAW_PAGE_CACHE && head.type != RAW_META && head.type != RAW_EXEC;
+    const bool numbered =
+        (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH) && head.type != RAW_META && head.type != RAW_EXEC;
     if (numbered && head.tid != 0) check_sequence(state(head.pid, head.tid), head);
     switch (head.type) {
         case RAW_CALL: return call(reinterpret_cast<const raw_call&>(head));
@@ -156,6 +157,7 @@ void RawAssembly::record(const raw_head& head) {
         case RAW_EXIT: return exited(reinterpret_cast<const raw_exit&>(head));
         case RAW_SWITCH: return off(reinterpret_cast<const raw_switch&>(head));
         case RAW_FAULT: return fault(reinterpret_cast<const raw_fault&>(head));
+        case RAW_TOUCH: return touches(reinterpret_cast<const raw_touch&>(head));
         case RAW_URING_SUBMIT: return uring_submit(reinterpret_cast<const raw_uring&>(head));
         case RAW_URING_COMPLETE: return uring_complete(reinterpret_cast<const raw_uring&>(head));
         case RAW_PAGE_CACHE: return context_.see(reinterpret_cast<const raw_page_cache&>(head));
@@ -194,7 +196,24 @@ void RawAssembly::fault(const raw_fault& record) {
     // One fault may be told twice, by what maps pages around and by what reads the page.
     if (event.begin <= task.last_fault || event.begin < task.cursor) return;
     task.last_fault = event.begin;
+    event.busy = event.end - event.begin;
     event.address = record.address;
+    event.write = record.write != 0;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+void RawAssembly::touches(const raw_touch& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::fault;
+    event.begin = at(record.enter);
+    event.end = std::max(at(record.end), event.begin);
+    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    task.last_fault = event.begin;
+    event.busy = std::min<int64_t>(static_cast<int64_t>(record.busy), event.end - event.begin);
+    event.address = record.address;
+    event.pages = std::min<uint32_t>(record.pages, 1 << 20);
     event.write = record.write != 0;
     task.events.push_back(event);
     bound_events(task);

@@ -40,8 +40,10 @@ private:
         int64_t wake = 0, waker_enter = 0;
         RawTaskKey waker = 0;
         uint16_t waker_nr = 0, nr = 0, state = 0;
-        // fault
+        // fault, or faults on neighbouring pages
         uint64_t address = 0;
+        int64_t busy = 0;  // ns inside them
+        uint32_t pages = 1;
         bool write = false;
         // submit, complete
         uint32_t request = 0;
@@ -100,6 +102,7 @@ private:
     // --- raw_assemble.cpp
     void off(const raw_switch& record);
     void fault(const raw_fault& record);
+    void touches(const raw_touch& record);
     void spawned(const raw_spawn& record);
     void executed(const raw_exec& record);
     void exited(const raw_exit& record);
@@ -117,6 +120,7 @@ private:
     void compute(TaskState& task, int64_t begin, int64_t duration);
     void blocked(TaskState& task, const Event& event);
     void start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
+    bool touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint64_t address);
     void end_touch(TaskState& task, std::optional<Touch>& touch);
     void submitted(TaskState& task, const Event& event, int64_t begin);
     void completed(TaskState& task, const Event& event, int64_t begin);

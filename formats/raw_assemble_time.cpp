@@ -88,11 +88,20 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
 }
 
 void RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event) {
-    const auto where = assembler_.mapped_at(static_cast<int32_t>(task.pid), event.address & ~uint64_t{kPage - 1});
+    const uint64_t first = event.address & ~uint64_t{kPage - 1};
+    bool any = false;
+    for (uint32_t i = 0; i < event.pages; ++i) any = touch_page(task, touch, event, first + i * uint64_t{kPage}) || any;
+    if (!any) return;
+    touch->duration += event.busy;
+    touch->last = event.end;
+}
+
+bool RawAssembly::touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint64_t address) {
+    const auto where = assembler_.mapped_at(static_cast<int32_t>(task.pid), address);
     if (where.map == 0) {
         count("faults_outside_mappings", Severity::note,
               "page faults on mappings that no call of the recording made: a program's own");
-        return;
+        return false;
     }
     const bool same = touch && touch->map == where.map && touch->write == event.write &&
                       event.begin - touch->last < kMergeFaults && touch->list.size() < 2 * kMostFaults;
@@ -116,8 +125,8 @@ void RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, cons
     }
     touch->at = where.offset + kPage;
     touch->size = std::max(touch->size, touch->at - touch->offset);
-    touch->duration += std::max<int64_t>(event.end - event.begin, 0);
-    touch->last = event.end;
+    touch->last = event.begin;
+    return true;
 }
 
 void RawAssembly::end_touch(TaskState& task, std::optional<Touch>& touch) {
@@ -191,6 +200,7 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
                 }
                 start_touch(task, touch, event);
                 fault_until = event.end;
+                worked += event.end - event.begin - event.busy;  // between the faults
                 break;
             }
             case Event::Kind::submit:
@@ -220,7 +230,7 @@ int64_t RawAssembly::before_call(TaskState& task, int64_t begin) {
     int64_t taken = 0;
     for (Event event : task.events) {
         if (event.kind != Event::Kind::fault) continue;
-        const int64_t length = std::max<int64_t>(event.end - event.begin, 0);
+        const int64_t length = std::max<int64_t>(event.busy, 0);
         event.begin = begin + taken;
         event.end = event.begin + length;
         taken += length;

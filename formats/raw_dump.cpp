@@ -168,6 +168,12 @@ void put_body(std::string& out, const raw_head& head) {
                 record.major ? " major" : "");
             break;
         }
+        case RAW_TOUCH: {
+            const auto& record = as<raw_touch>(head);
+            put(out, " %llx pages=%u busy=%llu%s", static_cast<unsigned long long>(record.address), record.pages,
+                static_cast<unsigned long long>(record.busy), record.write ? " write" : "");
+            break;
+        }
         case RAW_URING_SUBMIT:
         case RAW_URING_COMPLETE: put_uring(out, as<raw_uring>(head)); break;
         case RAW_PAGE_CACHE: {

@@ -119,6 +119,10 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
                     facts.has_faults = true;
                     first = std::min<uint64_t>(first, reinterpret_cast<const raw_fault&>(head).enter);
                     break;
+                case RAW_TOUCH:
+                    facts.has_faults = true;
+                    first = std::min<uint64_t>(first, reinterpret_cast<const raw_touch&>(head).enter);
+                    break;
                 case RAW_SPAWN:
                 case RAW_EXEC:
                 case RAW_EXIT: first = std::min<uint64_t>(first, head.time); break;

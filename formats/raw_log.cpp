@@ -64,6 +64,7 @@ size_t raw_struct_bytes(uint8_t type) {
         case RAW_SEED_MAP: return sizeof(raw_seed_map);
         case RAW_LOSS: return sizeof(raw_loss);
         case RAW_GPU: return sizeof(raw_gpu);
+        case RAW_TOUCH: return sizeof(raw_touch);
         default: return 0;
     }
 }

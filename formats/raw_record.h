@@ -45,6 +45,7 @@ enum raw_type {
     RAW_SEED_MAP, /* attach: a file mapping */
     RAW_LOSS,     /* what was lost so far (user space, at the end and whenever it grows) */
     RAW_GPU,      /* accelerator interval (user space) */
+    RAW_TOUCH,    /* page faults that the file system's part does not tell: tmpfs, huge pages */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
@@ -185,6 +186,18 @@ struct raw_fault {
     raw_u32 device;
     raw_u16 write; /* 1: a write */
     raw_u16 major; /* 1: the page had to be read */
+};
+
+/* Faults on neighbouring pages, each at once after the one before. Which file it is, the mapping at the address says.
+ */
+struct raw_touch {
+    struct raw_head head;
+    raw_u64 enter;   /* ns, of the first fault */
+    raw_u64 end;     /* of the last one */
+    raw_u64 busy;    /* ns inside the faults */
+    raw_u64 address; /* of the first page */
+    raw_u32 pages;
+    raw_u32 write; /* 1: writes */
 };
 
 /* head.pid/tid: who submitted (the SQPOLL thread's own ids where it did). */

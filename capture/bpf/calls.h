@@ -4,6 +4,7 @@
 #define REPRISE_CAPTURE_CALLS_H
 
 #include "lists.h"
+#include "touches.h"
 
 #define MAP_ANONYMOUS 0x20
 #define PR_SET_NAME 15
@@ -171,6 +172,7 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
     if (!state || state->compat) return 0;
+    settle_touches(state);
     state->nr = nr;
     state->fault_enter = 0;
     if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER)
@@ -189,6 +191,7 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
     if (!state || !state->enter) return 0;
+    settle_touches(state);
     const __u64 now = bpf_ktime_get_ns();
     const __u32 flags = rule->flags;
     if ((flags & RULE_IF_MARKER) && regs->di != PR_SET_NAME &&

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Page faults on mapped files. The exception gives the address and whether it writes, the file system's part the file.
- * The mapping is looked for only there: at the exception interrupts are off, and then the look costs microseconds. */
+ * The mapping is looked for only there: at the exception interrupts are off, and then the look costs microseconds.
+ * tmpfs and faults that map a huge page have no such part, only the count of the mapped pages tells of them (rss_stat).
+ * Those faults are emitted together, where they are on neighbouring pages: a loader's shared tensor is thousands. */
 #ifndef REPRISE_CAPTURE_FAULTS_H
 #define REPRISE_CAPTURE_FAULTS_H
 
@@ -37,8 +39,10 @@ static __always_inline int begin_fault(__u64 address, unsigned long code) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
     if (!state) return 0;
+    if (state->fault_counted) add_touch(state);
     state->fault_enter = bpf_ktime_get_ns();
     state->fault_address = address;
+    state->fault_present = code & 1;
     state->fault_write = code >> 1 & 1;
     state->fault_told = 0;
     return 0;
@@ -61,6 +65,8 @@ static __always_inline int file_fault(struct address_space* mapping, __u64 offse
     if (!state || !state->fault_enter) return 0;
     const bool major = slow && !state->fault_write;
     if (state->fault_told && !major) return 0;
+    state->fault_counted = 0;
+    if (state->touch.pages) send_touch(state);
     struct inode* inode = BPF_CORE_READ(mapping, host);
     struct fault_place place = {
         .address = state->fault_address,
@@ -83,6 +89,23 @@ int BPF_PROG(fault_map, struct address_space* mapping, unsigned long first, unsi
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(fault_slow, struct address_space* mapping, unsigned long index) {
     return file_fault(mapping, index * page_bytes, 1);
+}
+
+/* The count of pages of files (0) or shared memory (3) that a process has mapped changed: where that is inside a fault
+ * on a page that was not there, and nothing else tells of the fault by the next one, it was one of tmpfs or a huge
+ * page. */
+#define MM_FILEPAGES 0
+#define MM_SHMEMPAGES 3
+SEC("tp_btf/rss_stat")
+int BPF_PROG(fault_count, void* memory, int member) {
+    if (member != MM_FILEPAGES && member != MM_SHMEMPAGES) return 0;
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct task_state* state = state_of(task);
+    if (!state || !state->fault_enter || state->fault_told || state->fault_present || state->fault_counted) return 0;
+    if (memory != task->mm) return 0;
+    state->fault_counted = 1;
+    state->fault_end = bpf_ktime_get_ns();
+    return 0;
 }
 
 #endif

@@ -119,6 +119,7 @@ struct task_struct {
     int exit_code;
     int pid, tgid;
     struct task_struct* real_parent;
+    struct mm_struct* mm;
     struct files_struct* files;
     struct signal_struct* signal;
     char comm[16];

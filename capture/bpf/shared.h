@@ -78,8 +78,15 @@ struct task_state {
     raw_u16 nr, waker_nr;
     raw_u16 off_nr, off_state, off_iowait;
     raw_u8 fault_write, fault_told;
+    raw_u8 fault_present; /* the page was there: not its first touch */
+    raw_u8 fault_counted; /* pages of a file were mapped, and nothing of the file system told which */
+    raw_u64 fault_end;
     raw_u8 compat; /* a 32-bit program: other call numbers */
     struct raw_fd at_enter;
+    struct { /* faults on neighbouring pages, not emitted yet */
+        raw_u64 enter, end, busy, address;
+        raw_u32 pages, write;
+    } touch;
 };
 
 /* A path shorter than this takes no detour over the scratch. Its record is reserved whole and cut to head.size by the

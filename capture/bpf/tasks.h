@@ -104,6 +104,7 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(task_exit, struct task_struct* task) {
     struct task_state* state = state_of(bpf_get_current_task_btf());
     if (!state) return 0;
+    settle_touches(state);
     const __u64 now = bpf_ktime_get_ns();
     if (state->enter) {
         struct pt_regs* user = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());

@@ -135,6 +135,17 @@ public:
         record.write = write;
         return add(RawBytes(RAW_FAULT, record));
     }
+    RawBytes& touches(uint64_t from, uint64_t to, uint64_t busy, uint64_t address, uint32_t pages) {
+        raw_touch record{};
+        record.head.time = now;  // sent with what comes next
+        record.enter = from;
+        record.end = to;
+        record.busy = busy;
+        record.address = address;
+        record.pages = pages;
+        record.write = 1;
+        return add(RawBytes(RAW_TOUCH, record));
+    }
     // spawn record and the call that it lies in
     void spawn(uint32_t child_pid, uint32_t child_tid, uint64_t flags) {
         raw_spawn record{};

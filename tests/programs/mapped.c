@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mapped files: touched pages, advice, flushes, protection, growth, and a child that inherits the mapping. */
-#include "expect.h"
+#include "maps.h"
 
 /* More than the kernel maps around a fault, so that each touch is a fault of its own; and mappings that are too small
  * for a huge page. */
@@ -12,34 +12,11 @@ static void setup(void)
     make_file("shared", 2 * MIB);
 }
 
-static char *do_mmap(const char *map, const char *name, long offset, long size, int protection, int flags)
-{
-    const long at = CALL6(SYS_mmap, 0, size, protection, flags, fd_(name), offset);
-    if (at < 0 && at > -4096)
-        give_up("mmap gave %ld", at);
-    say("mmap %s offset=%ld size=%ld flags=%d mode=%d map=%s result=0", on(name), offset, size, flags, protection, map);
-    return (char *)at;
-}
 static void do_madvise(const char *map, char *at, long offset, long size, int advice, long want)
 {
     const long got = WANT(CALL3(SYS_madvise, at + offset, size, advice), want);
     say("madvise map=%s offset=%ld size=%ld arg=%d result=%ld", map, offset, size, advice, got);
 }
-static void do_munmap(const char *map, char *at, long offset, long size)
-{
-    const long got = WANT(CALL2(SYS_munmap, at + offset, size), 0);
-    say("munmap map=%s offset=%ld size=%ld result=%ld", map, offset, size, got);
-}
-static void do_touch(const char *map, char *at, long offset, int writes)
-{
-    volatile char *const byte = at + offset;
-    if (writes)
-        *byte = 1;
-    else
-        (void)*byte;
-    say("touch map=%s offset=%ld size=4096 flags=%d list= result=0", map, offset & ~4095L, writes);
-}
-
 int main(int argc, char **argv)
 {
     begin(argc, argv, NULL);

@@ -9,11 +9,22 @@ programs=$REPRISE_BUILD_DIR/programs
 # setup NAME: the files the program finds there, in $tmp/root.
 setup() {
     mkdir "$tmp/root"
+    case $1 in
+        shared_memory) mount_tmpfs size=16m ;;
+        huge_pages) mount_tmpfs size=32m,huge=always ;;
+    esac
     "$programs/c/$1" "$tmp/root" --setup 2>"$err" && return
     grep -q '^SKIPPED: ' "$err" && skip "$(sed -n 's/^SKIPPED: //p' "$err")"
     cat "$err"
     echo "FAILED: the set-up of $1"
     exit 1
+}
+
+mount_tmpfs() {
+    trap 'umount "$tmp/root"; rm -rf "$tmp"' EXIT
+    mount -t tmpfs -o "$1" tmpfs "$tmp/root" 2>"$err" && return
+    trap 'rm -rf "$tmp"' EXIT
+    skip "no tmpfs ($1) can be mounted: $(cat "$err")"
 }
 
 # record_strace OUT.oplog COMMAND...
