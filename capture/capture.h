@@ -38,6 +38,7 @@ struct CaptureOptions {
     uint64_t ring_bytes = uint64_t{32} << 20;
     bool wait_all = false;  ///< go on after the command until every followed task has ended
     std::string version;    ///< of the tool, for the log
+    std::string profile;    ///< JSON: how fast this machine computes, for the log; empty: unknown
     std::function<void(const CaptureProgress&)> progress;
 };
 

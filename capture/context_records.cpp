@@ -141,6 +141,7 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     meta["boot_id"] = first_line("/proc/sys/kernel/random/boot_id");
     meta["page_bytes"] = ::sysconf(_SC_PAGESIZE);
     meta["cpus"] = ::sysconf(_SC_NPROCESSORS_ONLN);
+    if (!options.profile.empty()) meta["profile"] = options.profile;
     meta["ring_bytes"] = programs.ring_bytes();
     return meta.dump();
 }

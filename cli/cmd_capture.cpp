@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/work_profile.h"
 #include "capture/capture.h"
 #include "cli/command.h"
 #include "cli/help.h"
@@ -229,6 +230,7 @@ int run(const po::variables_map& values) {
     }
     how.ring_bytes = parse_bytes(values["ring"].as<std::string>(), "--ring");
     how.version = tool_version();
+    how.profile = to_json(this_work_profile());  // before the job begins; a third of a second, the first time
 
     Progress progress("recording");
     if (progress.active())

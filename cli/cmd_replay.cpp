@@ -40,8 +40,9 @@ void options(po::options_description& add) {
         "posix: the recorded system calls; null: none, which measures the replayer itself")(
         "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
         "stretch recorded times (causal: think times) by X")(
-        "cpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-        "with pace causal: computing takes X times less (reprise calibrate --compare tells)")(
+        "cpu-speed", po::value<std::string>()->default_value("auto")->value_name("X"),
+        "with pace causal: computing takes X times less; auto: this machine beside the one of the recording, where it "
+        "says what that was like")(
         "delay", po::value<std::string>()->default_value("auto")->value_name("HOW"),
         "computing: spin takes the processor as the recorded thread did, work uses memory as well, sleep leaves the "
         "processors alone; "
@@ -176,7 +177,10 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     json["pace"] = values["pace"].as<std::string>();
     json["engine"] = values["engine"].as<std::string>();
     json["time_scale"] = values["time-scale"].as<double>();
-    json["cpu_speed"] = values["cpu-speed"].as<double>();
+    json["cpu_speed"] = result.cpu_speed.ratio;
+    json["cpu_speed_source"] = source_name(result.cpu_speed.source);
+    json["cpu_speed_uncertainty"] =
+        result.cpu_speed.source == CpuSpeed::Source::profiles ? Json(result.cpu_speed.uncertainty) : Json(nullptr);
     json["delay"] = policy_name(result.delay);
     json["compute_peak_cpus"] = result.compute_peak;
     json["gpu_speed"] = values["gpu-speed"].as<double>();
@@ -223,6 +227,11 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     return json;
 }
 
+/// Whether computing took time in this run.
+bool pace_has_computing(const ReplayResult& result) {
+    return result.timed && result.latency[static_cast<size_t>(OpKind::compute)].count() != 0;
+}
+
 void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary) {
     std::ostream& out = std::cout;
     out << (result.ended == "complete" ? "replayed " : result.ended + "\nreplayed ") << format_count(result.ops)
@@ -241,6 +250,10 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
         << " differ from the recording; " << format_count(result.edges) << " edges, " << format_count(result.edge_waits)
         << " of them waited for; the replayer itself took " << number_cell(result.harness_ns_per_op, 1).text
         << " ns/op\n";
+    if (pace_has_computing(result)) {
+        out << "computing " << policy_name(result.delay) << "s; speed of a processor here "
+            << to_string(result.cpu_speed) << "\n";
+    }
     if (result.device_read_bytes) {
         out << "the device moved " << format_bytes(*result.device_read_bytes) << " to read and "
             << format_bytes(result.device_write_bytes.value_or(0)) << " to write\n";
@@ -338,14 +351,30 @@ Words words(const po::variables_map& values, const char* name) {
     return values.count(name) != 0 ? values[name].as<Words>() : Words{};
 }
 
+CpuSpeed wanted_cpu_speed(const std::string& word, Pace pace, const Header& recorded) {
+    if (word == "auto") {
+        return pace == Pace::causal ? cpu_speed_here(recorded) : CpuSpeed{};
+    }
+    size_t used = 0;
+    double ratio = 0;
+    try {
+        ratio = std::stod(word, &used);
+    } catch (const std::exception&) {
+    }
+    if (used != word.size() || !(ratio > 0)) {
+        throw usage_error("--cpu-speed must be auto or a number above 0", "2 halves the time that computing takes");
+    }
+    return {CpuSpeed::Source::given, ratio, 0.0};
+}
+
 int run(const po::variables_map& values) {
     const LogReader log(values["log"].as<std::string>());
     ReplayOptions how;
     const auto& pace = values["pace"].as<std::string>();
     how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
     how.engine = values["engine"].as<std::string>() == "null" ? EngineKind::null : EngineKind::posix;
-    how.speeds = {values["time-scale"].as<double>(), values["cpu-speed"].as<double>(),
-                  values["gpu-speed"].as<double>()};
+    how.cpu_speed = wanted_cpu_speed(values["cpu-speed"].as<std::string>(), how.pace, log.header());
+    how.speeds = {values["time-scale"].as<double>(), how.cpu_speed.ratio, values["gpu-speed"].as<double>()};
     how.delay = policy_of(values["delay"].as<std::string>());
     how.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
     if (values.count("root") != 0) {

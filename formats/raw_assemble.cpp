@@ -96,7 +96,7 @@ std::string complete_header(Header& header, const RawFacts& facts) {
         } else if (key == "directory" || key == "cwd") {
             directory = text;
         } else if (key == "mode" || key == "groups" || key == "absent" || key == "fault_around_bytes" ||
-                   key == "cpus") {
+                   key == "cpus" || key == "profile") {
             header.extra["capture." + key] = text;
         }
     }

@@ -223,6 +223,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     ReplayResult result;
     result.machine = machine_facts(posix ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
+    result.cpu_speed = options.cpu_speed;
+    result.cpu_speed.ratio = options.speeds.cpu;
     const uint64_t rows = plan.tasks.size() < 2 ? 0 : plan.tasks.back().spool_first + plan.tasks.back().ops;
     const size_t limit = options.spool_memory != 0 ? options.spool_memory : result.machine.memory_bytes / 4;
     SharedRun run(plan.tasks.size(), plan.processes.size(), plan.streams.size(), plan.passed.size(), rows, limit,

@@ -12,6 +12,7 @@
 
 #include "formats/filter.h"
 #include "formats/oplog.h"
+#include "replay/cpu_speed.h"
 #include "replay/left_out.h"
 #include "replay/machine.h"
 #include "replay/magnitudes.h"
@@ -34,6 +35,7 @@ struct ReplayOptions {
     EngineKind engine = EngineKind::posix;
     Speeds speeds;  // each above 0; cpu and gpu other than 1 under causal only; its `computing` follows from `delay`
     DelayPolicy delay = DelayPolicy::automatic;
+    CpuSpeed cpu_speed;  // where speeds.cpu comes from, for the result
     OpFilter filter;
     std::optional<PathMap> maps;   // none: those of the marker file
     bool read_only = false;        // leave out what alters files
@@ -76,7 +78,8 @@ struct ReplayResult {
     Magnitudes lateness;  // ns, actual less due issue time; timed only
     bool timed = false;
     DelayPolicy delay = DelayPolicy::sleep;  // how computing passed
-    double compute_peak = 0.0;               // processors that the recording computed on at once
+    CpuSpeed cpu_speed;
+    double compute_peak = 0.0;  // processors that the recording computed on at once
     uint64_t edges = 0, edge_waits = 0;
     std::array<uint64_t, 8> edges_by_kind{};
     double unexplained_wait_share = 0.0;  // of the recorded wait; -1: no wait was recorded

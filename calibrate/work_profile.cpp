@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "calibrate/work_profile.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "calibrate/clock.h"
+#include "calibrate/delay.h"
+#include "calibrate/work_units.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kEach = 100'000'000;
+
+template <class Unit>
+double best_rate(Unit unit) {
+    int64_t best = INT64_MAX;
+    std::atomic<uint64_t> sink{0};
+    const int64_t begin = monotonic_ns();
+    for (int64_t now = begin; now - begin < kEach;) {
+        sink.store(unit(), std::memory_order_relaxed);
+        const int64_t after = monotonic_ns();
+        best = std::min(best, after - now);
+        now = after;
+    }
+    return 1e9 / static_cast<double>(std::max<int64_t>(best, 1));
+}
+
+std::string line_of(const char* path, std::string_view key = {}) {
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with(key)) {
+            return line;
+        }
+    }
+    return {};
+}
+
+fs::path default_cache() {
+    const char* const cache = std::getenv("XDG_CACHE_HOME");
+    if (cache != nullptr && *cache == '/') {
+        return fs::path(cache) / "reprise";
+    }
+    const char* const home = std::getenv("HOME");
+    return home != nullptr && *home == '/' ? fs::path(home) / ".cache/reprise" : fs::path{};
+}
+
+}  // namespace
+
+uint64_t machine_identity() {
+    utsname name{};
+    uname(&name);
+    // FNV-1a; 53 bits, as JSON readers keep numbers in doubles.
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (const std::string& part :
+         {line_of("/etc/machine-id"), std::string(name.nodename), std::string(name.machine),
+          line_of("/proc/cpuinfo", "model name"), std::to_string(sysconf(_SC_NPROCESSORS_CONF))}) {
+        for (const char letter : part + '\n') {
+            hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3ULL;
+        }
+    }
+    return std::max<uint64_t>(hash >> 11, 1);
+}
+
+WorkProfile measure_work_profile() {
+    WorkUnits units;
+    WorkProfile out{.identity = machine_identity(), .cpus = usable_cpus(), .one = {}};
+    out.one.integer = best_rate([&] { return units.run_integer(); });
+    out.one.inflate = best_rate([&] { return units.run_inflate(); });
+    out.one.memcpy = best_rate([&] { return units.run_memcpy(); });
+    return out;
+}
+
+std::string to_json(const WorkProfile& p) {
+    return Json{{"identity", p.identity},
+                {"cpus", p.cpus},
+                {"integer", p.one.integer},
+                {"inflate", p.one.inflate},
+                {"memcpy", p.one.memcpy}}
+        .dump();
+}
+
+std::optional<WorkProfile> work_profile_of(std::string_view text) {
+    const Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object()) {
+        return std::nullopt;
+    }
+    const auto number = [&](const char* key) {
+        const auto at = json.find(key);
+        return at != json.end() && at->is_number() ? at->get<double>() : 0.0;
+    };
+    WorkProfile out;
+    out.one = {number("integer"), number("inflate"), number("memcpy")};
+    const double identity = number("identity"), cpus = number("cpus");
+    for (const double value : {identity, cpus, out.one.integer, out.one.inflate, out.one.memcpy}) {
+        if (!std::isfinite(value) || value <= 0 || value > 1e18) {
+            return std::nullopt;
+        }
+    }
+    out.identity = static_cast<uint64_t>(identity);
+    out.cpus = static_cast<int>(std::min(cpus, 1e6));
+    return out;
+}
+
+WorkProfile this_work_profile(const fs::path& cache) {
+    const fs::path folder = cache.empty() ? default_cache() : cache;
+    const fs::path path = folder / "work.json";
+    if (!folder.empty()) {
+        std::ifstream in(path);
+        const std::string text{std::istreambuf_iterator<char>(in), {}};
+        if (const auto kept = work_profile_of(text); kept && kept->identity == machine_identity()) {
+            return *kept;
+        }
+    }
+    const WorkProfile measured = measure_work_profile();
+    if (!folder.empty()) {
+        std::error_code ignored;
+        fs::create_directories(folder, ignored);
+        const fs::path partial = folder / ("work.json." + std::to_string(getpid()));
+        std::ofstream out(partial);
+        out << to_json(measured) << "\n";
+        out.close();
+        fs::rename(partial, path, ignored);
+        if (!out || ignored) {
+            fs::remove(partial, ignored);
+        }
+    }
+    return measured;
+}
+
+}  // namespace reprise

@@ -1,0 +1,37 @@
+// Owns how fast one thread of this machine computes: measured in a third of a second, kept for the next time.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "calibrate/host_profile.h"
+
+namespace reprise {
+
+/// A recording carries that of its machine. Holds numbers only, so that it names nobody.
+struct WorkProfile {
+    uint64_t identity = 0;  // of the machine: of its id, name, processor model and number of processors
+    int cpus = 0;           // of the machine that this process may use
+    WorkRates one;          // of one thread
+};
+
+/// Names the machine this runs on; the same after a reboot.
+uint64_t machine_identity();
+
+/// Each kind of work for about a tenth of a second. The best of many short pieces counts, so that other programs
+/// disturb little.
+WorkProfile measure_work_profile();
+
+/// The one kept in `cache` where it is of this machine, else measured and kept there. A cache that cannot be read or
+/// written is as none. Default: $XDG_CACHE_HOME/reprise, or ~/.cache/reprise.
+WorkProfile this_work_profile(const std::filesystem::path& cache = {});
+
+std::string to_json(const WorkProfile& profile);
+/// None where the text is no profile.
+std::optional<WorkProfile> work_profile_of(std::string_view json);
+
+}  // namespace reprise

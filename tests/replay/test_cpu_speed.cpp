@@ -1,0 +1,68 @@
+// How much faster this machine computes than the one of a recording, and what is not known of it.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "calibrate/work_profile.h"
+#include "replay/cpu_speed.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+TEST_CASE("a profile of work: as JSON and back; what is none") {
+    const WorkProfile profile{.identity = 12'345, .cpus = 8, .one = {100, 200, 300}};
+    const auto back = work_profile_of(to_json(profile));
+    REQUIRE(back);
+    CHECK(back->identity == 12'345);
+    CHECK(back->cpus == 8);
+    CHECK(back->one.memcpy == 300);
+    for (const char* const text :
+         {"", "null", "{}", "[1]", R"({"identity":1,"cpus":2,"integer":0,"inflate":1,"memcpy":1})",
+          R"({"identity":1,"cpus":2,"integer":"x","inflate":1,"memcpy":1})",
+          R"({"identity":1,"cpus":2,"integer":1e300,"inflate":1,"memcpy":1})"}) {
+        CHECK(!work_profile_of(text));
+    }
+}
+
+TEST_CASE("the speed of this machine: exactly 1 on the same machine, the ratio on another, 1 where nothing is known") {
+    const TempDir dir;
+    Header recorded;
+    CHECK(cpu_speed_here(recorded, dir.path()).source == CpuSpeed::Source::no_profile);
+    recorded.extra[kRecordedProfile] = "no profile";
+    CHECK(cpu_speed_here(recorded, dir.path()).source == CpuSpeed::Source::no_profile);
+    CHECK(!std::filesystem::exists(dir / "work.json"));
+
+    const WorkProfile here = this_work_profile(dir.path());
+    CHECK(here.identity == machine_identity());
+    CHECK(here.one.integer > 0);
+    WorkProfile there = here;
+    there.one.integer *= 3;
+    recorded.extra[kRecordedProfile] = to_json(there);
+    const CpuSpeed same = cpu_speed_here(recorded, dir.path());
+    CHECK(same.source == CpuSpeed::Source::same_machine);
+    CHECK(same.ratio == 1.0);
+
+    there = here;
+    there.identity += 1;
+    there.one = {here.one.integer / 2, here.one.inflate / 2, here.one.memcpy / 2};
+    recorded.extra[kRecordedProfile] = to_json(there);
+    const CpuSpeed twice = cpu_speed_here(recorded, dir.path());  // this machine's from the cache
+    CHECK(twice.source == CpuSpeed::Source::profiles);
+    CHECK(twice.ratio == doctest::Approx(2.0).epsilon(0.001));
+    CHECK(twice.uncertainty < 0.001);
+    there.one.memcpy = here.one.memcpy;
+    recorded.extra[kRecordedProfile] = to_json(there);
+    CHECK(cpu_speed_here(recorded, dir.path()).uncertainty > 0.2);
+}
+
+TEST_CASE("the kept profile of another machine, or a broken one, is measured anew") {
+    const TempDir dir;
+    write_file(dir / "work.json", to_json(WorkProfile{.identity = 1, .cpus = 1, .one = {1, 1, 1}}));
+    CHECK(this_work_profile(dir.path()).identity == machine_identity());
+    CHECK(work_profile_of(read_file(dir / "work.json"))->identity == machine_identity());
+    write_file(dir / "work.json", "{");
+    CHECK(this_work_profile(dir.path()).one.inflate > 1);
+}
