@@ -31,9 +31,10 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cells", nargs="*", metavar="CELL", help="groups or names of cells, with * and ?; all if none is given")
     parser.add_argument("--bin", type=pathlib.Path, default=jobs.TOP / "build" / "release", help="build folder")
-    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images; needs 4 GB")
+    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images, needs 8 GB; a folder in memory makes fast storage steady")
     parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
     parser.add_argument("--quick", action="store_true", help="one round, smaller data, a part of the cells")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the logs of every cell's first round here")
     parser.add_argument("--list", action="store_true", help="name the cells and stop")
@@ -58,7 +59,7 @@ def skip(why):
     sys.exit(77)
 
 
-def check(reprise, cells):
+def check(reprise):
     if os.geteuid() != 0:
         skip("recording and mounting need root")
     if not json.loads(subprocess.run([reprise, "capture", "--check", "--json"], stdout=subprocess.PIPE).stdout)["can_record"]:
@@ -68,7 +69,6 @@ def check(reprise, cells):
     wanted = ["losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "sqlite3", "rsync", "tar", "cc"]
     if missing := measure.has_tools(wanted):
         skip(f"missing: {', '.join(missing)}")
-    del cells
 
 
 class Session:
@@ -199,7 +199,8 @@ def main():
     if not cells:
         sys.exit("accuracy: no cell has such a name; --list names them")
     reprise = (arguments.bin / "reprise").resolve()
-    check(reprise, cells)
+    check(reprise)
+    os.nice(arguments.nice)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     run(arguments, cells, reprise)
 

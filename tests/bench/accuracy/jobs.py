@@ -70,7 +70,7 @@ def jobs(quick):
 
 # A scan, an index, and small transactions, each of which is synced.
 SQL = ("select count(*), sum(length(body)) from rows; create index by_key on rows(key); "
-       + "".join(f"insert into rows values({10**7 + i}, {i * 7919 % 10007}, 'a new row'); " for i in range(40))
+       + "".join(f"insert into rows values({10**7 + i}, {i * 7919 % 10007}, 'a new row'); " for i in range(100))
        + "drop index by_key; delete from rows where id >= 10000000;")
 
 
@@ -86,7 +86,7 @@ def parse(job, text):
 def make_data(folder, wanted, quick):
     """The data of all jobs once, to be copied to each storage."""
     folder.mkdir(parents=True)
-    images, tokens, files, rows, small = (600, 8, 200, 60_000, 400) if quick else (1000, 32, 400, 150_000, 1000)
+    images, tokens, files, rows, small = (600, 8, 200, 150_000, 1500) if quick else (1000, 32, 400, 400_000, 3000)
     source = random.Random(20240601)
     if {"images", "tokens.bin"} & wanted:
         subprocess.run([PYTHON, TRAIN / "make_data.py", folder, "--images", str(images if "images" in wanted else 0),

@@ -57,7 +57,7 @@ class Limit:
 class Storage:
     """`kind` is ext4, xfs, btrfs or tmpfs; `limit` in MB/s. `path` is where it is mounted."""
 
-    def __init__(self, name, kind, limit=None, folder=None, size_mib=1536):
+    def __init__(self, name, kind, limit=None, folder=None, size_mib=1024):
         self.name, self.kind, self.size_mib = name, kind, size_mib
         self.rate = limit * MB if limit else None
         self.folder = pathlib.Path(folder)
