@@ -31,7 +31,8 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cells", nargs="*", metavar="CELL", help="groups or names of cells, with * and ?; all if none is given")
     parser.add_argument("--bin", type=pathlib.Path, default=jobs.TOP / "build" / "release", help="build folder")
-    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images, needs 8 GB; a folder in memory makes fast storage steady")
+    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images; needs 8 GB")
+    parser.add_argument("--memory", action="store_true", help="images in memory: fast storage that nothing else disturbs")
     parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
@@ -81,7 +82,7 @@ class Session:
     def storage(self, name):
         if name not in self.storages:
             kind, rate = experiments.STORAGES[name]
-            self.storages[name] = self.stack.enter_context(storage.Storage(name, kind, rate, self.folder / "mnt"))
+            self.storages[name] = self.stack.enter_context(storage.Storage(name, kind, rate, self.folder))
         return self.storages[name]
 
     def recording(self, cell, number):
@@ -167,6 +168,8 @@ def run(arguments, cells, reprise):
         arguments.keep.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-accuracy-", dir=arguments.dir)))
+        if arguments.memory:
+            stack.enter_context(storage.Memory(folder / "images"))
         print("making data ...", file=sys.stderr)
         jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
         jobs.build(folder)
@@ -200,7 +203,7 @@ def main():
         sys.exit("accuracy: no cell has such a name; --list names them")
     reprise = (arguments.bin / "reprise").resolve()
     check(reprise)
-    os.nice(arguments.nice)
+    measure.priority = arguments.nice
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     run(arguments, cells, reprise)
 

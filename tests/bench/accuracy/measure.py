@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Owns one run of anything: a job for real, its recording, its replay, each in a cold or warm state of its storage."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -26,10 +27,21 @@ class Run:
         return self.busy / self.seconds if self.busy else None
 
 
+priority = 0  # of all that is measured; see --nice
+
+
+def set_priority():
+    """Where sessions are scheduled as groups, the priority of the group counts; every run is a session of its own."""
+    if priority:
+        os.nice(priority)
+        with contextlib.suppress(OSError):
+            pathlib.Path("/proc/self/autogroup").write_text(str(priority))
+
+
 def execute(words, allowed=(0,)):
     """In a session of its own, so that nothing of it outlives an interruption and holds a mount."""
     child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             start_new_session=True, env={**os.environ, "PYTHONPATH": str(TOP / "markers" / "python"),
+                             start_new_session=True, preexec_fn=set_priority, env={**os.environ, "PYTHONPATH": str(TOP / "markers" / "python"),
                                                           "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
     try:
         text = child.communicate()[0]

@@ -54,6 +54,20 @@ class Limit:
                 (group / f"blkio.throttle.{way}_bps_device").write_text(f"{self.device} {self.rate if on else 0}\n")
 
 
+class Memory:
+    """A tmpfs, for images."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __enter__(self):
+        self.path.mkdir()
+        command("mount", "-t", "tmpfs", "-o", "size=80%", "tmpfs", self.path)
+
+    def __exit__(self, *_):
+        unmount(self.path)
+
+
 class Storage:
     """`kind` is ext4, xfs, btrfs or tmpfs; `limit` in MB/s. `path` is where it is mounted."""
 
@@ -61,7 +75,7 @@ class Storage:
         self.name, self.kind, self.size_mib = name, kind, size_mib
         self.rate = limit * MB if limit else None
         self.folder = pathlib.Path(folder)
-        self.path, self.image = self.folder / f"{name}", self.folder / f"{name}.img"
+        self.path, self.image = self.folder / "mnt" / name, self.folder / "images" / f"{name}.img"
         self.loop = self.limit = None
         self.shm = []  # places below `path` at which a tmpfs is mounted
         self.direct = False
@@ -70,6 +84,7 @@ class Storage:
         try:
             self.path.mkdir(parents=True)
             if self.kind != "tmpfs":
+                self.image.parent.mkdir(exist_ok=True)
                 self._make_device()
             self._mount()
             if self.rate:
