@@ -1,10 +1,14 @@
 // `reprise prepare`: lay out below a root what was there before the recording, or put it back.
 // SPDX-License-Identifier: MIT
+#include <unistd.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/help.h"
@@ -13,6 +17,7 @@
 #include "cli/units.h"
 #include "formats/error.h"
 #include "replay/prepare.h"
+#include "replay/variant.h"
 
 namespace reprise::cli {
 namespace {
@@ -30,6 +35,8 @@ void options(po::options_description& add) {
                       "leave out files of this role or path; may be repeated");
     add.add_options()("map", po::value<Words>()->composing()->value_name("OLD=NEW"),
                       "put what was recorded below OLD at NEW below the root; may be repeated");
+    add.add_options()("gpus", po::value<std::string>()->default_value("1")->value_name("N"),
+                      "for `replay --gpus N`: also the files that each copy of the job changes");
     add.add_options()("reset", "put back what replays changed; needs the marker of an earlier run");
     add.add_options()("dry-run,n", "show the plan and stop");
     add.add_options()("jobs,j", po::value<unsigned>()->value_name("N"), "threads");
@@ -164,8 +171,16 @@ int run(const po::variables_map& values) {
     }
     const bool as_json = values.count("json") != 0;
 
-    const LogReader log(options.log_name);
-    Preparation preparation(log, std::move(options));
+    std::optional<LogReader> log(options.log_name);
+    if (const GpuCopies copies = GpuCopies::parse(values["gpus"].as<std::string>()); copies.count != 1) {
+        // Only its tables are looked at again, so that the name may go.
+        const std::filesystem::path variant =
+            std::filesystem::temp_directory_path() / ("reprise-variant-" + std::to_string(getpid()) + ".oplog");
+        write_variant(*log, variant, {copies, {}});
+        log.emplace(variant);
+        std::filesystem::remove(variant);
+    }
+    Preparation preparation(*log, std::move(options));
     if (!as_json && !quiet()) print_plan(preparation);
     Json json = as_json ? plan_json(preparation) : Json();
     const auto finish = [&](const Outcome& outcome, const WriteState& state) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "formats/oplog.h"
 #include "replay/marker.h"
 #include "replay/runner.h"
+#include "replay/variant.h"
 
 namespace reprise::cli {
 namespace {
@@ -49,6 +51,11 @@ void options(po::options_description& add) {
         "auto: spin where this machine has enough processors")(
         "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
         "with pace causal: accelerators work X times as fast")(
+        "gpu-model", po::value<std::string>()->value_name("SPEC"),
+        "with pace causal: busy times of the accelerators' steps in place of the recorded ones: 250ms, "
+        "normal(250ms,20ms), lognormal(250ms,20ms), empirical, empirical(FILE); ,seed=N behind it")(
+        "gpus", po::value<std::string>()->default_value("1")->value_name("N"),
+        "N data-parallel copies of the job on shares of the dataset, in step with each other (N:free: not)")(
         "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "replay only such files")(
         "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "leave such files out")(
         "map", po::value<Words>()->composing()->value_name("OLD=NEW"),
@@ -184,6 +191,8 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     json["delay"] = policy_name(result.delay);
     json["compute_peak_cpus"] = result.compute_peak;
     json["gpu_speed"] = values["gpu-speed"].as<double>();
+    json["gpu_model"] = values.count("gpu-model") != 0 ? Json(values["gpu-model"].as<std::string>()) : Json(nullptr);
+    json["gpus"] = values["gpus"].as<std::string>();
     json["filter"] = filter.to_string();
     json["read_only"] = values.count("read-only") != 0;
     json["processes"] = result.processes;
@@ -333,7 +342,8 @@ private:
 /// A name in the temporary directory that no file has; removed at the end, with what a writer leaves beside it.
 class TemporaryFile {
 public:
-    TemporaryFile() : path_(fs::temp_directory_path() / ("reprise-run-" + std::to_string(getpid()) + ".oplog")) {}
+    explicit TemporaryFile(const std::string& name)
+        : path_(fs::temp_directory_path() / ("reprise-" + name + "-" + std::to_string(getpid()) + ".oplog")) {}
     ~TemporaryFile() {
         std::error_code ignored;
         fs::remove(path_, ignored);
@@ -367,13 +377,25 @@ CpuSpeed wanted_cpu_speed(const std::string& word, Pace pace, const Header& reco
     return {CpuSpeed::Source::given, ratio, 0.0};
 }
 
+VariantOptions variant_options(const po::variables_map& values, Pace pace) {
+    VariantOptions options;
+    options.copies = GpuCopies::parse(values["gpus"].as<std::string>());
+    if (values.count("gpu-model") != 0) {
+        if (pace != Pace::causal) {
+            throw usage_error("--gpu-model: only pace causal lets step times change anything", "add --pace causal");
+        }
+        options.model = GpuModel::parse(values["gpu-model"].as<std::string>());
+    }
+    return options;
+}
+
 int run(const po::variables_map& values) {
-    const LogReader log(values["log"].as<std::string>());
+    const LogReader recording(values["log"].as<std::string>());
     ReplayOptions how;
     const auto& pace = values["pace"].as<std::string>();
     how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
     how.engine = values["engine"].as<std::string>() == "null" ? EngineKind::null : EngineKind::posix;
-    how.cpu_speed = wanted_cpu_speed(values["cpu-speed"].as<std::string>(), how.pace, log.header());
+    how.cpu_speed = wanted_cpu_speed(values["cpu-speed"].as<std::string>(), how.pace, recording.header());
     how.speeds = {values["time-scale"].as<double>(), how.cpu_speed.ratio, values["gpu-speed"].as<double>()};
     how.delay = policy_of(values["delay"].as<std::string>());
     how.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
@@ -385,19 +407,32 @@ int run(const po::variables_map& values) {
     }
     how.read_only = values.count("read-only") != 0;
     how.allow_loss = values.count("allow-loss") != 0;
-    how.fingerprint = log_fingerprint(log);
+    how.fingerprint = log_fingerprint(recording);
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;
-        if (fs::equivalent(how.output, log.path(), ignored)) {
+        if (fs::equivalent(how.output, recording.path(), ignored)) {
             throw usage_error("the output is the recording itself", "name another file with -o");
         }
     }
     PhaseProgress progress;
     how.progress = [&](const ReplayProgress& now) { progress(now); };
-    const TemporaryFile scratch;
+    const TemporaryFile scratch("run"), variant_file("variant");
+    std::optional<LogReader> variant;
+    if (const VariantOptions asked = variant_options(values, how.pace); asked.changes_anything()) {
+        write_variant(recording, variant_file.path(), asked);
+        variant.emplace(variant_file.path());
+    }
+    const LogReader& log = variant ? *variant : recording;
     how.accelerator_output = scratch.path();
     ReplayResult result = replay(log, how);
+    if (variant) {
+        // What the copies share, and what the model drew.
+        const std::vector<Counter>& known = recording.tables().counters;
+        std::copy_if(
+            variant->tables().counters.begin(), variant->tables().counters.end(), std::back_inserter(result.counters),
+            [&](const Counter& counter) { return std::find(known.begin(), known.end(), counter) == known.end(); });
+    }
     progress.finish();
     const std::optional<Accelerators> summary = accelerators(result);
     if (result.output == scratch.path()) {
@@ -428,6 +463,8 @@ const Registration registration{{
         "did not come to its end.",
     .examples = {{"reprise replay job.oplog --root /mnt/new", "at the recorded times"},
                  {"reprise replay job.oplog --root /mnt/new --pace causal", "how long the job itself would take there"},
+                 {"reprise replay job.oplog --root /mnt/new --pace causal --gpus 8 --gpu-model 'normal(162ms,5ms)'",
+                  "eight such ranks, with another accelerator"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
                   "as fast as possible, and keep the result"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},

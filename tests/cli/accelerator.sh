@@ -6,6 +6,16 @@
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
+
+# What makes no sense is said in one sentence.
+golden=$REPRISE_SOURCE_DIR/tests/golden/v1.oplog
+for bad in "--gpus 0" "--gpus two" "--gpu-model 1s" "--pace causal --gpu-model gamma(1,1)" \
+    "--pace causal --gpu-model normal(1)" "--pace causal --gpu-speed 0"; do
+    # shellcheck disable=SC2086
+    run 2 "$REPRISE" replay "$golden" --root "$tmp" --allow-loss $bad
+    contains "$err" "--gpu"
+done
+run 2 "$REPRISE" prepare "$golden" --root "$tmp/x" --gpus 0
 command -v python3 >/dev/null || skip "no python3"
 "$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
 
@@ -56,4 +66,18 @@ for speed in (1, 2, 4):
     assert len(waits) == 5 and 0.19 / speed <= min(waits) <= 0.3 / speed, waits
 END
 cat "$out"
+
+# Two such ranks in step, each with another step time, and files of its own to write.
+run 0 "$REPRISE" replay job.oplog --root root --pace causal --gpus 2 --gpu-model "normal(20ms,10ms)" --json two.json -q
+empty "$out"
+python3 - <<'END' || fail "two copies"
+import json
+run = json.load(open("two.json"))
+assert len(run["accelerators"]) == 2 and run["gpus"] == "2", run["accelerators"]
+assert len({device["busy_ns"] for device in run["accelerators"]}) == 2, run["accelerators"]
+one = json.load(open("1.json"))
+assert run["processes"] == 2 * one["processes"], run["processes"]
+assert run["mismatches"] <= 2 * one["mismatches"], run["examples"]
+assert any(counter["name"] == "steps_in_step" and counter["count"] == 5 for counter in run["counters"])
+END
 finish
