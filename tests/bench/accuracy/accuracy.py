@@ -32,7 +32,7 @@ def options():
     parser.add_argument("cells", nargs="*", metavar="CELL", help="groups or names of cells, with * and ?; all if none is given")
     parser.add_argument("--bin", type=pathlib.Path, default=jobs.TOP / "build" / "release", help="build folder")
     parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images; needs 8 GB")
-    parser.add_argument("--memory", action="store_true", help="images in memory: fast storage that nothing else disturbs")
+    parser.add_argument("--memory", action="store_true", help="devices in memory (zram) instead of images: little disturbs them")
     parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
@@ -75,14 +75,14 @@ def check(reprise):
 class Session:
     """One storage after the other, opened when first needed; recordings and real runs made once per round."""
 
-    def __init__(self, stack, bench, folder):
-        self.stack, self.bench, self.folder = stack, bench, folder
+    def __init__(self, stack, bench, folder, memory):
+        self.stack, self.bench, self.folder, self.memory = stack, bench, folder, memory
         self.storages, self.recorded, self.ran = {}, {}, {}
 
     def storage(self, name):
         if name not in self.storages:
             kind, rate = experiments.STORAGES[name]
-            self.storages[name] = self.stack.enter_context(storage.Storage(name, kind, rate, self.folder))
+            self.storages[name] = self.stack.enter_context(storage.Storage(name, kind, rate, self.folder, self.memory))
         return self.storages[name]
 
     def recording(self, cell, number):
@@ -168,12 +168,10 @@ def run(arguments, cells, reprise):
         arguments.keep.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-accuracy-", dir=arguments.dir)))
-        if arguments.memory:
-            stack.enter_context(storage.Memory(folder / "images"))
         print("making data ...", file=sys.stderr)
         jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
         jobs.build(folder)
-        session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder)
+        session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments.memory)
         facts, rows = measure.machine(), {cell: [] for cell in cells}
         with open(arguments.out / "runs.jsonl", "w", encoding="utf-8") as out:
             for number in range(rounds):

@@ -54,65 +54,65 @@ class Limit:
                 (group / f"blkio.throttle.{way}_bps_device").write_text(f"{self.device} {self.rate if on else 0}\n")
 
 
-class Memory:
-    """A tmpfs, for images."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __enter__(self):
-        self.path.mkdir()
-        command("mount", "-t", "tmpfs", "-o", "size=80%", "tmpfs", self.path)
-
-    def __exit__(self, *_):
-        unmount(self.path)
-
-
 class Storage:
     """`kind` is ext4, xfs, btrfs or tmpfs; `limit` in MB/s. `path` is where it is mounted."""
 
-    def __init__(self, name, kind, limit=None, folder=None, size_mib=1024):
+    def __init__(self, name, kind, limit=None, folder=None, memory=False, size_mib=1024):
         self.name, self.kind, self.size_mib = name, kind, size_mib
         self.rate = limit * MB if limit else None
         self.folder = pathlib.Path(folder)
         self.path, self.image = self.folder / "mnt" / name, self.folder / "images" / f"{name}.img"
-        self.loop = self.limit = None
+        self.memory = memory
+        self.device = self.limit = None
         self.shm = []  # places below `path` at which a tmpfs is mounted
-        self.direct = False
 
     def __enter__(self):
         try:
             self.path.mkdir(parents=True)
             if self.kind != "tmpfs":
-                self.image.parent.mkdir(exist_ok=True)
                 self._make_device()
             self._mount()
             if self.rate:
-                self.limit = Limit((pathlib.Path("/sys/block") / self.loop.name / "dev").read_text().strip(), self.rate)
+                self.limit = Limit((pathlib.Path("/sys/block") / self.device.name / "dev").read_text().strip(), self.rate)
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def _make_device(self):
+        self.device = self._zram() if self.memory else self._loop()
+        (pathlib.Path("/sys/block") / self.device.name / "queue/read_ahead_kb").write_text(str(READ_AHEAD_KIB))
+        command(f"mkfs.{self.kind}", *{"ext4": ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+                                       "xfs": ["-q", "-f"], "btrfs": ["-q", "-f"]}[self.kind], self.device)
+
+    def _loop(self):
+        self.image.parent.mkdir(exist_ok=True)
         with open(self.image, "wb") as image:
             image.truncate(self.size_mib << 20)
         # Past the cache of the file below: else "cold" would be warm, and everything would be cached twice.
         done = subprocess.run(["losetup", "--find", "--show", "--direct-io=on", str(self.image)], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True)
+                              stderr=subprocess.DEVNULL, text=True)
         text = done.stdout if done.returncode == 0 else command("losetup", "--find", "--show", self.image)
-        self.loop = pathlib.Path(text.strip())
-        queue = pathlib.Path("/sys/block") / self.loop.name
-        self.direct = (queue / "loop/dio").read_text().strip() == "1"
-        (queue / "queue/read_ahead_kb").write_text(str(READ_AHEAD_KIB))
-        command(f"mkfs.{self.kind}", *{"ext4": ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-                                       "xfs": ["-q", "-f"], "btrfs": ["-q", "-f"]}[self.kind], self.loop)
+        return pathlib.Path(text.strip())
+
+    def _zram(self):
+        """A device in memory that needs no thread of the kernel, so that a machine in use disturbs it little."""
+        number = int(pathlib.Path("/sys/class/zram-control/hot_add").read_text())
+        (pathlib.Path("/sys/block") / f"zram{number}" / "disksize").write_text(f"{self.size_mib}M")
+        return pathlib.Path(f"/dev/zram{number}")
+
+    def _free_device(self):
+        if self.memory:
+            (pathlib.Path("/sys/block") / self.device.name / "reset").write_text("1")
+            pathlib.Path("/sys/class/zram-control/hot_remove").write_text(self.device.name[4:])
+        else:
+            command("losetup", "-d", self.device, check=False)
 
     def _mount(self):
         if self.kind == "tmpfs":
             command("mount", "-t", "tmpfs", "-o", f"size={self.size_mib}m", "tmpfs", self.path)
         else:
-            command("mount", "-t", self.kind, "-o", "noatime", self.loop, self.path)
+            command("mount", "-t", self.kind, "-o", "noatime", self.device, self.path)
 
     def _unmount(self):
         for place in reversed(self.shm):
@@ -158,8 +158,8 @@ class Storage:
                 self.limit.set(False)
         finally:
             self._unmount()
-            if self.loop:
-                command("losetup", "-d", self.loop, check=False)
+            if self.device:
+                self._free_device()
             self.image.unlink(missing_ok=True)
             if self.path.exists() and not os.path.ismount(self.path):
                 self.path.rmdir()
