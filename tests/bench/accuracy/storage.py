@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Owns the storages of the experiments: file systems on loop devices, tmpfs, and a limit on what a device moves.
+"""Owns the storages of the experiments: file systems on devices of their own, tmpfs, and a limit on what a device moves.
 
-A storage is a context manager: what it makes (image, loop device, mounts, limit) is gone afterwards, also on Ctrl-C.
+A storage is a context manager: what it makes (image, device, mounts, limit) is gone afterwards, also on Ctrl-C.
 """
 
 import os
