@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-/// An ELF file.
-std::span<const unsigned char> bpf_object();
+/// An ELF file: the programs as tp_btf, or as raw tracepoints.
+std::span<const unsigned char> bpf_object(bool raw_tracepoints);
 
 }  // namespace reprise

@@ -62,7 +62,8 @@ struct CaptureHook {
     std::string follows;  ///< what it means where it is not granted
 };
 struct CaptureCheck {
-    std::string refusal;  ///< why nothing can be recorded, one sentence; empty: it can
+    std::string refusal;      ///< why nothing can be recorded, one sentence; empty: it can
+    std::string raw_because;  ///< why by raw tracepoints, which cost more, and not by tp_btf; empty: by tp_btf
     std::vector<CaptureHook> hooks;
 };
 /// Tries each hook for real, briefly. Never throws for what the machine refuses.

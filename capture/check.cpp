@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `reprise capture --check`: loads and attaches everything for a moment, following nobody.
 #include <algorithm>
+#include <cstdlib>
 
 #include "capture/capture.h"
 #include "capture/loader.h"
@@ -17,9 +18,12 @@ CaptureCheck check_capture() {
             BpfPrograms::Options options;
             options.ring_bytes = 65536;
             options.cgroups = true;
+            options.raw_tracepoints = std::getenv("REPRISE_CAPTURE_RAW_TRACEPOINTS") != nullptr;
             BpfPrograms programs(options);
             programs.attach();
             absent = programs.absent();
+            check.raw_because = programs.raw_because();
+            check.raw_because.resize(std::min(check.raw_because.find('\n'), check.raw_because.size()));
         } catch (const Error& error) {
             check.refusal = error.what();
             check.refusal.resize(std::min(check.refusal.find('\n'), check.refusal.size()));
@@ -28,7 +32,8 @@ CaptureCheck check_capture() {
     std::string last;
     for (const BpfHook& hook : bpf_hooks()) {
         // Two programs for one hook are one row.
-        if (hook.trace == last) continue;
+        if (hook.trace == last || (check.raw_because.empty() && std::string_view(hook.program) == "task_free"))
+            continue;
         last = hook.trace;
         const bool granted =
             check.refusal.empty() && std::find(absent.begin(), absent.end(), hook.trace) == absent.end();

@@ -134,6 +134,7 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
         if (std::find(options.without.begin(), options.without.end(), group.name) == options.without.end())
             groups.push_back(group.name);
     meta["groups"] = groups;
+    meta["programs"] = programs.raw_because().empty() ? "tp_btf" : "raw_tracepoint";
     meta["absent"] = programs.absent();
     const std::string around = first_line("/sys/kernel/debug/fault_around_bytes");
     meta["fault_around_bytes"] =

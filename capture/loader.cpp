@@ -101,6 +101,7 @@ const std::vector<BpfHook>& bpf_hooks() {
         {"task_new", "calls", "task_newtask", "children and threads are not followed"},
         {"task_exec", "calls", "sched_process_exec", "programs that replace others are not named"},
         {"task_exit", "calls", "sched_process_exit", "calls that never return are lost"},
+        {"task_free", "calls", "sched_process_free", "states of ended tasks are kept"},
         {"cgroup_enter", "cgroups", "cgroup_attach_task", "--cgroup misses what enters from outside"},
         {"cgroup_made", "cgroups", "cgroup_mkdir", "--cgroup misses groups made below"},
         {"seed_tasks", "seeds", "iter/task", "--pid cannot attach"},
@@ -181,6 +182,10 @@ struct BpfPrograms::Impl {
         for (bpf_link* link : links) bpf_link__destroy(link);
         bpf_object__close(object);
     }
+
+    std::string raw_because;
+
+    void load(const Options& options, bool raw);
 
     [[noreturn]] static void fail(const std::string& what, int error) {
         std::string detail = std::strerror(error);
@@ -265,11 +270,11 @@ struct BpfPrograms::Impl {
     }
 };
 
-BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>()) {
-    if (const std::string refusal = bpf_refusal(); !refusal.empty()) throw machine_error(refusal, capture_fallback());
-    Impl& impl = *impl_;
+// Opens, sets up and loads one of the two objects.
+void BpfPrograms::Impl::load(const Options& options, bool raw) {
+    Impl& impl = *this;
     bpf_words().clear();
-    const auto bytes = bpf_object();
+    const auto bytes = bpf_object(raw);
     LIBBPF_OPTS(bpf_object_open_opts, open, .object_name = "reprise");
     impl.object = bpf_object__open_mem(bytes.data(), bytes.size(), &open);
     if (!impl.object) Impl::fail("the BPF programs cannot be opened", errno);
@@ -296,6 +301,7 @@ BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>(
         const std::string_view name = hook.program;
         bool wanted = !options.without.contains(hook.group);
         if (std::string_view(hook.group) == "cgroups") wanted = options.cgroups;
+        if (name == "task_free" && !raw) continue;
         if (name == "task_waking") wanted = causes && kernel_count;
         if (name == "task_waking_counted" || name.starts_with("irq_")) wanted = causes && !kernel_count;
         const bool iterator = std::string_view(hook.group) == "seeds";
@@ -309,6 +315,28 @@ BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>(
         Impl::fail("the kernel refuses the BPF programs", -error);
     impl.counters = impl.global("counters");
     impl.seeded = impl.global("seeded");
+}
+
+BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>()) {
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) throw machine_error(refusal, capture_fallback());
+    if (options.raw_tracepoints) {
+        impl_->load(options, true);
+        impl_->raw_because = "asked for";
+        return;
+    }
+    try {
+        impl_->load(options, false);
+    } catch (const Error& error) {
+        // What is told where neither will do is why the better one was refused.
+        const Error refusal = error;
+        impl_ = std::make_unique<Impl>();
+        try {
+            impl_->load(options, true);
+        } catch (const Error&) {
+            throw refusal;
+        }
+        impl_->raw_because = refusal.what();
+    }
 }
 
 BpfPrograms::~BpfPrograms() = default;
@@ -359,6 +387,7 @@ int BpfPrograms::ring_fd() const { return bpf_map__fd(impl_->map("ring")); }
 uint64_t BpfPrograms::ring_bytes() const { return impl_->ring_bytes; }
 uint64_t BpfPrograms::counter(int which) const { return __atomic_load_n(impl_->counters + which, __ATOMIC_RELAXED); }
 const std::vector<std::string>& BpfPrograms::absent() const { return impl_->absent; }
+const std::string& BpfPrograms::raw_because() const { return impl_->raw_because; }
 
 uint64_t BpfPrograms::recursion_misses() const {
     uint64_t misses = 0;

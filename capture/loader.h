@@ -38,10 +38,11 @@ public:
     struct Options {
         uint64_t ring_bytes = uint64_t{32} << 20;
         std::set<std::string> without;
-        bool cgroups = false;      ///< tasks may come in by control group
-        bool probe_reads = false;  ///< do without bpf_rdonly_cast, as on kernels before 6.2
+        bool cgroups = false;          ///< tasks may come in by control group
+        bool probe_reads = false;      ///< do without bpf_rdonly_cast, as on kernels before 6.2
+        bool raw_tracepoints = false;  ///< as where tp_btf programs are refused
     };
-    /// Loads; nothing runs yet. Throws Error (machine).
+    /// Loads, as raw tracepoints where the kernel refuses tp_btf; nothing runs yet. Throws Error (machine).
     explicit BpfPrograms(const Options& options);
     ~BpfPrograms();
     BpfPrograms(const BpfPrograms&) = delete;
@@ -63,6 +64,8 @@ public:
     /// One of enum counter (capture/bpf/shared.h).
     [[nodiscard]] uint64_t counter(int which) const;
     [[nodiscard]] uint64_t recursion_misses() const;
+    /// Why they are raw tracepoints and not tp_btf; empty: they are tp_btf.
+    [[nodiscard]] const std::string& raw_because() const;
     /// Hooks that were asked for and are not there.
     [[nodiscard]] const std::vector<std::string>& absent() const;
 

@@ -37,7 +37,9 @@ public:
         how.ring_bytes = options_.ring_bytes;
         how.without = {options_.without.begin(), options_.without.end()};
         how.cgroups = !options_.cgroup.empty();
-        how.probe_reads = std::getenv("REPRISE_CAPTURE_PROBE_READS") != nullptr;  // for tests and measurements
+        // For tests and measurements.
+        how.probe_reads = std::getenv("REPRISE_CAPTURE_PROBE_READS") != nullptr;
+        how.raw_tracepoints = std::getenv("REPRISE_CAPTURE_RAW_TRACEPOINTS") != nullptr;
         bpf_ = std::make_unique<BpfPrograms>(how);
         ring_ = std::make_unique<Ring>(bpf_->ring_fd(), bpf_->ring_bytes());
         result_.absent = bpf_->absent();

@@ -61,11 +61,16 @@ int check(bool as_json) {
         json["can_record"] = found.refusal.empty();
         json["refusal"] = found.refusal.empty() ? Json() : Json(found.refusal);
         json["fallback"] = found.refusal.empty() ? Json() : Json(capture_fallback());
+        json["programs"] = !found.refusal.empty() ? Json() : found.raw_because.empty() ? "tp_btf" : "raw_tracepoint";
+        json["raw_because"] = found.raw_because.empty() ? Json() : Json(found.raw_because);
         json["hooks"] = table.json();
         print_json(std::cout, json);
     } else {
         if (found.refusal.empty())
-            std::cout << "this machine can record\n";
+            std::cout << "this machine can record"
+                      << (found.raw_because.empty()
+                              ? ", by tp_btf programs\n"
+                              : ", by raw tracepoints, which cost more (tp_btf: " + found.raw_because + ")\n");
         else
             std::cout << "this machine cannot record: " << found.refusal << "\n  " << capture_fallback() << "\n";
         table.print(std::cout, 2);

@@ -1,4 +1,4 @@
-# The kernel side of the recorder: one BPF object made by clang and carried inside the binary.
+# The kernel side of the recorder: BPF objects made by clang and carried inside the binary.
 # Sets REPRISE_CAPTURE_BUILT.
 # SPDX-License-Identifier: MIT
 set(REPRISE_CAPTURE_BUILT OFF)
@@ -15,9 +15,10 @@ if(NOT REPRISE_CAPTURE STREQUAL "OFF" AND NOT REPRISE_FUZZ)
   endif()
 endif()
 
-# add_bpf_object(TARGET FOLDER): compiles FOLDER/reprise.bpf.c and embeds it in TARGET.
+# add_bpf_object(TARGET FOLDER): compiles FOLDER/reprise.bpf.c, twice (capture/bpf/common.h), and embeds both in TARGET.
 function(add_bpf_object target folder)
   set(object ${PROJECT_BINARY_DIR}/generated/reprise.bpf.o)
+  set(raw_object ${PROJECT_BINARY_DIR}/generated/reprise_raw.bpf.o)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated)
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
   get_target_property(libbpf_includes PkgConfig::libbpf INTERFACE_INCLUDE_DIRECTORIES)
@@ -25,14 +26,16 @@ function(add_bpf_object target folder)
   foreach(path ${libbpf_includes})
     list(APPEND flags -I${path})
   endforeach()
+  set(compile ${BPF_CLANG} -target bpf -mcpu=v3 -g -O2 -D__TARGET_ARCH_x86 -Wall -Wextra -Werror -Wno-unused-parameter
+      -Wno-pass-failed -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=. -I${PROJECT_SOURCE_DIR} ${flags}
+      -c ${PROJECT_SOURCE_DIR}/${folder}/reprise.bpf.c)
   add_custom_command(
-    OUTPUT ${object}
-    COMMAND ${BPF_CLANG} -target bpf -mcpu=v3 -g -O2 -D__TARGET_ARCH_x86 -Wall -Wextra -Werror -Wno-unused-parameter
-            -Wno-pass-failed -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=. -I${PROJECT_SOURCE_DIR} ${flags}
-            -c ${PROJECT_SOURCE_DIR}/${folder}/reprise.bpf.c -o ${object}
+    OUTPUT ${object} ${raw_object}
+    COMMAND ${compile} -o ${object}
+    COMMAND ${compile} -DREPRISE_RAW_TRACEPOINTS -o ${raw_object}
     DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/reprise.bpf.c ${headers} ${PROJECT_SOURCE_DIR}/formats/raw_record.h
     VERBATIM)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/capture/bpf_object.cpp PROPERTIES
-    OBJECT_DEPENDS ${object}
-    COMPILE_DEFINITIONS "REPRISE_BPF_OBJECT=\"${object}\"")
+    OBJECT_DEPENDS "${object};${raw_object}"
+    COMPILE_DEFINITIONS "REPRISE_BPF_OBJECT=\"${object}\";REPRISE_RAW_BPF_OBJECT=\"${raw_object}\"")
 endfunction()

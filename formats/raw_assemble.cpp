@@ -95,8 +95,8 @@ std::string complete_header(Header& header, const RawFacts& facts) {
             header.tool = text;
         } else if (key == "directory" || key == "cwd") {
             directory = text;
-        } else if (key == "mode" || key == "groups" || key == "absent" || key == "fault_around_bytes" ||
-                   key == "cpus" || key == "profile") {
+        } else if (key == "mode" || key == "groups" || key == "absent" || key == "programs" ||
+                   key == "fault_around_bytes" || key == "cpus" || key == "profile") {
             header.extra["capture." + key] = text;
         }
     }

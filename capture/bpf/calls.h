@@ -165,8 +165,9 @@ static __always_inline bool record_open(struct pt_regs* regs, struct task_struct
     return 1;
 }
 
-SEC("tp_btf/sys_enter")
+SEC(HOOK "sys_enter")
 int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
+    TYPED(regs, pt_regs);
     const __u32 nr = id;
     if (nr >= CALL_LIMIT || !rules[nr & (CALL_LIMIT - 1)].kind) return 0;
     struct task_struct* task = bpf_get_current_task_btf();
@@ -181,8 +182,9 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     return 0;
 }
 
-SEC("tp_btf/sys_exit")
+SEC(HOOK "sys_exit")
 int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
+    TYPED(regs, pt_regs);
     const __u32 nr = regs->orig_ax;
     if (nr >= CALL_LIMIT) return 0;
     const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];

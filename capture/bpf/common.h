@@ -22,12 +22,28 @@ struct {
     __uint(max_entries, 32 << 20);
 } ring SEC(".maps");
 
+/* The programs are made twice. As tp_btf their arguments are typed, and what they keep of a task hangs on the task. As
+ * raw tracepoints, where a machine refuses the others, arguments are plain numbers, and no task but the current one can
+ * be given to the helpers of task storage: there the states are in a table by the task's address. */
+#ifdef REPRISE_RAW_TRACEPOINTS
+#define HOOK "raw_tp/"
+#define TYPED(pointer, type) pointer = CAST(pointer, type)
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __type(key, __u64);
+    __type(value, struct task_state);
+} tasks SEC(".maps");
+#else
+#define HOOK "tp_btf/"
+#define TYPED(pointer, type)
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, int);
     __type(value, struct task_state);
 } tasks SEC(".maps");
+#endif
 
 /* Records are composed here. Programs of one CPU do not interrupt each other here: tracepoints of calls and of tasks
  * run with preemption off, and those of interrupts do not use it. */
@@ -57,11 +73,34 @@ extern void* bpf_rdonly_cast(const void* object, __u32 type_id) __ksym __weak;
 
 static __always_inline void count(enum counter which, long by) { __sync_fetch_and_add(&counters[which], by); }
 
+#ifdef REPRISE_RAW_TRACEPOINTS
+static __always_inline struct task_state* state_of(struct task_struct* task) {
+    const __u64 key = (__u64)task;
+    return bpf_map_lookup_elem(&tasks, &key);
+}
+static __always_inline struct task_state* make_state(struct task_struct* task) {
+    static const struct task_state empty = {};
+    const __u64 key = (__u64)task;
+    bpf_map_update_elem(&tasks, &key, &empty, 0);
+    return bpf_map_lookup_elem(&tasks, &key);
+}
+/* Its address may become another task's. */
+SEC(HOOK "sched_process_free")
+int BPF_PROG(task_free, struct task_struct* task) {
+    const __u64 key = (__u64)task;
+    bpf_map_delete_elem(&tasks, &key);
+    return 0;
+}
+#else
 static __always_inline struct task_state* state_of(struct task_struct* task) {
     /* What is not followed has no storage at all, as a rule: a look instead of a call. */
     if (!task->bpf_storage) return 0;
     return bpf_task_storage_get(&tasks, task, 0, 0);
 }
+static __always_inline struct task_state* make_state(struct task_struct* task) {
+    return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+#endif
 
 static __always_inline void fill_head(struct raw_head* head, int type, __u32 size, __u32 sequence, __u64 time) {
     struct task_struct* task = bpf_get_current_task_btf();

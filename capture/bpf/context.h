@@ -55,10 +55,10 @@ static __always_inline int record_folio(struct folio* folio, bool evicted) {
     return 0;
 }
 
-SEC("tp_btf/mm_filemap_add_to_page_cache")
+SEC(HOOK "mm_filemap_add_to_page_cache")
 int BPF_PROG(cache_add, struct folio* folio) { return record_folio(folio, 0); }
 
-SEC("tp_btf/mm_filemap_delete_from_page_cache")
+SEC(HOOK "mm_filemap_delete_from_page_cache")
 int BPF_PROG(cache_delete, struct folio* folio) { return record_folio(folio, 1); }
 
 struct {
@@ -68,7 +68,7 @@ struct {
     __type(value, struct request_state);
 } requests SEC(".maps");
 
-SEC("tp_btf/block_rq_issue")
+SEC(HOOK "block_rq_issue")
 int BPF_PROG(block_issue, struct request* request) {
     struct task_state* state = state_of(bpf_get_current_task_btf());
     struct gendisk* disk = BPF_CORE_READ(request, q, disk);
@@ -89,7 +89,7 @@ int BPF_PROG(block_issue, struct request* request) {
     return 0;
 }
 
-SEC("tp_btf/block_rq_complete")
+SEC(HOOK "block_rq_complete")
 int BPF_PROG(block_complete, struct request* request) {
     const __u64 key = (__u64)request;
     struct request_state* made = bpf_map_lookup_elem(&requests, &key);

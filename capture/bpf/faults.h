@@ -48,13 +48,13 @@ static __always_inline int begin_fault(__u64 address, unsigned long code) {
     return 0;
 }
 
-SEC("tp_btf/page_fault_user")
+SEC(HOOK "page_fault_user")
 int BPF_PROG(fault_user, unsigned long address, struct pt_regs* regs, unsigned long code) {
     return begin_fault(address, code);
 }
 
 /* The kernel touching the program's memory within a call. */
-SEC("tp_btf/page_fault_kernel")
+SEC(HOOK "page_fault_kernel")
 int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs* regs, unsigned long code) {
     return begin_fault(address, code);
 }
@@ -80,13 +80,13 @@ static __always_inline int file_fault(struct address_space* mapping, __u64 offse
 }
 
 /* Pages around the fault that were in the cache. */
-SEC("tp_btf/mm_filemap_map_pages")
+SEC(HOOK "mm_filemap_map_pages")
 int BPF_PROG(fault_map, struct address_space* mapping, unsigned long first, unsigned long last) {
     return file_fault(mapping, first * page_bytes, 0);
 }
 
 /* The page itself, where mapping around did not do: absent, not read yet, or written to. */
-SEC("tp_btf/mm_filemap_fault")
+SEC(HOOK "mm_filemap_fault")
 int BPF_PROG(fault_slow, struct address_space* mapping, unsigned long index) {
     return file_fault(mapping, index * page_bytes, 1);
 }
@@ -96,7 +96,7 @@ int BPF_PROG(fault_slow, struct address_space* mapping, unsigned long index) {
  * page. */
 #define MM_FILEPAGES 0
 #define MM_SHMEMPAGES 3
-SEC("tp_btf/rss_stat")
+SEC(HOOK "rss_stat")
 int BPF_PROG(fault_count, void* memory, int member) {
     if (member != MM_FILEPAGES && member != MM_SHMEMPAGES) return 0;
     struct task_struct* task = bpf_get_current_task_btf();

@@ -10,7 +10,7 @@
 #define TASK_UNINTERRUPTIBLE 2
 
 static __always_inline struct task_state* follow(struct task_struct* task) {
-    struct task_state* state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct task_state* state = make_state(task);
     if (!state) {
         count(COUNT_UNTRACKED, 1);
         return 0;
@@ -36,7 +36,7 @@ static __always_inline struct cgroup_key key_of(struct cgroup* group) {
 }
 
 /* A task that comes into a group from outside. */
-SEC("tp_btf/cgroup_attach_task")
+SEC(HOOK "cgroup_attach_task")
 int BPF_PROG(cgroup_enter, struct cgroup* group, const char* path, struct task_struct* task) {
     const struct cgroup_key key = key_of(group);
     if (bpf_map_lookup_elem(&cgroups, &key) && !state_of(task)) follow(task);
@@ -44,7 +44,7 @@ int BPF_PROG(cgroup_enter, struct cgroup* group, const char* path, struct task_s
 }
 
 /* Groups made below recorded ones are recorded, too. */
-SEC("tp_btf/cgroup_mkdir")
+SEC(HOOK "cgroup_mkdir")
 int BPF_PROG(cgroup_made, struct cgroup* group) {
     struct cgroup* parent = BPF_CORE_READ(group, self.parent, cgroup);
     const struct cgroup_key above = key_of(parent), key = key_of(group);
@@ -53,8 +53,9 @@ int BPF_PROG(cgroup_made, struct cgroup* group) {
     return 0;
 }
 
-SEC("tp_btf/task_newtask")
+SEC(HOOK "task_newtask")
 int BPF_PROG(task_new, struct task_struct* child, __u64 flags) {
+    TYPED(child, task_struct);
     struct task_state* state = state_of(bpf_get_current_task_btf());
     if (!state) {
         /* Made right into a group of the unified hierarchy (CLONE_INTO_CGROUP). */
@@ -78,8 +79,9 @@ int BPF_PROG(task_new, struct task_struct* child, __u64 flags) {
     return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
+SEC(HOOK "sched_process_exec")
 int BPF_PROG(task_exec, struct task_struct* task, int old_pid, struct linux_binprm* program) {
+    TYPED(program, linux_binprm);
     struct task_state* state = state_of(bpf_get_current_task_btf());
     if (!state) return 0;
     /* Calls of 32-bit programs have other numbers; better none than wrong ones. */
@@ -100,9 +102,10 @@ int BPF_PROG(task_exec, struct task_struct* task, int old_pid, struct linux_binp
     return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(task_exit, struct task_struct* task) {
-    struct task_state* state = state_of(bpf_get_current_task_btf());
+SEC(HOOK "sched_process_exit")
+int BPF_PROG(task_exit) {
+    struct task_struct* task = bpf_get_current_task_btf();
+    struct task_state* state = state_of(task);
     if (!state) return 0;
     settle_touches(state);
     const __u64 now = bpf_ktime_get_ns();
@@ -163,9 +166,9 @@ static __always_inline int count_interrupt(int by) {
     return 0;
 }
 #define COUNT_INTERRUPTS(name)                                       \
-    SEC("tp_btf/" #name "_exit")                                     \
+    SEC(HOOK #name "_exit")                                          \
     int irq_##name##_exit(void* ctx) { return count_interrupt(-1); } \
-    SEC("tp_btf/" #name "_entry")                                    \
+    SEC(HOOK #name "_entry")                                         \
     int irq_##name##_entry(void* ctx) { return count_interrupt(1); }
 COUNT_INTERRUPTS(irq_handler)
 COUNT_INTERRUPTS(softirq)
@@ -188,22 +191,24 @@ static __always_inline void note_waker(struct task_state* state, bool interrupt)
     state->waker_enter = waker->enter;
 }
 
-SEC("tp_btf/sched_waking")
+SEC(HOOK "sched_waking")
 int BPF_PROG(task_waking, struct task_struct* task) {
     struct task_state* state = state_of(task);
     if (state) note_waker(state, in_interrupt_by_kernel());
     return 0;
 }
 
-SEC("tp_btf/sched_waking")
+SEC(HOOK "sched_waking")
 int BPF_PROG(task_waking_counted, struct task_struct* task) {
     struct task_state* state = state_of(task);
     if (state) note_waker(state, in_interrupt_by_count());
     return 0;
 }
 
-SEC("tp_btf/sched_switch")
+SEC(HOOK "sched_switch")
 int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_struct* next) {
+    TYPED(prev, task_struct);
+    TYPED(next, task_struct);
     struct task_state* state = state_of(prev);
     const __u64 now = bpf_ktime_get_ns();
     if (state) {

@@ -47,7 +47,7 @@ static __always_inline bool read_sqe(struct io_kiocb* request, struct uring_sqe*
     return bpf_probe_read_kernel(sqe, sizeof *sqe, (void*)at) == 0;
 }
 
-SEC("tp_btf/io_uring_submit_req")
+SEC(HOOK "io_uring_submit_req")
 int BPF_PROG(uring_submit, struct io_kiocb* request) {
     struct task_state* state = state_of(bpf_get_current_task_btf());
     if (!state) return 0;
@@ -94,7 +94,7 @@ int BPF_PROG(uring_submit, struct io_kiocb* request) {
     return 0;
 }
 
-SEC("tp_btf/io_uring_complete")
+SEC(HOOK "io_uring_complete")
 int BPF_PROG(uring_complete, struct io_ring_ctx* ring_context, void* request, struct io_uring_cqe* cqe) {
     struct task_state* state = state_of(bpf_get_current_task_btf());
     if (!state) return 0;
