@@ -129,7 +129,8 @@ const Registration registration{{
     .group = Group::record,
     .summary = "turn another tool's recording into an op log",
     .help =
-        "Reads recordings of strace, DFTracer and fio, also packed as .gz or .zst, and raw recordings that a killed "
+        "Reads recordings of strace, DFTracer and fio, profiles of PyTorch and Nsight Systems, also packed as .gz or "
+        ".zst, and raw recordings that a killed "
         "`reprise capture` left behind, and tells their format by content. "
         "All inputs are files of one run and become one log; of a directory, the files in a known format are taken.\n\n"
         "Afterwards it prints what came in, and with a name, a severity and a sentence everything the source did not "

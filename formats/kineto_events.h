@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The events of a PyTorch profile (Kineto's Chrome trace JSON) that say what accelerators did and how the host drove
-// them.
+// The events of a profile that say what accelerators did and how the host drove them, and the reader of PyTorch's
+// profiles (Kineto's Chrome trace JSON); formats/nsys_events.h reads those of Nsight Systems.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,7 @@ struct HostCall : Span {  // a call of the CUDA or HIP runtime or driver
     uint64_t correlation = 0;
     uint32_t name = 0;
     int64_t stream = -1;  // -1: not said
+    int64_t device = -1;  // likewise
 };
 
 struct Step : Span {  // ProfilerStep#N
@@ -40,9 +41,11 @@ struct Events {
     std::vector<Work> work;
     std::vector<HostCall> calls;
     std::vector<Step> steps;
+    std::vector<HostCall> blocked;  // calls of the system's libraries that wait
     std::vector<std::string> names{""};
     uint64_t events = 0;     // in the file
     uint64_t malformed = 0;  // of them
+    uint64_t os_calls = 0;   // known by name only
     std::string first_malformed;
     bool cut = false;  // the JSON ends too early
     std::string host;

@@ -63,7 +63,7 @@ TEST_CASE("work is submitted where the host launched it, and merged where it que
                      kernel("410.25", "10", 3) + call("cudaDeviceSynchronize", "120", "131", 9) + std::string(kLast)));
     CHECK(work(log) ==
           "21 0+0 gpu_submit 0/7 #100000 gemm\n"
-          "21 20000+131000 gpu_wait 0/0 #0 \n"
+          "21 20000+131000 gpu_wait 0/7 #0 \n"
           "21 300000+0 gpu_submit 0/7 #10000 gemm\n");
     CHECK(counter(log, "work_merged") == 1);
     CHECK(counter(log, "work_without_launch") == 0);
