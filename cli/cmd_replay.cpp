@@ -152,6 +152,57 @@ std::optional<Accelerators> accelerators(const ReplayResult& result) {
     return std::make_optional<Accelerators>(LogReader(result.output));
 }
 
+Json fidelity_json(const ReplayResult& result) {
+    const Fidelity& f = result.fidelity;
+    Json delays = percentiles_us(f.delay_error);
+    delays["count"] = f.delay_error.count();
+    delays["total_share"] = f.delay_total_error();
+    const auto known = [](double value, double by) { return value < 0 ? Json(nullptr) : Json(value / by); };
+    return {{"kept_up", f.failures.empty()},
+            {"failures", f.failures},
+            {"delay_error_us", delays},
+            {"delays_asked_s", f.delays_asked_ns / 1e9},
+            {"computing_asked_s", f.computing_asked_ns / 1e9},
+            {"computing_took_s", f.computing_took_ns / 1e9},
+            {"recorded_run_queue_s", known(static_cast<double>(f.recorded_run_queue_ns), 1e9)},
+            {"other_cpus", known(f.other_cpus, 1.0)},
+            {"explained_wait_share",
+             result.unexplained_wait_share < 0 ? Json(nullptr) : Json(1.0 - result.unexplained_wait_share)}};
+}
+
+/// How far this machine kept the recording's time.
+void print_fidelity(std::ostream& out, const ReplayResult& result) {
+    const Fidelity& f = result.fidelity;
+    const auto ns = [](double value) { return format_duration(std::llround(value)); };
+    if (f.delay_error.count() != 0) {
+        out << "delays of " << ns(f.delays_asked_ns) << " together took " << ns(f.delay_error.sum()) << " ("
+            << format_share(f.delay_total_error()) << ") too long; of one: p50 " << ns(f.delay_error.percentile(0.5))
+            << ", p99 " << ns(f.delay_error.percentile(0.99)) << ", max "
+            << ns(static_cast<double>(f.delay_error.greatest())) << "\n";
+    }
+    if (f.computing_asked_ns > 0) {
+        out << "computing of " << ns(f.computing_asked_ns) << " took " << ns(f.computing_took_ns);
+        if (f.recorded_run_queue_ns >= 0) {
+            out << " (the recorded tasks waited " << format_duration(f.recorded_run_queue_ns) << " for processors)";
+        }
+        out << "\n";
+    }
+    if (f.other_cpus >= 0.05) {
+        out << "other programs used " << number_cell(f.other_cpus, 2).text << " of " << result.machine.cpus
+            << " processors meanwhile\n";
+    }
+    std::string edges;
+    for (size_t i = 1; i < result.edges_by_kind.size(); ++i) {
+        if (result.edges_by_kind[i] != 0) {
+            edges += (edges.empty() ? "edges: " : ", ") + format_count(result.edges_by_kind[i]) + " " +
+                     std::string(edge_name(static_cast<EdgeKind>(i)));
+        }
+    }
+    if (!edges.empty()) {
+        out << edges << "\n";
+    }
+}
+
 Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
                  const po::variables_map& values, const OpFilter& filter) {
     Json json;
@@ -175,6 +226,7 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     json["lateness_us"] = result.timed ? percentiles_us(result.lateness) : Json(nullptr);
     json["unexplained_wait_share"] =
         result.unexplained_wait_share < 0 ? Json(nullptr) : Json(result.unexplained_wait_share);
+    json["fidelity"] = fidelity_json(result);
     json["harness_ns_per_op"] = result.harness_ns_per_op;
     json["device_bytes"] = result.device_read_bytes
                                ? Json(*result.device_read_bytes + result.device_write_bytes.value_or(0))
@@ -275,6 +327,10 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
             << format_share(summary->au().value_or(0.0)) << " (MLPerf's rule, without the first step: "
             << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stalled "
             << format_duration(summary->stall()) << "\n";
+    }
+    print_fidelity(out, result);
+    for (const std::string& failure : result.fidelity.failures) {
+        out << "NOT FAITHFUL: " << failure << "\n";
     }
     for (const std::string& note : result.notes) {
         out << "note: " << note << "\n";
@@ -445,7 +501,15 @@ int run(const po::variables_map& values) {
         write_json(values["json"].as<std::string>(), result_json(result, summary, values, how.filter));
     }
     // An interrupted run has a valid result, but what was asked for did not happen.
-    return static_cast<int>(result.ended == "complete" ? ExitCode::done : ExitCode::machine);
+    if (result.ended != "complete") {
+        return static_cast<int>(ExitCode::machine);
+    }
+    if (quiet()) {
+        for (const std::string& failure : result.fidelity.failures) {
+            std::cerr << "reprise: " << failure << "\n";
+        }
+    }
+    return static_cast<int>(result.fidelity.failures.empty() ? ExitCode::done : ExitCode::check_failed);
 }
 
 const Registration registration{{
@@ -460,7 +524,9 @@ const Registration registration{{
         "Nothing outside --root is touched; the kernel sees to it. A log that alters files runs only in a directory "
         "that `reprise prepare` filled, or with --read-only.\n\n"
         "Ctrl-C ends the run with a valid result that says so; a second one kills it. Exit code 4 tells that the run "
-        "did not come to its end.",
+        "did not come to its end, 1 that this machine could not keep the recording's time: the result is whole, but "
+        "its "
+        "times are this machine's.",
     .examples = {{"reprise replay job.oplog --root /mnt/new", "at the recorded times"},
                  {"reprise replay job.oplog --root /mnt/new --pace causal", "how long the job itself would take there"},
                  {"reprise replay job.oplog --root /mnt/new --pace causal --gpus 8 --gpu-model 'normal(162ms,5ms)'",

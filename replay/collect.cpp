@@ -18,36 +18,6 @@ std::string_view pace_name(Pace pace) {
     return pace == Pace::timed ? "timed" : pace == Pace::causal ? "causal" : "afap";
 }
 
-/// Copies the tables with equal ids; returns the new id of each string, which differ only where a log holds one twice.
-std::vector<StringId> copy_tables(const Tables& from, LogWriter& to) {
-    std::vector<StringId> strings(from.strings.size());
-    for (StringId id = 1; id < strings.size(); ++id) {
-        strings[id] = to.intern(from.strings[id]);
-    }
-    const auto text = [&](StringId id) { return id < strings.size() ? strings[id] : StringId{0}; };
-    for (size_t i = 1; i < from.files.size(); ++i) {
-        FileRow row = from.files[i];
-        row.path = text(row.path);
-        row.target = text(row.target);
-        to.add_file(row);
-    }
-    for (size_t i = 1; i < from.handles.size(); ++i) {
-        to.add_handle(from.handles[i]);
-    }
-    for (size_t i = 1; i < from.processes.size(); ++i) {
-        ProcessRow row = from.processes[i];
-        row.command = text(row.command);
-        row.host = text(row.host);
-        to.add_process(row);
-    }
-    for (size_t i = 1; i < from.tasks.size(); ++i) {
-        TaskRow row = from.tasks[i];
-        row.name = text(row.name);
-        to.add_task(row);
-    }
-    return strings;
-}
-
 Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_unix_ns) {
     const Header& recorded = plan.log->header();
     Header header;
@@ -206,7 +176,19 @@ private:
         if (options_.pace == Pace::timed) {
             const auto since = static_cast<double>(block_.begin[i] - plan_.first_begin) * options_.speeds.time_scale;
             result_.lateness.add(begin - start_ - static_cast<int64_t>(since));
+            if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
+                const int64_t recorded = OpRef::end_of(block_.begin[i], block_.duration[i]) - plan_.first_begin;
+                const double over = static_cast<double>(recorded) * options_.speeds.time_scale;
+                const double asked = static_cast<double>(block_.duration[i]) * options_.speeds.time_scale;
+                delayed(static_cast<int64_t>(asked), std::max(start_ + static_cast<int64_t>(over), begin), end);
+            }
         }
+    }
+
+    /// A delay of `asked` that was to be over at `over` and was at `end`.
+    void delayed(int64_t asked, int64_t over, int64_t end) {
+        result_.fidelity.delays_asked_ns += static_cast<double>(std::max<int64_t>(asked, 0));
+        result_.fidelity.delay_error.add(end - over);
     }
 
     /// Lateness under `causal`, by the same arithmetic as the run's.
@@ -220,12 +202,18 @@ private:
         if (options_.speeds.computing.takes_processor(kind, block_.flags[i])) {
             const int64_t deadline = compute_deadline(due, begin, options_.speeds.computed(block_.duration[i]));
             causal_->waited(recorded_end, compute_passed(deadline, end));
+            result_.fidelity.computing_asked_ns += static_cast<double>(options_.speeds.computed(block_.duration[i]));
+            result_.fidelity.computing_took_ns += static_cast<double>(end - begin);
         } else if (role == CausalRole::call) {
             causal_->performed(recorded_end, due, begin, end);
         } else if (role == CausalRole::waits || kind == OpKind::gpu_wait) {
             causal_->waited(recorded_end, end);
         } else {
-            causal_->stood(block_.begin[i], recorded_end, due, kind == OpKind::compute || kind == OpKind::gpu_submit);
+            const bool computed = kind == OpKind::compute || kind == OpKind::gpu_submit;
+            const int64_t over = causal_->stood(block_.begin[i], recorded_end, due, computed);
+            if (performed) {
+                delayed(over - due, std::max(over, begin), end);
+            }
         }
     }
 
@@ -274,6 +262,35 @@ private:
 };
 
 }  // namespace
+
+std::vector<StringId> copy_tables(const Tables& from, LogWriter& to) {
+    std::vector<StringId> strings(from.strings.size());
+    for (StringId id = 1; id < strings.size(); ++id) {
+        strings[id] = to.intern(from.strings[id]);
+    }
+    const auto text = [&](StringId id) { return id < strings.size() ? strings[id] : StringId{0}; };
+    for (size_t i = 1; i < from.files.size(); ++i) {
+        FileRow row = from.files[i];
+        row.path = text(row.path);
+        row.target = text(row.target);
+        to.add_file(row);
+    }
+    for (size_t i = 1; i < from.handles.size(); ++i) {
+        to.add_handle(from.handles[i]);
+    }
+    for (size_t i = 1; i < from.processes.size(); ++i) {
+        ProcessRow row = from.processes[i];
+        row.command = text(row.command);
+        row.host = text(row.host);
+        to.add_process(row);
+    }
+    for (size_t i = 1; i < from.tasks.size(); ++i) {
+        TaskRow row = from.tasks[i];
+        row.name = text(row.name);
+        to.add_task(row);
+    }
+    return strings;
+}
 
 bool same_result(OpKind kind, int64_t recorded, int64_t actual) {
     const auto failed = [](int64_t result) { return result < 0 && result > -4096; };

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -137,9 +138,10 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
 
 void add_notes(ReplayResult& result) {
     const double late = result.lateness.percentile(0.99);
-    if (result.timed && late > 5e6 && late > 0.01 * static_cast<double>(result.elapsed_ns)) {
+    if (result.timed && result.fidelity.failures.empty() && late > 5e6 &&
+        late > 0.01 * static_cast<double>(result.elapsed_ns)) {
         result.notes.push_back(
-            "This machine could not keep up with the recorded times: one op in a hundred was more than " +
+            "This machine hardly kept up with the recorded times: one op in a hundred was more than " +
             std::to_string(std::llround(late / 1e6)) + " ms late.");
     }
     if (result.no_space != 0) {
@@ -245,11 +247,17 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         mark_changed(root->get(), options.root.string());
     }
     result.plan_ns = monotonic_ns() - first_point.ns;
+    const ProcessorUse before = read_processor_use();
     const SupervisedRun supervised = supervise(setup, options, first_point);
     result.ended = supervised.ended;
+    result.fidelity.other_cpus = others_between(before, read_processor_use());
     sum_up(plan, run, result);
     note_broken(supervised.broken, result);
     collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);
+    if (const auto waited = log.header().extra.find("capture.run_queue_ns"); waited != log.header().extra.end()) {
+        result.fidelity.recorded_run_queue_ns = std::strtoll(waited->second.c_str(), nullptr, 10);
+    }
+    judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
     add_notes(result);
     result.harness_ns_per_op = measure_harness_ns(plan, 2'000'000, 500'000'000);
     return result;

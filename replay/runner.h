@@ -13,6 +13,7 @@
 #include "formats/filter.h"
 #include "formats/oplog.h"
 #include "replay/cpu_speed.h"
+#include "replay/fidelity.h"
 #include "replay/left_out.h"
 #include "replay/machine.h"
 #include "replay/magnitudes.h"
@@ -79,6 +80,7 @@ struct ReplayResult {
     bool timed = false;
     DelayPolicy delay = DelayPolicy::sleep;  // how computing passed
     CpuSpeed cpu_speed;
+    Fidelity fidelity;
     double compute_peak = 0.0;  // processors that the recording computed on at once
     uint64_t edges = 0, edge_waits = 0;
     std::array<uint64_t, 8> edges_by_kind{};
