@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "calibrate/host_profile.h"
+#include "calibrate/storage_model.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -23,7 +24,8 @@ void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "write the profile, e.g. host.json")(
         "dir", po::value<std::string>()->value_name("DIR"), "folder for a small file [default: the temporary folder]")(
         "compare", po::value<std::string>()->value_name("FILE"), "also compare with the profile of another machine")(
-        "json", "the profile as JSON");
+        "storage", po::value<std::string>()->value_name("DIR"),
+        "measure the storage that DIR lies on instead, for reprise predict")("json", "the profile as JSON");
 }
 
 Cell ns_cell(double ns) { return {format_duration(std::llround(ns)), Json(ns)}; }
@@ -62,6 +64,50 @@ void print(const HostProfile& p, std::ostream& out) {
     work.print(out, 2);
 }
 
+void print(const StorageModel& m, std::ostream& out) {
+    const auto rate = [](double value) { return Cell(format_rate(value), Json(value)); };
+    out << printable(m.directory) << " on " << m.host << (m.cold ? "" : ": reads come from memory, no storage was seen")
+        << "\n\n";
+    Table reads({{"one read of", ""}, {"median", "", true}, {"rate", "", true}});
+    for (const SizedLatency& one : m.read)
+        reads.row({format_bytes(static_cast<uint64_t>(one.bytes)), duration_cell(one.ns),
+                   rate(static_cast<double>(one.bytes) * 1e9 / static_cast<double>(std::max<int64_t>(one.ns, 1)))});
+    reads.print(out, 2);
+    out << '\n';
+    Table rates({{"all together", ""}, {"", "", true}});
+    rates.row({"reads at once", count_cell(static_cast<uint64_t>(m.parallelism))});
+    rates.row({"reading", rate(m.read_bytes_per_s)});
+    rates.row({"writing, synchronised", rate(m.write_bytes_per_s)});
+    rates.row({"cached, one thread", rate(m.cached_bytes_per_s)});
+    rates.print(out, 2);
+    out << '\n';
+    Table calls({{"cost of", ""}, {"", "", true}});
+    calls.row({"opening a file", duration_cell(m.open_ns)});
+    calls.row({"its attributes", duration_cell(m.stat_ns)});
+    calls.row({"making a file", duration_cell(m.make_ns)});
+    calls.row({"removing it", duration_cell(m.remove_ns)});
+    calls.row({"fsync of 4 KiB", duration_cell(m.fsync_ns)});
+    calls.row({"the least system call", duration_cell(m.call_ns)});
+    calls.print(out, 2);
+}
+
+int storage(const po::variables_map& values) {
+    Progress progress("calibrate");
+    StorageOptions how;
+    how.stop = &interrupted;
+    how.progress = [&](const char* step, int done, int total) {
+        progress.update(static_cast<uint64_t>(done), static_cast<uint64_t>(total), step);
+    };
+    const StorageModel model = measure_storage(values["storage"].as<std::string>(), how);
+    progress.finish();
+    if (values.count("output")) write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));
+    if (values.count("json"))
+        std::cout << to_json(model) << "\n";
+    else if (!quiet())
+        print(model, std::cout);
+    return 0;
+}
+
 int run(const po::variables_map& values) {
     HostProfile other;
     if (values.count("compare")) other = read_host_profile(values["compare"].as<std::string>());
@@ -69,6 +115,7 @@ int run(const po::variables_map& values) {
     stop.sa_handler = [](int) { interrupted = true; };
     sigaction(SIGINT, &stop, nullptr);
     sigaction(SIGTERM, &stop, nullptr);
+    if (values.count("storage")) return storage(values);
     Progress progress("calibrate");
     HostOptions how;
     how.stop = &interrupted;
@@ -107,8 +154,12 @@ const Registration registration{{
         "and wakes cost, and how fast it computes (integer, inflate, memcpy; one thread, all processors; medians).\n\n"
         "--compare tells how fast this machine is beside another one whose profile is at hand: the number to give "
         "`reprise replay --pace causal --cpu-speed`. The three kinds of work never scale alike; how much they disagree "
-        "is printed as the uncertainty.",
+        "is printed as the uncertainty.\n\n"
+        "--storage DIR measures a storage instead, in about ten seconds and with 512 MiB of room: how long reads of "
+        "several "
+        "sizes take past the page cache, how many are served at once, and what names, writes and fsync cost.",
     .examples = {{"reprise calibrate -o host.json", "measure and keep"},
+                 {"reprise calibrate --storage /mnt/new -o model.json", "what reprise predict needs to know"},
                  {"reprise calibrate --compare recorder.json", "how fast beside the machine of the recording"}},
     .options = options,
     .run = run,

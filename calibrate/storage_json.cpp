@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// model.json: a storage model on disk, written and read side by side.
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "calibrate/storage_model.h"
+#include "formats/error.h"
+
+namespace reprise {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Reader {
+public:
+    Reader(const std::filesystem::path& path, const Json& json, std::string where = {})
+        : path_(path), json_(json), where_(std::move(where)) {}
+
+    /// A number from `least` to 10^15.
+    double number(const char* key, double least) {
+        const Json& value = field(key);
+        if (!value.is_number()) bad(key, "is no number");
+        const auto number = value.get<double>();
+        if (!std::isfinite(number) || number < least || number > 1e15) {
+            bad(key, least > 0 ? "is not above 0, or too great" : "is below 0, or too great");
+        }
+        return number;
+    }
+    int64_t ns(const char* key) { return static_cast<int64_t>(number(key, 0)); }
+    std::string text(const char* key) {
+        known_.insert(key);
+        const auto at = json_.find(key);
+        if (at == json_.end()) return {};
+        if (!at->is_string()) bad(key, "is no text");
+        return at->get<std::string>();
+    }
+    const Json& field(const char* key) {
+        known_.insert(key);
+        const auto at = json_.find(key);
+        if (at == json_.end()) bad(key, "is missing");
+        return *at;
+    }
+    void finish() const {
+        for (const auto& [key, value] : json_.items()) {
+            if (!known_.contains(key)) bad(key, "is not known");
+        }
+    }
+    [[noreturn]] void bad(const std::string& key, const char* what) const {
+        throw Error(ExitCode::bad_input, path_.string() + ":" + where_ + "/" + escape_line(key),
+                    std::string("the field ") + what,
+                    "make it anew with `reprise calibrate --storage DIR -o model.json`");
+    }
+
+private:
+    const std::filesystem::path& path_;
+    const Json& json_;
+    std::string where_;
+    std::set<std::string> known_;
+};
+
+}  // namespace
+
+std::string to_json(const StorageModel& m) {
+    Json read = Json::array();
+    for (const SizedLatency& one : m.read) {
+        read.push_back({{"bytes", one.bytes}, {"ns", one.ns}});
+    }
+    return Json{{"storage_model", StorageModel::kVersion},
+                {"host", m.host},
+                {"directory", m.directory},
+                {"file_system", m.file_system},
+                {"device", m.device},
+                {"measured_unix_s", m.measured_unix_s},
+                {"open_ns", m.open_ns},
+                {"stat_ns", m.stat_ns},
+                {"make_ns", m.make_ns},
+                {"remove_ns", m.remove_ns},
+                {"call_ns", m.call_ns},
+                {"fsync_ns", m.fsync_ns},
+                {"read", read},
+                {"read_bytes_per_s", m.read_bytes_per_s},
+                {"parallelism", m.parallelism},
+                {"write_bytes_per_s", m.write_bytes_per_s},
+                {"cached_bytes_per_s", m.cached_bytes_per_s},
+                {"cold", m.cold}}
+        .dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+StorageModel read_storage_model(const std::filesystem::path& path) {
+    std::ifstream in(path);
+    if (!in) {
+        throw bad_input(path.string(), "cannot be read", "name a file that `reprise calibrate --storage DIR -o` wrote");
+    }
+    const Json json = Json::parse(in, nullptr, false);
+    if (!json.is_object() || !json.contains("storage_model")) {
+        throw bad_input(path.string(), "is no storage model",
+                        "name a file that `reprise calibrate --storage DIR -o` wrote");
+    }
+    Reader r(path, json);
+    StorageModel m;
+    if (r.number("storage_model", 1) != StorageModel::kVersion) r.bad("storage_model", "is of another version");
+    m.host = r.text("host");
+    m.directory = r.text("directory");
+    m.file_system = r.text("file_system");
+    m.device = r.text("device");
+    m.measured_unix_s = r.ns("measured_unix_s");
+    m.open_ns = r.ns("open_ns");
+    m.stat_ns = r.ns("stat_ns");
+    m.make_ns = r.ns("make_ns");
+    m.remove_ns = r.ns("remove_ns");
+    m.call_ns = r.ns("call_ns");
+    m.fsync_ns = r.ns("fsync_ns");
+    m.read_bytes_per_s = r.number("read_bytes_per_s", 1);
+    m.write_bytes_per_s = r.number("write_bytes_per_s", 1);
+    m.cached_bytes_per_s = r.number("cached_bytes_per_s", 1);
+    m.parallelism = static_cast<int>(std::min(r.number("parallelism", 1), 1e6));
+    const Json& cold = r.field("cold");
+    if (!cold.is_boolean()) r.bad("cold", "is neither true nor false");
+    m.cold = cold.get<bool>();
+    const Json& read = r.field("read");
+    if (!read.is_array() || read.empty()) r.bad("read", "is no list of latencies");
+    for (size_t i = 0; i < read.size(); ++i) {
+        if (!read[i].is_object()) r.bad("read", "is no list of latencies");
+        Reader row(path, read[i], "/read/" + std::to_string(i));
+        m.read.push_back({static_cast<int64_t>(row.number("bytes", 1)), row.ns("ns")});
+        row.finish();
+        if (i > 0 && m.read[i].bytes <= m.read[i - 1].bytes) row.bad("bytes", "is not greater than the one before");
+    }
+    r.finish();
+    return m;
+}
+
+}  // namespace reprise

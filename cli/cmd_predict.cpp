@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// `reprise predict`: how long a log would take on a storage that is only described.
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "analyze/summary.h"
+#include "calibrate/clock.h"
+#include "cli/command.h"
+#include "cli/table.h"
+#include "cli/units.h"
+#include "formats/error.h"
+#include "formats/filter.h"
+#include "formats/oplog.h"
+#include "replay/predict.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+void options(po::options_description& add) {
+    add.add_options()("storage", po::value<std::string>()->value_name("FILE"),
+                      "the storage: model.json of reprise calibrate --storage")(
+        "cache", po::value<std::string>()->default_value("cold")->value_name("HOW"),
+        "cold: every part of a file is fetched once; warm: all of it is in the page cache")(
+        "cpus", po::value<int>()->default_value(0, "as recorded")->value_name("N"),
+        "processors that computing threads share")(
+        "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"), "stretch think times by X")(
+        "cpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"), "computing takes X times less")(
+        "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
+        "accelerators work X times as fast")("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
+                                             "predict only such files")(
+        "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "leave such files out")(
+        "output,o", po::value<std::string>()->value_name("FILE"), "op log of the predicted run to write")(
+        "json", po::value<std::string>()->value_name("FILE"), "write the result as JSON, too");
+}
+
+double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+/// A log that is only looked at.
+class TemporaryFile {
+public:
+    TemporaryFile() : path_(fs::temp_directory_path() / ("reprise-predict-" + std::to_string(getpid()) + ".oplog")) {}
+    ~TemporaryFile() {
+        std::error_code ignored;
+        fs::remove(path_, ignored);
+        fs::remove(path_.string() + ".partial", ignored);
+    }
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    const fs::path& path() const { return path_; }
+
+private:
+    fs::path path_;
+};
+
+Json result_json(const Prediction& p, const std::optional<Summary>& summary, double took) {
+    const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
+    Json json;
+    json["elapsed_s"] = seconds(p.elapsed_ns);
+    json["recorded_s"] = seconds(p.recorded_ns);
+    json["ops"] = p.ops;
+    json["bytes"] = p.bytes_read + p.bytes_written;
+    json["bytes_read"] = p.bytes_read;
+    json["bytes_written"] = p.bytes_written;
+    json["au"] = summary ? number(summary->au()) : Json(nullptr);
+    json["au_mlperf"] = summary ? number(summary->au_mlperf()) : Json(nullptr);
+    json["stall_s"] = summary ? Json(seconds(summary->stall())) : Json(nullptr);
+    json["storage_reads"] = p.storage_reads;
+    json["storage_bytes"] = p.storage_bytes;
+    json["storage_s"] = seconds(p.storage_ns);
+    json["computing_s"] = seconds(p.computing_ns);
+    json["run_queue_s"] = seconds(p.run_queue_ns);
+    json["cpus"] = p.cpus == 0 ? Json(nullptr) : Json(p.cpus);
+    json["edges_given_up"] = p.broken.size();
+    json["took_s"] = took;
+    return json;
+}
+
+void print(const Prediction& p, const std::optional<Summary>& summary, const StorageModel& model, double took) {
+    std::ostream& out = std::cout;
+    out << "predicted " << format_duration(p.elapsed_ns) << " (recorded " << format_duration(p.recorded_ns) << ") for "
+        << format_count(p.ops) << " ops, " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
+        << " written; found in " << format_duration(std::llround(took * 1e9)) << "\n";
+    out << format_count(p.storage_reads) << " reads of " << format_bytes(p.storage_bytes)
+        << " went to the storage; tasks waited " << format_duration(p.storage_ns) << " in them\n";
+    out << "computing of " << format_duration(p.computing_ns);
+    if (p.cpus != 0) {
+        out << " waited " << format_duration(p.run_queue_ns) << " for one of " << p.cpus << " processors";
+    }
+    out << "\n";
+    if (summary) {
+        out << "accelerators busy " << format_duration(summary->busy()) << ", AU "
+            << format_share(summary->au().value_or(0.0)) << " (MLPerf's rule, without the first step: "
+            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stalled "
+            << format_duration(summary->stall()) << "\n";
+    }
+    for (const BrokenEdge& edge : p.broken) {
+        out << "note: tasks waited for each other in a circle, so one edge was given up: " << to_string(edge) << "\n";
+    }
+    for (const Counter& counter : p.counters) {
+        out << severity_name(counter.severity) << ": " << counter.name << " " << format_count(counter.value) << " ("
+            << counter.meaning << ")\n";
+    }
+    if (!model.cold) {
+        out << "note: the storage model was measured in memory, so its reads are those of the page cache\n";
+    }
+}
+
+double above_zero(const po::variables_map& values, const char* name) {
+    const auto value = values[name].as<double>();
+    if (!(value > 0) || value > 1e6) {
+        throw usage_error(std::string("--") + name + " must be a number above 0", "1 keeps the recorded times");
+    }
+    return value;
+}
+
+int run(const po::variables_map& values) {
+    if (values.count("storage") == 0) {
+        throw usage_error("no storage is named", "measure one: reprise calibrate --storage DIR -o model.json");
+    }
+    const auto words = [&](const char* name) { return values.count(name) != 0 ? values[name].as<Words>() : Words{}; };
+    const LogReader log(values["log"].as<std::string>());
+    PredictOptions how;
+    how.storage = read_storage_model(values["storage"].as<std::string>());
+    how.warm = values["cache"].as<std::string>() == "warm";
+    how.cpus = values["cpus"].as<int>();
+    if (how.cpus < 0) {
+        throw usage_error("--cpus must be a number above 0", "leave it out for those of the recording");
+    }
+    how.speeds = {
+        above_zero(values, "time-scale"), above_zero(values, "cpu-speed"), above_zero(values, "gpu-speed"), {}};
+    how.filter = OpFilter::from_words(words("only"), words("not"));
+    const TemporaryFile scratch;
+    if (values.count("output") != 0) {
+        how.output = values["output"].as<std::string>();
+        std::error_code ignored;
+        if (fs::equivalent(how.output, log.path(), ignored)) {
+            throw usage_error("the output is the recording itself", "name another file with -o");
+        }
+    }
+    how.accelerator_output = scratch.path();
+    const int64_t begin = monotonic_ns();
+    const Prediction result = predict(log, how);
+    std::optional<Summary> summary;
+    if (result.accelerators && !result.output.empty()) {
+        summary = summarize(LogReader(result.output));
+    }
+    const double took = seconds(monotonic_ns() - begin);
+    if (!quiet()) {
+        print(result, summary, how.storage, took);
+    }
+    if (values.count("json") != 0) {
+        write_json(values["json"].as<std::string>(), result_json(result, summary, took));
+    }
+    return 0;
+}
+
+const Registration registration{{
+    .name = "predict",
+    .group = Group::replay,
+    .summary = "how long a log would take on a storage that is only described",
+    .help =
+        "Runs the same plan as `reprise replay --pace causal` in virtual time, against a model of the storage: no file "
+        "is "
+        "touched, and hours take milliseconds. Calls that move data or change names take what the model says, in the "
+        "page "
+        "cache once they were fetched; threads that compute share processors; accelerators are queues. Whatever else a "
+        "call did takes its recorded time.\n\n"
+        "The model is simple on purpose. Compare it with a replay before trusting it far from where it was measured.",
+    .examples = {{"reprise predict job.oplog --storage model.json", "elapsed time, utilisation and stall there"},
+                 {"reprise predict job.oplog --storage model.json --gpu-speed 4",
+                  "with accelerators four times as fast"}},
+    .options = options,
+    .positionals = {{"log", "LOG"}},
+    .choices = {{"cache", {"cold", "warm"}}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli
