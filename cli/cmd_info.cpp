@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/show_queues.h"
 #include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -133,7 +134,8 @@ void section(std::string_view title, const Table& table) {
     table.print(std::cout, 2);
 }
 
-void print(const LogReader& log, const Summary& summary, const OpFilter& filter, const po::variables_map& values) {
+void print(const LogReader& log, const Summary& summary, const QueueInference& queues, const OpFilter& filter,
+           const po::variables_map& values) {
     print_head(log, summary);
     section("Ops by kind (times inside the call)", kinds_table(summary));
     section("Files by role", roles_table(summary));
@@ -141,10 +143,12 @@ void print(const LogReader& log, const Summary& summary, const OpFilter& filter,
     section(summary.task_times.size() > rows ? "Where the time of the tasks that lasted longest went (others: --tasks)"
                                              : "Where the tasks' time went",
             times_table(summary, rows));
+    section("Queues that left no trace, inferred from their back-pressure", queues_table(queues));
     section("Accelerators", devices_table(summary, log.tables()));
     if (values.count("tasks")) section("Tasks", tasks_table(log));
     if (values.count("files")) section("Files", files_table(log.tables(), filter));
     std::cout << '\n';
+    for (const std::string& doubt : queue_doubts(queues)) std::cout << doubt << '\n';
     if (log.recovered()) std::cout << "Recovered: " << *log.recovered() << '\n';
     if (log.tables().counters.empty()) {
         std::cout << "Nothing is known to be missing or guessed.\n";
@@ -154,7 +158,8 @@ void print(const LogReader& log, const Summary& summary, const OpFilter& filter,
     }
 }
 
-Json json(const LogReader& log, const Summary& summary, const OpFilter& filter, const po::variables_map& values) {
+Json json(const LogReader& log, const Summary& summary, const QueueInference& queues, const OpFilter& filter,
+          const po::variables_map& values) {
     Json out = {{"log", printable(log.path().string())}, {"format_version", kFormatVersion}};
     out["header"] = header_json(log.header());
     out["filter"] = filter.to_string();
@@ -162,6 +167,8 @@ Json json(const LogReader& log, const Summary& summary, const OpFilter& filter, 
     out["losses"] = log.tables().losses();
     out["counters"] = counters_json(log.tables().counters);
     out["summary"] = to_json(summary, log.tables());
+    out["queues"] = queues_table(queues).json();
+    out["doubts"] = queue_doubts(queues);
     if (values.count("tasks")) out["tasks"] = tasks_table(log).json();
     if (values.count("files")) out["files"] = files_table(log.tables(), filter).json();
     return out;
@@ -173,10 +180,11 @@ int run(const po::variables_map& values) {
     Progress progress("reading");
     const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
     progress.finish();
+    const QueueInference queues = infer_queues(log);
     if (values.count("json"))
-        print_json(std::cout, json(log, summary, filter, values));
+        print_json(std::cout, json(log, summary, queues, filter, values));
     else
-        print(log, summary, filter, values);
+        print(log, summary, queues, filter, values);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "analyze/summary.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/show_queues.h"
 #include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -258,6 +259,7 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     }
     json["edges_by_kind"] = edges;
     json["edge_waits"] = result.edge_waits;
+    json["queues"] = queues_table(result.queues).json();
     json["kinds"] = replayed_kinds(result).json();
     json["left_out"] = left_out_table(result).json();
     json["examples"] = examples_table(result).json();
@@ -338,6 +340,11 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
     out << "\n";
     if (summary) {
         summary->table.print(out, 2);
+        out << "\n";
+    }
+    if (const Table queues = queues_table(result.queues); !queues.empty()) {
+        out << "  queues that left no trace, inferred from their back-pressure:\n";
+        queues.print(out, 2);
         out << "\n";
     }
     replayed_kinds(result).print(out, 2);
@@ -490,6 +497,9 @@ int run(const po::variables_map& values) {
             [&](const Counter& counter) { return std::find(known.begin(), known.end(), counter) == known.end(); });
     }
     progress.finish();
+    for (std::string& doubt : queue_doubts(result.queues)) {
+        result.notes.push_back(std::move(doubt));
+    }
     const std::optional<Accelerators> summary = accelerators(result);
     if (result.output == scratch.path()) {
         result.output.clear();

@@ -221,11 +221,12 @@ private:
     /// ops.
     int64_t released(TaskId id, uint64_t op, OpKind kind) {
         const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
+        const bool blocks = explained_->at(op) && blocks_until_edge(kind);
         int64_t last = INT64_MIN;
         for (; wait_ < waits.size() && waits[wait_].op <= op; ++wait_) {
             const SpoolRow& source = run_.spool(plan_.tasks[waits[wait_].task].spool_first)[waits[wait_].source];
             const bool done = run_.task(waits[wait_].task).done.load(std::memory_order_relaxed) > waits[wait_].source;
-            if (done && (source.begin & kNotPerformed) == 0 && !blocks_until_edge(kind)) {
+            if (done && (source.begin & kNotPerformed) == 0 && !blocks) {
                 last = std::max(last, clock_.ns(source.end));
             }
         }

@@ -74,6 +74,8 @@ public:
     void run() {
         for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
             cursors_[task].task = task;
+            const auto inferred = plan_.queues.edges.find(task);
+            cursors_[task].inferred = inferred != plan_.queues.edges.end() ? &inferred->second : nullptr;
             push(task);
         }
         while (!queue_.empty()) {
@@ -99,7 +101,7 @@ public:
 private:
     struct Event {
         OpRef op;
-        uint32_t first_edge = 0, edges = 0;  // in Cursor::edges
+        uint32_t first_edge = 0, inferred = 0, edges = 0;  // in Cursor::edges: inferred ones, then those of the log
         bool kept = true;
     };
     struct Cursor {
@@ -107,6 +109,8 @@ private:
         size_t block = 0, next = 0;
         std::vector<Event> events;  // of one block
         std::vector<Edge> edges;
+        const std::vector<std::pair<uint64_t, Edge>>* inferred = nullptr;
+        size_t next_inferred = 0;
     };
     /// A wait that has begun and not ended: its edges count at its end.
     struct Pending {
@@ -141,7 +145,14 @@ private:
         const auto kind = static_cast<OpKind>(block_.kind[i]);
         const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
         const bool kept = keeps(plan_, block_, i);
-        bool matters = op == 0 || kind == OpKind::spawn || !edges.empty() ||
+        const size_t before = cursor.edges.size();
+        for (; cursor.inferred != nullptr && cursor.next_inferred < cursor.inferred->size() &&
+               (*cursor.inferred)[cursor.next_inferred].first <= op;
+             ++cursor.next_inferred) {
+            cursor.edges.push_back((*cursor.inferred)[cursor.next_inferred].second);
+        }
+        const auto inferred = static_cast<uint32_t>(cursor.edges.size() - before);
+        bool matters = op == 0 || kind == OpKind::spawn || !edges.empty() || inferred != 0 ||
                        std::binary_search(sources_[task].begin(), sources_[task].end(), op);
         if (!matters && kept) {
             matters = handle_matters(block_.handle[i]) || handle_matters(block_.handle2[i]) ||
@@ -150,8 +161,8 @@ private:
         if (!matters) {
             return;
         }
-        Event event{OpRef::of(block_, i), static_cast<uint32_t>(cursor.edges.size()),
-                    static_cast<uint32_t>(edges.size()), kept};
+        Event event{OpRef::of(block_, i), static_cast<uint32_t>(before), inferred, static_cast<uint32_t>(edges.size()),
+                    kept};
         cursor.edges.insert(cursor.edges.end(), edges.begin(), edges.end());
         cursor.events.push_back(event);
     }
@@ -176,9 +187,12 @@ private:
     void see(TaskId task, const Event& event) {
         const OpRef& op = event.op;
         const ProcessId process = plan_.tasks[task].process;
+        const auto first = cursors_[task].edges.begin() + event.first_edge;
+        if (event.inferred != 0) {
+            log_edges(task, op.op, {first, first + event.inferred});  // whatever it is, it begins after them
+        }
         if (event.edges != 0) {
-            const auto first = cursors_[task].edges.begin() + event.first_edge;
-            std::vector<Edge> edges(first, first + event.edges);
+            std::vector<Edge> edges(first + event.inferred, first + event.inferred + event.edges);
             if (blocks_until_edge(op.kind)) {
                 pending_[task] = {op.op, std::move(edges)};
                 ends_.push({op.end, task});
@@ -214,7 +228,7 @@ private:
                             "edges of the log whose source is not done before their op ends; dropped, as they could "
                             "wait for ever");
             } else {
-                explained_here = true;
+                explained_here = explained_here || edge.kind != EdgeKind::queue;
                 if (!add(task, op, edge.task, edge.op, edge.kind)) {
                     continue;  // what came before says as much
                 }

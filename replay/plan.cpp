@@ -388,7 +388,7 @@ void plan_starts(Plan& plan, const std::vector<SpawnSite>& sites, const std::vec
     }
 }
 
-Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps) {
+Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps, bool infer) {
     Plan plan;
     plan.log = &log;
     plan.selector = std::make_unique<OpSelector>(log, filter);
@@ -440,6 +440,14 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         scan.task(task);
     }
     find_lasting_directories(plan, scan);
+    if (infer) {
+        plan.queues = infer_queues(log);
+        for (const auto& [task, edges] : plan.queues.edges) {
+            for (const auto& [op, edge] : edges) {
+                sharing.see_edge_source(edge);
+            }
+        }
+    }
     std::vector<uint8_t> refused(plan.tasks.size());
     if (sharing.finish()) {
         plan.passed = sharing.passed_files();

@@ -15,6 +15,7 @@
 
 #include "formats/filter.h"
 #include "formats/oplog.h"
+#include "formats/queue_edges.h"
 #include "replay/computing.h"
 #include "replay/paths.h"
 
@@ -38,7 +39,7 @@ struct TaskPlan {
     std::vector<BlockInfo> blocks;    // in op order
     std::vector<WaitFor> waits;       // by op
     std::vector<uint64_t> sources;    // ops that others wait for, ascending
-    std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending
+    std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
     std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
     TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
@@ -121,6 +122,7 @@ struct Plan {
     ComputeLoad compute_load;
     int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
     std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
+    QueueInference queues;                       // none unless asked for
     std::vector<Counter> counters;               // what the plan dropped or repaired
 
     void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
@@ -135,8 +137,9 @@ bool keeps(const Plan& plan, const OpBlock& block, size_t i);
 /// Largest number of bytes that one read or write moves in Linux.
 inline constexpr int64_t kMostBytes = 0x7ffff000;
 
-/// Reads the whole log, once or twice, one block at a time. `log` outlives the plan.
-Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps);
+/// Reads the whole log, once or twice, one block at a time. `log` outlives the plan. `infer`: add edges where queues
+/// left no trace (formats/queue_edges.h), which costs a third pass.
+Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps, bool infer = false);
 
 // The steps of make_plan, apart for tests.
 

@@ -120,6 +120,8 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
                                                       : static_cast<double>(plan.wait_ns - plan.explained_wait_ns) /
                                                             static_cast<double>(plan.wait_ns);
     result.counters = plan.counters;
+    result.queues = plan.queues;
+    result.queues.edges.clear();
 }
 
 void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
@@ -215,7 +217,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (options.progress) {
         options.progress({ReplayProgress::Phase::planning, 0, log.op_count(), 0, 0});
     }
-    const Plan plan = make_plan(log, options.filter, maps);
+    const Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
     if (posix) {
         check_changes(plan, options, marker.has_value());
     }

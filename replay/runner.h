@@ -12,6 +12,7 @@
 
 #include "formats/filter.h"
 #include "formats/oplog.h"
+#include "formats/queue_edges.h"
 #include "replay/cpu_speed.h"
 #include "replay/fidelity.h"
 #include "replay/left_out.h"
@@ -90,6 +91,7 @@ struct ReplayResult {
     uint64_t tasks = 0, processes = 0;
     uint64_t accelerators = 0;
     std::vector<Counter> counters;  // of the plan and of the recording
+    QueueInference queues;          // of pace causal
     MachineFacts machine;
     std::filesystem::path output;
     int64_t plan_ns = 0, collect_ns = 0;

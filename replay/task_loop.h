@@ -188,7 +188,8 @@ public:
           engine_(engine),
           pace_(pace),
           spawner_(spawner),
-          spin_(spin) {}
+          spin_(spin),
+          explained_(task_.explained) {}
 
     /// False where the run was stopped.
     bool block(const OpBlock& b) {
@@ -198,7 +199,7 @@ public:
             const uint64_t op = b.first + i;
             const bool waits = wait_ < task_.waits.size() && task_.waits[wait_].op <= op;
             // A wait begins before what it waits for ends; any other op begins after.
-            const bool blocks = waits && blocks_until_edge(static_cast<OpKind>(b.kind[i]));
+            const bool blocks = waits && explained_.at(op) && blocks_until_edge(static_cast<OpKind>(b.kind[i]));
             if (waits && !blocks) {
                 const uint64_t before = slot_.edge_waits;
                 if (!wait_for_edges(op)) {
@@ -330,6 +331,7 @@ private:
     Pace& pace_;
     Spawner* spawner_;
     const int spin_;
+    ExplainedCursor explained_;
     size_t wait_ = 0, source_ = 0, spawn_ = 0;
 };
 
