@@ -143,7 +143,7 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
     section(summary.task_times.size() > rows ? "Where the time of the tasks that lasted longest went (others: --tasks)"
                                              : "Where the tasks' time went",
             times_table(summary, rows));
-    section("Queues that left no trace, inferred from their back-pressure", queues_table(queues));
+    section("Queues that left no trace, inferred", queues_table(queues));
     section("Accelerators", devices_table(summary, log.tables()));
     if (values.count("tasks")) section("Tasks", tasks_table(log));
     if (values.count("files")) section("Files", files_table(log.tables(), filter));

@@ -343,7 +343,7 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
         out << "\n";
     }
     if (const Table queues = queues_table(result.queues); !queues.empty()) {
-        out << "  queues that left no trace, inferred from their back-pressure:\n";
+        out << "  queues that left no trace, inferred:\n";
         queues.print(out, 2);
         out << "\n";
     }

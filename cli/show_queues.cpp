@@ -31,7 +31,8 @@ Table queues_table(const QueueInference& queues) {
                  {"full", "full", true},
                  {"empty", "empty", true},
                  {"edges", "edges", true},
-                 {"confidence", "confidence", true}});
+                 {"confidence", "confidence", true},
+                 {"by", "by"}});
     for (const InferredQueue& queue : queues.queues) {
         Json readers = Json::array();
         for (const TaskId reader : queue.readers) readers.push_back(reader);
@@ -39,7 +40,8 @@ Table queues_table(const QueueInference& queues) {
             {count_cell(queue.consumer), Cell(tasks_text(queue.readers), readers),
              bytes_cell(static_cast<uint64_t>(queue.bytes)), bytes_cell(static_cast<uint64_t>(queue.capacity_bytes)),
              Cell(format_rate(queue.bytes_per_s), queue.bytes_per_s), count_cell(queue.wakes), count_cell(queue.waits),
-             count_cell(queue.edges), Cell(std::to_string(queue.confidence) + " %", queue.confidence / 100.0)});
+             count_cell(queue.edges), Cell(std::to_string(queue.confidence) + " %", queue.confidence / 100.0),
+                   queue.by == InferredQueue::By::conservation ? "conservation" : "back-pressure"});
     }
     return table;
 }

@@ -10,11 +10,14 @@ namespace reprise {
 namespace {
 
 constexpr uint64_t kLeastWakes = 20;    // of readers, by their consumer
+constexpr uint64_t kLeastOfRelay = 4;   // of them by one task on behalf of another
+constexpr size_t kMostRelays = 4;       // one after another
+constexpr uint64_t kMostParts = 4;      // messages that one order becomes
 constexpr size_t kLeastStretch = 8;     // of them, while the queue is full, to tell its capacity
 constexpr double kSomeData = 0.01;      // of all data: less is no reader, and does not stop a consumer being one
 constexpr double kCarried = 0.5;        // messages for each wake: the data comes by them
 constexpr size_t kMostEdges = 1 << 20;  // between steps
-constexpr int64_t kPollClass = 2, kLockClass = 5;  // arg of wait (formats/ops.def)
+constexpr int64_t kLockClass = 5, kEpollClass = 7;  // arg of wait (formats/ops.def)
 
 int64_t end_of(const OpBlock& b, size_t i) {
     int64_t end = 0;
@@ -101,7 +104,7 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
                     ++facts.submits;
                 } else if (kind == OpKind::wait && b.arg[i] != kLockClass) {
                     ++facts.waits;
-                    facts.polls += b.arg[i] == kPollClass ? 1 : 0;
+                    facts.polls += b.arg[i] == kEpollClass ? 1 : 0;
                 }
                 if (const int64_t bytes = kind == OpKind::touch ? 0 : data_of(survey, b, i); bytes > 0) {
                     facts.bytes += bytes;
@@ -128,25 +131,48 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
     return survey;
 }
 
+/// A consumer, those that pass its wakes on (relay: on whose behalf), and who reads for it.
+struct Party {
+    TaskId consumer = 0;
+    std::map<TaskId, TaskId> relays;
+    std::set<TaskId> readers;
+    uint64_t wakes = 0;
+};
+
 /// One consumer and its readers.
 class Queue {
 public:
-    Queue(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
-          TaskId consumer, std::vector<TaskId> readers, std::set<TaskId> feeders)
-        : log_(log), survey_(survey), blocks_(blocks), feeders_(std::move(feeders)) {
-        queue_.consumer = consumer;
-        queue_.readers = std::move(readers);
+    Queue(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks, Party party,
+          std::set<TaskId> feeders)
+        : log_(log), survey_(survey), blocks_(blocks), relays_(std::move(party.relays)), feeders_(std::move(feeders)) {
+        queue_.consumer = party.consumer;
+        queue_.readers.assign(party.readers.begin(), party.readers.end());
     }
 
-    std::optional<InferredQueue> infer(std::vector<std::pair<uint64_t, Edge>>& edges) {
-        for (const TaskId reader : queue_.readers) read_reader(reader);
-        std::sort(progress_.begin(), progress_.end(), [](const Read& a, const Read& b) { return a.end < b.end; });
-        int64_t sum = 0;
-        for (Read& read : progress_) read.sum = sum += read.bytes;
-        queue_.bytes = sum;
-        read_consumer();
+    std::optional<InferredQueue> by_back_pressure(std::vector<std::pair<uint64_t, Edge>>& edges) {
+        read();
         if (!capacity()) return std::nullopt;
         make_edges(edges);
+        return queue_;
+    }
+
+    std::optional<InferredQueue> by_conservation(std::vector<std::pair<uint64_t, Edge>>& edges) {
+        read();
+        std::erase_if(steps_, [](const Step& step) { return !step.submits; });
+        if (steps_.size() < kLeastWakes) return std::nullopt;
+        const double share = static_cast<double>(queue_.bytes) / static_cast<double>(steps_.size());
+        uint64_t contradicted = 0;
+        for (size_t k = 0; k < steps_.size(); ++k) {
+            const auto wanted = static_cast<int64_t>(share * static_cast<double>(k + 1));
+            contradicted += read_by(steps_[k].begin) < wanted ? 1 : 0;
+        }
+        if (contradicted * 20 > steps_.size()) return std::nullopt;
+        queue_.by = InferredQueue::By::conservation;
+        queue_.wakes = steps_.size();
+        queue_.confidence = 40;
+        for (size_t k = 0; k < steps_.size(); ++k) {
+            need(edges, steps_[k].op, steps_[k].begin, share * static_cast<double>(k + 1));
+        }
         return queue_;
     }
 
@@ -167,7 +193,49 @@ private:
     struct Step {
         uint64_t op = 0;
         int64_t begin = 0, busy = 0;
+        bool submits = false;
     };
+
+    /// Which op of its master each op of a relay follows.
+    void read_relay(TaskId relay, TaskId master) {
+        auto& orders = orders_[relay];
+        OpBlock b;
+        for (const BlockInfo& where : blocks_[relay]) {
+            log_.decode(where, b);
+            for (size_t i = 0; i < b.count(); ++i) {
+                for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
+                    const bool order = edge.kind == EdgeKind::wake || edge.kind == EdgeKind::message;
+                    if (order && edge.task == master) orders.emplace_back(b.first + i, edge.op);
+                }
+            }
+            log_.forget(where);
+        }
+    }
+
+    /// The consumer's op behind op `op` of `task`, if it is the consumer's or a relay's.
+    std::optional<uint64_t> behind(TaskId task, uint64_t op) const {
+        for (size_t turn = 0; turn <= kMostRelays; ++turn) {
+            if (task == queue_.consumer) return op;
+            const auto relay = relays_.find(task);
+            if (relay == relays_.end()) return std::nullopt;
+            const auto& orders = orders_.at(task);
+            const auto after = std::upper_bound(orders.begin(), orders.end(), std::pair{op, UINT64_MAX});
+            if (after == orders.begin()) return std::nullopt;
+            op = std::prev(after)->second;
+            task = relay->second;
+        }
+        return std::nullopt;
+    }
+
+    void read() {
+        for (const auto& [relay, master] : relays_) read_relay(relay, master);
+        for (const TaskId reader : queue_.readers) read_reader(reader);
+        std::sort(progress_.begin(), progress_.end(), [](const Read& a, const Read& b) { return a.end < b.end; });
+        int64_t sum = 0;
+        for (Read& read : progress_) read.sum = sum += read.bytes;
+        queue_.bytes = sum;
+        read_consumer();
+    }
 
     void read_reader(TaskId reader) {
         OpBlock b;
@@ -179,7 +247,8 @@ private:
                 }
                 for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
                     const bool back = edge.kind == EdgeKind::wake || edge.kind == EdgeKind::message;
-                    if (edge.task == queue_.consumer && back) room_.emplace(edge.op, b.begin[i]);
+                    if (!back) continue;
+                    if (const auto op = behind(edge.task, edge.op)) room_.emplace(*op, b.begin[i]);
                 }
             }
             log_.forget(where);
@@ -220,7 +289,10 @@ private:
                     ++queue_.wakes;
                 }
                 if (info(kind).is(Trait::cause) || info(kind).is(Trait::accelerator)) {
-                    if (steps_.size() < kMostEdges) steps_.push_back({op, b.begin[i], b.begin[i] - first - waited});
+                    const bool submits = kind == OpKind::gpu_submit;
+                    if (steps_.size() < kMostEdges) {
+                        steps_.push_back({op, b.begin[i], b.begin[i] - first - waited, submits});
+                    }
                 }
             }
             log_.forget(where);
@@ -324,6 +396,8 @@ private:
     const LogReader& log_;
     const Survey& survey_;
     const std::vector<std::vector<BlockInfo>>& blocks_;
+    std::map<TaskId, TaskId> relays_;
+    std::map<TaskId, std::vector<std::pair<uint64_t, uint64_t>>> orders_;  // of relays: their op, their master's
     std::set<TaskId> feeders_;
     InferredQueue queue_;
     std::vector<Read> progress_;                  // of all readers, by time
@@ -352,32 +426,88 @@ std::set<TaskId> fed_by(const Survey& survey, const std::vector<TaskId>& readers
     return fed;
 }
 
+/// Those who make room for readers, each with the one that it acts for: PyTorch's loop hands indices to a thread of its
+/// own, which sends them to the worker.
+std::map<TaskId, Party> find_parties(const Survey& survey) {
+    const auto some = static_cast<int64_t>(kSomeData * static_cast<double>(survey.bytes));
+    const auto reads = [&](TaskId task) { return survey.tasks[task].bytes > some; };
+    std::vector<TaskId> readers;
+    for (TaskId task = 1; task < survey.tasks.size(); ++task) {
+        if (reads(task)) readers.push_back(task);
+    }
+    std::map<TaskId, uint64_t> makers;  // wakes of readers
+    for (const auto& [tasks, pair] : survey.pairs) {
+        if (!reads(tasks.first) && reads(tasks.second)) makers[tasks.first] += pair.all();
+    }
+    std::erase_if(makers, [](const auto& maker) { return maker.second < kLeastOfRelay; });
+    std::map<TaskId, Party> parties;
+    for (const auto& [maker, wakes] : makers) {
+        std::map<TaskId, TaskId> relays;
+        TaskId consumer = maker;
+        while (relays.size() < kMostRelays) {
+            const std::set<TaskId> fed = fed_by(survey, readers, consumer);
+            TaskId master = 0;
+            uint64_t orders = 0, data = 0;
+            for (const auto& [tasks, pair] : survey.pairs) {
+                if (tasks.second != consumer) continue;
+                if (fed.count(tasks.first) != 0) {
+                    data += pair.all();
+                } else if (pair.all() > orders && relays.count(tasks.first) == 0) {
+                    master = tasks.first;
+                    orders = pair.all();
+                }
+            }
+            if (kMostParts * orders < wakes || data >= orders) break;
+            relays.emplace(consumer, master);
+            consumer = master;
+        }
+        Party& party = parties[consumer];
+        party.consumer = consumer;
+        party.wakes += wakes;
+        party.relays.insert(relays.begin(), relays.end());
+        for (const TaskId reader : readers) {
+            if (survey.pair(maker, reader).all() != 0) party.readers.insert(reader);
+        }
+    }
+    return parties;
+}
+
 void find_queues(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
                  QueueInference& result) {
-    const auto some = static_cast<int64_t>(kSomeData * static_cast<double>(survey.bytes));
-    for (TaskId consumer = 1; consumer < survey.tasks.size(); ++consumer) {
-        if (survey.tasks[consumer].bytes > some) continue;
-        std::vector<TaskId> readers;
-        uint64_t wakes = 0;
-        for (auto it = survey.pairs.lower_bound({consumer, 0}); it != survey.pairs.end() && it->first.first == consumer;
-             ++it) {
-            const TaskId reader = it->first.second;
-            if (survey.tasks[reader].bytes > some && it->second.all() != 0) {
-                readers.push_back(reader);
-                wakes += it->second.all();
-            }
-        }
-        if (wakes < kLeastWakes) continue;
-        const std::set<TaskId> feeders = fed_by(survey, readers, consumer);
+    for (auto& [consumer, party] : find_parties(survey)) {
+        if (party.wakes < kLeastWakes) continue;
+        const std::set<TaskId> feeders = fed_by(survey, {party.readers.begin(), party.readers.end()}, consumer);
         uint64_t carried = 0;
         for (const TaskId feeder : feeders) carried += survey.pair(feeder, consumer).carried();
-        if (static_cast<double>(carried) >= kCarried * static_cast<double>(wakes)) continue;
+        if (static_cast<double>(carried) >= kCarried * static_cast<double>(party.wakes)) continue;
         std::vector<std::pair<uint64_t, Edge>> edges;
-        Queue queue(log, survey, blocks, consumer, readers, feeders);
-        if (const std::optional<InferredQueue> found = queue.infer(edges)) {
+        Queue queue(log, survey, blocks, party, feeders);
+        if (const std::optional<InferredQueue> found = queue.by_back_pressure(edges)) {
             result.queues.push_back(*found);
             result.edges.emplace(consumer, std::move(edges));
         }
+    }
+}
+
+/// Readers that nothing leads away from, and one task that feeds an accelerator.
+void conserve(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
+              QueueInference& result) {
+    const auto some = static_cast<int64_t>(kSomeData * static_cast<double>(survey.bytes));
+    Party party;
+    party.readers.insert(result.feed_nobody.begin(), result.feed_nobody.end());
+    for (TaskId task = 1; task < survey.tasks.size(); ++task) {
+        if (survey.tasks[task].submits < kLeastWakes) continue;
+        if (party.consumer != 0 || survey.tasks[task].bytes > some || result.edges.count(task) != 0) return;
+        party.consumer = task;
+    }
+    if (party.consumer == 0 || party.readers.empty()) return;
+    std::vector<std::pair<uint64_t, Edge>> edges;
+    const TaskId consumer = party.consumer;
+    Queue queue(log, survey, blocks, party, party.readers);
+    if (const std::optional<InferredQueue> found = queue.by_conservation(edges)) {
+        result.queues.push_back(*found);
+        result.edges.emplace(consumer, std::move(edges));
+        result.feed_nobody.clear();
     }
 }
 
@@ -387,11 +517,8 @@ void find_doubts(const Survey& survey, QueueInference& result) {
     for (const Survey::TaskFacts& facts : survey.tasks) computing += facts.computing;
     for (TaskId task = 1; task < survey.tasks.size(); ++task) {
         const Survey::TaskFacts& facts = survey.tasks[task];
-        const bool reads = static_cast<double>(facts.bytes) > 0.1 * static_cast<double>(survey.bytes);
-        if (!reads) continue;
-        if (facts.polls >= kLeastPolls && 2 * facts.polls > facts.waits && facts.reads >= kLeastPolls) {
-            result.event_loops.push_back(task);
-        }
+        if (facts.polls >= kLeastPolls && 2 * facts.polls > facts.waits) result.event_loops.push_back(task);
+        if (static_cast<double>(facts.bytes) <= 0.1 * static_cast<double>(survey.bytes)) continue;
         // Somebody else does the work, and nothing leads there.
         const bool works = facts.submits != 0 || 4 * facts.computing > computing;
         if (works || facts.reads < kLeastWakes) continue;
@@ -422,6 +549,7 @@ QueueInference infer_queues(const LogReader& log) {
     if (survey.bytes == 0) return result;
     find_queues(log, survey, blocks, result);
     find_doubts(survey, result);
+    conserve(log, survey, blocks, result);
     return result;
 }
 

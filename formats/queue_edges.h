@@ -7,6 +7,9 @@
 // queue's capacity. Where the consumer was woken by a reader, the queue was empty: it had taken all. Between two
 // moments of an empty queue the consumer takes data in proportion to its own time. Capacity is the median lead over
 // the longest stretch of a full queue.
+//
+// Nothing is inferred where messages or markers carry the data. Where no queue was ever full either, the steps of an
+// accelerator share the data evenly, if the recorded order allows that.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +22,14 @@
 namespace reprise {
 
 struct InferredQueue {
+    enum class By : uint8_t {
+        back_pressure,
+        conservation,  // no queue was ever full: step k of K of an accelerator needs the first (k + 1) / K of the data
+    };
+    By by = By::back_pressure;
     TaskId consumer = 0;
     std::vector<TaskId> readers;
-    uint64_t wakes = 0;          // of readers that waited for room
+    uint64_t wakes = 0;          // of readers that waited for room; by conservation: steps
     uint64_t waits = 0;          // of the consumer for data
     int64_t bytes = 0;           // that went through
     int64_t capacity_bytes = 0;  // readers are ahead by as much where the queue is full

@@ -10,7 +10,7 @@ using A = StraceAction;
 using K = OpKind;
 constexpr int64_t kNoFollow = 0x100;                                         // AT_SYMLINK_NOFOLLOW
 constexpr int64_t kCreate = 0x241;                                           // O_CREAT|O_WRONLY|O_TRUNC
-constexpr int64_t kFutex = 1, kPoll = 2, kSleep = 3, kChild = 4, kLock = 5;  // arg of wait
+constexpr int64_t kFutex = 1, kPoll = 2, kSleep = 3, kChild = 4, kLock = 5, kEpoll = 7;  // arg of wait
 
 constexpr StraceCallRow kCalls[] = {
     // open instances
@@ -135,9 +135,9 @@ constexpr StraceCallRow kCalls[] = {
     {"ppoll", K::wait, "", A::op, 0, kPoll},
     {"select", K::wait, "", A::op, 0, kPoll},
     {"pselect6", K::wait, "", A::op, 0, kPoll},
-    {"epoll_wait", K::wait, "", A::op, 0, kPoll},
-    {"epoll_pwait", K::wait, "", A::op, 0, kPoll},
-    {"epoll_pwait2", K::wait, "", A::op, 0, kPoll},
+    {"epoll_wait", K::wait, "", A::op, 0, kEpoll},
+    {"epoll_pwait", K::wait, "", A::op, 0, kEpoll},
+    {"epoll_pwait2", K::wait, "", A::op, 0, kEpoll},
     {"nanosleep", K::wait, "", A::op, 0, kSleep},
     {"clock_nanosleep", K::wait, "", A::op, 0, kSleep},
     {"pause", K::wait, ""},
