@@ -41,7 +41,7 @@ Table queues_table(const QueueInference& queues) {
              bytes_cell(static_cast<uint64_t>(queue.bytes)), bytes_cell(static_cast<uint64_t>(queue.capacity_bytes)),
              Cell(format_rate(queue.bytes_per_s), queue.bytes_per_s), count_cell(queue.wakes), count_cell(queue.waits),
              count_cell(queue.edges), Cell(std::to_string(queue.confidence) + " %", queue.confidence / 100.0),
-                   queue.by == InferredQueue::By::conservation ? "conservation" : "back-pressure"});
+             queue.by == InferredQueue::By::conservation ? "conservation" : "back-pressure"});
     }
     return table;
 }

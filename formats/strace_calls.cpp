@@ -8,8 +8,8 @@ namespace {
 
 using A = StraceAction;
 using K = OpKind;
-constexpr int64_t kNoFollow = 0x100;                                         // AT_SYMLINK_NOFOLLOW
-constexpr int64_t kCreate = 0x241;                                           // O_CREAT|O_WRONLY|O_TRUNC
+constexpr int64_t kNoFollow = 0x100;                                                     // AT_SYMLINK_NOFOLLOW
+constexpr int64_t kCreate = 0x241;                                                       // O_CREAT|O_WRONLY|O_TRUNC
 constexpr int64_t kFutex = 1, kPoll = 2, kSleep = 3, kChild = 4, kLock = 5, kEpoll = 7;  // arg of wait
 
 constexpr StraceCallRow kCalls[] = {
