@@ -162,6 +162,15 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
                 out.size = std::max<int64_t>(record.result, 0);
             }
             break;
+        case 'V':
+            // One op for all of them: what counts is how many bytes went.
+            out.size = 0;
+            if (const raw_part* found = part(RAW_PART_LIST, which); found && record.result > 0) {
+                for (const raw_s64 bytes : raw_part_numbers(*found))
+                    out.size += std::clamp<int64_t>(bytes, 0, INT32_MAX);
+                out.result = out.size;
+            }
+            break;
         case 'S':
             if (const raw_part* found = part(RAW_PART_STAT, which)) {
                 const auto* stat = static_cast<const raw_stat*>(raw_part_data(*found));

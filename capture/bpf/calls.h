@@ -49,6 +49,7 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
     switch (rule->extra) {
         case EXTRA_IOVEC: add_iovec(c, user, argument(regs, which + 1), which); break;
         case EXTRA_MESSAGE: add_message(c, user, which, rule->extra_arg2); break;
+        case EXTRA_MESSAGES: add_messages(c, user, which, rule->extra_arg2, result); break;
         case EXTRA_STAT:
             if (result == 0) add_stat(c, user, which);
             break;

@@ -11,6 +11,7 @@
 struct composer {
     struct scratch* scratch;
     __u64 user;  /* address a loop callback reads from */
+    __u64 base;  /* that of a loop around it */
     __u32 at;    /* bytes composed */
     __u32 flags; /* RAW_FLAG_* */
     __u32 count; /* entries of the list being composed */

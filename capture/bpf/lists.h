@@ -58,12 +58,14 @@ static long put_word(__u32 i, void* context) {
     put_number(c, i, list_word(c, i));
     return 0;
 }
+/* At most so many of what can be waited for. */
+static __always_inline __s64 few(struct composer* c, __s64 entries) {
+    if (entries <= 128) return entries;
+    c->flags |= RAW_FLAG_TRUNCATED;
+    return 128;
+}
 static __noinline void add_words(struct composer* c, __u64 user, __u64 entries, __u32 which) {
-    if (entries > 128) {
-        entries = 128;
-        c->flags |= RAW_FLAG_TRUNCATED;
-    }
-    const __u32 n = read_list(c, user, entries, 8);
+    const __u32 n = read_list(c, user, few(c, entries), 8);
     if (!n || !place(c)) return;
     bpf_loop(n, put_word, c, 0);
     begin_part(c, RAW_PART_VALUES, which, n * 8, n);
@@ -82,11 +84,7 @@ static long put_epoll(__u32 i, void* context) {
 }
 static __noinline void add_epoll(struct composer* c, __u64 user, __s64 entries, __u32 which) {
     if (entries <= 0) return;
-    if (entries > 128) {
-        entries = 128;
-        c->flags |= RAW_FLAG_TRUNCATED;
-    }
-    const __u32 n = read_list(c, user, entries, 12);
+    const __u32 n = read_list(c, user, few(c, entries), 12);
     if (!n || !place(c)) return;
     bpf_loop(n, put_epoll, c, 0);
     begin_part(c, RAW_PART_VALUES, which, n * 16, n * 2);
@@ -140,25 +138,22 @@ struct control_head {
     __u64 length;
     __s32 level, type;
 };
-static __noinline void add_message(struct composer* c, __u64 user, __u32 which, bool receives) {
-    __u64 message[7]; /* name namelen iov iovlen control controllen flags */
-    if (!user || bpf_probe_read_user(message, sizeof message, (void*)user)) {
-        c->flags |= RAW_FLAG_UNREADABLE;
-        return;
-    }
-    add_iovec(c, message[2], message[3], which);
-    __u64 at = message[4];
-    __u64 left = message[5];
+/* The descriptors of one message's control data; its first one is number c->count of the call. */
+static __noinline void add_control(struct composer* c, __u64 at, __u64 left, bool receives) {
     for (int k = 0; k < 4; ++k) {
         struct control_head head;
         if (!at || left < sizeof head || bpf_probe_read_user(&head, sizeof head, (void*)at)) return;
         if (head.length < sizeof head || head.length > left) return;
         if (head.level == 1 && head.type == 1) { /* SOL_SOCKET, SCM_RIGHTS */
-            const __u64 n = (head.length - sizeof head) / 4;
-            if (n > 32) c->flags |= RAW_FLAG_TRUNCATED;
+            __u64 n = (head.length - sizeof head) / 4;
+            if (c->count + n > 32) {
+                c->flags |= RAW_FLAG_TRUNCATED;
+                n = c->count < 32 ? 32 - c->count : 0;
+            }
             c->user = at + sizeof head;
-            c->which = receives ? RAW_WHICH_RECEIVED : RAW_WHICH_SENT;
-            bpf_loop(n > 32 ? 32 : n, add_passed, c, 0);
+            c->which = (receives ? RAW_WHICH_RECEIVED : RAW_WHICH_SENT) + c->count;
+            bpf_loop(n, add_passed, c, 0);
+            c->count += n;
             return;
         }
         const __u64 step = (head.length + 7) & ~7ull;
@@ -166,6 +161,54 @@ static __noinline void add_message(struct composer* c, __u64 user, __u32 which, 
         at += step;
         left -= step;
     }
+}
+static __noinline void add_message(struct composer* c, __u64 user, __u32 which, bool receives) {
+    __u64 message[7]; /* name namelen iov iovlen control controllen flags */
+    if (!user || bpf_probe_read_user(message, sizeof message, (void*)user)) {
+        c->flags |= RAW_FLAG_UNREADABLE;
+        return;
+    }
+    add_iovec(c, message[2], message[3], which);
+    c->count = 0;
+    add_control(c, message[4], message[5], receives);
+}
+
+/* sendmmsg, recvmmsg: struct {msghdr; u32 bytes}, 64 bytes each; those that the call dealt with. */
+#define MESSAGES_LIMIT 256
+#define MESSAGES_WITH_CONTROL 32
+static long put_message_bytes(__u32 i, void* context) {
+    struct composer* c = context;
+    __u32 bytes = 0;
+    if (bpf_probe_read_user(&bytes, sizeof bytes, (void*)(c->base + (__u64)i * 64 + 56))) {
+        c->flags |= RAW_FLAG_UNREADABLE;
+        return 1;
+    }
+    put_number(c, i, bytes);
+    return 0;
+}
+static __always_inline long add_messages_control(__u32 i, struct composer* c, bool receives) {
+    __u64 control[2];
+    if (bpf_probe_read_user(control, sizeof control, (void*)(c->base + (__u64)i * 64 + 32))) return 1;
+    if (control[0] && control[1]) add_control(c, control[0], control[1], receives);
+    return 0;
+}
+static long add_received(__u32 i, void* context) { return add_messages_control(i, context, 1); }
+static long add_sent(__u32 i, void* context) { return add_messages_control(i, context, 0); }
+static __noinline void add_messages(struct composer* c, __u64 user, __u32 which, bool receives, __s64 messages) {
+    if (messages <= 0 || !user || !place(c)) return;
+    if (messages > MESSAGES_LIMIT) {
+        messages = MESSAGES_LIMIT;
+        c->flags |= RAW_FLAG_TRUNCATED;
+    }
+    c->base = user;
+    bpf_loop(messages, put_message_bytes, c, 0);
+    begin_part(c, RAW_PART_LIST, which, (__u32)messages * 8, messages);
+    if (messages > MESSAGES_WITH_CONTROL) messages = MESSAGES_WITH_CONTROL;
+    c->count = 0;
+    if (receives)
+        bpf_loop(messages, add_received, c, 0);
+    else
+        bpf_loop(messages, add_sent, c, 0);
 }
 
 /* The vector of one control block; few buffers, as the list of the scratch holds the blocks' addresses meanwhile. */

@@ -29,9 +29,10 @@ enum rule_flags {
 /* What else a call says, beside descriptors and strings. `extra_arg` names the argument. */
 enum rule_extra {
     EXTRA_NONE = 0,
-    EXTRA_IOVEC,   /* struct iovec[next argument] -> RAW_PART_LIST */
-    EXTRA_MESSAGE, /* struct msghdr: sizes and passed descriptors */
-    EXTRA_STAT,    /* struct stat filled by the call */
+    EXTRA_IOVEC,    /* struct iovec[next argument] -> RAW_PART_LIST */
+    EXTRA_MESSAGE,  /* struct msghdr: sizes and passed descriptors */
+    EXTRA_MESSAGES, /* struct mmsghdr[result]: bytes of each, passed descriptors */
+    EXTRA_STAT,     /* struct stat filled by the call */
     EXTRA_STATX,
     EXTRA_OFFSETS,   /* 64-bit offsets behind pointers: extra_arg and extra_arg2 -> RAW_PART_VALUES each */
     EXTRA_PAIR,      /* int[2] of descriptors filled by the call */

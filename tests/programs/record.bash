@@ -52,7 +52,7 @@ same() {
 # Skips where strace cannot show what the program does.
 no_strace_for() {
     case $1 in
-        pass_fd) skip "strace does not show which open instance a message carries" ;;
+        pass_fd | messages) skip "strace does not show which open instance a message carries" ;;
         markers) skip "the importer of strace knows no marks" ;;
         chroot) skip "strace names files as the job inside does" ;;
         uring* | aio*) skip "strace shows no asynchronous requests" ;;
