@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "formats/input.h"
+#include "formats/json_token.h"
 
 namespace reprise::dftracer {
 namespace {
@@ -23,14 +24,6 @@ std::string_view trimmed(std::string_view text) {
     while (!text.empty() && blank(text.back())) text.remove_suffix(1);
     while (!text.empty() && blank(text.front())) text.remove_prefix(1);
     return text;
-}
-
-// The bytes of a scalar as written, without the quotes of a string: numbers come with and without them.
-std::string_view token_of(od::value& value) {
-    std::string_view token = value.raw_json_token();
-    while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
-    if (token.size() >= 2 && token.front() == '"' && token.back() == '"') token = token.substr(1, token.size() - 2);
-    return token;
 }
 
 // What is not a plain decimal number below 10^18: negative, beyond 63 bits (addresses), or with a fraction, which is

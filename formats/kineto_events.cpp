@@ -8,6 +8,7 @@
 
 #include "formats/error.h"
 #include "formats/input.h"
+#include "formats/json_token.h"
 
 namespace reprise::kineto {
 namespace {
@@ -18,14 +19,6 @@ namespace od = simdjson::ondemand;
 constexpr uint64_t kLatest = INT64_MAX / 1000 / 4;
 constexpr int64_t kLatestBase = INT64_MAX / 4;
 constexpr int64_t kMostIds = 1'000'000;  // of devices and streams
-
-// The bytes of a scalar as written, without the quotes of a string.
-std::string_view token_of(od::value& value) {
-    std::string_view token = value.raw_json_token();
-    while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
-    if (token.size() >= 2 && token.front() == '"' && token.back() == '"') token = token.substr(1, token.size() - 2);
-    return token;
-}
 
 template <class T>
 bool to_integer(std::string_view token, T& into) {

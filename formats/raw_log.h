@@ -92,14 +92,15 @@ size_t raw_struct_bytes(uint8_t type);
 /// Whether these bytes are whole records of known types with whole, well-sized parts.
 bool raw_records_whole(ByteView records);
 
-/// The records of a chunk that raw_records_whole() accepts: for (const raw_head& head : RawRecords(chunk)).
-class RawRecords {
+/// Things one after the other, each with its own size in its head.
+template <class Head>
+class RawSequence {
 public:
-    explicit RawRecords(ByteView chunk) : begin_(chunk.data()), end_(chunk.data() + chunk.size()) {}
+    RawSequence(const uint8_t* begin, const uint8_t* end) : begin_(begin), end_(end) {}
     class Iterator {
     public:
         explicit Iterator(const uint8_t* at) : at_(at) {}
-        const raw_head& operator*() const { return *reinterpret_cast<const raw_head*>(at_); }
+        const Head& operator*() const { return *reinterpret_cast<const Head*>(at_); }
         Iterator& operator++() {
             at_ += (**this).size;
             return *this;
@@ -116,30 +117,16 @@ private:
     const uint8_t *begin_, *end_;
 };
 
+/// The records of a chunk that raw_records_whole() accepts: for (const raw_head& head : RawRecords(chunk)).
+struct RawRecords : RawSequence<raw_head> {
+    explicit RawRecords(ByteView chunk) : RawSequence(chunk.data(), chunk.data() + chunk.size()) {}
+};
+
 /// The parts of one such record: for (const raw_part& part : RawParts(head)).
-class RawParts {
-public:
+struct RawParts : RawSequence<raw_part> {
     explicit RawParts(const raw_head& head)
-        : begin_(reinterpret_cast<const uint8_t*>(&head) + raw_struct_bytes(head.type)),
-          end_(reinterpret_cast<const uint8_t*>(&head) + head.size) {}
-    class Iterator {
-    public:
-        explicit Iterator(const uint8_t* at) : at_(at) {}
-        const raw_part& operator*() const { return *reinterpret_cast<const raw_part*>(at_); }
-        Iterator& operator++() {
-            at_ += (**this).size;
-            return *this;
-        }
-        bool operator!=(const Iterator& other) const { return at_ != other.at_; }
-
-    private:
-        const uint8_t* at_;
-    };
-    [[nodiscard]] Iterator begin() const { return Iterator(begin_); }
-    [[nodiscard]] Iterator end() const { return Iterator(end_); }
-
-private:
-    const uint8_t *begin_, *end_;
+        : RawSequence(reinterpret_cast<const uint8_t*>(&head) + raw_struct_bytes(head.type),
+                      reinterpret_cast<const uint8_t*>(&head) + head.size) {}
 };
 
 /// What follows the head of a part.
