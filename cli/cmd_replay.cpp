@@ -35,10 +35,9 @@ using Words = std::vector<std::string>;
 
 void options(po::options_description& add) {
     add.add_options()("root", po::value<std::string>()->value_name("DIR"), "directory below which everything happens")(
-        "pace", po::value<std::string>()->default_value("timed")->value_name("PACE"),
-        "timed: every call at its recorded time; causal: when what it depends on is done and its think time is over; "
-        "afap: "
-        "as fast as possible, order kept")(
+        "pace", po::value<std::string>()->default_value("causal")->value_name("PACE"),
+        "causal: every call when what it depends on is done and its think time is over; timed: at its recorded time; "
+        "afap: as fast as possible, order kept")(
         "engine", po::value<std::string>()->default_value("posix")->value_name("ENGINE"),
         "posix: the recorded system calls; null: none, which measures the replayer itself")(
         "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
@@ -537,16 +536,16 @@ const Registration registration{{
         "did not come to its end, 1 that this machine could not keep the recording's time: the result is whole, but "
         "its "
         "times are this machine's.",
-    .examples = {{"reprise replay job.oplog --root /mnt/new", "at the recorded times"},
-                 {"reprise replay job.oplog --root /mnt/new --pace causal", "how long the job itself would take there"},
-                 {"reprise replay job.oplog --root /mnt/new --pace causal --gpus 8 --gpu-model 'normal(162ms,5ms)'",
+    .examples = {{"reprise replay job.oplog --root /mnt/new", "how long the job itself would take there"},
+                 {"reprise replay job.oplog --root /mnt/new --pace timed", "the recorded load, at the recorded times"},
+                 {"reprise replay job.oplog --root /mnt/new --gpus 8 --gpu-model 'normal(162ms,5ms)'",
                   "eight such ranks, with another accelerator"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
                   "as fast as possible, and keep the result"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},
     .options = options,
     .positionals = {{"log", "LOG"}},
-    .choices = {{"pace", {"timed", "causal", "afap"}},
+    .choices = {{"pace", {"causal", "timed", "afap"}},
                 {"engine", {"posix", "null"}},
                 {"delay", {"auto", "sleep", "spin", "work"}}},
     .run = run,

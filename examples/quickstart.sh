@@ -39,7 +39,8 @@ run() {
 }
 
 run prepare "$log" --root "$root" --map /data/job=.
-run replay "$log" --root "$root" --pace timed -o "$work/run.oplog" --json "$work/run.json"
+# Exit code 1: this machine could not keep the recording's time, and says so; the result is whole.
+run replay "$log" --root "$root" -o "$work/run.oplog" --json "$work/run.json" || [ $? = 1 ]
 run compare "$log" "$work/run.oplog"
 
 echo
