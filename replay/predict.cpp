@@ -7,13 +7,12 @@
 #include <memory>
 #include <optional>
 #include <queue>
-#include <unordered_map>
 
 #include "replay/causal_clock.h"
 #include "replay/collect.h"
 #include "replay/edges_rules.h"
 #include "replay/plan.h"
-#include "replay/virtual_storage.h"
+#include "replay/virtual_calls.h"
 
 namespace reprise {
 namespace {
@@ -26,8 +25,7 @@ public:
     Simulation(const LogReader& log, const PredictOptions& options)
         : options_(options),
           plan_(make_plan(log, options.filter, {})),
-          tables_(log.tables()),
-          storage_(options.storage, options.warm),
+          calls_(plan_, options.storage, options.warm),
           tasks_(plan_.tasks.size()),
           devices_(plan_.streams.size()) {
         const auto cpus = log.header().extra.find("capture.cpus");
@@ -57,9 +55,11 @@ public:
         }
         out_.elapsed_ns = last_end_;
         out_.recorded_ns = out_.ops == 0 ? 0 : recorded_end_ - plan_.first_begin;
-        out_.storage_reads = storage_.reads;
-        out_.storage_bytes = storage_.bytes_read;
-        out_.storage_ns = storage_.time_ns;
+        out_.bytes_read = calls_.bytes_read;
+        out_.bytes_written = calls_.bytes_written;
+        out_.storage_reads = calls_.storage().reads;
+        out_.storage_bytes = calls_.storage().bytes_read;
+        out_.storage_ns = calls_.storage().time_ns;
         out_.accelerators = !plan_.streams.empty();
         out_.counters = plan_.counters;
         if (writer_) {
@@ -227,11 +227,11 @@ private:
         if (kind == OpKind::spawn) {
             spawn(id, b.peer[i], b.first + i);
         }
-        const bool performed = performs(b, i);
+        const bool performed = calls_.performs(b, i);
         task.role = causal_role(kind, b.arg[i], task.explained->at(b.first + i), performed);
         task.phase = Phase::finish;
         switch (task.role) {
-            case CausalRole::call: task.end = perform(b, i, kind); break;
+            case CausalRole::call: task.end = calls_.perform(b, i, now_); break;
             case CausalRole::waits: task.end = now_; break;
             case CausalRole::accelerator: task.end = accelerator(task, b, i, kind); break;
             case CausalRole::stands: {
@@ -302,103 +302,6 @@ private:
         return true;
     }
 
-    // --- calls
-
-    bool performs(const OpBlock& b, size_t i) const {
-        const auto not_file = [&](uint32_t handle) {
-            return handle < plan_.handle_flags.size() && (plan_.handle_flags[handle] & kHandleNotFile) != 0;
-        };
-        return !not_file(b.handle[i]) && !not_file(b.handle2[i]);
-    }
-
-    FileId file_of(uint32_t handle) const {
-        return handle < tables_.handles.size() ? tables_.handles[handle].file : FileId{0};
-    }
-    int64_t size_of(FileId file) const {
-        return file < tables_.files.size()
-                   ? static_cast<int64_t>(std::min<uint64_t>(tables_.files[file].size, kMostSize))
-                   : 0;
-    }
-
-    int64_t read(FileId file, int64_t offset, int64_t bytes) {
-        out_.bytes_read += static_cast<uint64_t>(bytes);
-        return storage_.read(file, offset, std::min(bytes, kMostBytes), size_of(file), now_);
-    }
-
-    /// When a call that begins now is over.
-    int64_t perform(const OpBlock& b, size_t i, OpKind kind) {
-        const StorageModel& m = options_.storage;
-        const OpInfo& row = info(kind);
-        const int64_t moved = std::max<int64_t>(b.result[i], 0);
-        const bool failed = b.result[i] < 0 && b.result[i] > -4096;
-        if (row.is(Trait::async)) {
-            return asynchronous(b, i, kind);
-        }
-        if (row.is(Trait::reads) || row.is(Trait::writes)) {
-            int64_t end = now_ + m.call_ns;
-            if (row.is(Trait::reads) && !failed) {
-                end = read(file_of(b.handle[i]), b.offset[i], moved);
-            }
-            if (row.is(Trait::writes) && !failed) {
-                const bool copies = row.is(Trait::reads);
-                out_.bytes_written += static_cast<uint64_t>(moved);
-                const int64_t written =
-                    storage_.write(file_of(copies ? b.handle2[i] : b.handle[i]), copies ? b.offset2[i] : b.offset[i],
-                                   std::min(moved, kMostBytes), now_);
-                end = std::max(end, written);
-            }
-            return end;
-        }
-        if (row.is(Trait::syncs)) {
-            return failed ? now_ + m.call_ns : storage_.sync(now_);
-        }
-        switch (kind) {
-            case OpKind::open: {
-                constexpr int64_t kCreates = O_CREAT;
-                const bool makes = (b.flags[i] & kCreates) != 0 && b.file[i] < tables_.files.size() &&
-                                   tables_.files[b.file[i]].origin == Origin::created;
-                return now_ + (makes && !failed ? m.make_ns : m.open_ns);
-            }
-            case OpKind::stat:
-            case OpKind::access:
-            case OpKind::readlink:
-            case OpKind::statfs: return now_ + m.stat_ns;
-            case OpKind::mkdir:
-            case OpKind::rename:
-            case OpKind::link:
-            case OpKind::symlink: return now_ + (failed ? m.stat_ns : m.make_ns);
-            case OpKind::rmdir:
-            case OpKind::unlink: return now_ + (failed ? m.stat_ns : m.remove_ns);
-            case OpKind::touch: return touch(b, i);
-            default: break;
-        }
-        // What is left is not about storage: memory, descriptors, positions.
-        return now_ + b.duration[i];
-    }
-
-    /// Pages of a mapped file: from the storage where they are not cached, else as recorded.
-    int64_t touch(const OpBlock& b, size_t i) {
-        const auto mapped = maps_.find(b.map[i]);
-        if (options_.warm || mapped == maps_.end()) {
-            return now_ + b.duration[i];
-        }
-        const auto [file, offset] = mapped->second;
-        const uint64_t before = storage_.reads;
-        const int64_t end = storage_.read(file, offset + std::max<int64_t>(b.offset[i], 0),
-                                          std::clamp<int64_t>(b.size[i], 0, kMostBytes), size_of(file), now_);
-        return storage_.reads == before ? now_ + b.duration[i] : end;
-    }
-
-    int64_t asynchronous(const OpBlock& b, size_t i, OpKind kind) {
-        constexpr int64_t kUringRead = 22, kUringReadv = 1, kAioRead = 0, kAioReadv = 7;
-        const bool uring = kind == OpKind::uring_submit && (b.arg[i] == kUringRead || b.arg[i] == kUringReadv);
-        const bool aio = kind == OpKind::aio_submit && (b.arg[i] == kAioRead || b.arg[i] == kAioReadv);
-        if (!uring && !aio) {
-            return now_ + options_.storage.call_ns;
-        }
-        return read(file_of(b.handle[i]), b.offset[i], std::clamp<int64_t>(b.size[i], 0, kMostBytes));
-    }
-
     int64_t accelerator(Task& task, const OpBlock& b, size_t i, OpKind kind) {
         int64_t& free = devices_[plan_.streams.at({b.arg[i], b.flags[i]})];
         if (kind != OpKind::gpu_submit) {
@@ -424,9 +327,6 @@ private:
         ++out_.ops;
         last_end_ = std::max(last_end_, task.end);
         recorded_end_ = std::max(recorded_end_, recorded_end);
-        if (kind == OpKind::mmap && b.map[i] != 0 && b.handle[i] != 0) {
-            maps_[b.map[i]] = {file_of(b.handle[i]), std::max<int64_t>(b.offset[i], 0)};
-        }
         if (writer_) {
             write(id, task);
         }
@@ -493,18 +393,14 @@ private:
         return true;
     }
 
-    static constexpr uint64_t kMostSize = uint64_t{1} << 50;
-
     const PredictOptions& options_;
     const Plan plan_;
-    const Tables& tables_;
-    VirtualStorage storage_;
+    VirtualCalls calls_;
     Prediction out_;
     std::vector<Task> tasks_;
     std::vector<int64_t> devices_;  // when each stream runs empty
     std::priority_queue<Event> events_;
     std::deque<TaskId> ready_;  // for a processor
-    std::unordered_map<uint32_t, std::pair<FileId, int64_t>> maps_;
     std::unique_ptr<LogWriter> writer_;
     std::vector<StringId> strings_;
     int running_ = 0;

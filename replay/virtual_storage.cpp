@@ -42,6 +42,7 @@ int64_t VirtualStorage::read(FileId file, int64_t offset, int64_t bytes, int64_t
     if (warm_ || bytes <= 0 || offset < 0) {
         return now + cached_ns(std::max<int64_t>(bytes, 0));
     }
+    offset = std::min(offset, kMostPieces * kPiece);
     const int64_t last = std::min((offset + bytes - 1) / kPiece, kMostPieces);
     std::vector<bool>& cached = cached_[file];
     if (static_cast<int64_t>(cached.size()) <= last) {
@@ -63,12 +64,13 @@ int64_t VirtualStorage::read(FileId file, int64_t offset, int64_t bytes, int64_t
 int64_t VirtualStorage::write(FileId file, int64_t offset, int64_t bytes, int64_t now) {
     if (bytes > 0) {
         dirty_free_ = std::max(dirty_free_, now) + at_rate(bytes, model_.write_bytes_per_s);
-        const int64_t last = std::min((std::max<int64_t>(offset, 0) + bytes - 1) / kPiece, kMostPieces);
+        offset = std::clamp<int64_t>(offset, 0, kMostPieces * kPiece);
+        const int64_t last = std::min((offset + bytes - 1) / kPiece, kMostPieces);
         std::vector<bool>& cached = cached_[file];
         if (static_cast<int64_t>(cached.size()) <= last) {
             cached.resize(static_cast<size_t>(last) + 1);
         }
-        for (int64_t piece = std::max<int64_t>(offset, 0) / kPiece; piece <= last; ++piece) {
+        for (int64_t piece = offset / kPiece; piece <= last; ++piece) {
             cached[static_cast<size_t>(piece)] = true;
         }
     }

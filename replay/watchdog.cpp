@@ -89,6 +89,10 @@ bool Watchdog::look(int64_t now_ns) {
     waits_.resize(tasks);
     for (TaskId task = 1; task < tasks; ++task) {
         waits_[task] = wait_of(task);
+        const TaskSlot& slot = run_.task(task);
+        if (const uint64_t edge = slot.waits_edge.load(); edge != 0 && slot.let_go.load() >= edge) {
+            futex_wake_all(run_.task(plan_.tasks[task].waits[edge - 1].task).published);  // not seen yet
+        }
     }
     seen_.assign(tasks, 0);
     bool any = false;

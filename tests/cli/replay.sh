@@ -58,6 +58,36 @@ grep -q "reprise prepare" err.txt || { cat err.txt; fail "no advice where the ma
 expect 0 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only
 [ -z "$(ls -A bare)" ] || fail "--read-only left something behind"
 
+# Whether this machine kept the time: a read every 20 ms, and a worker that is stopped for most of it.
+{
+    echo "fio version 3 iolog"
+    echo "0 /data/in add"
+    echo "0 /data/in open"
+    for step in $(seq 0 99); do echo "$((step * 20000)) /data/in read $((step % 60 * 4096)) 4096"; done
+    echo "2000000 /data/in close"
+} >steady.log
+expect 0 "$REPRISE" import steady.log -o steady.oplog
+kept=no
+for _ in 1 2 3; do # a crowded machine may fail to
+    if "$REPRISE" replay steady.oplog --root root --json kept.json >out.txt 2>err.txt; then kept=yes; break; fi
+done
+[ "$kept" = yes ] || { cat out.txt; fail "two seconds of reads could not be kept in three tries"; }
+grep -q '"kept_up": true' kept.json || fail "the result does not say that the time was kept"
+"$REPRISE" replay steady.oplog --root root --json late.json >out.txt 2>err.txt &
+pid=$!
+sleep 0.5
+worker=$(cat "/proc/$pid/task/$pid/children")
+# shellcheck disable=SC2086
+kill -STOP $worker
+sleep 2
+# shellcheck disable=SC2086
+kill -CONT $worker
+code=0
+wait "$pid" || code=$?
+[ "$code" = 1 ] || { cat out.txt; fail "exit code $code of a run that was two seconds late"; }
+grep -q "This machine could not keep up: one op in a hundred" out.txt || fail "no sentence says that it was late"
+grep -q '"kept_up": false' late.json || fail "late.json does not say that it was late"
+
 # Ctrl-C.
 "$REPRISE" replay slow.oplog --root root -o cut.oplog --json cut.json >out.txt 2>err.txt &
 pid=$!

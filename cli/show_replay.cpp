@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+#include "cli/show_replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "cli/show_queues.h"
+#include "cli/units.h"
+#include "formats/error.h"
+#include "formats/oplog.h"
+
+namespace reprise::cli {
+namespace {
+
+double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+double rate(uint64_t count, int64_t ns) { return ns > 0 ? static_cast<double>(count) / seconds(ns) : 0.0; }
+
+std::string error_text(int64_t result) {
+    if (result >= 0 || result < -4095) {
+        return std::to_string(result);
+    }
+    const char* const name = strerrorname_np(static_cast<int>(-result));
+    return name != nullptr ? std::string("-") + name : std::to_string(result);
+}
+
+Json percentiles_us(const Magnitudes& counts) {
+    return {{"p50", counts.percentile(0.5) / 1e3},
+            {"p99", counts.percentile(0.99) / 1e3},
+            {"p999", counts.percentile(0.999) / 1e3},
+            {"max", static_cast<double>(counts.greatest()) / 1e3}};
+}
+
+Table replayed_kinds(const ReplayResult& result) {
+    Table table({{"op", "op"},
+                 {"count", "count", true},
+                 {"bytes", "bytes", true},
+                 {"p50", "p50_ns", true},
+                 {"p99", "p99_ns", true},
+                 {"p99.9", "p999_ns", true},
+                 {"max", "max_ns", true},
+                 {"sum", "sum_ns", true},
+                 {"differ", "mismatches", true}});
+    for (const OpInfo& row : all_ops()) {
+        const auto index = static_cast<size_t>(row.kind);
+        const Magnitudes& latency = result.latency[index];
+        if (latency.count() == 0 && result.mismatches_by_kind[index] == 0) {
+            continue;
+        }
+        const auto ns = [&](double value) { return duration_cell(std::llround(value)); };
+        table.row({row.name, count_cell(latency.count()), bytes_cell(result.bytes_by_kind[index]),
+                   ns(latency.percentile(0.5)), ns(latency.percentile(0.99)), ns(latency.percentile(0.999)),
+                   ns(static_cast<double>(latency.greatest())), ns(latency.sum()),
+                   count_cell(result.mismatches_by_kind[index])});
+    }
+    return table;
+}
+
+Table examples_table(const ReplayResult& result) {
+    Table table({{"op", "op"},
+                 {"task", "task", true},
+                 {"number", "number", true},
+                 {"recorded", "recorded", true},
+                 {"here", "here", true},
+                 {"path", "path"}});
+    for (const Mismatch& one : result.examples) {
+        const std::string here = one.reason == LeftOut::not_open ? "not open" : error_text(one.actual);
+        table.row({info(one.kind).name, count_cell(one.task), count_cell(one.op),
+                   Cell(error_text(one.recorded), one.recorded), Cell(here, one.actual), printable(one.path)});
+    }
+    return table;
+}
+
+Table left_out_table(const ReplayResult& result) {
+    Table table({{"left out", "ops", true}, {"recorded time", "recorded_ns", true}, {"why", "reason"}});
+    for (size_t i = 1; i < kLeftOutReasons; ++i) {
+        if (result.left_out[i] != 0) {
+            const auto reason = static_cast<LeftOut>(i);
+            table.row({count_cell(result.left_out[i]), duration_cell(result.left_out_ns[i]),
+                       Cell(left_out_meaning(reason), std::string(left_out_name(reason)))});
+        }
+    }
+    return table;
+}
+
+Json fidelity_json(const ReplayResult& result) {
+    const Fidelity& f = result.fidelity;
+    Json delays = percentiles_us(f.delay_error);
+    delays["count"] = f.delay_error.count();
+    delays["total_share"] = f.delay_total_error();
+    const auto known = [](double value, double by) { return value < 0 ? Json(nullptr) : Json(value / by); };
+    return {{"kept_up", f.failures.empty()},
+            {"failures", f.failures},
+            {"delay_error_us", delays},
+            {"delays_asked_s", f.delays_asked_ns / 1e9},
+            {"computing_asked_s", f.computing_asked_ns / 1e9},
+            {"computing_took_s", f.computing_took_ns / 1e9},
+            {"recorded_run_queue_s", known(static_cast<double>(f.recorded_run_queue_ns), 1e9)},
+            {"other_cpus", known(f.other_cpus, 1.0)},
+            {"explained_wait_share",
+             result.unexplained_wait_share < 0 ? Json(nullptr) : Json(1.0 - result.unexplained_wait_share)}};
+}
+
+/// How far this machine kept the recording's time.
+void print_fidelity(std::ostream& out, const ReplayResult& result) {
+    const Fidelity& f = result.fidelity;
+    const auto ns = [](double value) { return format_duration(std::llround(value)); };
+    if (f.delay_error.count() != 0) {
+        out << "delays of " << ns(f.delays_asked_ns) << " together took " << ns(f.delay_error.sum()) << " ("
+            << format_share(f.delay_total_error()) << ") too long; of one: p50 " << ns(f.delay_error.percentile(0.5))
+            << ", p99 " << ns(f.delay_error.percentile(0.99)) << ", max "
+            << ns(static_cast<double>(f.delay_error.greatest())) << "\n";
+    }
+    if (f.computing_asked_ns > 0) {
+        out << "computing of " << ns(f.computing_asked_ns) << " took " << ns(f.computing_took_ns);
+        if (f.recorded_run_queue_ns >= 0) {
+            out << " (the recorded tasks waited " << format_duration(f.recorded_run_queue_ns) << " for processors)";
+        }
+        out << "\n";
+    }
+    if (f.other_cpus >= 0.05) {
+        out << "other programs used " << number_cell(f.other_cpus, 2).text << " of " << result.machine.cpus
+            << " processors meanwhile\n";
+    }
+    std::string edges;
+    for (size_t i = 1; i < result.edges_by_kind.size(); ++i) {
+        if (result.edges_by_kind[i] != 0) {
+            edges += (edges.empty() ? "edges: " : ", ") + format_count(result.edges_by_kind[i]) + " " +
+                     std::string(edge_name(static_cast<EdgeKind>(i)));
+        }
+    }
+    if (!edges.empty()) {
+        out << edges << "\n";
+    }
+}
+
+/// Whether computing took time in this run.
+bool pace_has_computing(const ReplayResult& result) {
+    return result.timed && result.latency[static_cast<size_t>(OpKind::compute)].count() != 0;
+}
+
+}  // namespace
+
+std::optional<Accelerators> accelerators(const ReplayResult& result) {
+    if (result.accelerators == 0 || !result.timed || result.output.empty()) {
+        return std::nullopt;
+    }
+    return std::make_optional<Accelerators>(LogReader(result.output));
+}
+
+Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
+                 const po::variables_map& values, const OpFilter& filter) {
+    Json json;
+    json["ended"] = result.ended;
+    json["ops"] = result.ops;
+    json["bytes"] = result.bytes_read + result.bytes_written;
+    json["bytes_read"] = result.bytes_read;
+    json["bytes_written"] = result.bytes_written;
+    json["elapsed_s"] = seconds(result.elapsed_ns);
+    json["recorded_s"] = seconds(result.recorded_ns);
+    json["ops_per_s"] = rate(result.ops, result.elapsed_ns);
+    json["bytes_per_s"] = rate(result.bytes_read + result.bytes_written, result.elapsed_ns);
+    json["errors"] = result.errors;
+    json["mismatches"] = result.mismatches;
+    const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
+    json["au"] = summary ? number(summary->au()) : Json(nullptr);
+    json["au_mlperf"] = summary ? number(summary->au_mlperf()) : Json(nullptr);
+    json["stall_s"] = summary ? Json(seconds(summary->stall())) : Json(nullptr);
+    json["accelerator_busy_s"] = summary ? Json(seconds(summary->busy())) : Json(nullptr);
+    json["accelerators"] = summary ? summary->json : Json::array();
+    json["lateness_us"] = result.timed ? percentiles_us(result.lateness) : Json(nullptr);
+    json["unexplained_wait_share"] =
+        result.unexplained_wait_share < 0 ? Json(nullptr) : Json(result.unexplained_wait_share);
+    json["fidelity"] = fidelity_json(result);
+    json["harness_ns_per_op"] = result.harness_ns_per_op;
+    json["device_bytes"] = result.device_read_bytes
+                               ? Json(*result.device_read_bytes + result.device_write_bytes.value_or(0))
+                               : Json(nullptr);
+    json["device_read_bytes"] = result.device_read_bytes ? Json(*result.device_read_bytes) : Json(nullptr);
+    json["device_write_bytes"] = result.device_write_bytes ? Json(*result.device_write_bytes) : Json(nullptr);
+    json["pace"] = values["pace"].as<std::string>();
+    json["engine"] = values["engine"].as<std::string>();
+    json["time_scale"] = values["time-scale"].as<double>();
+    json["cpu_speed"] = result.cpu_speed.ratio;
+    json["cpu_speed_source"] = source_name(result.cpu_speed.source);
+    json["cpu_speed_uncertainty"] =
+        result.cpu_speed.source == CpuSpeed::Source::profiles ? Json(result.cpu_speed.uncertainty) : Json(nullptr);
+    json["delay"] = policy_name(result.delay);
+    json["compute_peak_cpus"] = result.compute_peak;
+    json["gpu_speed"] = values["gpu-speed"].as<double>();
+    json["gpu_model"] = values.count("gpu-model") != 0 ? Json(values["gpu-model"].as<std::string>()) : Json(nullptr);
+    json["gpus"] = values["gpus"].as<std::string>();
+    json["filter"] = filter.to_string();
+    json["read_only"] = values.count("read-only") != 0;
+    json["processes"] = result.processes;
+    json["tasks"] = result.tasks;
+    json["edges"] = result.edges;
+    Json edges = Json::object();
+    for (size_t i = 1; i < result.edges_by_kind.size(); ++i) {
+        if (result.edges_by_kind[i] != 0) {
+            edges[std::string(edge_name(static_cast<EdgeKind>(i)))] = result.edges_by_kind[i];
+        }
+    }
+    json["edges_by_kind"] = edges;
+    json["edge_waits"] = result.edge_waits;
+    json["queues"] = queues_table(result.queues).json();
+    json["kinds"] = replayed_kinds(result).json();
+    json["left_out"] = left_out_table(result).json();
+    json["examples"] = examples_table(result).json();
+    json["notes"] = result.notes;
+    Json counters = Json::array();
+    for (const Counter& counter : result.counters) {
+        counters.push_back({{"name", counter.name},
+                            {"severity", severity_name(counter.severity)},
+                            {"count", counter.value},
+                            {"meaning", counter.meaning}});
+    }
+    json["counters"] = counters;
+    const MachineFacts& machine = result.machine;
+    json["machine"] = {{"host", machine.host},
+                       {"kernel", machine.kernel},
+                       {"cpu", machine.cpu},
+                       {"cpus", machine.cpus},
+                       {"memory_bytes", machine.memory_bytes},
+                       {"file_system", machine.file_system},
+                       {"device", printable(machine.device)},
+                       {"mount_options", machine.mount_options},
+                       {"free_bytes", machine.free_bytes}};
+    json["plan_s"] = seconds(result.plan_ns);
+    json["collect_s"] = seconds(result.collect_ns);
+    if (!result.output.empty()) {
+        json["output"] = printable(result.output.native());
+    }
+    return json;
+}
+
+void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary) {
+    std::ostream& out = std::cout;
+    out << (result.ended == "complete" ? "replayed " : result.ended + "\nreplayed ") << format_count(result.ops)
+        << " ops of " << format_count(result.tasks) << " tasks in " << format_count(result.processes) << " processes, "
+        << format_bytes(result.bytes_read) << " read, " << format_bytes(result.bytes_written) << " written\n";
+    out << "elapsed " << format_duration(result.elapsed_ns) << " (recorded " << format_duration(result.recorded_ns)
+        << "), " << format_count_rate(rate(result.ops, result.elapsed_ns)) << ", "
+        << format_rate(rate(result.bytes_read + result.bytes_written, result.elapsed_ns)) << "\n";
+    if (result.timed) {
+        const auto ns = [](double value) { return format_duration(std::llround(value)); };
+        out << "lateness p50 " << ns(result.lateness.percentile(0.5)) << ", p99 "
+            << ns(result.lateness.percentile(0.99)) << ", p99.9 " << ns(result.lateness.percentile(0.999)) << ", max "
+            << ns(static_cast<double>(result.lateness.greatest())) << "\n";
+    }
+    out << format_count(result.errors) << " ops failed, " << format_count(result.mismatches)
+        << " differ from the recording; " << format_count(result.edges) << " edges, " << format_count(result.edge_waits)
+        << " of them waited for; the replayer itself took " << number_cell(result.harness_ns_per_op, 1).text
+        << " ns/op\n";
+    if (pace_has_computing(result)) {
+        out << "computing " << policy_name(result.delay) << "s; speed of a processor here "
+            << to_string(result.cpu_speed) << "\n";
+    }
+    if (result.device_read_bytes) {
+        out << "the device moved " << format_bytes(*result.device_read_bytes) << " to read and "
+            << format_bytes(result.device_write_bytes.value_or(0)) << " to write\n";
+    }
+    if (result.unexplained_wait_share >= 0) {
+        out << format_share(result.unexplained_wait_share) << " of the recorded wait has no known cause\n";
+    }
+    if (summary) {
+        out << "accelerators busy " << format_duration(summary->busy()) << ", AU "
+            << format_share(summary->au().value_or(0.0)) << " (MLPerf's rule, without the first step: "
+            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stalled "
+            << format_duration(summary->stall()) << "\n";
+    }
+    print_fidelity(out, result);
+    for (const std::string& failure : result.fidelity.failures) {
+        out << "NOT FAITHFUL: " << failure << "\n";
+    }
+    for (const std::string& note : result.notes) {
+        out << "note: " << note << "\n";
+    }
+    out << "\n";
+    if (summary) {
+        summary->table.print(out, 2);
+        out << "\n";
+    }
+    if (const Table queues = queues_table(result.queues); !queues.empty()) {
+        out << "  queues that left no trace, inferred:\n";
+        queues.print(out, 2);
+        out << "\n";
+    }
+    replayed_kinds(result).print(out, 2);
+    if (const Table table = left_out_table(result); !table.empty()) {
+        out << "\n";
+        table.print(out, 2);
+    }
+    if (const Table table = examples_table(result); !table.empty()) {
+        out << "\ndiffering results, for example\n";
+        table.print(out, 2);
+    }
+    for (const Counter& counter : result.counters) {
+        out << severity_name(counter.severity) << ": " << counter.name << " " << format_count(counter.value) << " ("
+            << counter.meaning << ")\n";
+    }
+    const MachineFacts& machine = result.machine;
+    out << "\non " << machine.host << ", " << machine.kernel << ", " << machine.cpus << " x "
+        << (machine.cpu.empty() ? "cpu" : machine.cpu) << ", " << format_bytes(machine.memory_bytes) << " memory";
+    if (!machine.file_system.empty()) {
+        out << ", " << machine.file_system << " on " << printable(machine.device);
+    }
+    out << "\n";
+}
+
+}  // namespace reprise::cli

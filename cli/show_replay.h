@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// The result of a replay, on the screen and as JSON.
+#pragma once
+
+#include <optional>
+
+#include "analyze/summary.h"
+#include "cli/command.h"
+#include "cli/show_summary.h"
+#include "cli/table.h"
+#include "formats/filter.h"
+#include "replay/runner.h"
+
+namespace reprise::cli {
+
+/// What the run's log says of its accelerators.
+struct Accelerators : Summary {
+    explicit Accelerators(const LogReader& run)
+        : Summary(summarize(run)), table(devices_table(*this, run.tables())), json(devices_json(*this, run.tables())) {}
+    Table table;
+    Json json;
+};
+
+/// None where the run has none, or where time means nothing to them.
+std::optional<Accelerators> accelerators(const ReplayResult& result);
+
+/// `values`: of the command line, of which the result tells what was asked.
+Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
+                 const po::variables_map& values, const OpFilter& filter);
+void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary);
+
+}  // namespace reprise::cli

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# predict and calibrate --storage from outside: a model measured here, a recorded job in virtual time, what is refused.
+# SPDX-License-Identifier: MIT
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+
+run 0 "$REPRISE" calibrate --storage "$tmp" -o model.json
+contains "$out" "reads at once"
+grep -q '"storage_model": 1' model.json || fail "no model was written"
+[[ -z $(find . -name 'reprise-storage-*') ]] || fail "calibrate left its folder behind"
+run 4 "$REPRISE" calibrate --storage "$tmp/none"
+contains "$err" "no folder can be made there"
+
+log=$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog
+run 0 "$REPRISE" predict "$log" --storage model.json --json result.json -o run.oplog
+contains "$out" "predicted "
+for key in elapsed_s recorded_s ops au stall_s storage_reads computing_s took_s; do
+    grep -q "^  \"$key\":" result.json || fail "result.json has no $key"
+done
+run 0 "$REPRISE" info run.oplog
+contains "$out" "source       predict"
+# A slower device takes longer; nothing is fetched where all is cached.
+elapsed() { sed -n 's/^  "elapsed_s": \([0-9.]*\),*/\1/p' "$1"; }
+sed -E 's/"read_bytes_per_s": [^,]*/"read_bytes_per_s": 2e6/' model.json >slow.json
+run 0 "$REPRISE" predict "$log" --storage slow.json --json slow-result.json
+awk "BEGIN { exit !($(elapsed slow-result.json) > 3 * $(elapsed result.json)) }" || fail "a slow device changes nothing"
+run 0 "$REPRISE" predict "$log" --storage slow.json --cache warm
+contains "$out" "0 reads of 0 B went to the storage"
+
+run 2 "$REPRISE" predict "$log"
+contains "$err" "calibrate --storage"
+run 2 "$REPRISE" predict "$log" --storage model.json --gpu-speed 0
+run 2 "$REPRISE" predict run.oplog --storage model.json -o run.oplog
+sed 's/"cold"/"warmth"/' model.json >bad.json
+run 3 "$REPRISE" predict "$log" --storage bad.json
+contains "$err" "bad.json:/cold"
+run 3 "$REPRISE" predict "$log" --storage "$log"
+finish
