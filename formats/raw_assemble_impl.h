@@ -119,7 +119,8 @@ private:
     void settle(TaskState& task, int64_t until);
     void compute(TaskState& task, int64_t begin, int64_t duration);
     void blocked(TaskState& task, const Event& event);
-    void start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
+    // False where no page lies in a mapping that a call made.
+    bool start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
     bool touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint64_t address);
     void end_touch(TaskState& task, std::optional<Touch>& touch);
     void submitted(TaskState& task, const Event& event, int64_t begin);

@@ -87,13 +87,14 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
         edges_.woken(self, event.waker, event.waker_enter);
 }
 
-void RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event) {
+bool RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event) {
     const uint64_t first = event.address & ~uint64_t{kPage - 1};
     bool any = false;
     for (uint32_t i = 0; i < event.pages; ++i) any = touch_page(task, touch, event, first + i * uint64_t{kPage}) || any;
-    if (!any) return;
+    if (!any) return false;
     touch->duration += event.busy;
     touch->last = event.end;
+    return true;
 }
 
 bool RawAssembly::touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint64_t address) {
@@ -156,12 +157,13 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
     // `now` runs along; `worked` is the time on the processor since `from`, where the last op ended.
     int64_t now = task.cursor, from = task.cursor, worked = 0;
     std::optional<Touch> touch;
-    const auto flush = [&] {
+    // What has been computed by `at` ends by then: it must not push the next op to a later time.
+    const auto flush = [&](int64_t at) {
         if (touch) {
             end_touch(task, touch);
             from = std::max(from, task.cursor);
         }
-        compute(task, from, worked);
+        compute(task, from, std::min(worked, at - std::max(from, task.cursor)));
         worked = 0;
     };
     size_t used = 0;
@@ -177,6 +179,10 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
             touch->last = event.end;
         }
         if (reads_page || (off && event.begin < fault_until)) {
+            // Without a processor between the faults of one record.
+            if (!reads_page && event.state == RAW_OFF_RUNNABLE) {
+                worked = std::max<int64_t>(worked - (std::min(event.end, fault_until) - event.begin), 0);
+            }
             now = std::max(now, event.end);
             continue;
         }
@@ -187,7 +193,7 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
         switch (event.kind) {
             case Event::Kind::off:
                 if (event.state != RAW_OFF_RUNNABLE) {
-                    flush();
+                    flush(event.begin);
                     blocked(task, event);
                     from = std::max(event.end, task.cursor);
                 }
@@ -195,21 +201,22 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
             case Event::Kind::fault: {
                 const bool joins = touch && event.begin - touch->last < kMergeFaults;
                 if (!joins) {
-                    flush();
-                    from = std::max(event.end, task.cursor);
+                    flush(event.begin);
+                    from = task.cursor;
                 }
-                start_touch(task, touch, event);
+                // Between the faults the task worked, and in those on mappings of the program's own.
+                const bool kept = start_touch(task, touch, event);
+                worked += event.end - event.begin - (kept ? event.busy : 0);
                 fault_until = event.end;
-                worked += event.end - event.begin - event.busy;  // between the faults
                 break;
             }
             case Event::Kind::submit:
-                flush();
+                flush(event.begin);
                 submitted(task, event, event.begin);
                 from = std::max(now, task.cursor);
                 break;
             case Event::Kind::complete:
-                flush();
+                flush(event.begin);
                 completed(task, event, event.begin);
                 from = std::max(now, task.cursor);
                 break;
@@ -220,7 +227,7 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
         worked += until - now;
         now = until;
     }
-    flush();
+    flush(until);
     events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(used));
     task.cursor = std::max(task.cursor, until);
 }

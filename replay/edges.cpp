@@ -115,6 +115,7 @@ private:
     /// A wait that has begun and not ended: its edges count at its end.
     struct Pending {
         uint64_t op = 0;
+        int64_t end = 0;
         std::vector<Edge> edges;  // empty: none
     };
 
@@ -189,16 +190,16 @@ private:
         const ProcessId process = plan_.tasks[task].process;
         const auto first = cursors_[task].edges.begin() + event.first_edge;
         if (event.inferred != 0) {
-            log_edges(task, op.op, {first, first + event.inferred});  // whatever it is, it begins after them
+            log_edges(task, op.op, op.begin, {first, first + event.inferred});  // whatever it is, it begins after them
         }
         if (event.edges != 0) {
             std::vector<Edge> edges(first + event.inferred, first + event.inferred + event.edges);
             if (blocks_until_edge(op.kind)) {
-                pending_[task] = {op.op, std::move(edges)};
+                pending_[task] = {op.op, op.end, std::move(edges)};
                 ends_.push({op.end, task});
                 return;  // passed when its wait has ended
             }
-            log_edges(task, op.op, edges);
+            log_edges(task, op.op, op.begin, edges);
         }
         if (op.kind == OpKind::spawn) {
             spawn(task, op);
@@ -211,15 +212,39 @@ private:
     void finish_wait(TaskId task) {
         Pending& wait = pending_[task];
         if (!wait.edges.empty()) {
-            log_edges(task, wait.op, wait.edges);
+            log_edges(task, wait.op, wait.end, wait.edges);
             passed_[task] = wait.op + 1;
             wait.edges.clear();
         }
     }
 
-    void log_edges(TaskId task, uint64_t op, const std::vector<Edge>& edges) {
+    /// A source that began a little after `until`, when the target ended, is where it is by the recorder's own delays:
+    /// what its task did before it stands in for it.
+    bool began_just_after(const Edge& edge, int64_t until) const {
+        constexpr int64_t kLittle = 2'000'000;  // ns
+        if (edge.kind == EdgeKind::resource || passed_[edge.task] == 0) {
+            return false;
+        }
+        const Cursor& cursor = cursors_[edge.task];
+        for (size_t i = cursor.next; i < cursor.events.size() && cursor.events[i].op.op <= edge.op; ++i) {
+            if (cursor.events[i].op.op == edge.op) {
+                return cursor.events[i].op.begin - until <= kLittle;
+            }
+        }
+        return false;
+    }
+
+    /// `until`: ns, when the sources were done at the latest.
+    void log_edges(TaskId task, uint64_t op, int64_t until, const std::vector<Edge>& edges) {
         bool explained_here = false;
-        for (const Edge& edge : edges) {
+        for (Edge edge : edges) {
+            const bool known = edge.task != 0 && edge.task < plan_.tasks.size() && edge.task != task;
+            if (known && passed_[edge.task] <= edge.op && began_just_after(edge, until)) {
+                edge.op = passed_[edge.task] - 1;
+                plan_.count("edges_moved", Severity::note,
+                            "edges of the log whose source began up to 2 ms after their op ended; the op before it "
+                            "stands in for it");
+            }
             if (edge.task == 0 || edge.task >= plan_.tasks.size() || edge.op >= plan_.tasks[edge.task].ops) {
                 plan_.count("edges_without_source", Severity::warning,
                             "edges of the log that name an op which is not there; dropped");
