@@ -202,9 +202,13 @@ def main():
     reprise = (arguments.bin / "reprise").resolve()
     check(reprise)
     measure.priority = arguments.nice
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     run(arguments, cells, reprise)
 
 
 if __name__ == "__main__":
-    main()
+    # Whatever ends it, what it made is put away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
