@@ -13,6 +13,6 @@ constexpr const char* kWhy =
 
 CaptureResult capture(const CaptureOptions& /*options*/) { throw machine_error(kWhy, capture_fallback()); }
 
-CaptureCheck check_capture() { return {kWhy, {}}; }
+CaptureCheck check_capture() { return {kWhy, {}, {}}; }
 
 }  // namespace reprise
