@@ -258,6 +258,7 @@ private:
     double throughput(int64_t bytes, int threads) const {
         std::atomic<int64_t> moved{0};
         std::vector<std::thread> running;
+        running.reserve(static_cast<size_t>(threads));
         const int64_t begin = monotonic_ns();
         for (int i = 0; i < threads; ++i) {
             running.emplace_back([&, i] {

@@ -62,6 +62,7 @@ Json chain(const char* what, int64_t target, int count, int threads, Make make) 
     std::vector<double> totals(static_cast<size_t>(threads));
     std::vector<std::vector<int64_t>> each(static_cast<size_t>(threads));
     std::vector<std::thread> running;
+    running.reserve(static_cast<size_t>(threads));
     for (int t = 0; t < threads; ++t) {
         running.emplace_back([&, t] {
             use_least_timer_slack();
