@@ -63,7 +63,8 @@ private:
         TaskId id = 0;
         uint32_t next_sequence = 0;
         bool any_sequence = false;
-        int64_t cursor = 0;  // everything before has become ops
+        int64_t cursor = 0;       // everything before has become ops
+        bool after_call = false;  // nothing has been counted since
         bool started = false;
         std::vector<Event> events;  // since the last call, by the order of their ends
         std::optional<int64_t> exit_enter;

@@ -155,7 +155,9 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
     auto& events = task.events;
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
     // `now` runs along; `worked` is the time on the processor since `from`, where the last op ended.
-    int64_t now = task.cursor, from = task.cursor, worked = 0;
+    int64_t now = task.cursor, from = task.cursor;
+    int64_t worked = task.after_call ? -facts_.call_gap_ns : 0;  // the recorder's own work is not the job's
+    task.after_call = false;
     std::optional<Touch> touch;
     // What has been computed by `at` ends by then: it must not push the next op to a later time.
     const auto flush = [&](int64_t at) {
@@ -249,6 +251,7 @@ int64_t RawAssembly::before_call(TaskState& task, int64_t begin) {
 
 void RawAssembly::after_call(TaskState& task, int64_t end) {
     task.cursor = std::max(task.cursor, end);
+    task.after_call = true;
     for (const Event& event : task.events) {
         if (event.kind == Event::Kind::submit) submitted(task, event, event.begin);
         if (event.kind == Event::Kind::complete) completed(task, event, event.begin);

@@ -3,6 +3,7 @@
 // open before the recording.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -45,12 +46,28 @@ private:
     uint64_t words_dropped_ = 0;
 };
 
+// The distance between two calls of a task that did nothing else between them. The least distances of a recording are
+// the recorder's own: what its programs and the slower way into the kernel take outside a call's two times.
+class CallGaps {
+public:
+    void see(const raw_head& head);
+    // ns; 0: not enough calls to tell.
+    int64_t least() const;
+
+private:
+    static constexpr uint64_t kStep = 10, kMost = 2'000;  // ns
+    std::unordered_map<uint32_t, uint64_t> last_;         // by tid: end of its last record, a call; 0: something else
+    std::array<uint32_t, kMost / kStep> counts_{};
+    uint64_t seen_ = 0;
+};
+
 struct RawFacts {
     std::string meta;
     std::string cut;          // why the log is not complete; empty: it is
     uint64_t origin = 0;      // CLOCK_MONOTONIC ns of the first thing that happened: log time 0
     int64_t origin_unix = 0;  // ns; 0: unknown
     uint64_t records = 0;
+    int64_t call_gap_ns = 0;  // what the recorder itself takes between two calls
     bool has_switches = false, has_faults = false, has_gpu = false;
     raw_loss loss{};
     LockWords locks;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "replay/edges_rules.h"
@@ -12,6 +13,26 @@
 #include "replay/shared.h"
 
 namespace reprise {
+
+/// How much of the distance between two ops is think time, ns.
+struct ThinkGap {
+    int64_t most = INT64_MAX;  // more is waiting for a processor
+    int64_t recorder = 0;      // is what the recorder itself took
+};
+
+/// A capture makes ops of computing that is longer than most (RawAssembleOptions::least_compute_ns), which are without
+/// the recorder's share; other sources cannot. `slept`: computing is, so that waiting for a processor does not come by
+/// itself.
+inline ThinkGap think_gap(const Header& header, bool slept) {
+    ThinkGap think;
+    if (header.source == "capture") {
+        think.most = slept ? INT64_MAX : 1'000;
+        const auto found = header.extra.find("capture.call_gap_ns");
+        const int64_t own = found == header.extra.end() ? 0 : std::strtoll(found->second.c_str(), nullptr, 10);
+        think.recorder = std::clamp<int64_t>(own, 0, 10'000);
+    }
+    return think;
+}
 
 /// One task. Times "recorded" are those of the log, the others CLOCK_MONOTONIC; all in nanoseconds.
 ///
@@ -25,9 +46,9 @@ namespace reprise {
 class CausalClock {
 public:
     /// The task exists since `base`, which is `recorded` in the log. `scale`: of recorded times; `compute`: of those
-    /// that the processor took, think time among them. `most_gap`: ns, more distance between two ops is no think time.
-    CausalClock(int64_t base, int64_t recorded, double scale, double compute, int64_t most_gap = INT64_MAX)
-        : base_(base), recorded_(recorded), most_gap_(most_gap), scale_(scale), compute_(compute) {}
+    /// that the processor took, think time among them.
+    CausalClock(int64_t base, int64_t recorded, double scale, double compute, ThinkGap think = {})
+        : base_(base), recorded_(recorded), think_(think), scale_(scale), compute_(compute) {}
 
     /// When the op that began at `begin` in the recording is due.
     int64_t due(int64_t begin) const { return base_ + scaled(left_ + gap(begin), compute_); }
@@ -51,7 +72,9 @@ public:
     void waited(int64_t recorded_end, int64_t end) { passed(end, recorded_end); }
 
 private:
-    int64_t gap(int64_t begin) const { return std::clamp<int64_t>(begin - recorded_, 0, most_gap_); }
+    int64_t gap(int64_t begin) const {
+        return std::clamp<int64_t>(begin - recorded_ - think_.recorder, 0, think_.most);
+    }
     void passed(int64_t end, int64_t recorded_end) {
         base_ = end;
         recorded_ = recorded_end;
@@ -61,26 +84,23 @@ private:
         return by == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * by);
     }
 
-    int64_t base_, recorded_, most_gap_;
+    int64_t base_, recorded_;
+    ThinkGap think_;
     int64_t left_ = 0;  // recorded time of ops left out since
     double scale_, compute_;
 };
-
-/// The longest distance between two ops, ns, that can be computing: a capture makes ops of what is longer
-/// (RawAssembleOptions::least_compute_ns), other sources cannot.
-inline int64_t most_think_gap(const Header& header) { return header.source == "capture" ? 1'000 : INT64_MAX; }
 
 /// The clock of a task at its start: that of the run, or where its spawner's op began.
 inline CausalClock causal_start(const Plan& plan, SharedRun& run, TaskId task, const Speeds& speeds,
                                 int64_t spawned_ns) {
     // Where computing is slept, waiting for a processor does not come by itself.
     const bool slept = speeds.computing.policy == DelayPolicy::sleep;
-    const int64_t most_gap = slept ? INT64_MAX : most_think_gap(plan.log->header());
+    const ThinkGap think = think_gap(plan.log->header(), slept);
     const double compute = speeds.time_scale / speeds.cpu;
     if (spawned_ns != 0 && plan.tasks[task].spawner != 0) {
-        return {spawned_ns, plan.tasks[task].spawn_begin, speeds.time_scale, compute, most_gap};
+        return {spawned_ns, plan.tasks[task].spawn_begin, speeds.time_scale, compute, think};
     }
-    return {run.control().start_ns, plan.first_begin, speeds.time_scale, compute, most_gap};
+    return {run.control().start_ns, plan.first_begin, speeds.time_scale, compute, think};
 }
 
 /// What an op is to pace `causal`.

@@ -33,7 +33,7 @@ public:
         if (out_.cpus == 0 && cpus != log.header().extra.end()) {
             out_.cpus = std::max(std::atoi(cpus->second.c_str()), 0);
         }
-        most_gap_ = out_.cpus > 0 ? most_think_gap(log.header()) : INT64_MAX;
+        think_ = think_gap(log.header(), out_.cpus <= 0);
         busy_scale_ = options.speeds.time_scale / options.speeds.gpu;
         out_.output = options.output.empty() && !plan_.streams.empty() ? options.accelerator_output : options.output;
         if (!out_.output.empty()) {
@@ -104,7 +104,7 @@ private:
         const double compute = options_.speeds.time_scale / options_.speeds.cpu;
         const bool by_spawn = plan.spawner != 0 && spawned >= 0;
         task.clock.emplace(by_spawn ? spawned : 0, by_spawn ? plan.spawn_begin : plan_.first_begin,
-                           options_.speeds.time_scale, compute, most_gap_);
+                           options_.speeds.time_scale, compute, think_);
         task.explained.emplace(plan.explained);
         at(now_, id);
     }
@@ -405,7 +405,8 @@ private:
     std::vector<StringId> strings_;
     int running_ = 0;
     uint64_t order_ = 0;
-    int64_t now_ = 0, last_end_ = 0, recorded_end_ = INT64_MIN, most_gap_ = INT64_MAX;
+    int64_t now_ = 0, last_end_ = 0, recorded_end_ = INT64_MIN;
+    ThinkGap think_;
     double busy_scale_ = 1.0;
 };
 

@@ -83,6 +83,21 @@ TEST_CASE("time between calls: computing, waiting for a processor, idling") {
     }
 }
 
+TEST_CASE("what the recorder takes between calls is not computing") {
+    RawJob job;
+    job.open("data/a", 3, 0xf1, 7, 10000);
+    for (int i = 0; i < 3000; ++i) {
+        job.pread(3, 0xf1, 7, 4096, 4096);
+        job.now -= 8'600;  // 400 ns to the next call, then now and then 2.4 us
+        if (i % 10 == 0) job.now += 2'000;
+    }
+    const AssembledLog log = job.assemble();
+    CHECK(log.reader.header().extra.at("capture.call_gap_ns") == "400");
+    const std::vector<Op> computed = log.of_kind(OpKind::compute);
+    REQUIRE(computed.size() >= 299);
+    CHECK(computed[5].duration == 2'000);
+}
+
 TEST_CASE("waits that did not block are computing; others know who woke them") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);

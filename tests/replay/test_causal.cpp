@@ -71,7 +71,7 @@ TEST_CASE("the clock of a task: think time counts from where the op before it en
 }
 
 TEST_CASE("the clock of a task: where computing has ops of its own, more distance is run-queue time") {
-    CausalClock clock(10'000, 0, 1.0, 1.0, 1'000);
+    CausalClock clock(10'000, 0, 1.0, 1.0, {.most = 1'000, .recorder = 0});
     CHECK(clock.due(600) == 10'600);
     CHECK(clock.due(50'000) == 11'000);
     clock.left_out(50'000, 53'000);
@@ -80,6 +80,23 @@ TEST_CASE("the clock of a task: where computing has ops of its own, more distanc
     CHECK(clock.due(90'020) == 15'020);
     clock.waited(100'000, 20'000);
     CHECK(clock.due(100'500) == 20'500);
+}
+
+TEST_CASE("the clock of a task: what the recorder took is no think time") {
+    CausalClock clock(10'000, 0, 1.0, 1.0, {.most = 1'000, .recorder = 300});
+    CHECK(clock.due(200) == 10'000);
+    CHECK(clock.due(600) == 10'300);
+    CHECK(clock.due(5'000) == 11'000);
+    Header header;
+    header.source = "capture";
+    header.extra["capture.call_gap_ns"] = "370";
+    CHECK(think_gap(header, false).recorder == 370);
+    CHECK(think_gap(header, false).most == 1'000);
+    CHECK(think_gap(header, true).most == INT64_MAX);
+    header.extra["capture.call_gap_ns"] = "-5";
+    CHECK(think_gap(header, false).recorder == 0);
+    header.source = "strace";
+    CHECK(think_gap(header, false).most == INT64_MAX);
 }
 
 TEST_CASE("the clock of a task: scaled") {
