@@ -17,7 +17,7 @@ constexpr size_t kLeastStretch = 8;     // of them, while the queue is full, to 
 constexpr double kSomeData = 0.01;      // of all data: less is no reader, and does not stop a consumer being one
 constexpr double kCarried = 0.5;        // messages for each wake: the data comes by them
 constexpr size_t kMostEdges = 1 << 20;  // between steps
-constexpr int64_t kLockClass = 5, kEpollClass = 7;  // arg of wait (formats/ops.def)
+constexpr int64_t kSleepClass = 3, kLockClass = 5, kEpollClass = 7;  // arg of wait (formats/ops.def)
 
 int64_t end_of(const OpBlock& b, size_t i) {
     int64_t end = 0;
@@ -39,7 +39,8 @@ struct Survey {
     struct TaskFacts {
         int64_t bytes = 0;
         uint64_t reads = 0, polls = 0, waits = 0;
-        int64_t computing = 0, span = 0;
+        int64_t computing = 0;
+        int64_t busy = 0;  // ns, all but waits for others
         uint64_t submits = 0;
     };
     std::map<std::pair<TaskId, TaskId>, Pair> pairs;  // from whom, to whom
@@ -91,6 +92,9 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
             log.decode(where, b);
             for (size_t i = 0; i < b.count(); ++i) {
                 const auto kind = static_cast<OpKind>(b.kind[i]);
+                const bool waits =
+                    kind == OpKind::wait || kind == OpKind::receive || kind == OpKind::idle || kind == OpKind::join;
+                if (!waits || (kind == OpKind::wait && b.arg[i] == kSleepClass)) facts.busy += b.duration[i];
                 if (kind == OpKind::mmap && b.handle[i] != 0 && b.map[i] != 0) {
                     survey.data_map[b.map[i]] =
                         b.handle[i] < survey.data_handle.size() && survey.data_handle[b.handle[i]];
@@ -234,6 +238,9 @@ private:
         int64_t sum = 0;
         for (Read& read : progress_) read.sum = sum += read.bytes;
         queue_.bytes = sum;
+        std::sort(no_room_.begin(), no_room_.end());
+        int64_t until = INT64_MIN;
+        for (const auto& [begin, end] : no_room_) full_until_.push_back(until = std::max(until, end));
         read_consumer();
     }
 
@@ -248,11 +255,21 @@ private:
                 for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
                     const bool back = edge.kind == EdgeKind::wake || edge.kind == EdgeKind::message;
                     if (!back) continue;
-                    if (const auto op = behind(edge.task, edge.op)) room_.emplace(*op, b.begin[i]);
+                    if (const auto op = behind(edge.task, edge.op)) {
+                        room_.emplace(*op, b.begin[i]);
+                        if (end_of(b, i) - b.begin[i] >= kLeastWait) no_room_.emplace_back(b.begin[i], end_of(b, i));
+                    }
                 }
             }
             log_.forget(where);
         }
+    }
+
+    /// A reader waited for room then, so that the queue was not empty: the consumer waited for something else, or for
+    /// another reader's part.
+    bool was_full(int64_t time) const {
+        const auto after = std::upper_bound(no_room_.begin(), no_room_.end(), std::pair{time, INT64_MAX});
+        return after != no_room_.begin() && full_until_[static_cast<size_t>(after - no_room_.begin()) - 1] > time;
     }
 
     int64_t read_by(int64_t time) const {
@@ -278,7 +295,7 @@ private:
                 const int64_t end = end_of(b, i);
                 if (waits && fed) {
                     waited += end - b.begin[i];
-                    if (end - b.begin[i] >= kLeastWait) {
+                    if (end - b.begin[i] >= kLeastWait && !was_full(b.begin[i])) {
                         moments_.push_back({op, end, end - first - waited, false, read_by(end)});
                         ++queue_.waits;
                     }
@@ -402,7 +419,9 @@ private:
     InferredQueue queue_;
     std::vector<Read> progress_;                  // of all readers, by time
     std::unordered_map<uint64_t, int64_t> room_;  // op of the consumer that made room; when the reader began to wait
-    std::vector<Moment> moments_;                 // by op
+    std::vector<std::pair<int64_t, int64_t>> no_room_;  // when a reader waited for room
+    std::vector<int64_t> full_until_;                   // greatest end so far
+    std::vector<Moment> moments_;                       // by op
     std::vector<Step> steps_;
     double rate_ = 0;  // bytes per busy ns
     int64_t needed_ = 0;
@@ -442,25 +461,27 @@ std::map<TaskId, Party> find_parties(const Survey& survey) {
     std::erase_if(makers, [](const auto& maker) { return maker.second < kLeastOfRelay; });
     std::map<TaskId, Party> parties;
     for (const auto& [maker, wakes] : makers) {
-        std::map<TaskId, TaskId> relays;
-        TaskId consumer = maker;
-        while (relays.size() < kMostRelays) {
-            const std::set<TaskId> fed = fed_by(survey, readers, consumer);
+        // Back along the orders; whoever of them works most is the consumer, the others only pass on.
+        std::vector<TaskId> chain{maker};
+        while (chain.size() <= kMostRelays) {
             TaskId master = 0;
-            uint64_t orders = 0, data = 0;
+            uint64_t orders = 0;
             for (const auto& [tasks, pair] : survey.pairs) {
-                if (tasks.second != consumer) continue;
-                if (fed.count(tasks.first) != 0) {
-                    data += pair.all();
-                } else if (pair.all() > orders && relays.count(tasks.first) == 0) {
+                const bool known = reads(tasks.first) || std::count(chain.begin(), chain.end(), tasks.first) != 0;
+                if (tasks.second == chain.back() && !known && pair.all() > orders) {
                     master = tasks.first;
                     orders = pair.all();
                 }
             }
-            if (kMostParts * orders < wakes || data >= orders) break;
-            relays.emplace(consumer, master);
-            consumer = master;
+            if (master == 0 || kMostParts * orders < wakes) break;
+            chain.push_back(master);
         }
+        const auto most = std::max_element(chain.begin(), chain.end(), [&](TaskId x, TaskId y) {
+            return survey.tasks[x].busy < survey.tasks[y].busy;
+        });
+        const TaskId consumer = *most;
+        std::map<TaskId, TaskId> relays;
+        for (auto it = chain.begin(); it != most; ++it) relays.emplace(*it, *std::next(it));
         Party& party = parties[consumer];
         party.consumer = consumer;
         party.wakes += wakes;
