@@ -40,7 +40,7 @@ void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, i
                                     others + ".");
     }
     const double error = fidelity.delay_error.sum();
-    if (error > std::max(kLeast, kMostDelayError * fidelity.delays_asked_ns)) {
+    if (error > std::max(kLeast, kMostDelayError * std::max(elapsed, fidelity.delays_asked_ns))) {
         fidelity.failures.push_back(who + "delays of " + seconds(fidelity.delays_asked_ns) + " together took " +
                                     milliseconds(error) + " too long" + others + ".");
     }

@@ -5,6 +5,12 @@
 # plain builds only
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
+# A replay whose result is whole; exit code 1 says that a crowded machine could not keep the time.
+replayed() {
+    local rc=0
+    "$@" >"$out" 2>"$err" || rc=$?
+    [[ $rc -le 1 ]] || fail "exit code $rc: $*"
+}
 cd "$tmp" || exit 1
 
 # What makes no sense is said in one sentence.
@@ -44,7 +50,7 @@ assert 1.0 <= row[0]["busy_ns"] * 1e-9 < 2.0, row
 END
 run 0 "$REPRISE" prepare job.oplog --root root
 for speed in 1 2 4; do
-    run 0 "$REPRISE" replay job.oplog --root root --pace causal --gpu-speed "$speed" --json "$speed.json" -o "$speed.oplog"
+    replayed "$REPRISE" replay job.oplog --root root --pace causal --gpu-speed "$speed" --json "$speed.json" -o "$speed.oplog"
     "$REPRISE" dump --json "$speed.oplog" >"$speed.dump" || fail "no dump of the run"
 done
 # Busy for a second, half, a quarter of it, and nothing but the device is waited for. The shortest wait of five tells,
@@ -68,7 +74,7 @@ END
 cat "$out"
 
 # Two such ranks in step, each with another step time, and files of its own to write.
-run 0 "$REPRISE" replay job.oplog --root root --pace causal --gpus 2 --gpu-model "normal(20ms,10ms)" --json two.json -q
+replayed "$REPRISE" replay job.oplog --root root --pace causal --gpus 2 --gpu-model "normal(20ms,10ms)" --json two.json -q
 empty "$out"
 python3 - <<'END' || fail "two copies"
 import json
