@@ -25,7 +25,7 @@ struct Fidelity {
 
 // The run failed where it lost more than these shares, and 50 ms; docs/replay.md explains them.
 inline constexpr double kMostLateShare = 0.05;   // 99th percentile of lateness, of the elapsed time
-inline constexpr double kMostDelayError = 0.05;  // of all delays together
+inline constexpr double kMostDelayError = 0.05;  // of delays together, and of the elapsed time
 inline constexpr double kMostProcessorShare =
     0.10;  // waiting for processors beyond the recorded, of the computing and of the elapsed time
 
