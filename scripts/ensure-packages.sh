@@ -13,6 +13,7 @@ declare -A packages=(
     [test]='doctest-dev zlib1g-dev clang-14 clang-format clang-tidy clang libclang-rt-14-dev dpkg-dev file
             gzip zstd shellcheck man-db ccache strace'
     [bench]='libbenchmark-dev fio python3'
+    [train]='python3 python3-torch python3-pil python3-numpy'
     [accuracy]='python3 python3-torch python3-numpy python3-pil gcc libc6-dev xfsprogs btrfs-progs e2fsprogs util-linux mount
                 sqlite3 rsync tar'
     [peers]='strace linux-perf bpftrace'

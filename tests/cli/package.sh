@@ -23,6 +23,12 @@ run 0 dpkg-deb -f "$package" Depends
 for library in libboost-program-options1.81.0 libc6 libstdc++6; do
     contains "$out" "$library"
 done
+# The recorder, where it is built, brings its library along.
+if "$REPRISE" capture --check 2>&1 | grep -q 'built without'; then
+    lacks "$out" libbpf
+else
+    contains "$out" libbpf1
+fi
 run 0 dpkg-deb -f "$package" Maintainer
 contains "$out" "reprise"
 
