@@ -39,19 +39,25 @@ def set_priority():
 
 
 def execute(words, allowed=(0,)):
-    """In a session of its own, so that nothing of it outlives an interruption and holds a mount."""
+    return timed(words, allowed)[0]
+
+
+def timed(words, allowed=(0,)):
+    """(output, seconds from the program's start on). In a session of its own, so that nothing of it outlives an interruption."""
     child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              start_new_session=True, preexec_fn=set_priority, env={**os.environ, "PYTHONPATH": str(TOP / "markers" / "python"),
                                                           "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
+    begin = time.monotonic()  # Popen returns when the program has taken the place of the child
     try:
         text = child.communicate()[0]
+        took = time.monotonic() - begin
     except BaseException:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         raise
     if child.returncode not in allowed:
         raise RuntimeError(f"{' '.join(map(str, words))}: exit code {child.returncode}\n{text[-2000:]}")
-    return text
+    return text, took
 
 
 def clear(folder):
@@ -95,9 +101,7 @@ class Bench:
         if record:
             words = [self.reprise, "capture", "-q", "-f", "-o", record, "--", *words]
         with limited(storage):
-            begin = time.monotonic()
-            text = execute(words)
-            whole = time.monotonic() - begin
+            text, whole = timed(words)
         clear(folder / "out")
         if job.span == "command":
             return Run(whole)
