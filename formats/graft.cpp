@@ -120,7 +120,7 @@ private:
     }
 
     std::string step_misfit() {
-        const std::string both = "the profile has " + profile_steps_.words() + ", the recording " + job_steps_.words();
+        std::string both = "the profile has " + profile_steps_.words() + ", the recording " + job_steps_.words();
         if (profile_steps_.steps.empty() || job_steps_.steps.empty()) return both;
         if (pairs_.empty()) return both + ": they are not the same steps";
         int64_t in_profile = 0, in_job = 0;
