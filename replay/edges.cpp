@@ -275,7 +275,24 @@ private:
         }
         waited = source_op + 1;
         plan_.tasks[task].waits.push_back({op, source_op, source, 0, kind});
+        know_what_it_knew(task, source, source_op);
         return true;
+    }
+
+    /// What the source had waited for when it was done, whoever waits for it need not wait for again. Known where the
+    /// source has not gone on since.
+    void know_what_it_knew(TaskId task, TaskId source, uint64_t source_op) {
+        constexpr size_t kMostKnown = 64;
+        const auto& known = waited_[source];
+        if (passed_[source] != source_op + 1 || !pending_[source].edges.empty() || known.size() > kMostKnown) {
+            return;
+        }
+        for (const auto& [other, until] : known) {
+            if (other != task) {
+                uint64_t& own = waited_[task][other];
+                own = std::max(own, until);
+            }
+        }
     }
 
     void add_resource(TaskId task, uint64_t op, TaskId source, uint64_t source_op) {

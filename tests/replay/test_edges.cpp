@@ -41,6 +41,30 @@ Plan plan_of(const LogReader& log) { return make_plan(log, OpFilter::all(), Path
 
 }  // namespace
 
+TEST_CASE_FIXTURE(Fixture, "edges that follow from others are left out, those that do not are kept") {
+    const auto build = [&](bool b_goes_on) {
+        JobBuilder job(log());
+        const ProcessId process = job.process();
+        const TaskId a = job.task(process), b = job.task(process), c = job.task(process);
+        const Edge from_a[] = {{a, EdgeKind::message, 100, 0}};
+        const Edge both[] = {{b, EdgeKind::message, 100, 0}, {a, EdgeKind::message, 100, 0}};
+        job.add(a, {.kind = OpKind::compute, .begin = 10'000});
+        job.add(b, {.kind = OpKind::receive, .begin = 20'000, .edges = from_a});
+        if (b_goes_on) {
+            job.add(b, {.kind = OpKind::compute, .begin = 30'000});
+        }
+        job.add(c, {.kind = OpKind::receive, .begin = 40'000, .edges = both});
+        const LogReader reader = job.finish();
+        const Plan plan = plan_of(reader);
+        CHECK(waits_for(plan, b, 0, a, 0));
+        CHECK(waits_for(plan, c, 0, b, 0));
+        CHECK(plan.tasks[c].explained == std::vector<uint64_t>{0});
+        return edges(plan);
+    };
+    CHECK(build(false) == 2);
+    CHECK(build(true) >= 2);
+}
+
 TEST_CASE_FIXTURE(Fixture, "an instance is used only after it is open and closed only after its last use") {
     JobBuilder job(log());
     const ProcessId process = job.process();
