@@ -111,7 +111,7 @@ public:
             return false;
         }
         due_ = std::max(clock_.due(b.begin[i]), released_);
-        delay_.until(due_);
+        pass(due_);
         lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
         return true;
     }
@@ -130,7 +130,12 @@ public:
                     clock_.waited(recorded_end, compute_passed(deadline, delay_.now_ns()));
                     break;
                 }
-                delay_.until(clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute));
+                if (const int64_t until = clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute);
+                    kind == OpKind::wait || kind == OpKind::idle) {
+                    delay_.until(until);
+                } else {
+                    pass(until);
+                }
                 break;
             case CausalRole::waits: clock_.waited(recorded_end, delay_.now_ns()); break;
             case CausalRole::accelerator:
@@ -150,6 +155,16 @@ public:
     int64_t lag_ns() const { return lag_; }
 
 private:
+    /// Think time, and calls that are not made: where it is short the thread was on its processor, and keeps it, as a
+    /// thread that computes would not give it back for milliseconds.
+    void pass(int64_t until) {
+        constexpr int64_t kBrief = 100'000;  // ns
+        if (speeds_.computing.policy != DelayPolicy::sleep && until - delay_.now_ns() < kBrief) {
+            compute_.take(until);
+        } else {
+            delay_.until(until);
+        }
+    }
     DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
     int64_t spawned_ns(const TaskSlot& slot) const {
         const uint64_t tick = slot.spawned_tick.load(std::memory_order_relaxed);
