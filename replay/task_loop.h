@@ -287,6 +287,10 @@ private:
                     return false;
                 }
                 begin = ticks_now();
+                if (i + 1 == to && source_ < task_.sources.size() && task_.sources[source_] == b.first + i &&
+                    tells_others(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
+                    publish(slot_, static_cast<uint32_t>(++source_));
+                }
             }
             if (__builtin_expect(engine_.before(b, i), 0)) {
                 begin = ticks_now();
