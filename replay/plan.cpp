@@ -252,9 +252,14 @@ private:
         moves_directories = moves_directories || kind == OpKind::rename || kind == OpKind::rmdir;
         plan_.risky_names = plan_.risky_names || moves;
         for (const FileId file : {block_.file[i], block_.file2[i]}) {
-            if (file != 0 && file < plan_.paths.size() && plan_.paths[file].relative != nullptr) {
-                renamed.insert(plan_.paths[file].relative);
+            if (file == 0 || file >= plan_.paths.size() || plan_.paths[file].relative == nullptr) {
+                continue;
             }
+            // Made once, a directory is what its path means from then on; before, nothing could be opened there.
+            if (kind == OpKind::mkdir && made_.insert(plan_.paths[file].relative).second) {
+                continue;
+            }
+            renamed.insert(plan_.paths[file].relative);
         }
     }
 
@@ -263,6 +268,7 @@ private:
     const Tables& tables_;
     OpBlock block_;
     std::vector<bool> starts_task_;
+    std::unordered_set<std::string> made_;  // directories
 };
 
 /// A directory's descriptor may be kept where nothing in the log can make its path mean another directory.
