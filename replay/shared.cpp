@@ -151,14 +151,19 @@ bool wait_published(TaskSlot& source, uint32_t count, const TaskSlot& waiter, co
     bool arrived = false;
     source.waiters.fetch_add(1, std::memory_order_seq_cst);
     while (!control.stopped()) {
-        const uint32_t seen = source.published.load(std::memory_order_seq_cst);
-        if (seen >= count || waiter.let_go.load() >= waiter.waits_edge.load(std::memory_order_relaxed)) {
+        // In this order: a bell that was rung before is either seen, or the source sees what is wanted here.
+        const uint32_t bell = source.bell.load(std::memory_order_seq_cst);
+        uint32_t wanted = source.wanted.load(std::memory_order_seq_cst);
+        while (wanted > count && !source.wanted.compare_exchange_weak(wanted, count, std::memory_order_seq_cst)) {
+        }
+        if (source.published.load(std::memory_order_seq_cst) >= count ||
+            waiter.let_go.load() >= waiter.waits_edge.load(std::memory_order_relaxed)) {
             arrived = true;
             break;
         }
         // Without a timer, which costs more than the wait where the machine is virtual. A wake cannot be lost; of a
         // stop or an edge given up the supervisor tells again until it is seen.
-        syscall(SYS_futex, &source.published, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+        syscall(SYS_futex, &source.bell, FUTEX_WAIT, bell, nullptr, nullptr, 0);
     }
     source.waiters.fetch_sub(1, std::memory_order_relaxed);
     return arrived;

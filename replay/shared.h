@@ -43,9 +43,12 @@ enum class TaskState : uint32_t { waiting_for_start, running, waiting_for_edge, 
 
 /// One per recorded task. The task's own thread writes, others read.
 struct alignas(64) TaskSlot {
-    // How many of the task's ops that others wait for are done; UINT32_MAX once the task has ended. A futex word.
+    // How many of the task's ops that others wait for are done; UINT32_MAX once the task has ended.
     std::atomic<uint32_t> published{0};
     std::atomic<uint32_t> waiters{0};
+    // The least that a waiter wants published: nobody is woken for less, as each wake costs both sides tens of us.
+    std::atomic<uint32_t> wanted{UINT32_MAX};
+    std::atomic<uint32_t> bell{0};              // futex word of the waiters; rung after `wanted` is taken back
     alignas(64) std::atomic<uint64_t> done{0};  // ops of the log passed, left out or not
     std::atomic<TaskState> state{TaskState::waiting_for_start};
     std::atomic<uint64_t> waits_edge{0};    // index + 1 in TaskPlan::waits of what it waits for now; 0: nothing
@@ -149,8 +152,10 @@ void futex_wake_all(const std::atomic<uint32_t>& word);
 /// Says that one more op which others wait for is done.
 inline void publish(TaskSlot& slot, uint32_t count) {
     slot.published.store(count, std::memory_order_seq_cst);
-    if (slot.waiters.load(std::memory_order_seq_cst) != 0) {
-        futex_wake_all(slot.published);
+    if (slot.waiters.load(std::memory_order_seq_cst) != 0 && count >= slot.wanted.load(std::memory_order_seq_cst)) {
+        slot.wanted.store(UINT32_MAX, std::memory_order_seq_cst);
+        slot.bell.fetch_add(1, std::memory_order_seq_cst);
+        futex_wake_all(slot.bell);
     }
 }
 
