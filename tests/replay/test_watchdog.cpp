@@ -161,7 +161,7 @@ TEST_CASE("a log without tasks, and one whose tasks have no ops, end at once") {
 
 TEST_CASE("more threads than this machine allows: an error that says what to do") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    MESSAGE("SKIPPED: sanitizers need more address space than the limit of this test leaves");
+    report_skip("sanitizers need more address space than the limit of this test leaves");
     return;
 #endif
     const TempDir dir;
