@@ -8,12 +8,14 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibrate/work_profile.h"
 #include "capture/capture.h"
 #include "cli/command.h"
+#include "cli/gpu_collection.h"
 #include "cli/help.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
@@ -41,6 +43,7 @@ void options(po::options_description& add) {
                       "leave out what is not wanted, comma-separated; repeat for more");
     add.add_options()("wait-all", "go on after the command until everything it started has ended");
     add.add_options()("torch", "mark the batches of an unmodified PyTorch job (docs/markers.md)");
+    add.add_options()("gpu", "collect what NVIDIA accelerators do, by CUPTI inside the job");
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
                       "buffer between kernel and recorder");
     add_role_option(add);
@@ -140,7 +143,7 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
     return LogReader(output).op_count();
 }
 
-void report(const CaptureResult& result, const fs::path& output, uint64_t ops, bool as_json) {
+void report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus, bool as_json) {
     if (as_json) {
         std::error_code ignored;
         Json json;
@@ -158,6 +161,7 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, b
         json["most_lag_ns"] = result.most_lag_ns;
         json["still_running"] = result.still_running;
         json["absent"] = result.absent;
+        if (!of_gpus.empty()) json["gpu"] = of_gpus;
         json["failure"] = result.failure.empty() ? Json() : Json(result.failure);
         json["exit_status"] = !result.command_ended      ? Json()
                               : WIFEXITED(result.status) ? Json(WEXITSTATUS(result.status))
@@ -184,6 +188,7 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, b
                   << " tasks outlived the recording; --wait-all records until they end\n";
     for (const std::string& hook : result.absent)
         std::cerr << "warning: the hook " << hook << " is not there; see reprise capture --check\n";
+    for (const std::string& sentence : of_gpus) std::cerr << "gpu: " << sentence << "\n";
 }
 
 // As if the command had been run by itself.
@@ -204,7 +209,7 @@ int run(const po::variables_map& values) {
     const bool as_json = values.count("json") != 0;
     if (values.count("check") != 0) return check(as_json);
     CaptureOptions how;
-    const RoleOverrides roles = wanted_roles(values);  // refused before the job runs
+    RoleOverrides roles = wanted_roles(values);  // refused before the job runs
     if (values.count("command") != 0) how.command = values["command"].as<Words>();
     if (values.count("pid") != 0) how.pid = values["pid"].as<int>();
     if (values.count("cgroup") != 0) how.cgroup = values["cgroup"].as<std::string>();
@@ -233,6 +238,16 @@ int run(const po::variables_map& values) {
         const char* before = std::getenv("PYTHONPATH");
         ::setenv("PYTHONPATH", torch_hook_python_path(before ? before : "").c_str(), 1);
     }
+    std::optional<GpuCollection> gpu;
+    if (values.count("gpu") != 0) {
+        if (how.command.empty())
+            throw usage_error("--gpu is for a command, not for what runs already", "give the command after --");
+        gpu.emplace(output);
+        // The collector writes within the job, but not for it: no replay wants that.
+        Words rules = values.count("role") != 0 ? values["role"].as<Words>() : Words();
+        rules.push_back(gpu->folder() + "=system");
+        roles = RoleOverrides::parse(rules);
+    }
     how.ring_bytes = parse_bytes(values["ring"].as<std::string>(), "--ring");
     how.version = tool_version();
     how.profile = to_json(this_work_profile());  // before the job begins; a third of a second, the first time
@@ -246,8 +261,16 @@ int run(const po::variables_map& values) {
     const CaptureResult result = capture(how);
     progress.finish();
     give_to_user(how.raw);
-    const uint64_t ops = assemble(result, how.raw, output, roles, values.count("raw") != 0);
-    report(result, output, ops, as_json);
+    uint64_t ops = assemble(result, how.raw, output, roles, values.count("raw") != 0);
+    Words of_gpus;
+    if (gpu && ops != 0) {
+        of_gpus = gpu->finish();
+        give_to_user(output);
+        ops = LogReader(output).op_count();
+    } else if (gpu) {
+        of_gpus = {"what the accelerators did stays in " + escape_line(gpu->folder())};
+    }
+    report(result, output, ops, of_gpus, as_json);
     if (!result.failure.empty()) std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
     if (result.command_ended && result.status != 0) return pass_on(result.status);
     return static_cast<int>(result.failure.empty() && ops != 0 ? ExitCode::done : ExitCode::machine);
@@ -265,7 +288,8 @@ const Registration registration{{
         "Groups that can be left out: faults, uring, causes, pagecache, block, pressure. What was lost, if anything, "
         "is "
         "told here and in the log. A recorder that is killed leaves the job running and its records in the .raw file "
-        "beside the output; `reprise import` makes a log of them.",
+        "beside the output; `reprise import` makes a log of them.\n\n"
+        "--gpu wants CUPTI at build time, and jobs without a profiler of their own; what was not collected is said.",
     .examples = {{"reprise capture -o job.oplog -- python train.py", "from the first instruction to the last"},
                  {"reprise capture -o job.oplog --pid 4711", "a job that runs already, until it ends or Ctrl-C"},
                  {"reprise capture --check", "what this machine grants"}},

@@ -75,7 +75,8 @@ private:
 
 class Graft {
 public:
-    Graft(const LogReader& job, const LogReader& profile) : job_(job), profile_(profile), tables_(job.tables()) {}
+    Graft(const LogReader& job, const LogReader& profile, const std::map<std::string, std::string>& extra)
+        : job_(job), profile_(profile), tables_(job.tables()), extra_(extra) {}
 
     GraftResult run(GraftBy by, const std::filesystem::path& output) {
         if (uses_accelerator(job_))
@@ -343,10 +344,13 @@ private:
     Header header() const {
         Header out = job_.header();
         out.extra["accelerator.source"] = profile_.header().source;
+        const auto& told = profile_.header().extra;
+        if (const auto clock = told.find("accelerator.clock"); clock != told.end()) out.extra.insert(*clock);
         out.extra["accelerator.by"] = result_.by == GraftBy::clock ? "clock" : "step";
         if (result_.by == GraftBy::clock) out.extra["accelerator.offset_ns"] = std::to_string(result_.offset_ns);
         out.extra["accelerator.residual_ns"] =
             result_.residual_ns ? std::to_string(*result_.residual_ns) : "unknown: no steps are marked in both";
+        for (const auto& [key, value] : extra_) out.extra[key] = value;
         return out;
     }
 
@@ -398,6 +402,7 @@ private:
     const LogReader& job_;
     const LogReader& profile_;
     const Tables& tables_;
+    const std::map<std::string, std::string>& extra_;
     LoopSteps job_steps_, profile_steps_;
     std::vector<std::pair<size_t, size_t>> pairs_;
     std::vector<std::vector<Op>> inserts_;  // by task of the job, by begin
@@ -407,8 +412,9 @@ private:
 
 }  // namespace
 
-GraftResult graft(const LogReader& job, const LogReader& profile, GraftBy by, const std::filesystem::path& output) {
-    return Graft(job, profile).run(by, output);
+GraftResult graft(const LogReader& job, const LogReader& profile, GraftBy by, const std::filesystem::path& output,
+                  const std::map<std::string, std::string>& extra) {
+    return Graft(job, profile, extra).run(by, output);
 }
 
 }  // namespace reprise

@@ -43,9 +43,11 @@ struct Events {
     std::vector<Step> steps;
     std::vector<HostCall> blocked;  // calls of the system's libraries that wait
     std::vector<std::string> names{""};
-    uint64_t events = 0;     // in the file
-    uint64_t malformed = 0;  // of them
-    uint64_t os_calls = 0;   // known by name only
+    uint64_t events = 0;                     // in the file
+    uint64_t malformed = 0;                  // of them
+    uint64_t os_calls = 0;                   // known by name only
+    uint64_t lost = 0;                       // that the profiler itself dropped
+    std::vector<int64_t> clock_differences;  // of each file that tells: wall clock less the clock of its events
     std::string first_malformed;
     bool cut = false;  // the JSON ends too early
     std::string host;

@@ -48,6 +48,7 @@ public:
         header.clock = "realtime";
         header.source = source_;
         header.extra["accelerator.source"] = source_;
+        if (source_ == "cupti") header.extra["accelerator.clock"] = "monotonic, as the recorder's";
         header.host = events_.host;
         header.origin_unix_ns = origin_;
         LogWriter writer(output, header, options_.writer);
@@ -256,6 +257,8 @@ private:
             "calls of the system's libraries without their arguments: record the job with `capture` and graft this "
             "profile onto it",
             events_.os_calls);
+        add("work_lost", Severity::loss, "records of accelerator work that the collector had no room for",
+            events_.lost);
         add("malformed_events", Severity::loss,
             "events that could not be read and are not in the log; the first at byte: " + events_.first_malformed,
             events_.malformed);
