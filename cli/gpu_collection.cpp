@@ -50,7 +50,7 @@ struct GpuCollection::Impl {
     int64_t clock_at_begin = 0;
     std::optional<NvmlSampler> check;
 
-    std::vector<std::string> graft_onto_log(std::map<std::string, std::string> extra) {
+    std::vector<std::string> graft_onto_log(std::map<std::string, std::string> extra) const {
         kineto::Events events;
         const uint64_t files = read_gpu_buffers(folder, events);
         if (events.work.empty() && events.malformed != 0)

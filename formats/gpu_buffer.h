@@ -9,6 +9,7 @@
 #define GPU_BUFFER_SUFFIX ".gpu"
 #define GPU_BUFFER_NONE 0xffffffffu
 
+// NOLINTBEGIN(readability-identifier-naming): plain C names
 // Times of records are CLOCK_MONOTONIC, ns, as the recorder's.
 struct gpu_file_head {
     char magic[8];
@@ -37,6 +38,7 @@ struct gpu_record {
     uint32_t pad;
     // the name
 };
+// NOLINTEND(readability-identifier-naming)
 
 #ifdef __cplusplus
 #include <filesystem>
