@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/release
-seconds=${REPRISE_TIDY_SECONDS:-300}
+seconds=${REPRISE_TIDY_SECONDS:-180}
 all=0
 while [[ $# -gt 0 ]]; do
     case $1 in

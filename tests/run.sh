@@ -5,7 +5,7 @@
 # test of every build, and each build, fuzzer and source check as one.
 # --quick: release build, its tests and the format check only.
 # REPRISE_FUZZ_SECONDS (default 20, per fuzzer) and REPRISE_TIDY_SECONDS
-# (default 300, in all) bound the stages that could go on for ever.
+# (default 180, in all) bound the stages that could go on for ever.
 # SPDX-License-Identifier: MIT
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 4
