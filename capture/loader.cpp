@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <fstream>
 
 #include "capture/bpf/shared.h"
@@ -324,19 +325,23 @@ BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>(
         impl_->raw_because = "asked for";
         return;
     }
+    // What is told where neither will do is why the better one was refused.
+    std::exception_ptr refused;
+    std::string because;
     try {
         impl_->load(options, false);
-    } catch (const Error& error) {
-        // What is told where neither will do is why the better one was refused.
-        const Error refusal = error;
-        impl_ = std::make_unique<Impl>();
-        try {
-            impl_->load(options, true);
-        } catch (const Error&) {
-            throw refusal;
-        }
-        impl_->raw_because = refusal.what();
+        return;
+    } catch (const Error& refusal) {
+        because = refusal.what();
+        refused = std::current_exception();
     }
+    impl_ = std::make_unique<Impl>();
+    try {
+        impl_->load(options, true);
+    } catch (const Error&) {
+        std::rethrow_exception(refused);
+    }
+    impl_->raw_because = because;
 }
 
 BpfPrograms::~BpfPrograms() = default;

@@ -225,10 +225,7 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
         }
         now = std::max(now, event.end);
     }
-    if (until > now) {
-        worked += until - now;
-        now = until;
-    }
+    worked += std::max<int64_t>(until - now, 0);
     flush(until);
     events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(used));
     task.cursor = std::max(task.cursor, until);

@@ -202,7 +202,8 @@ bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t 
     out.flags = row.flags;
     out.arg = row.arg;
     bool readable = true;
-    for (uint16_t i = 0; i < row.arguments.size(); ++i) fill_argument(record, row.arguments[i], i, out, readable);
+    for (size_t i = 0; i < row.arguments.size(); ++i)
+        fill_argument(record, row.arguments[i], static_cast<uint16_t>(i), out, readable);
 
     const raw_fd* made = fd_of(RAW_WHICH_RESULT);
     if (made) out.made = seen(RAW_WHICH_RESULT);

@@ -153,7 +153,8 @@ private:
             cursor.edges.push_back((*cursor.inferred)[cursor.next_inferred].second);
         }
         const auto inferred = static_cast<uint32_t>(cursor.edges.size() - before);
-        bool matters = op == 0 || kind == OpKind::spawn || !edges.empty() || inferred != 0 ||
+        const bool cut = task < plan_.cut.size() && plan_.cut[task].second.task != 0 && plan_.cut[task].first == op;
+        bool matters = op == 0 || kind == OpKind::spawn || !edges.empty() || inferred != 0 || cut ||
                        std::binary_search(sources_[task].begin(), sources_[task].end(), op);
         if (!matters && kept) {
             matters = handle_matters(block_.handle[i]) || handle_matters(block_.handle2[i]) ||
@@ -162,9 +163,13 @@ private:
         if (!matters) {
             return;
         }
-        Event event{OpRef::of(block_, i), static_cast<uint32_t>(before), inferred, static_cast<uint32_t>(edges.size()),
-                    kept};
         cursor.edges.insert(cursor.edges.end(), edges.begin(), edges.end());
+        if (cut) {
+            cursor.edges.push_back(plan_.cut[task].second);
+        }
+        const auto first = static_cast<uint32_t>(before);
+        const Event event{OpRef::of(block_, i), first, inferred, static_cast<uint32_t>(edges.size() + (cut ? 1 : 0)),
+                          kept};
         cursor.events.push_back(event);
     }
 

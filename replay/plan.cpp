@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <queue>
 #include <unordered_set>
 
@@ -120,6 +121,7 @@ class Scan {
 public:
     Scan(Plan& plan, SharingScan& sharing) : plan_(plan), sharing_(sharing), tables_(plan.log->tables()) {
         starts_task_.resize(tables_.tasks.size());
+        ends_.resize(tables_.tasks.size());
     }
 
     void task(TaskId id) {
@@ -137,9 +139,51 @@ public:
     bool symlinks = false, moves_directories = false;
     std::unordered_set<std::string> renamed;  // paths below the root that come, go or change meaning as directories
 
+    /// Threads that waited when their process ended waited for nothing else, however long that took.
+    void find_cut_waits() {
+        constexpr int64_t kAtOnce = 2'000'000;  // ns
+        std::vector<TaskId> leader(plan_.processes.size());
+        for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
+            const ProcessId process = plan_.tasks[task].process;
+            if (tables_.tasks[task].tid == tables_.processes[process].pid && ends_[task].exits) {
+                leader[process] = task;
+            }
+        }
+        plan_.cut.resize(plan_.tasks.size());
+        for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
+            const TaskId by = leader[plan_.tasks[task].process];
+            const End& end = ends_[task];
+            if (by == 0 || by == task || !end.exits || !end.waits || end.wait_op + 1 != end.exit_op ||
+                std::abs(ends_[by].exit_begin - end.wait_end) > kAtOnce) {
+                continue;
+            }
+            plan_.cut[task] = {end.wait_op, Edge{by, EdgeKind::lifecycle, 100, ends_[by].exit_op}};
+            plan_.explained_wait_ns += end.wait_ns;
+            sharing_.see_edge_source(plan_.cut[task].second);
+        }
+    }
+
 private:
+    /// How a task ended.
+    struct End {
+        bool waits = false, exits = false;  // its last wait had no known cause; it has an exit
+        uint64_t wait_op = 0, exit_op = 0;
+        int64_t wait_end = 0, wait_ns = 0, exit_begin = 0;
+    };
+
     void op(TaskId id, TaskPlan& task, size_t i) {
         const auto kind = static_cast<OpKind>(block_.kind[i]);
+        if (kind == OpKind::exit) {
+            ends_[id].exits = true;
+            ends_[id].exit_op = block_.first + i;
+            ends_[id].exit_begin = block_.begin[i];
+        } else if (kind == OpKind::wait) {
+            End& end = ends_[id];
+            end.waits = block_.arg[i] == 0 && (!block_.has_edges() || block_.edges_of(i).empty());
+            end.wait_op = block_.first + i;
+            end.wait_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
+            end.wait_ns = block_.duration[i];
+        }
         const OpInfo& row = info(kind);
         const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
         for (const Edge& edge : edges) {
@@ -269,6 +313,7 @@ private:
     OpBlock block_;
     std::vector<bool> starts_task_;
     std::unordered_set<std::string> made_;  // directories
+    std::vector<End> ends_;                 // by task
 };
 
 /// A directory's descriptor may be kept where nothing in the log can make its path mean another directory.
@@ -446,6 +491,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         scan.task(task);
     }
     find_lasting_directories(plan, scan);
+    scan.find_cut_waits();
     if (infer) {
         plan.queues = infer_queues(log);
         for (const auto& [task, edges] : plan.queues.edges) {

@@ -123,6 +123,7 @@ struct Plan {
     int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
     std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
     QueueInference queues;                       // none unless asked for
+    std::vector<std::pair<uint64_t, Edge>> cut;  // by task: the wait that the end of its process cut, and that end
     std::vector<Counter> counters;               // what the plan dropped or repaired
 
     void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
