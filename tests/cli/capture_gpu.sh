@@ -26,7 +26,8 @@ for compiler in g++ clang++; do
 done
 run 0 "$cc" "${warn[@]}" -o nvml.so "$fakes/fake_nvml.c"
 run 0 "$cc" -Wall -Wextra -Werror -o job "$fakes/job.c" -ldl
-export REPRISE_CUPTI_LIBRARY=$tmp/collector-$(basename "$cxx").so REPRISE_NVML_LIBRARY=$tmp/nvml.so
+REPRISE_CUPTI_LIBRARY=$tmp/collector-$(basename "$cxx").so
+export REPRISE_CUPTI_LIBRARY REPRISE_NVML_LIBRARY=$tmp/nvml.so
 
 head -c 8192 /dev/zero >data
 run 0 "$REPRISE" capture --gpu -o job.oplog -- ./job data
