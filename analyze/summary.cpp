@@ -163,14 +163,13 @@ private:
         task.begin = first ? begin : std::min(task.begin, begin);
         task.end = first ? end_of(begin, duration) : std::max(task.end, end_of(begin, duration));
         const auto add = [&](int64_t& sum) { sum = end_of(sum, duration); };
-        constexpr int64_t kSleep = 3, kLock = 5, kWake = 6;  // arg of wait
         switch (kind) {
             case OpKind::compute: any_time_ = true; return add(task.compute);
             case OpKind::idle: any_time_ = true; return add(task.idle);
             case OpKind::wait:
                 any_time_ = true;
-                if (block.arg[i] == kLock) return add(task.locks);
-                if (block.arg[i] == kWake) return;
+                if (block.arg[i] == kWaitLock) return add(task.locks);
+                if (block.arg[i] == kWaitWokeOthers) return;
                 break;
             case OpKind::join:
             case OpKind::receive:
@@ -186,7 +185,7 @@ private:
             return add(task.waited[strongest]);
         }
         if (kind == OpKind::send) return;
-        add(kind == OpKind::wait && block.arg[i] == kSleep ? task.slept : task.unexplained);
+        add(kind == OpKind::wait && block.arg[i] == kWaitSleep ? task.slept : task.unexplained);
     }
 
     // Kinds that need more than the table says.

@@ -29,7 +29,7 @@ int usable_cpus();
 ///
 /// Sleeps (TIMER_ABSTIME, timer slack 1 ns) to the deadline less a margin and spins the rest. The margin is the 97th
 /// percentile of this thread's recent wake-up lateness, within 3..200 us. Without a spin token it sleeps to the
-/// deadline less the median lateness instead, and gives the processor away until the deadline. Not thread-safe.
+/// deadline less the median lateness instead, and spins the little that is left. Not thread-safe.
 class Delay {
 public:
     /// `tokens` may be null: never spins. `stop`, where given, ends every wait within about 50 ms once it is not 0.

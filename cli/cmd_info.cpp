@@ -180,7 +180,9 @@ int run(const po::variables_map& values) {
     Progress progress("reading");
     const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
     progress.finish();
-    const QueueInference queues = infer_queues(log);
+    Progress looking("looking for queues");
+    const QueueInference queues = infer_queues(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
+    looking.finish();
     if (values.count("json"))
         print_json(std::cout, json(log, summary, queues, filter, values));
     else

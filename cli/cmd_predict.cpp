@@ -11,6 +11,7 @@
 #include "calibrate/clock.h"
 #include "cli/command.h"
 #include "cli/table.h"
+#include "cli/temporary_file.h"
 #include "cli/units.h"
 #include "formats/error.h"
 #include "formats/filter.h"
@@ -41,23 +42,6 @@ void options(po::options_description& add) {
 }
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
-
-/// A log that is only looked at.
-class TemporaryFile {
-public:
-    TemporaryFile() : path_(fs::temp_directory_path() / ("reprise-predict-" + std::to_string(getpid()) + ".oplog")) {}
-    ~TemporaryFile() {
-        std::error_code ignored;
-        fs::remove(path_, ignored);
-        fs::remove(path_.string() + ".partial", ignored);
-    }
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-    const fs::path& path() const { return path_; }
-
-private:
-    fs::path path_;
-};
 
 Json result_json(const Prediction& p, const std::optional<Summary>& summary, double took) {
     const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
@@ -136,7 +120,7 @@ int run(const po::variables_map& values) {
     how.speeds = {
         above_zero(values, "time-scale"), above_zero(values, "cpu-speed"), above_zero(values, "gpu-speed"), {}};
     how.filter = OpFilter::from_words(words("only"), words("not"));
-    const TemporaryFile scratch;
+    const TemporaryFile scratch("predict");
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;

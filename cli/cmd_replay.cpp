@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
+#include "cli/temporary_file.h"
 #include "cli/units.h"
 #include "formats/error.h"
 #include "formats/filter.h"
@@ -93,24 +94,6 @@ public:
 private:
     ReplayProgress::Phase phase_ = ReplayProgress::Phase::planning;
     std::unique_ptr<Progress> line_;
-};
-
-/// A name in the temporary directory that no file has; removed at the end, with what a writer leaves beside it.
-class TemporaryFile {
-public:
-    explicit TemporaryFile(const std::string& name)
-        : path_(fs::temp_directory_path() / ("reprise-" + name + "-" + std::to_string(getpid()) + ".oplog")) {}
-    ~TemporaryFile() {
-        std::error_code ignored;
-        fs::remove(path_, ignored);
-        fs::remove(path_.string() + ".partial", ignored);
-    }
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
-    const fs::path& path() const { return path_; }
-
-private:
-    fs::path path_;
 };
 
 Words words(const po::variables_map& values, const char* name) {

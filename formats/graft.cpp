@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "formats/copy_tables.h"
 #include "formats/error.h"
 #include "formats/graft_steps.h"
 
@@ -312,7 +313,7 @@ private:
         }
         LogWriter writer(output, header());
         try {
-            copy_tables(writer);
+            copy_tables(tables_, writer);
             uint64_t dropped_waits = 0, dropped_edges = 0;
             std::vector<Edge> edges;
             for (TaskId task = 1; task < tables_.tasks.size(); ++task)
@@ -352,28 +353,6 @@ private:
             result_.residual_ns ? std::to_string(*result_.residual_ns) : "unknown: no steps are marked in both";
         for (const auto& [key, value] : extra_) out.extra[key] = value;
         return out;
-    }
-
-    void copy_tables(LogWriter& writer) const {
-        const auto text = [&](StringId id) { return id == 0 ? StringId{0} : writer.intern(tables_.strings[id]); };
-        for (size_t i = 1; i < tables_.processes.size(); ++i) {
-            ProcessRow row = tables_.processes[i];
-            row.command = text(row.command);
-            row.host = text(row.host);
-            writer.add_process(row);
-        }
-        for (size_t i = 1; i < tables_.tasks.size(); ++i) {
-            TaskRow row = tables_.tasks[i];
-            row.name = text(row.name);
-            writer.add_task(row);
-        }
-        for (size_t i = 1; i < tables_.files.size(); ++i) {
-            FileRow row = tables_.files[i];
-            row.path = text(row.path);
-            row.target = text(row.target);
-            writer.add_file(row);
-        }
-        for (size_t i = 1; i < tables_.handles.size(); ++i) writer.add_handle(tables_.handles[i]);
     }
 
     void count(LogWriter& writer, uint64_t dropped_waits, uint64_t dropped_edges) const {

@@ -103,6 +103,21 @@ struct Edge {
 // read/pread/...: the destination buffer was fresh memory, so the call paid its page faults.
 inline constexpr int64_t kFreshMemory = int64_t{1} << 32;
 
+// arg of wait: what kind of wait it was (formats/ops.def).
+enum WaitClass : int64_t {
+    kWaitUnknown = 0,
+    kWaitFutex,
+    kWaitPoll,
+    kWaitSleep,
+    kWaitChild,
+    kWaitLock,
+    kWaitWokeOthers,  // a call that woke others
+    kWaitEpoll,
+};
+
+// flags of compute: how the thread passed the time.
+enum ComputeClass : int64_t { kComputeUnknown = 0, kComputeSleeps, kComputeSpins, kComputeWorks };
+
 // marker: how an instant relates to a span.
 enum class MarkerPhase : int64_t { instant = 0, begin = 1, end = 2 };
 

@@ -17,7 +17,6 @@ constexpr size_t kLeastStretch = 8;     // of them, while the queue is full, to 
 constexpr double kSomeData = 0.01;      // of all data: less is no reader, and does not stop a consumer being one
 constexpr double kCarried = 0.5;        // messages for each wake: the data comes by them
 constexpr size_t kMostEdges = 1 << 20;  // between steps
-constexpr int64_t kSleepClass = 3, kLockClass = 5, kEpollClass = 7;  // arg of wait (formats/ops.def)
 
 int64_t end_of(const OpBlock& b, size_t i) {
     int64_t end = 0;
@@ -73,7 +72,9 @@ int64_t data_of(const Survey& survey, const OpBlock& b, size_t i) {
     return handle < survey.data_handle.size() && survey.data_handle[handle] ? b.result[i] : 0;
 }
 
-Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo>>& blocks) {
+Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo>>& blocks,
+                   const std::function<void(uint64_t)>& progress) {
+    uint64_t seen = 0;
     const Tables& tables = log.tables();
     Survey survey;
     survey.tasks.resize(tables.tasks.size());
@@ -94,7 +95,7 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
                 const auto kind = static_cast<OpKind>(b.kind[i]);
                 const bool waits =
                     kind == OpKind::wait || kind == OpKind::receive || kind == OpKind::idle || kind == OpKind::join;
-                if (!waits || (kind == OpKind::wait && b.arg[i] == kSleepClass)) facts.busy += b.duration[i];
+                if (!waits || (kind == OpKind::wait && b.arg[i] == kWaitSleep)) facts.busy += b.duration[i];
                 if (kind == OpKind::mmap && b.handle[i] != 0 && b.map[i] != 0) {
                     survey.data_map[b.map[i]] =
                         b.handle[i] < survey.data_handle.size() && survey.data_handle[b.handle[i]];
@@ -106,9 +107,9 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
                     facts.computing += b.duration[i];
                 } else if (kind == OpKind::gpu_submit) {
                     ++facts.submits;
-                } else if (kind == OpKind::wait && b.arg[i] != kLockClass) {
+                } else if (kind == OpKind::wait && b.arg[i] != kWaitLock) {
                     ++facts.waits;
-                    facts.polls += b.arg[i] == kEpollClass ? 1 : 0;
+                    facts.polls += b.arg[i] == kWaitEpoll ? 1 : 0;
                 }
                 if (const int64_t bytes = kind == OpKind::touch ? 0 : data_of(survey, b, i); bytes > 0) {
                     facts.bytes += bytes;
@@ -123,6 +124,8 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
                 }
             }
             log.forget(where);
+            seen += b.count();
+            if (progress) progress(seen);
         }
     }
     for (const auto& [key, sum] : touched) {
@@ -556,7 +559,7 @@ void find_doubts(const Survey& survey, QueueInference& result) {
 
 }  // namespace
 
-QueueInference infer_queues(const LogReader& log) {
+QueueInference infer_queues(const LogReader& log, const std::function<void(uint64_t)>& progress) {
     QueueInference result;
     std::vector<std::vector<BlockInfo>> blocks(log.tables().tasks.size());
     size_t tasks = 0;
@@ -566,7 +569,7 @@ QueueInference infer_queues(const LogReader& log) {
         blocks[block.task].push_back(block);
     }
     if (tasks < 2) return result;
-    const Survey survey = take_survey(log, blocks);
+    const Survey survey = take_survey(log, blocks, progress);
     if (survey.bytes == 0) return result;
     find_queues(log, survey, blocks, result);
     find_doubts(survey, result);

@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kInterrupted = -4;  // EINTR
 constexpr int64_t kTimedOut = -110;   // ETIMEDOUT
-constexpr int64_t kLockClass = 5, kWakeClass = 6;
 constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
 constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
 constexpr uint16_t kWaitId = 247, kEventFd = 284, kSocketPair = 53, kClone3 = 435;
@@ -227,10 +226,10 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
         }
         case RawAction::futex:
             if (LockWords::wakes(record.args[1])) {
-                raw.arg = kWakeClass;
+                raw.arg = kWaitWokeOthers;
             } else if (LockWords::waits_for_mutex(record.args) ||
                        facts_.locks.is_lock(record.head.pid, record.args[0])) {
-                raw.arg = kLockClass;
+                raw.arg = kWaitLock;
                 ++locks_;
             }
             return true;

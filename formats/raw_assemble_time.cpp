@@ -8,8 +8,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kWorks = 3;      // flags of compute: on the processor
-constexpr int64_t kLockClass = 5;  // arg of wait
 constexpr uint16_t kNoCall = 0xffff;
 constexpr size_t kMostEvents = 4096;
 // Faults so near to each other become one touch; the time on the processor between them counts after it.
@@ -69,7 +67,7 @@ void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
     op.kind = OpKind::compute;
     op.begin = std::max(begin, task.cursor);
     op.duration = duration;
-    op.flags = kWorks;
+    op.flags = kComputeWorks;
     put(task, op);
 }
 
@@ -83,7 +81,7 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
     const int64_t end = event.wake > event.begin ? event.wake : event.end;
     op.duration = std::max<int64_t>(end - op.begin, 0);
     const RawOpRef self{task.id, put(task, op), op.begin, event.end, true, true};
-    if (op.kind == OpKind::wait && op.arg != kLockClass && event.waker && can_wake(event.waker_nr, event.nr))
+    if (op.kind == OpKind::wait && op.arg != kWaitLock && event.waker && can_wake(event.waker_nr, event.nr))
         edges_.woken(self, event.waker, event.waker_enter);
 }
 

@@ -8,9 +8,8 @@ namespace {
 
 using A = StraceAction;
 using K = OpKind;
-constexpr int64_t kNoFollow = 0x100;                                                     // AT_SYMLINK_NOFOLLOW
-constexpr int64_t kCreate = 0x241;                                                       // O_CREAT|O_WRONLY|O_TRUNC
-constexpr int64_t kFutex = 1, kPoll = 2, kSleep = 3, kChild = 4, kLock = 5, kEpoll = 7;  // arg of wait
+constexpr int64_t kNoFollow = 0x100;  // AT_SYMLINK_NOFOLLOW
+constexpr int64_t kCreate = 0x241;    // O_CREAT|O_WRONLY|O_TRUNC
 
 constexpr StraceCallRow kCalls[] = {
     // open instances
@@ -126,29 +125,29 @@ constexpr StraceCallRow kCalls[] = {
     {"io_uring_enter", K::uring_enter, "fsaFxx", A::unseen_requests},
     {"io_uring_setup", K::wait, "xx", A::make_other},
     {"io_submit", K::wait, "xxx", A::unseen_requests},
-    {"io_getevents", K::wait, "xxxxx", A::op, 0, kPoll},
-    {"io_pgetevents", K::wait, "xxxxxx", A::op, 0, kPoll},
+    {"io_getevents", K::wait, "xxxxx", A::op, 0, kWaitPoll},
+    {"io_pgetevents", K::wait, "xxxxxx", A::op, 0, kWaitPoll},
     // causes
-    {"futex", K::wait, "", A::op, 0, kFutex},
-    {"futex_waitv", K::wait, "", A::op, 0, kFutex},
-    {"poll", K::wait, "", A::op, 0, kPoll},
-    {"ppoll", K::wait, "", A::op, 0, kPoll},
-    {"select", K::wait, "", A::op, 0, kPoll},
-    {"pselect6", K::wait, "", A::op, 0, kPoll},
-    {"epoll_wait", K::wait, "", A::op, 0, kEpoll},
-    {"epoll_pwait", K::wait, "", A::op, 0, kEpoll},
-    {"epoll_pwait2", K::wait, "", A::op, 0, kEpoll},
-    {"nanosleep", K::wait, "", A::op, 0, kSleep},
-    {"clock_nanosleep", K::wait, "", A::op, 0, kSleep},
+    {"futex", K::wait, "", A::op, 0, kWaitFutex},
+    {"futex_waitv", K::wait, "", A::op, 0, kWaitFutex},
+    {"poll", K::wait, "", A::op, 0, kWaitPoll},
+    {"ppoll", K::wait, "", A::op, 0, kWaitPoll},
+    {"select", K::wait, "", A::op, 0, kWaitPoll},
+    {"pselect6", K::wait, "", A::op, 0, kWaitPoll},
+    {"epoll_wait", K::wait, "", A::op, 0, kWaitEpoll},
+    {"epoll_pwait", K::wait, "", A::op, 0, kWaitEpoll},
+    {"epoll_pwait2", K::wait, "", A::op, 0, kWaitEpoll},
+    {"nanosleep", K::wait, "", A::op, 0, kWaitSleep},
+    {"clock_nanosleep", K::wait, "", A::op, 0, kWaitSleep},
     {"pause", K::wait, ""},
     {"rt_sigtimedwait", K::wait, ""},
     {"rt_sigsuspend", K::wait, ""},
     {"restart_syscall", K::wait, ""},
-    {"semop", K::wait, "", A::op, 0, kLock},
-    {"semtimedop", K::wait, "", A::op, 0, kLock},
-    {"wait4", K::join, "", A::wait_for_child, 0, kChild},
-    {"waitpid", K::join, "", A::wait_for_child, 0, kChild},
-    {"waitid", K::join, "", A::wait_for_child, 0, kChild},
+    {"semop", K::wait, "", A::op, 0, kWaitLock},
+    {"semtimedop", K::wait, "", A::op, 0, kWaitLock},
+    {"wait4", K::join, "", A::wait_for_child, 0, kWaitChild},
+    {"waitpid", K::join, "", A::wait_for_child, 0, kWaitChild},
+    {"waitid", K::join, "", A::wait_for_child, 0, kWaitChild},
     {"pipe", K::pipe, "|", A::op, 0, 1},
     {"pipe2", K::pipe, "|F", A::op, 0, 1},
     {"socketpair", K::pipe, "xFx|", A::op, 0, 2},

@@ -112,10 +112,7 @@ enum class CausalRole : uint8_t {
 };
 
 /// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
-inline bool waits_for_lock(OpKind kind, int64_t arg) {
-    constexpr int64_t kLock = 5;  // arg of wait (formats/ops.def)
-    return kind == OpKind::wait && arg == kLock;
-}
+inline bool waits_for_lock(OpKind kind, int64_t arg) { return kind == OpKind::wait && arg == kWaitLock; }
 
 /// `explained`: the log says what the op waited for. `performed`: the engine did what the op asks.
 inline CausalRole causal_role(OpKind kind, int64_t arg, bool explained, bool performed) {

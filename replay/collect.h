@@ -14,9 +14,6 @@ namespace reprise {
 void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
              int64_t start_unix_ns, ReplayResult& result);
 
-/// Copies the tables with equal ids; returns the new id of each string, which differ only where a log holds one twice.
-std::vector<StringId> copy_tables(const Tables& from, LogWriter& to);
-
 /// Whether a result counts as the recorded one: both failed with the same errno, or both succeeded and, where bytes are
 /// moved, moved as many. New descriptors and addresses may be any.
 bool same_result(OpKind kind, int64_t recorded, int64_t actual);

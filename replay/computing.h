@@ -18,9 +18,8 @@ struct Computing {
     bool unknown = false;                     // also ops of which the log does not tell whether they computed
 
     bool takes_processor(OpKind kind, int64_t flags) const {
-        constexpr int64_t kUnknown = 0, kSleeps = 1;  // flags of compute (formats/ops.def)
-        return policy != DelayPolicy::sleep && kind == OpKind::compute && flags != kSleeps &&
-               (flags != kUnknown || unknown);
+        return policy != DelayPolicy::sleep && kind == OpKind::compute && flags != kComputeSleeps &&
+               (flags != kComputeUnknown || unknown);
     }
 };
 

@@ -82,13 +82,14 @@ public:
             const TaskId task = queue_.top().second;
             queue_.pop();
             Cursor& cursor = cursors_[task];
-            const Event event = cursor.events[cursor.next++];
+            const Event event = cursor.events[cursor.next];
             // Waits that have ended by now. One of this task ends before its next op, whatever its times say.
             while (!ends_.empty() && ends_.top().first < event.op.begin) {
                 finish_wait(ends_.top().second);
                 ends_.pop();
             }
             finish_wait(task);
+            ++cursor.next;  // only now: a wait that just ended may have this op as its source
             see(task, event);
             push(task);
         }

@@ -60,8 +60,7 @@ inline bool blocks_until_edge(OpKind kind) {
 /// Ops that only tell others something: those go on while the op, which is not made, still takes its recorded time.
 /// That time has what waking them took.
 inline bool tells_others(OpKind kind, int64_t arg) {
-    constexpr int64_t kWokeOthers = 6;  // arg of wait (formats/ops.def)
-    return kind == OpKind::send || (kind == OpKind::wait && arg == kWokeOthers);
+    return kind == OpKind::send || (kind == OpKind::wait && arg == kWaitWokeOthers);
 }
 
 /// Whether the op moves an instance's position, or depends on it.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <queue>
 
+#include "formats/copy_tables.h"
 #include "replay/causal_clock.h"
 #include "replay/collect.h"
 #include "replay/edges_rules.h"
@@ -236,8 +237,7 @@ private:
             case CausalRole::accelerator: task.end = accelerator(task, b, i, kind); break;
             case CausalRole::stands: {
                 const bool computes = kind == OpKind::compute;
-                constexpr int64_t kSleeps = 1;  // flags of compute
-                if (computes && b.flags[i] != kSleeps && out_.cpus > 0) {
+                if (computes && b.flags[i] != kComputeSleeps && out_.cpus > 0) {
                     task.left = task.wanted = options_.speeds.computed(b.duration[i]);
                     task.phase = Phase::computing;
                     task.slice = 0;

@@ -108,6 +108,25 @@ TEST_CASE("the clock of a task: scaled") {
     CHECK(clock.due(420) == 255);
 }
 
+TEST_CASE_FIXTURE(CausalJob,
+                  "causal: who waits for a message goes on when it is issued, while the call still takes its time") {
+    const ProcessId process = job.process();
+    const TaskId sender = job.task(process), receiver = job.task(process);
+    const Edge edge[] = {{sender, EdgeKind::message, 100, 0}};
+    job.add(sender, {.kind = OpKind::send, .begin = kMs, .duration = 300 * kMs, .size = 1});
+    job.add(receiver, {.kind = OpKind::receive, .begin = kMs, .duration = 400 * kMs, .size = 1, .edges = edge});
+    const LogReader reader = job.finish();
+    ReplayOptions options = afap(root);
+    options.pace = Pace::causal;
+    options.output = dir.path() / "run.oplog";
+    CHECK(replay(reader, options).ended == "complete");
+    int64_t sent = 0, received = 0;
+    const LogReader run(options.output);
+    run.for_each(sender, [&](const Op& op, uint64_t) { sent = op.end(); });
+    run.for_each(receiver, [&](const Op& op, uint64_t) { received = op.end(); });
+    CHECK(received < sent);
+}
+
 // Recorded where each read took 200 ms, and so did each of the consumer's waits.
 TEST_CASE_FIXTURE(CausalJob, "causal: faster storage shortens the waits for it") {
     const ProcessId process = job.process();
