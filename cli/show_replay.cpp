@@ -99,6 +99,7 @@ Json fidelity_json(const ReplayResult& result) {
             {"computing_took_s", f.computing_took_ns / 1e9},
             {"recorded_run_queue_s", known(static_cast<double>(f.recorded_run_queue_ns), 1e9)},
             {"other_cpus", known(f.other_cpus, 1.0)},
+            {"stolen_cpus", known(f.stolen_cpus, 1.0)},
             {"explained_wait_share",
              result.unexplained_wait_share < 0 ? Json(nullptr) : Json(1.0 - result.unexplained_wait_share)}};
 }
@@ -122,6 +123,10 @@ void print_fidelity(std::ostream& out, const ReplayResult& result) {
     }
     if (f.other_cpus >= 0.05) {
         out << "other programs used " << number_cell(f.other_cpus, 2).text << " of " << result.machine.cpus
+            << " processors meanwhile\n";
+    }
+    if (f.stolen_cpus >= 0.05) {
+        out << "this machine's host took " << number_cell(f.stolen_cpus, 2).text << " of " << result.machine.cpus
             << " processors meanwhile\n";
     }
     std::string edges;

@@ -14,6 +14,7 @@ namespace {
 
 // Records come out of order by what lies between taking the time and the ring buffer: microseconds, rarely more.
 constexpr uint64_t kReorder = 5'000'000;
+constexpr uint64_t kMostStolen = 3'600'000'000'000;  // ns
 constexpr size_t kMostWaiting = size_t{1} << 20;
 // Ended tasks are kept so long for those they woke.
 constexpr int64_t kKeepEnded = 1'000'000'000;
@@ -147,8 +148,8 @@ void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
 }
 
 void RawAssembly::record(const raw_head& head) {
-    const bool numbered =
-        (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH) && head.type != RAW_META && head.type != RAW_EXEC;
+    const bool numbered = (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH || head.type == RAW_STOLEN) &&
+                          head.type != RAW_META && head.type != RAW_EXEC;
     if (numbered && head.tid != 0) check_sequence(state(head.pid, head.tid), head);
     switch (head.type) {
         case RAW_CALL: return call(reinterpret_cast<const raw_call&>(head));
@@ -158,6 +159,7 @@ void RawAssembly::record(const raw_head& head) {
         case RAW_SWITCH: return off(reinterpret_cast<const raw_switch&>(head));
         case RAW_FAULT: return fault(reinterpret_cast<const raw_fault&>(head));
         case RAW_TOUCH: return touches(reinterpret_cast<const raw_touch&>(head));
+        case RAW_STOLEN: return stolen(reinterpret_cast<const raw_stolen&>(head));
         case RAW_URING_SUBMIT: return uring_submit(reinterpret_cast<const raw_uring&>(head));
         case RAW_URING_COMPLETE: return uring_complete(reinterpret_cast<const raw_uring&>(head));
         case RAW_PAGE_CACHE: return context_.see(reinterpret_cast<const raw_page_cache&>(head));
@@ -215,6 +217,21 @@ void RawAssembly::touches(const raw_touch& record) {
     event.address = record.address;
     event.pages = std::min<uint32_t>(record.pages, 1 << 20);
     event.write = record.write != 0;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+// Like waiting for a processor: not the task's time. When it was between the task's last record and this one is not
+// known; it is taken to have been just now.
+void RawAssembly::stolen(const raw_stolen& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::off;
+    event.end = at(record.head.time);
+    event.begin = event.end - static_cast<int64_t>(std::min<uint64_t>(record.stolen, kMostStolen));
+    event.state = RAW_OFF_RUNNABLE;
+    event.nr = kNoCall;
+    stolen_ += event.end - event.begin;
     task.events.push_back(event);
     bound_events(task);
 }
@@ -457,6 +474,7 @@ void RawAssembly::finish() {
     Header& header = writer_.header();
     if (loss.most_lag_ns) header.extra["capture.longest_lag_ns"] = std::to_string(loss.most_lag_ns);
     if (facts_.call_gap_ns) header.extra["capture.call_gap_ns"] = std::to_string(facts_.call_gap_ns);
+    if (stolen_) header.extra["capture.stolen_ns"] = std::to_string(stolen_);
     if (run_queue_) header.extra["capture.run_queue_ns"] = std::to_string(run_queue_);
     if (std::string context = context_.json(); !context.empty()) header.extra[RawContext::kKey] = std::move(context);
 }

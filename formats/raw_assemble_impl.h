@@ -19,6 +19,8 @@
 
 namespace reprise {
 
+inline constexpr uint16_t kNoCall = 0xffff;  // in place of a call's number
+
 class RawAssembly {
 public:
     RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAssembleOptions& options,
@@ -104,6 +106,7 @@ private:
     void off(const raw_switch& record);
     void fault(const raw_fault& record);
     void touches(const raw_touch& record);
+    void stolen(const raw_stolen& record);
     void spawned(const raw_spawn& record);
     void executed(const raw_exec& record);
     void exited(const raw_exit& record);
@@ -191,7 +194,7 @@ private:
     std::vector<std::pair<int64_t, RawTaskKey>> waiting_for_spawn_;  // children with an op whose spawn has not returned
     uint32_t requests_ = 0;
     uint32_t seed_instances_ = 0;
-    int64_t run_queue_ = 0;  // ns, in all
+    int64_t run_queue_ = 0, stolen_ = 0;  // ns, in all
     uint64_t lost_records_ = 0;
     uint64_t locks_ = 0;
     int64_t lock_time_ = 0;

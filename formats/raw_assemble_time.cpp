@@ -8,7 +8,6 @@
 namespace reprise {
 namespace {
 
-constexpr uint16_t kNoCall = 0xffff;
 constexpr size_t kMostEvents = 4096;
 // Faults so near to each other become one touch; the time on the processor between them counts after it.
 constexpr int64_t kMergeFaults = 100'000;

@@ -174,6 +174,7 @@ void put_body(std::string& out, const raw_head& head) {
                 static_cast<unsigned long long>(record.busy), record.write ? " write" : "");
             break;
         }
+        case RAW_STOLEN: put(out, " stolen=%llu", static_cast<unsigned long long>(as<raw_stolen>(head).stolen)); break;
         case RAW_URING_SUBMIT:
         case RAW_URING_COMPLETE: put_uring(out, as<raw_uring>(head)); break;
         case RAW_PAGE_CACHE: {

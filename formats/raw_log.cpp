@@ -65,6 +65,7 @@ size_t raw_struct_bytes(uint8_t type) {
         case RAW_LOSS: return sizeof(raw_loss);
         case RAW_GPU: return sizeof(raw_gpu);
         case RAW_TOUCH: return sizeof(raw_touch);
+        case RAW_STOLEN: return sizeof(raw_stolen);
         default: return 0;
     }
 }

@@ -46,6 +46,7 @@ enum raw_type {
     RAW_LOSS,     /* what was lost so far (user space, at the end and whenever it grows) */
     RAW_GPU,      /* accelerator interval (user space) */
     RAW_TOUCH,    /* page faults that the file system's part does not tell: tmpfs, huge pages */
+    RAW_STOLEN,   /* time in which a task had a processor that the host gave to others */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
@@ -198,6 +199,12 @@ struct raw_touch {
     raw_u64 address; /* of the first page */
     raw_u32 pages;
     raw_u32 write; /* 1: writes */
+};
+
+/* Of the task's own code since its last record, noticed at head.time. */
+struct raw_stolen {
+    struct raw_head head;
+    raw_u64 stolen; /* ns */
 };
 
 /* head.pid/tid: who submitted (the SQPOLL thread's own ids where it did). */

@@ -34,6 +34,10 @@ void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, i
         others = "; other programs used " + decimals(fidelity.other_cpus, 1) + " of " + std::to_string(cpus) +
                  " processors meanwhile";
     }
+    if (fidelity.stolen_cpus > 0.1 * cpus) {
+        others += "; this machine's host took " + decimals(fidelity.stolen_cpus, 1) + " of " + std::to_string(cpus) +
+                  " processors";
+    }
     const double late = lateness.percentile(0.99);
     if (late > std::max(kLeast, kMostLateShare * elapsed)) {
         fidelity.failures.push_back(who + "one op in a hundred was issued more than " + milliseconds(late) + " late" +
@@ -61,7 +65,8 @@ ProcessorUse read_processor_use() {
     std::string word;
     double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
     if (in >> word >> user >> nice >> system >> idle >> wait >> irq >> soft >> steal && word == "cpu") {
-        use.machine_ns = (user + nice + system + irq + soft + steal) * 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
+        use.machine_ns = (user + nice + system + irq + soft) * 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
+        use.stolen_ns = steal * 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
     }
     for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
         rusage one{};
@@ -79,6 +84,13 @@ double others_between(const ProcessorUse& from, const ProcessorUse& to) {
     }
     const double used = to.machine_ns - from.machine_ns - (to.own_ns - from.own_ns);
     return std::max(used, 0.0) / static_cast<double>(to.at_ns - from.at_ns);
+}
+
+double stolen_between(const ProcessorUse& from, const ProcessorUse& to) {
+    if (from.machine_ns < 0 || to.machine_ns < 0 || to.at_ns <= from.at_ns) {
+        return -1.0;
+    }
+    return std::max(to.stolen_ns - from.stolen_ns, 0.0) / static_cast<double>(to.at_ns - from.at_ns);
 }
 
 }  // namespace reprise

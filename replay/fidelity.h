@@ -17,6 +17,7 @@ struct Fidelity {
     double computing_took_ns = 0;        // time that it took
     int64_t recorded_run_queue_ns = -1;  // what recorded tasks waited for processors; -1: unknown
     double other_cpus = -1.0;            // processors that other programs used meanwhile; -1: unknown
+    double stolen_cpus = -1.0;           // processors that the host of a virtual machine took meanwhile; -1: unknown
     std::vector<std::string> failures;   // plain sentences; none: it kept up
 
     /// Share by which all delays together took too long.
@@ -35,11 +36,12 @@ void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, i
 /// Processor time of the whole machine and of this process with its ended children, to tell what others used between
 /// two readings.
 struct ProcessorUse {
-    double machine_ns = -1, own_ns = 0;
+    double machine_ns = -1, stolen_ns = 0, own_ns = 0;
     int64_t at_ns = 0;
 };
 ProcessorUse read_processor_use();
 /// In processors; -1 where /proc/stat cannot be read.
 double others_between(const ProcessorUse& from, const ProcessorUse& to);
+double stolen_between(const ProcessorUse& from, const ProcessorUse& to);
 
 }  // namespace reprise

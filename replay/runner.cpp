@@ -252,7 +252,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     const ProcessorUse before = read_processor_use();
     const SupervisedRun supervised = supervise(setup, options, first_point);
     result.ended = supervised.ended;
-    result.fidelity.other_cpus = others_between(before, read_processor_use());
+    const ProcessorUse after = read_processor_use();
+    result.fidelity.other_cpus = others_between(before, after);
+    result.fidelity.stolen_cpus = stolen_between(before, after);
     sum_up(plan, run, result);
     note_broken(supervised.broken, result);
     collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);

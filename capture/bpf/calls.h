@@ -4,6 +4,7 @@
 #define REPRISE_CAPTURE_CALLS_H
 
 #include "lists.h"
+#include "stolen.h"
 #include "touches.h"
 
 #define MAP_ANONYMOUS 0x20
@@ -175,6 +176,7 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     struct task_state* state = state_of(task);
     if (!state || state->compat) return 0;
     settle_touches(state);
+    settle_stolen(task, state);
     state->nr = nr;
     state->fault_enter = 0;
     if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER)
@@ -233,6 +235,7 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     }
     state->enter = 0;
     state->nr = NO_CALL;
+    stolen_from_here(task, state);
     return 0;
 }
 

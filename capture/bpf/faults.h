@@ -40,6 +40,7 @@ static __always_inline int begin_fault(__u64 address, unsigned long code) {
     struct task_state* state = state_of(task);
     if (!state) return 0;
     if (state->fault_counted) add_touch(state);
+    if (!state->enter) settle_stolen(task, state);
     state->fault_enter = bpf_ktime_get_ns();
     state->fault_address = address;
     state->fault_present = code & 1;

@@ -113,8 +113,18 @@ struct cgroup {
 struct css_set {
     struct cgroup* dfl_cgrp;
 };
+struct rq {
+    __u64 prev_steal_time_rq;
+};
+struct cfs_rq {
+    struct rq* rq;
+};
+struct sched_entity {
+    struct cfs_rq* cfs_rq;
+};
 struct task_struct {
     unsigned int __state;
+    struct sched_entity se;
     struct css_set* cgroups;
     int exit_code;
     int pid, tgid;

@@ -82,7 +82,8 @@ struct task_state {
     raw_u8 fault_present; /* the page was there: not its first touch */
     raw_u8 fault_counted; /* pages of a file were mapped, and nothing of the file system told which */
     raw_u64 fault_end;
-    raw_u8 compat; /* a 32-bit program: other call numbers */
+    raw_u64 stolen; /* by the host from this processor, when the task was last looked at; 0: not yet */
+    raw_u8 compat;  /* a 32-bit program: other call numbers */
     struct raw_fd at_enter;
     struct { /* faults on neighbouring pages, not emitted yet */
         raw_u64 enter, end, busy, address;

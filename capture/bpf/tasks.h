@@ -212,6 +212,7 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
     struct task_state* state = state_of(prev);
     const __u64 now = bpf_ktime_get_ns();
     if (state) {
+        if (!state->enter) settle_stolen(prev, state);
         const __u32 kernel_state = switch_state ? (__u32)ctx[3] : prev->__state;
         state->off = now;
         state->wake = 0;
@@ -223,7 +224,9 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
         state->off_iowait = BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait);
     }
     state = state_of(next);
-    if (!state || !state->off) return 0;
+    if (!state) return 0;
+    stolen_from_here(next, state);
+    if (!state->off) return 0;
     const __u32 sequence = state->sequence++;
     struct raw_switch* record = RESERVE(raw_switch);
     if (!record) return 0;

@@ -146,6 +146,12 @@ public:
         record.write = 1;
         return add(RawBytes(RAW_TOUCH, record));
     }
+    RawBytes& stolen(uint64_t noticed, uint64_t ns) {
+        raw_stolen record{};
+        record.head.time = noticed;
+        record.stolen = ns;
+        return add(RawBytes(RAW_STOLEN, record));
+    }
     // spawn record and the call that it lies in
     void spawn(uint32_t child_pid, uint32_t child_tid, uint64_t flags) {
         raw_spawn record{};

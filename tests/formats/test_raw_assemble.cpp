@@ -98,6 +98,25 @@ TEST_CASE("what the recorder takes between calls is not computing") {
     CHECK(computed[5].duration == 2'000);
 }
 
+TEST_CASE("what the host took from a processor is not computing") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const uint64_t from = job.now;
+    job.stolen(from + 80 * kUs, 30 * kUs);
+    job.off(from + 100 * kUs, from + 200 * kUs, from + 200 * kUs, 0xffff);
+    job.stolen(from + 250 * kUs, 50 * kUs);  // all since it went on
+    job.call_at(from + 251 * kUs, from + 252 * kUs, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    const AssembledLog log = job.assemble();
+    const auto ops = log.ops();
+    using enum OpKind;
+    REQUIRE(kinds(log) == std::vector{open, compute, idle, compute, pread});
+    CHECK(ops[1].duration == 70 * kUs);
+    CHECK(ops[3].duration == 1 * kUs);
+    CHECK(ops[4].begin == ops[0].end() + static_cast<int64_t>(251 * kUs));  // nothing moves
+    CHECK(log.reader.header().extra.at("capture.stolen_ns") == "80000");
+    CHECK_FALSE(log.reader.header().extra.contains("capture.run_queue_ns"));
+}
+
 TEST_CASE("waits that did not block are computing; others know who woke them") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);

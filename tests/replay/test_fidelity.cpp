@@ -36,6 +36,7 @@ TEST_CASE("fidelity: a run that kept the time") {
     fidelity.computing_took_ns = 14.5e9;
     fidelity.recorded_run_queue_ns = 4'000 * kMs;
     fidelity.other_cpus = 1.5;
+    fidelity.stolen_cpus = 0.7;
     judge(fidelity, lateness, 8'000 * kMs, 2);
     CHECK(fidelity.failures.empty());
     CHECK(fidelity.delay_total_error() == doctest::Approx(0.025));
@@ -91,9 +92,11 @@ TEST_CASE("fidelity: a few milliseconds are no failure, however short the run") 
 }
 
 TEST_CASE("what other programs used of the processors") {
-    const ProcessorUse from{10e9, 1e9, 0}, to{16e9, 3e9, 4'000 * kMs};
+    const ProcessorUse from{10e9, 1e9, 1e9, 0}, to{16e9, 3e9, 3e9, 4'000 * kMs};
     CHECK(others_between(from, to) == doctest::Approx(1.0));
     CHECK(others_between({}, to) == -1.0);
+    CHECK(stolen_between(from, to) == doctest::Approx(0.5));
+    CHECK(stolen_between({}, to) == -1.0);
     const ProcessorUse now = read_processor_use();
     CHECK(now.machine_ns >= now.own_ns * 0.5);
 }
