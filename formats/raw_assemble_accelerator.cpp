@@ -21,7 +21,7 @@ void RawAssembly::begin_accelerator(TaskState& task, int64_t from) {
         count("accelerator_spans_unended", Severity::note,
               "spans of the mark accelerator that begin inside another one of their thread; they are one with it");
     else
-        task.accelerator_from = from;
+        task.accelerator_from = from, task.accelerator_late = 0;
     writer_.header().extra["accelerator.source"] = "marks";
 }
 
@@ -33,12 +33,16 @@ void RawAssembly::end_accelerator(TaskState& task) {
 }
 
 void RawAssembly::work_until(TaskState& task, int64_t until) {
-    if (!task.accelerator_from || until <= *task.accelerator_from) return;
+    if (!task.accelerator_from) return;
+    // A device is done when it is done, also where the thread that waits for it gets no processor at once.
+    const int64_t busy = until - *task.accelerator_from - task.accelerator_late;
+    task.accelerator_late = 0;
+    if (busy <= 0) return;
     const StandIn device = stand_in_of(task);
     Op op;
     op.kind = OpKind::gpu_submit;
     op.begin = *task.accelerator_from;
-    op.size = until - op.begin;
+    op.size = busy;
     op.arg = device.device;
     op.flags = device.stream;
     op.text = writer_.intern("accelerator");

@@ -80,6 +80,7 @@ private:
         std::optional<RawOpRef> spawn;  // its spawn, until op 0 is there
         RawTaskKey parent = 0;
         std::optional<int64_t> accelerator_from;  // inside a span of the mark `accelerator`: not yet told since then
+        int64_t accelerator_late = 0;             // ns since then for which the thread waited for a processor
     };
     struct Request {
         uint32_t id = 0;

@@ -14,6 +14,14 @@ constexpr int64_t kMergeFaults = 100'000;
 constexpr size_t kMostFaults = 1024;
 constexpr int64_t kPage = 4096;
 
+// Of an interval off the processor.
+int64_t waited_for_processor(const auto& event) {
+    const int64_t from = event.state == RAW_OFF_RUNNABLE ? event.begin
+                         : event.wake > event.begin      ? event.wake
+                                                         : event.end;
+    return std::max<int64_t>(event.end - from, 0);
+}
+
 // Time that belongs to somebody's call: of the class of that call.
 int64_t class_of(uint16_t nr) {
     const RawCallRow* row = find_raw_call(nr);
@@ -191,6 +199,7 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
         }
         switch (event.kind) {
             case Event::Kind::off:
+                task.accelerator_late += waited_for_processor(event);
                 if (event.state != RAW_OFF_RUNNABLE) {
                     flush(event.begin);
                     blocked(task, event);
