@@ -36,6 +36,8 @@ def options():
     parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
+    parser.add_argument("--calm", type=float, default=3, metavar="PERCENT",
+                        help="repeat a run, at most twice, while a virtual machine's host takes more of the processors; 0: never [default 3]")
     parser.add_argument("--quick", action="store_true", help="one round, smaller data, a part of the cells")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the logs of every cell's first round here")
     parser.add_argument("--list", action="store_true", help="name the cells and stop")
@@ -75,8 +77,8 @@ def check(reprise):
 class Session:
     """One storage after the other, opened when first needed; recordings and real runs made once per round."""
 
-    def __init__(self, stack, bench, folder, memory):
-        self.stack, self.bench, self.folder, self.memory = stack, bench, folder, memory
+    def __init__(self, stack, bench, folder, memory, calm):
+        self.stack, self.bench, self.folder, self.memory, self.calm = stack, bench, folder, memory, calm
         self.storages, self.recorded, self.ran = {}, {}, {}
 
     def storage(self, name):
@@ -88,25 +90,30 @@ class Session:
     def recording(self, cell, number):
         key = (cell.recorded, cell.source, number)
         if key not in self.recorded:
-            log = self.folder / f"log{len(self.recorded)}.oplog"
-            run = self.bench.record(cell.recorded, self.storage(cell.source[0]), cell.source[1], log)
-            self.recorded[key] = (log, run)
+            def record(number):
+                log = self.folder / f"log{len(self.recorded)}-{number}.oplog"
+                run = self.bench.record(cell.recorded, self.storage(cell.source[0]), cell.source[1], log)
+                run.more["log"] = log
+                return run
+
+            run = self.calm(record)
+            self.recorded[key] = (run.more["log"], run)
         return self.recorded[key]
 
     def real(self, cell, number):
         key = (cell.real, cell.target, number)
         if key not in self.ran:
-            self.ran[key] = self.bench.real(cell.real, self.storage(cell.target[0]), cell.target[1])
+            self.ran[key] = self.calm(lambda _: self.bench.real(cell.real, self.storage(cell.target[0]), cell.target[1]))
         return self.ran[key]
 
     def round(self, cell, number):
         log, recorded = self.recording(cell, number)
         real = self.real(cell, number)
         keep = re.sub(r"\W+", "-", f"{cell.group}-{cell.name}") if number == 0 else None
-        replayed = self.bench.replay(cell.recorded, log, self.storage(cell.target[0]), cell.target[1], cell.options, keep)
+        replayed = self.calm(lambda _: self.bench.replay(cell.recorded, log, self.storage(cell.target[0]), cell.target[1], cell.options, keep))
         return {"group": cell.group, "cell": cell.name, "round": number, "recorded_s": recorded.seconds, "real_s": real.seconds,
                 "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
-                "replay": replayed.more}
+                "stolen": [recorded.stolen, real.stolen, replayed.stolen], "replay": replayed.more}
 
 
 def median(rows, key):
@@ -145,9 +152,13 @@ def line(cell):
     return f"| {cell['cell']} | {au[0]} | {au[1]} | {au[2]} | {error} | ≤ {cell['bar']:g} {unit} | {'yes' if cell['met'] else '**no**'} |"
 
 
-def table(found, facts, rounds):
+def table(found, facts, rounds, calm):
     lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {facts['commit']}; "
              f"medians of {rounds} interleaved rounds (least–most), seconds", ""]
+    if max(calm.shares, default=0) > 0.001:
+        lines += [f"The host took {100 * statistics.median(calm.shares):.1f} % of the processors during these runs in the median, "
+                  f"{100 * max(calm.shares):.1f} % at most; {calm.repeated} runs beside these {calm.runs} were repeated, as it took more "
+                  f"than {100 * calm.most:g} %.", ""]
     for group, title in experiments.GROUPS.items():
         mine = [cell for cell in found if cell["group"] == group]
         if not mine:
@@ -171,7 +182,8 @@ def run(arguments, cells, reprise):
         print("making data ...", file=sys.stderr)
         jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
         jobs.build(folder)
-        session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments.memory)
+        calm = measure.Calm(arguments.calm / 100)
+        session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments.memory, calm)
         facts, rows = measure.machine(), {cell: [] for cell in cells}
         with open(arguments.out / "runs.jsonl", "w", encoding="utf-8") as out:
             for number in range(rounds):
@@ -186,7 +198,7 @@ def run(arguments, cells, reprise):
                           f"[{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
         found = [summarise(cell, rows[cell]) for cell in cells]
     (arguments.out / "cells.json").write_text(json.dumps({"machine": facts, "cells": found}, indent=1))
-    text = table(found, facts, rounds)
+    text = table(found, facts, rounds, calm)
     (arguments.out / "table.md").write_text(text)
     print(text)
 
