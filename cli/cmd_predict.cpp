@@ -17,6 +17,7 @@
 #include "formats/filter.h"
 #include "formats/oplog.h"
 #include "replay/predict.h"
+#include "replay/runner.h"
 
 namespace reprise::cli {
 namespace {
@@ -37,7 +38,8 @@ void options(po::options_description& add) {
         "accelerators work X times as fast")("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
                                              "predict only such files")(
         "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "leave such files out")(
-        "output,o", po::value<std::string>()->value_name("FILE"), "op log of the predicted run to write")(
+        "allow-loss", "take a log that says it is not whole")("output,o", po::value<std::string>()->value_name("FILE"),
+                                                              "op log of the predicted run to write")(
         "json", po::value<std::string>()->value_name("FILE"), "write the result as JSON, too");
 }
 
@@ -110,6 +112,7 @@ int run(const po::variables_map& values) {
     }
     const auto words = [&](const char* name) { return values.count(name) != 0 ? values[name].as<Words>() : Words{}; };
     const LogReader log(values["log"].as<std::string>());
+    check_losses(log, values.count("allow-loss") != 0);
     PredictOptions how;
     how.storage = read_storage_model(values["storage"].as<std::string>());
     how.warm = values["cache"].as<std::string>() == "warm";

@@ -18,6 +18,7 @@ namespace reprise {
 struct ThinkGap {
     int64_t most = INT64_MAX;  // more is waiting for a processor
     int64_t recorder = 0;      // is what the recorder itself took
+    int64_t first = 0;         // in place of `most` before a task's first op, where it is more
 };
 
 /// A capture makes ops of computing that is longer than most (RawAssembleOptions::least_compute_ns), which are without
@@ -42,21 +43,29 @@ inline ThinkGap think_gap(const Header& header, bool slept) {
 ///
 /// A captured log tells computing from waiting for a processor: what took 1 us or more is an op `compute`, so that more
 /// distance than that between two ops is run-queue time. It comes by itself where threads compete for processors, and
-/// is no think time.
+/// is no think time. Before the first op of a task whose begin is not in the recording it may have slept, too: that
+/// distance counts whole.
 class CausalClock {
 public:
     /// The task exists since `base`, which is `recorded` in the log. `scale`: of recorded times; `compute`: of those
     /// that the processor took, think time among them.
     CausalClock(int64_t base, int64_t recorded, double scale, double compute, ThinkGap think = {})
-        : base_(base), recorded_(recorded), think_(think), scale_(scale), compute_(compute) {}
+        : base_(base),
+          recorded_(recorded),
+          think_(think),
+          most_(std::max(think.most, think.first)),
+          scale_(scale),
+          compute_(compute) {}
 
     /// When the op that began at `begin` in the recording is due.
-    int64_t due(int64_t begin) const { return base_ + scaled(left_ + gap(begin), compute_); }
+    int64_t due(int64_t begin) const { return sum(base_, scaled(sum(left_, gap(begin)), compute_)); }
 
     /// An op that is left out leaves its recorded time behind as think time.
     void left_out(int64_t recorded_begin, int64_t recorded_end) {
-        left_ += gap(recorded_begin) + std::max<int64_t>(recorded_end - std::max(recorded_begin, recorded_), 0);
+        const int64_t own = std::max<int64_t>(distance(std::max(recorded_begin, recorded_), recorded_end), 0);
+        left_ = sum(sum(left_, gap(recorded_begin)), own);
         recorded_ = std::max(recorded_, recorded_end);
+        most_ = think_.most;
     }
 
     /// It was performed.
@@ -65,7 +74,8 @@ public:
     }
     /// It stands for its recorded duration, which the processor took or not. Returns when that is over.
     int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due, bool computed) {
-        passed(due + scaled(recorded_end - recorded_begin, computed ? compute_ : scale_), recorded_end);
+        const int64_t took = distance(recorded_begin, recorded_end);
+        passed(sum(due, scaled(took, computed ? compute_ : scale_)), recorded_end);
         return base_;
     }
     /// It was a wait for something else in this run, or a computation that had to share its processor; over at `end`.
@@ -73,19 +83,31 @@ public:
 
 private:
     int64_t gap(int64_t begin) const {
-        return std::clamp<int64_t>(begin - recorded_ - think_.recorder, 0, think_.most);
+        return std::clamp<int64_t>(sum(distance(recorded_, begin), -think_.recorder), 0, most_);
     }
     void passed(int64_t end, int64_t recorded_end) {
         base_ = end;
         recorded_ = recorded_end;
         left_ = 0;
+        most_ = think_.most;
+    }
+    // A log may name any times. What is too long to be said stays long, and never becomes nothing.
+    static int64_t sum(int64_t a, int64_t b) {
+        int64_t out = 0;
+        return __builtin_add_overflow(a, b, &out) ? (b < 0 ? INT64_MIN : INT64_MAX) : out;
+    }
+    static int64_t distance(int64_t from, int64_t to) {
+        int64_t out = 0;
+        return __builtin_sub_overflow(to, from, &out) ? (to < from ? INT64_MIN : INT64_MAX) : out;
     }
     static int64_t scaled(int64_t ns, double by) {
-        return by == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * by);
+        constexpr double kMost = 9e18;
+        return by == 1.0 ? ns : static_cast<int64_t>(std::clamp(static_cast<double>(ns) * by, -kMost, kMost));
     }
 
     int64_t base_, recorded_;
     ThinkGap think_;
+    int64_t most_;      // of the gap at hand
     int64_t left_ = 0;  // recorded time of ops left out since
     double scale_, compute_;
 };
@@ -95,11 +117,12 @@ inline CausalClock causal_start(const Plan& plan, SharedRun& run, TaskId task, c
                                 int64_t spawned_ns) {
     // Where computing is slept, waiting for a processor does not come by itself.
     const bool slept = speeds.computing.policy == DelayPolicy::sleep;
-    const ThinkGap think = think_gap(plan.log->header(), slept);
+    ThinkGap think = think_gap(plan.log->header(), slept);
     const double compute = speeds.time_scale / speeds.cpu;
     if (spawned_ns != 0 && plan.tasks[task].spawner != 0) {
         return {spawned_ns, plan.tasks[task].spawn_begin, speeds.time_scale, compute, think};
     }
+    think.first = INT64_MAX;
     return {run.control().start_ns, plan.first_begin, speeds.time_scale, compute, think};
 }
 
@@ -110,9 +133,6 @@ enum class CausalRole : uint8_t {
     waits,        // ends when what it waits for has happened
     accelerator,  // ends when the virtual device says so
 };
-
-/// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
-inline bool waits_for_lock(OpKind kind, int64_t arg) { return kind == OpKind::wait && arg == kWaitLock; }
 
 /// `explained`: the log says what the op waited for. `performed`: the engine did what the op asks.
 inline CausalRole causal_role(OpKind kind, int64_t arg, bool explained, bool performed) {

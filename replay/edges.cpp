@@ -117,6 +117,7 @@ private:
     struct Pending {
         uint64_t op = 0;
         int64_t end = 0;
+        int64_t waited = 0;       // ns, of the recorded waits
         std::vector<Edge> edges;  // empty: none
     };
 
@@ -201,7 +202,8 @@ private:
         if (event.edges != 0) {
             std::vector<Edge> edges(first + event.inferred, first + event.inferred + event.edges);
             if (blocks_until_edge(op.kind)) {
-                pending_[task] = {op.op, op.end, std::move(edges)};
+                pending_[task] = {op.op, op.end, counts_as_wait(op.kind, op.arg) ? op.end - op.begin : 0,
+                                  std::move(edges)};
                 ends_.push({op.end, task});
                 return;  // passed when its wait has ended
             }
@@ -218,7 +220,9 @@ private:
     void finish_wait(TaskId task) {
         Pending& wait = pending_[task];
         if (!wait.edges.empty()) {
-            log_edges(task, wait.op, wait.end, wait.edges);
+            if (!log_edges(task, wait.op, wait.end, wait.edges)) {
+                plan_.explained_wait_ns -= wait.waited;
+            }
             passed_[task] = wait.op + 1;
             wait.edges.clear();
         }
@@ -240,8 +244,8 @@ private:
         return false;
     }
 
-    /// `until`: ns, when the sources were done at the latest.
-    void log_edges(TaskId task, uint64_t op, int64_t until, const std::vector<Edge>& edges) {
+    /// `until`: ns, when the sources were done at the latest. False where none of the edges explains the op.
+    bool log_edges(TaskId task, uint64_t op, int64_t until, const std::vector<Edge>& edges) {
         bool explained_here = false;
         for (Edge edge : edges) {
             const bool known = edge.task != 0 && edge.task < plan_.tasks.size() && edge.task != task;
@@ -254,7 +258,10 @@ private:
             if (edge.task == 0 || edge.task >= plan_.tasks.size() || edge.op >= plan_.tasks[edge.task].ops) {
                 plan_.count("edges_without_source", Severity::warning,
                             "edges of the log that name an op which is not there; dropped");
-            } else if (edge.task != task && passed_[edge.task] <= edge.op) {
+            } else if (edge.task == task) {
+                plan_.count("edges_to_themselves", Severity::warning,
+                            "edges of the log from a task to itself, which explain no wait; dropped");
+            } else if (passed_[edge.task] <= edge.op) {
                 plan_.count("edges_against_time", Severity::warning,
                             "edges of the log whose source is not done before their op ends; dropped, as they could "
                             "wait for ever");
@@ -269,6 +276,7 @@ private:
         if (explained_here) {
             plan_.tasks[task].explained.push_back(op);
         }
+        return explained_here;
     }
 
     bool add(TaskId task, uint64_t op, TaskId source, uint64_t source_op, EdgeKind kind) {

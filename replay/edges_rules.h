@@ -57,6 +57,15 @@ inline bool blocks_until_edge(OpKind kind) {
            kind == OpKind::idle;
 }
 
+/// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
+inline bool waits_for_lock(OpKind kind, int64_t arg) { return kind == OpKind::wait && arg == kWaitLock; }
+
+/// Whether the op's time is among the recorded waits that edges explain or do not.
+inline bool counts_as_wait(OpKind kind, int64_t arg) {
+    const bool waits = kind == OpKind::wait || kind == OpKind::idle || kind == OpKind::join || kind == OpKind::receive;
+    return waits && !waits_for_lock(kind, arg);
+}
+
 /// Ops that only tell others something: those go on while the op, which is not made, still takes its recorded time.
 /// That time has what waking them took.
 inline bool tells_others(OpKind kind, int64_t arg) {

@@ -168,7 +168,7 @@ std::vector<PassedFile> SharingScan::passed_files() const {
 }
 
 bool SharingScan::finish() {
-    if (tasks_ < 2) {
+    if (tasks_ < 2 && edge_sources_.empty()) {
         return false;
     }
     const Tables& tables = log_.tables();

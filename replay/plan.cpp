@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <queue>
 #include <unordered_set>
 
 #include "formats/error.h"
@@ -126,6 +125,7 @@ public:
 
     void task(TaskId id) {
         TaskPlan& task = plan_.tasks[id];
+        before_ = INT64_MIN;
         for (const BlockInfo& where : task.blocks) {
             plan_.log->decode(where, block_);
             for (size_t i = 0; i < block_.count(); ++i) {
@@ -153,7 +153,7 @@ public:
         for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
             const TaskId by = leader[plan_.tasks[task].process];
             const End& end = ends_[task];
-            if (by == 0 || by == task || !end.exits || !end.waits || end.wait_op + 1 != end.exit_op ||
+            if (by == 0 || by == task || !end.exits || !end.waits ||
                 std::abs(ends_[by].exit_begin - end.wait_end) > kAtOnce) {
                 continue;
             }
@@ -164,36 +164,39 @@ public:
     }
 
 private:
-    /// How a task ended.
+    /// How a task ended. After its exit it may still free memory, and wait for that.
     struct End {
-        bool waits = false, exits = false;  // its last wait had no known cause; it has an exit
+        bool waits = false, exits = false;  // it did nothing more after a wait without known cause; it has an exit
         uint64_t wait_op = 0, exit_op = 0;
         int64_t wait_end = 0, wait_ns = 0, exit_begin = 0;
     };
 
     void op(TaskId id, TaskPlan& task, size_t i) {
         const auto kind = static_cast<OpKind>(block_.kind[i]);
-        if (kind == OpKind::exit) {
-            ends_[id].exits = true;
-            ends_[id].exit_op = block_.first + i;
-            ends_[id].exit_begin = block_.begin[i];
-        } else if (kind == OpKind::wait) {
-            End& end = ends_[id];
-            end.waits = block_.arg[i] == 0 && (!block_.has_edges() || block_.edges_of(i).empty());
+        End& end = ends_[id];
+        if (end.exits) {
+            // Nothing of it was waited for.
+        } else if (kind == OpKind::exit) {
+            end.exits = true;
+            end.exit_op = block_.first + i;
+            end.exit_begin = block_.begin[i];
+        } else if (kind != OpKind::wait) {
+            end.waits = end.waits && kind == OpKind::compute;  // dying
+        } else {
+            end.waits = counts_as_wait(kind, block_.arg[i]) && (!block_.has_edges() || block_.edges_of(i).empty());
             end.wait_op = block_.first + i;
             end.wait_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
-            end.wait_ns = block_.duration[i];
+            end.wait_ns = end.wait_end - block_.begin[i];
         }
         const OpInfo& row = info(kind);
         const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
         for (const Edge& edge : edges) {
             sharing_.see_edge_source(edge);
         }
-        const bool waits =
-            kind == OpKind::wait || kind == OpKind::idle || kind == OpKind::join || kind == OpKind::receive;
-        if (waits && !waits_for_lock(kind, block_.arg[i])) {
-            plan_.wait_ns += block_.duration[i];
-            plan_.explained_wait_ns += edges.empty() ? 0 : block_.duration[i];
+        if (counts_as_wait(kind, block_.arg[i])) {
+            const int64_t ns = OpRef::end_of(block_.begin[i], block_.duration[i]) - block_.begin[i];
+            plan_.wait_ns += ns;
+            plan_.explained_wait_ns += edges.empty() ? 0 : ns;  // but those whose edges all turn out to be wrong
         }
         if (kind == OpKind::compute) {
             plan_.compute_load.add(block_.begin[i], block_.duration[i]);
@@ -210,6 +213,7 @@ private:
         }
         plan_.first_begin = std::min(plan_.first_begin, block_.begin[i]);
         plan_.last_end = std::max(plan_.last_end, OpRef::end_of(block_.begin[i], block_.duration[i]));
+        gap_before(row, i);
         sharing_.see(block_, i, task.process);
         const size_t bytes = static_cast<size_t>(std::clamp<int64_t>(block_.size[i], 0, kMostBytes));
         if (kind == OpKind::gpu_submit || kind == OpKind::gpu_wait) {
@@ -250,6 +254,20 @@ private:
             }
         }
         names(kind, i);
+    }
+
+    /// Clocks that jump back, and sources whose calls lie inside each other, make ops of one task overlap.
+    void gap_before(const OpInfo& row, size_t i) {
+        constexpr int64_t kRounding = 10'000;  // ns; some sources count in microseconds
+        if (row.is(Trait::async) || row.is(Trait::accelerator)) {
+            return;
+        }
+        if (before_ > INT64_MIN + kRounding && block_.begin[i] < before_ - kRounding) {
+            plan_.count("gaps_negative", Severity::note,
+                        "ops that begin more than 10 us before the one before them in their task had ended; no time is "
+                        "between them");
+        }
+        before_ = std::max(before_, OpRef::end_of(block_.begin[i], block_.duration[i]));
     }
 
     void use_inherited(InheritedUse& use, OpKind kind, const OpInfo& row, size_t i) const {
@@ -311,6 +329,7 @@ private:
     SharingScan& sharing_;
     const Tables& tables_;
     OpBlock block_;
+    int64_t before_ = INT64_MIN;  // ns, when the task's ops so far ended
     std::vector<bool> starts_task_;
     std::unordered_set<std::string> made_;  // directories
     std::vector<End> ends_;                 // by task
@@ -335,109 +354,6 @@ void find_lasting_directories(Plan& plan, const Scan& scan) {
 }
 
 }  // namespace
-
-void plan_starts(Plan& plan, const std::vector<SpawnSite>& sites, const std::vector<uint8_t>& spawn_refused) {
-    std::vector<std::vector<const SpawnSite*>> by_spawner(plan.tasks.size());
-    std::vector<const SpawnSite*> by_peer(plan.tasks.size(), nullptr);
-    uint64_t refused = 0;
-    for (const SpawnSite& site : sites) {
-        if (site.peer < spawn_refused.size() && spawn_refused[site.peer] != 0) {
-            ++refused;
-            continue;
-        }
-        by_spawner[site.spawner].push_back(&site);
-        by_peer[site.peer] = &site;
-    }
-    // The spawn op that makes a process is the first one that names a task of it from outside.
-    std::vector<const SpawnSite*> process_site(plan.processes.size(), nullptr);
-    for (const SpawnSite& site : sites) {
-        const ProcessId child = plan.tasks[site.peer].process;
-        if (by_peer[site.peer] == &site && plan.tasks[site.spawner].process != child &&
-            process_site[child] == nullptr) {
-            process_site[child] = &site;
-        }
-    }
-    std::vector<bool> process_started(plan.processes.size()), task_started(plan.tasks.size());
-    std::vector<std::vector<TaskId>> members(plan.processes.size());
-    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
-        members[plan.tasks[task].process].push_back(task);
-    }
-    std::queue<TaskId> reached;
-    const auto start_task = [&](TaskId task, const SpawnSite* site) {
-        task_started[task] = true;
-        plan.tasks[task].spawner = site != nullptr ? site->spawner : 0;
-        plan.tasks[task].spawn_op = site != nullptr ? site->op : 0;
-        plan.tasks[task].spawn_begin = site != nullptr ? site->begin : 0;
-        if (site != nullptr) {
-            plan.tasks[site->spawner].spawns.push_back(site->op);
-        }
-        reached.push(task);
-    };
-    const auto start_process = [&](ProcessId process, const SpawnSite* site) {
-        process_started[process] = true;
-        ProcessPlan& row = plan.processes[process];
-        if (site != nullptr) {
-            row.spawner = site->spawner;
-            row.first_task = site->peer;
-            start_task(site->peer, site);
-        }
-        for (const TaskId task : members[process]) {
-            const SpawnSite* const own = by_peer[task];
-            const bool by_thread = own != nullptr && plan.tasks[own->spawner].process == process;
-            if (!task_started[task] && !by_thread) {
-                row.tasks_at_start.push_back(task);
-                start_task(task, nullptr);
-            }
-        }
-    };
-    const auto follow = [&] {
-        while (!reached.empty()) {
-            const TaskId spawner = reached.front();
-            reached.pop();
-            for (const SpawnSite* site : by_spawner[spawner]) {
-                const ProcessId child = plan.tasks[site->peer].process;
-                if (child == plan.tasks[spawner].process) {
-                    if (!task_started[site->peer]) {
-                        start_task(site->peer, site);
-                    }
-                } else if (!process_started[child] && process_site[child] == site) {
-                    start_process(child, site);
-                }
-            }
-        }
-    };
-    for (ProcessId process = 1; process < plan.processes.size(); ++process) {
-        if (process_site[process] == nullptr) {
-            start_process(process, nullptr);
-        }
-    }
-    follow();
-    // Whatever is left hangs on a circle of spawns that cannot be true.
-    for (ProcessId process = 1; process < plan.processes.size(); ++process) {
-        if (!process_started[process]) {
-            ++refused;
-            start_process(process, nullptr);
-            follow();
-        }
-        for (const TaskId task : members[process]) {
-            if (!task_started[task]) {
-                ++refused;
-                plan.processes[process].tasks_at_start.push_back(task);
-                start_task(task, nullptr);
-                follow();
-            }
-        }
-    }
-    for (TaskPlan& task : plan.tasks) {
-        std::sort(task.spawns.begin(), task.spawns.end());
-    }
-    if (refused != 0) {
-        plan.count("spawns_not_followed", Severity::warning,
-                   "tasks that began before the op that starts them, or start each other in a circle; they begin with "
-                   "their process instead",
-                   refused);
-    }
-}
 
 Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps, bool infer) {
     Plan plan;

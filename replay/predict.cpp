@@ -104,8 +104,10 @@ private:
         const TaskPlan& plan = plan_.tasks[id];
         const double compute = options_.speeds.time_scale / options_.speeds.cpu;
         const bool by_spawn = plan.spawner != 0 && spawned >= 0;
+        ThinkGap think = think_;
+        think.first = by_spawn ? 0 : INT64_MAX;
         task.clock.emplace(by_spawn ? spawned : 0, by_spawn ? plan.spawn_begin : plan_.first_begin,
-                           options_.speeds.time_scale, compute, think_);
+                           options_.speeds.time_scale, compute, think);
         task.explained.emplace(plan.explained);
         at(now_, id);
     }

@@ -50,20 +50,6 @@ private:
     int fd_ = -1;
 };
 
-void check_losses(const LogReader& log, bool allow) {
-    if (allow || log.tables().losses() == 0) {
-        return;
-    }
-    std::string what = "the recording is not whole:";
-    for (const Counter& counter : log.tables().counters) {
-        if (counter.severity == Severity::loss && counter.value != 0) {
-            what += " " + std::to_string(counter.value) + " " + counter.name + " (" + counter.meaning + ");";
-        }
-    }
-    what.pop_back();
-    throw bad_input(log.path().string(), what, "record it again, or replay what is there with --allow-loss");
-}
-
 /// Decides whether the log may run in this root, and by which rules its paths lie there.
 PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>& marker) {
     marker = read_marker(root, options.root.string());
@@ -197,6 +183,20 @@ void check_speeds(const ReplayOptions& options) {
 }
 
 }  // namespace
+
+void check_losses(const LogReader& log, bool allow) {
+    if (allow || log.tables().losses() == 0) {
+        return;
+    }
+    std::string what = "the recording is not whole:";
+    for (const Counter& counter : log.tables().counters) {
+        if (counter.severity == Severity::loss && counter.value != 0) {
+            what += " " + std::to_string(counter.value) + " " + counter.name + " (" + counter.meaning + ");";
+        }
+    }
+    what.pop_back();
+    throw bad_input(log.path().string(), what, "record it again, or take what is there with --allow-loss");
+}
 
 ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     ReplayOptions options = asked;

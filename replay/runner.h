@@ -97,6 +97,9 @@ struct ReplayResult {
     int64_t plan_ns = 0, collect_ns = 0;
 };
 
+/// Throws Error (bad_input) where the log says that it is not whole, unless that is allowed.
+void check_losses(const LogReader& log, bool allow);
+
 /// Replays `log`. Throws Error where it cannot begin or the result cannot be written; whatever happens to the run
 /// itself is in the result. No process or thread outlives the call.
 ReplayResult replay(const LogReader& log, const ReplayOptions& options);

@@ -132,7 +132,7 @@ bool Watchdog::look(int64_t now_ns) {
 
 std::string Watchdog::stalled(int64_t now_ns) {
     uint64_t done = 0;
-    TaskId runs = 0, waits = 0;
+    TaskId runs = 0, waits = 0;  // the last ones found; a wait for what runs rather than another
     for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
         const TaskSlot& slot = run_.task(task);
         done += slot.done.load(std::memory_order_relaxed);
@@ -141,6 +141,15 @@ std::string Watchdog::stalled(int64_t now_ns) {
             continue;
         }
         (slot.waits_edge.load(std::memory_order_relaxed) == 0 ? runs : waits) = task;
+    }
+    const auto wait_at = [&](TaskId task) -> const WaitFor* {
+        const uint64_t edge = run_.task(task).waits_edge.load(std::memory_order_relaxed);
+        return edge == 0 || edge > plan_.tasks[task].waits.size() ? nullptr : &plan_.tasks[task].waits[edge - 1];
+    };
+    for (TaskId task = 1; runs != 0 && task < plan_.tasks.size(); ++task) {
+        if (const WaitFor* wait = wait_at(task); wait != nullptr && wait->task == runs) {
+            waits = task;
+        }
     }
     if (done != done_ || (runs == 0 && waits == 0)) {
         done_ = done;
@@ -154,15 +163,12 @@ std::string Watchdog::stalled(int64_t now_ns) {
                std::to_string(task);
     };
     // Whoever runs holds the others up.
-    if (runs != 0) {
-        return name(runs, run_.task(runs).done.load()) + " takes its time";
+    std::string text = runs == 0 ? std::string() : name(runs, run_.task(runs).done.load()) + " takes its time";
+    if (const WaitFor* wait = waits == 0 ? nullptr : wait_at(waits); wait != nullptr) {
+        text += (text.empty() ? "" : "; ") + name(waits, wait->op) + " waits for " + name(wait->task, wait->source) +
+                " (edge: " + std::string(edge_name(wait->kind)) + ")";
     }
-    const uint64_t edge = run_.task(waits).waits_edge.load();
-    if (edge == 0 || edge > plan_.tasks[waits].waits.size()) {
-        return {};
-    }
-    const WaitFor& wait = plan_.tasks[waits].waits[edge - 1];
-    return name(waits, wait.op) + " waits for " + name(wait.task, wait.source);
+    return text;
 }
 
 OpKind Watchdog::kind_of(TaskId task, uint64_t op) {

@@ -32,6 +32,9 @@ run 2 "$REPRISE" predict "$log"
 contains "$err" "calibrate --storage"
 run 2 "$REPRISE" predict "$log" --storage model.json --gpu-speed 0
 run 2 "$REPRISE" predict run.oplog --storage model.json -o run.oplog
+run 3 "$REPRISE" predict "$REPRISE_SOURCE_DIR/tests/golden/v1.oplog" --storage model.json
+contains "$err" "--allow-loss"
+run 0 "$REPRISE" predict "$REPRISE_SOURCE_DIR/tests/golden/v1.oplog" --storage model.json --allow-loss
 sed 's/"cold"/"warmth"/' model.json >bad.json
 run 3 "$REPRISE" predict "$log" --storage bad.json
 contains "$err" "bad.json:/cold"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -97,6 +98,28 @@ TEST_CASE("the clock of a task: what the recorder took is no think time") {
     CHECK(think_gap(header, false).recorder == 0);
     header.source = "strace";
     CHECK(think_gap(header, false).most == INT64_MAX);
+}
+
+TEST_CASE("the clock of a task: before its first op it may have slept where nobody saw it begin") {
+    CausalClock clock(10'000, 0, 1.0, 1.0, {.most = 1'000, .recorder = 0, .first = INT64_MAX});
+    CHECK(clock.due(300'000'000) == 300'010'000);
+    SUBCASE("its first op is performed") { clock.performed(300'000'100, 300'010'000, 300'010'000, 300'010'100); }
+    SUBCASE("its first op is left out") {
+        clock.left_out(300'000'000, 300'000'100);
+        CHECK(clock.due(300'000'100) == 300'010'100);
+    }
+    CHECK(clock.due(900'000'000) == 300'011'100);
+}
+
+TEST_CASE("the clock of a task: times beyond all bounds stay long") {
+    CausalClock clock(1'000'000, INT64_MIN, 1.0, 1.0);
+    CHECK(clock.due(INT64_MAX) == INT64_MAX);
+    clock.left_out(INT64_MIN, INT64_MAX);
+    CHECK(clock.due(INT64_MAX) == INT64_MAX);
+    CHECK(clock.stood(0, INT64_MAX, 5, true) == INT64_MAX);
+    CHECK(clock.due(INT64_MIN) == INT64_MAX);
+    CHECK(CausalClock(0, 0, 1e6, 1e6).due(INT64_MAX / 2) > INT64_MAX / 2);
+    CHECK(CausalClock(7, INT64_MAX, 1.0, 1.0).due(INT64_MIN) == 7);
 }
 
 TEST_CASE("the clock of a task: scaled") {
@@ -199,6 +222,30 @@ TEST_CASE_FIXTURE(CausalJob, "causal: a spawned task begins as long after its sp
     const ReplayResult result = run();
     CHECK(result.processes == 2);
     CHECK(result.elapsed_ns >= 50 * kMs);
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: ops that overlap in one task follow on each other, and are counted") {
+    const TaskId task = job.lone_task();
+    job.add(task, {.kind = OpKind::compute, .begin = 1'000, .duration = 30 * kMs});
+    job.add(task, {.kind = OpKind::compute, .begin = 20 * kMs, .duration = 30 * kMs});
+    job.add(task, {.kind = OpKind::marker, .begin = 50 * kMs - 5'000});  // within rounding
+    const ReplayResult result = run();
+    CHECK(result.elapsed_ns >= 60 * kMs);
+    const auto at = std::find_if(result.counters.begin(), result.counters.end(),
+                                 [](const Counter& each) { return each.name == "gaps_negative"; });
+    REQUIRE(at != result.counters.end());
+    CHECK(at->value == 1);
+}
+
+// As where a recorder attaches to a running job: the log begins while this thread sleeps.
+TEST_CASE_FIXTURE(CausalJob, "causal: a thread that was there before the recording begins with its first op") {
+    job.writer().header().source = "capture";
+    const ProcessId process = job.process();
+    const TaskId busy = job.task(process), asleep = job.task(process);
+    job.add(busy, {.kind = OpKind::marker, .begin = 1'000, .duration = 1'000});
+    job.add(asleep, {.kind = OpKind::marker, .begin = 80 * kMs, .duration = 1'000});
+    const ReplayResult result = run();
+    CHECK(result.elapsed_ns >= 79 * kMs);
 }
 
 TEST_CASE_FIXTURE(CausalJob, "causal: an accelerator works on while its host goes on, and is waited for") {

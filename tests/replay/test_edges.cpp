@@ -93,7 +93,9 @@ TEST_CASE_FIXTURE(Fixture, "a source that began just after its wait had ended st
 }
 
 TEST_CASE_FIXTURE(Fixture, "a thread that waited when its process ended waits for that end") {
-    const auto build = [&](int64_t leader_ends) {
+    constexpr int64_t kMs = 1'000'000;
+    enum class Then : uint8_t { exits, dies_slowly, works };
+    const auto build = [&](int64_t leader_ends, Then then, int64_t wait_class = kWaitUnknown) {
         JobBuilder job(log());
         const ProcessId process = job.process();
         const TaskId leader = job.task(process), thread = job.task(process);
@@ -101,15 +103,29 @@ TEST_CASE_FIXTURE(Fixture, "a thread that waited when its process ended waits fo
         row.tid = job.writer().tables().processes[process].pid;
         job.writer().update_task(leader, row);
         job.add(leader, {.kind = OpKind::compute, .begin = 10'000});
-        job.add(thread, {.kind = OpKind::wait, .begin = 20'000, .duration = 50'000'000});
+        job.add(thread, {.kind = OpKind::wait, .begin = 20'000, .duration = 50 * kMs, .arg = wait_class});
         job.add(leader, {.kind = OpKind::exit, .begin = leader_ends});
-        job.add(thread, {.kind = OpKind::exit, .begin = 50'030'000});
+        if (then != Then::exits) {
+            job.add(thread, {.kind = OpKind::compute, .begin = 50'030'000, .duration = 180'000});
+        }
+        if (then == Then::works) {
+            job.add(thread, {.kind = OpKind::marker, .begin = 50'300'000});
+        }
+        job.add(thread, {.kind = OpKind::exit, .begin = 50'400'000});
+        if (then != Then::exits) {
+            // Its memory is freed by the last one to go.
+            job.add(thread, {.kind = OpKind::compute, .begin = 50'500'000, .duration = 12 * kMs});
+            job.add(thread, {.kind = OpKind::wait, .begin = 63 * kMs, .duration = 200'000});
+        }
         const LogReader reader = job.finish();
         const Plan plan = plan_of(reader);
         return waits_for(plan, thread, 0, leader, 1) && plan.tasks[thread].explained == std::vector<uint64_t>{0};
     };
-    CHECK(build(50'000'000));
-    CHECK_FALSE(build(20'000'000));  // ended long before: the thread waited for something else
+    CHECK(build(50 * kMs, Then::exits));
+    CHECK(build(50 * kMs, Then::dies_slowly));
+    CHECK(build(50 * kMs, Then::dies_slowly, kWaitFutex));
+    CHECK_FALSE(build(50 * kMs, Then::works));
+    CHECK_FALSE(build(20 * kMs, Then::exits));  // ended long before: the thread waited for something else
 }
 
 TEST_CASE_FIXTURE(Fixture, "an instance is used only after it is open and closed only after its last use") {
@@ -239,6 +255,45 @@ TEST_CASE_FIXTURE(Fixture, "edges of the log are kept where their source ends fi
     const ReplayResult result = replay(reader, afap(root));
     CHECK(result.ended == "complete");
     CHECK(result.ops == 6);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wait whose edges are all wrong is a wait without a known cause") {
+    constexpr int64_t kMs = 1'000'000;
+    JobBuilder job(log());
+    const TaskId a = job.lone_task();
+    std::vector<Edge> wrong;
+    const char* counter = "edges_to_themselves";
+    SUBCASE("from itself") { wrong = {{a, EdgeKind::wake, 100, 1}}; }
+    SUBCASE("from what its own task did before") { wrong = {{a, EdgeKind::message, 100, 0}}; }
+    SUBCASE("from what its own task does later") { wrong = {{a, EdgeKind::wake, 100, 2}}; }
+    SUBCASE("from nowhere, in a log of one task") {
+        wrong = {{a, EdgeKind::wake, 100, 99}};
+        counter = "edges_without_source";
+    }
+    SUBCASE("from what comes too late") {
+        const TaskId b = job.lone_task();
+        job.add(b, {.kind = OpKind::compute, .begin = 90 * kMs});
+        wrong = {{b, EdgeKind::wake, 100, 0}};
+        counter = "edges_against_time";
+    }
+    job.add(a, {.kind = OpKind::marker, .begin = 1'000});
+    job.add(a, {.kind = OpKind::wait, .begin = 10'000, .duration = 60 * kMs, .arg = kWaitFutex, .edges = wrong});
+    job.add(a, {.kind = OpKind::marker, .begin = 61 * kMs});
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(plan.tasks[a].explained.empty());
+    CHECK(plan.wait_ns == 60 * kMs);
+    CHECK(plan.explained_wait_ns == 0);
+    const auto at = std::find_if(plan.counters.begin(), plan.counters.end(),
+                                 [&](const Counter& each) { return each.name == counter; });
+    REQUIRE(at != plan.counters.end());
+    CHECK(at->value == 1);
+    ReplayOptions options = afap(root);
+    options.pace = Pace::causal;
+    const ReplayResult result = replay(reader, options);
+    CHECK(result.ended == "complete");
+    CHECK(result.elapsed_ns >= 60 * kMs);
+    CHECK(result.unexplained_wait_share == 1.0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "every task starts, also where spawns contradict each other") {

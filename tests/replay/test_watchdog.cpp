@@ -119,10 +119,35 @@ TEST_CASE_FIXTURE(PlanFixture, "watchdog: a task that waits for itself, and a wa
     const SupervisedRun result = run(plan, Pace::causal, &waiting);
     REQUIRE(result.broken.size() == 1);
     CHECK(result.broken[0].task == task);
-    // What holds the run up is named once nothing has got done for two seconds.
-    const std::string expected = "op 0 (compute) of task " + std::to_string(slow) + " takes its time";
+    // What holds the run up is named once nothing has got done for two seconds, and who waits for it.
+    const std::string source = "op 0 (compute) of task " + std::to_string(slow);
+    const std::string expected = source + " takes its time; op 3 (pread) of task " + std::to_string(waiter) +
+                                 " waits for " + source + " (edge: queue)";
     CHECK(std::count(waiting.begin(), waiting.end(), expected) > 0);
     CHECK(waiting.front().empty());
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "watchdog: a source that never comes is named, and given up after half a minute") {
+    const TaskId waiter = reads(job.lone_task()), lost = reads(job.lone_task());
+    const LogReader reader = job.finish();
+    Plan plan = make_plan(reader, OpFilter::all(), {});
+    plan.tasks[waiter].waits.push_back({4, 2, lost, 1, EdgeKind::queue});
+    plan.tasks[lost].sources.push_back(2);
+    SharedRun shared(plan.tasks.size(), plan.processes.size(), 0, 0, 1, SIZE_MAX, {});
+    shared.task(waiter).state.store(TaskState::waiting_for_edge);
+    shared.task(waiter).waits_edge.store(1);
+    shared.process(plan.tasks[lost].process).pid.store(1);  // was started, and nothing more was heard of it
+    Watchdog dog(plan, shared);
+    CHECK_FALSE(dog.look(1'000 * kMs));
+    CHECK(dog.stalled(1'000 * kMs).empty());
+    CHECK_FALSE(dog.look(30'000 * kMs));
+    CHECK(dog.stalled(4'000 * kMs) == "op 4 (open) of task " + std::to_string(waiter) +
+                                          " waits for op 2 (open) of task " + std::to_string(lost) + " (edge: queue)");
+    CHECK(shared.task(waiter).let_go.load() == 0);
+    CHECK(dog.look(31'001 * kMs));
+    REQUIRE(dog.broken().size() == 1);
+    CHECK(dog.broken()[0].source == lost);
+    CHECK(shared.task(waiter).let_go.load() == 1);
 }
 
 TEST_CASE_FIXTURE(PlanFixture, "watchdog: a circle through the start of a task") {
