@@ -1,39 +1,37 @@
 // SPDX-License-Identifier: MIT
 // Chrome's Trace Event Format (JSON), which ui.perfetto.dev and chrome://tracing open: processes, tasks as threads, ops
-// as complete events, markers as nested slices, an accelerator lane per process and device, throughput as counters.
+// as complete events, edges as flow arrows, markers as nested slices, a lane per stream of an accelerator,
+// throughput and what happened around the job as counters.
 //
-// Times are microseconds with nanosecond decimals. Complete events of one thread must nest: where calls of a task
-// overlap otherwise (asynchronous ones), the later goes to a further lane of the task. Overlaps of up to two units of
-// the log's resolution are rounding; there the later event is drawn from the end of the earlier.
+// Complete events of one thread must nest: where calls of a task overlap otherwise (asynchronous ones), the later goes
+// to a further lane of the task. Overlaps of up to two units of the log's resolution are rounding; there the later
+// event is drawn from the end of the earlier.
+//
+// Viewers put processes in the order of how many events they have, and threads in that of their ids. Lanes of our own
+// have ids that no recorded task has: accelerators and markers small ones, the rest next to their task.
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
+#include "formats/context_series.h"
 #include "formats/escape.h"
 #include "formats/exporter.h"
 #include "formats/merge.h"
 #include "formats/op_fields.h"
 #include "formats/text_output.h"
+#include "formats/timeline_edges.h"
+#include "formats/trace_events.h"
 
 namespace reprise {
 namespace {
 
 constexpr size_t kCounterBins = 2000;
 constexpr int64_t kShortestBin = 1'000'000;  // ns
-
-// ns as microseconds with three decimals.
-void append_us(std::string& out, int64_t ns) {
-    const bool negative = ns < 0;
-    const uint64_t size = negative ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-    if (negative) out += '-';
-    append_number(out, size / 1000);
-    const auto part = static_cast<unsigned>(size % 1000);
-    if (part == 0) return;
-    out += '.';
-    out += static_cast<char>('0' + part / 100);
-    out += static_cast<char>('0' + part / 10 % 10);
-    out += static_cast<char>('0' + part % 10);
-}
 
 // The number under which the viewer knows a process or thread: the recorded one where all are distinct, else the id.
 template <class Row, class Number>
@@ -57,6 +55,19 @@ std::string_view category(const OpInfo& row) {
     if (row.is(Trait::cause)) return "cause";
     if (row.is(Trait::accelerator)) return "accelerator";
     return "metadata";
+}
+
+std::string_view wait_name(int64_t what) {
+    switch (what) {
+        case kWaitFutex: return "futex";
+        case kWaitPoll: return "poll";
+        case kWaitSleep: return "sleep";
+        case kWaitChild: return "child";
+        case kWaitLock: return "lock";
+        case kWaitWokeOthers: return "a call that woke others";
+        case kWaitEpoll: return "epoll";
+        default: return "unknown";
+    }
 }
 
 // Lanes on which intervals nest; `place` gives the lane's index and may move the begin over rounding.
@@ -85,12 +96,19 @@ private:
 
 class Timeline {
 public:
-    Timeline(const LogReader& log, TextOutput& out, ExportReport& report, std::span<const TaskId> tasks)
-        : log_(log), tables_(log.tables()), out_(out), report_(report), tracks_(tables_.tasks.size()) {
+    Timeline(const LogReader& log, TextOutput& out, ExportReport& report, std::span<const TaskId> tasks,
+             const TimelineEdges& edges)
+        : log_(log),
+          tables_(log.tables()),
+          out_(out),
+          to_(out),
+          report_(report),
+          edges_(edges),
+          tracks_(tables_.tasks.size()) {
         pids_ = viewer_ids(tables_.processes, [](const ProcessRow& row) { return int64_t{row.pid}; });
         tids_ = viewer_ids(tables_.tasks, [](const TaskRow& row) { return int64_t{row.tid}; });
-        for (const int64_t id : pids_) next_id_ = std::max(next_id_, id + 1);
-        for (const int64_t id : tids_) next_id_ = std::max(next_id_, id + 1);
+        used_.insert(pids_.begin(), pids_.end());
+        used_.insert(tids_.begin(), tids_.end());
         begin_ = std::numeric_limits<int64_t>::max();
         end_ = std::numeric_limits<int64_t>::min();
         for (const BlockInfo& block : log.blocks()) {
@@ -115,6 +133,11 @@ public:
         other("source", log_.header().source);
         other("command", log_.header().command);
         other("host", log_.header().host);
+        if (begin_ < 0) {
+            const int64_t shift = begin_ == std::numeric_limits<int64_t>::min() ? 0 - (begin_ + 1) : 0 - begin_;
+            to_.shift(shift);
+            other("zero", "timeline 0 is log time -" + std::to_string(shift) + " ns");
+        }
         for (const Counter& counter : tables_.counters)
             if (counter.severity != Severity::note)
                 other(counter.name, std::to_string(counter.value) + ": " + counter.meaning);
@@ -124,14 +147,14 @@ public:
             std::string name(tables_.strings[row.command]);
             if (name.empty()) name = "process " + std::to_string(row.pid);
             if (row.host) name += " on " + std::string(tables_.strings[row.host]);
-            metadata("process_name", pids_[id], 0, "name", name);
+            to_.name("process_name", pids_[id], 0, name);
         }
     }
 
     void op(TaskId task, const Op& op, uint64_t number) {
         if (task >= tracks_.size()) return;
         if (op.kind == OpKind::marker) {
-            marker(task, op);
+            marker(task, op, number);
             return;
         }
         if (op.kind == OpKind::gpu_submit) accelerator(task, op);
@@ -142,6 +165,7 @@ public:
         for (TaskId task = 1; task < tracks_.size(); ++task)
             while (!tracks_[task].open.empty()) end_marker(task, std::max(end_, tracks_[task].open.back().begin));
         counters();
+        context();
         out_.text += "\n]}\n";
     }
 
@@ -157,7 +181,7 @@ private:
         int64_t marker_id = 0;
         std::vector<OpenMarker> open;
     };
-    struct Device {
+    struct Queue {  // of an accelerator
         int64_t id = 0;
         int64_t busy_until = std::numeric_limits<int64_t>::min();
     };
@@ -170,71 +194,30 @@ private:
         append_json(out_.text, value);
     }
 
-    // Opens an event's object with what all have; the caller closes it with end().
-    void event(std::string_view phase, int64_t pid, int64_t tid) {
-        if (any_) out_.text += ",\n";
-        any_ = true;
-        out_.text += "{\"ph\":\"";
-        out_.text += phase;
-        out_.text += "\",\"pid\":";
-        append_number(out_.text, pid);
-        out_.text += ",\"tid\":";
-        append_number(out_.text, tid);
+    // The least id from `from` on that nobody has.
+    int64_t new_id(int64_t from) {
+        while (!used_.insert(from).second) ++from;
+        return from;
     }
-    void end() {
-        out_.text += '}';
-        out_.drain();
-    }
-    void text(std::string_view key, std::string_view value) {
-        out_.text += ",\"";
-        out_.text += key;
-        out_.text += "\":";
-        append_json(out_.text, value);
-    }
-    void time(std::string_view key, int64_t ns) {
-        out_.text += ",\"";
-        out_.text += key;
-        out_.text += "\":";
-        append_us(out_.text, ns);
-    }
-    void metadata(std::string_view name, int64_t pid, int64_t tid, std::string_view key, std::string_view value) {
-        event("M", pid, tid);
-        text("name", name);
-        out_.text += ",\"args\":{\"";
-        out_.text += key;
-        out_.text += "\":";
-        append_json(out_.text, value);
-        out_.text += '}';
-        end();
-    }
-    void sort_index(int64_t pid, int64_t tid, int64_t index) {
-        event("M", pid, tid);
-        text("name", "thread_sort_index");
-        out_.text += ",\"args\":{\"sort_index\":";
-        append_number(out_.text, index);
-        out_.text += '}';
-        end();
-    }
-
     int64_t pid_of(TaskId task) const {
         const ProcessId process = tables_.tasks[task].process;
         return process < pids_.size() ? pids_[process] : 0;
     }
-    std::string task_name(TaskId task) const {
+    // Viewers show the thread's id behind its name.
+    std::string task_name(TaskId task, bool with_id) const {
         const TaskRow& row = tables_.tasks[task];
-        const std::string_view name = tables_.strings[row.name];
-        return (name.empty() ? "task" : std::string(name)) + " " + std::to_string(row.tid);
+        std::string name(tables_.strings[row.name]);
+        if (name.empty()) name = "task";
+        return with_id || row.tid != tids_[task] ? name + " " + std::to_string(row.tid) : name;
     }
     int64_t lane_id(TaskId task, size_t lane) {
         std::vector<int64_t>& ids = tracks_[task].lane_ids;
         while (ids.size() <= lane) {
             const bool first = ids.empty();
-            ids.push_back(first ? tids_[task] : next_id_++);
-            const std::string name =
-                task_name(task) + (first ? "" : " (overlap " + std::to_string(ids.size() - 1) + ")");
-            metadata("thread_name", pid_of(task), ids.back(), "name", name);
-            sort_index(pid_of(task), ids.back(),
-                       int64_t{task} * 64 + std::min<int64_t>(static_cast<int64_t>(ids.size()), 63));
+            ids.push_back(first ? tids_[task] : new_id(ids.back() + 1));
+            to_.name("thread_name", pid_of(task), ids.back(),
+                     first ? task_name(task, false)
+                           : task_name(task, true) + " (overlap " + std::to_string(ids.size() - 1) + ")");
         }
         return ids[lane];
     }
@@ -245,21 +228,35 @@ private:
         int64_t begin = op.begin;
         const size_t lane = tracks_[task].lanes.place(begin, end_time, 2 * int64_t{log_.header().time_unit_ns});
         const int64_t id = lane_id(task, lane);
-        event("X", pid_of(task), id);
-        text("name", row.name);
-        text("cat", category(row));
-        time("ts", begin);
-        time("dur", std::max<int64_t>(0, end_time - begin));
-        out_.text += ",\"args\":{\"op\":";
-        append_number(out_.text, number);
-        if (const FileId file = tables_.file_of(op)) text("file", tables_.path(file));
-        if (op.file2) text("file2", tables_.path(op.file2));
+        to_.event("X", pid_of(task), id);
+        to_.text("name", row.name);
+        to_.text("cat", category(row));
+        to_.time(begin);
+        to_.duration(std::max<int64_t>(0, end_time - begin));
+        to_.args();
+        to_.number("op", static_cast<int64_t>(number));
+        if (const FileId file = file_of(op)) to_.text("file", tables_.path(file));
+        if (op.file2) to_.text("file2", tables_.path(op.file2));
         for (const FieldInfo& field : all_fields()) arg(row, op, field);
-        out_.text += ",\"result\":";
-        append_number(out_.text, op.result);
-        out_.text += '}';
-        end();
+        to_.number("result", op.result);
+        if (op.result < 0 && op.result > -4096 && row.is(Trait::io))
+            to_.text("error", std::strerror(static_cast<int>(-op.result)));
+        to_.args_end();
+        to_.end();
+        flows(task, op, number, id, begin, end_time);
         throughput(op, row);
+    }
+
+    // The file of an op, also of one that only names a mapping.
+    FileId file_of(const Op& op) {
+        const FileId file = tables_.file_of(op);
+        if (!info(op.kind).has(Field::map) || op.map == 0) return file;
+        if (op.kind == OpKind::mmap) {
+            maps_[op.map] = file;
+            return file;
+        }
+        const auto found = maps_.find(op.map);
+        return found == maps_.end() ? file : found->second;
     }
 
     // Numbers a reader of the timeline asks for; ids of tables would tell nothing.
@@ -271,7 +268,14 @@ private:
             case Field::file:
             case Field::file2:
             case Field::list: return;
-            case Field::text: text("text", tables_.strings[op.text]); return;
+            case Field::text: to_.text("text", tables_.strings[op.text]); return;
+            case Field::peer:
+                if (op.peer && op.peer < tracks_.size()) to_.text("peer", task_name(op.peer, true));
+                return;
+            case Field::arg:
+                if (op.kind != OpKind::wait) break;
+                to_.text("for", wait_name(op.arg));
+                return;
             case Field::fd:
             case Field::fd2:
             case Field::offset:
@@ -279,46 +283,83 @@ private:
             case Field::size:
             case Field::flags:
             case Field::mode:
-            case Field::arg:
             case Field::map:
-            case Field::peer:
             case Field::request: break;
         }
-        out_.text += ",\"";
-        out_.text += field.name;
-        out_.text += "\":";
-        append_number(out_.text, field_value(op, field.field));
+        to_.number(field.name, field_value(op, field.field));
     }
 
-    // The device's queue as a replay runs it: work starts when it is submitted and the work before it is done.
+    // Arrows out of and into the event that was just written: viewers tie them to the event that began last on the
+    // thread. An arrow ends where an event begins; what releases an op that had begun before therefore points to an
+    // instant at the op's end.
+    void flows(TaskId task, const Op& op, uint64_t number, int64_t id, int64_t begin, int64_t end) {
+        for (const TimelineEdges::Source& source : edges_.from(task, number))
+            flow("s", task, id, begin, source.id(), source.kind);
+        for (const Edge& edge : op.edges) {
+            const TimelineEdges::Source* source = edges_.source(edge);
+            if (source == nullptr) continue;
+            const bool within = source->end > begin;
+            // The arrow's begin must come first, also where rounding moved it.
+            if (within && distance_ns(source->begin, end) <= 2 * int64_t{log_.header().time_unit_ns}) {
+                report_.count("edges_backwards", Severity::note,
+                              "edges whose source began when what waited for it was over; no arrow is drawn");
+                continue;
+            }
+            if (within) {
+                to_.event("i", pid_of(task), id);
+                to_.text("name", "released");
+                to_.text("cat", "edge");
+                to_.time(end);
+                to_.text("s", "t");
+                to_.args();
+                to_.text("by", task_name(edge.task, true));
+                to_.text("edge", edge_name(edge.kind));
+                to_.args_end();
+                to_.end();
+            }
+            flow("f", task, id, within ? end : begin, source->id(), edge.kind);
+        }
+    }
+    void flow(std::string_view phase, TaskId task, int64_t id, int64_t at, int64_t number, EdgeKind kind) {
+        to_.event(phase, pid_of(task), id);
+        to_.text("name", edge_name(kind));
+        to_.text("cat", "edge");
+        to_.time(at);
+        to_.number("id", number);
+        if (phase == "f") to_.text("bp", "e");
+        to_.end();
+    }
+
+    // The queue of a device's stream as a replay runs it: work starts when it is submitted and the work before it is
+    // done.
     void accelerator(TaskId task, const Op& op) {
         const ProcessId process = tables_.tasks[task].process;
-        Device& device = devices_[{process, op.arg}];
-        if (device.id == 0) {
-            device.id = next_id_++;
-            metadata("thread_name", pid_of(task), device.id, "name", "accelerator " + std::to_string(op.arg));
-            sort_index(pid_of(task), device.id, -1);
+        Queue& queue = queues_[{process, op.arg, op.flags}];
+        if (queue.id == 0) {
+            queue.id = new_id(1);
+            to_.name(
+                "thread_name", pid_of(task), queue.id,
+                "accelerator " + std::to_string(op.arg) + (op.flags == 0 ? "" : " stream " + std::to_string(op.flags)));
         }
-        const int64_t begin = std::max(op.begin, device.busy_until);
-        device.busy_until = end_of(begin, std::max<int64_t>(0, op.size));
-        event("X", pid_of(task), device.id);
+        const int64_t begin = std::max(op.begin, queue.busy_until);
+        queue.busy_until = end_of(begin, std::max<int64_t>(0, op.size));
+        to_.event("X", pid_of(task), queue.id);
         const std::string_view name = tables_.strings[op.text];
-        text("name", name.empty() ? "busy" : name);
-        text("cat", "accelerator");
-        time("ts", begin);
-        time("dur", device.busy_until - begin);
-        out_.text += ",\"args\":{\"stream\":";
-        append_number(out_.text, op.flags);
-        out_.text += '}';
-        end();
+        to_.text("name", name.empty() ? "busy" : name);
+        to_.text("cat", "accelerator");
+        to_.time(begin);
+        to_.duration(queue.busy_until - begin);
+        to_.args();
+        to_.number("stream", op.flags);
+        to_.args_end();
+        to_.end();
     }
 
-    void marker(TaskId task, const Op& op) {
+    void marker(TaskId task, const Op& op, uint64_t number) {
         Track& track = tracks_[task];
         if (track.marker_id == 0) {
-            track.marker_id = next_id_++;
-            metadata("thread_name", pid_of(task), track.marker_id, "name", task_name(task) + " markers");
-            sort_index(pid_of(task), track.marker_id, int64_t{task} * 64);
+            track.marker_id = new_id(1);
+            to_.name("thread_name", pid_of(task), track.marker_id, "markers of " + task_name(task, true));
         }
         const auto phase = static_cast<MarkerPhase>(op.flags);
         if (phase == MarkerPhase::end) {
@@ -329,32 +370,37 @@ private:
                 if (crossed)
                     report_.count("markers_crossed", Severity::note,
                                   "spans cut short in the timeline because an outer span ended first", crossed);
-                for (uint64_t i = 0; i <= crossed; ++i) end_marker(task, op.begin);
+                for (uint64_t i = 0; i < crossed; ++i) end_marker(task, op.begin);
+                // At the end itself viewers find the span closed.
+                const int64_t inside = std::max(track.open.back().begin, op.begin - 1);
+                flows(task, op, number, track.marker_id, inside, inside);
+                end_marker(task, op.begin);
                 return;
             }
             report_.count("markers_unmatched", Severity::note, "ends of spans that never began, drawn as instants");
         }
         const bool begins = phase == MarkerPhase::begin;
-        event(begins ? "B" : "i", pid_of(task), track.marker_id);
+        to_.event(begins ? "B" : "i", pid_of(task), track.marker_id);
         std::string name(tables_.strings[op.text]);
         if (op.arg >= 0) name += " " + std::to_string(op.arg);
-        text("name", phase == MarkerPhase::end ? name + " (end)" : name);
-        text("cat", "marker");
-        time("ts", op.begin);
-        if (!begins) text("s", "t");
-        out_.text += ",\"args\":{\"number\":";
-        append_number(out_.text, op.arg);
-        out_.text += '}';
-        end();
+        to_.text("name", phase == MarkerPhase::end ? name + " (end)" : name);
+        to_.text("cat", "marker");
+        to_.time(op.begin);
+        if (!begins) to_.text("s", "t");
+        to_.args();
+        to_.number("number", op.arg);
+        to_.args_end();
+        to_.end();
+        flows(task, op, number, track.marker_id, op.begin, op.begin);
         if (begins) track.open.push_back({op.text, op.begin});
     }
 
     void end_marker(TaskId task, int64_t at) {
         Track& track = tracks_[task];
         track.open.pop_back();
-        event("E", pid_of(task), track.marker_id);
-        time("ts", at);
-        end();
+        to_.event("E", pid_of(task), track.marker_id);
+        to_.time(at);
+        to_.end();
     }
 
     // Spreads an op's bytes evenly over its duration.
@@ -382,44 +428,49 @@ private:
         const bool any_read = std::any_of(read_.begin(), read_.end(), moved),
                    any_written = std::any_of(written_.begin(), written_.end(), moved);
         if (!any_read && !any_written) return;
-        const int64_t pid = next_id_++;
-        metadata("process_name", pid, 0, "name", "throughput");
+        const int64_t pid = new_id(1);
+        to_.name("process_name", pid, 0, "throughput");
         for (size_t bin = 0; bin <= read_.size(); ++bin) {
             const bool past = bin == read_.size();
-            if (any_read) counter(pid, bin, "read MB/s", past ? 0 : read_[bin]);
-            if (any_written) counter(pid, bin, "write MB/s", past ? 0 : written_[bin]);
+            const int64_t at = end_of(begin_, static_cast<int64_t>(bin) * bin_ns_);
+            if (any_read) to_.counter(pid, "read", "MB/s", at, past ? 0 : rate(read_[bin]));
+            if (any_written) to_.counter(pid, "write", "MB/s", at, past ? 0 : rate(written_[bin]));
         }
     }
-    void counter(int64_t pid, size_t bin, std::string_view name, double bytes) {
-        event("C", pid, 0);
-        text("name", name);
-        time("ts", end_of(begin_, static_cast<int64_t>(bin) * bin_ns_));
-        out_.text += ",\"args\":{\"MB/s\":";
-        char number[40];
-        std::snprintf(number, sizeof number, "%.3f", bytes / 1e6 / (static_cast<double>(bin_ns_) / 1e9));
-        out_.text += number;
-        out_.text += '}';
-        end();
+    double rate(double bytes) const { return bytes / 1e6 / (static_cast<double>(bin_ns_) / 1e9); }
+
+    void context() {
+        const Context context = read_context(log_.header());
+        if (context.series.empty()) return;
+        const int64_t pid = new_id(1);
+        to_.name("process_name", pid, 0, "machine");
+        for (const ContextSeries& series : context.series)
+            for (size_t i = 0; i <= series.values.size(); ++i)
+                to_.counter(pid, series.name, series.unit, static_cast<int64_t>(i) * context.interval_ns,
+                            i < series.values.size() ? series.values[i] : 0);
     }
 
     const LogReader& log_;
     const Tables& tables_;
     TextOutput& out_;
+    TraceEvents to_;
     ExportReport& report_;
+    const TimelineEdges& edges_;
     std::vector<Track> tracks_;
     std::vector<int64_t> pids_, tids_;
-    std::map<std::pair<ProcessId, int64_t>, Device> devices_;
-    int64_t next_id_ = 1;
+    std::set<int64_t> used_;                                           // ids of processes and threads
+    std::map<std::tuple<ProcessId, int64_t, int64_t>, Queue> queues_;  // by device and stream
+    std::unordered_map<uint32_t, FileId> maps_;
     int64_t begin_ = 0, end_ = 0, bin_ns_ = kShortestBin;
     std::vector<double> read_, written_;  // bytes per bin
-    bool any_ = false;
 };
 
 ExportReport write(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options) {
     const OpSelector selector(log, options.filter);
+    const TimelineEdges edges(log, options.tasks, selector);
     ExportReport report;
     TextOutput out(output);
-    Timeline timeline(log, out, report, options.tasks);
+    Timeline timeline(log, out, report, options.tasks, edges);
     timeline.start();
     for_each_between(log, {}, options.tasks, [&](TaskId task, const Op& op, uint64_t number) {
         if (selector.keeps(op)) {

@@ -18,6 +18,7 @@ declare -A packages=(
                 sqlite3 rsync tar'
     [peers]='strace linux-perf bpftrace'
     [docs]='man-db groff-base'
+    [timeline]='chromium fonts-liberation python3'
 )
 
 wanted=()

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The timeline is valid JSON of the Trace Event Format: events nest per thread, names are there, nothing is lost.
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -39,6 +41,7 @@ void check_structure(const Json& trace) {
             continue;
         }
         REQUIRE(event["ts"].is_number());
+        CHECK(event["ts"].get<double>() >= 0);
         if (phase == "X") {
             REQUIRE(event["dur"].is_number());
             REQUIRE(ns(event["dur"]) >= 0);
@@ -52,7 +55,7 @@ void check_structure(const Json& trace) {
             CHECK(ns(event["ts"]) >= open[thread].back());
             open[thread].pop_back();
         } else {
-            CHECK((phase == "i" || phase == "C"));
+            CHECK((phase == "i" || phase == "C" || phase == "s" || phase == "f"));
         }
     }
     for (const auto& [thread, left] : open) CHECK(left.empty());
@@ -92,7 +95,7 @@ TEST_CASE("the sample's timeline has its processes, tasks, ops, markers and acce
         if (event["ph"] != "X") continue;
         const std::string name = event["name"];
         if (name == "pread" && event["args"]["offset"] == 16384) {
-            CHECK(event["ts"].dump() == "9000");
+            CHECK(event["ts"].dump() == "11000");  // the log begins at -2 ms
             CHECK(event["dur"].dump() == "20");
             CHECK(event["args"]["file"] == "/data/a b\\n\\xff\"x");
             CHECK(event["args"]["size"] == 16384);
@@ -100,14 +103,19 @@ TEST_CASE("the sample's timeline has its processes, tasks, ops, markers and acce
             CHECK(event["pid"] == 101);
             CHECK(event["tid"] == 101);
         }
+        if (name == "open" && event["args"]["file"] == "/nope") CHECK(event["args"]["error"] == std::strerror(ENOENT));
+        if (name == "touch") CHECK(event["args"]["file"] == "/usr/lib/libc.so.6");
     }
     CHECK(phases["X"] == 44 - 6 + 6);  // ops without markers, and the accelerator's work
     CHECK(phases["B"] == 3);
     CHECK(phases["E"] == 3);
     CHECK(phases["C"] > 0);
     CHECK(names["\"python train.py on host a\""] == 1);
-    CHECK(names["\"worker 101\""] == 1);
+    CHECK(names["\"worker\""] == 1);
+    CHECK(names["\"markers of main 100\""] == 1);
     CHECK(names["\"accelerator 0\""] == 1);
+    CHECK(phases["s"] == 1);
+    CHECK(phases["f"] == 1);
     CHECK(trace["otherData"]["rows_malformed"] == "2: lines that could not be read");
 }
 
@@ -125,9 +133,9 @@ TEST_CASE("throughput counters add up to the bytes moved") {
             bytes += track[i].second * 1e6 * static_cast<double>(track[i + 1].first - track[i].first) / 1e9;
         return bytes;
     };
-    CHECK(total(tracks["read MB/s"]) == doctest::Approx(90112).epsilon(0.001));
-    CHECK(total(tracks["write MB/s"]) == doctest::Approx(8192).epsilon(0.001));
-    CHECK(tracks["read MB/s"].back().second == 0);
+    CHECK(total(tracks["read"]) == doctest::Approx(90112).epsilon(0.001));
+    CHECK(total(tracks["write"]) == doctest::Approx(8192).epsilon(0.001));
+    CHECK(tracks["read"].back().second == 0);
 }
 
 TEST_CASE("overlapping calls, crossing spans and rounding still make a valid timeline") {
@@ -190,4 +198,102 @@ TEST_CASE("an empty log gives an empty timeline") {
     const test::TempDir dir;
     LogWriter(dir / "a.oplog", Header()).finish();
     check_structure(export_json(dir.path(), dir / "a.oplog"));
+}
+
+TEST_CASE("edges become arrows from a source's event to what it let begin, or to the end of what waited") {
+    const test::TempDir dir;
+    {
+        LogWriter log(dir / "a.oplog", Header());
+        log.add_process({7, 0, 0, 0});
+        log.add_task({1, 7, log.intern("a")});
+        log.add_task({1, 8, log.intern("b")});
+        log.append(1, call(OpKind::send, 1000, 500));  // 0
+        log.append(1, call(OpKind::send, 5000, 500));  // 1
+        log.append(1, call(OpKind::send, 9000, 500));  // 2
+        for (const auto& [at, phase] : {std::pair(10'000, MarkerPhase::begin), std::pair(11'000, MarkerPhase::end)}) {
+            Op op = call(OpKind::marker, at, 0);  // 3, 4
+            op.flags = static_cast<int64_t>(phase);
+            log.append(1, op);
+        }
+        const auto after = [&](OpKind kind, int64_t begin, int64_t duration, std::vector<Edge> edges) {
+            Op op = call(kind, begin, duration);
+            op.edges = edges;
+            log.append(2, op);
+        };
+        after(OpKind::receive, 2000, 100, {{1, EdgeKind::message, 100, 0}});
+        after(OpKind::wait, 3000, 3000, {{1, EdgeKind::wake, 100, 1}, {1, EdgeKind::message, 100, 0}});
+        after(OpKind::wait, 7000, 1000, {{1, EdgeKind::wake, 100, 2}, {1, EdgeKind::wake, 100, 77}});
+        after(OpKind::receive, 12'000, 100, {{1, EdgeKind::marker, 100, 4}});
+        log.finish();
+    }
+    ExportReport report;
+    const Json trace = export_json(dir.path(), dir / "a.oplog", &report);
+    check_structure(trace);
+    std::string flows;
+    for (const Json& event : trace["traceEvents"]) {
+        const std::string phase = event["ph"];
+        if (phase != "s" && phase != "f" && phase != "i") continue;
+        flows += phase + " " + event["name"].get<std::string>() + " " + event["tid"].dump() + " " +
+                 std::to_string(ns(event["ts"])) + (event.contains("id") ? " #" + event["id"].dump() : "") + "\n";
+        if (phase == "f") CHECK(event["bp"] == "e");
+        if (phase == "i") CHECK(event["args"]["by"] == "a 7");
+    }
+    CHECK(flows ==
+          "s message 7 1000 #1\n"
+          "f message 8 2000 #1\n"
+          "i released 8 6000\n"
+          "f wake 8 6000 #2\n"
+          "f message 8 3000 #1\n"
+          "s wake 7 5000 #2\n"
+          "s wake 7 9000 #3\n"
+          "s marker 1 10999 #4\n"  // before the span's end
+          "f marker 8 12000 #4\n");
+    REQUIRE(report.counters.size() == 1);
+    CHECK(report.counters[0].name == "edges_backwards");
+    CHECK(report.counters[0].value == 1);
+
+    ExportOptions only;
+    only.tasks = {2};
+    find_exporter("perfetto").write(LogReader(dir / "a.oplog"), dir / "one.json", only);
+    const Json one = Json::parse(test::read_file(dir / "one.json"));
+    for (const Json& event : one["traceEvents"]) CHECK((event["ph"] == "X" || event["ph"] == "M"));
+}
+
+TEST_CASE("what happened around the job becomes counters, and a header that makes no sense becomes none") {
+    const test::TempDir dir;
+    const auto counters = [&](const std::string& context) {
+        Header header;
+        header.extra["context"] = context;
+        LogWriter log(dir / "a.oplog", header);
+        log.add_process({7, 0, 0, 0});
+        log.add_task({1, 7, 0});
+        log.append(1, call(OpKind::fsync, 0, 300'000'000));
+        log.finish();
+        std::string text;
+        const Json trace = export_json(dir.path(), dir / "a.oplog");
+        for (const Json& event : trace["traceEvents"])
+            if (event["ph"] == "C")
+                text += event["name"].get<std::string>() + " " + event["ts"].dump() + " " + event["args"].dump() + "\n";
+        return text;
+    };
+    CHECK(counters(R"({"interval_ms":100,"series":{"io_some_us":[0,50000,200000],"cache_added_kib":[1024],)"
+                   R"("block_reads":[0,4],"block_read_us":[0,1000],"other":[1]}})") ==
+          "I/O pressure, some 0 {\"%\":0.0}\n"
+          "I/O pressure, some 100000 {\"%\":50.0}\n"
+          "I/O pressure, some 200000 {\"%\":100.0}\n"
+          "I/O pressure, some 300000 {\"%\":0.0}\n"
+          "page cache added 0 {\"MiB/s\":10.0}\n"
+          "page cache added 100000 {\"MiB/s\":0.0}\n"
+          "device reads 0 {\"per s\":0.0}\n"
+          "device reads 100000 {\"per s\":40.0}\n"
+          "device reads 200000 {\"per s\":0.0}\n"
+          "device read latency 0 {\"us\":0.0}\n"
+          "device read latency 100000 {\"us\":250.0}\n"
+          "device read latency 200000 {\"us\":0.0}\n");
+    for (const char* bad :
+         {"", "7", "[]", "{", "{\"interval_ms\":100}", "{\"interval_ms\":100,\"series\":[1]}",
+          R"({"interval_ms":0,"series":{"io_some_us":[1]}})", R"({"interval_ms":-1,"series":{"io_some_us":[1]}})",
+          R"({"interval_ms":99999999999999,"series":{"io_some_us":[1]}})",
+          R"({"interval_ms":100,"series":{"io_some_us":["a"]}})", R"({"interval_ms":100,"series":{"io_some_us":{}}})"})
+        CHECK(counters(bad) == "");
 }
