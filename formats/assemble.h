@@ -38,7 +38,8 @@ struct RawCall {
     int32_t pid = 0, tid = 0;
     OpKind kind = OpKind::read;
     int64_t begin = 0, duration = 0;
-    int64_t result = 0;  // -errno on failure
+    int64_t preempted = 0;  // ns of the duration: others had the processor
+    int64_t result = 0;     // -errno on failure
     bool result_known = true;
     int32_t fd = -1, fd2 = -1;
     std::string_view fd_path, fd2_path;  // what the source says the descriptor is (strace -y); empty: unknown

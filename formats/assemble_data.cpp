@@ -70,6 +70,7 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     op.handle = instance->id;
     if (!instance->is_file()) {
         op.kind = reads ? OpKind::receive : OpKind::send;
+        if (!reads) op.duration -= raw.preempted;
         pass(*instance, reads, op.result, op.offset);
         return add(task, op);
     }
@@ -99,6 +100,7 @@ void Assembler::Impl::message(Task& task, const RawCall& raw, Op& op) {
     // A look at what has come takes nothing away.
     constexpr int64_t kPeek = 2;  // MSG_PEEK
     const bool receives = raw.kind == OpKind::receive;
+    if (!receives) op.duration -= raw.preempted;
     pass(*instance, receives, receives && raw.flags & kPeek ? 0 : op.result, op.offset);
     add(task, op);
 }

@@ -130,6 +130,14 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
     raw.begin = std::max(begin + taken, task.cursor);
     work_until(task, raw.begin);
     raw.duration = std::max<int64_t>(end - raw.begin, 0);
+    // A replay takes the time of calls that only tell others something from here. Those it woke may have had the
+    // processor for much of it, as they will have there.
+    for (const Event& event : task.events) {
+        const bool ready = event.kind == Event::Kind::off && event.state == RAW_OFF_RUNNABLE;
+        if (ready) raw.preempted += std::max<int64_t>(std::min(event.end, end) - std::max(event.begin, raw.begin), 0);
+    }
+    raw.preempted = std::min(raw.preempted, raw.duration);
+    if (raw.kind == OpKind::wait && raw.arg == kWaitWokeOthers) raw.duration -= raw.preempted;
     const uint64_t before = assembler_.op_count(task.id);
 
     CallEffect effect;

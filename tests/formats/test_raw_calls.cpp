@@ -265,3 +265,32 @@ TEST_CASE("every raw call without what it points to, and with descriptors that a
         CHECK(log.reader.header().source == "capture");
     }
 }
+
+// A replay takes the time of such calls from the recording, and has its own contention besides.
+TEST_CASE("calls that tell others something last without the time that those had the processor") {
+    constexpr uint64_t kUs = 1000, kMs = 1'000'000;
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const auto after_call = [&](uint16_t nr, uint16_t state) {
+        const uint64_t from = job.now + 10 * kUs;
+        job.off(from + 2 * kUs, 0, from + 5 * kMs, nr, state);
+        job.now = from + 5 * kMs + kUs;
+        return from;
+    };
+    uint64_t from = after_call(1, RAW_OFF_RUNNABLE);
+    job.call_at(from, job.now, 1, {6, 0x9000, 100}, 100).fd(0, RawJob::pipe_of(6, 0xf6, 50));
+    from = after_call(202, RAW_OFF_RUNNABLE);
+    job.call_at(from, job.now, 202, {0x7000, 0x81, 1}, 1);
+    from = after_call(1, RAW_OFF_SLEEPING);  // the pipe is full
+    job.call_at(from, job.now, 1, {6, 0x9000, 100}, 100).fd(0, RawJob::pipe_of(6, 0xf6, 50));
+    from = after_call(17, RAW_OFF_RUNNABLE);  // performed by a replay, so that it may stay as it was
+    job.call_at(from, job.now, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    const AssembledLog log = job.assemble();
+    std::vector<int64_t> lengths;
+    for (const Op& op : log.ops()) {
+        if (op.kind == OpKind::send || op.kind == OpKind::wait || op.kind == OpKind::pread)
+            lengths.push_back(op.duration);
+    }
+    const int64_t whole = 5 * kMs + kUs, own = 3 * kUs;
+    CHECK(lengths == std::vector{own, own, whole, whole});
+}
