@@ -62,6 +62,10 @@ Assembler::Impl::Task& Assembler::Impl::task(int32_t pid, int32_t tid) {
 }
 
 void Assembler::Impl::add(Task& task, const Op& op) {
+    if (taken) {
+        *taken = op;
+        return;
+    }
     Pending entry{op, {op.list.begin(), op.list.end()}, {op.edges.begin(), op.edges.end()}};
     entry.op.duration = std::max<int64_t>(op.duration, 0);
     if (options.in_order) {
@@ -281,6 +285,14 @@ CallEffect Assembler::call(const RawCall& call) {
     impl_->call(call);
     impl_->effect.ops = task.written + task.pending.size() - before;
     return impl_->effect;
+}
+
+std::optional<Op> Assembler::effect_of(const RawCall& call) {
+    std::optional<Op> op;
+    impl_->taken = &op;
+    impl_->call(call);
+    impl_->taken = nullptr;
+    return op;
 }
 
 TaskId Assembler::begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags) {

@@ -33,7 +33,7 @@ struct SeenInstance {
 // ops.def). close with fd2 >= 0 is close_range: all descriptors fd..fd2, with its CLOSE_RANGE_* in flags. Copies
 // (sendfile...): from fd at offset to fd2 at offset2. Mappings: `address` is where mmap put it, and the argument of the
 // others; mremap: address, arg old size, size new size, address2 the new place. Asynchronous requests: fd2 where the
-// request names a file by another number than a descriptor's.
+// request names a file by another number than a descriptor's; an open with fd2 >= 0 made such a file and no descriptor.
 struct RawCall {
     int32_t pid = 0, tid = 0;
     OpKind kind = OpKind::read;
@@ -111,6 +111,9 @@ public:
     // kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
     // it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
     CallEffect call(const RawCall& call);
+    // As call(), for one whose place among the ops of its task comes later: what it changes is changed now, and its op
+    // is given back to be passed to op() then. Nothing where it makes none. Not for calls of several ops or with lists.
+    std::optional<Op> effect_of(const RawCall& call);
 
     // A task that begins now: thread of pid, or another process (by `flags` as of spawn), a child of (parent, ptid).
     TaskId begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags);

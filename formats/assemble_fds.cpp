@@ -204,7 +204,8 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     if (raw.made) {
         if (has_name) files.saw_inode(*file, raw.made->device, raw.made->inode, raw.made->generation);
         connect(*made, *raw.made);
-        remember(*raw.made, made, raw.begin + raw.duration);
+        // Requests that name a fixed file are submitted before it is there.
+        remember(*raw.made, made, raw.fd2 < 0 ? raw.begin + raw.duration : raw.begin);
     }
     file->followed = true;
     if (!raw.fd_path.empty()) {
@@ -216,7 +217,7 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         made->described = raw.fd_path;
     }
     op.handle = made->id;
-    put(process, raw.result, std::move(made), raw.flags & kCloseOnExec);
+    if (raw.fd2 < 0) put(process, raw.result, std::move(made), raw.flags & kCloseOnExec);
     add(task, op);
 }
 

@@ -126,7 +126,8 @@ struct Assembler::Impl {
     size_t channels_checked = 1024;
     std::vector<Task*> task_by_id{nullptr};
     int64_t released = INT64_MIN;
-    CallEffect effect;  // of the call at hand
+    CallEffect effect;                   // of the call at hand
+    std::optional<Op>* taken = nullptr;  // where its op goes instead of to its task
     uint32_t maps = 0;
     size_t pending_ops = 0;
     uint64_t offsets_followed = 0, offsets_from_unknown_position = 0;

@@ -469,6 +469,11 @@ void RawAssembly::finish() {
     add("locks_dropped", Severity::note, "waits for mutexes and Python's interpreter lock; they are not causes",
         locks_);
     add("wakes_unmatched", Severity::note, "wakes by calls that are not in the recording", edges_.wakes_unmatched());
+    const auto unfinished =
+        std::count_if(uring_.begin(), uring_.end(), [](const auto& each) { return each.second.record != nullptr; });
+    add("ring_calls_cut", Severity::note,
+        "opens and the like by io_uring that had not completed, or of which no completion was wanted; left out",
+        static_cast<uint64_t>(unfinished));
     add("messages_unmatched", Severity::note, "reads of bytes that no recorded task wrote",
         edges_.messages_unmatched());
     Header& header = writer_.header();

@@ -116,13 +116,15 @@ void RawAssembly::uring_submit(const raw_uring& record) {
             event.file = known->second;
     const auto* words = reinterpret_cast<const uint64_t*>(&record);
     event.record = std::make_shared<std::vector<uint64_t>>(words, words + record.head.size / sizeof(uint64_t));
+    if (is_ring_call(record)) uring_[record.request].record = event.record;
     task.events.push_back(std::move(event));
     bound_events(task);
 }
 
 void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) {
-    work_until(task, begin);
     const auto& record = *reinterpret_cast<const raw_uring*>(event.record->data());
+    if (is_ring_call(record)) return;  // an op when it is done
+    work_until(task, begin);
     RawCall raw;
     raw.pid = static_cast<int32_t>(task.pid);
     raw.tid = static_cast<int32_t>(task.tid);
@@ -165,6 +167,7 @@ void RawAssembly::uring_complete(const raw_uring& record) {
     uring_.erase(found);
     const auto it = tasks_.find(request.task);
     if (it == tasks_.end()) return;
+    if (request.record) return ring_call_done(it->second, request, record);
     if (request.fixed >= 0)
         // Only now it is known which file the number stands for.
         for (const raw_part& part : RawParts(record.head)) {

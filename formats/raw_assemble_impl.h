@@ -35,7 +35,7 @@ public:
 private:
     // Something that happened to a task besides its calls, ns since the origin.
     struct Event {
-        enum class Kind : uint8_t { off, fault, submit, complete };
+        enum class Kind : uint8_t { off, fault, submit, complete, ring_call };
         Kind kind = Kind::off;
         int64_t begin = 0, end = 0;
         // off
@@ -52,6 +52,7 @@ private:
         int64_t size = 0, result = 0;
         std::shared_ptr<std::vector<uint64_t>> record;  // of a submission
         std::optional<raw_fd> file;                     // of a submission, where the descriptor does not tell it
+        std::shared_ptr<Op> op;                         // of ring_call
     };
     struct Touch {
         uint32_t map = 0;
@@ -87,7 +88,8 @@ private:
         RawTaskKey task = 0;
         int64_t size = 0;
         uint64_t ring = 0;
-        int32_t fixed = -1;  // number of the fixed file
+        int32_t fixed = -1;                                       // number of the fixed file
+        std::shared_ptr<std::vector<uint64_t>> record = nullptr;  // of the submission, where it stands for a call
     };
     struct ProcessState {
         FreshMemory fresh;
@@ -162,6 +164,13 @@ private:
     void link(TaskState& task, const raw_call& record, const RawCallRow& row, const CallEffect& effect, RawOpRef self);
     void uring_submit(const raw_uring& record);
     void uring_complete(const raw_uring& record);
+
+    // --- raw_assemble_ring_calls.cpp: requests that stand for calls on names and descriptors
+    static bool is_ring_call(const raw_uring& record);
+    void ring_call_done(TaskState& task, const Request& request, const raw_uring& completion);
+    // `from`: it does not begin before that, but for a submission that lies inside a call
+    void ring_called(TaskState& task, const Event& event, int64_t from);
+
 
     const RawFacts& facts_;
     LogWriter& writer_;

@@ -228,6 +228,11 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
                 completed(task, event, event.begin);
                 from = std::max(now, task.cursor);
                 break;
+            case Event::Kind::ring_call:
+                flush(event.begin);
+                ring_called(task, event, task.cursor);
+                from = std::max(now, task.cursor);
+                break;
         }
         now = std::max(now, event.end);
     }
@@ -258,6 +263,7 @@ void RawAssembly::after_call(TaskState& task, int64_t end) {
     for (const Event& event : task.events) {
         if (event.kind == Event::Kind::submit) submitted(task, event, event.begin);
         if (event.kind == Event::Kind::complete) completed(task, event, event.begin);
+        if (event.kind == Event::Kind::ring_call) ring_called(task, event, INT64_MIN);
     }
     task.events.clear();
 }

@@ -217,13 +217,16 @@ struct raw_uring {
     raw_u64 file;   /* submit: struct file of the request, 0: none */
     raw_u32 length; /* submit: sqe->len */
     raw_s32 fd;     /* submit: descriptor or fixed-file index */
-    raw_s32 result; /* complete */
+    raw_s32 result; /* complete; submit of an open or close: 1 + the number of the fixed file it is about, 0: a
+                     * descriptor, -1: the kernel chooses the number */
     raw_u32 flags;  /* submit: IOSQE_*; complete: IORING_CQE_F_* */
     raw_u16 opcode;
     raw_u16 sqpoll;   /* 1: submitted by the kernel's polling thread */
     raw_u32 rw_flags; /* submit */
     /* parts: RAW_PART_FD of `fd` on submit, of the request's file on complete (fd -1: fixed files show only there);
-     * RAW_PART_PATH for openat and the like; RAW_PART_LIST for vectored */
+     * RAW_PART_LIST for vectored. Calls on names, on submit: RAW_PART_PATH (which 1, and 3 of the second name),
+     * RAW_PART_FD of the second directory (which 2), RAW_PART_VALUES of openat2 {flags, mode, resolve} (which 2); on
+     * complete: RAW_PART_FD of what an open made (RAW_WHICH_RESULT; a fixed file's fd is -1), RAW_PART_STAT of statx */
 };
 
 struct raw_iocb {

@@ -161,11 +161,29 @@ struct unix_sock {
 
 struct io_uring_sqe; /* user ABI: read whole, see uring.h */
 struct io_rings;
+struct io_rsrc_node {
+    unsigned long file_ptr;
+};
+struct io_rsrc_data { /* since 6.13 */
+    unsigned int nr;
+    struct io_rsrc_node** nodes;
+};
+struct io_file_table {
+    struct io_rsrc_data data;
+};
 struct io_ring_ctx {
     unsigned int flags;
     unsigned int* sq_array;
     void* sq_sqes;
     unsigned int cached_sq_head, sq_entries;
+    struct io_file_table file_table;
+};
+/* What a request of that kind keeps; each lies where the request itself begins. */
+struct io_open {
+    __u32 file_slot;
+};
+struct io_statx {
+    void* buffer;
 };
 struct io_cqe {
     __u64 user_data;

@@ -18,12 +18,15 @@ struct uring_sqe {
     __u64 offset, address;
     __u32 length, rw_flags;
     __u64 user_data;
+    __u16 buffer, personality;
+    __u32 file_index;
 };
 
 enum uring_op {
     URING_READV = 1,
     URING_WRITEV = 2,
     URING_OPENAT = 18,
+    URING_CLOSE = 19,
     URING_STATX = 21,
     URING_OPENAT2 = 28,
     URING_RENAMEAT = 35,
@@ -32,6 +35,16 @@ enum uring_op {
     URING_SYMLINKAT = 38,
     URING_LINKAT = 39,
 };
+
+/* A fixed file of the ring; 0 where the kernel keeps them otherwise (before 6.13). */
+static __always_inline struct file* fixed_file(struct io_ring_ctx* ring_context, __u32 number) {
+    if (!bpf_core_field_exists(ring_context->file_table.data.nodes)) return 0;
+    if (number >= BPF_CORE_READ(ring_context, file_table.data.nr)) return 0;
+    struct io_rsrc_node** nodes = BPF_CORE_READ(ring_context, file_table.data.nodes);
+    struct io_rsrc_node* node = 0;
+    if (bpf_probe_read_kernel(&node, sizeof node, nodes + number) || !node) return 0;
+    return (struct file*)(BPF_CORE_READ(node, file_ptr) & ~7ul); /* the low bits are flags */
+}
 
 static __always_inline bool read_sqe(struct io_kiocb* request, struct uring_sqe* sqe) {
     struct io_ring_ctx* ring_context = BPF_CORE_READ(request, ctx);
@@ -77,14 +90,16 @@ int BPF_PROG(uring_submit, struct io_kiocb* request) {
     switch (record->opcode) {
         case URING_READV:
         case URING_WRITEV: add_iovec(&c, sqe.address, sqe.length, 1); break;
+        case URING_CLOSE: record->result = sqe.file_index; break;
         case URING_OPENAT2: add_values(&c, sqe.offset, 2, 3); /* fall through */
-        case URING_OPENAT:
+        case URING_OPENAT: record->result = sqe.file_index;   /* fall through */
         case URING_STATX:
         case URING_UNLINKAT:
         case URING_MKDIRAT: add_path(&c, sqe.address, 1); break;
         case URING_RENAMEAT:
-        case URING_SYMLINKAT:
         case URING_LINKAT:
+            if ((__s32)sqe.length >= 0) add_fd(&c, sqe.length, 2); /* fall through */
+        case URING_SYMLINKAT:
             add_path(&c, sqe.address, 1);
             add_path(&c, sqe.offset, 3);
             break;
@@ -92,6 +107,25 @@ int BPF_PROG(uring_submit, struct io_kiocb* request) {
     }
     send(&c);
     return 0;
+}
+
+static __always_inline void add_file(struct composer* c, struct file* file, int fd, __u32 which) {
+    struct raw_part* part = place(c);
+    if (!part) return;
+    struct raw_fd* out = (struct raw_fd*)(part + 1);
+    fill_part_fd(part, out, file, fd, which);
+    remember_file(out);
+    c->at += sizeof *part + sizeof *out;
+}
+
+/* What an open made: a descriptor, or a fixed file in a slot that the request names or leaves to the kernel. */
+static __always_inline void add_opened(struct composer* c, struct io_ring_ctx* ring_context, struct io_open* open,
+                                       __s32 result) {
+    const __u32 slot = bpf_core_field_exists(open->file_slot) ? BPF_CORE_READ(open, file_slot) : 0;
+    if (slot)
+        add_file(c, fixed_file(ring_context, slot == ~0u ? (__u32)result : slot - 1), -1, RAW_WHICH_RESULT);
+    else
+        add_fd(c, result, RAW_WHICH_RESULT);
 }
 
 SEC(HOOK "io_uring_complete")
@@ -115,12 +149,14 @@ int BPF_PROG(uring_complete, struct io_ring_ctx* ring_context, void* request, st
     record->opcode = request ? BPF_CORE_READ(done, opcode) : 0;
     record->sqpoll = 0;
     record->rw_flags = 0;
-    if (record->file) {
-        struct raw_part* part = place(&c);
-        if (part) {
-            fill_part_fd(part, (struct raw_fd*)(part + 1), (struct file*)record->file, -1, 0);
-            c.at += sizeof *part + sizeof(struct raw_fd);
-        }
+    const __s32 result = record->result;
+    const __u16 opcode = record->opcode;
+    if (record->file) add_file(&c, (struct file*)record->file, -1, 0);
+    if (request && result >= 0 && (opcode == URING_OPENAT || opcode == URING_OPENAT2))
+        add_opened(&c, ring_context, request, result);
+    if (request && result == 0 && opcode == URING_STATX) {
+        struct io_statx* asked = request;
+        if (bpf_core_field_exists(asked->buffer)) add_statx(&c, (__u64)BPF_CORE_READ(asked, buffer), 4);
     }
     send(&c);
     return 0;

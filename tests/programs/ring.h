@@ -75,11 +75,16 @@ UNUSED static long take_completion(void) {
     return result;
 }
 
+/* Submits the requests and waits for all of them. */
+UNUSED static void enter(long requests) {
+    WANT(CALL6(SYS_io_uring_enter, g_ring.fd, requests, requests, IORING_ENTER_GETEVENTS, 0, 0), requests);
+    say("uring_enter %s size=%ld arg=%ld result=%ld", on("ring"), requests, requests, requests);
+}
+
 /* Submits one request and waits for it. `fd` is what stands in the request: a descriptor or a fixed file's index. */
 UNUSED static void run_one(const char* label, const char* handle, const struct io_uring_sqe* sqe, long size,
                            const char* list, long want) {
-    WANT(CALL6(SYS_io_uring_enter, g_ring.fd, 1, 1, IORING_ENTER_GETEVENTS, 0, 0), 1);
-    say("uring_enter %s size=1 arg=1 result=1", on("ring"));
+    enter(1);
     say("uring_submit handle=%s fd=%d file=- offset=%ld size=%ld flags=%d arg=%d list=%s request=%s result=0", handle,
         sqe->fd, (long)sqe->off, size, sqe->flags, sqe->opcode, list, label);
     say("uring_complete request=%s size=%ld result=%ld", label, size, WANT(take_completion(), want));

@@ -111,7 +111,7 @@ private:
 
     std::vector<Seen> collect(TaskId id) {
         std::vector<Seen> out;
-        std::map<uint32_t, Op> requests;
+        std::map<uint32_t, size_t> requests;  // where in `out`
         const Tables& tables = log_.tables();
         log_.for_each(id, [&](const Op& recorded, uint64_t) {
             Op op = recorded;
@@ -145,18 +145,18 @@ private:
             }
             std::vector<int64_t> list(op.list.begin(), op.list.end());
             if (op.kind == OpKind::uring_submit || op.kind == OpKind::aio_submit) {
-                requests[op.request] = op;
-                requests[op.request].list = {};
-                lists_[op.request] = list;
-                return;
+                const auto call = as_call(op);
+                if (!call) return;
+                requests[op.request] = out.size();
+                op = *call;
             }
             if (op.kind == OpKind::uring_complete || op.kind == OpKind::aio_complete) {
                 const auto found = requests.find(op.request);
                 if (found == requests.end()) return;
-                const auto call = as_call(found->second, op.result);
-                if (!call) return;
-                op = *call;
-                list = lists_[found->first];
+                Seen& asked = out[found->second];
+                asked.op.result = op.result;
+                asked.shown = reprise::test::op_text(tables, asked.op, root_);
+                return;
             }
             op.list = {};
             op.edges = {};
@@ -204,10 +204,9 @@ private:
         return (row.flags & kPathOnly) != 0 || holds_root(op.handle);
     }
 
-    // The call that a replay performs for a request; nothing where it makes none.
-    static std::optional<Op> as_call(const Op& request, int64_t result) {
+    // The call that a replay performs for a request, whose result comes later; nothing where it makes none.
+    static std::optional<Op> as_call(const Op& request) {
         Op op = request;
-        op.result = result;
         op.fd = -1;
         op.flags = 0;
         const bool ring = request.kind == OpKind::uring_submit;
@@ -236,7 +235,6 @@ private:
     bool replayed_;
     ProgramScope scope_;
     std::set<HandleId> used_{0};
-    std::map<uint32_t, std::vector<int64_t>> lists_;
     std::map<uint32_t, int64_t> size_of_map_;
     std::set<std::pair<ProcessId, int64_t>> kept_;  // descriptors that the replay keeps for other processes
 

@@ -6,6 +6,7 @@
 
 static void setup(void)
 {
+    make_file("other", 8192);
     make_file("data", 1 * MIB);
     need_ring(IORING_SETUP_SQPOLL);
 }
@@ -20,6 +21,15 @@ static long polling_thread(void)
     give_up("no polling thread");
 }
 
+/* It sleeps when it has had nothing to do for a while. */
+static void wake_poller(void)
+{
+    if ((*g_ring.flags & IORING_SQ_NEED_WAKEUP) == 0)
+        return;
+    WANT(CALL6(SYS_io_uring_enter, g_ring.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0), 0);
+    say("uring_enter %s size=0 arg=0 result=0", on("ring"));
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv, NULL);
@@ -28,10 +38,7 @@ int main(int argc, char **argv)
     const long poller = polling_thread();
     for (long i = 0; i < 5; i++) {
         request(IORING_OP_READ, fd_("a"), g_buffer, 4096, i * 10000, 0);
-        if ((*g_ring.flags & IORING_SQ_NEED_WAKEUP) != 0) {
-            WANT(CALL6(SYS_io_uring_enter, g_ring.fd, 0, 0, IORING_ENTER_SQ_WAKEUP, 0, 0), 0);
-            say("uring_enter %s size=0 arg=0 result=0", on("ring"));
-        }
+        wake_poller();
         WANT(take_completion(), 4096);
         g_say_for = poller; /* it submits, and nobody calls anything */
         say("uring_submit handle=a fd=%d file=- offset=%ld size=4096 flags=0 arg=%d list= request=r%ld result=0", fd_("a"),
@@ -39,6 +46,19 @@ int main(int argc, char **argv)
         say("uring_complete request=r%ld size=4096 result=4096", i);
         g_say_for = 0;
     }
+    /* Opened by the thread, used by this task, closed by the thread. */
+    request(IORING_OP_OPENAT, AT_FDCWD, full("other"), 0, 0, 0);
+    wake_poller();
+    const long opened = WANT(take_completion(), ANY_FD);
+    g_say_for = poller;
+    say_open("o", "other", O_RDONLY, 0, opened);
+    g_say_for = 0;
+    do_pread("o", 4096, 1000, 4096);
+    request(IORING_OP_CLOSE, fd_("o"), 0, 0, 0, 0);
+    wake_poller();
+    g_say_for = poller;
+    say("close %s result=%ld", on("o"), WANT(take_completion(), 0));
+    g_say_for = 0;
     do_close("a");
     close(g_ring.fd);
     return 0;
