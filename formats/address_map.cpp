@@ -56,11 +56,11 @@ std::vector<AddressMap::Piece> AddressMap::remove(uint64_t address, uint64_t siz
     return pieces;
 }
 
-bool AddressMap::move(uint64_t from, uint64_t old_size, uint64_t to, uint64_t new_size, Piece& moved) {
+bool AddressMap::move(uint64_t from, uint64_t old_size, uint64_t to, uint64_t new_size, bool stays, Piece& moved) {
     const std::vector<Piece> pieces = find(from, std::max<uint64_t>(old_size, 1));
     if (pieces.empty()) return false;
     moved = pieces.front();
-    if (old_size) remove(from, old_size);
+    if (old_size && !stays) remove(from, old_size);
     put(to, new_size, moved.map, to - static_cast<uint64_t>(moved.offset));
     return true;
 }

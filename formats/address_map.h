@@ -22,8 +22,9 @@ public:
     // Forgets the range (munmap, or anonymous memory mapped over it); what it overlapped comes back in address order.
     std::vector<Piece> remove(uint64_t address, uint64_t size);
     std::vector<Piece> find(uint64_t address, uint64_t size) const;
-    // mremap: the piece at `from` moves to `to` with a new size. False if nothing is tracked there.
-    bool move(uint64_t from, uint64_t old_size, uint64_t to, uint64_t new_size, Piece& moved);
+    // mremap: the piece at `from` moves to `to` with a new size; `stays`: it is there and here (MREMAP_DONTUNMAP).
+    // False if nothing is tracked there.
+    bool move(uint64_t from, uint64_t old_size, uint64_t to, uint64_t new_size, bool stays, Piece& moved);
 
 private:
     struct Range {

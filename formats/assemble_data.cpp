@@ -263,7 +263,9 @@ void Assembler::Impl::mremap(Task& task, const RawCall& raw, Op& op) {
         if (pieces.empty()) return;
         piece = pieces.front();
     } else {
-        if (!memory.move(raw.address, old_size, raw.address2, new_size, piece)) return;
+        constexpr int64_t kDontUnmap = 4;  // MREMAP_DONTUNMAP
+        const bool stays = raw.flags & kDontUnmap;
+        if (!memory.move(raw.address, old_size, raw.address2, new_size, stays, piece)) return;
         op.result = 0;
     }
     op.map = piece.map;

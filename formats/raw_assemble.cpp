@@ -189,38 +189,6 @@ void RawAssembly::off(const raw_switch& record) {
     bound_events(task);
 }
 
-void RawAssembly::fault(const raw_fault& record) {
-    TaskState& task = state(record.head.pid, record.head.tid);
-    Event event;
-    event.kind = Event::Kind::fault;
-    event.begin = at(record.enter);
-    event.end = at(record.head.time);
-    // One fault may be told twice, by what maps pages around and by what reads the page.
-    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
-    task.last_fault = event.begin;
-    event.busy = event.end - event.begin;
-    event.address = record.address;
-    event.write = record.write != 0;
-    task.events.push_back(event);
-    bound_events(task);
-}
-
-void RawAssembly::touches(const raw_touch& record) {
-    TaskState& task = state(record.head.pid, record.head.tid);
-    Event event;
-    event.kind = Event::Kind::fault;
-    event.begin = at(record.enter);
-    event.end = std::max(at(record.end), event.begin);
-    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
-    task.last_fault = event.begin;
-    event.busy = std::min<int64_t>(static_cast<int64_t>(record.busy), event.end - event.begin);
-    event.address = record.address;
-    event.pages = std::min<uint32_t>(record.pages, 1 << 20);
-    event.write = record.write != 0;
-    task.events.push_back(event);
-    bound_events(task);
-}
-
 // Like waiting for a processor: not the task's time. When it was between the task's last record and this one is not
 // known; it is taken to have been just now.
 void RawAssembly::stolen(const raw_stolen& record) {

@@ -33,6 +33,11 @@ public:
     void finish();
 
 private:
+    // Pages of a mapping, one after the other.
+    struct Place {
+        uint32_t map = 0, pages = 0;
+        int64_t offset = 0;  // bytes from the start of the mapping
+    };
     // Something that happened to a task besides its calls, ns since the origin.
     struct Event {
         enum class Kind : uint8_t { off, fault, submit, complete, ring_call };
@@ -43,9 +48,8 @@ private:
         RawTaskKey waker = 0;
         uint16_t waker_nr = 0, nr = 0, state = 0;
         // fault, or faults on neighbouring pages
-        uint64_t address = 0;
-        int64_t busy = 0;  // ns inside them
-        uint32_t pages = 1;
+        std::vector<Place> places;  // of those that lie in mappings
+        int64_t busy = 0;           // ns inside them
         bool write = false;
         // submit, complete
         uint32_t request = 0;
@@ -107,8 +111,6 @@ private:
 
     // --- raw_assemble.cpp
     void off(const raw_switch& record);
-    void fault(const raw_fault& record);
-    void touches(const raw_touch& record);
     void stolen(const raw_stolen& record);
     void spawned(const raw_spawn& record);
     void executed(const raw_exec& record);
@@ -126,9 +128,12 @@ private:
     void settle(TaskState& task, int64_t until);
     void compute(TaskState& task, int64_t begin, int64_t duration);
     void blocked(TaskState& task, const Event& event);
+    void fault(const raw_fault& record);
+    void touches(const raw_touch& record);
+    std::vector<Place> places(uint32_t pid, uint64_t address, uint32_t pages);
     // False where no page lies in a mapping that a call made.
     bool start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
-    bool touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint64_t address);
+    void touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint32_t map, int64_t offset);
     void end_touch(TaskState& task, std::optional<Touch>& touch);
     void submitted(TaskState& task, const Event& event, int64_t begin);
     void completed(TaskState& task, const Event& event, int64_t begin);

@@ -92,24 +92,70 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
         edges_.woken(self, event.waker, event.waker_enter);
 }
 
+// Now, and not when the task's time is settled: by then another thread may have unmapped it, or put another there.
+std::vector<RawAssembly::Place> RawAssembly::places(uint32_t pid, uint64_t address, uint32_t pages) {
+    std::vector<Place> out;
+    uint64_t at = address & ~uint64_t{kPage - 1};
+    for (uint32_t i = 0; i < pages; ++i, at += kPage) {
+        const auto where = assembler_.mapped_at(static_cast<int32_t>(pid), at);
+        if (where.map == 0) {
+            count("faults_outside_mappings", Severity::note,
+                  "page faults on mappings that no call of the recording made: a program's own");
+            continue;
+        }
+        Place* const last = out.empty() ? nullptr : &out.back();
+        if (last && last->map == where.map && last->offset + int64_t{last->pages} * kPage == where.offset)
+            ++last->pages;
+        else
+            out.push_back({where.map, 1, where.offset});
+    }
+    return out;
+}
+
+void RawAssembly::fault(const raw_fault& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::fault;
+    event.begin = at(record.enter);
+    event.end = at(record.head.time);
+    // One fault may be told twice, by what maps pages around and by what reads the page.
+    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    task.last_fault = event.begin;
+    event.busy = event.end - event.begin;
+    event.places = places(task.pid, record.address, 1);
+    event.write = record.write != 0;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+void RawAssembly::touches(const raw_touch& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::fault;
+    event.begin = at(record.enter);
+    event.end = std::max(at(record.end), event.begin);
+    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    task.last_fault = event.begin;
+    event.busy = std::min<int64_t>(static_cast<int64_t>(record.busy), event.end - event.begin);
+    event.places = places(task.pid, record.address, std::min<uint32_t>(record.pages, 1 << 20));
+    event.write = record.write != 0;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
 bool RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event) {
-    const uint64_t first = event.address & ~uint64_t{kPage - 1};
-    bool any = false;
-    for (uint32_t i = 0; i < event.pages; ++i) any = touch_page(task, touch, event, first + i * uint64_t{kPage}) || any;
-    if (!any) return false;
+    if (event.places.empty()) return false;
+    for (const Place& place : event.places)
+        for (uint32_t i = 0; i < place.pages; ++i)
+            touch_page(task, touch, event, place.map, place.offset + int64_t{i} * kPage);
     touch->duration += event.busy;
     touch->last = event.end;
     return true;
 }
 
-bool RawAssembly::touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint64_t address) {
-    const auto where = assembler_.mapped_at(static_cast<int32_t>(task.pid), address);
-    if (where.map == 0) {
-        count("faults_outside_mappings", Severity::note,
-              "page faults on mappings that no call of the recording made: a program's own");
-        return false;
-    }
-    const bool same = touch && touch->map == where.map && touch->write == event.write &&
+void RawAssembly::touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint32_t map,
+                             int64_t offset) {
+    const bool same = touch && touch->map == map && touch->write == event.write &&
                       event.begin - touch->last < kMergeFaults && touch->list.size() < 2 * kMostFaults;
     if (!same) {
         // Follows at once on the touch it is near to: the time between them counts after both, and must not count
@@ -117,22 +163,21 @@ bool RawAssembly::touch_page(TaskState& task, std::optional<Touch>& touch, const
         const bool joined = touch.has_value();
         end_touch(task, touch);
         touch.emplace();
-        touch->map = where.map;
+        touch->map = map;
         touch->write = event.write;
         touch->begin = joined ? task.cursor : event.begin;
-        touch->offset = touch->at = where.offset;
+        touch->offset = touch->at = offset;
     }
-    const int64_t skip = where.offset - touch->at;
+    const int64_t skip = offset - touch->at;
     if (skip == 0 && !touch->list.empty()) {
         touch->list.back() += kPage;
     } else {
         touch->list.push_back(skip);
         touch->list.push_back(kPage);
     }
-    touch->at = where.offset + kPage;
+    touch->at = offset + kPage;
     touch->size = std::max(touch->size, touch->at - touch->offset);
     touch->last = event.begin;
-    return true;
 }
 
 void RawAssembly::end_touch(TaskState& task, std::optional<Touch>& touch) {

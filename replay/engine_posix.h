@@ -84,6 +84,8 @@ private:
     int64_t map(const OpBlock& b, size_t i);
     int64_t on_map(const OpBlock& b, size_t i, OpKind kind);
     int64_t touch(const OpBlock& b, size_t i) const;
+    template <class Each>
+    int64_t on_each_piece(uint32_t map, int64_t offset, int64_t bytes, int64_t hole, const Each& each) const;
 
     /// Descriptor of a handle, or a not_performed() code in `*refusal`.
     int descriptor(HandleId handle, int64_t* refusal);

@@ -27,6 +27,27 @@ bool harmless_advice(int64_t advice) {
 
 }  // namespace
 
+/// Calls `each` for the pieces of memory that [offset, offset + bytes) of the mapping lies in, until one fails; `hole`
+/// where there is none.
+template <class Each>
+int64_t PosixEngine::on_each_piece(uint32_t map, int64_t offset, int64_t bytes, int64_t hole, const Each& each) const {
+    for (int64_t done = 0; done < bytes;) {
+        int64_t at = 0;
+        if (__builtin_add_overflow(offset, done, &at)) {
+            return hole;
+        }
+        const MappingTable::Range range = worker_.mappings.range(map, at, bytes - done);
+        if (range.bytes == 0) {
+            return hole;
+        }
+        if (const int64_t result = each(range); result < 0) {
+            return result;
+        }
+        done += static_cast<int64_t>(range.bytes);
+    }
+    return 0;
+}
+
 int64_t PosixEngine::map(const OpBlock& b, size_t i) {
     const bool of_file = b.handle[i] != 0;
     int fd = -1;
@@ -61,7 +82,7 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
         return not_performed(LeftOut::filter);
     }
     const uint32_t map = b.map[i];
-    if (worker_.mappings.range(map, 0, 1).bytes == 0) {
+    if (!worker_.mappings.has(map)) {
         return not_performed(map == 0 ? LeftOut::unsupported : worker_.mappings.absent_reason(map));
     }
     if (kind == OpKind::touch) {
@@ -71,32 +92,30 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
         return worker_.mappings.unmap(map, b.offset[i], b.size[i]);
     }
     if (kind == OpKind::mremap) {
-        const int result = worker_.mappings.remap(map, b.size[i]);
+        const int result = worker_.mappings.remap(map, b.offset[i], b.arg[i], b.size[i], b.flags[i]);
         return result < 0 ? result : std::max<int64_t>(b.result[i], 0);
     }
-    const MappingTable::Range range = worker_.mappings.range(map, b.offset[i], b.size[i]);
-    if (range.bytes == 0) {
-        return b.size[i] == 0 ? 0 : -ENOMEM;
+    if (kind == OpKind::madvise && !harmless_advice(b.arg[i])) {
+        return not_performed(LeftOut::unsupported);
     }
-    if (kind == OpKind::madvise) {
-        return harmless_advice(b.arg[i]) ? sys::call(SYS_madvise, range.at, range.bytes, b.arg[i])
-                                         : not_performed(LeftOut::unsupported);
-    }
-    if (kind == OpKind::msync) {
-        return sys::call(SYS_msync, range.at, range.bytes, b.flags[i] & (MS_SYNC | MS_ASYNC | MS_INVALIDATE));
-    }
-    return sys::call(SYS_mprotect, range.at, range.bytes, b.mode[i] & (PROT_READ | PROT_WRITE));
+    return on_each_piece(map, b.offset[i], b.size[i], -ENOMEM, [&](const MappingTable::Range& range) -> int64_t {
+        if (kind == OpKind::madvise) {
+            return sys::call(SYS_madvise, range.at, range.bytes, b.arg[i]);
+        }
+        if (kind == OpKind::msync) {
+            return sys::call(SYS_msync, range.at, range.bytes, b.flags[i] & (MS_SYNC | MS_ASYNC | MS_INVALIDATE));
+        }
+        return sys::call(SYS_mprotect, range.at, range.bytes, b.mode[i] & (PROT_READ | PROT_WRITE));
+    });
 }
 
 int64_t PosixEngine::touch(const OpBlock& b, size_t i) const {
     const bool write = b.flags[i] == 1;
     const std::span<const int64_t> list = b.list_of(i);
-    const auto one = [&](int64_t offset, int64_t bytes) -> int64_t {
-        const MappingTable::Range range = worker_.mappings.range(b.map[i], offset, bytes);
-        if (range.bytes == 0) {
-            return bytes == 0 ? 0 : -EFAULT;
-        }
-        return touch_pages(range.at, range.bytes, write);
+    const auto one = [&](int64_t offset, int64_t bytes) {
+        return on_each_piece(b.map[i], offset, bytes, -EFAULT, [&](const MappingTable::Range& range) -> int64_t {
+            return touch_pages(range.at, range.bytes, write);
+        });
     };
     if (list.empty()) {
         const int64_t result = one(b.offset[i], b.size[i]);

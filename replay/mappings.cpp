@@ -36,6 +36,8 @@ size_t page_size() {
     return size;
 }
 
+size_t whole_pages(size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
+
 }  // namespace
 
 void install_touch_guard() {
@@ -76,16 +78,28 @@ int touch_pages(std::byte* at, size_t bytes, bool write) {
     return 0;
 }
 
+MappingTable::Pieces::const_iterator MappingTable::find(const Pieces& pieces, uint64_t offset) {
+    const auto found = std::find_if(pieces.rbegin(), pieces.rend(),
+                                    [&](const Piece& piece) { return piece.offset <= offset && offset < piece.end(); });
+    return found == pieces.rend() ? pieces.end() : std::prev(found.base());
+}
+
 MappingTable::Range MappingTable::range(uint32_t map, int64_t offset, int64_t bytes) const {
     const std::lock_guard guard(lock_);
-    if (map >= ranges_.size() || offset < 0 || bytes <= 0) {
+    if (map >= pieces_.size() || offset < 0 || bytes <= 0) {
         return {};
     }
-    const Range& whole = ranges_[map];
-    if (static_cast<uint64_t>(offset) >= whole.bytes) {
+    const auto at = static_cast<uint64_t>(offset);
+    const auto piece = find(pieces_[map], at);
+    if (piece == pieces_[map].end()) {
         return {};
     }
-    return {whole.at + offset, std::min<size_t>(static_cast<size_t>(bytes), whole.bytes - static_cast<size_t>(offset))};
+    return {piece->at + (at - piece->offset), std::min<size_t>(static_cast<size_t>(bytes), piece->end() - at)};
+}
+
+bool MappingTable::has(uint32_t map) const {
+    const std::lock_guard guard(lock_);
+    return map < pieces_.size() && !pieces_[map].empty();
 }
 
 void MappingTable::put(uint32_t map, Range range) {
@@ -94,47 +108,125 @@ void MappingTable::put(uint32_t map, Range range) {
         munmap(range.at, range.bytes);
         return;
     }
-    if (map >= ranges_.size()) {
-        ranges_.resize(std::min<size_t>(limit_, std::max<size_t>(map + 1, ranges_.size() * 2)));
+    if (map >= pieces_.size()) {
+        pieces_.resize(std::min<size_t>(limit_, std::max<size_t>(map + 1, pieces_.size() * 2)));
     }
-    if (ranges_[map].at != nullptr) {
-        munmap(ranges_[map].at, ranges_[map].bytes);
+    for (const Piece& piece : pieces_[map]) {
+        munmap(piece.at, piece.bytes);
     }
-    ranges_[map] = range;
+    pieces_[map] = {{0, range.at, whole_pages(range.bytes)}};
+}
+
+// Takes [from, to) out of a piece that holds all of it.
+void MappingTable::cut(Pieces& pieces, Pieces::const_iterator of, uint64_t from, uint64_t to) {
+    const Piece piece = *of;
+    auto next = pieces.erase(of);
+    if (to < piece.end()) {
+        next = pieces.insert(next, {to, piece.at + (to - piece.offset), piece.end() - to});
+    }
+    if (from > piece.offset) {
+        pieces.insert(next, {piece.offset, piece.at, from - piece.offset});
+    }
+}
+
+// Makes one of the last piece and those it continues, or that continue it, in the mapping and in memory.
+void MappingTable::join(Pieces& pieces) {
+    Piece last = pieces.back();
+    pieces.pop_back();
+    const auto joins = [&](const Piece& before, const Piece& after) {
+        return before.end() == after.offset && before.at + before.bytes == after.at;
+    };
+    for (auto piece = pieces.begin(); piece != pieces.end();) {
+        if (joins(*piece, last)) {
+            last = {piece->offset, piece->at, piece->bytes + last.bytes};
+        } else if (joins(last, *piece)) {
+            last.bytes += piece->bytes;
+        } else {
+            ++piece;
+            continue;
+        }
+        piece = pieces.erase(piece);
+    }
+    pieces.push_back(last);
 }
 
 int MappingTable::unmap(uint32_t map, int64_t offset, int64_t bytes) {
-    const Range part = range(map, offset, bytes);
-    if (part.bytes == 0 || reinterpret_cast<uintptr_t>(part.at) % page_size() != 0) {
+    const std::lock_guard guard(lock_);
+    uint64_t end = 0;
+    if (map >= pieces_.size() || offset < 0 || bytes <= 0 || static_cast<size_t>(offset) % page_size() != 0 ||
+        __builtin_add_overflow(static_cast<uint64_t>(offset), whole_pages(static_cast<size_t>(bytes)), &end)) {
         return -EINVAL;
     }
-    const std::lock_guard guard(lock_);
-    Range& whole = ranges_[map];
-    if (part.at == whole.at && part.bytes == whole.bytes) {
-        const int result = munmap(whole.at, whole.bytes) == 0 ? 0 : -errno;
-        whole = {};
-        return result;
+    Pieces& pieces = pieces_[map];
+    for (auto at = static_cast<uint64_t>(offset); at < end;) {
+        const auto piece = find(pieces, at);
+        if (piece == pieces.end()) {
+            // Nothing here: on to what follows the hole.
+            uint64_t next = end;
+            for (const Piece& each : pieces) {
+                if (each.offset > at) {
+                    next = std::min(next, each.offset);
+                }
+            }
+            at = next;
+            continue;
+        }
+        // As far as no newer piece stands before it.
+        uint64_t to = std::min(end, piece->end());
+        for (auto newer = std::next(piece); newer != pieces.end(); ++newer) {
+            if (newer->offset > at) {
+                to = std::min(to, newer->offset);
+            }
+        }
+        if (munmap(piece->at + (at - piece->offset), to - at) != 0) {
+            return -errno;
+        }
+        cut(pieces, piece, at, to);
+        at = to;
     }
-    const size_t pages = (part.bytes + page_size() - 1) / page_size() * page_size();
-    void* const hole = mmap(part.at, pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return hole == MAP_FAILED ? -errno : 0;
+    return 0;
 }
 
-int MappingTable::remap(uint32_t map, int64_t bytes) {
+int MappingTable::remap(uint32_t map, int64_t offset, int64_t old_bytes, int64_t bytes, int64_t flags) {
     const std::lock_guard guard(lock_);
-    if (map >= ranges_.size() || ranges_[map].at == nullptr) {
+    if (map >= pieces_.size() || offset < 0) {
         return -EFAULT;
     }
-    if (bytes <= 0) {
+    if (bytes <= 0 || old_bytes < 0 || static_cast<size_t>(offset) % page_size() != 0) {
         return -EINVAL;
     }
-    Range& whole = ranges_[map];
-    // The recorded call may have grown in place; here its neighbours are others, so it may always move.
-    void* const at = mremap(whole.at, whole.bytes, static_cast<size_t>(bytes), MREMAP_MAYMOVE);
-    if (at == MAP_FAILED) {
-        return -errno;
+    Pieces& pieces = pieces_[map];
+    const auto from = static_cast<uint64_t>(offset);
+    const auto piece = find(pieces, from);
+    if (piece == pieces.end()) {
+        return -EFAULT;
     }
-    whole = {static_cast<std::byte*>(at), static_cast<size_t>(bytes)};
+    const size_t old_size = std::min<size_t>(whole_pages(static_cast<size_t>(old_bytes)), piece->end() - from);
+    const size_t size = whole_pages(static_cast<size_t>(bytes));
+    // The recorded call may have grown in place; here its neighbours are others, so what grows may move. Where the job
+    // chose the place, any will do.
+    const int64_t how =
+        (flags & (MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) | (size > old_size ? MREMAP_MAYMOVE : 0);
+    void* to = nullptr;
+    if ((how & MREMAP_FIXED) != 0) {
+        to = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (to == MAP_FAILED) {
+            return -errno;
+        }
+    }
+    void* const at = mremap(piece->at + (from - piece->offset), old_size, size, static_cast<int>(how), to);
+    if (at == MAP_FAILED) {
+        const int error = errno;
+        if (to != nullptr) {
+            munmap(to, size);
+        }
+        return -error;
+    }
+    if ((how & MREMAP_DONTUNMAP) == 0 && old_size != 0) {
+        cut(pieces, piece, from, from + old_size);
+    }
+    pieces.push_back({from, static_cast<std::byte*>(at), size});
+    join(pieces);
     return 0;
 }
 
@@ -152,11 +244,11 @@ LeftOut MappingTable::absent_reason(uint32_t map) const {
 void MappingTable::clear() {
     const std::lock_guard guard(lock_);
     absent_.clear();
-    for (Range& range : ranges_) {
-        if (range.at != nullptr) {
-            munmap(range.at, range.bytes);
-            range = {};
+    for (Pieces& pieces : pieces_) {
+        for (const Piece& piece : pieces) {
+            munmap(piece.at, piece.bytes);
         }
+        pieces.clear();
     }
 }
 

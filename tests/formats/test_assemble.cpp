@@ -436,6 +436,28 @@ TEST_CASE("mappings are numbered, cut and moved") {
     CHECK(log.file("/d/a").size == 0x6000);
 }
 
+TEST_CASE("mremap of a part that stays where it was, too") {
+    Feeder f;
+    f.open("/d/a", 3);
+    RawCall mmap = f.raw(OpKind::mmap, 0);
+    mmap.fd = 3;
+    mmap.address = 0x10000;
+    mmap.size = 0x5000;
+    f.assembler.call(mmap);
+    RawCall mremap = f.raw(OpKind::mremap, 0x70000);
+    mremap.address = 0x12000;
+    mremap.arg = mremap.size = 0x2000;
+    mremap.flags = 5;  // MREMAP_MAYMOVE | MREMAP_DONTUNMAP
+    mremap.address2 = 0x70000;
+    f.assembler.call(mremap);
+    for (const uint64_t address : {0x12000, 0x71000}) {
+        const auto at = f.assembler.mapped_at(100, address);
+        CHECK(at.map == 1);
+        CHECK(at.offset == (address == 0x12000 ? 0x2000 : 0x3000));
+    }
+    f.finish();
+}
+
 TEST_CASE("pipes and sockets carry messages with offsets") {
     Feeder f;
     RawCall pipe = f.raw(OpKind::pipe, 0);

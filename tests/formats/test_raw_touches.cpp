@@ -38,3 +38,34 @@ TEST_CASE("faults on neighbouring pages are one touch, and the time between them
     CHECK(computes[3].duration == 7990 * kUs);
     CHECK(log.tables().losses() == 0);
 }
+
+TEST_CASE("a touch belongs to what was mapped when it happened, whatever other threads have done since") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7, 1 << 20);
+    job.open("/d/b", 4, 0xf2, 8, 1 << 20);
+    job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.spawn(100, 101, 0x10f00);
+    job.as(100, 101);
+    const uint64_t touched = job.now + 100 * kUs;
+    job.fault(touched, touched + kUs, 0x704000);
+    job.as(100, 100);
+    job.now = touched + 100 * kUs;
+    job.call(11, {0x704000, 0x4000}, 0);  // that part, and another file in its place
+    job.call(9, {0x704000, 0x4000, 1, 0x12, 4, 0}, 0x704000).fd(4, RawJob::fd_of(4, 0xf2, 8, 1 << 20));
+    job.as(100, 101);
+    job.now += 10 * kMs;
+    job.fault(job.now, job.now + kUs, 0x704000);
+    job.fault(job.now + 2 * kUs, job.now + 3 * kUs, 0x709000);
+    job.now += 10 * kMs;
+    job.call(3, {9}, 0).fd(0, RawJob::fd_of(9, 0xf9, 9));
+    const AssembledLog log = job.assemble();
+    const std::vector<Op> touches = log.of_kind(OpKind::touch);
+    REQUIRE(touches.size() == 3);
+    CHECK(touches[0].map == 1);
+    CHECK(touches[0].offset == 0x4000);
+    CHECK(touches[1].map == 2);
+    CHECK(touches[1].offset == 0);
+    CHECK(touches[2].map == 1);  // what is left of it, behind the hole
+    CHECK(touches[2].offset == 0x9000);
+    CHECK(log.counter("faults_outside_mappings") == 0);
+}

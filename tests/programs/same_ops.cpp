@@ -11,7 +11,6 @@
 //    AT_EMPTY_PATH: it adds them for safety;
 //  - close-on-exec: at an exec the replay asks each descriptor (F_GETFD) and closes those that are marked;
 //  - its question where an instance stands (lseek of 0 from there) before a copy; the end of a copy that is a pipe;
-//  - unmapping part of a mapping: it maps nothing over it;
 //  - the copy of a descriptor that it keeps for a process that receives it (F_DUPFD_CLOEXEC from 16 on, and its close);
 //  - numbers of descriptors: results of opens and dups, and with them which of the dup calls it is;
 //  - sync of everything is the syncfs of the replay's root;
@@ -116,9 +115,6 @@ private:
         log_.for_each(id, [&](const Op& recorded, uint64_t) {
             Op op = recorded;
             const OpInfo& row = info(op.kind);
-            if (op.kind == OpKind::mmap) size_of_map_[op.map] = op.size;
-            if (op.kind == OpKind::mremap && op.result >= 0) size_of_map_[op.map] = op.size;
-            if (op.kind == OpKind::munmap && op.size < size_of_map_[op.map]) return;
             if (op.kind == OpKind::exec && op.result >= 0 && !out.empty()) out.back().exec_follows = true;
             if (row.is(Trait::cause) && !(op.kind == OpKind::pipe && op.arg == 4)) return;
             if (op.kind == OpKind::marker || op.kind == OpKind::uring_enter) return;
@@ -235,7 +231,6 @@ private:
     bool replayed_;
     ProgramScope scope_;
     std::set<HandleId> used_{0};
-    std::map<uint32_t, int64_t> size_of_map_;
     std::set<std::pair<ProcessId, int64_t>> kept_;  // descriptors that the replay keeps for other processes
 
 public:

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 #include "tests/replay/job_builder.h"
 
@@ -410,6 +411,67 @@ TEST_CASE_FIXTURE(Fixture, "touching pages that are not there is a result, not a
     CHECK(result.ended == "complete");
     CHECK(result.mismatches == 0);
     CHECK(result.left_out[static_cast<size_t>(LeftOut::unsupported)] == 1);  // poisoning memory
+}
+
+TEST_CASE_FIXTURE(Fixture, "parts of a mapping are unmapped, moved, resized and touched") {
+    write_file(root / "d/large", std::string(64 << 10, 'x'));
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId h = job.open(t, job.file("/d/large"));
+    constexpr int64_t kPage = 4'096, kMayMove = 1, kFixed = 2;
+    const auto touch = [&](int64_t page, int64_t pages, int64_t result = 0) {
+        job.add(t, {.kind = OpKind::touch, .result = result, .offset = page * kPage, .size = pages * kPage, .map = 1});
+    };
+    const auto unmap = [&](int64_t page, int64_t pages) {
+        job.add(t, {.kind = OpKind::munmap, .offset = page * kPage, .size = pages * kPage, .map = 1});
+    };
+    const auto remap = [&](int64_t page, int64_t from, int64_t to, int64_t flags, int64_t result = 0) {
+        job.add(t, {.kind = OpKind::mremap,
+                    .result = result,
+                    .offset = page * kPage,
+                    .size = to * kPage,
+                    .flags = flags,
+                    .arg = from * kPage,
+                    .map = 1});
+    };
+    job.add(t, {.kind = OpKind::mmap,
+                .handle = h,
+                .fd = job.fd(h),
+                .size = 16 * kPage - 100,
+                .flags = MAP_SHARED,
+                .mode = PROT_READ,
+                .map = 1});
+    unmap(4, 4);
+    touch(0, 4);
+    touch(3, 2, -EFAULT);  // into the hole
+    touch(8, 8);
+    unmap(2, 8);                         // over the hole and both ends of it
+    remap(12, 2, 2, kMayMove | kFixed);  // out of the middle of what is left behind it
+    touch(10, 6);                        // three pieces of memory
+    remap(12, 2, 4, kMayMove);           // pages 14 and 15 are there twice
+    touch(10, 6);
+    unmap(14, 2);  // the moved ones
+    touch(14, 2);  // those that stayed
+    unmap(14, 2);
+    touch(14, 1, -EFAULT);
+    remap(12, 2, 1, 0);
+    touch(13, 1, -EFAULT);
+    remap(14, 1, 1, kMayMove, -EFAULT);
+    job.add(t, {.kind = OpKind::madvise, .offset = 10 * kPage, .size = 3 * kPage, .arg = MADV_WILLNEED, .map = 1});
+    job.add(t, {.kind = OpKind::mprotect, .result = -ENOMEM, .size = 3 * kPage, .mode = PROT_READ, .map = 1});
+    unmap(0, 16);
+    job.add(t, {.kind = OpKind::mmap,
+                .handle = h,
+                .fd = job.fd(h),
+                .size = kPage,
+                .flags = MAP_SHARED,
+                .mode = PROT_READ,
+                .map = 2});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.mismatches == 0);
+    CHECK(std::accumulate(result.left_out.begin(), result.left_out.end(), uint64_t{0}) == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a failed open is a mismatch, and so is what depends on it") {
