@@ -193,6 +193,8 @@ void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* 
             }
             put_text(record, RAW_PART_STRING, 0, line);
             put_text(record, RAW_PART_STRING, 1, link_target(process / "cwd"));
+            put_text(record, RAW_PART_STRING, 2, link_target(process / "root"));
+            put_text(record, RAW_PART_STRING, 3, link_target(process / "ns" / "mnt"));
         }
         const auto size = static_cast<raw_u16>(record.size());
         std::memcpy(record.data() + offsetof(raw_head, size), &size, sizeof size);

@@ -206,7 +206,7 @@ void RawAssembly::stolen(const raw_stolen& record) {
 
 void RawAssembly::spawned(const raw_spawn& record) {
     TaskState& parent = state(record.head.pid, record.head.tid);
-    constexpr int64_t kThread = 0x10000;  // CLONE_THREAD
+    constexpr int64_t kThread = 0x10000, kNewMounts = 0x20000;  // CLONE_THREAD, CLONE_NEWNS
     const auto flags = static_cast<int64_t>(record.flags);
     const RawTaskKey key = raw_task_key(record.child_pid, record.child_tid);
     const TaskId id =
@@ -233,7 +233,9 @@ void RawAssembly::spawned(const raw_spawn& record) {
         if (const auto it = processes_.find(parent_pid); it != processes_.end()) {
             made.fresh = it->second.fresh;
             made.root = it->second.root;
+            made.mounts = it->second.mounts;
         }
+        if (flags & kNewMounts) made.mounts = ++namespaces_;
         made.parent = parent_pid;
         processes_[record.child_pid] = std::move(made);
         ended_.erase(record.child_pid);
@@ -340,7 +342,7 @@ void RawAssembly::seed_task(const raw_seed_task& record) {
             assembler_.set_command(pid, raw_part_text(part));
             processes_[record.head.pid].commanded = true;
         }
-        if (part.which == 1) assembler_.set_directory(pid, raw_part_text(part));
+        seed_names(record.head.pid, part);
     }
 }
 

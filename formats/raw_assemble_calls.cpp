@@ -43,6 +43,9 @@ bool RawAssembly::is_op(const raw_call& record, const RawCallRow& row, bool slep
         case RawAction::chdir:
         case RawAction::fchdir:
         case RawAction::chroot:
+        case RawAction::pivot_root:
+        case RawAction::unshare:
+        case RawAction::setns:
         case RawAction::make: return false;
         case RawAction::marker: return record.args[0] == RAW_MARKER_PRCTL && record.args[4] == RAW_MARKER_MAGIC;
         default: return true;
@@ -105,19 +108,6 @@ void RawAssembly::call(const raw_call& record) {
     }
     settle(task, begin);
     perform(task, record, *row, raw);
-}
-
-// Paths of a process that changed its root, as the world outside sees them.
-void RawAssembly::below_root(RawCall& raw) {
-    const auto process = processes_.find(static_cast<uint32_t>(raw.pid));
-    if (process == processes_.end() || process->second.root.empty()) return;
-    size_t i = 0;
-    for (std::string_view* path : {&raw.path, &raw.path2}) {
-        std::string& whole = rooted_[i++];
-        if (!path->starts_with('/')) continue;
-        whole = process->second.root + std::string(*path);
-        *path = whole;
-    }
 }
 
 void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw) {
@@ -262,18 +252,12 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const R
     switch (row.action) {
         case RawAction::brk: fresh.break_at(static_cast<uint64_t>(record.result)); return;
         case RawAction::chdir:
-            if (done && !raw.path.empty()) assembler_.set_directory(pid, raw.path);
-            return;
         case RawAction::fchdir:
-            if (const std::string path = done ? assembler_.path_of(pid, raw.fd, raw.seen) : std::string();
-                !path.empty())
-                assembler_.set_directory(pid, path);
-            return;
         case RawAction::chroot:
-            if (done && !raw.path.empty()) {
-                std::string root = clean_path(assembler_.directory_of(pid), raw.path);
-                processes_[record.head.pid].root = root == "/" ? std::string() : std::move(root);
-            }
+        case RawAction::pivot_root:
+        case RawAction::unshare:
+        case RawAction::setns:
+            if (done) changed_names(record, row, raw);
             return;
         case RawAction::marker: {
             constexpr uint64_t kSetName = 15;  // PR_SET_NAME

@@ -98,7 +98,8 @@ private:
     struct ProcessState {
         FreshMemory fresh;
         uint32_t parent = 0;
-        std::string root;        // of chroot; empty: /
+        std::string root;        // of chroot, as its mount namespace sees it; empty: /
+        uint64_t mounts = 0;     // its mount namespace: the inode, or a number of ours
         bool commanded = false;  // its command line is known
     };
 
@@ -159,7 +160,6 @@ private:
     void call(const raw_call& record);
     bool is_op(const raw_call& record, const RawCallRow& row, bool slept);
     void perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
-    void below_root(RawCall& raw);
     bool prepare(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
     void memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw);
     void other_effects(TaskState& task, const raw_call& record, const RawCallRow& row, const RawCall& raw);
@@ -176,6 +176,11 @@ private:
     // `from`: it does not begin before that, but for a submission that lies inside a call
     void ring_called(TaskState& task, const Event& event, int64_t from);
 
+    // --- raw_assemble_names.cpp: roots, current directories, mount namespaces
+    void below_root(RawCall& raw);
+    void changed_names(const raw_call& record, const RawCallRow& row, const RawCall& raw);
+    void seed_names(uint32_t pid, const raw_part& part);
+    void pivoted(uint32_t pid, const std::string& new_root, const std::string& put_old);
 
     const RawFacts& facts_;
     LogWriter& writer_;
@@ -191,6 +196,7 @@ private:
     std::unordered_map<uint64_t, Request> uring_;
     std::map<std::pair<uint64_t, int32_t>, raw_fd> fixed_files_;  // by ring and number, as last seen
     std::string rooted_[2];
+    uint64_t namespaces_ = 0;                                                  // made by the recorded job
     std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb
     struct GpuTask {
         TaskId task = 0;

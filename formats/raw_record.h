@@ -281,7 +281,7 @@ struct raw_seed_task {
     raw_u32 parent_pid;
     raw_u32 pad;
     char name[16];
-    /* parts: RAW_PART_STRING which 0: command line, which 1: current directory */
+    /* parts: RAW_PART_STRING which 0: command line, 1: current directory, 2: root, 3: mount namespace */
 };
 
 struct raw_seed_map {

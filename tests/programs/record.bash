@@ -55,6 +55,7 @@ no_strace_for() {
         pass_fd | messages) skip "strace does not show which open instance a message carries" ;;
         markers) skip "the importer of strace knows no marks" ;;
         chroot) skip "strace names files as the job inside does" ;;
+        pivot) skip "the importer of strace follows no pivot_root and no setns" ;;
         uring* | aio*) skip "strace shows no asynchronous requests" ;;
     esac
 }
