@@ -177,7 +177,9 @@ public:
                        {.kind = OpKind::open, .begin = 0, .duration = 1, .result = 3, .handle = made, .file = id});
         return made;
     }
-    ReplayResult run(Pace pace, EngineKind engine, DelayPolicy delay = DelayPolicy::automatic) {
+    fs::path run_log() const { return fs::path(dir_) / "run.oplog"; }
+    ReplayResult run(Pace pace, EngineKind engine, DelayPolicy delay = DelayPolicy::automatic,
+                     const fs::path& output = {}) {
         if (writer != nullptr) {
             writer->finish();
             writer.reset();
@@ -189,6 +191,7 @@ public:
         options.engine = engine;
         options.delay = delay;
         options.filter = OpFilter::all();
+        options.output = output;
         ReplayResult result = replay(log, options);
         if (result.ended != "complete" || result.mismatches != 0) {
             std::fprintf(stderr, "bench_delay: %s, %llu results differ\n", result.ended.c_str(),
@@ -278,55 +281,96 @@ void wait_for(std::atomic<uint32_t>& word, uint32_t seen) {
     }
 }
 
-/// Half a ping-pong between two processes over two futex words, ns.
-double bare_wake(int turns) {
+/// From before a store and a wake in one process to the return of the waiter in the other, ns, the median of a
+/// ping-pong over two futex words; each side computes `think` ns before it answers.
+double bare_wake(int turns, int64_t think) {
+    struct Shared {
+        std::atomic<uint32_t> word[2];
+        int64_t stored[2];  // when, by the side that did
+    };
     void* const at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    auto* const word = new (at) std::atomic<uint32_t>[2];
+    auto* const shared = new (at) Shared{};
     const auto limit = static_cast<uint32_t>(turns);
     const pid_t pid = fork();
-    const int64_t begin = monotonic_ns();
     const int me = pid == 0 ? 1 : 0;
+    std::vector<double> took;
+    took.reserve(limit);
     for (uint32_t i = 1; i <= limit; ++i) {
         if (me == 1) {
-            wait_for(word[0], i - 1);
+            wait_for(shared->word[0], i - 1);
         }
-        word[me].store(i);
-        syscall(SYS_futex, &word[me], FUTEX_WAKE, 1, nullptr, nullptr, 0);
+        for (const int64_t until = monotonic_ns() + think; think > 0 && monotonic_ns() < until;) {
+        }
+        shared->stored[me] = monotonic_ns();
+        shared->word[me].store(i);
+        syscall(SYS_futex, &shared->word[me], FUTEX_WAKE, 1, nullptr, nullptr, 0);
         if (me == 0) {
-            wait_for(word[1], i - 1);
+            wait_for(shared->word[1], i - 1);
+            took.push_back(static_cast<double>(monotonic_ns() - shared->stored[1]));
         }
     }
     if (pid == 0) {
         _exit(0);
     }
-    const int64_t end = monotonic_ns();
     waitpid(pid, nullptr, 0);
     munmap(at, 4096);
-    return static_cast<double>(end - begin) / (2.0 * turns);
+    return median(std::move(took));
 }
 
-/// The same by two tasks of a log, one process each, whose messages are edges.
-double edge_wake(const Settings& settings, int turns) {
+/// The same by two tasks of a log, one process each, whose messages are edges: from the end of an op to that of the
+/// wait for it, as the run's log has them.
+double edge_wake(const Settings& settings, int turns, int64_t think) {
     Job job(settings.dir);
-    const TaskId a = job.task(), b = job.task();
-    uint64_t last = 0;
-    for (int i = 0; i < turns; ++i) {
-        const int64_t at = 1'000 + i * 4;
-        std::vector<Edge> edges;
-        if (i > 0) {
-            edges.push_back({b, EdgeKind::message, 100, last});
+    const TaskId task[2] = {job.task(), job.task()};
+    std::vector<Edge> from;
+    const int64_t each = std::max<int64_t>(think, 2);
+    for (int64_t i = 0; i < 2 * int64_t{turns}; ++i) {
+        const TaskId me = task[i % 2];
+        const int64_t at = 1'000 + i * each;
+        // Waits from its own last op on for the other side, which computes meanwhile.
+        const int64_t waited = i == 0 ? 1 : each;
+        uint64_t last = job.writer->append(
+            me, {.kind = OpKind::wait, .begin = at - waited, .duration = waited, .arg = kWaitFutex, .edges = from});
+        if (think > 0) {
+            last = job.writer->append(
+                me, {.kind = OpKind::compute, .begin = at, .duration = think, .flags = kComputeSpins});
         }
-        const uint64_t ping =
-            job.writer->append(a, {.kind = OpKind::wait, .begin = at, .duration = 1, .arg = 1, .edges = edges});
-        const std::vector<Edge> back{{a, EdgeKind::message, 100, ping}};
-        last = job.writer->append(b, {.kind = OpKind::wait, .begin = at + 1, .duration = 2, .arg = 1, .edges = back});
+        from = {{me, EdgeKind::message, 100, last}};
     }
-    return static_cast<double>(job.run(Pace::causal, EngineKind::null).elapsed_ns) / (2.0 * turns);
+    const fs::path path = job.run_log();
+    job.run(Pace::causal, EngineKind::null, DelayPolicy::automatic, path);
+    const LogReader run(path);
+    std::vector<int64_t> waits[2], ends[2];
+    for (int side = 0; side < 2; ++side) {
+        run.for_each(task[side], [&](const Op& op, uint64_t) {
+            if (op.kind == OpKind::wait) waits[side].push_back(op.end());
+            if (op.kind == (think > 0 ? OpKind::compute : OpKind::wait)) ends[side].push_back(op.end());
+        });
+    }
+    std::vector<double> took;
+    for (size_t i = 1; i < std::min(waits[0].size(), ends[1].size()); ++i) {
+        took.push_back(static_cast<double>(waits[0][i] - ends[1][i - 1]));
+    }
+    if (took.size() + 1 < static_cast<size_t>(turns)) {
+        std::fprintf(stderr, "bench_delay: the run's log lacks waits\n");
+        std::exit(1);
+    }
+    return median(std::move(took));
 }
+
+/// As a table's row and, by `name`, as JSON: what the harness needs beyond a bare futex.
+struct Wake {
+    const char* what;
+    const char* name;
+    int turns;
+    int64_t think;  // ns; so long that whoever waits sleeps, or 0
+};
 
 Json edges(const Settings& settings) {
-    constexpr int kOps = 1'000'000, kTurns = 20'000, kRounds = 5;
-    std::vector<double> afap, causal, bare, edge;
+    constexpr int kOps = 1'000'000, kRounds = 5, kWakeRounds = 9;
+    constexpr Wake kWakes[] = {{"a wake across processes, the waiter spins", "wake", 20'000, 0},
+                               {"the same, the waiter sleeps", "sleeping_wake", 4'000, 50'000}};
+    std::vector<double> afap, causal;
     {
         Job job(settings.dir);
         const TaskId task = job.task();
@@ -341,16 +385,25 @@ Json edges(const Settings& settings) {
             causal.push_back(static_cast<double>(job.run(Pace::causal, EngineKind::null).elapsed_ns) / kOps);
         }
     }
-    for (int round = 0; round < kRounds; ++round) {
-        bare.push_back(bare_wake(kTurns));
-        edge.push_back(edge_wake(settings, kTurns));
-    }
-    const double op = median(causal) - median(afap), wake = median(edge) - median(bare);
     std::printf("\n| causal edges | afap or bare ns | causal ns | beyond ns |\n|---|---|---|---|\n");
+    const double op = median(causal) - median(afap);
     std::printf("| an op without edge | %.1f | %.1f | %.1f |\n", median(afap), median(causal), op);
-    std::printf("| a wake across processes | %.0f | %.0f | %.0f |\n", median(bare), median(edge), wake);
-    return {{"op_afap_ns", median(afap)},   {"op_causal_ns", median(causal)}, {"op_beyond_ns", op},
-            {"wake_bare_ns", median(bare)}, {"wake_edge_ns", median(edge)},   {"wake_beyond_ns", wake}};
+    Json out = {{"op_afap_ns", median(afap)}, {"op_causal_ns", median(causal)}, {"op_beyond_ns", op}};
+    for (const Wake& wake : kWakes) {
+        std::vector<double> bare, edge, beyond;
+        for (int round = 0; round < kWakeRounds; ++round) {
+            bare.push_back(bare_wake(wake.turns, wake.think));
+            edge.push_back(edge_wake(settings, wake.turns, wake.think));
+            beyond.push_back(edge.back() - bare.back());
+        }
+        std::printf("| %s | %.0f | %.0f | %.0f |\n", wake.what, median(bare), median(edge), median(beyond));
+        std::fflush(stdout);
+        const std::string name = wake.name;
+        out[name + "_bare_ns"] = median(bare);
+        out[name + "_edge_ns"] = median(edge);
+        out[name + "_beyond_ns"] = median(beyond);
+    }
+    return out;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: tests/bench/run.sh [--dir DIR]
-# Builds the benchmarks, runs them all (about 25 minutes), and prints one table: what was asked, what was measured.
+# Builds the benchmarks, runs them all (about 30 minutes), and prints one table: what was asked, what was measured.
 # DIR ($TMPDIR, or /tmp) holds the files, at most 6 GB at a time; nothing is left there. Both sides of a comparison run in
 # turn, medians are compared. Run it on a quiet machine. The whole output is kept in build/bench/.
 # SPDX-License-Identifier: MIT
@@ -19,7 +19,7 @@ scripts/ensure-packages.sh peers || echo "bench: tracers that are missing are na
 echo "Building ..." >&2
 mkdir -p build/bench
 { cmake --preset release -DREPRISE_TESTS=ON -DREPRISE_BENCH=ON &&
-    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_replay bench_prepare reprise program_capture_load; } >build/bench/build.log 2>&1 ||
+    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_replay bench_prepare bench_delay reprise program_capture_load; } >build/bench/build.log 2>&1 ||
     { tail -n 40 build/bench/build.log >&2; exit 1; }
 
 bin=build/release/tests
@@ -34,6 +34,7 @@ measure oplog "$bin/bench_oplog" --benchmark_format=json --benchmark_repetitions
 measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import/'
 measure replay "$bin/bench_replay" --dir "$dir"
 measure prepare "$bin/bench_prepare" --dir "$dir" --rounds 3 --large-mib 2048
+measure delay "$bin/bench_delay" delay dlrm edges --dir "$dir" --json build/bench/delay.json
 
 
 # These need root and BPF, and say so where they are not.

@@ -52,6 +52,10 @@ def most(limit):
     return lambda value: value <= limit
 
 
+def below(limit):
+    return lambda value: value < limit
+
+
 def counter(table, name, key, scale=1.0):
     value = table.get(name, {}).get(key)
     return None if value is None else value / scale
@@ -93,6 +97,40 @@ row("prepare, empty files in 100 directories, of a bare loop", "100 %",
     (lambda x: None if x is None else x * 100)(fastest_other("empty files in 100")), "%", least(100))
 row("prepare, empty files in one directory, of a bare loop", "100 %",
     (lambda x: None if x is None else x * 100)(fastest_other("empty files in one")), "%", least(100))
+
+
+def clockwork(measured):
+    """Rows of bench_delay: what delays, accelerators and edges of a replay add of their own."""
+    for target, what, limit in ((50, "50 µs", 0.5), (1000, "1 ms", 0.2), (10000, "10 ms", 0.1)):
+        rows = [r for r in measured.get("delay", []) if r["target_us"] == target and r["threads"] <= measured["cpus"]]
+
+        def worst(key):
+            return max((abs(r[key]) for r in rows), default=None)
+
+        total = worst("total_error")
+        row(f"10 000 delays of {what}, threads ≤ cores: total error", f"≤ {limit} %", None if total is None else total * 100, "%",
+            most(limit))
+        row(f"… p50 / {what}", "< 0.2 µs", worst("p50_us"), "µs", below(0.2))
+        row(f"… p99 / {what}", "< 100 µs", worst("p99_us"), "µs", below(100))
+    for r in measured.get("dlrm", []) or [None]:
+        what = "DLRM-like 375 µs steps: AU"
+        if r is None:
+            row(what, "≥ 98 %", None, "%", least(98))
+        else:
+            what = f"{what}, {r['what']}, loaders: {r['loaders']}"
+            if r["bytes"] > 1 << 20 and "null" not in r["what"]:  # processors copy for longer than a step
+                print(f"| {what} | | {r['au'] * 100:,.2f} % | |")
+            else:
+                row(what, "≥ 98 %", r["au"] * 100, "%", least(98))
+    edges = measured.get("edges", {})
+    row("pace causal, an op without edge, beyond afap", "≤ 100 ns", edges.get("op_beyond_ns"), "ns", most(100))
+    for key, what in (("wake", "the waiter spins"), ("sleeping_wake", "the waiter sleeps")):
+        bare, beyond = edges.get(key + "_bare_ns"), edges.get(key + "_beyond_ns")
+        row(f"a wake across processes, {what}, beyond a bare futex" + ("" if bare is None else f" ({bare / 1e3:.1f} µs)"), "≤ 2 µs",
+            None if beyond is None else beyond / 1e3, "µs", most(2))
+
+
+clockwork(json.loads((folder / "delay.json").read_text()))
 
 
 def recorded(name):
