@@ -19,7 +19,7 @@ std::optional<std::string> rest_of(const std::string& path, const std::string& a
     return rest;
 }
 
-std::string without_slash(std::string path) { return path == "/" ? std::string() : path; }
+std::string without_slash(std::string_view path) { return path == "/" ? std::string() : std::string(path); }
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void RawAssembly::below_root(RawCall& raw) {
 void RawAssembly::seed_names(uint32_t pid, const raw_part& part) {
     const std::string_view text = raw_part_text(part);
     if (part.which == 1) assembler_.set_directory(static_cast<int32_t>(pid), text);
-    if (part.which == 2 && text.starts_with('/')) processes_[pid].root = without_slash(std::string(text));
+    if (part.which == 2 && text.starts_with('/')) processes_[pid].root = without_slash(text);
     if (part.which == 3) {
         uint64_t inode = 0;  // "mnt:[INODE]"
         const size_t digits = std::min(text.find('[') + 1, text.size());
@@ -92,7 +92,7 @@ void RawAssembly::pivoted(uint32_t pid, const std::string& new_root, const std::
     const uint64_t mounts = processes_[pid].mounts;
     const std::string old = place + rest_of(without_slash(put_old), from).value_or("");
     const auto moved = [&](const std::string& path) {
-        if (path == place) return place;  // the kernel moves those who are at the old root itself
+        if (path == place) return std::string(place);  // the kernel moves those who are at the old root itself
         if (const auto rest = rest_of(path, from)) return place + *rest;
         if (const auto rest = rest_of(path, place)) return old + *rest;
         return path;
