@@ -152,6 +152,28 @@ def line(cell):
     return f"| {cell['cell']} | {au[0]} | {au[1]} | {au[2]} | {error} | ≤ {cell['bar']:g} {unit} | {'yes' if cell['met'] else '**no**'} |"
 
 
+def squares(cells):
+    """One table per program: a row for each place it was recorded on, a column for each it ran on."""
+    lines, signed = [], {}
+    for cell in cells:
+        program, places = cell["cell"].split(", ")
+        source, target = places.split(" to ")
+        signed.setdefault(program, {})[source, target] = cell
+    for program, by_place in signed.items():
+        targets = list(dict.fromkeys(target for _, target in by_place))
+        sources = list(dict.fromkeys(source for source, _ in by_place))
+        lines += [f"| {program} recorded on | " + " | ".join(f"on {target}" for target in targets) + " |", "|---" * (len(targets) + 1) + "|"]
+        reals = {target: next(by_place[source, target] for source in sources if (source, target) in by_place) for target in targets}
+        lines.append("| the real program | " + " | ".join(seconds(reals[target], "real") for target in targets) + " |")
+        for source in sources:
+            row = [by_place.get((source, target)) for target in targets]
+            lines.append(f"| {source} | " + " | ".join(
+                "" if cell is None else f"{'' if cell['met'] else '**'}{cell['error_percent']:+.1f} %{'' if cell['met'] else '**'}"
+                for cell in row) + " |")
+        lines.append("")
+    return lines
+
+
 def table(found, facts, rounds, calm):
     lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {facts['commit']}; "
              f"medians of {rounds} interleaved rounds (least–most), seconds", ""]
@@ -162,6 +184,12 @@ def table(found, facts, rounds, calm):
     for group, title in experiments.GROUPS.items():
         mine = [cell for cell in found if cell["group"] == group]
         if not mine:
+            continue
+        if group == "programs":
+            lines += [f"**{title}**", "", *squares(mine)]
+            errors = sorted(abs(cell["error_percent"]) for cell in mine)
+            lines += [f"Mean of {len(errors)} errors {statistics.mean(errors):.1f} %, median {statistics.median(errors):.1f} %, "
+                      f"greatest {errors[-1]:.1f} %; {sum(cell['met'] for cell in mine)} within {mine[0]['bar']:g} %.", ""]
             continue
         lines += [f"**{title}**", "", "| job | recorded | real job there | replay there | error | at most | met |",
                   "|---|---|---|---|---|---|---|", *map(line, mine)]
