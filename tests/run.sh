@@ -52,7 +52,8 @@ check() { if stage "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)
 build() { # PRESET TARGET...
     local preset=$1
     shift
-    cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
+    # The quickstart leaves a build folder without tests behind.
+    cmake --preset "$preset" -DREPRISE_TESTS=ON && cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
 }
 
 # One line "STATUS<tab>NAME<tab>REASON" per test of a JUnit file from ctest.
