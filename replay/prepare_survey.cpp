@@ -212,14 +212,16 @@ private:
     void look_at_files() {
         // Pieces of the children of one directory; the root first.
         struct Piece {
-            uint32_t directory;
+            uint32_t directory, device;
             uint64_t begin, end;  // in layout_.children
         };
         std::vector<Piece> pieces;
         for (size_t slot = 0; slot + 1 < layout_.first.size(); ++slot) {
             const uint32_t directory = slot == 0 ? kRoot : static_cast<uint32_t>(slot - 1);
+            // Taken here: in a hostile log a file has children, and another thread may be at that file.
+            const uint32_t device = directory == kRoot ? root_device_ : device_[directory];
             for (uint64_t at = layout_.first[slot]; at < layout_.first[slot + 1]; at += kPiece)
-                pieces.push_back({directory, at, std::min(at + kPiece, layout_.first[slot + 1])});
+                pieces.push_back({directory, device, at, std::min(at + kPiece, layout_.first[slot + 1])});
         }
         const unsigned threads = std::max(1u, options_.threads);
         std::vector<Tally> tallies(threads);
@@ -235,7 +237,7 @@ private:
                 const uint32_t index = layout_.children[i];
                 const LayoutEntry& entry = layout_.entries[index];
                 if (entry.type == FileType::directory) continue;
-                device_[index] = piece.directory == kRoot ? root_device_ : device_[piece.directory];
+                device_[index] = piece.device;
                 struct stat status {};
                 // The name is a tail of the path, so it ends with its NUL.
                 if (fd >= 0 && ::fstatat(fd, entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
