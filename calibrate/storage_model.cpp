@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "calibrate/clock.h"
+#include "formats/descriptor.h"
 #include "formats/error.h"
 
 namespace reprise {
@@ -52,20 +53,6 @@ struct Buffer {
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     char* data;
-};
-
-class Descriptor {
-public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-
-private:
-    int fd_;
 };
 
 class Measurement {

@@ -184,7 +184,7 @@ void RawAssembly::off(const raw_switch& record) {
         event.waker = raw_task_key(record.waker_pid, record.waker_tid);
         event.waker_enter = at(record.waker_enter);
     }
-    run_queue_ += std::max<int64_t>(event.end - (record.wake ? event.wake : record.state ? event.end : event.begin), 0);
+    run_queue_ += waited_for_processor(event);
     task.events.push_back(event);
     bound_events(task);
 }
@@ -206,7 +206,7 @@ void RawAssembly::stolen(const raw_stolen& record) {
 
 void RawAssembly::spawned(const raw_spawn& record) {
     TaskState& parent = state(record.head.pid, record.head.tid);
-    constexpr int64_t kThread = 0x10000, kNewMounts = 0x20000;  // CLONE_THREAD, CLONE_NEWNS
+    constexpr int64_t kThread = 0x10000;  // CLONE_THREAD
     const auto flags = static_cast<int64_t>(record.flags);
     const RawTaskKey key = raw_task_key(record.child_pid, record.child_tid);
     const TaskId id =

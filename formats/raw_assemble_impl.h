@@ -19,7 +19,8 @@
 
 namespace reprise {
 
-inline constexpr uint16_t kNoCall = 0xffff;  // in place of a call's number
+inline constexpr uint16_t kNoCall = 0xffff;     // in place of a call's number
+inline constexpr int64_t kNewMounts = 0x20000;  // CLONE_NEWNS
 
 class RawAssembly {
 public:
@@ -129,6 +130,7 @@ private:
     void settle(TaskState& task, int64_t until);
     void compute(TaskState& task, int64_t begin, int64_t duration);
     void blocked(TaskState& task, const Event& event);
+    static int64_t waited_for_processor(const Event& off);
     void fault(const raw_fault& record);
     void touches(const raw_touch& record);
     std::vector<Place> places(uint32_t pid, uint64_t address, uint32_t pages);

@@ -9,8 +9,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kNewMounts = 0x20000;  // CLONE_NEWNS
-
 // What follows `above` in `path`, with its slash; nothing where it is not below it. Of "/" both are "".
 std::optional<std::string> rest_of(const std::string& path, const std::string& above) {
     if (!path.starts_with(above)) return std::nullopt;

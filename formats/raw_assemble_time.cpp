@@ -14,14 +14,6 @@ constexpr int64_t kMergeFaults = 100'000;
 constexpr size_t kMostFaults = 1024;
 constexpr int64_t kPage = 4096;
 
-// Of an interval off the processor.
-int64_t waited_for_processor(const auto& event) {
-    const int64_t from = event.state == RAW_OFF_RUNNABLE ? event.begin
-                         : event.wake > event.begin      ? event.wake
-                                                         : event.end;
-    return std::max<int64_t>(event.end - from, 0);
-}
-
 // Time that belongs to somebody's call: of the class of that call.
 int64_t class_of(uint16_t nr) {
     const RawCallRow* row = find_raw_call(nr);
@@ -30,6 +22,12 @@ int64_t class_of(uint16_t nr) {
 }
 
 }  // namespace
+
+// What it lasted after the task could have run again; of unknown wakes nothing.
+int64_t RawAssembly::waited_for_processor(const Event& off) {
+    const int64_t from = off.wake > off.begin ? off.wake : off.state == RAW_OFF_RUNNABLE ? off.begin : off.end;
+    return std::max<int64_t>(off.end - from, 0);
+}
 
 uint64_t RawAssembly::put(TaskState& task, const Op& op) {
     work_until(task, op.begin);

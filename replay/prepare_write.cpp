@@ -16,6 +16,7 @@
 #include <mutex>
 #include <vector>
 
+#include "formats/descriptor.h"
 #include "formats/error.h"
 #include "replay/parallel.h"
 #include "replay/prepare_content.h"
@@ -32,20 +33,6 @@ constexpr uint64_t kChunk = uint64_t{64} << 20;
 constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
 /// Empty files of one directory stay with one worker: the kernel lets only one at a time into a directory anyway.
 constexpr uint64_t kPieceFiles = uint64_t{1} << 18;
-
-class Descriptor {
-public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-
-private:
-    int fd_;
-};
 
 /// Modes of new files are given as recorded, not masked; process-wide while it lives.
 class NoUmask {

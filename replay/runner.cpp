@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "formats/descriptor.h"
 #include "formats/error.h"
 #include "replay/collect.h"
 #include "replay/marker.h"
@@ -26,28 +27,24 @@ std::string format_tenths(double value) {
 
 class RootDescriptor {
 public:
-    explicit RootDescriptor(const std::filesystem::path& root) {
-        fd_ = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd_ < 0) {
+    explicit RootDescriptor(const std::filesystem::path& root)
+        : fd_(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+        if (get() < 0) {
             throw machine_error("cannot open the root " + escape_line(root.string()) + ": " + std::strerror(errno),
                                 "name an existing directory (reprise prepare makes one)");
         }
-        const int64_t probe = open_inside(fd_, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        const int64_t probe = open_inside(get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         if (probe < 0) {
-            close(fd_);
             throw machine_error(std::string("this kernel cannot keep paths beneath the root (openat2): ") +
                                     std::strerror(static_cast<int>(-probe)),
                                 "use Linux 5.6 or newer, and a sandbox that allows openat2");
         }
         close(static_cast<int>(probe));
     }
-    ~RootDescriptor() { close(fd_); }
-    RootDescriptor(const RootDescriptor&) = delete;
-    RootDescriptor& operator=(const RootDescriptor&) = delete;
-    int get() const { return fd_; }
+    int get() const { return fd_.get(); }
 
 private:
-    int fd_ = -1;
+    Descriptor fd_;
 };
 
 /// Decides whether the log may run in this root, and by which rules its paths lie there.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the host took from a task: on a virtual machine the processor may stand still while a task has it. the
+/* What the host took from a task: on a virtual machine the processor may stand still while a task has it. The
  * scheduler knows how long in all. It is neither the task's computing nor any wait the kernel sees, so it is told where
  * it is noticed. */
 #ifndef REPRISE_CAPTURE_STOLEN_H
