@@ -20,9 +20,11 @@ __attribute__((format(printf, 2, 3))) void put(std::string& out, const char* for
 }
 
 const char* type_name(uint8_t type) {
-    static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
-                                        "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
-                                        "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH"};
+    static const char* const names[] = {"?",        "META",  "CALL",      "SPAWN",    "EXEC",       "EXIT",
+                                        "SWITCH",   "FAULT", "SUBMIT",    "COMPLETE", "PAGE_CACHE", "BLOCK",
+                                        "PRESSURE", "CLOCK", "SEED_TASK", "SEED_FD",  "SEED_MAP",   "LOSS",
+                                        "GPU",      "TOUCH", "STOLEN"};
+    static_assert(std::size(names) == RAW_STOLEN + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }
 

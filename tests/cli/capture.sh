@@ -56,7 +56,7 @@ grep -q 'EXEC .* name=cat' small.raw.txt || fail "the second program is not ther
 grep -q 'SEED_FD .*fd0={2 ' small.raw.txt || fail "the inherited descriptors are not there"
 grep -q 'EXIT .*code=0 last' small.raw.txt || fail "the end is not there"
 lacks small.raw.txt UNREADABLE
-awk '/#/ && $3 != "0/0" && /^(CALL|SPAWN|EXEC|EXIT|SWITCH|FAULT|TOUCH|PAGE_CACHE) / {
+awk '/#/ && $3 != "0/0" && /^(CALL|SPAWN|EXEC|EXIT|SWITCH|FAULT|TOUCH|PAGE_CACHE|STOLEN) / {
         split($4, s, "#"); if (s[2] in seen && seen[s[2]] == $3) print "twice " $3 " " s[2]; seen[s[2]] = $3; n++; if (s[2] > most) most = s[2] }
      END { if (n != most + 1) print "gap: " n " records, last number " most }' small.raw.txt >gaps
 empty gaps
