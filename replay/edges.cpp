@@ -96,7 +96,10 @@ public:
         for (; !ends_.empty(); ends_.pop()) {
             finish_wait(ends_.top().second);
         }
-        finish();
+        for (TaskPlan& task : plan_.tasks) {
+            std::sort(task.explained.begin(), task.explained.end());
+        }
+        number_sources(plan_);
     }
 
 private:
@@ -483,29 +486,6 @@ private:
         const auto old = [&](const Access& other) { return other.end <= horizon; };
         std::erase_if(resource.used, old);
         std::erase_if(resource.produced, old);
-    }
-
-    /// Numbers the sources of each task.
-    void finish() {
-        for (TaskPlan& task : plan_.tasks) {
-            for (const WaitFor& wait : task.waits) {
-                plan_.tasks[wait.task].sources.push_back(wait.source);
-            }
-        }
-        for (TaskPlan& task : plan_.tasks) {
-            std::sort(task.explained.begin(), task.explained.end());
-            std::sort(task.sources.begin(), task.sources.end());
-            task.sources.erase(std::unique(task.sources.begin(), task.sources.end()), task.sources.end());
-        }
-        for (TaskPlan& task : plan_.tasks) {
-            std::stable_sort(task.waits.begin(), task.waits.end(),
-                             [](const WaitFor& a, const WaitFor& b) { return a.op < b.op; });
-            for (WaitFor& wait : task.waits) {
-                const auto& sources = plan_.tasks[wait.task].sources;
-                const auto at = std::lower_bound(sources.begin(), sources.end(), wait.source);
-                wait.count = static_cast<uint32_t>(at - sources.begin()) + 1;
-            }
-        }
     }
 
     Plan& plan_;

@@ -32,6 +32,12 @@ struct WaitFor {
     bool operator==(const WaitFor&) const = default;
 };
 
+/// Who waits for a source: a task, and which of its waits, counted from 1.
+struct Listener {
+    TaskId task = 0;
+    uint32_t wait = 0;
+};
+
 struct TaskPlan {
     ProcessId process = 0;
     uint64_t ops = 0;
@@ -39,6 +45,8 @@ struct TaskPlan {
     std::vector<BlockInfo> blocks;    // in op order
     std::vector<WaitFor> waits;       // by op
     std::vector<uint64_t> sources;    // ops that others wait for, ascending
+    std::vector<uint32_t> listens;    // by source: its first among `listeners`; one more at the end
+    std::vector<Listener> listeners;  // by source
     std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
     std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
     TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
@@ -153,5 +161,9 @@ struct SpawnSite {
     int64_t begin = 0;  // ns
 };
 void plan_starts(Plan& plan, const std::vector<SpawnSite>& sites, const std::vector<uint8_t>& spawn_refused);
+
+/// Puts all waits in the order of their ops, and from them fills in `sources`, `listens`, `listeners` and
+/// WaitFor::count.
+void number_sources(Plan& plan);
 
 }  // namespace reprise

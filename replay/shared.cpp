@@ -141,7 +141,13 @@ void futex_wake_all(const std::atomic<uint32_t>& word) {
     syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-bool wait_published(TaskSlot& source, uint32_t count, const TaskSlot& waiter, const RunControl& control, int spin) {
+void rouse(TaskSlot& task) {
+    if (task.asleep.exchange(0, std::memory_order_seq_cst) != 0) {
+        futex_wake_all(task.asleep);
+    }
+}
+
+bool wait_published(const TaskSlot& source, uint32_t count, TaskSlot& waiter, const RunControl& control, int spin) {
     for (int turn = 0; turn < spin; ++turn) {
         if (source.published.load(std::memory_order_acquire) >= count) {
             return true;
@@ -149,23 +155,19 @@ bool wait_published(TaskSlot& source, uint32_t count, const TaskSlot& waiter, co
         spin_pause();
     }
     bool arrived = false;
-    source.waiters.fetch_add(1, std::memory_order_seq_cst);
     while (!control.stopped()) {
-        // In this order: a bell that was rung before is either seen, or the source sees what is wanted here.
-        const uint32_t bell = source.bell.load(std::memory_order_seq_cst);
-        uint32_t wanted = source.wanted.load(std::memory_order_seq_cst);
-        while (wanted > count && !source.wanted.compare_exchange_weak(wanted, count, std::memory_order_seq_cst)) {
-        }
+        // In this order: either the source sees that this task sleeps, or this task what the source has published. The
+        // same holds of edges given up; of a stop the supervisor tells again until it is seen.
+        waiter.asleep.store(1, std::memory_order_seq_cst);
         if (source.published.load(std::memory_order_seq_cst) >= count ||
             waiter.let_go.load() >= waiter.waits_edge.load(std::memory_order_relaxed)) {
             arrived = true;
             break;
         }
-        // Without a timer, which costs more than the wait where the machine is virtual. A wake cannot be lost; of a
-        // stop or an edge given up the supervisor tells again until it is seen.
-        syscall(SYS_futex, &source.bell, FUTEX_WAIT, bell, nullptr, nullptr, 0);
+        // Without a timer, which costs more than the wait where the machine is virtual.
+        syscall(SYS_futex, &waiter.asleep, FUTEX_WAIT, 1, nullptr, nullptr, 0);
     }
-    source.waiters.fetch_sub(1, std::memory_order_relaxed);
+    waiter.asleep.store(0, std::memory_order_relaxed);
     return arrived;
 }
 

@@ -45,14 +45,12 @@ enum class TaskState : uint32_t { waiting_for_start, running, waiting_for_edge, 
 struct alignas(64) TaskSlot {
     // How many of the task's ops that others wait for are done; UINT32_MAX once the task has ended.
     std::atomic<uint32_t> published{0};
-    std::atomic<uint32_t> waiters{0};
-    // The least that a waiter wants published: nobody is woken for less, as each wake costs both sides tens of us.
-    std::atomic<uint32_t> wanted{UINT32_MAX};
-    std::atomic<uint32_t> bell{0};              // futex word of the waiters; rung after `wanted` is taken back
+    // 1: the task sleeps for an edge; the futex word. Whoever takes that back has to wake it.
+    std::atomic<uint32_t> asleep{0};
+    std::atomic<uint64_t> waits_edge{0};        // index + 1 in TaskPlan::waits of what it waits for now; 0: nothing
+    std::atomic<uint64_t> let_go{0};            // of the same kind: waits up to this one are given up (Watchdog)
     alignas(64) std::atomic<uint64_t> done{0};  // ops of the log passed, left out or not
     std::atomic<TaskState> state{TaskState::waiting_for_start};
-    std::atomic<uint64_t> waits_edge{0};    // index + 1 in TaskPlan::waits of what it waits for now; 0: nothing
-    std::atomic<uint64_t> let_go{0};        // of the same kind: waits up to this one are given up (Watchdog)
     std::atomic<int64_t> lag_ns{0};         // timed: how late the latest op was issued
     std::atomic<uint64_t> spawned_tick{0};  // when its spawner's op began; 0: starts with the run
     uint64_t edge_waits = 0;                // edges that really had to be waited for
@@ -149,18 +147,17 @@ private:
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_ns);
 void futex_wake_all(const std::atomic<uint32_t>& word);
 
-/// Says that one more op which others wait for is done.
-inline void publish(TaskSlot& slot, uint32_t count) {
-    slot.published.store(count, std::memory_order_seq_cst);
-    if (slot.waiters.load(std::memory_order_seq_cst) != 0 && count >= slot.wanted.load(std::memory_order_seq_cst)) {
-        slot.wanted.store(UINT32_MAX, std::memory_order_seq_cst);
-        slot.bell.fetch_add(1, std::memory_order_seq_cst);
-        futex_wake_all(slot.bell);
+/// Wakes the task if it sleeps. It looks again, and may sleep again.
+void rouse(TaskSlot& task);
+/// Wakes the task if it sleeps in its wait number `wait` (TaskSlot::waits_edge).
+inline void wake_from(TaskSlot& task, uint64_t wait) {
+    if (task.asleep.load(std::memory_order_seq_cst) != 0 && task.waits_edge.load(std::memory_order_relaxed) == wait) {
+        rouse(task);
     }
 }
 
 /// Waits on behalf of `waiter`, whose waits_edge is set, until `source` has published `count` or the wait is given up;
 /// spins up to `spin` turns first. False where the run was stopped.
-bool wait_published(TaskSlot& source, uint32_t count, const TaskSlot& waiter, const RunControl& control, int spin);
+bool wait_published(const TaskSlot& source, uint32_t count, TaskSlot& waiter, const RunControl& control, int spin);
 
 }  // namespace reprise

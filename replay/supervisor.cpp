@@ -196,7 +196,7 @@ private:
     void wake_all() {
         futex_wake_all(control_.go);
         for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
-            futex_wake_all(run_.task(task).bell);
+            rouse(run_.task(task));
         }
     }
 

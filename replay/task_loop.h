@@ -182,6 +182,19 @@ private:
     int64_t due_ = 0, lag_ = 0, released_ = INT64_MIN;
 };
 
+/// Says that the task has ended: all that anybody still waits for of it.
+inline void publish_end(const Plan& plan, SharedRun& run, TaskId id) {
+    TaskSlot& slot = run.task(id);
+    const TaskPlan& task = plan.tasks[id];
+    const uint32_t before = slot.published.exchange(UINT32_MAX, std::memory_order_seq_cst);
+    if (task.listens.empty()) {
+        return;
+    }
+    for (size_t i = task.listens[std::min<size_t>(before, task.sources.size())]; i < task.listeners.size(); ++i) {
+        wake_from(run.task(task.listeners[i].task), task.listeners[i].wait);
+    }
+}
+
 /// Starts tasks for their spawner. Implemented by the worker.
 class Spawner {
 public:
@@ -243,17 +256,26 @@ public:
             }
             i = to;
             if (source_ < task_.sources.size() && task_.sources[source_] + 1 == limit) {
-                publish(slot_, static_cast<uint32_t>(++source_));
+                publish();
             }
         }
         return true;
     }
 
 private:
+    /// One more op which others wait for is done.
+    void publish() {
+        slot_.published.store(static_cast<uint32_t>(source_ + 1), std::memory_order_seq_cst);
+        for (uint32_t i = task_.listens[source_]; i < task_.listens[source_ + 1]; ++i) {
+            wake_from(run_.task(task_.listeners[i].task), task_.listeners[i].wait);
+        }
+        ++source_;
+    }
+
     bool wait_for_edges(uint64_t op) {
         for (; wait_ < task_.waits.size() && task_.waits[wait_].op <= op; ++wait_) {
             const WaitFor& edge = task_.waits[wait_];
-            TaskSlot& source = run_.task(edge.task);
+            const TaskSlot& source = run_.task(edge.task);
             if (source.published.load(std::memory_order_acquire) >= edge.count) {
                 continue;
             }
@@ -289,7 +311,7 @@ private:
                 begin = ticks_now();
                 if (i + 1 == to && source_ < task_.sources.size() && task_.sources[source_] == b.first + i &&
                     tells_others(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
-                    publish(slot_, static_cast<uint32_t>(++source_));
+                    publish();
                 }
             }
             if (__builtin_expect(engine_.before(b, i), 0)) {

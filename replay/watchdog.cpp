@@ -80,7 +80,7 @@ bool Watchdog::give_up(const std::vector<TaskId>& tasks) {
     const WaitFor& wait = plan_.tasks[weakest].waits[waits_[weakest].edge - 1];
     broken_.push_back({weakest, wait.op, kind_of(weakest, wait.op), wait.task, wait.source, wait.kind});
     run_.task(weakest).let_go.store(waits_[weakest].edge);
-    futex_wake_all(run_.task(wait.task).bell);
+    rouse(run_.task(weakest));
     return true;
 }
 
@@ -89,9 +89,9 @@ bool Watchdog::look(int64_t now_ns) {
     waits_.resize(tasks);
     for (TaskId task = 1; task < tasks; ++task) {
         waits_[task] = wait_of(task);
-        const TaskSlot& slot = run_.task(task);
+        TaskSlot& slot = run_.task(task);
         if (const uint64_t edge = slot.waits_edge.load(); edge != 0 && slot.let_go.load() >= edge) {
-            futex_wake_all(run_.task(plan_.tasks[task].waits[edge - 1].task).bell);  // not seen yet
+            rouse(slot);  // not seen yet
         }
     }
     seen_.assign(tasks, 0);

@@ -213,7 +213,7 @@ private:
             fail(error.what());
         }
         slot.state.store(TaskState::ended, std::memory_order_relaxed);
-        publish(slot, UINT32_MAX);
+        publish_end(plan_, run_, id);
         spawner.wait_for_children();
     }
 

@@ -39,18 +39,7 @@ struct PlanFixture {
         plan.tasks[source].sources.push_back(source_op);
     }
     SupervisedRun run(Plan& plan, Pace pace, std::vector<std::string>* waiting = nullptr) {
-        for (TaskPlan& task : plan.tasks) {
-            std::sort(task.sources.begin(), task.sources.end());
-            std::stable_sort(task.waits.begin(), task.waits.end(),
-                             [](const WaitFor& a, const WaitFor& b) { return a.op < b.op; });
-        }
-        for (TaskPlan& task : plan.tasks) {
-            for (WaitFor& wait : task.waits) {
-                const auto& sources = plan.tasks[wait.task].sources;
-                const auto at = std::find(sources.begin(), sources.end(), wait.source);
-                wait.count = static_cast<uint32_t>(at - sources.begin()) + 1;
-            }
-        }
+        number_sources(plan);
         SharedRun shared(plan.tasks.size(), plan.processes.size(), 1, 0,
                          plan.tasks.back().spool_first + plan.tasks.back().ops, SIZE_MAX, {});
         const WritePattern pattern(0);
