@@ -2,6 +2,7 @@
 #include "capture/context_records.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -94,7 +95,19 @@ std::string safe(const std::string& text) { return nlohmann::json::parse(printab
 
 uint64_t monotonic_ns() { return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC)); }
 
-std::string capture_meta(const CaptureOptions& options, const BpfPrograms& programs, const std::string& user) {
+double call_ns() {
+    constexpr int kBatches = 5, kCalls = 1'000;
+    double least = 1e9;
+    for (int batch = 0; batch < kBatches; ++batch) {
+        const uint64_t begin = monotonic_ns();
+        for (int i = 0; i < kCalls; ++i) ::syscall(SYS_lseek, -1, 0, SEEK_CUR);
+        least = std::min(least, static_cast<double>(monotonic_ns() - begin) / kCalls);
+    }
+    return least;
+}
+
+std::string capture_meta(const CaptureOptions& options, const BpfPrograms& programs, const std::string& user,
+                         long more_per_call_ns) {
     utsname system{};
     ::uname(&system);
     nlohmann::ordered_json meta;
@@ -139,6 +152,7 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     const std::string around = first_line("/sys/kernel/debug/fault_around_bytes");
     meta["fault_around_bytes"] =
         around.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(std::stoull(around));
+    meta["more_per_call_ns"] = more_per_call_ns;
     meta["boot_id"] = first_line("/proc/sys/kernel/random/boot_id");
     meta["page_bytes"] = ::sysconf(_SC_PAGESIZE);
     meta["cpus"] = ::sysconf(_SC_NPROCESSORS_ONLN);

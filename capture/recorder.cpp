@@ -8,6 +8,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 
@@ -46,11 +47,13 @@ public:
 
         const std::optional<ChildUser> user = options_.command.empty() ? std::nullopt : child_user(options_.user);
         if (!options_.command.empty()) child_ = std::make_unique<Child>(options_.command, user, blocked_.old());
-        writer_ =
-            std::make_unique<RawWriter>(options_.raw, capture_meta(options_, *bpf_, user ? user->name : std::string()));
-        clock_record(*writer_);
+        const double untraced = call_ns();
         if (!options_.cgroup.empty()) bpf_->watch_cgroups(cgroup_ids(options_.cgroup));
         bpf_->attach();
+        const double more = std::max(call_ns() - untraced, 0.0);
+        writer_ = std::make_unique<RawWriter>(
+            options_.raw, capture_meta(options_, *bpf_, user ? user->name : std::string(), std::lround(more)));
+        clock_record(*writer_);
         begin_ = last_drain_ = Clock::now();
         begin_following();
         if (child_) child_->release();

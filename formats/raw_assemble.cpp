@@ -448,7 +448,9 @@ void RawAssembly::finish() {
         edges_.messages_unmatched());
     Header& header = writer_.header();
     if (loss.most_lag_ns) header.extra["capture.longest_lag_ns"] = std::to_string(loss.most_lag_ns);
-    if (facts_.call_gap_ns) header.extra["capture.call_gap_ns"] = std::to_string(facts_.call_gap_ns);
+    if (const int64_t own = facts_.call_gap_ns + facts_.call_told_ns) {
+        header.extra["capture.call_gap_ns"] = std::to_string(own);
+    }
     if (stolen_) header.extra["capture.stolen_ns"] = std::to_string(stolen_);
     if (run_queue_) header.extra["capture.run_queue_ns"] = std::to_string(run_queue_);
     if (std::string context = context_.json(); !context.empty()) header.extra[RawContext::kKey] = std::move(context);

@@ -56,6 +56,7 @@ void RawAssembly::call(const raw_call& record) {
     const RawCallRow* row = find_raw_call(record.nr);
     TaskState& task = state(record.head.pid, record.head.tid);
     if (!row) return;
+    task.owed += record.own_ns;
     const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
     if (row->action == RawAction::exit) {
         task.exit_enter = begin;  // the op comes when the task has ended
@@ -100,6 +101,7 @@ void RawAssembly::call(const raw_call& record) {
             settle(task, begin);
             edges_.may_have_woken(key, begin, {task.id, assembler_.op_count(task.id), begin, end, false, false});
         }
+        task.owed += facts_.call_gap_ns;
         return;
     }
     if (!readable) {

@@ -73,6 +73,7 @@ private:
         bool any_sequence = false;
         int64_t cursor = 0;       // everything before has become ops
         bool after_call = false;  // nothing has been counted since
+        int64_t owed = 0;         // ns of the time that follows, which were the recorder's
         bool started = false;
         std::vector<Event> events;  // since the last call, by the order of their ends
         std::optional<int64_t> exit_enter;

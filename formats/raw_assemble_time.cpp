@@ -204,8 +204,10 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
     // `now` runs along; `worked` is the time on the processor since `from`, where the last op ended.
     int64_t now = task.cursor, from = task.cursor;
-    int64_t worked = task.after_call ? -facts_.call_gap_ns : 0;  // the recorder's own work is not the job's
+    // The recorder's own work is not the job's.
+    int64_t worked = -task.owed - (task.after_call ? facts_.call_gap_ns : 0);
     task.after_call = false;
+    task.owed = 0;
     std::optional<Touch> touch;
     // What has been computed by `at` ends by then: it must not push the next op to a later time.
     const auto flush = [&](int64_t at) {

@@ -118,6 +118,7 @@ void put_call(std::string& out, const raw_call& call) {
     }
     put(out, ") = %lld enter=", static_cast<long long>(call.result));
     put_time(out, call.enter);
+    if (call.own_ns) put(out, " own=%u", call.own_ns);
 }
 
 void put_switch(std::string& out, const raw_switch& record) {

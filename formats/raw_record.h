@@ -85,7 +85,7 @@ struct raw_call {
     raw_s64 result;
     raw_u16 nr; /* system call number, x86-64 */
     raw_u16 pad;
-    raw_u32 off_cpu_ns_lo; /* unused: 0 */
+    raw_u32 own_ns; /* what the recorder took after the task's recorded call before this one; 0: none, or unknown */
     raw_u64 args[6];
 };
 

@@ -80,6 +80,13 @@ public:
     }
     /// It was a wait for something else in this run, or a computation that had to share its processor; over at `end`.
     void waited(int64_t recorded_end, int64_t end) { passed(end, recorded_end); }
+    /// The op at hand was computing: where the log tells computing from waiting for a processor, it is all of it, and
+    /// what lies between it and the next op is no think time.
+    void computed() {
+        if (think_.most != INT64_MAX) {
+            most_ = 0;
+        }
+    }
 
 private:
     int64_t gap(int64_t begin) const {

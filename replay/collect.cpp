@@ -216,6 +216,9 @@ private:
                 delayed(over - due, std::max(over, begin), end);
             }
         }
+        if (kind == OpKind::compute) {
+            causal_->computed();
+        }
     }
 
     /// When the last op was done that op `op` waited for before it was issued; INT64_MIN: none. In the order of the

@@ -326,6 +326,9 @@ private:
         } else if (task.role == CausalRole::waits || kind == OpKind::gpu_wait) {
             task.clock->waited(recorded_end, task.end);
         }
+        if (kind == OpKind::compute) {
+            task.clock->computed();
+        }
         ++out_.ops;
         last_end_ = std::max(last_end_, task.end);
         recorded_end_ = std::max(recorded_end_, recorded_end);

@@ -149,6 +149,9 @@ public:
                 }
                 break;
         }
+        if (kind == OpKind::compute) {
+            clock_.computed();
+        }
     }
     /// The op at hand waited until now for others: it was not late before.
     void released() { released_ = delay_.now_ns(); }

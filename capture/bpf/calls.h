@@ -34,7 +34,7 @@ static __always_inline void fill_call(struct raw_call* call, __u32 size, struct 
     call->result = result;
     call->nr = nr;
     call->pad = 0;
-    call->off_cpu_ns_lo = 0;
+    call->own_ns = state->own;
     call->args[0] = regs->di;
     call->args[1] = regs->si;
     call->args[2] = regs->dx;
@@ -236,6 +236,8 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     state->enter = 0;
     state->nr = NO_CALL;
     stolen_from_here(task, state);
+    /* Told with the next call, as this one's record is gone. What runs before a call differs little (CallGaps). */
+    state->own = bpf_ktime_get_ns() - now;
     return 0;
 }
 

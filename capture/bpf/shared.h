@@ -83,6 +83,7 @@ struct task_state {
     raw_u8 fault_counted; /* pages of a file were mapped, and nothing of the file system told which */
     raw_u64 fault_end;
     raw_u64 stolen; /* by the host from this processor, when the task was last looked at; 0: not yet */
+    raw_u32 own;    /* ns that these programs took after the last call's end */
     raw_u8 compat;  /* a 32-bit program: other call numbers */
     struct raw_fd at_enter;
     struct { /* faults on neighbouring pages, not emitted yet */

@@ -90,6 +90,7 @@ public:
         record.head.time = exit;
         record.result = result;
         record.nr = nr;
+        record.own_ns = own;
         for (size_t i = 0; i < args.size() && i < 6; ++i) record.args[i] = args[i];
         now = std::max(now, exit);
         return add(RawBytes(RAW_CALL, record));
@@ -205,6 +206,7 @@ public:
     TempDir dir;
     uint32_t pid = 100, tid = 100;
     uint64_t now = kStart;
+    uint32_t own = 0;  // ns, what calls say that the recorder took after the one before
 
 private:
     std::string meta_;

@@ -98,6 +98,61 @@ TEST_CASE("what the recorder takes between calls is not computing") {
     CHECK(computed[5].duration == 2'000);
 }
 
+namespace {
+
+// Calls whose distances are `before` + `own` + `computing` + now and then 2 us.
+AssembledLog calls_apart(uint64_t before, uint32_t own, uint64_t computing, const std::string& meta) {
+    RawJob job(meta);
+    job.open("data/a", 3, 0xf1, 7, 10000);
+    job.own = own;
+    for (int i = 0; i < 3000; ++i) {
+        job.now = job.now - 9'000 + before + own + computing;
+        if (i % 10 == 0) job.now += 2'000;
+        job.pread(3, 0xf1, 7, 4096, 4096);
+    }
+    return job.assemble();
+}
+
+}  // namespace
+
+TEST_CASE("what the recorder took after a call is told by the next one, and is not computing") {
+    const AssembledLog log = calls_apart(300, 700, 0, R"({"command":["job"]})");
+    CHECK(log.reader.header().extra.at("capture.call_gap_ns") == "1000");
+    const std::vector<Op> computed = log.of_kind(OpKind::compute);
+    REQUIRE(computed.size() >= 299);
+    CHECK(computed[5].duration == 2'000);
+}
+
+TEST_CASE("how much longer a call takes bounds what is taken for the recorder's") {
+    const std::string meta = R"({"command":["job"],"more_per_call_ns":250})";
+    const auto at = [&](uint64_t before, uint64_t computing) { return calls_apart(before, 100, computing, meta); };
+    const auto gap = [](const AssembledLog& log) { return log.reader.header().extra.at("capture.call_gap_ns"); };
+    CHECK(gap(at(300, 0)) == "400");
+    CHECK(gap(at(100, 0)) == "350");             // not less than what was measured
+    const AssembledLog always = at(300, 1'500);  // computes before every call: some of that would be the recorder's
+    CHECK(gap(always) == "650");
+    const std::vector<Op> computed = always.of_kind(OpKind::compute);
+    REQUIRE(computed.size() >= 2'990);
+    CHECK(computed[5].duration == 1'250);
+    CHECK(gap(at(300, 8'000)) == "450");  // no short distance at all: the usual
+    const AssembledLog strange = calls_apart(300, 100, 0, R"({"command":["job"],"more_per_call_ns":"many"})");
+    CHECK(gap(strange) == "400");
+}
+
+TEST_CASE("what the recorder took around calls that are no ops is not computing either") {
+    RawJob job(R"({"command":["job"],"more_per_call_ns":300})");
+    job.open("/d/a", 3, 0xf1, 7);
+    const uint64_t from = job.now;
+    job.own = 600;
+    for (uint64_t i = 1; i <= 10; ++i)
+        job.call_at(from + i * 2 * kUs, from + i * 2 * kUs + 500, 7, {0, 0, 0}, 1);  // polls
+    job.call_at(from + 30 * kUs, from + 31 * kUs, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    const AssembledLog log = job.assemble();
+    const std::vector<Op> computed = log.of_kind(OpKind::compute);
+    REQUIRE(computed.size() == 1);
+    CHECK(computed[0].duration == 30 * kUs - 11 * (400 + 600));
+}
+
 TEST_CASE("what the host took from a processor is not computing") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);

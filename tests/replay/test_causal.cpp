@@ -83,6 +83,19 @@ TEST_CASE("the clock of a task: where computing has ops of its own, more distanc
     CHECK(clock.due(100'500) == 20'500);
 }
 
+TEST_CASE("the clock of a task: what follows computing is no think time where computing has ops of its own") {
+    CausalClock bounded(10'000, 0, 1.0, 1.0, {.most = 1'000, .recorder = 100});
+    bounded.stood(0, 5'000, 10'000, true);
+    bounded.computed();
+    CHECK(bounded.due(5'900) == 15'000);
+    bounded.performed(6'000, 15'000, 15'000, 15'100);
+    CHECK(bounded.due(6'500) == 15'500);
+    CausalClock whole(10'000, 0, 1.0, 1.0);
+    whole.stood(0, 5'000, 10'000, true);
+    whole.computed();
+    CHECK(whole.due(5'900) == 15'900);
+}
+
 TEST_CASE("the clock of a task: what the recorder took is no think time") {
     CausalClock clock(10'000, 0, 1.0, 1.0, {.most = 1'000, .recorder = 300});
     CHECK(clock.due(200) == 10'000);

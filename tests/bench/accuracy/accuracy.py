@@ -38,6 +38,8 @@ def options():
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
     parser.add_argument("--calm", type=float, default=3, metavar="PERCENT",
                         help="repeat a run, at most twice, while a virtual machine's host takes more of the processors; 0: never [default 3]")
+    parser.add_argument("--backed", type=int, default=768, metavar="MIB",
+                        help="use so much memory just before each run, so that a virtual machine's host has it in place; 0: none [default 768]")
     parser.add_argument("--quick", action="store_true", help="one round, smaller data, a part of the cells")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the logs of every cell's first round here")
     parser.add_argument("--list", action="store_true", help="name the cells and stop")
@@ -241,7 +243,7 @@ def main():
         sys.exit("accuracy: no cell has such a name; --list names them")
     reprise = (arguments.bin / "reprise").resolve()
     check(reprise)
-    measure.priority = arguments.nice
+    measure.priority, measure.backed = arguments.nice, arguments.backed
     run(arguments, cells, reprise)
 
 

@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import json
+import mmap
 import os
 import pathlib
 import re
@@ -28,7 +29,9 @@ class Run:
         return self.busy / self.seconds if self.busy else None
 
 
+MADV_NOHUGEPAGE, MADV_POPULATE_WRITE = 15, 23  # <linux/mman.h>
 priority = 0  # of all that is measured; see --nice
+backed = 0  # MiB of memory that are used just before each run; see --backed
 
 
 def set_priority():
@@ -93,6 +96,14 @@ class Calm:
         return calmest
 
 
+def back_memory(mib):
+    """Uses free memory for a moment. A host that takes back what a virtual machine leaves free makes its next use cost many
+    times as much, at moments of its own choice; just after this it is there for a run, a replay and a recording alike."""
+    with mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(MADV_NOHUGEPAGE)
+        memory.madvise(MADV_POPULATE_WRITE)
+
+
 def clear(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -125,6 +136,8 @@ class Bench:
             storage.warm(folder)
         else:
             storage.cool()
+        if backed:
+            back_memory(backed)
 
     def real(self, job, storage, regime, record=None):
         """Runs the job; recorded into the file `record`, if given."""
