@@ -74,9 +74,10 @@ int64_t PosixEngine::by_path(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::listxattr:
         case OpKind::removexattr:
             return (b.flags[i] & 1) != 0 ? by_name(b, i, kind, path) : by_resolved(b, i, kind, path);
+        case OpKind::utimens:  // of what the name is itself, as rsync does
+            return (b.flags[i] & kNoFollow) != 0 ? by_name(b, i, kind, path) : by_resolved(b, i, kind, path);
         case OpKind::access:
         case OpKind::chmod:
-        case OpKind::utimens:
         case OpKind::statfs:
         case OpKind::truncate: return by_resolved(b, i, kind, path);
         default: return by_name(b, i, kind, path);
@@ -105,6 +106,9 @@ int64_t PosixEngine::by_name(const OpBlock& b, size_t i, OpKind kind, const Root
         const int64_t result = sys::call(SYS_statx, parent, name, kNoFollow | sync, mask, &stx);
         const bool follow = result == 0 && S_ISLNK(stx.stx_mode) && (b.flags[i] & kNoFollow) == 0;
         return follow ? by_resolved(b, i, kind, path) : result;
+    }
+    if (kind == OpKind::utimens) {
+        return sys::call(SYS_utimensat, parent, name, nullptr, kNoFollow);
     }
     if (kind == OpKind::readlink) {
         return sys::call(SYS_readlinkat, parent, name, buffer_, read_size(b.size[i]));

@@ -68,6 +68,7 @@ TEST_CASE_FIXTURE(Fixture, "every op of the table is performed, or counted as no
     const FileId fresh = job.file("/d/fresh", Origin::created, Role::dataset, FileType::directory);
     const FileId moved = job.file("/d/moved", Origin::created), linked = job.file("/d/linked", Origin::created);
     const FileId soft = job.file("/d/soft", Origin::created, Role::dataset, FileType::symlink);
+    const FileId astray = job.file("/d/astray", Origin::created, Role::dataset, FileType::symlink);
     const FileId folder = job.file("/d", Origin::existed, Role::dataset, FileType::directory);
     const FileId absent = job.file("/d/absent", Origin::absent);
 
@@ -132,6 +133,11 @@ TEST_CASE_FIXTURE(Fixture, "every op of the table is performed, or counted as no
     job.add(t, {.kind = OpKind::chmod, .handle = w, .fd = wfd, .mode = 06606});  // never set-user-id
     job.add(t, {.kind = OpKind::utimens, .file = linked});
     job.add(t, {.kind = OpKind::utimens, .handle = w, .fd = wfd});
+    job.add(t, {.kind = OpKind::utimens, .file = linked, .flags = AT_SYMLINK_NOFOLLOW});
+    job.add(t, {.kind = OpKind::utimens, .result = -ENOENT, .file = absent, .flags = AT_SYMLINK_NOFOLLOW});
+    job.add(t, {.kind = OpKind::symlink, .file = astray, .text = job.text("/d/nowhere")});
+    job.add(t, {.kind = OpKind::utimens, .result = -ENOENT, .file = astray});
+    job.add(t, {.kind = OpKind::utimens, .file = astray, .flags = AT_SYMLINK_NOFOLLOW});  // the link's own
     const HandleId listing = job.handle(folder, O_RDONLY | O_DIRECTORY, HandleKind::directory);
     job.add(t,
             {.kind = OpKind::open, .result = 40, .handle = listing, .file = folder, .flags = O_RDONLY | O_DIRECTORY});
