@@ -2,7 +2,6 @@
 #include "capture/context_records.h"
 
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -94,17 +93,6 @@ std::string safe(const std::string& text) { return nlohmann::json::parse(printab
 }  // namespace
 
 uint64_t monotonic_ns() { return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC)); }
-
-double call_ns() {
-    constexpr int kBatches = 5, kCalls = 1'000;
-    double least = 1e9;
-    for (int batch = 0; batch < kBatches; ++batch) {
-        const uint64_t begin = monotonic_ns();
-        for (int i = 0; i < kCalls; ++i) ::syscall(SYS_lseek, -1, 0, SEEK_CUR);
-        least = std::min(least, static_cast<double>(monotonic_ns() - begin) / kCalls);
-    }
-    return least;
-}
 
 std::string capture_meta(const CaptureOptions& options, const BpfPrograms& programs, const std::string& user,
                          long more_per_call_ns) {

@@ -28,9 +28,6 @@ void user_record(RawWriter& to, raw_type type, T record) {
 /// JSON text of RAW_META.
 std::string capture_meta(const CaptureOptions& options, const BpfPrograms& programs, const std::string& user,
                          long more_per_call_ns);
-
-// ns that a call which does nothing takes now: the least of some batches.
-double call_ns();
 void clock_record(RawWriter& to);
 /// Of the whole machine, as /proc/pressure tells it; nothing where the kernel has none.
 void pressure_record(RawWriter& to);

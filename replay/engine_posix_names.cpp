@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 
+#include "formats/descriptor.h"
 #include "replay/engine_posix.h"
 
 #ifndef AT_EMPTY_PATH
@@ -19,18 +20,6 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kNoFollow = AT_SYMLINK_NOFOLLOW;
-
-struct Temporary {
-    explicit Temporary(int descriptor) : fd(descriptor) {}
-    ~Temporary() {
-        if (fd >= 0) {
-            ::close(fd);
-        }
-    }
-    Temporary(const Temporary&) = delete;
-    Temporary& operator=(const Temporary&) = delete;
-    int fd;
-};
 
 }  // namespace
 
@@ -90,7 +79,7 @@ int64_t PosixEngine::by_name(const OpBlock& b, size_t i, OpKind kind, const Root
     if (parent < 0) {
         return parent;
     }
-    const Temporary closes(temporary ? parent : -1);
+    const Descriptor closes(temporary ? parent : -1);
     const char* const name = path.relative + path.name;
     if (kind == OpKind::stat) {
         struct stat st {};
@@ -144,7 +133,7 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
     if (fd < 0) {
         return fd;
     }
-    const Temporary closes(fd);
+    const Descriptor closes(fd);
     if ((kind == OpKind::truncate || kind == OpKind::chmod || kind == OpKind::utimens || kind == OpKind::setxattr) &&
         is_device(fd)) {
         return not_performed(LeftOut::device_node);
@@ -210,9 +199,9 @@ int64_t PosixEngine::two_names(const OpBlock& b, size_t i, OpKind kind) {
     const RootPath& to = paths[b.file2[i]];
     bool from_temporary = false, to_temporary = false;
     const int from_parent = worker_.parent_of(from, &from_temporary);
-    const Temporary closes_from(from_temporary ? from_parent : -1);
+    const Descriptor closes_from(from_temporary ? from_parent : -1);
     const int to_parent = from_parent < 0 ? -1 : worker_.parent_of(to, &to_temporary);
-    const Temporary closes_to(to_temporary ? to_parent : -1);
+    const Descriptor closes_to(to_temporary ? to_parent : -1);
     if (from_parent < 0 || to_parent < 0) {
         return from_parent < 0 ? from_parent : to_parent;
     }

@@ -185,16 +185,20 @@ private:
     int64_t due_ = 0, lag_ = 0, released_ = INT64_MIN;
 };
 
+/// Wakes who waits for the sources [from, to) of `task`.
+inline void wake_listeners(SharedRun& run, const TaskPlan& task, size_t from, size_t to) {
+    for (uint32_t i = task.listens[from]; i < task.listens[to]; ++i) {
+        wake_from(run.task(task.listeners[i].task), task.listeners[i].wait);
+    }
+}
+
 /// Says that the task has ended: all that anybody still waits for of it.
 inline void publish_end(const Plan& plan, SharedRun& run, TaskId id) {
     TaskSlot& slot = run.task(id);
     const TaskPlan& task = plan.tasks[id];
     const uint32_t before = slot.published.exchange(UINT32_MAX, std::memory_order_seq_cst);
-    if (task.listens.empty()) {
-        return;
-    }
-    for (size_t i = task.listens[std::min<size_t>(before, task.sources.size())]; i < task.listeners.size(); ++i) {
-        wake_from(run.task(task.listeners[i].task), task.listeners[i].wait);
+    if (!task.sources.empty()) {
+        wake_listeners(run, task, std::min<size_t>(before, task.sources.size()), task.sources.size());
     }
 }
 
@@ -269,9 +273,7 @@ private:
     /// One more op which others wait for is done.
     void publish() {
         slot_.published.store(static_cast<uint32_t>(source_ + 1), std::memory_order_seq_cst);
-        for (uint32_t i = task_.listens[source_]; i < task_.listens[source_ + 1]; ++i) {
-            wake_from(run_.task(task_.listeners[i].task), task_.listeners[i].wait);
-        }
+        wake_listeners(run_, task_, source_, source_ + 1);
         ++source_;
     }
 

@@ -209,6 +209,11 @@ private:
                 NullEngine engine(plan_);
                 run_with(engine, feed, id, spawner, at_start_line);
             }
+        } catch (const std::bad_alloc&) {
+            // Its stack found room, what it needs did not. The message needs little.
+            const char* const what = slot.state.load() == TaskState::waiting_for_start ? "cannot start thread of task "
+                                                                                       : "no memory left for task ";
+            fail(what + std::to_string(id) + ": out of memory; " + raise_task_limits());
         } catch (const std::exception& error) {
             fail(error.what());
         }

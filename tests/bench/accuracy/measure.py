@@ -29,7 +29,7 @@ class Run:
         return self.busy / self.seconds if self.busy else None
 
 
-MADV_NOHUGEPAGE, MADV_POPULATE_WRITE = 15, 23  # <linux/mman.h>
+MADV_POPULATE_WRITE = 23  # <linux/mman.h>
 priority = 0  # of all that is measured; see --nice
 backed = 0  # MiB of memory that are used just before each run; see --backed
 
@@ -100,7 +100,7 @@ def back_memory(mib):
     """Uses free memory for a moment. A host that takes back what a virtual machine leaves free makes its next use cost many
     times as much, at moments of its own choice; just after this it is there for a run, a replay and a recording alike."""
     with mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        memory.madvise(MADV_NOHUGEPAGE)
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
         memory.madvise(MADV_POPULATE_WRITE)
 
 
