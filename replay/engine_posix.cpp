@@ -173,8 +173,7 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     if (!worker_.plan.keeps_file(file)) {
         return not_performed(LeftOut::filter);
     }
-    const char* const relative = file < worker_.plan.paths.size() ? worker_.plan.paths[file].relative : nullptr;
-    if (relative == nullptr) {
+    if (file >= worker_.plan.paths.size() || worker_.plan.paths[file].relative == nullptr) {
         worker_.descriptors.set_absent(handle, LeftOut::no_place);
         return not_performed(LeftOut::no_place);
     }
@@ -183,7 +182,7 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     if (worker_.read_only && (flags & O_PATH) == 0) {
         flags &= ~int64_t{O_ACCMODE};
     }
-    const int64_t fd = open_inside(worker_.root, relative, flags, b.mode[i]);
+    const int64_t fd = worker_.open_file(worker_.plan.paths[file], flags, b.mode[i]);
     if (fd < 0) {
         worker_.descriptors.set_absent(handle, LeftOut::not_open);
         return fd;

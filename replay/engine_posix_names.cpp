@@ -129,7 +129,7 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
                               kind == OpKind::removexattr;
     const bool no_follow = attribute_op ? (b.flags[i] & 1) != 0 : (b.flags[i] & kNoFollow) != 0;
     const int64_t flags = O_PATH | O_CLOEXEC | (no_follow ? O_NOFOLLOW : 0);
-    const auto fd = static_cast<int>(open_inside(worker_.root, path.relative, flags, 0));
+    const auto fd = static_cast<int>(worker_.open_file(path, flags, 0));
     if (fd < 0) {
         return fd;
     }

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <string>
 
+#include "formats/descriptor.h"
 #include "formats/error.h"
 #include "replay/syscalls.h"
 
@@ -113,7 +114,8 @@ WorkerState::WorkerState(const Plan& the_plan, int root_fd, bool only_reads, con
       descriptors(the_plan, lock),
       mappings(the_plan.map_limit, lock),
       verified(the_plan.paths.size()),
-      directories_(the_plan.directories.size()) {
+      directories_(the_plan.directories.size()),
+      opens_(the_plan.directories.size()) {
     if (!plan.passed.empty()) {
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // pidfd_getfd asks for it where Yama is on
     }
@@ -277,6 +279,29 @@ int WorkerState::parent_of(const RootPath& path, bool* temporary) {
     }
     *temporary = true;
     return fd;
+}
+
+int64_t WorkerState::open_file(const RootPath& path, int64_t flags, int64_t mode) {
+    std::atomic<Opens>& opens = opens_[path.directory];
+    const Opens so_far = opens.load(std::memory_order_relaxed);
+    if (so_far == Opens::from_root || path.directory == 0 || !plan.directories[path.directory].lasting) {
+        return open_inside(root, path.relative, flags, mode);
+    }
+    if (so_far == Opens::none) {
+        opens.store(Opens::once, std::memory_order_relaxed);
+        return open_inside(root, path.relative, flags, mode);
+    }
+    bool temporary = false;
+    const int parent = parent_of(path, &temporary);
+    const Descriptor closes(temporary ? parent : -1);
+    if (parent >= 0) {
+        const int64_t fd = open_inside(parent, path.relative + path.name, flags, mode);
+        if (fd != -EXDEV) {  // else a link there leads out of the directory, maybe not out of the root
+            return fd;
+        }
+    }
+    opens.store(Opens::from_root, std::memory_order_relaxed);
+    return open_inside(root, path.relative, flags, mode);
 }
 
 }  // namespace reprise

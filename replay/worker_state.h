@@ -60,6 +60,9 @@ struct WorkerState {
 
     /// The directory that holds `path`, as a descriptor. Where `*temporary` is set the caller closes it. -errno.
     int parent_of(const RootPath& path, bool* temporary);
+    /// open_inside, from the second open in a lasting directory on without the walk there: programs that open many
+    /// files mostly name them from where they are.
+    int64_t open_file(const RootPath& path, int64_t flags, int64_t mode);
 
     const Plan& plan;
     const int root;
@@ -86,7 +89,9 @@ private:
     void drop_taken();
 
     std::vector<Kept> kept_;                         // guarded by `lock`
+    enum class Opens : uint8_t { none, once, from_root };
     std::vector<std::atomic<int32_t>> directories_;  // descriptor + 1; 0: not open
+    std::vector<std::atomic<Opens>> opens_;          // of files, by directory
     std::atomic<int> kept_directories_{0};
 };
 

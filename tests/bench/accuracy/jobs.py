@@ -3,7 +3,7 @@
 
 Two spans are measured. `epoch`: the job prints how long its loop took and marks the same stretch, so that a replay's log
 tells it, too; loading Python and PyTorch, which a replay does not repeat, is outside. `command`: from the start of the
-process to its end, and of the replay from the first op to the last.
+process (the end of its exec) to its end, and of the replay likewise.
 """
 
 import dataclasses

@@ -121,6 +121,8 @@ class Bench:
         """The job's data on that storage, its results gone."""
         folder = storage.path / "job"
         source, target = self.data / job.data, folder / job.data
+        if storage.kind == "tmpfs":  # elsewhere a cold run finds no page; here they shall be as fresh as those of a replay's root
+            clear(folder)
         if not target.exists():
             folder.mkdir(exist_ok=True)
             copy = shutil.copytree if source.is_dir() else shutil.copy
@@ -176,10 +178,10 @@ class Bench:
         found = json.loads(result.read_text())
         run = self.read_log(job, out)
         if job.span == "command":
-            run.seconds = found["elapsed_s"]
+            run.seconds = found["elapsed_s"] - run.more["started"]
         if run.busy is None:
             run.busy = found["accelerator_busy_s"]
-        run.more = {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
+        run.more |= {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
                                                        "lateness_us", "au", "elapsed_s", "recorded_s", "device_bytes")}
         if found["ended"] != "complete":
             raise RuntimeError(f"the replay of {job.name} ended: {found['ended']}")
@@ -194,10 +196,12 @@ class Bench:
     def read_log(self, job, log):
         """The span that the job marked and, between marks, its stand-in's busy time; or, without marks, the whole log."""
         text = execute([self.reprise, "dump", log])
-        begin, end, busy, open_at, last = None, None, 0, None, 0
+        begin, end, busy, open_at, last, started = None, None, 0, None, 0, None
         for found in re.finditer(r"^begin=(\d+) duration=(\d+) task=\d+ op=\d+ (\w+)(.*)$", text, re.M):
             at, kind, rest = int(found[1]), found[3], found[4]
             last = max(last, at + int(found[2]))
+            if started is None:  # the time of a real program begins when it has taken the place of its parent's copy
+                started = last if kind == "exec" else 0
             if kind != "marker":
                 continue
             phase = int(re.search(r"flags=(\d+)", rest)[1])
@@ -213,7 +217,7 @@ class Bench:
                     busy += at - open_at
                     open_at = None
         if job.span == "command":
-            return Run(last * 1e-9)
+            return Run((last - started) * 1e-9, more={"started": started * 1e-9})
         if begin is None or end is None:
             raise RuntimeError(f"{log}: the marks of the job's span are not there")
         return Run((end - begin) * 1e-9, busy * 1e-9 or None)
