@@ -115,7 +115,8 @@ class Session:
         replayed = self.calm(lambda _: self.bench.replay(cell.recorded, log, self.storage(cell.target[0]), cell.target[1], cell.options, keep))
         return {"group": cell.group, "cell": cell.name, "round": number, "recorded_s": recorded.seconds, "real_s": real.seconds,
                 "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
-                "stolen": [recorded.stolen, real.stolen, replayed.stolen], "replay": replayed.more}
+                "stolen": [recorded.stolen, real.stolen, replayed.stolen],
+                "reported_mib": [recorded.reported, real.reported, replayed.reported], "replay": replayed.more}
 
 
 def median(rows, key):
@@ -217,6 +218,7 @@ def run(arguments, cells, reprise):
         facts, rows = measure.machine(), {cell: [] for cell in cells}
         with open(arguments.out / "runs.jsonl", "w", encoding="utf-8") as out:
             for number in range(rounds):
+                measure.back_fragments()
                 for cell in cells:
                     begin = time.monotonic()
                     row = session.round(cell, number)
