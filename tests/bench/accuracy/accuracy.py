@@ -35,6 +35,7 @@ def options():
     parser.add_argument("--memory", action="store_true", help="devices in memory (zram) instead of images: little disturbs them")
     parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--resume", action="store_true", help="go on with the rounds in --out that were interrupted; same cells and data")
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
     parser.add_argument("--calm", type=float, default=3, metavar="PERCENT",
                         help="repeat a run, at most twice, while a virtual machine's host takes more of the processors; 0: never [default 3]")
@@ -177,13 +178,13 @@ def squares(cells):
     return lines
 
 
-def table(found, facts, rounds, calm):
+def table(found, facts, rows, rounds, most):
+    shares = [share for row in rows for share in row["stolen"]]
     lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {facts['commit']}; "
              f"medians of {rounds} interleaved rounds (least–most), seconds", ""]
-    if max(calm.shares, default=0) > 0.001:
-        lines += [f"The host took {100 * statistics.median(calm.shares):.1f} % of the processors during these runs in the median, "
-                  f"{100 * max(calm.shares):.1f} % at most; {calm.repeated} runs beside these {calm.runs} were repeated, as it took more "
-                  f"than {100 * calm.most:g} %.", ""]
+    if max(shares) > 0.001:
+        lines += [f"The host took {100 * statistics.median(shares):.1f} % of the processors during these runs in the median, "
+                  f"{100 * max(shares):.1f} % at most; a run is made again, at most twice, while it takes more than {100 * most:g} %.", ""]
     for group, title in experiments.GROUPS.items():
         mine = [cell for cell in found if cell["group"] == group]
         if not mine:
@@ -203,34 +204,60 @@ def table(found, facts, rounds, calm):
     return "\n".join(lines)
 
 
-def run(arguments, cells, reprise):
+def earlier(path, cells):
+    """What an interrupted run left: a list of rows for each cell."""
+    found = {cell: [] for cell in cells}
+    by_name = {(cell.group, cell.name): cell for cell in cells}
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        row = json.loads(text)
+        if (row["group"], row["cell"]) in by_name:
+            found[by_name[row["group"], row["cell"]]].append(row)
+    return found
+
+
+def measure_rounds(stack, arguments, cells, reprise, rows, out):
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-accuracy-", dir=arguments.dir)))
+    print("making data ...", file=sys.stderr)
+    jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
+    jobs.build(folder)
+    calm = measure.Calm(arguments.calm / 100)
+    session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments.memory, calm)
     rounds = 1 if arguments.quick else arguments.rounds
+    for number in range(min(map(len, rows.values())), rounds):
+        measure.back_fragments()
+        for cell in cells:
+            if len(rows[cell]) > number:
+                continue
+            begin = time.monotonic()
+            row = session.round(cell, number)
+            rows[cell].append(row)
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            print(f"{number + 1}/{rounds} {cell.group}/{cell.name}: recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, "
+                  f"replayed {row['replayed_s']:.3f} s, {100 * (row['replayed_s'] / row['real_s'] - 1):+.1f} % "
+                  f"[{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
+
+
+def run(arguments, cells, reprise):
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as stack:
-        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-accuracy-", dir=arguments.dir)))
-        print("making data ...", file=sys.stderr)
-        jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
-        jobs.build(folder)
-        calm = measure.Calm(arguments.calm / 100)
-        session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments.memory, calm)
-        facts, rows = measure.machine(), {cell: [] for cell in cells}
-        with open(arguments.out / "runs.jsonl", "w", encoding="utf-8") as out:
-            for number in range(rounds):
-                measure.back_fragments()
-                for cell in cells:
-                    begin = time.monotonic()
-                    row = session.round(cell, number)
-                    rows[cell].append(row)
-                    out.write(json.dumps(row) + "\n")
-                    out.flush()
-                    print(f"{number + 1}/{rounds} {cell.group}/{cell.name}: recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, "
-                          f"replayed {row['replayed_s']:.3f} s, {100 * (row['replayed_s'] / row['real_s'] - 1):+.1f} % "
-                          f"[{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
-        found = [summarise(cell, rows[cell]) for cell in cells]
+    path = arguments.out / "runs.jsonl"
+    rows = earlier(path, cells) if arguments.resume else {cell: [] for cell in cells}
+    facts = measure.machine()
+    try:
+        with contextlib.ExitStack() as stack, open(path, "a" if arguments.resume else "w", encoding="utf-8") as out:
+            measure_rounds(stack, arguments, cells, reprise, rows, out)
+    finally:  # interrupted, too: the rounds that all cells have
+        full = min(map(len, rows.values()))
+        if full:
+            report(arguments, facts, {cell: rows[cell][:full] for cell in cells}, full)
+
+
+def report(arguments, facts, rows, rounds):
+    found = [summarise(cell, rows[cell]) for cell in rows]
     (arguments.out / "cells.json").write_text(json.dumps({"machine": facts, "cells": found}, indent=1))
-    text = table(found, facts, rounds, calm)
+    text = table(found, facts, [row for mine in rows.values() for row in mine], rounds, arguments.calm / 100)
     (arguments.out / "table.md").write_text(text)
     print(text)
 

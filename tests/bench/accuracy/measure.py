@@ -87,7 +87,7 @@ class Calm:
     MOST_MIB = 64
 
     def __init__(self, most):
-        self.most, self.runs, self.repeated, self.shares = most, 0, 0, []
+        self.most = most
 
     def __call__(self, make):
         """`make(number of the try)` gives a Run; of those of all tries the calmest is given."""
@@ -100,11 +100,7 @@ class Calm:
             tries.append((robbed, run.stolen, number, run))
             if self.most <= 0 or (run.stolen <= self.most and not robbed):
                 break
-            self.repeated += number + 1 < self.TRIES
-        self.runs += 1
-        calmest = min(tries)[3]
-        self.shares.append(calmest.stolen)
-        return calmest
+        return min(tries)[3]
 
 
 def back_memory(mib):
@@ -153,12 +149,14 @@ class Bench:
         return folder
 
     def _state(self, storage, regime, folder):
-        if regime == "warm":
-            storage.warm(folder)
-        else:
-            storage.cool()
         if backed:
             back_memory(backed)
+        if regime == "warm":
+            storage.warm(folder)
+            return
+        if backed and storage.kind != "tmpfs":
+            storage.rehearse(folder)
+        storage.cool()
 
     def real(self, job, storage, regime, record=None):
         """Runs the job; recorded into the file `record`, if given."""

@@ -30,6 +30,17 @@ def unmount(path):
     command("umount", "-l", path, check=False)
 
 
+def read_all(folder):
+    """Bytes read."""
+    total = 0
+    for root, _folders, files in os.walk(folder):
+        for name in files:
+            with open(os.path.join(root, name), "rb", buffering=0) as file:
+                while part := file.read(1 << 16):
+                    total += len(part)
+    return total
+
+
 class Limit:
     """Bytes per second of one block device, by the blkio controller (version 1) of control groups.
 
@@ -142,15 +153,22 @@ class Storage:
         for place in self.shm:
             command("mount", "-t", "tmpfs", "tmpfs", place)
 
+    def rehearse(self, folder):
+        """Takes and frees the pieces of memory that a run will take: all data read, as much written (and removed before it
+        reaches the device). For cool()."""
+        os.sync()
+        left = read_all(folder)
+        with open(self.path / "rehearsal", "wb", buffering=0) as file:
+            os.unlink(self.path / "rehearsal")
+            part = bytes(10240)
+            for _ in range(left // len(part)):
+                file.write(part)
+
     def warm(self, folder):
         """Reads twice everything in `folder`."""
         os.sync()
         for _ in range(2):
-            for root, _folders, files in os.walk(folder):
-                for name in files:
-                    with open(os.path.join(root, name), "rb", buffering=0) as file:
-                        while file.read(1 << 20):
-                            pass
+            read_all(folder)
 
     def __exit__(self, *_):
         try:
