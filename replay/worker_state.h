@@ -88,7 +88,7 @@ private:
     bool wanted(const Kept& kept) const;
     void drop_taken();
 
-    std::vector<Kept> kept_;                         // guarded by `lock`
+    std::vector<Kept> kept_;  // guarded by `lock`
     enum class Opens : uint8_t { none, once, from_root };
     std::vector<std::atomic<int32_t>> directories_;  // descriptor + 1; 0: not open
     std::vector<std::atomic<Opens>> opens_;          // of files, by directory

@@ -23,7 +23,7 @@ struct Fixture {
         }
         write_file(dir / "outside/secret", "secret");
     }
-    ReplayResult run(JobBuilder& job) { return replay(job.finish(), afap(root)); }
+    ReplayResult run(JobBuilder& job) const { return replay(job.finish(), afap(root)); }
 };
 
 void fails(JobBuilder& job, TaskId task, FileId file, int error, int64_t flags = O_RDONLY) {
