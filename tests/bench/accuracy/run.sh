@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: tests/bench/accuracy/run.sh [--quick] [OPTION...] [CELL...]
-# Builds reprise, runs real jobs and their replays in turn (about an hour; --quick: under ten minutes), and prints the tables:
+# Builds reprise, runs real jobs and their replays in turn (about two hours; --quick: about ten minutes), and prints the tables:
 # the real job's time, the replay's, the error. Options and cells: accuracy.py --help and --list. Needs root, BPF, loop
 # devices and the blkio controller; nothing is left behind. Run it on a quiet machine. Results: build/accuracy/.
 # SPDX-License-Identifier: MIT
