@@ -116,6 +116,9 @@ WorkerState::WorkerState(const Plan& the_plan, int root_fd, bool only_reads, con
       verified(the_plan.paths.size()),
       directories_(the_plan.directories.size()),
       opens_(the_plan.directories.size()) {
+    for (size_t i = 0; i < opens_.size(); ++i) {
+        opens_[i] = i == 0 || !plan.directories[i].lasting ? Opens::from_root : Opens::none;
+    }
     if (!plan.passed.empty()) {
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // pidfd_getfd asks for it where Yama is on
     }
@@ -284,23 +287,19 @@ int WorkerState::parent_of(const RootPath& path, bool* temporary) {
 int64_t WorkerState::open_file(const RootPath& path, int64_t flags, int64_t mode) {
     std::atomic<Opens>& opens = opens_[path.directory];
     const Opens so_far = opens.load(std::memory_order_relaxed);
-    if (so_far == Opens::from_root || path.directory == 0 || !plan.directories[path.directory].lasting) {
-        return open_inside(root, path.relative, flags, mode);
-    }
     if (so_far == Opens::none) {
         opens.store(Opens::once, std::memory_order_relaxed);
-        return open_inside(root, path.relative, flags, mode);
-    }
-    bool temporary = false;
-    const int parent = parent_of(path, &temporary);
-    const Descriptor closes(temporary ? parent : -1);
-    if (parent >= 0) {
-        const int64_t fd = open_inside(parent, path.relative + path.name, flags, mode);
-        if (fd != -EXDEV) {  // else a link there leads out of the directory, maybe not out of the root
+    } else if (so_far == Opens::once) {
+        bool temporary = false;
+        const int parent = parent_of(path, &temporary);
+        const Descriptor closes(temporary ? parent : -1);
+        const int64_t fd = parent < 0 ? parent : open_inside(parent, path.relative + path.name, flags, mode);
+        if (parent >= 0 && fd != -EXDEV) {
             return fd;
         }
+        // No such directory, or a link in it leads out of it, maybe not out of the root.
+        opens.store(Opens::from_root, std::memory_order_relaxed);
     }
-    opens.store(Opens::from_root, std::memory_order_relaxed);
     return open_inside(root, path.relative, flags, mode);
 }
 

@@ -78,6 +78,7 @@ struct WorkerState {
     std::vector<std::atomic<uint8_t>> verified;      // by file: its name was seen to be no device
 
 private:
+    enum class Opens : uint8_t { none, once, from_root };  // once: at least; the next starts at the directory
     struct Kept {
         uint32_t index;  // in Plan::passed
         int fd;
@@ -88,8 +89,7 @@ private:
     bool wanted(const Kept& kept) const;
     void drop_taken();
 
-    std::vector<Kept> kept_;  // guarded by `lock`
-    enum class Opens : uint8_t { none, once, from_root };
+    std::vector<Kept> kept_;                         // guarded by `lock`
     std::vector<std::atomic<int32_t>> directories_;  // descriptor + 1; 0: not open
     std::vector<std::atomic<Opens>> opens_;          // of files, by directory
     std::atomic<int> kept_directories_{0};

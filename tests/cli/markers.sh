@@ -67,15 +67,27 @@ python=python3
 python3 -c 'import torch' 2>/dev/null || python=/usr/bin/python3 # Debian's, where another one comes first
 "$python" -c 'import torch' 2>/dev/null || skip "no PyTorch (python3-torch) for the rest of this test"
 
-# same KIND: the job's output with and without the hook; its marks are left in $MARKS.
+# quiet NAME COMMAND...: the job's output is left in NAME; its messages must be none. PyTorch's own workers
+# sometimes complain at their end, with the hook and without: such a run is shown and made again.
+quiet() {
+    local name=$1 try
+    shift
+    for try in 1 2 3; do
+        rm -f "$MARKS"
+        run 0 "$@"
+        cp "$out" "$name"
+        [[ -s $err ]] || return 0
+        printf 'try %s of %s had messages:\n' "$try" "$*"
+        cat "$err"
+    done
+    fail "messages in each of three tries: $*"
+}
+# same KIND: the job's output is the same with and without the hook; its marks are left in $MARKS.
 same() {
-    run 0 env PYTHONHASHSEED=0 "$python" "$here/job_torch.py" "$1"
-    cp "$out" "$tmp/without"
-    cp "$err" "$tmp/without.err"
-    run 0 env PYTHONHASHSEED=0 LD_PRELOAD="$tmp/spy.so" PYTHONPATH="$hook" "$python" "$here/job_torch.py" "$1"
-    cmp "$tmp/without" "$out" || fail "$1: the hook changed the job's output"
-    cmp "$tmp/without.err" "$err" || fail "$1: the hook changed the job's messages"
-    [[ -s $out ]] || fail "$1: the job did nothing"
+    quiet "$tmp/without" env PYTHONHASHSEED=0 "$python" "$here/job_torch.py" "$1"
+    quiet "$tmp/with" env PYTHONHASHSEED=0 LD_PRELOAD="$tmp/spy.so" PYTHONPATH="$hook" "$python" "$here/job_torch.py" "$1"
+    cmp "$tmp/without" "$tmp/with" || fail "$1: the hook changed the job's output"
+    [[ -s $tmp/with ]] || fail "$1: the job did nothing"
 }
 epoch() { # SUFFIX NUMBER BATCHES [fetch]: the marks of the main process for one epoch
     local i

@@ -164,6 +164,17 @@ inline void mark_prepared(const std::filesystem::path& root) {
     ::close(fd);
 }
 
+/// A folder of its own with a root in it that may be changed.
+struct PreparedRoot {
+    TempDir dir;
+    std::filesystem::path root = dir / "root";
+
+    PreparedRoot() {
+        std::filesystem::create_directories(root);
+        mark_prepared(root);
+    }
+};
+
 inline ReplayOptions afap(const std::filesystem::path& root) {
     ReplayOptions options;
     options.root = root;

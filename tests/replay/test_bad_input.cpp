@@ -22,16 +22,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Fixture {
-    TempDir dir;
-    fs::path root = dir / "root";
+struct Fixture : PreparedRoot {
     fs::path outside = dir / "outside";
     fs::path log_path = dir / "job.oplog";
 
     Fixture() {
         fs::create_directories(root / "d");
         fs::create_directories(outside);
-        mark_prepared(root);
         write_file(outside / "secret", "secret");
         write_file(root / "d/in", std::string(10'000, 'a'));
     }

@@ -12,14 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Fixture {
-    TempDir dir;
-    fs::path root = dir / "root";
-
-    Fixture() {
-        fs::create_directories(root / "d");
-        mark_prepared(root);
-    }
+struct Fixture : PreparedRoot {
+    Fixture() { fs::create_directories(root / "d"); }
     fs::path log() const { return dir / "job.oplog"; }
 };
 

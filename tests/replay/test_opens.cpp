@@ -9,15 +9,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Fixture {
-    TempDir dir;
-    fs::path root = dir / "root";
-
+struct Fixture : PreparedRoot {
     Fixture() {
         fs::create_directories(root / "d/sub");
         fs::create_directories(root / "other");
         fs::create_directories(dir / "outside");
-        mark_prepared(root);
         for (const char* name : {"d/a", "d/b", "d/c", "other/a"}) {
             write_file(root / name, std::string(100, 'a'));
         }

@@ -17,14 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Fixture {
-    TempDir dir;
-    fs::path root = dir / "root";
+struct Fixture : PreparedRoot {
     fs::path run_log = dir / "run.oplog";
 
     Fixture() {
         fs::create_directories(root / "d/sub");
-        mark_prepared(root);
         write_file(root / "d/in", std::string(20'000, 'a'));
     }
     ReplayResult run(JobBuilder& job) {

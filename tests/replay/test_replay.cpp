@@ -12,15 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Fixture {
-    TempDir dir;
-    fs::path root = dir / "root";
+struct Fixture : PreparedRoot {
     fs::path log = dir / "job.oplog";
 
-    Fixture() {
-        fs::create_directories(root / "data");
-        mark_prepared(root);
-    }
+    Fixture() { fs::create_directories(root / "data"); }
     void put(std::string_view name, size_t bytes) {
         fs::create_directories((root / name).parent_path());
         write_file(root / name, std::string(bytes, 'x'));

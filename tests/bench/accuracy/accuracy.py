@@ -180,7 +180,8 @@ def squares(cells):
 
 def table(found, facts, rows, rounds, most):
     shares = [share for row in rows for share in row["stolen"]]
-    lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {facts['commit']}; "
+    commits = ", ".join(dict.fromkeys(row["commit"] for row in rows))  # several where it was resumed later
+    lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {commits}; "
              f"medians of {rounds} interleaved rounds (least–most), seconds", ""]
     if max(shares) > 0.001:
         lines += [f"The host took {100 * statistics.median(shares):.1f} % of the processors during these runs in the median, "
@@ -215,30 +216,31 @@ def earlier(path, cells):
     return found
 
 
-def measure_rounds(stack, arguments, cells, reprise, rows, out):
+def measure_rounds(stack, arguments, cells, reprise, rows, out, commit):
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-accuracy-", dir=arguments.dir)))
     print("making data ...", file=sys.stderr)
     jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
     jobs.build(folder)
     calm = measure.Calm(arguments.calm / 100)
     session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments.memory, calm)
-    rounds = 1 if arguments.quick else arguments.rounds
-    for number in range(min(map(len, rows.values())), rounds):
+    for number in range(min(map(len, rows.values())), arguments.rounds):
         measure.back_fragments()
         for cell in cells:
             if len(rows[cell]) > number:
                 continue
             begin = time.monotonic()
-            row = session.round(cell, number)
+            row = session.round(cell, number) | {"commit": commit}
             rows[cell].append(row)
             out.write(json.dumps(row) + "\n")
             out.flush()
-            print(f"{number + 1}/{rounds} {cell.group}/{cell.name}: recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, "
+            print(f"{number + 1}/{arguments.rounds} {cell.group}/{cell.name}: recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, "
                   f"replayed {row['replayed_s']:.3f} s, {100 * (row['replayed_s'] / row['real_s'] - 1):+.1f} % "
                   f"[{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
 
 
 def run(arguments, cells, reprise):
+    if arguments.quick:
+        arguments.rounds = 1
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
@@ -246,8 +248,9 @@ def run(arguments, cells, reprise):
     rows = earlier(path, cells) if arguments.resume else {cell: [] for cell in cells}
     facts = measure.machine()
     try:
-        with contextlib.ExitStack() as stack, open(path, "a" if arguments.resume else "w", encoding="utf-8") as out:
-            measure_rounds(stack, arguments, cells, reprise, rows, out)
+        if any(len(mine) < arguments.rounds for mine in rows.values()):
+            with contextlib.ExitStack() as stack, open(path, "a" if arguments.resume else "w", encoding="utf-8") as out:
+                measure_rounds(stack, arguments, cells, reprise, rows, out, facts["commit"])
     finally:  # interrupted, too: the rounds that all cells have
         full = min(map(len, rows.values()))
         if full:

@@ -165,21 +165,17 @@ class Bench:
         words = job.command(folder, self.work)
         if record:
             words = [self.reprise, "capture", "-q", "-f", "-o", record, "--", *words]
-        reported = reported_mib()
-        with limited(storage):
+        with limited(storage) as during:
             text, whole = timed(words)
-        reported = reported_mib() - reported
         clear(folder / "out")
         if job.span == "command":
-            return Run(whole, reported=reported)
+            return Run(whole, reported=during.reported)
         seconds, busy = parse(job, text)
-        return Run(seconds, busy or None, reported=reported)
+        return Run(seconds, busy or None, reported=during.reported)
 
     def record(self, job, storage, regime, log):
-        reported = self.real(job, storage, regime, record=log).reported
-        run = self.read_log(job, log)
-        run.reported = reported
-        return run
+        done = self.real(job, storage, regime, record=log)
+        return dataclasses.replace(self.read_log(job, log), reported=done.reported)
 
     # --- its replay
 
@@ -194,18 +190,14 @@ class Bench:
         out, result = self.work / "run.oplog", self.work / "run.json"
         for path in (out, result):
             path.unlink(missing_ok=True)
-        reported = reported_mib()
-        with limited(storage):
+        with limited(storage) as during:
             execute([self.reprise, "replay", "-q", log, "--root", root, "--pace", "causal", "-o", out, "--json", result, *options], allowed=(0, 1))
-        reported = reported_mib() - reported
         found = json.loads(result.read_text())
         run = self.read_log(job, out)
-        run.reported = reported
-        if job.span == "command":
-            run.seconds = found["elapsed_s"] - run.more["started"]
+        run.reported = during.reported
         if run.busy is None:
             run.busy = found["accelerator_busy_s"]
-        run.more |= {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
+        run.more = {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
                                                        "lateness_us", "au", "elapsed_s", "recorded_s", "device_bytes")}
         if found["ended"] != "complete":
             raise RuntimeError(f"the replay of {job.name} ended: {found['ended']}")
@@ -241,14 +233,14 @@ class Bench:
                     busy += at - open_at
                     open_at = None
         if job.span == "command":
-            return Run((last - started) * 1e-9, more={"started": started * 1e-9})
+            return Run((last - started) * 1e-9)
         if begin is None or end is None:
             raise RuntimeError(f"{log}: the marks of the job's span are not there")
         return Run((end - begin) * 1e-9, busy * 1e-9 or None)
 
 
 class limited:
-    """The storage's limit holds inside."""
+    """The storage's limit holds inside. `reported`, afterwards: MiB that the host was offered meanwhile."""
 
     def __init__(self, storage):
         self.limit = storage.limit
@@ -256,8 +248,11 @@ class limited:
     def __enter__(self):
         if self.limit:
             self.limit.set(True)
+        self.reported = -reported_mib()
+        return self
 
     def __exit__(self, *_):
+        self.reported += reported_mib()
         if self.limit:
             self.limit.set(False)
 
