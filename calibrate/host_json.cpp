@@ -63,22 +63,26 @@ std::string to_json(const HostProfile& p) {
                           {"p50_ns", one.p50_ns},
                           {"p99_ns", one.p99_ns}});
     }
-    const Json json{{"reprise_host_profile", HostProfile::kVersion},
-                    {"host", p.host},
-                    {"cpu", p.cpu},
-                    {"kernel", p.kernel},
-                    {"measured_unix_s", p.measured_unix_s},
-                    {"cpus", p.cpus},
-                    {"sleep_1ms_late_ns", {{"p50", p.sleep_p50_ns}, {"p99", p.sleep_p99_ns}}},
-                    {"least_slack_1ms_late_ns", {{"p50", p.slack_p50_ns}, {"p99", p.slack_p99_ns}}},
-                    {"delays", delays},
-                    {"clock_ns", p.clock_ns},
-                    {"spin_ns", p.spin_ns},
-                    {"call_ns", p.call_ns},
-                    {"pread_4k_ns", p.pread_ns},
-                    {"open_close_ns", p.open_ns},
-                    {"wake_ns", p.wake_ns},
-                    {"work_per_s", {{"one", rates_json(p.one)}, {"all", rates_json(p.all)}}}};
+    Json json{{"reprise_host_profile", HostProfile::kVersion},
+              {"host", p.host},
+              {"cpu", p.cpu},
+              {"kernel", p.kernel},
+              {"measured_unix_s", p.measured_unix_s},
+              {"cpus", p.cpus},
+              {"sleep_1ms_late_ns", {{"p50", p.sleep_p50_ns}, {"p99", p.sleep_p99_ns}}},
+              {"least_slack_1ms_late_ns", {{"p50", p.slack_p50_ns}, {"p99", p.slack_p99_ns}}},
+              {"delays", delays},
+              {"clock_ns", p.clock_ns},
+              {"spin_ns", p.spin_ns},
+              {"call_ns", p.call_ns},
+              {"pread_4k_ns", p.pread_ns},
+              {"open_close_ns", p.open_ns},
+              {"wake_ns", p.wake_ns},
+              {"work_per_s", {{"one", rates_json(p.one)}, {"all", rates_json(p.all)}}}};
+    if (p.waits.measured()) {
+        json["after_wait"] = {
+            {"wait_ns", WaitCost::kWaits}, {"extra_ns", p.waits.extra_ns}, {"over_ns", p.waits.over_ns}};
+    }
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -122,6 +126,10 @@ HostProfile read_host_profile(const std::filesystem::path& path) {
     p.wake_ns = reader.get<double>("/wake_ns");
     p.one = reader.rates("/work_per_s/one");
     p.all = reader.rates("/work_per_s/all");
+    if (json.contains("after_wait")) {
+        p.waits.extra_ns = reader.get<decltype(p.waits.extra_ns)>("/after_wait/extra_ns");
+        p.waits.over_ns = reader.rate("/after_wait/over_ns");
+    }
     return p;
 }
 

@@ -83,6 +83,8 @@ public:
         calls(out);
         step("wakes");
         out.wake_ns = wake();
+        step("work after waits");
+        out.waits = measure_wait_cost(25, options_.stop);
         step("work on one processor");
         out.one = work(1);
         step("work on all processors");
@@ -92,7 +94,7 @@ public:
 
 private:
     void step(const char* what) {
-        constexpr int kSteps = 8;
+        constexpr int kSteps = 9;
         if (options_.stop != nullptr && options_.stop->load()) {
             throw machine_error("the measurement was interrupted", "run it again");
         }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/wait_cost.h"
+
 namespace reprise {
 
 /// Units of work per second and thread, medians. Units mean nothing by themselves; the ratio between two machines does.
@@ -41,6 +43,7 @@ struct HostProfile {
     double call_ns = 0, pread_ns = 0, open_ns = 0;  // getppid; cached 4 KiB pread; open and close of a small file
     double wake_ns = 0;                             // futex wake to running, between two threads
     WorkRates one, all;                             // one thread; on every processor at once, per thread
+    WaitCost waits;                                 // not measured in profiles of before
 };
 
 struct HostOptions {

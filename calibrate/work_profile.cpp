@@ -57,6 +57,25 @@ fs::path default_cache() {
     return home != nullptr && *home == '/' ? fs::path(home) / ".cache/reprise" : fs::path{};
 }
 
+/// Not measured where it is not there or makes no sense.
+WaitCost waits_of(const Json& json, double over_ns) {
+    constexpr double kMost = 1e9;
+    const auto found = json.find("after_wait_extra_ns");
+    WaitCost out;
+    if (found == json.end() || !found->is_array() || found->size() != out.extra_ns.size() || !(over_ns > 0) ||
+        over_ns > kMost) {
+        return {};
+    }
+    double before = 0;
+    for (size_t i = 0; i < out.extra_ns.size(); ++i) {
+        const Json& one = (*found)[i];
+        before = out.extra_ns[i] =
+            one.is_number() && one.get<double>() <= kMost ? std::max(one.get<double>(), before) : before;
+    }
+    out.over_ns = over_ns;
+    return out;
+}
+
 }  // namespace
 
 uint64_t machine_identity() {
@@ -76,20 +95,27 @@ uint64_t machine_identity() {
 
 WorkProfile measure_work_profile() {
     WorkUnits units;
-    WorkProfile out{.identity = machine_identity(), .cpus = usable_cpus(), .one = {}};
+    WorkProfile out;
+    out.identity = machine_identity();
+    out.cpus = usable_cpus();
     out.one.integer = best_rate([&] { return units.run_integer(); });
     out.one.inflate = best_rate([&] { return units.run_inflate(); });
     out.one.memcpy = best_rate([&] { return units.run_memcpy(); });
+    out.waits = measure_wait_cost();
     return out;
 }
 
 std::string to_json(const WorkProfile& p) {
-    return Json{{"identity", p.identity},
-                {"cpus", p.cpus},
-                {"integer", p.one.integer},
-                {"inflate", p.one.inflate},
-                {"memcpy", p.one.memcpy}}
-        .dump();
+    Json json{{"identity", p.identity},
+              {"cpus", p.cpus},
+              {"integer", p.one.integer},
+              {"inflate", p.one.inflate},
+              {"memcpy", p.one.memcpy}};
+    if (p.waits.measured()) {
+        json["after_wait_extra_ns"] = p.waits.extra_ns;
+        json["after_wait_over_ns"] = p.waits.over_ns;
+    }
+    return json.dump();
 }
 
 std::optional<WorkProfile> work_profile_of(std::string_view text) {
@@ -111,6 +137,7 @@ std::optional<WorkProfile> work_profile_of(std::string_view text) {
     }
     out.identity = static_cast<uint64_t>(identity);
     out.cpus = static_cast<int>(std::min(cpus, 1e6));
+    out.waits = waits_of(json, number("after_wait_over_ns"));
     return out;
 }
 
@@ -120,7 +147,8 @@ WorkProfile this_work_profile(const fs::path& cache) {
     if (!folder.empty()) {
         std::ifstream in(path);
         const std::string text{std::istreambuf_iterator<char>(in), {}};
-        if (const auto kept = work_profile_of(text); kept && kept->identity == machine_identity()) {
+        if (const auto kept = work_profile_of(text);
+            kept && kept->identity == machine_identity() && kept->waits.measured()) {
             return *kept;
         }
     }

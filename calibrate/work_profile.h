@@ -1,4 +1,4 @@
-// Owns how fast one thread of this machine computes: measured in a third of a second, kept for the next time.
+// Owns how fast one thread of this machine computes: measured in a second, kept for the next time.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "calibrate/host_profile.h"
+#include "calibrate/wait_cost.h"
 
 namespace reprise {
 
@@ -17,17 +18,18 @@ struct WorkProfile {
     uint64_t identity = 0;  // of the machine: of its id, name, processor model and number of processors
     int cpus = 0;           // of the machine that this process may use
     WorkRates one;          // of one thread
+    WaitCost waits;         // not measured by recorders of before
 };
 
 /// Names the machine this runs on; the same after a reboot.
 uint64_t machine_identity();
 
-/// Each kind of work for about a tenth of a second. The best of many short pieces counts, so that other programs
-/// disturb little.
+/// Each kind of work for about a tenth of a second, what waits cost for the rest. The best of many short pieces counts,
+/// or their median, so that other programs disturb little.
 WorkProfile measure_work_profile();
 
-/// The one kept in `cache` where it is of this machine, else measured and kept there. A cache that cannot be read or
-/// written is as none. Default: $XDG_CACHE_HOME/reprise, or ~/.cache/reprise.
+/// The one kept in `cache` where it is of this machine and whole, else measured and kept there. A cache that cannot be
+/// read or written is as none. Default: $XDG_CACHE_HOME/reprise, or ~/.cache/reprise.
 WorkProfile this_work_profile(const std::filesystem::path& cache = {});
 
 std::string to_json(const WorkProfile& profile);

@@ -57,6 +57,13 @@ void print(const HostProfile& p, std::ostream& out) {
     costs.row({"waking another thread", ns_cell(p.wake_ns)});
     costs.print(out, 2);
     out << '\n';
+    if (p.waits.measured()) {
+        Table waits({{"computing after a wait of", ""}, {"longer by", "", true}});
+        for (size_t i = 0; i < WaitCost::kWaits.size(); ++i)
+            waits.row({format_duration(WaitCost::kWaits[i]), ns_cell(p.waits.extra_ns[i])});
+        waits.print(out, 2);
+        out << "  63 % of it within " << format_duration(std::llround(p.waits.over_ns)) << " of computing\n\n";
+    }
     Table work({{"work, units/s per thread", ""}, {"one thread", "", true}, {"all processors", "", true}});
     work.row({"integer", number_cell(p.one.integer, 1), number_cell(p.all.integer, 1)});
     work.row({"inflate", number_cell(p.one.inflate, 1), number_cell(p.all.inflate, 1)});
@@ -151,7 +158,8 @@ const Registration registration{{
     .summary = "measure how this machine waits, calls and computes",
     .help =
         "Takes about ten seconds on a quiet machine: how late sleeps are, how exact the delays of a replay, what calls "
-        "and wakes cost, and how fast it computes (integer, inflate, memcpy; one thread, all processors; medians).\n\n"
+        "and wakes cost, how fast it computes (integer, inflate, memcpy; one thread, all processors; medians), and by "
+        "how much longer after a wait, in which others take the caches.\n\n"
         "--compare tells how fast this machine is beside another one whose profile is at hand: the number to give "
         "`reprise replay --pace causal --cpu-speed`. The three kinds of work never scale alike; how much they disagree "
         "is printed as the uncertainty.\n\n"

@@ -10,12 +10,14 @@
 #include "analyze/summary.h"
 #include "calibrate/clock.h"
 #include "cli/command.h"
+#include "cli/show_replay.h"
 #include "cli/table.h"
 #include "cli/temporary_file.h"
 #include "cli/units.h"
 #include "formats/error.h"
 #include "formats/filter.h"
 #include "formats/oplog.h"
+#include "replay/cpu_speed.h"
 #include "replay/predict.h"
 #include "replay/runner.h"
 
@@ -33,10 +35,11 @@ void options(po::options_description& add) {
         "cpus", po::value<int>()->default_value(0, "as recorded")->value_name("N"),
         "processors that computing threads share")(
         "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"), "stretch think times by X")(
-        "cpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"), "computing takes X times less")(
-        "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-        "accelerators work X times as fast")("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                                             "predict only such files")(
+        "cpu-speed", po::value<double>()->default_value(1.0, "as recorded")->value_name("X"),
+        "computing takes X times less; left out: as on the machine of the recording, after longer or shorter waits, "
+        "too")("gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
+               "accelerators work X times as fast")("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
+                                                    "predict only such files")(
         "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "leave such files out")(
         "allow-loss", "take a log that says it is not whole")("output,o", po::value<std::string>()->value_name("FILE"),
                                                               "op log of the predicted run to write")(
@@ -61,6 +64,7 @@ Json result_json(const Prediction& p, const std::optional<Summary>& summary, dou
     json["storage_bytes"] = p.storage_bytes;
     json["storage_s"] = seconds(p.storage_ns);
     json["computing_s"] = seconds(p.computing_ns);
+    json["computing_after_waits_s"] = seconds(p.after_waits_ns);
     json["run_queue_s"] = seconds(p.run_queue_ns);
     json["cpus"] = p.cpus == 0 ? Json(nullptr) : Json(p.cpus);
     json["edges_given_up"] = p.broken.size();
@@ -76,6 +80,7 @@ void print(const Prediction& p, const std::optional<Summary>& summary, const Sto
     out << format_count(p.storage_reads) << " reads of " << format_bytes(p.storage_bytes)
         << " went to the storage; tasks waited " << format_duration(p.storage_ns) << " in them\n";
     out << "computing of " << format_duration(p.computing_ns);
+    print_after_waits(out, p.after_waits_ns);
     if (p.cpus != 0) {
         out << " waited " << format_duration(p.run_queue_ns) << " for one of " << p.cpus << " processors";
     }
@@ -120,8 +125,10 @@ int run(const po::variables_map& values) {
     if (how.cpus < 0) {
         throw usage_error("--cpus must be a number above 0", "leave it out for those of the recording");
     }
-    how.speeds = {
-        above_zero(values, "time-scale"), above_zero(values, "cpu-speed"), above_zero(values, "gpu-speed"), {}};
+    how.speeds = {above_zero(values, "time-scale"), above_zero(values, "cpu-speed"), above_zero(values, "gpu-speed")};
+    if (values["cpu-speed"].defaulted()) {
+        how.speeds.waits = wait_costs_here(log.header(), true);
+    }
     how.filter = OpFilter::from_words(words("only"), words("not"));
     const TemporaryFile scratch("predict");
     if (values.count("output") != 0) {

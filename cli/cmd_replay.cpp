@@ -41,7 +41,7 @@ void options(po::options_description& add) {
         "stretch recorded times (causal: think times) by X")(
         "cpu-speed", po::value<std::string>()->default_value("auto")->value_name("X"),
         "with pace causal: computing takes X times less; auto: this machine beside the one of the recording, where it "
-        "says what that was like")(
+        "says what that was like, and what waits that are longer or shorter cost the computing after them")(
         "delay", po::value<std::string>()->default_value("auto")->value_name("HOW"),
         "computing: spin takes the processor as the recorded thread did, work uses memory as well, sleep leaves the "
         "processors alone; "
@@ -136,6 +136,9 @@ int run(const po::variables_map& values) {
     how.engine = values["engine"].as<std::string>() == "null" ? EngineKind::null : EngineKind::posix;
     how.cpu_speed = wanted_cpu_speed(values["cpu-speed"].as<std::string>(), how.pace, recording.header());
     how.speeds = {values["time-scale"].as<double>(), how.cpu_speed.ratio, values["gpu-speed"].as<double>()};
+    if (how.pace == Pace::causal && how.cpu_speed.source != CpuSpeed::Source::given) {
+        how.speeds.waits = wait_costs_here(recording.header());
+    }
     how.delay = policy_of(values["delay"].as<std::string>());
     how.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
     if (values.count("root") != 0) {

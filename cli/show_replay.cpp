@@ -97,6 +97,7 @@ Json fidelity_json(const ReplayResult& result) {
             {"delays_asked_s", f.delays_asked_ns / 1e9},
             {"computing_asked_s", f.computing_asked_ns / 1e9},
             {"computing_took_s", f.computing_took_ns / 1e9},
+            {"computing_after_waits_s", f.after_waits_ns / 1e9},
             {"recorded_run_queue_s", known(static_cast<double>(f.recorded_run_queue_ns), 1e9)},
             {"other_cpus", known(f.other_cpus, 1.0)},
             {"stolen_cpus", known(f.stolen_cpus, 1.0)},
@@ -115,7 +116,9 @@ void print_fidelity(std::ostream& out, const ReplayResult& result) {
             << ns(static_cast<double>(f.delay_error.greatest())) << "\n";
     }
     if (f.computing_asked_ns > 0) {
-        out << "computing of " << ns(f.computing_asked_ns) << " took " << ns(f.computing_took_ns);
+        out << "computing of " << ns(f.computing_asked_ns);
+        print_after_waits(out, std::llround(f.after_waits_ns));
+        out << " took " << ns(f.computing_took_ns);
         if (f.recorded_run_queue_ns >= 0) {
             out << " (the recorded tasks waited " << format_duration(f.recorded_run_queue_ns) << " for processors)";
         }
@@ -147,6 +150,14 @@ bool pace_has_computing(const ReplayResult& result) {
 }
 
 }  // namespace
+
+void print_after_waits(std::ostream& out, int64_t ns) {
+    constexpr int64_t kLeast = 1'000'000;
+    if (std::abs(ns) >= kLeast) {
+        out << " (" << format_duration(std::abs(ns)) << (ns < 0 ? " less" : " more")
+            << " than recorded, as waits before it are " << (ns < 0 ? "shorter)" : "longer)");
+    }
+}
 
 std::optional<Accelerators> accelerators(const ReplayResult& result) {
     if (result.accelerators == 0 || !result.timed || result.output.empty()) {

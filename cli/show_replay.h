@@ -27,6 +27,8 @@ std::optional<Accelerators> accelerators(const ReplayResult& result);
 /// `values`: of the command line, of which the result tells what was asked.
 Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
                  const po::variables_map& values, const OpFilter& filter);
+/// After how long computing is: by how much that differs from the recording, as waits do; nothing where it hardly does.
+void print_after_waits(std::ostream& out, int64_t ns);
 void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary);
 
 }  // namespace reprise::cli

@@ -72,10 +72,10 @@ public:
     void performed(int64_t recorded_end, int64_t due, int64_t begin, int64_t end) {
         passed(end - std::max<int64_t>(begin - due, 0), recorded_end);
     }
-    /// It stands for its recorded duration, which the processor took or not. Returns when that is over.
-    int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due, bool computed) {
+    /// It stands for its recorded duration, which the processor took or not, and `more`. Returns when that is over.
+    int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due, bool computed, int64_t more = 0) {
         const int64_t took = distance(recorded_begin, recorded_end);
-        passed(sum(due, scaled(took, computed ? compute_ : scale_)), recorded_end);
+        passed(sum(sum(due, scaled(took, computed ? compute_ : scale_)), more), recorded_end);
         return base_;
     }
     /// It was a wait for something else in this run, or a computation that had to share its processor; over at `end`.

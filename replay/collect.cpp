@@ -76,6 +76,7 @@ public:
         result_.edge_waits += run_.task(id).edge_waits;
         const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
         causal_.emplace(causal_start(plan_, run_, id, options_.speeds, spawned == 0 ? 0 : clock_.ns(spawned)));
+        warmth_.emplace(options_.speeds.waits, options_.speeds.time_scale / options_.speeds.cpu);
         explained_.emplace(task.explained);
         wait_ = 0;
         for (const BlockInfo& where : task.blocks) {
@@ -200,10 +201,13 @@ private:
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }
+        const bool computes = Computing::surely(kind, block_.flags[i]);
+        const int64_t more = computes ? warmth_->change(block_.begin[i], block_.duration[i], begin) : 0;
+        result_.fidelity.after_waits_ns += static_cast<double>(more);
         if (options_.speeds.computing.takes_processor(kind, block_.flags[i])) {
-            const int64_t deadline = compute_deadline(due, begin, options_.speeds.computed(block_.duration[i]));
-            causal_->waited(recorded_end, compute_passed(deadline, end));
-            result_.fidelity.computing_asked_ns += static_cast<double>(options_.speeds.computed(block_.duration[i]));
+            const int64_t asked = options_.speeds.computed(block_.duration[i]) + more;
+            causal_->waited(recorded_end, compute_passed(compute_deadline(due, begin, asked), end));
+            result_.fidelity.computing_asked_ns += static_cast<double>(asked);
             result_.fidelity.computing_took_ns += static_cast<double>(end - begin);
         } else if (role == CausalRole::call) {
             causal_->performed(recorded_end, due, begin, end);
@@ -211,13 +215,16 @@ private:
             causal_->waited(recorded_end, end);
         } else {
             const bool computed = kind == OpKind::compute || kind == OpKind::gpu_submit;
-            const int64_t over = causal_->stood(block_.begin[i], recorded_end, due, computed);
+            const int64_t over = causal_->stood(block_.begin[i], recorded_end, due, computed, more);
             if (performed) {
                 delayed(over - due, std::max(over, begin), end);
             }
         }
         if (kind == OpKind::compute) {
             causal_->computed();
+        }
+        if (computes) {
+            warmth_->computed(recorded_end, end);
         }
     }
 
@@ -260,6 +267,7 @@ private:
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     uint64_t seen_ = 0;
     std::optional<CausalClock> causal_;  // of the present task
+    std::optional<Warmth> warmth_;
     std::optional<ExplainedCursor> explained_;
     size_t wait_ = 0;  // in the waits of the present task
     std::vector<std::vector<Mismatch>> examples_;

@@ -17,6 +17,10 @@ struct Computing {
     DelayPolicy policy = DelayPolicy::sleep;  // never automatic
     bool unknown = false;                     // also ops of which the log does not tell whether they computed
 
+    /// Whether the log says that it took the processor, and not that it slept.
+    static bool surely(OpKind kind, int64_t flags) {
+        return kind == OpKind::compute && flags != kComputeSleeps && flags != kComputeUnknown;
+    }
     bool takes_processor(OpKind kind, int64_t flags) const {
         return policy != DelayPolicy::sleep && kind == OpKind::compute && flags != kComputeSleeps &&
                (flags != kComputeUnknown || unknown);

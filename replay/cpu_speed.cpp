@@ -34,9 +34,26 @@ std::string to_string(const CpuSpeed& speed) {
     return number;
 }
 
-CpuSpeed cpu_speed_here(const Header& recorded, const std::filesystem::path& cache) {
+namespace {
+
+std::optional<WorkProfile> recorded_profile(const Header& recorded) {
     const auto found = recorded.extra.find(kRecordedProfile);
-    const auto there = found == recorded.extra.end() ? std::nullopt : work_profile_of(found->second);
+    return found == recorded.extra.end() ? std::nullopt : work_profile_of(found->second);
+}
+
+}  // namespace
+
+WaitCosts wait_costs_here(const Header& recorded, bool elsewhere, const std::filesystem::path& cache) {
+    const auto there = recorded_profile(recorded);
+    if (!there || !there->waits.measured()) {
+        return {};
+    }
+    const bool same = elsewhere || there->identity == machine_identity();
+    return {there->waits, same ? there->waits : this_work_profile(cache).waits};
+}
+
+CpuSpeed cpu_speed_here(const Header& recorded, const std::filesystem::path& cache) {
+    const auto there = recorded_profile(recorded);
     if (!there) {
         return {CpuSpeed::Source::no_profile};
     }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/oplog.h"
+#include "replay/warmth.h"
 
 namespace reprise {
 
@@ -26,5 +27,10 @@ std::string to_string(const CpuSpeed& speed);
 /// 1 where the recording was made on this machine or tells nothing of its own; else the ratio of the two profiles.
 /// Measures this machine where its profile is not in `cache` (empty: the user's).
 CpuSpeed cpu_speed_here(const Header& recorded, const std::filesystem::path& cache = {});
+
+/// As the recording has it, and of this machine: the same where the recording was made here, else as `cache` has it or
+/// measured now. Not known where the recording has none. `elsewhere`: the run is not on this machine but on the
+/// recording's.
+WaitCosts wait_costs_here(const Header& recorded, bool elsewhere = false, const std::filesystem::path& cache = {});
 
 }  // namespace reprise

@@ -78,6 +78,7 @@ private:
         size_t next_block = 0, i = 0, wait = 0, source = 0;
         uint32_t published = 0;
         std::optional<CausalClock> clock;
+        std::optional<Warmth> warmth;
         std::optional<ExplainedCursor> explained;
         int64_t released = INT64_MIN, due = 0, begin = 0, end = 0;
         int64_t left = 0, slice = 0, wanted = 0;  // of the processor
@@ -108,6 +109,7 @@ private:
         think.first = by_spawn ? 0 : INT64_MAX;
         task.clock.emplace(by_spawn ? spawned : 0, by_spawn ? plan.spawn_begin : plan_.first_begin,
                            options_.speeds.time_scale, compute, think);
+        task.warmth.emplace(options_.speeds.waits, compute);
         task.explained.emplace(plan.explained);
         at(now_, id);
     }
@@ -239,14 +241,18 @@ private:
             case CausalRole::accelerator: task.end = accelerator(task, b, i, kind); break;
             case CausalRole::stands: {
                 const bool computes = kind == OpKind::compute;
+                const int64_t more =
+                    Computing::surely(kind, b.flags[i]) ? task.warmth->change(b.begin[i], b.duration[i], now_) : 0;
+                out_.after_waits_ns += more;
                 if (computes && b.flags[i] != kComputeSleeps && out_.cpus > 0) {
-                    task.left = task.wanted = options_.speeds.computed(b.duration[i]);
+                    task.left = task.wanted = options_.speeds.computed(b.duration[i]) + more;
                     task.phase = Phase::computing;
                     task.slice = 0;
                     return compute(id, task);
                 }
-                out_.computing_ns += computes ? options_.speeds.computed(b.duration[i]) : 0;
-                task.end = task.clock->stood(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]), task.due, computes);
+                out_.computing_ns += computes ? options_.speeds.computed(b.duration[i]) + more : 0;
+                task.end =
+                    task.clock->stood(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]), task.due, computes, more);
                 break;
             }
         }
@@ -328,6 +334,9 @@ private:
         }
         if (kind == OpKind::compute) {
             task.clock->computed();
+        }
+        if (Computing::surely(kind, b.flags[i])) {
+            task.warmth->computed(recorded_end, task.end);
         }
         ++out_.ops;
         last_end_ = std::max(last_end_, task.end);

@@ -30,6 +30,7 @@ struct Prediction {
     uint64_t storage_reads = 0, storage_bytes = 0;  // that went past the page cache
     int64_t storage_ns = 0;                         // time that tasks spent in them, together
     int64_t computing_ns = 0, run_queue_ns = 0;     // computing, and waiting for one of `cpus`
+    int64_t after_waits_ns = 0;                     // of it: more than recorded, as waits are longer or shorter
     int cpus = 0;                                   // 0: without limit
     bool accelerators = false;
     std::filesystem::path output;

@@ -15,6 +15,7 @@
 #include "calibrate/delay.h"
 #include "formats/op.h"
 #include "replay/computing.h"
+#include "replay/warmth.h"
 
 namespace reprise {
 
@@ -103,6 +104,7 @@ struct Speeds {
     double cpu = 1.0;          // causal: computing takes so many times less
     double gpu = 1.0;          // causal: accelerators work so many times as fast
     Computing computing = {};  // timed, causal: how computing passes
+    WaitCosts waits = {};      // causal: what they cost the computing after them
 
     /// Processor time here of what took `ns` there.
     int64_t computed(int64_t ns) const {

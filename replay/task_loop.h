@@ -101,6 +101,7 @@ public:
           explained_(plan.tasks[task].explained),
           compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
           speeds_(speeds),
+          warmth_(speeds.waits, speeds.time_scale / speeds.cpu),
           busy_scale_(speeds.time_scale / speeds.gpu) {
         use_least_timer_slack();
     }
@@ -120,17 +121,19 @@ public:
     void after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
+        const bool computes = Computing::surely(kind, b.flags[i]);
+        const int64_t more = computes ? warmth_.change(b.begin[i], b.duration[i], delay_.ns_at(begin)) : 0;
         switch (causal_role(kind, b.arg[i], explained_.at(b.first + i), !is_not_performed(result))) {
             case CausalRole::call: clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.now_ns()); break;
             case CausalRole::stands:
                 if (speeds_.computing.takes_processor(kind, b.flags[i])) {
                     const int64_t deadline =
-                        compute_deadline(due_, delay_.ns_at(begin), speeds_.computed(b.duration[i]));
+                        compute_deadline(due_, delay_.ns_at(begin), speeds_.computed(b.duration[i]) + more);
                     compute_.take(deadline);
                     clock_.waited(recorded_end, compute_passed(deadline, delay_.now_ns()));
                     break;
                 }
-                if (const int64_t until = clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute);
+                if (const int64_t until = clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute, more);
                     kind == OpKind::wait || kind == OpKind::idle) {
                     delay_.until(until);
                 } else {
@@ -151,6 +154,9 @@ public:
         }
         if (kind == OpKind::compute) {
             clock_.computed();
+        }
+        if (computes) {
+            warmth_.computed(recorded_end, delay_.now_ns());
         }
     }
     /// The op at hand waited until now for others: it was not late before.
@@ -181,6 +187,7 @@ private:
     ExplainedCursor explained_;
     Compute compute_;
     Speeds speeds_;
+    Warmth warmth_;
     double busy_scale_;
     int64_t due_ = 0, lag_ = 0, released_ = INT64_MIN;
 };

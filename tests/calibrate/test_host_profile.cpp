@@ -37,6 +37,8 @@ HostProfile made_up() {
     p.wake_ns = 4'000;
     p.one = {1000, 2000, 3000};
     p.all = {900, 1800, 1500};
+    p.waits.extra_ns = {0, 60'000, 190'000, 560'000, 630'000};
+    p.waits.over_ns = 470'000;
     return p;
 }
 
@@ -48,6 +50,7 @@ TEST_CASE("a host profile written is a host profile read") {
     write_file(dir / "host.json", to_json(before));
     const HostProfile after = read_host_profile(dir / "host.json");
     CHECK(to_json(after) == to_json(before));
+    CHECK(after.waits == before.waits);
     CHECK(after.delays == before.delays);
     CHECK(after.all.memcpy == 1500);
 }
@@ -93,10 +96,10 @@ TEST_CASE("a short measurement has every number") {
     int steps = 0;
     options.progress = [&](const char*, int done, int total) {
         CHECK(done == steps++);
-        CHECK(total == 8);
+        CHECK(total == 9);
     };
     const HostProfile p = measure_host(options);
-    CHECK(steps == 8);
+    CHECK(steps == 9);
     CHECK(p.cpus == usable_cpus());
     CHECK(p.delays.size() == 3);
     for (const DelayError& one : p.delays) {
@@ -106,6 +109,7 @@ TEST_CASE("a short measurement has every number") {
     }
     for (const double cost : {p.clock_ns, p.spin_ns, p.call_ns, p.pread_ns, p.open_ns, p.wake_ns}) CHECK(cost > 0);
     CHECK(p.pread_ns > p.clock_ns);
+    CHECK(p.waits.measured());
     const TempDir dir;
     write_file(dir / "host.json", to_json(p));
     CHECK(to_json(read_host_profile(dir / "host.json")) == to_json(p));

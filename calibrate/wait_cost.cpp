@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "calibrate/wait_cost.h"
+
+#include <algorithm>
+#include <ctime>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "calibrate/clock.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kWorkingSet = size_t{256} << 10;
+constexpr int64_t kStretch = 100'000;  // ns, with warm caches
+
+/// Follows links through the working set in an order that no prefetcher knows, and computes a little at each.
+class Walk {
+public:
+    Walk() : lines_(kWorkingSet / sizeof(Line)) {
+        std::vector<uint32_t> order(lines_.size());
+        std::iota(order.begin(), order.end(), 0U);
+        std::shuffle(order.begin(), order.end(), std::minstd_rand(1));
+        for (size_t i = 0; i < order.size(); ++i) {
+            lines_[order[i]].next = order[(i + 1) % order.size()];
+            lines_[order[i]].value = order[i] * 0x9e3779b97f4a7c15ULL;
+        }
+        constexpr int kTry = 50'000;
+        turns_ = kTry;
+        stretch();
+        const int64_t begin = monotonic_ns();
+        stretch();
+        const int64_t took = std::max<int64_t>(monotonic_ns() - begin, 1);
+        turns_ = static_cast<int>(std::clamp<int64_t>(kTry * kStretch / took, 100, kTry));
+    }
+
+    void stretch() {
+        for (int turn = 0; turn < turns_; ++turn) {
+            Line& line = lines_[at_];
+            state_ = (line.value & 1) != 0 ? state_ + line.value * 7 : state_ ^ (line.value >> 3);
+            line.value += state_ & 2;
+            for (int i = 0; i < 12; ++i) {
+                state_ = state_ * 6364136223846793005ULL + 1;
+            }
+            at_ = line.next;
+        }
+    }
+
+    Stretches stretches() {
+        Stretches took{};
+        for (double& one : took) {
+            const int64_t begin = monotonic_ns();
+            stretch();
+            one = static_cast<double>(monotonic_ns() - begin);
+        }
+        return took;
+    }
+
+private:
+    struct Line {
+        uint64_t next = 0, value = 0;
+        std::array<uint64_t, 6> rest{};  // a cache line in all
+    };
+    std::vector<Line> lines_;
+    uint64_t at_ = 0, state_ = 7;
+    int turns_ = 0;
+};
+
+Stretches medians(const std::vector<Stretches>& rounds) {
+    Stretches out{};
+    for (size_t i = 0; i < out.size(); ++i) {
+        std::vector<double> values;
+        values.reserve(rounds.size());
+        for (const Stretches& one : rounds) {
+            values.push_back(one[i]);
+        }
+        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+        std::nth_element(values.begin(), middle, values.end());
+        out[i] = *middle;
+    }
+    return out;
+}
+
+}  // namespace
+
+double WaitCost::after(int64_t wait_ns) const {
+    int64_t from = 0;
+    double before = 0;
+    for (size_t i = 0; i < kWaits.size(); ++i) {
+        if (wait_ns <= kWaits[i]) {
+            const double share =
+                static_cast<double>(std::max<int64_t>(wait_ns, 0) - from) / static_cast<double>(kWaits[i] - from);
+            return before + (extra_ns[i] - before) * share;
+        }
+        from = kWaits[i];
+        before = extra_ns[i];
+    }
+    return before;
+}
+
+WaitCost wait_cost_of(const Stretches& without, const std::array<Stretches, WaitCost::kWaits.size()>& after) {
+    constexpr double kLost = 1.0 - 1.0 / 2.718281828459045;
+    WaitCost out;
+    const double warm = std::accumulate(without.begin(), without.end(), 0.0);
+    double before = 0;
+    for (size_t i = 0; i < after.size(); ++i) {
+        before = std::max(before, std::accumulate(after[i].begin(), after[i].end(), -warm));
+        out.extra_ns[i] = before;
+    }
+    // How soon it is paid is told by the longest wait, whose cost is the largest and so the clearest.
+    double paid = 0, computed = 0;
+    for (size_t i = 0; i < without.size(); ++i) {
+        const double extra = std::max(after.back()[i] - without[i], 0.0);
+        if (paid + extra >= kLost * before) {
+            const double share = extra > 0 ? (kLost * before - paid) / extra : 1.0;
+            computed += std::clamp(share, 0.0, 1.0) * after.back()[i];
+            break;
+        }
+        paid += extra;
+        computed += after.back()[i];
+    }
+    out.over_ns = std::max(computed, 1'000.0);
+    return out;
+}
+
+WaitCost measure_wait_cost(int rounds, const std::atomic<bool>* stop) {
+    Walk walk;
+    std::array<std::vector<Stretches>, WaitCost::kWaits.size() + 1> found;
+    for (int round = 0; round < std::max(rounds, 1); ++round) {
+        if (stop != nullptr && stop->load()) {
+            return {};
+        }
+        for (size_t i = 0; i < WaitCost::kWaits.size(); ++i) {
+            const timespec wait{0, WaitCost::kWaits[i]};
+            nanosleep(&wait, nullptr);
+            found[i].push_back(walk.stretches());
+        }
+        found.back().push_back(walk.stretches());
+    }
+    std::array<Stretches, WaitCost::kWaits.size()> after{};
+    for (size_t i = 0; i < after.size(); ++i) {
+        after[i] = medians(found[i]);
+    }
+    return wait_cost_of(medians(found.back()), after);
+}
+
+}  // namespace reprise

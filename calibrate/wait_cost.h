@@ -1,0 +1,33 @@
+// Owns what a wait costs the computing after it: others take the processor and its caches meanwhile.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace reprise {
+
+/// By how much computing takes longer after a wait than without one, measured with a working set of 256 KiB: in all,
+/// once the thread computes long enough. Not measured: all 0.
+struct WaitCost {
+    static constexpr std::array<int64_t, 5> kWaits{1'000'000, 2'500'000, 5'000'000, 10'000'000, 20'000'000};  // ns
+    std::array<double, kWaits.size()> extra_ns{};  // after waits of kWaits; never falls
+    double over_ns = 0;                            // within so much computing 63 % (1 - 1/e) of it have been paid
+
+    bool measured() const { return over_ns > 0; }
+    /// After a wait of `wait_ns`: between the points in proportion, from nothing at 0 on; as the last beyond it.
+    double after(int64_t wait_ns) const;
+    bool operator==(const WaitCost&) const = default;
+};
+
+/// Takes about 50 ms a round; medians count. Ends early, not measured, once `stop` is set.
+WaitCost measure_wait_cost(int rounds = 15, const std::atomic<bool>* stop = nullptr);
+
+/// Of medians: `without` a wait and `after` each of kWaits, the times that stretches of computing took one after the
+/// other, ns. They are of equal work.
+using Stretches = std::array<double, 12>;
+WaitCost wait_cost_of(const Stretches& without, const std::array<Stretches, WaitCost::kWaits.size()>& after);
+
+}  // namespace reprise

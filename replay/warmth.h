@@ -1,0 +1,69 @@
+// Owns how warm the caches of a task are, in the recording and in this run: computing after a wait takes longer the
+// longer the wait was, and a replay may wait for a shorter or longer time than the recording did.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "calibrate/wait_cost.h"
+
+namespace reprise {
+
+/// What waits cost on the recording's machine and on this one. Both measured, or computing stays as recorded.
+struct WaitCosts {
+    WaitCost there, here;
+    bool known() const { return there.measured() && here.measured(); }
+};
+
+/// One task, in the order of its ops `compute`. Both the task and the collector keep one, so that they agree.
+///
+/// After a wait the task owes what the wait costs (WaitCost::after), or still owes more; computing for t pays
+/// 1 - exp(-t / over_ns) of it. What it paid in the recording is taken off the recorded time, what it owes here is
+/// added.
+class Warmth {
+public:
+    /// `scale`: of what computing took in the recording.
+    Warmth(const WaitCosts& costs, double scale) : costs_(costs), scale_(scale), known_(costs.known()) {}
+
+    /// By how much (ns) computing that took `ns` in the recording and begins at `begin` in this run takes longer.
+    int64_t change(int64_t recorded_begin, int64_t ns, int64_t begin) {
+        if (!known_ || ns <= 0) {
+            return 0;
+        }
+        const double there = pay(owed_there_, costs_.there, recorded_begin, recorded_end_, ns);
+        const double here = pay(owed_here_, costs_.here, begin, end_, ns);
+        return std::llround(here - there * scale_);
+    }
+    /// That computing has ended.
+    void computed(int64_t recorded_end, int64_t end) {
+        recorded_end_ = recorded_end;
+        end_ = end;
+    }
+
+private:
+    // Cold caches make computing at most so slow: three quarters of the time is what they cost (80 % were measured).
+    static constexpr double kMost = 0.75;
+    static constexpr int64_t kNone = INT64_MIN;
+
+    static double pay(double& owed, const WaitCost& cost, int64_t begin, int64_t last_end, int64_t ns) {
+        // A task is new where it computes first; what was before is not known, so it is taken as the same.
+        int64_t waited = 0;
+        if (last_end != kNone && !__builtin_sub_overflow(begin, last_end, &waited)) {
+            owed = std::max(owed, cost.after(waited));
+        }
+        const auto length = static_cast<double>(ns);
+        const double paid = std::min(owed * -std::expm1(-length / cost.over_ns), kMost * length);
+        owed -= paid;
+        return paid;
+    }
+
+    WaitCosts costs_;
+    double scale_;
+    bool known_;
+    double owed_there_ = 0, owed_here_ = 0;
+    int64_t recorded_end_ = kNone, end_ = kNone;
+};
+
+}  // namespace reprise
