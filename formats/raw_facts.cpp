@@ -105,13 +105,13 @@ void CallGaps::see(const raw_head& head) {
     if (last != 0 && call.enter > last + call.own_ns) {
         ++seen_;
         if (const uint64_t rest = call.enter - last - call.own_ns; rest < kMost) ++counts_[rest / kStep];
-        ++told_[std::min<uint64_t>(call.own_ns, kMost - 1) / kStep];
+        told_ += std::min(call.own_ns, kMostTold);
     }
     last = head.time;
 }
 
-int64_t CallGaps::least() const {
-    constexpr uint64_t kEnough = 1'000, kShare = 1'000;  // of which the least thousandth is the recorder's
+int64_t CallGaps::before() const {
+    constexpr uint64_t kEnough = 1'000, kShare = 10;  // not the least: caches are rarely as warm as there
     if (seen_ < kEnough) return 0;
     uint64_t below = 0;
     for (size_t i = 0; i < counts_.size(); ++i) {
@@ -121,28 +121,22 @@ int64_t CallGaps::least() const {
     return 0;
 }
 
-int64_t CallGaps::told() const {
-    uint64_t below = 0;
-    for (size_t i = 0; i < told_.size(); ++i) {
-        below += told_[i];
-        if (below * 2 > seen_) return static_cast<int64_t>(i * kStep);
-    }
-    return 0;
-}
+int64_t CallGaps::told() const { return seen_ == 0 ? 0 : static_cast<int64_t>(told_ / seen_); }
 
 namespace {
 
-// The least distances are the recorder's where the job makes some calls with nothing between them. A job that computes
-// before each call would have some of it taken for the recorder's, one that computes long all of the recorder's left
-// in. The recorder measures how much longer a call takes that it only looks at; one that it records takes little more.
-int64_t bounded_gap(int64_t least, const std::string& text) {
+// The shorter distances are the recorder's where the job makes some calls with nothing between them. A job that
+// computes before each call would have some of it taken for the recorder's, one that computes long all of the
+// recorder's left in. The recorder measures how much longer a call takes that it only looks at; one that it records
+// takes little more.
+int64_t bounded_gap(int64_t found, const std::string& text) {
     constexpr int64_t kMost = 300, kUsual = 100;  // ns beyond
     const auto meta = nlohmann::json::parse(text, nullptr, false);
     if (!meta.is_object() || !meta.contains("more_per_call_ns") || !meta["more_per_call_ns"].is_number_integer()) {
-        return least;
+        return found;
     }
     const int64_t more = std::clamp<int64_t>(meta["more_per_call_ns"].get<int64_t>(), 0, 10'000);
-    return least == 0 ? more + kUsual : std::clamp(least, more, more + kMost);
+    return found == 0 ? more + kUsual : std::clamp(found, more, more + kMost);
 }
 
 }  // namespace
@@ -205,7 +199,7 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
     facts.origin = first == UINT64_MAX ? clock_time : first;
     if (clock_time) facts.origin_unix = clock_unix + static_cast<int64_t>(facts.origin - clock_time);
     facts.locks.settle();
-    facts.call_gap_ns = bounded_gap(gaps.least(), facts.meta);
+    facts.call_gap_ns = bounded_gap(gaps.before(), facts.meta);
     facts.call_told_ns = facts.call_gap_ns != 0 ? gaps.told() : 0;
     return facts;
 }

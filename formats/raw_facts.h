@@ -48,21 +48,21 @@ private:
 
 // The distance between two calls of a task that did nothing else between them. Some of it is the recorder's own. What
 // its program takes after a call the records tell; what it takes before one, and the slower way into the kernel, is the
-// same everywhere, so that the least distances of a recording show it.
+// nearly the same everywhere, so that the shorter distances of a recording show it.
 class CallGaps {
 public:
     void see(const raw_head& head);
     // ns; 0: not enough calls to tell.
-    int64_t least() const;
-    // ns, of what the records tell of themselves: the median.
+    int64_t before() const;
+    // ns, of what the records tell of themselves: the mean, so that it is right for all calls together.
     int64_t told() const;
 
 private:
     static constexpr uint64_t kStep = 10, kMost = 2'000;  // ns
-    std::unordered_map<uint32_t, uint64_t> last_;         // by tid: end of its last record, a call; 0: something else
-    using Counts = std::array<uint32_t, kMost / kStep>;
-    Counts counts_{}, told_{};
-    uint64_t seen_ = 0;
+    static constexpr uint32_t kMostTold = 10'000;
+    std::unordered_map<uint32_t, uint64_t> last_;  // by tid: end of its last record, a call; 0: something else
+    std::array<uint32_t, kMost / kStep> counts_{};
+    uint64_t seen_ = 0, told_ = 0;
 };
 
 struct RawFacts {
@@ -72,7 +72,7 @@ struct RawFacts {
     int64_t origin_unix = 0;  // ns; 0: unknown
     uint64_t records = 0;
     int64_t call_gap_ns = 0;   // what the recorder itself takes between two calls, beside ...
-    int64_t call_told_ns = 0;  // ... what the records tell of it; this is its median
+    int64_t call_told_ns = 0;  // ... what the records tell of it; this is its mean
     bool has_switches = false, has_faults = false, has_gpu = false;
     raw_loss loss{};
     LockWords locks;
