@@ -117,7 +117,8 @@ class Session:
         return {"group": cell.group, "cell": cell.name, "round": number, "recorded_s": recorded.seconds, "real_s": real.seconds,
                 "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
                 "stolen": [recorded.stolen, real.stolen, replayed.stolen],
-                "reported_mib": [recorded.reported, real.reported, replayed.reported], "replay": replayed.more}
+                "reported_mib": [recorded.reported, real.reported, replayed.reported],
+                "work_s": [recorded.work, real.work, replayed.work], "replay": replayed.more}
 
 
 def median(rows, key):
@@ -186,6 +187,10 @@ def table(found, facts, rows, rounds, most):
     if max(shares) > 0.001:
         lines += [f"The host took {100 * statistics.median(shares):.1f} % of the processors during these runs in the median, "
                   f"{100 * max(shares):.1f} % at most; a run is made again, at most twice, while it takes more than {100 * most:g} %.", ""]
+    if works := sorted(work for row in rows for work in row.get("work_s", ())):  # rows of before have none
+        middle = statistics.median(works)
+        lines += [f"A fixed piece of work beside each run took {works[0] / middle:.2f} to {works[-1] / middle:.2f} of its median, in nine of ten "
+                  f"runs up to {works[len(works) * 9 // 10] / middle:.2f}: so much the machine itself differed.", ""]
     for group, title in experiments.GROUPS.items():
         mine = [cell for cell in found if cell["group"] == group]
         if not mine:

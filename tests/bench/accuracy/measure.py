@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -25,6 +26,7 @@ class Run:
     more: dict = dataclasses.field(default_factory=dict)
     stolen: float = 0.0  # share of the processors that the host of a virtual machine took meanwhile
     reported: float = 0.0  # MiB of free memory that it was told to take back meanwhile
+    work: float = 0.0  # seconds that `work_seconds` took, mean of just before and just after
 
     def au(self):
         return self.busy / self.seconds if self.busy else None
@@ -79,6 +81,20 @@ def reported_mib():
         return 0.0
 
 
+def work_seconds():
+    """Processor time of a fixed piece of work, some 20 ms: how fast the machine computes now. The neighbours of a virtual
+    machine slow it without taking its processors."""
+    source = random.Random(1)
+    begin = time.thread_time()
+    words = [source.random() for _ in range(20_000)]  # small objects all over a megabyte
+    words.sort()
+    data = bytearray(8 << 20)
+    for _ in range(2):
+        data = bytearray(data)
+    sum(hash(word) for word in words)
+    return time.thread_time() - begin
+
+
 class Calm:
     """Repeats a run during which the host took too much of the processors or of the memory, and keeps the calmest. Whether
     it is repeated depends on nothing the run itself measured."""
@@ -93,9 +109,11 @@ class Calm:
         """`make(number of the try)` gives a Run; of those of all tries the calmest is given."""
         tries = []
         for number in range(self.TRIES):
+            before = work_seconds()
             stolen, begin = stolen_seconds(), time.monotonic()
             run = make(number)
             run.stolen = (stolen_seconds() - stolen) / ((time.monotonic() - begin) * os.cpu_count())
+            run.work = (before + work_seconds()) / 2
             robbed = run.reported > self.MOST_MIB
             tries.append((robbed, run.stolen, number, run))
             if self.most <= 0 or (run.stolen <= self.most and not robbed):
