@@ -250,7 +250,7 @@ int run(const po::variables_map& values) {
     }
     how.ring_bytes = parse_bytes(values["ring"].as<std::string>(), "--ring");
     how.version = tool_version();
-    how.profile = to_json(this_work_profile());  // before the job begins; a third of a second, the first time
+    how.profile = to_json(this_work_profile());  // before the job begins; a second, the first time
 
     Progress progress("recording");
     if (progress.active())
