@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/host_profile.h"
+#include "calibrate/wait_cost_json.h"
 #include "formats/error.h"
 
 namespace reprise {
@@ -79,10 +80,7 @@ std::string to_json(const HostProfile& p) {
               {"open_close_ns", p.open_ns},
               {"wake_ns", p.wake_ns},
               {"work_per_s", {{"one", rates_json(p.one)}, {"all", rates_json(p.all)}}}};
-    if (p.waits.measured()) {
-        json["after_wait"] = {
-            {"wait_ns", WaitCost::kWaits}, {"extra_ns", p.waits.extra_ns}, {"over_ns", p.waits.over_ns}};
-    }
+    add_wait_cost(json, p.waits);
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -126,9 +124,9 @@ HostProfile read_host_profile(const std::filesystem::path& path) {
     p.wake_ns = reader.get<double>("/wake_ns");
     p.one = reader.rates("/work_per_s/one");
     p.all = reader.rates("/work_per_s/all");
-    if (json.contains("after_wait")) {
-        p.waits.extra_ns = reader.get<decltype(p.waits.extra_ns)>("/after_wait/extra_ns");
-        p.waits.over_ns = reader.rate("/after_wait/over_ns");
+    p.waits = wait_cost_of(json);
+    if (json.contains(kWaitCostKey) && !p.waits.measured()) {
+        reader.bad(std::string("/") + kWaitCostKey, "makes no sense");
     }
     return p;
 }

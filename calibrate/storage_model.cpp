@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "calibrate/clock.h"
+#include "calibrate/median.h"
 #include "formats/descriptor.h"
 #include "formats/error.h"
 
@@ -29,14 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMost = int64_t{4} << 20;
 constexpr size_t kAlign = 4096;
-
-int64_t median(std::vector<int64_t> values) {
-    if (values.empty()) {
-        return 0;
-    }
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    return values[values.size() / 2];
-}
 
 struct Buffer {
     explicit Buffer(size_t bytes) : data(static_cast<char*>(std::aligned_alloc(kAlign, bytes))) {

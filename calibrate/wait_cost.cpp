@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <ctime>
+#include <numbers>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "calibrate/clock.h"
+#include "calibrate/median.h"
 
 namespace reprise {
 namespace {
@@ -75,9 +78,7 @@ Stretches medians(const std::vector<Stretches>& rounds) {
         for (const Stretches& one : rounds) {
             values.push_back(one[i]);
         }
-        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-        std::nth_element(values.begin(), middle, values.end());
-        out[i] = *middle;
+        out[i] = median(std::move(values));
     }
     return out;
 }
@@ -100,7 +101,7 @@ double WaitCost::after(int64_t wait_ns) const {
 }
 
 WaitCost wait_cost_of(const Stretches& without, const std::array<Stretches, WaitCost::kWaits.size()>& after) {
-    constexpr double kLost = 1.0 - 1.0 / 2.718281828459045;
+    constexpr double kLost = 1.0 - 1.0 / std::numbers::e;
     WaitCost out;
     const double warm = std::accumulate(without.begin(), without.end(), 0.0);
     double before = 0;

@@ -14,6 +14,7 @@
 
 #include "calibrate/clock.h"
 #include "calibrate/delay.h"
+#include "calibrate/wait_cost_json.h"
 #include "calibrate/work_units.h"
 
 namespace reprise {
@@ -57,25 +58,6 @@ fs::path default_cache() {
     return home != nullptr && *home == '/' ? fs::path(home) / ".cache/reprise" : fs::path{};
 }
 
-/// Not measured where it is not there or makes no sense.
-WaitCost waits_of(const Json& json, double over_ns) {
-    constexpr double kMost = 1e9;
-    const auto found = json.find("after_wait_extra_ns");
-    WaitCost out;
-    if (found == json.end() || !found->is_array() || found->size() != out.extra_ns.size() || !(over_ns > 0) ||
-        over_ns > kMost) {
-        return {};
-    }
-    double before = 0;
-    for (size_t i = 0; i < out.extra_ns.size(); ++i) {
-        const Json& one = (*found)[i];
-        before = out.extra_ns[i] =
-            one.is_number() && one.get<double>() <= kMost ? std::max(one.get<double>(), before) : before;
-    }
-    out.over_ns = over_ns;
-    return out;
-}
-
 }  // namespace
 
 uint64_t machine_identity() {
@@ -111,10 +93,7 @@ std::string to_json(const WorkProfile& p) {
               {"integer", p.one.integer},
               {"inflate", p.one.inflate},
               {"memcpy", p.one.memcpy}};
-    if (p.waits.measured()) {
-        json["after_wait_extra_ns"] = p.waits.extra_ns;
-        json["after_wait_over_ns"] = p.waits.over_ns;
-    }
+    add_wait_cost(json, p.waits);
     return json.dump();
 }
 
@@ -137,7 +116,7 @@ std::optional<WorkProfile> work_profile_of(std::string_view text) {
     }
     out.identity = static_cast<uint64_t>(identity);
     out.cpus = static_cast<int>(std::min(cpus, 1e6));
-    out.waits = waits_of(json, number("after_wait_over_ns"));
+    out.waits = wait_cost_of(json);
     return out;
 }
 

@@ -127,7 +127,8 @@ int run(const po::variables_map& values) {
     }
     how.speeds = {above_zero(values, "time-scale"), above_zero(values, "cpu-speed"), above_zero(values, "gpu-speed")};
     if (values["cpu-speed"].defaulted()) {
-        how.speeds.waits = wait_costs_here(log.header(), true);
+        const WaitCost there = recorded_wait_cost(log.header());
+        how.speeds.waits = {there, there};
     }
     how.filter = OpFilter::from_words(words("only"), words("not"));
     const TemporaryFile scratch("predict");

@@ -43,13 +43,17 @@ std::optional<WorkProfile> recorded_profile(const Header& recorded) {
 
 }  // namespace
 
-WaitCosts wait_costs_here(const Header& recorded, bool elsewhere, const std::filesystem::path& cache) {
+WaitCost recorded_wait_cost(const Header& recorded) {
+    const auto there = recorded_profile(recorded);
+    return there ? there->waits : WaitCost{};
+}
+
+WaitCosts wait_costs_here(const Header& recorded, const std::filesystem::path& cache) {
     const auto there = recorded_profile(recorded);
     if (!there || !there->waits.measured()) {
         return {};
     }
-    const bool same = elsewhere || there->identity == machine_identity();
-    return {there->waits, same ? there->waits : this_work_profile(cache).waits};
+    return {there->waits, there->identity == machine_identity() ? there->waits : this_work_profile(cache).waits};
 }
 
 CpuSpeed cpu_speed_here(const Header& recorded, const std::filesystem::path& cache) {

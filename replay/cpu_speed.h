@@ -28,9 +28,10 @@ std::string to_string(const CpuSpeed& speed);
 /// Measures this machine where its profile is not in `cache` (empty: the user's).
 CpuSpeed cpu_speed_here(const Header& recorded, const std::filesystem::path& cache = {});
 
-/// As the recording has it, and of this machine: the same where the recording was made here, else as `cache` has it or
-/// measured now. Not known where the recording has none. `elsewhere`: the run is not on this machine but on the
-/// recording's.
-WaitCosts wait_costs_here(const Header& recorded, bool elsewhere = false, const std::filesystem::path& cache = {});
+/// Of the recording's machine, as it tells; not measured where it does not.
+WaitCost recorded_wait_cost(const Header& recorded);
+/// That, and of this machine: the same where the recording was made here, else as `cache` has it or measured now. Not
+/// known where the recording has none.
+WaitCosts wait_costs_here(const Header& recorded, const std::filesystem::path& cache = {});
 
 }  // namespace reprise

@@ -51,6 +51,14 @@ TEST_CASE("a host profile written is a host profile read") {
     const HostProfile after = read_host_profile(dir / "host.json");
     CHECK(to_json(after) == to_json(before));
     CHECK(after.waits == before.waits);
+    HostProfile earlier = before;  // a profile of before has none
+    earlier.waits = {};
+    write_file(dir / "host.json", to_json(earlier));
+    CHECK(!read_host_profile(dir / "host.json").waits.measured());
+    HostProfile strange = before;
+    strange.waits.extra_ns[2] = -5;
+    write_file(dir / "host.json", to_json(strange));
+    CHECK_THROWS_WITH_AS(read_host_profile(dir / "host.json"), doctest::Contains("after_wait"), Error);
     CHECK(after.delays == before.delays);
     CHECK(after.all.memcpy == 1500);
 }
