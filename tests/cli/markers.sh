@@ -77,6 +77,7 @@ quiet() {
         run 0 "$@"
         cp "$out" "$name"
         [[ -s $err ]] || return 0
+        grep -E 'reprise_torch|sitecustomize|markers/python' "$err" && fail "a message of the hook: $*"
         printf 'try %s of %s had messages:\n' "$try" "$*"
         cat "$err"
     done
