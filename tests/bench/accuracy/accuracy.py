@@ -181,7 +181,7 @@ def squares(cells):
 
 def table(found, facts, rows, rounds, most):
     shares = [share for row in rows for share in row["stolen"]]
-    commits = ", ".join(dict.fromkeys(row["commit"] for row in rows))  # several where it was resumed later
+    commits = ", ".join(dict.fromkeys(row.get("commit", "an earlier commit") for row in rows))  # several where it was resumed
     lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {commits}; "
              f"medians of {rounds} interleaved rounds (least–most), seconds", ""]
     if max(shares) > 0.001:
