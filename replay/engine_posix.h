@@ -95,7 +95,7 @@ private:
     size_t write_size(int64_t size) const {
         return std::min(static_cast<size_t>(std::max<int64_t>(size, 0)), worker_.pattern.size());
     }
-    void make_fresh(size_t bytes) { sys::call(SYS_madvise, buffer_, (bytes + 4095) & ~size_t{4095}, MADV_DONTNEED); }
+    void make_fresh(size_t bytes) { sys::aside(SYS_madvise, buffer_, (bytes + 4095) & ~size_t{4095}, MADV_DONTNEED); }
     /// Fills iov_ with pieces of `base`, at most `most` bytes in all.
     int pieces(std::span<const int64_t> sizes, int64_t total, std::byte* base, size_t most);
     bool open_pipe();

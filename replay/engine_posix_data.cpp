@@ -62,7 +62,7 @@ bool PosixEngine::open_pipe() {
 
 // Where the recorded offset is where the instance stands, the call is taken to have used its position and moved it: the
 // log does not tell, and a copy that gives the position itself as offset is mostly followed by no use of it.
-bool PosixEngine::stands_at(int fd, int64_t offset) { return sys::call(SYS_lseek, fd, 0, SEEK_CUR) == offset; }
+bool PosixEngine::stands_at(int fd, int64_t offset) { return sys::aside(SYS_lseek, fd, 0, SEEK_CUR) == offset; }
 
 int64_t PosixEngine::into_nothing(int fd, int64_t offset, size_t bytes) {
     if (!open_pipe()) {

@@ -1,4 +1,5 @@
-// Owns the bare system call: results as -errno, no errno, no cancellation points, no interceptors.
+// Owns the bare system call: results as -errno, no errno, no cancellation points, no interceptors; and when it began
+// and ended.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -8,6 +9,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <type_traits>
+
+#include "calibrate/clock.h"
 
 namespace reprise::sys {
 
@@ -52,9 +55,20 @@ inline int64_t raw(long number, long a, long b, long c, long d = 0, long e = 0, 
 }
 #endif
 
-/// The call's result, or -errno.
+/// When the calls that an op is made of began and ended, in ticks: what the engine does around them is neither in the
+/// recording nor the op's. Costs two clock reads a call, so that it is off unless wanted.
+struct CallTicks {
+    bool wanted = false;
+    uint64_t entered = 0;  // 0: no call yet
+    uint64_t left = 0;
+    void reset() { entered = left = 0; }
+};
+/// Of the calling thread.
+inline constinit thread_local CallTicks call_ticks;
+
+/// The call's result, or -errno. Not counted as time of the op: something that the job did not call.
 template <class... Args>
-[[gnu::always_inline]] inline int64_t call(long number, Args... args) {
+[[gnu::always_inline]] inline int64_t aside(long number, Args... args) {
     if constexpr (sizeof...(Args) <= 3) {
         long words[3] = {0, 0, 0};
         int n = 0;
@@ -72,6 +86,21 @@ template <class... Args>
         ((words[n++] = word(args)), ...);
         return raw(number, words[0], words[1], words[2], words[3], words[4], words[5]);
     }
+}
+
+/// The call's result, or -errno.
+template <class... Args>
+[[gnu::always_inline]] inline int64_t call(long number, Args... args) {
+    if (!call_ticks.wanted) {
+        return aside(number, args...);
+    }
+    const uint64_t entered = ticks_now();
+    const int64_t result = aside(number, args...);
+    call_ticks.left = ticks_now();
+    if (call_ticks.entered == 0) {
+        call_ticks.entered = entered;
+    }
+    return result;
 }
 
 }  // namespace reprise::sys

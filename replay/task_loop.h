@@ -15,6 +15,7 @@
 #include "replay/left_out.h"
 #include "replay/plan.h"
 #include "replay/shared.h"
+#include "replay/syscalls.h"
 
 namespace reprise {
 
@@ -23,7 +24,7 @@ class AfapPace {
 public:
     static constexpr bool kChained = true;
     bool due(const OpBlock&, size_t) { return true; }
-    void after(const OpBlock&, size_t, uint64_t, int64_t) {}
+    uint64_t after(const OpBlock&, size_t, uint64_t, int64_t) { return ticks_now(); }
     void released() {}
     int64_t lag_ns() const { return 0; }
 };
@@ -55,7 +56,7 @@ public:
     }
 
     /// Ops that stand for time take it; those of accelerators use the virtual device.
-    void after(const OpBlock& b, size_t i, uint64_t, int64_t) {
+    uint64_t after(const OpBlock& b, size_t i, uint64_t, int64_t) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (computing_.takes_processor(kind, b.flags[i])) {
             compute_.fill(at(OpRef::end_of(b.begin[i], b.duration[i])));
@@ -65,7 +66,10 @@ public:
             stream(b, i).submit(delay_.now_ns(), scaled(b.size[i]));
         } else if (kind == OpKind::gpu_wait) {
             delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
+        } else if (sys::call_ticks.left != 0) {
+            return sys::call_ticks.left;
         }
+        return ticks_now();
     }
     void released() {}
     int64_t lag_ns() const { return lag_; }
@@ -117,14 +121,18 @@ public:
         return true;
     }
 
-    /// `begin`: tick at which the op was issued.
-    void after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
+    /// `begin`: tick at which the op was issued. Returns when it ended.
+    uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
         const bool computes = Computing::surely(kind, b.flags[i]);
         const int64_t more = computes ? warmth_.change(b.begin[i], b.duration[i], delay_.ns_at(begin)) : 0;
+        uint64_t end = 0;
         switch (causal_role(kind, b.arg[i], explained_.at(b.first + i), !is_not_performed(result))) {
-            case CausalRole::call: clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.now_ns()); break;
+            case CausalRole::call:
+                end = left();
+                clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.ns_at(end));
+                break;
             case CausalRole::stands:
                 if (speeds_.computing.takes_processor(kind, b.flags[i])) {
                     const int64_t deadline =
@@ -140,7 +148,10 @@ public:
                     pass(until);
                 }
                 break;
-            case CausalRole::waits: clock_.waited(recorded_end, delay_.now_ns()); break;
+            case CausalRole::waits:
+                end = left();
+                clock_.waited(recorded_end, delay_.ns_at(end));
+                break;
             case CausalRole::accelerator:
                 if (kind == OpKind::gpu_submit) {
                     const double busy = static_cast<double>(b.size[i]) * busy_scale_;
@@ -158,12 +169,18 @@ public:
         if (computes) {
             warmth_.computed(recorded_end, delay_.now_ns());
         }
+        return end != 0 ? end : ticks_now();
     }
     /// The op at hand waited until now for others: it was not late before.
-    void released() { released_ = delay_.now_ns(); }
+    void released() { released_ = delay_.ns_at(left()); }
     int64_t lag_ns() const { return lag_; }
 
 private:
+    /// When the last call or wait of the op at hand was over; now, where it had none.
+    uint64_t left() {
+        delay_.now_ns();  // ns_at() must not count from long ago
+        return sys::call_ticks.left != 0 ? sys::call_ticks.left : ticks_now();
+    }
     /// Think time, and calls that are not made: where it is short the thread was on its processor, and keeps it, as a
     /// thread that computes would not give it back for milliseconds.
     void pass(int64_t until) {
@@ -243,6 +260,7 @@ public:
             // A wait begins before what it waits for ends; any other op begins after.
             const bool blocks = waits && explained_.at(op) && blocks_until_edge(static_cast<OpKind>(b.kind[i]));
             if (waits && !blocks) {
+                sys::call_ticks.reset();
                 const uint64_t before = slot_.edge_waits;
                 if (!wait_for_edges(op)) {
                     return false;
@@ -329,6 +347,9 @@ private:
             if (__builtin_expect(engine_.before(b, i), 0)) {
                 begin = ticks_now();
             }
+            if constexpr (!Pace::kChained) {
+                sys::call_ticks.reset();
+            }
             begin = finish(b, i, rows[i], begin, engine_.perform(b, i));
         }
         return true;
@@ -341,6 +362,7 @@ private:
             return !control_.stopped();
         }
         const uint64_t begin = ticks_now();
+        sys::call_ticks.reset();
         if (blocks && !wait_for_edges(b.first + i)) {
             return false;
         }
@@ -356,8 +378,12 @@ private:
     }
 
     [[gnu::always_inline]] uint64_t finish(const OpBlock& b, size_t i, SpoolRow& row, uint64_t begin, int64_t result) {
-        pace_.after(b, i, begin, result);
-        const uint64_t end = ticks_now();
+        if constexpr (!Pace::kChained) {
+            if (sys::call_ticks.entered != 0) {
+                begin = sys::call_ticks.entered;
+            }
+        }
+        const uint64_t end = pace_.after(b, i, begin, result);
         if (__builtin_expect(is_not_performed(result), 0)) {
             row = {begin | kNotPerformed, static_cast<uint64_t>(reason_of(result)), 0};
         } else {

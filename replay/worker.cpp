@@ -245,6 +245,7 @@ private:
     void run_blocks(Engine& engine, PaceType& pace, BlockFeed& feed, TaskId id, TaskSpawner& spawner) {
         // Spinning for an edge pays only where its source can run meanwhile.
         const int spin = usable_cpus() > 1 ? 200 : 0;
+        sys::call_ticks.wanted = !PaceType::kChained;
         TaskLoop<Engine, PaceType> loop(plan_, run_, id, engine, pace, &spawner, spin);
         while (const OpBlock* const block = run_.control().stopped() ? nullptr : feed.next()) {
             if (!loop.block(*block)) {

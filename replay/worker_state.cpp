@@ -88,7 +88,9 @@ int64_t open_inside(int root, const char* relative, int64_t flags, int64_t mode)
     how.mode = makes ? static_cast<uint64_t>(mode) & 01777 : 0;  // never set-user-id
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
     for (int tries = 0;; ++tries) {
-        const int64_t fd = sys::call(SYS_openat2, root, relative, &how, sizeof how);
+        // One with O_PATH is mostly made for another call.
+        const int64_t fd = (flags & O_PATH) != 0 ? sys::aside(SYS_openat2, root, relative, &how, sizeof how)
+                                                 : sys::call(SYS_openat2, root, relative, &how, sizeof how);
         // EAGAIN: ".." met a rename; the kernel asks to try again.
         if ((fd != -EAGAIN && fd != -EINTR) || tries > 100) {
             return fd;
@@ -99,7 +101,7 @@ int64_t open_inside(int root, const char* relative, int64_t flags, int64_t mode)
 bool is_device(int fd) {
     // Not fstat: a recording of a replay tells this question from those of the job.
     struct statx stx {};
-    return sys::call(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &stx) == 0 &&
+    return sys::aside(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &stx) == 0 &&
            (S_ISCHR(stx.stx_mode) || S_ISBLK(stx.stx_mode));
 }
 
