@@ -262,7 +262,7 @@ public:
             if (waits && !blocks) {
                 sys::call_ticks.reset();
                 const uint64_t before = slot_.edge_waits;
-                if (!wait_for_edges(op)) {
+                if (!wait_for_edges(op, spin_)) {
                     return false;
                 }
                 if (slot_.edge_waits != before) {
@@ -302,7 +302,7 @@ private:
         ++source_;
     }
 
-    bool wait_for_edges(uint64_t op) {
+    bool wait_for_edges(uint64_t op, int spin) {
         for (; wait_ < task_.waits.size() && task_.waits[wait_].op <= op; ++wait_) {
             const WaitFor& edge = task_.waits[wait_];
             const TaskSlot& source = run_.task(edge.task);
@@ -312,7 +312,7 @@ private:
             slot_.waits_edge.store(wait_ + 1);
             slot_.state.store(TaskState::waiting_for_edge, std::memory_order_relaxed);
             ++slot_.edge_waits;
-            const bool arrived = wait_published(source, edge.count, slot_, control_, spin_);
+            const bool arrived = wait_published(source, edge.count, slot_, control_, spin);
             slot_.waits_edge.store(0);
             slot_.state.store(TaskState::running, std::memory_order_relaxed);
             if (!arrived) {
@@ -363,7 +363,9 @@ private:
         }
         const uint64_t begin = ticks_now();
         sys::call_ticks.reset();
-        if (blocks && !wait_for_edges(b.first + i)) {
+        // Who slept in the recording sleeps here: that costs the same, and leaves the processor to others as it did
+        // there.
+        if (blocks && !wait_for_edges(b.first + i, Pace::kChained ? spin_ : 0)) {
             return false;
         }
         if (spawns) {
