@@ -14,6 +14,7 @@
 #include "formats/error.h"
 #include "replay/collect.h"
 #include "replay/marker.h"
+#include "replay/memory_files.h"
 #include "replay/supervisor.h"
 #include "replay/syscalls.h"
 
@@ -215,13 +216,21 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         options.progress({ReplayProgress::Phase::planning, 0, log.op_count(), 0, 0});
     }
     const Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
+    std::optional<MemoryFiles> memory_files;
+    ReplayResult result;
     if (posix) {
         check_changes(plan, options, marker.has_value());
+        memory_files.emplace(plan, options.root);
+        if (memory_files->mounted()) {
+            root = std::make_unique<RootDescriptor>(options.root);
+        }
+        if (!memory_files->note().empty()) {
+            result.notes.push_back(memory_files->note());
+        }
     }
     if (options.output.empty() && !plan.streams.empty()) {
         options.output = options.accelerator_output;
     }
-    ReplayResult result;
     result.machine = machine_facts(posix ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
     result.cpu_speed = options.cpu_speed;

@@ -17,7 +17,12 @@ bool VirtualCalls::performs(const OpBlock& b, size_t i) const {
     const auto not_file = [&](uint32_t handle) {
         return handle < plan_.handle_flags.size() && (plan_.handle_flags[handle] & kHandleNotFile) != 0;
     };
-    return !not_file(b.handle[i]) && !not_file(b.handle2[i]);
+    // Of /dev/shm: memory on any storage.
+    const auto in_memory = [&](FileId file) {
+        return file < tables_.files.size() && tables_.files[file].role == Role::ipc;
+    };
+    return !not_file(b.handle[i]) && !not_file(b.handle2[i]) && !in_memory(b.file[i]) &&
+           !in_memory(file_of(b.handle[i]));
 }
 
 FileId VirtualCalls::file_of(uint32_t handle) const {

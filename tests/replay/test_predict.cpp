@@ -179,6 +179,42 @@ TEST_CASE_FIXTURE(PredictJob, "predict agrees with a replay") {
     CHECK(ms(predicted.elapsed_ns) == doctest::Approx(31 + 9 + 20 * 8 + 2 + 50).epsilon(0.03));
 }
 
+TEST_CASE_FIXTURE(PredictJob, "predict: files of /dev/shm are memory whatever the storage") {
+    const auto write = [&](const char* path, Role role) {
+        const TaskId task = job.lone_task();
+        const FileId file = job.file(path, Origin::created, role);
+        const HandleId h = job.handle(file, O_RDWR | O_CREAT);
+        job.add(task, {.kind = OpKind::open,
+                       .begin = 1'000,
+                       .duration = 1'000,
+                       .result = 3,
+                       .handle = h,
+                       .file = file,
+                       .flags = O_RDWR | O_CREAT});
+        job.add(task, {.kind = OpKind::pwrite,
+                       .begin = 2'000,
+                       .duration = kMs,
+                       .result = 1'000'000,
+                       .handle = h,
+                       .fd = 3,
+                       .size = 1'000'000});
+        job.add(task, {.kind = OpKind::fsync, .begin = 2'000 + kMs, .duration = 1'000, .handle = h, .fd = 3});
+    };
+    StorageModel slow = nothing();
+    slow.make_ns = slow.fsync_ns = 100 * kMs;
+    slow.write_bytes_per_s = 1e6;
+    SUBCASE("shared memory") {
+        write("/dev/shm/torch_1", Role::ipc);
+        const Prediction found = run(slow);
+        CHECK(found.elapsed_ns < 2 * kMs);
+        CHECK(found.bytes_written == 0);
+    }
+    SUBCASE("a checkpoint") {
+        write("/data/torch_1", Role::checkpoint);
+        CHECK(run(slow).elapsed_ns > 1'000 * kMs);
+    }
+}
+
 TEST_CASE_FIXTURE(PredictJob, "predict: logs without ops, without tasks, and with edges against time") {
     SUBCASE("nothing") { CHECK(run().elapsed_ns == 0); }
     SUBCASE("no ops") {

@@ -199,10 +199,8 @@ class Bench:
 
     def replay(self, job, log, storage, regime, options=(), keep=None):
         root = storage.path / "replay"
-        storage.drop_shm()
         clear(root)
         root.mkdir()
-        storage.add_shm(root / "dev" / "shm")
         execute([self.reprise, "prepare", "-q", log, "--root", root])
         self._state(storage, regime, root)
         out, result = self.work / "run.oplog", self.work / "run.json"
@@ -223,7 +221,6 @@ class Bench:
             shutil.copy(out, self.keep / f"{keep}.run.oplog")
             shutil.copy(result, self.keep / f"{keep}.json")
             shutil.copy(log, self.keep / f"{keep}.oplog")
-        storage.drop_shm()
         clear(root)
         return run
 

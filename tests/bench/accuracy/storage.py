@@ -75,7 +75,6 @@ class Storage:
         self.path, self.image = self.folder / "mnt" / name, self.folder / "images" / f"{name}.img"
         self.memory = memory
         self.device = self.limit = None
-        self.shm = []  # places below `path` at which a tmpfs is mounted
 
     def __enter__(self):
         try:
@@ -125,33 +124,14 @@ class Storage:
         else:
             command("mount", "-t", self.kind, "-o", "noatime", self.device, self.path)
 
-    def _unmount(self):
-        for place in reversed(self.shm):
-            unmount(place)
-        unmount(self.path)
-
-    def add_shm(self, place):
-        """What a job keeps in /dev/shm is memory; the replay's stands below its root, so a tmpfs goes there."""
-        place.mkdir(parents=True, exist_ok=True)
-        if place not in self.shm:
-            command("mount", "-t", "tmpfs", "tmpfs", place)
-            self.shm.append(place)
-
-    def drop_shm(self):
-        for place in reversed(self.shm):
-            unmount(place)
-        self.shm = []
-
     def cool(self):
         """Nothing of this storage stays in memory: it is unmounted and mounted again. Programs, elsewhere, stay cached:
         a replay leaves them out and takes the time they took in the recording."""
         if self.kind == "tmpfs":
             return
         os.sync()
-        self._unmount()
+        unmount(self.path)
         self._mount()
-        for place in self.shm:
-            command("mount", "-t", "tmpfs", "tmpfs", place)
 
     def rehearse(self, folder):
         """Takes and frees the pieces of memory that a run will take: all data read, as much written (and removed before it
@@ -175,7 +155,7 @@ class Storage:
             if self.limit:
                 self.limit.set(False)
         finally:
-            self._unmount()
+            unmount(self.path)
             if self.device:
                 self._free_device()
             self.image.unlink(missing_ok=True)
