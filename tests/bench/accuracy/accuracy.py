@@ -3,7 +3,7 @@
 """Compares replays with the real program run on the same storage, and prints a table in Markdown.
 
 Each round of a cell records the job on its first storage, then runs it on the second one, then replays the recording there;
-medians over the rounds are compared. Recordings and real runs are shared by cells that need the same ones. See README.md
+medians over the rounds are compared. Recordings and most real runs are shared by cells that need the same ones. See README.md
 beside this file. Exit code 77: not on this machine.
 """
 
@@ -104,16 +104,22 @@ class Session:
         return self.recorded[key]
 
     def real(self, cell, number):
-        key = (cell.real, cell.target, number)
+        key = (cell.real, cell.target, number, None if cell.shared else cell.name)
         if key not in self.ran:
             self.ran[key] = self.calm(lambda _: self.bench.real(cell.real, self.storage(cell.target[0]), cell.target[1]))
         return self.ran[key]
 
     def round(self, cell, number):
         log, recorded = self.recording(cell, number)
-        real = self.real(cell, number)
         keep = re.sub(r"\W+", "-", f"{cell.group}-{cell.name}") if number == 0 else None
-        replayed = self.calm(lambda _: self.bench.replay(cell.recorded, log, self.storage(cell.target[0]), cell.target[1], cell.options, keep))
+
+        def replay():
+            return self.calm(lambda _: self.bench.replay(cell.recorded, log, self.storage(cell.target[0]), cell.target[1], cell.options, keep))
+
+        if number % 2 == 0:  # neither always follows what the other left behind
+            real, replayed = self.real(cell, number), replay()
+        else:
+            replayed, real = replay(), self.real(cell, number)
         return {"group": cell.group, "cell": cell.name, "round": number, "recorded_s": recorded.seconds, "real_s": real.seconds,
                 "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
                 "stolen": [recorded.stolen, real.stolen, replayed.stolen],
@@ -126,12 +132,16 @@ def median(rows, key):
     return None if None in values else statistics.median(values)
 
 
-def summarise(cell, rows):
+def summarise(cell, rows, reals):
+    """`reals`: the seconds of all real runs of that job at that place. `itself_percent`: the real runs beside this cell
+    against all of them, the error that a replay would show which is the job itself; None where they served other cells."""
     found = {"group": cell.group, "cell": cell.name, "judge": cell.judge, "bar": cell.bar, "rounds": len(rows)}
     for key in ("recorded", "real", "replayed"):
         for unit in ("s", "au"):
             found[f"{key}_{unit}"] = median(rows, f"{key}_{unit}")
         found[f"{key}_spread"] = [min(row[f"{key}_s"] for row in rows), max(row[f"{key}_s"] for row in rows)]
+    found["itself_percent"] = None if cell.shared else 100 * (found["real_s"] / statistics.median(reals) - 1)
+    found["real_s"], found["real_spread"] = statistics.median(reals), [min(reals), max(reals)]
     found["error_percent"] = 100 * (found["replayed_s"] / found["real_s"] - 1)
     found["error_au_points"] = None
     if found["real_au"] is not None and found["replayed_au"] is not None:
@@ -200,6 +210,11 @@ def table(found, facts, rows, rounds, most):
             errors = sorted(abs(cell["error_percent"]) for cell in mine)
             lines += [f"Mean of {len(errors)} errors {statistics.mean(errors):.1f} %, median {statistics.median(errors):.1f} %, "
                       f"greatest {errors[-1]:.1f} %; {sum(cell['met'] for cell in mine)} within {mine[0]['bar']:g} %.", ""]
+            if own := sorted(abs(cell["itself_percent"]) for cell in mine if cell["itself_percent"] is not None):
+                theirs = [abs(cell["error_percent"]) for cell in mine if cell["itself_percent"] is not None]
+                lines += [f"The real program in the replay's place, {rounds} runs of it beside each cell against all: mean {statistics.mean(own):.1f} %, "
+                          f"greatest {own[-1]:.1f} %, {sum(error <= mine[0]['bar'] for error in own)} of {len(own)} within {mine[0]['bar']:g} %; "
+                          f"of the replays there {statistics.mean(theirs):.1f} %.", ""]
             continue
         lines += [f"**{title}**", "", "| job | recorded | real job there | replay there | error | at most | met |",
                   "|---|---|---|---|---|---|---|", *map(line, mine)]
@@ -263,7 +278,10 @@ def run(arguments, cells, reprise):
 
 
 def report(arguments, facts, rows, rounds):
-    found = [summarise(cell, rows[cell]) for cell in rows]
+    reals = {}
+    for cell, mine in rows.items():
+        reals.setdefault((cell.real, cell.target), []).extend(row["real_s"] for row in mine)
+    found = [summarise(cell, mine, reals[cell.real, cell.target]) for cell, mine in rows.items()]
     (arguments.out / "cells.json").write_text(json.dumps({"machine": facts, "cells": found}, indent=1))
     text = table(found, facts, [row for mine in rows.values() for row in mine], rounds, arguments.calm / 100)
     (arguments.out / "table.md").write_text(text)
