@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants faults in the files of tests/mutate/files.txt, one at a time, and tells which of them no test finds."""
+import argparse
+import json
+import os
+import queue
+import re
+import resource
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import cxx  # noqa: E402
+import plan  # noqa: E402
+import report  # noqa: E402
+from build import HERE, ROOT, Build, Runner, Stopped  # noqa: E402
+
+FOLDER = ROOT / "build/mutate"
+RESULTS = FOLDER / "results.jsonl"
+LEAST_SHARE = 0.85
+ROUND_TRIP_TARGETS = ("reprise", "program_check_program", "program_same_ops")
+
+
+def limits():
+    """A faulty program must not fill the machine."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (6 << 30, 6 << 30))
+
+
+class Tests:
+    """The tests of the rooms, how long each takes where nothing is wrong, and a run of them with a fault."""
+
+    def __init__(self, build, rooms, runner, timeout):
+        self.build, self.runner, self.timeout = build, runner, timeout
+        self.targets = sorted({target for room in rooms.values() for target in room.targets})
+        self.trips = sorted({trip for room in rooms.values() for trip in room.programs})
+        self.took = {}  # (program, test source) or round trip: seconds
+
+    def all_targets(self):
+        trips = [*ROUND_TRIP_TARGETS, *(f"c_program_{program}" for _, program in self.trips)] if self.trips else []
+        return self.targets + trips
+
+    def measure(self, work):
+        """Once, without a fault; what fails here tells nothing and is left out."""
+        for target in self.targets:
+            program = self.build.build / "tests" / target
+            for source in self.build.test_sources(target):
+                self._measure((target, source), lambda p=program, s=source: self.unit(p, s, work, self.timeout))
+        for trip in self.trips:
+            self._measure(trip, lambda t=trip: self.round_trip(self.build.build / "reprise", t, work, self.timeout))
+
+    def _measure(self, what, run):
+        began = time.monotonic()
+        status, out = run()
+        if status == 0 and re.search(r"test cases: +0 ", out):
+            raise SystemExit(f"mutate: {' '.join(what)}: no test ran")
+        if status == 0:
+            self.took[what] = time.monotonic() - began
+        else:
+            reason = "skipped here" if status == 77 else "fails without a fault"
+            print(f"mutate: {' '.join(what)} {reason}, left out", file=sys.stderr)
+            if status != 77:
+                print(out[-1500:], file=sys.stderr)
+
+    def unit(self, program, source, work, timeout):
+        return self._sandboxed([], [program, f"--source-file=*{source}.cpp", "--abort-after=1", "--no-colors"], work,
+                               timeout)
+
+    def round_trip(self, reprise, trip, work, timeout):
+        variables = [f"REPRISE={reprise}", f"REPRISE_SOURCE_DIR={self.build.tree}",
+                     f"REPRISE_BUILD_DIR={self.build.build}"]
+        script = self.build.tree / "tests/programs" / f"{trip[0]}.sh"
+        # The recorder sees the numbers of all processes of the machine.
+        return self._sandboxed(["--keep-pids"], ["env", *variables, "bash", script, trip[1]], work, timeout)
+
+    def _sandboxed(self, flags, command, work, timeout):
+        scratch = work / "tmp"
+        scratch.mkdir(parents=True, exist_ok=True)
+        scratch.chmod(0o1777)
+        environment = dict(os.environ, TMPDIR="/tmp")
+        traces = ROOT / "../shared/traces"
+        if traces.is_dir():
+            environment.setdefault("REPRISE_TRACES", str(traces.resolve()))
+        try:
+            return self.runner.run([HERE / "sandbox.sh", scratch, *flags, *command], timeout=timeout, env=environment,
+                                   preexec_fn=limits)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def find(self, room, twins, work):
+        """(outcome, by which test): those most likely to see the fault first, then the others, the quick ones first."""
+        todo = [what for what in self.took if what[0] in room.targets]
+        todo.sort(key=lambda what: (what[1] not in room.first, self.took[what]))
+        programs = {}
+        if not todo and not any(trip in self.took for trip in room.programs):
+            return "no tests", ""
+        for target, source in todo:
+            if target not in programs:
+                programs[target] = self.build.link_faulty(target, twins, work)
+                if programs[target] is None:
+                    return "not built", ""
+            if self._fails((target, source), lambda limit, p=programs[target], s=source: self.unit(p, s, work, limit)):
+                return "found", f"{target} {source}"
+        trips = [trip for trip in room.programs if trip in self.took]
+        reprise = self.build.link_faulty("reprise", twins, work) if trips else None
+        if trips and reprise is None:
+            return "not built", ""
+        for trip in trips:
+            if self._fails(trip, lambda limit, t=trip: self.round_trip(reprise, t, work, limit)):
+                return "found", f"{trip[0]}.sh {trip[1]}"
+        return "survived", ""
+
+    def _fails(self, what, run):
+        """A test that fails must fail twice, so that no chance counts; one that takes far too long has failed."""
+        limit = min(self.timeout, 10 + 5 * self.took[what])
+        for _ in range(2):
+            status, out = run(limit)
+            if status == 125:
+                raise SystemExit(f"mutate: no sandbox: {out[-500:]}")
+            if status == 0:
+                return False
+            if status is None:
+                return True
+        return True
+
+
+class Results:
+    """One line of JSON for each fault, appended as it is known."""
+
+    def __init__(self, path, options):
+        self.path, self.lock = path, threading.Lock()
+        self.seed, self.count, self.rows = options.seed, options.count, []
+        again = options.resume or options.survivors or options.report
+        if again and not path.exists():
+            raise SystemExit(f"mutate: {path} does not exist: nothing to go on with")
+        if again:
+            lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+            self.seed, self.count, self.rows = lines[0]["seed"], lines[0]["count"], lines[1:]
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"seed": self.seed, "count": self.count}) + "\n")
+
+    def add(self, row):
+        with self.lock:
+            self.rows.append(row)
+            with self.path.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+
+    def latest(self):
+        """A fault that was tried again counts as it did last."""
+        return list({(r["file"].rsplit("/", 1)[-1], *report.key_of(r), r.get("slot")): r for r in self.rows}.values())
+
+
+def describe(name, fault):
+    return {"file": name, "line": fault.line, "column": fault.column, "rule": fault.rule, "before": fault.before,
+            "after": fault.after}
+
+
+class Run:
+    def __init__(self, tests, rooms, results, runner):
+        self.tests, self.rooms, self.results, self.runner = tests, rooms, results, runner
+        self.todo = queue.Queue()
+        self.total = self.done = self.found = 0
+        self.began = time.monotonic()
+        self.error = None
+
+    def slot(self, number, name, faults, work):
+        """Tries the faults of one place in the sample until one can be built."""
+        for fault in faults[:8]:
+            began = time.monotonic()
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            text = fault.apply((self.tests.build.tree / name).read_text())
+            room = self.rooms[name]
+            targets = [*room.targets, *(["reprise"] if room.programs else [])]
+            twins = self.tests.build.compile_faulty(name, text, targets, work)
+            outcome, by = ("not built", "") if twins is None else self.tests.find(room, twins, work)
+            row = dict(describe(name, fault), slot=number, outcome=outcome, by=by,
+                       seconds=round(time.monotonic() - began, 1))
+            self.results.add(row)
+            if outcome != "not built":
+                return row
+        return None
+
+    def work(self, worker):
+        folder = FOLDER / f"work-{worker}"
+        try:
+            while not self.runner.stopped:
+                number, name, faults = self.todo.get_nowait()
+                row = self.slot(number, name, faults, folder)
+                self.done += 1
+                if row:
+                    self.found += row["outcome"] == "found"
+                    self.progress(row)
+        except (queue.Empty, Stopped):
+            pass
+        except BaseException as error:  # shown by the main thread
+            self.error = error
+            self.runner.stop()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def progress(self, row):
+        spent = time.monotonic() - self.began
+        left = spent / self.done * (self.total - self.done) / 60
+        end = "\r" if sys.stderr.isatty() else "\n"
+        line = (f"{self.done}/{self.total}  {self.found} found  {left:.0f} min left  {row['outcome']}: "
+                f"{row['file']}:{row['line']} {row['rule']} ({row['seconds']:.0f} s)")
+        print(f"{line:<110.110}" if end == "\r" else line, end=end, file=sys.stderr, flush=True)
+
+    def go(self, slots, jobs):
+        for slot in slots:
+            self.todo.put(slot)
+        self.total = len(slots)
+        threads = [threading.Thread(target=self.work, args=(k,)) for k in range(jobs)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.5)
+        if self.error:
+            raise self.error
+
+
+def slots_again(results, rooms):
+    """The survivors of the last run, found again in the sources of today."""
+    out, files = [], {Path(name).name: name for name in rooms}
+    equivalent = plan.read_equivalent()
+    for row in results.latest():
+        name = files.get(Path(row["file"]).name)
+        if row["outcome"] != "survived" or report.key_of(row) in equivalent or name is None:
+            continue
+        same = [f for f in cxx.faults((ROOT / name).read_text())
+                if plan.key(name, f.rule, f.before, f.after) == report.key_of(row)]
+        if same:
+            nearest = min(same, key=lambda f: (abs(f.line - row["line"]), f.column != row["column"]))
+            out.append((row.get("slot"), name, [nearest]))
+        else:
+            print(f"mutate: the line has changed: {row['file']}:{row['line']} {row['rule']}", file=sys.stderr)
+    return out
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="tests/mutate.sh", description=__doc__, epilog="Exit status: 0, 1 where less "
+                                     f"than {LEAST_SHARE:.0%} of the faults are found, 2 after wrong usage.")
+    parser.add_argument("--count", type=int, default=300, metavar="N", help="how many faults (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="which faults (%(default)s)")
+    parser.add_argument("--files", metavar="GLOB", help="only in files whose path fits GLOB")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="faults tried at once (%(default)s)")
+    parser.add_argument("--timeout", type=float, default=60, metavar="S", help="a test that takes longer has failed "
+                        "(%(default)s s)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run that was stopped")
+    parser.add_argument("--survivors", action="store_true", help="try the survivors of the last run again, with the "
+                        "tests of today")
+    parser.add_argument("--report", action="store_true", help="only show what the last run has found")
+    parser.add_argument("--list", action="store_true", help="only show the faults that would be planted")
+    parser.add_argument("--table", action="store_true", help="write the result, by file, to docs/testing.md")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the result as JSON")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="where results are kept, one line "
+                        "each (%(default)s)")
+    return parser.parse_args()
+
+
+def plant(options, rooms, results, runner):
+    if options.survivors:
+        slots = slots_again(results, rooms)
+    else:
+        known = {row.get("slot") for row in results.rows if row["outcome"] != "not built"}
+        chosen = enumerate(plan.sample(rooms, results.count, results.seed))
+        slots = [(number, name, faults) for number, (name, faults) in chosen if number not in known]
+    if not slots:
+        return
+    build = Build(FOLDER, runner)
+    tests = Tests(build, {name: rooms[name] for _, name, _ in slots}, runner, options.timeout)
+    print("mutate: building without faults", file=sys.stderr)
+    build.make(tests.all_targets())
+    tests.measure(FOLDER / "work-0")
+    Run(tests, rooms, results, runner).go(slots, options.jobs)
+
+
+def main():
+    options = arguments()
+    rooms = plan.read_files(options.files)
+    if not rooms:
+        print(f"mutate: no file of {plan.FILES} fits {options.files}", file=sys.stderr)
+        return 2
+    if options.list:
+        for name, faults in plan.sample(rooms, options.count, options.seed):
+            print(f"{name}:{faults[0].line}: {faults[0].rule}\n    - {faults[0].before}\n    + {faults[0].after}")
+        return 0
+    runner = Runner()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: runner.stop())
+    results = Results(options.results, options)
+    try:
+        if not options.report:
+            plant(options, rooms, results, runner)
+    except Stopped:
+        pass
+    totals = report.Totals(results.latest())
+    print(report.text(totals))
+    if options.json:
+        out = json.dumps(report.as_json(totals, results.seed), indent=1) + "\n"
+        sys.stdout.write(out) if options.json == "-" else Path(options.json).write_text(out)
+    if options.table and not runner.stopped:
+        print(f"mutate: wrote {report.write_table(totals, results.seed)}", file=sys.stderr)
+    if runner.stopped:
+        print("mutate: stopped; go on with --resume", file=sys.stderr)
+        return 130
+    return 0 if totals.share >= LEAST_SHARE else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
