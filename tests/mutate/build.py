@@ -77,7 +77,7 @@ def copy_sources(to):
 
 class Build:
     def __init__(self, folder, runner):
-        self.tree, self.build = folder / "tree", folder / "build"
+        self.folder, self.tree, self.build = folder, folder / "tree", folder / "build"
         self.runner = runner
         self.commands, self.readers, self.links = {}, {}, {}
 
@@ -87,7 +87,7 @@ class Build:
         flags = "-w -O0" + (" -fuse-ld=lld" if shutil.which("ld.lld") else "")
         self._must(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None",
                     "-DREPRISE_BENCH=OFF", "-DREPRISE_TESTS=ON", f"-DCMAKE_CXX_FLAGS={flags}",
-                    f"-DCMAKE_MODULE_PATH={HERE / 'cmake'}"], environment)
+                    f"-DCMAKE_MODULE_PATH={self.tree / HERE.relative_to(ROOT) / 'cmake'}"], environment)
         self._must(["cmake", "--build", self.build, "--target", *targets], environment)
         self._read_commands()
         self._read_dependencies()

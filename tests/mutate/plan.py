@@ -22,6 +22,14 @@ class Room:
     programs: tuple  # (script of tests/programs, program), where the test programs see nothing
 
 
+def round_trips(word):
+    """SCRIPT:PROGRAM; `*` for all programs."""
+    script, program = word.split(":")
+    if program != "*":
+        return [(script, program)]
+    return [(script, path.stem) for path in sorted((ROOT / "tests/programs").glob("*.c"))]
+
+
 def read_files(only=None):
     """{path: Room} of files.txt; the first row that fits a file counts."""
     rooms = {}
@@ -32,7 +40,7 @@ def read_files(only=None):
         if len(words) != 4:
             raise SystemExit(f"{FILES}:{number}: four columns expected: glob, test programs, first tests, round trips")
         lists = [tuple(word.split(",")) if word != "-" else () for word in words[1:]]
-        programs = tuple(tuple(word.split(":")) for word in lists[2])
+        programs = tuple(trip for word in lists[2] for trip in round_trips(word))
         found = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(words[0]))
         if not found:
             raise SystemExit(f"{FILES}:{number}: no file is named {words[0]}")
