@@ -430,6 +430,38 @@ TEST_CASE("op log: a flipped bit is found, with its position") {
     }
 }
 
+TEST_CASE("op log: a section whose checksum differs is refused, though it could be decoded") {
+    const TempDir dir;
+    const Sample sample = write_sample(dir / "whole.oplog", 7, 100, 2, 1);
+    const std::string bytes = read_all(sample.path);
+    const auto path = dir / "checksum.oplog";
+    const auto problem = [&](ReadOptions options) -> std::string {
+        try {
+            const LogReader log(path, options);
+            OpBlock block;
+            for (const BlockInfo& one : log.blocks()) log.decode(one, block);
+            return log.op_count() == 100 ? "" : "ops are missing";
+        } catch (const Error& error) {
+            return error.what();
+        }
+    };
+    size_t sections = 0;
+    for (size_t at = sizeof(FileHead); at < bytes.size() - sizeof(FileEnd); ++sections) {
+        SectionHead head;
+        std::memcpy(&head, bytes.data() + at, sizeof head);
+        std::string damaged = bytes;
+        damaged[at + offsetof(SectionHead, checksum)] ^= 1;
+        write_all(path, damaged);
+        const std::string position = "checksum.oplog:" + std::to_string(at) + ":";
+        CAPTURE(position);
+        CHECK(problem({}).find("the checksum of this ") != std::string::npos);
+        CHECK(problem({}).find(position) != std::string::npos);
+        CHECK(problem({.verify_checksums = false}).empty());
+        at += sizeof head + head.size;
+    }
+    CHECK(sections >= 8);  // header, strings, files, handles, processes, tasks, counters, ops, index
+}
+
 TEST_CASE("op log: decoding survives damage that the checksum does not catch") {
     const TempDir dir;
     const Sample sample = write_sample(dir / "whole.oplog", 6, 3000, 2, 1);

@@ -238,6 +238,39 @@ TEST_CASE("messages are matched by their bytes") {
     CHECK(log.tables().processes[2].parent == 1);
 }
 
+TEST_CASE("whoever reads an eventfd depends on the last that added to it") {
+    RawJob job;
+    const auto counter = [] {
+        raw_fd fd = RawJob::fd_of(5, 0xf5, 50, 0, 0);
+        fd.info = RAW_FD_EVENTFD;
+        return fd;
+    };
+    const auto add = [&] { job.call(1, {5, 0x9000, 8}, 8).fd(0, counter()); };
+    const auto take = [&] { job.call(0, {5, 0x9000, 8}, 8).fd(0, counter()); };
+    job.call(290, {0, 0}, 5).fd(RAW_WHICH_RESULT, counter());
+    job.as(100, 200);
+    take();  // what is in it from the start
+    job.as(100, 100);
+    add();
+    add();
+    job.as(100, 200);
+    take();
+    job.as(100, 100);
+    add();
+    job.as(100, 200);
+    take();
+    const AssembledLog log = job.assemble();
+    using enum OpKind;
+    const auto edges = [&](size_t n) { return edges_of(log, 2, number_of(log, 2, receive, n)); };
+    const auto message = [&](size_t n) {
+        return std::vector<Edge>{{1, EdgeKind::message, 100, number_of(log, 1, send, n)}};
+    };
+    REQUIRE(log.of_kind(receive).size() == 3);
+    CHECK(edges(0).empty());
+    CHECK(edges(1) == message(1));
+    CHECK(edges(2) == message(2));
+}
+
 TEST_CASE("a message larger than the pipe makes no circle") {
     RawJob job;
     const auto pipe_end = [](int fd) { return RawJob::pipe_of(fd, fd == 5 ? 0xf5 : 0xf6, 50); };
