@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "formats/error.h"
-#include "replay/syscalls.h"
 
 namespace reprise {
 namespace {
@@ -151,7 +150,6 @@ void rouse(TaskSlot& task) {
 bool wait_published(const TaskSlot& source, uint32_t count, TaskSlot& waiter, const RunControl& control, int spin) {
     for (int turn = 0; turn < spin; ++turn) {
         if (source.published.load(std::memory_order_acquire) >= count) {
-            sys::call_ticks.left = ticks_now();
             return true;
         }
         spin_pause();
@@ -169,7 +167,6 @@ bool wait_published(const TaskSlot& source, uint32_t count, TaskSlot& waiter, co
         // Without a timer, which costs more than the wait where the machine is virtual.
         syscall(SYS_futex, &waiter.asleep, FUTEX_WAIT, 1, nullptr, nullptr, 0);
     }
-    sys::call_ticks.left = ticks_now();
     waiter.asleep.store(0, std::memory_order_relaxed);
     return arrived;
 }

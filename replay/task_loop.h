@@ -19,19 +19,29 @@
 
 namespace reprise {
 
+/// The machine's time. A parameter of the paces, so that a test can own time.
+struct MachineClock {
+    using Delay = reprise::Delay;
+    using Compute = reprise::Compute;
+    static uint64_t ticks() { return ticks_now(); }
+};
+
 /// Order and edges, no delays. The end of one op is the begin of the next: one clock read per op.
 class AfapPace {
 public:
+    using Clock = MachineClock;
     static constexpr bool kChained = true;
     bool due(const OpBlock&, size_t) { return true; }
-    uint64_t after(const OpBlock&, size_t, uint64_t, int64_t) { return ticks_now(); }
+    uint64_t after(const OpBlock&, size_t, uint64_t, int64_t) { return Clock::ticks(); }
     void released() {}
     int64_t lag_ns() const { return 0; }
 };
 
 /// Every op at its recorded time, counted from the common start.
+template <class TheClock = MachineClock>
 class TimedPace {
 public:
+    using Clock = TheClock;
     static constexpr bool kChained = false;
     TimedPace(const Plan& plan, SharedRun& run, const Speeds& speeds)
         : plan_(plan),
@@ -69,7 +79,7 @@ public:
         } else if (sys::call_ticks.left != 0) {
             return sys::call_ticks.left;
         }
-        return ticks_now();
+        return Clock::ticks();
     }
     void released() {}
     int64_t lag_ns() const { return lag_; }
@@ -83,8 +93,8 @@ private:
 
     const Plan& plan_;
     SharedRun& run_;
-    Delay delay_;
-    Compute compute_;
+    typename Clock::Delay delay_;
+    typename Clock::Compute compute_;
     int64_t start_;
     double scale_;
     Computing computing_;
@@ -93,8 +103,10 @@ private:
 
 /// Every op when what it depends on is done and the think time since the op before it has passed. Waits that the log
 /// explains take as long as what they wait for takes now.
+template <class TheClock = MachineClock>
 class CausalPace {
 public:
+    using Clock = TheClock;
     static constexpr bool kChained = false;
     /// The task begins now, or stands at the start line.
     CausalPace(const Plan& plan, SharedRun& run, TaskId task, const Speeds& speeds)
@@ -169,7 +181,7 @@ public:
         if (computes) {
             warmth_.computed(recorded_end, delay_.now_ns());
         }
-        return end != 0 ? end : ticks_now();
+        return end != 0 ? end : Clock::ticks();
     }
     /// The op at hand waited until now for others: it was not late before.
     void released() { released_ = delay_.ns_at(left()); }
@@ -179,7 +191,7 @@ private:
     /// When the last call or wait of the op at hand was over; now, where it had none.
     uint64_t left() {
         delay_.now_ns();  // ns_at() must not count from long ago
-        return sys::call_ticks.left != 0 ? sys::call_ticks.left : ticks_now();
+        return sys::call_ticks.left != 0 ? sys::call_ticks.left : Clock::ticks();
     }
     /// Think time, and calls that are not made: where it is short the thread was on its processor, and keeps it, as a
     /// thread that computes would not give it back for milliseconds.
@@ -199,10 +211,10 @@ private:
 
     const Plan& plan_;
     SharedRun& run_;
-    Delay delay_;
+    typename Clock::Delay delay_;
     CausalClock clock_;
     ExplainedCursor explained_;
-    Compute compute_;
+    typename Clock::Compute compute_;
     Speeds speeds_;
     Warmth warmth_;
     double busy_scale_;
@@ -236,6 +248,8 @@ public:
 /// Issues the ops of one task.
 template <class Engine, class Pace>
 class TaskLoop {
+    using Clock = typename Pace::Clock;
+
 public:
     /// `spawner` may be null: spawn ops do nothing. `spin`: turns to spin before sleeping for an edge.
     TaskLoop(const Plan& plan, SharedRun& run, TaskId task, Engine& engine, Pace& pace, Spawner* spawner, int spin)
@@ -313,6 +327,7 @@ private:
             slot_.state.store(TaskState::waiting_for_edge, std::memory_order_relaxed);
             ++slot_.edge_waits;
             const bool arrived = wait_published(source, edge.count, slot_, control_, spin);
+            sys::call_ticks.left = Clock::ticks();
             slot_.waits_edge.store(0);
             slot_.state.store(TaskState::running, std::memory_order_relaxed);
             if (!arrived) {
@@ -325,7 +340,7 @@ private:
     /// Ops [from, to) of a block: none of them waits or spawns, and none is waited for but the last.
     bool span(const OpBlock& b, size_t from, size_t to) {
         SpoolRow* const rows = rows_ + b.first;
-        uint64_t begin = ticks_now();
+        uint64_t begin = Clock::ticks();
         for (size_t i = from; i < to; ++i) {
             if (__builtin_expect(control_.stopped(), 0)) {
                 return false;
@@ -338,14 +353,14 @@ private:
                 if (control_.stopped()) {
                     return false;
                 }
-                begin = ticks_now();
+                begin = Clock::ticks();
                 if (i + 1 == to && source_ < task_.sources.size() && task_.sources[source_] == b.first + i &&
                     tells_others(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
                     publish();
                 }
             }
             if (__builtin_expect(engine_.before(b, i), 0)) {
-                begin = ticks_now();
+                begin = Clock::ticks();
             }
             if constexpr (!Pace::kChained) {
                 sys::call_ticks.reset();
@@ -361,7 +376,7 @@ private:
             leave_out(b, i);
             return !control_.stopped();
         }
-        const uint64_t begin = ticks_now();
+        const uint64_t begin = Clock::ticks();
         sys::call_ticks.reset();
         // Who slept in the recording sleeps here: that costs the same, and leaves the processor to others as it did
         // there.
