@@ -7,7 +7,7 @@ import math
 import random
 from pathlib import Path
 
-import cxx
+import rules
 from build import HERE, ROOT
 
 FILES = HERE / "files.txt"
@@ -83,7 +83,7 @@ def choose(faults, count, draw, used):
 
 def sample(rooms, count, seed):
     """[(path, [fault and those that stand in for it])], in an order that does not depend on paths' folders."""
-    found = {name: cxx.faults((ROOT / name).read_text()) for name in rooms}
+    found = {name: rules.faults((ROOT / name).read_text()) for name in rooms}
     out, used = [], collections.Counter()
     quota = shares({name: len(faults) for name, faults in found.items()}, count)
     for name in sorted(quota, key=lambda name: Path(name).name):
