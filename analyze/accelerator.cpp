@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "formats/op_fields.h"
+#include "formats/oplog/op_fields.h"
 
 namespace reprise {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "analyze/histogram.h"
-#include "formats/op.h"
-#include "formats/tables.h"
+#include "formats/oplog/op.h"
+#include "formats/oplog/tables.h"
 
 namespace reprise {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyze/compare.h"
-#include "formats/filter.h"
+#include "formats/oplog/op_filter.h"
 
 namespace reprise {
 

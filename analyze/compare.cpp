@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/align.h"
-#include "formats/error.h"
-#include "formats/escape.h"
+#include "formats/support/error.h"
+#include "formats/support/escape.h"
 
 namespace reprise {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "analyze/summary.h"
-#include "formats/oplog.h"
+#include "formats/oplog/oplog.h"
 
 namespace reprise {
 

@@ -9,8 +9,8 @@
 #include <unordered_map>
 
 #include "analyze/histogram.h"
-#include "formats/merge.h"
-#include "formats/op_fields.h"
+#include "formats/oplog/op_fields.h"
+#include "formats/oplog/time_order.h"
 
 namespace reprise {
 namespace {

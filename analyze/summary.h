@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "analyze/accelerator.h"
-#include "formats/filter.h"
-#include "formats/oplog.h"
+#include "formats/oplog/op_filter.h"
+#include "formats/oplog/oplog.h"
 
 namespace reprise {
 

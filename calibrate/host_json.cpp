@@ -5,7 +5,7 @@
 
 #include "calibrate/host_profile.h"
 #include "calibrate/wait_cost_json.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

@@ -20,7 +20,7 @@
 #include "calibrate/clock.h"
 #include "calibrate/delay.h"
 #include "calibrate/work_units.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "calibrate/storage_model.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

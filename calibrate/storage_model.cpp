@@ -20,8 +20,8 @@
 
 #include "calibrate/clock.h"
 #include "calibrate/median.h"
-#include "formats/descriptor.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {

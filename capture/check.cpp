@@ -5,7 +5,7 @@
 
 #include "capture/capture.h"
 #include "capture/loader.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 

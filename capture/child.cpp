@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "capture/capture.h"
 #include "capture/loader.h"
-#include "formats/raw_log.h"
+#include "formats/raw/log.h"
 
 namespace reprise {
 

@@ -19,7 +19,7 @@
 #include "capture/bpf/shared.h"
 #include "capture/bpf_object.h"
 #include "capture/rules.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

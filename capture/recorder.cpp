@@ -20,7 +20,7 @@
 #include "capture/loader.h"
 #include "capture/ring.h"
 #include "capture/signal_block.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "formats/raw_log.h"
+#include "formats/raw/log.h"
 
 namespace reprise {
 

@@ -1,7 +1,7 @@
 // What `reprise capture` is where it was built without libbpf or clang: the sentence that says so.
 // SPDX-License-Identifier: MIT
 #include "capture/capture.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 namespace {

@@ -8,8 +8,8 @@
 #include "cli/log_arguments.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/anonymize.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
+#include "transform/anonymize.h"
 
 namespace reprise::cli {
 namespace {

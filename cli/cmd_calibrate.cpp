@@ -13,7 +13,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {

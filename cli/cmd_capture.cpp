@@ -22,9 +22,9 @@
 #include "cli/table.h"
 #include "cli/torch_hook.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/oplog.h"
-#include "formats/raw_assemble.h"
+#include "formats/assemble/recording/recording.h"
+#include "formats/oplog/oplog.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {

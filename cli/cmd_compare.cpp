@@ -11,7 +11,7 @@
 #include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/help.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {

@@ -5,10 +5,10 @@
 #include "cli/command.h"
 #include "cli/log_arguments.h"
 #include "cli/units.h"
-#include "formats/dump.h"
-#include "formats/error.h"
-#include "formats/merge.h"
-#include "formats/text_output.h"
+#include "formats/export/dump.h"
+#include "formats/oplog/time_order.h"
+#include "formats/support/error.h"
+#include "formats/support/text_output.h"
 
 namespace reprise::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/exporter.h"
+#include "formats/export/exporter.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {

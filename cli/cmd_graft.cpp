@@ -11,9 +11,9 @@
 #include "cli/command.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/graft.h"
-#include "formats/importer.h"
+#include "formats/import/importer.h"
+#include "formats/support/error.h"
+#include "transform/graft.h"
 
 namespace reprise::cli {
 namespace {

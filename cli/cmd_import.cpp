@@ -10,9 +10,9 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/importer.h"
-#include "formats/oplog.h"
+#include "formats/import/importer.h"
+#include "formats/oplog/oplog.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/raw_context.h"
+#include "formats/oplog/context_series.h"
 
 namespace reprise::cli {
 namespace {
@@ -108,7 +108,7 @@ void print_head(const LogReader& log, const Summary& summary) {
     line("clock", (header.clock.empty() ? "unknown" : header.clock) + ", times in units of " +
                       format_duration(header.time_unit_ns));
     for (const auto& [key, value] : header.extra)
-        if (key != RawContext::kKey) line(key, value);  // series, for other programs
+        if (key != kContextKey) line(key, value);  // series, for other programs
     line("time span", format_duration(summary.elapsed()));
     line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
                       format_count(summary.processes) + " processes");

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/table.h"
-#include "formats/op.h"
+#include "formats/oplog/op.h"
 
 namespace reprise::cli {
 namespace {
@@ -39,7 +39,7 @@ std::string cell(std::string_view text) {
 
 void print_markdown(std::ostream& out) {
     out << "# The op table\n\n"
-           "Made by `reprise ops --markdown` from `formats/ops.def`; do not edit.\n\n"
+           "Made by `reprise ops --markdown` from `formats/oplog/ops.def`; do not edit.\n\n"
            "Every op has `begin` and `duration` in nanoseconds and a `result` (the call's, or -errno), and the fields "
            "of its row.\n\n"
            "| id | op | from | fields | traits | meaning |\n|---:|---|---|---|---|---|\n";

@@ -14,12 +14,12 @@
 #include "cli/table.h"
 #include "cli/temporary_file.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/filter.h"
-#include "formats/oplog.h"
-#include "replay/cpu_speed.h"
-#include "replay/predict.h"
-#include "replay/runner.h"
+#include "formats/oplog/op_filter.h"
+#include "formats/oplog/oplog.h"
+#include "formats/support/error.h"
+#include "replay/plan/cpu_speed.h"
+#include "replay/predict/predict.h"
+#include "replay/run/runner.h"
 
 namespace reprise::cli {
 namespace {

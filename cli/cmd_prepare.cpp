@@ -15,9 +15,9 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "replay/prepare.h"
-#include "replay/variant.h"
+#include "formats/support/error.h"
+#include "replay/prepare/prepare.h"
+#include "transform/copies.h"
 
 namespace reprise::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "formats/raw_dump.h"
-#include "formats/raw_log.h"
+#include "formats/raw/dump.h"
+#include "formats/raw/log.h"
 
 namespace reprise::cli {
 namespace {

@@ -17,12 +17,12 @@
 #include "cli/show_replay.h"
 #include "cli/temporary_file.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/filter.h"
-#include "formats/oplog.h"
-#include "replay/marker.h"
-#include "replay/runner.h"
-#include "replay/variant.h"
+#include "formats/oplog/op_filter.h"
+#include "formats/oplog/oplog.h"
+#include "formats/support/error.h"
+#include "replay/prepare/root_marker.h"
+#include "replay/run/runner.h"
+#include "transform/copies.h"
 
 namespace reprise::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "cli/help.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 

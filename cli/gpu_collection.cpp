@@ -10,12 +10,12 @@
 #include <optional>
 
 #include "analyze/summary.h"
-#include "capture/nvml.h"
+#include "capture/gpu/nvml.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/gpu_buffer.h"
-#include "formats/graft.h"
-#include "formats/profile_log.h"
+#include "formats/import/profile/gpu_buffer.h"
+#include "formats/import/profile/profile_log.h"
+#include "formats/support/error.h"
+#include "transform/graft.h"
 
 namespace reprise::cli {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "cli/options.h"
 
-#if __has_include("formats/oplog.h")
-#include "formats/oplog.h"
+#if __has_include("formats/oplog/oplog.h")
+#include "formats/oplog/oplog.h"
 #endif
 
 namespace reprise {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <iostream>
 
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "formats/filter.h"
-#include "formats/oplog.h"
-#include "formats/roles.h"
+#include "formats/assemble/roles.h"
+#include "formats/oplog/op_filter.h"
+#include "formats/oplog/oplog.h"
 
 namespace reprise::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/table.h"
-#include "formats/queue_edges.h"
+#include "replay/plan/queues.h"
 
 namespace reprise::cli {
 

@@ -9,8 +9,8 @@
 
 #include "cli/show_queues.h"
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/oplog.h"
+#include "formats/oplog/oplog.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {

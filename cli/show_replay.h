@@ -8,8 +8,8 @@
 #include "cli/command.h"
 #include "cli/show_summary.h"
 #include "cli/table.h"
-#include "formats/filter.h"
-#include "replay/runner.h"
+#include "formats/oplog/op_filter.h"
+#include "replay/run/runner.h"
 
 namespace reprise::cli {
 

@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "cli/units.h"
-#include "formats/error.h"
-#include "formats/text_output.h"
+#include "formats/support/error.h"
+#include "formats/support/text_output.h"
 
 namespace reprise::cli {
 

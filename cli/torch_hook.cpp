@@ -3,7 +3,7 @@
 
 #include <system_error>
 
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise {
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <span>
 
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 

@@ -33,7 +33,7 @@ function(add_bpf_object target folder)
     OUTPUT ${object} ${raw_object}
     COMMAND ${compile} -o ${object}
     COMMAND ${compile} -DREPRISE_RAW_TRACEPOINTS -o ${raw_object}
-    DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/reprise.bpf.c ${headers} ${PROJECT_SOURCE_DIR}/formats/raw_record.h
+    DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/reprise.bpf.c ${headers} ${PROJECT_SOURCE_DIR}/formats/raw/record.h
     VERBATIM)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/capture/bpf_object.cpp PROPERTIES
     OBJECT_DEPENDS "${object};${raw_object}"

@@ -7,7 +7,7 @@ find_path(CUPTI_CUDA_INCLUDE_DIR cuda.h HINTS ${CUPTI_INCLUDE_DIR} ${cupti_hints
 find_library(CUPTI_LIBRARY NAMES cupti libcupti.so.13 libcupti.so.12 HINTS ${cupti_hints} PATH_SUFFIXES lib64 lib)
 mark_as_advanced(CUPTI_INCLUDE_DIR CUPTI_CUDA_INCLUDE_DIR CUPTI_LIBRARY)
 if(CUPTI_INCLUDE_DIR AND CUPTI_CUDA_INCLUDE_DIR AND CUPTI_LIBRARY)
-  add_library(reprise_cupti MODULE capture/cupti/collector.cpp)
+  add_library(reprise_cupti MODULE capture/gpu/cupti_collector.cpp)
   set_target_properties(reprise_cupti PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} CXX_VISIBILITY_PRESET hidden
     INSTALL_RPATH_USE_LINK_PATH ON)
   target_compile_features(reprise_cupti PRIVATE cxx_std_20)

@@ -1,5 +1,4 @@
-# How a room (a top-level folder) becomes a library, and the warnings and
-# sanitizers every target of the project is built with.
+# How a room (a folder of cmake/rooms.txt) becomes a library, and the warnings and sanitizers every target is built with.
 # SPDX-License-Identifier: MIT
 
 add_library(reprise_options INTERFACE)
@@ -18,25 +17,46 @@ if(REPRISE_SANITIZE)
   target_link_options(reprise_options INTERFACE -fsanitize=${link_sanitizers})
 endif()
 
-# add_room(NAME [ROOMS other...] [EXTERNAL targets...] [EXCLUDE files...] [ONLY files...])
-# Makes reprise_NAME from NAME/*.cpp. A room without sources yet becomes an
-# interface library, so that whoever links it need not know.
-function(add_room name)
-  cmake_parse_arguments(ROOM "" "" "ROOMS;EXTERNAL;EXCLUDE;ONLY" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
+# Reads cmake/rooms.txt: REPRISE_ROOMS, the folders in order; REPRISE_USES_<folder>, what each may include.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/rooms.txt)
+file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/rooms.txt lines REGEX "^[a-z]")
+set(REPRISE_ROOMS)
+foreach(line ${lines})
+  string(REGEX MATCH "^([^ ]+) *\\| *([^|]*[^ |])? *\\|" matched "${line}")
+  set(room ${CMAKE_MATCH_1})
+  list(APPEND REPRISE_ROOMS ${room})
+  string(REPLACE " " ";" REPRISE_USES_${room} "${CMAKE_MATCH_2}")
+endforeach()
+
+# room_target(OUT FOLDER): the library of a room, reprise_a_b for a/b.
+function(room_target out folder)
+  string(REPLACE "/" "_" name ${folder})
+  set(${out} reprise_${name} PARENT_SCOPE)
+endfunction()
+
+# add_room(FOLDER [EXTERNAL targets...] [EXCLUDE files...] [ONLY files...])
+# Makes the library of a room from FOLDER/*.cpp and links the rooms it may use.
+function(add_room folder)
+  cmake_parse_arguments(ROOM "" "" "EXTERNAL;EXCLUDE;ONLY" ${ARGN})
+  if(NOT folder IN_LIST REPRISE_ROOMS)
+    message(FATAL_ERROR "${folder} is not in cmake/rooms.txt")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   if(ROOM_ONLY)
-    list(TRANSFORM ROOM_ONLY PREPEND ${PROJECT_SOURCE_DIR}/${name}/ OUTPUT_VARIABLE sources)
+    list(TRANSFORM ROOM_ONLY PREPEND ${PROJECT_SOURCE_DIR}/${folder}/ OUTPUT_VARIABLE sources)
   endif()
   foreach(file ${ROOM_EXCLUDE})
-    list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${name}/${file})
+    list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${folder}/${file})
   endforeach()
-  list(TRANSFORM ROOM_ROOMS PREPEND reprise_)
-  if(sources)
-    add_library(reprise_${name} STATIC ${sources})
-    set(scope PUBLIC)
-  else()
-    add_library(reprise_${name} INTERFACE)
-    set(scope INTERFACE)
+  set(linked)
+  if(NOT folder STREQUAL "formats/support")
+    set(linked reprise_formats_support)
   endif()
-  target_link_libraries(reprise_${name} ${scope} reprise_options ${ROOM_ROOMS} ${ROOM_EXTERNAL})
+  foreach(used ${REPRISE_USES_${folder}})
+    room_target(target ${used})
+    list(APPEND linked ${target})
+  endforeach()
+  room_target(target ${folder})
+  add_library(${target} STATIC ${sources})
+  target_link_libraries(${target} PUBLIC reprise_options ${linked} ${ROOM_EXTERNAL})
 endfunction()

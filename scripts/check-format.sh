@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Checks that every C++ source is formatted by .clang-format, and that rooms
-# include only the rooms they may use. --fix rewrites the former in place.
+# Checks that every C++ source is formatted by .clang-format. --fix rewrites them in place.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,21 +27,4 @@ for file in "${sources[@]}"; do
     fi
 done
 [[ $failed == 0 ]] || echo "mend with: scripts/check-format.sh --fix"
-
-# The arrows between rooms, as the table of the design page has them. Linking
-# enforces them for functions; this also for what lives in headers.
-declare -A may=(
-    [formats]='formats' [capture]='capture|formats' [calibrate]='calibrate|formats'
-    [replay]='replay|formats|calibrate' [analyze]='analyze|formats' [generate]='generate|formats'
-)
-rooms='formats|capture|calibrate|replay|analyze|generate|cli|tests|examples'
-for room in "${!may[@]}"; do
-    [[ -d $room ]] || continue
-    while IFS=: read -r file line text; do
-        if [[ $text =~ \"($rooms)/ ]] && ! [[ ${BASH_REMATCH[1]} =~ ^(${may[$room]})$ ]]; then
-            echo "$file:$line: $room may not include ${BASH_REMATCH[1]}/"
-            failed=1
-        fi
-    done < <(grep -rnE '^ *# *include *"' --include='*.h' --include='*.cpp' --include='*.def' "$room" || true)
-done
 exit $failed

@@ -23,8 +23,8 @@ done
     exit 2
 }
 
-rooms=(formats capture calibrate replay analyze generate cli)
-mapfile -t sources < <(find "${rooms[@]}" -maxdepth 1 -name '*.cpp' 2>/dev/null | sort)
+rooms=(formats transform capture calibrate replay analyze cli)
+mapfile -t sources < <(find "${rooms[@]}" -name '*.cpp' ! -name cupti_collector.cpp | sort)
 changed=$(git diff --name-only main... -- '*.cpp' 2>/dev/null; git diff --name-only -- '*.cpp' 2>/dev/null || true)
 first=() rest=()
 for source in "${sources[@]}"; do

@@ -116,6 +116,7 @@ shell_scripts() {
 }
 
 check 'format' scripts/check-format.sh
+check 'rooms' scripts/check-rooms.py
 check 'shell scripts' shell_scripts
 if check 'release build' build release; then tests release; fi
 if [[ $quick == 0 ]]; then

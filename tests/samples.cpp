@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/filter.h"
-#include "formats/oplog.h"
+#include "formats/oplog/op_filter.h"
+#include "formats/oplog/oplog.h"
 
 namespace reprise::test {
 namespace {

@@ -4,7 +4,7 @@
 #ifndef REPRISE_CAPTURE_SHARED_H
 #define REPRISE_CAPTURE_SHARED_H
 
-#include "formats/raw_record.h"
+#include "formats/raw/record.h"
 
 /* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
 

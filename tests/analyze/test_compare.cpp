@@ -6,7 +6,7 @@
 #include <random>
 
 #include "analyze/align.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 #include "tests/samples.h"
 #include "tests/support.h"
 

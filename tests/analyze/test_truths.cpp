@@ -4,7 +4,7 @@
 
 #include "analyze/compare.h"
 #include "analyze/summary.h"
-#include "formats/importer.h"
+#include "formats/import/importer.h"
 #include "tests/support.h"
 
 using namespace reprise;

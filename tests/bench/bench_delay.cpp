@@ -26,8 +26,8 @@
 #include "calibrate/clock.h"
 #include "calibrate/compute.h"
 #include "calibrate/delay.h"
-#include "formats/oplog.h"
-#include "replay/runner.h"
+#include "formats/oplog/oplog.h"
+#include "replay/run/runner.h"
 
 namespace {
 

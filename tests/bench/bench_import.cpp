@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "formats/dftracer_lines.h"
-#include "formats/importer.h"
-#include "formats/input.h"
+#include "formats/import/dftracer/lines.h"
+#include "formats/import/importer.h"
+#include "formats/support/input.h"
 
 namespace {
 

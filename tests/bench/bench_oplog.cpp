@@ -10,8 +10,8 @@
 #include <random>
 #include <string>
 
-#include "formats/importer.h"
-#include "formats/oplog.h"
+#include "formats/import/importer.h"
+#include "formats/oplog/oplog.h"
 
 using namespace reprise;
 

@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/error.h"
-#include "formats/oplog.h"
-#include "replay/prepare.h"
-#include "replay/prepare_content.h"
+#include "formats/oplog/oplog.h"
+#include "formats/support/error.h"
+#include "replay/prepare/content.h"
+#include "replay/prepare/prepare.h"
 
 namespace {
 

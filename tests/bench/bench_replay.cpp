@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "calibrate/clock.h"
-#include "formats/oplog.h"
-#include "replay/runner.h"
+#include "formats/oplog/oplog.h"
+#include "replay/run/runner.h"
 
 namespace {
 

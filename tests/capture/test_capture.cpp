@@ -12,10 +12,10 @@
 #include "capture/context_records.h"
 #include "capture/loader.h"
 #include "capture/rules.h"
-#include "formats/error.h"
-#include "formats/raw_calls.h"
-#include "formats/raw_dump.h"
-#include "formats/raw_log.h"
+#include "formats/assemble/recording/raw_calls.h"
+#include "formats/raw/dump.h"
+#include "formats/raw/log.h"
+#include "formats/support/error.h"
 #include "tests/support.h"
 
 using namespace reprise;

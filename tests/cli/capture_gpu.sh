@@ -22,7 +22,7 @@ warn=(-Wall -Wextra -Werror -O1 -fPIC -shared)
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
     run 0 "$compiler" -std=c++20 "${warn[@]}" -I "$fakes" -I "$REPRISE_SOURCE_DIR" -o "collector-$compiler.so" \
-        "$REPRISE_SOURCE_DIR/capture/cupti/collector.cpp" "$fakes/fake_cupti.cpp"
+        "$REPRISE_SOURCE_DIR/capture/gpu/cupti_collector.cpp" "$fakes/fake_cupti.cpp"
 done
 run 0 "$cc" "${warn[@]}" -o nvml.so "$fakes/fake_nvml.c"
 run 0 "$cc" -Wall -Wextra -Werror -o job "$fakes/job.c" -ldl

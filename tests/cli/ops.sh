@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.bash"
 
 run 0 "$REPRISE" ops
 contains "$out" "pread64"
-rows=$(grep -c '^OP(' "$REPRISE_SOURCE_DIR/formats/ops.def")
+rows=$(grep -c '^OP(' "$REPRISE_SOURCE_DIR/formats/oplog/ops.def")
 equal "$(($(wc -l <"$out") - 1))" "$rows"
 run 0 "$REPRISE" ops --json
 contains "$out" '"op": "copy_file_range"'

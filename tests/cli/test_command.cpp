@@ -13,7 +13,7 @@
 
 #include "cli/help.h"
 #include "cli/options.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 

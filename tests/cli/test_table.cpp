@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "cli/table.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 #include "tests/support.h"
 
 namespace reprise::cli {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "cli/units.h"
-#include "formats/error.h"
+#include "formats/support/error.h"
 
 namespace reprise::cli {
 

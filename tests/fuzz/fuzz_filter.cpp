@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/error.h"
-#include "formats/filter.h"
+#include "formats/oplog/op_filter.h"
+#include "formats/support/error.h"
 #include "tests/fuzz/fuzz_support.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/gpu_buffer.h"
-#include "formats/graft.h"
-#include "formats/profile_log.h"
+#include "formats/import/profile/gpu_buffer.h"
+#include "formats/import/profile/profile_log.h"
 #include "tests/fuzz/fuzz_support.h"
+#include "transform/graft.h"
 
 namespace {
 

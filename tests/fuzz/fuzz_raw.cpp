@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "formats/raw_log.h"
+#include "formats/raw/log.h"
 #include "tests/fuzz/fuzz_support.h"
 
 namespace {

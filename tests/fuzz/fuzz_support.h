@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <string>
 
-#include "formats/error.h"
-#include "formats/importer.h"
-#include "formats/oplog.h"
+#include "formats/import/importer.h"
+#include "formats/oplog/oplog.h"
+#include "formats/support/error.h"
 
 namespace reprise::fuzz {
 

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "formats/oplog.h"
+#include "formats/oplog/oplog.h"
 #include "tests/programs/support/program_scope.h"
 
 namespace {

@@ -27,7 +27,7 @@
 #include <tuple>
 #include <vector>
 
-#include "formats/oplog.h"
+#include "formats/oplog/oplog.h"
 #include "tests/programs/support/program_scope.h"
 
 namespace {

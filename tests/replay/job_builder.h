@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/oplog.h"
-#include "replay/marker.h"
-#include "replay/runner.h"
+#include "formats/oplog/oplog.h"
+#include "replay/prepare/root_marker.h"
+#include "replay/run/runner.h"
 #include "tests/support.h"
 
 namespace reprise::test {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/oplog.h"
+#include "formats/oplog/oplog.h"
 
 namespace reprise::test {
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// The assembler's state, private to formats/assemble/*.cpp.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/assemble/assembler.h"
+#include "formats/assemble/fd_state.h"
+#include "formats/assemble/file_table.h"
+
+namespace reprise {
+
+inline uint64_t task_key(int32_t pid, int32_t tid) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(pid)) << 32 | static_cast<uint32_t>(tid);
+}
+
+struct Assembler::Impl {
+    struct Pending {
+        Op op;
+        std::vector<int64_t> list;
+        std::vector<Edge> edges;
+    };
+    struct Task {
+        TaskId id = 0;
+        Process* process = nullptr;
+        std::vector<Pending> pending;    // by begin; the oldest are erased many at a time
+        int64_t written_to = INT64_MIN;  // begin of the last op the writer has
+        uint64_t written = 0;            // ops the writer has
+    };
+    // How a call proves what its descriptor is.
+    enum class Evidence { none, file, directory };
+
+    Impl(LogWriter& w, Options o) : writer(w), options(o), files(w), first_directory(o.initial_directory) {}
+
+    // --- assemble.cpp: tasks and the way to the writer
+    Process& process(int32_t pid);
+    Task& task(int32_t pid, int32_t tid);
+    Process& new_process(int32_t pid, Process* parent);
+    Task& new_task(int32_t pid, int32_t tid, Process& process);
+    void add(Task& task, const Op& op);
+    void write_oldest(Task& task, size_t n);
+    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1) {
+        writer.count(name, severity, meaning, n);
+    }
+    void call(const RawCall& raw);
+    void finish();
+
+    // --- assemble_seen.cpp: instances that the source itself tells apart
+    std::shared_ptr<Instance> find_seen(Process& process, int32_t fd, const SeenInstance& seen, int64_t begin);
+    std::shared_ptr<Instance> make_seen(Process* owner, int32_t fd, const SeenInstance& seen, std::string_view path,
+                                        Came how);
+    void remember(const SeenInstance& seen, const std::shared_ptr<Instance>& instance, int64_t since);
+    void connect(Instance& instance, const SeenInstance& seen);
+    std::shared_ptr<Channel> channel_of_inode(uint64_t inode);
+    TaskId begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags);
+
+    // --- assemble_fds.cpp: descriptors
+    std::shared_ptr<Instance> find(Process& process, int32_t fd, std::string_view described, Evidence evidence);
+    std::shared_ptr<Instance> for_call(Process& process, const RawCall& raw, int32_t fd, std::string_view described,
+                                       Evidence evidence, const SeenInstance* seen = nullptr);
+    std::shared_ptr<Instance> adopt_unknown(Process& process, int32_t fd, std::string_view described, Evidence evidence,
+                                            bool received = false);
+    bool still_is(Instance& instance, std::string_view described);
+    void learn_kind(Instance& instance, HandleKind kind, Process& process, int32_t fd);
+    std::shared_ptr<Instance> new_instance(HandleKind kind, FileState* file, int64_t flags, const Process* inherited_by,
+                                           int32_t fd);
+    std::shared_ptr<Channel> channel_of(std::string_view described);
+    void update_row(const Instance& instance);
+    void put(Process& process, int64_t fd, std::shared_ptr<Instance> instance, bool close_on_exec);
+    void open(Task& task, const RawCall& raw, Op& op);
+    void close(Task& task, const RawCall& raw, Op& op);
+    void close_range(Task& task, const RawCall& raw, Op& op);
+    void dup(Task& task, const RawCall& raw, Op& op);
+    void fcntl(Task& task, const RawCall& raw, Op& op);
+    void pipe(Task& task, const RawCall& raw, Op& op);
+    static bool began_after(const Task& task, int64_t time);
+    void spawn(Task& task, const RawCall& raw, Op& op);
+    void exec(Task& task, const RawCall& raw, Op& op);
+
+    // --- assemble_data.cpp: data, positions, mappings
+    void data(Task& task, const RawCall& raw, Op& op, bool explicit_offset);
+    void message(Task& task, const RawCall& raw, Op& op);
+    void copy(Task& task, const RawCall& raw, Op& op);
+    void lseek(Task& task, const RawCall& raw, Op& op);
+    void on_descriptor(Task& task, const RawCall& raw, Op& op, Evidence evidence);
+    void request(Task& task, const RawCall& raw, Op& op);
+    void mmap(Task& task, const RawCall& raw, Op& op);
+    void on_memory(Task& task, const RawCall& raw, Op& op);
+    void mremap(Task& task, const RawCall& raw, Op& op);
+    void pass(Instance& instance, bool reads, int64_t result, int64_t& offset);
+    int64_t place(Instance& instance, const std::optional<int64_t>& given, bool reads, bool& at_unknown_end);
+    void moved_data(Instance& instance, int64_t offset, int64_t asked, int64_t result, bool reads, bool at_unknown_end,
+                    bool certain);
+
+    // --- assemble_paths.cpp: calls by path
+    std::string absolute(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
+                         const SeenInstance* seen = nullptr);
+    FileState& named(std::string_view path, const RawCall& raw);
+    void by_path(Task& task, const RawCall& raw, Op& op);
+    void by_path_or_descriptor(Task& task, const RawCall& raw, Op& op);
+    void by_two_paths(Task& task, const RawCall& raw, Op& op);
+    void note_attributes(FileState& file, const RawCall& raw, bool no_follow);
+
+    LogWriter& writer;
+    Options options;
+    FileTable files;
+    std::string first_directory;
+    std::deque<Process> processes;  // stable addresses
+    std::deque<Task> tasks;
+    std::unordered_map<int32_t, Process*> process_of;  // by pid, the current bearer
+    std::unordered_map<uint64_t, Task*> task_of;       // by (pid, tid)
+    Task* last_task = nullptr;
+    uint64_t last_key = 0;
+    std::unordered_map<std::string, std::shared_ptr<Channel>> channels;  // by the source's name of a pipe or socket
+    // By SeenInstance::key, the oldest first: a key names another instance once its file is gone.
+    struct Bearer {
+        std::shared_ptr<Instance> instance;
+        int64_t since = INT64_MIN;
+    };
+    std::unordered_map<uint64_t, std::vector<Bearer>> bearers;
+    std::unordered_map<uint64_t, std::weak_ptr<Channel>> channels_of_inodes;
+    size_t channels_checked = 1024;
+    std::vector<Task*> task_by_id{nullptr};
+    int64_t released = INT64_MIN;
+    CallEffect effect;                   // of the call at hand
+    std::optional<Op>* taken = nullptr;  // where its op goes instead of to its task
+    uint32_t maps = 0;
+    size_t pending_ops = 0;
+    uint64_t offsets_followed = 0, offsets_from_unknown_position = 0;
+    uint32_t unnamed_files = 0;
+};
+
+}  // namespace reprise

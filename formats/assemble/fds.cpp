@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+// Descriptors: what a number of a process means, and the calls that make, share and end them.
+#include <algorithm>
+
+#include "formats/assemble/assembler_impl.h"
+
+namespace reprise {
+namespace {
+
+// Values of the x86-64 kernel's interface; logs are read on any system.
+constexpr int64_t kBadDescriptor = -9, kLoop = -40;  // EBADF, ELOOP
+constexpr int64_t kCreate = 0100, kExclusive = 0200, kTruncate = 01000, kDirectory = 0200000, kCloseOnExec = 02000000;
+constexpr int64_t kTemporary = 020000000;  // __O_TMPFILE
+constexpr int64_t kNoFollow = 0400000;     // O_NOFOLLOW
+constexpr int64_t kDupFd = 0, kSetFd = 2, kSetFl = 4, kDupFdCloseOnExec = 1030;
+constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | 040000 | 01000000;  // what F_SETFL may change
+constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
+constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
+
+}  // namespace
+
+std::shared_ptr<Channel> Assembler::Impl::channel_of(std::string_view described) {
+    if (described.empty()) return std::make_shared<Channel>();
+    auto& channel = channels[std::string(described)];
+    if (!channel) channel = std::make_shared<Channel>();
+    return channel;
+}
+
+std::shared_ptr<Instance> Assembler::Impl::new_instance(HandleKind kind, FileState* file, int64_t flags,
+                                                        const Process* inherited_by, int32_t fd) {
+    auto made = std::make_shared<Instance>();
+    made->kind = kind;
+    made->file = file;
+    made->flags = flags;
+    HandleRow row;
+    row.file = file ? files.id(*file) : 0;
+    row.flags = flags;
+    row.kind = kind;
+    if (inherited_by) {
+        row.inherited = true;
+        row.process = inherited_by->id;
+        row.fd = fd;
+    }
+    made->id = writer.add_handle(row);
+    return made;
+}
+
+void Assembler::Impl::update_row(const Instance& instance) {
+    HandleRow row = writer.tables().handles[instance.id];
+    row.kind = instance.kind;
+    row.file = instance.file ? files.id(*instance.file) : 0;
+    writer.update_handle(instance.id, row);
+}
+
+void Assembler::Impl::put(Process& process, int64_t fd, std::shared_ptr<Instance> instance, bool close_on_exec) {
+    if (fd < 0 || fd > INT32_MAX) return;
+    (*process.descriptors)[static_cast<int32_t>(fd)] = {std::move(instance), close_on_exec};
+}
+
+// Whether the source's name for a descriptor fits what we hold it for; false: a close and an open went unseen.
+bool Assembler::Impl::still_is(Instance& instance, std::string_view described) {
+    const Description now = parse_description(described);
+    bool same = false;
+    if (instance.file && !now.path.empty()) {
+        const FileState* last = &files.at(now.path);
+        if (now.deleted && last != instance.file) last = &files.deleted(now.path);
+        for (const FileState* file = last; file && !same; file = file->moved_from) same = file == instance.file;
+        const Description before = parse_description(instance.described);
+        same = same || before.path == now.path || files.path_of(*instance.file) == now.path;
+    } else if (!instance.file && now.path.empty()) {
+        same = instance.kind == now.kind || instance.kind == HandleKind::other || now.kind == HandleKind::other;
+        if (same && instance.kind == HandleKind::pipe && !instance.described.empty()) same = false;
+    }
+    if (same) instance.described = described;
+    return same;
+}
+
+void Assembler::Impl::learn_kind(Instance& instance, HandleKind kind, Process& process, int32_t fd) {
+    if (instance.kind != HandleKind::other || !instance.described.empty() || instance.kind_certain) return;
+    instance.kind = kind;
+    if (instance.is_file()) {
+        const std::string label = "/unnamed/pid-" + std::to_string(process.pid) + "-fd-" + std::to_string(fd) + "-" +
+                                  std::to_string(++unnamed_files);
+        instance.file = &files.unnamed(label);
+        count("files_without_name", Severity::warning,
+              "files used through descriptors that no call of the recording opened; they stand below /unnamed");
+    }
+    update_row(instance);
+}
+
+std::shared_ptr<Instance> Assembler::Impl::adopt_unknown(Process& process, int32_t fd, std::string_view described,
+                                                         Evidence evidence, bool received) {
+    Description what;
+    if (!described.empty()) what = parse_description(described);
+    FileState* file = nullptr;
+    if (!what.path.empty()) {
+        const std::string path = clean_path("/", what.path);
+        file = what.deleted ? &files.deleted(path) : &files.present(path);
+        if (what.type != FileType::unknown) file->type = what.type;
+    }
+    // What the recording made itself was not open from the start: it came over a socket, or by a call not recorded.
+    received = received || (file && file->created);
+    Process* owner = &process;
+    // A socket most likely comes from a call that was not recorded either.
+    if (!received && what.kind != HandleKind::socket)
+        while (owner->seen_at_birth && owner->parent && !owner->parent->descriptors->contains(fd))
+            owner = owner->parent;
+
+    HandleKind kind = described.empty() ? HandleKind::other : what.kind;
+    if (file && (file->type == FileType::directory || evidence == Evidence::directory)) kind = HandleKind::directory;
+    auto made = new_instance(kind, file, 0, owner, fd);
+    made->described = described;
+    made->position_known = false;
+    if (!made->is_file()) made->channel = channel_of(described);
+    if (evidence == Evidence::file) learn_kind(*made, HandleKind::file, *owner, fd);
+    if (evidence == Evidence::directory) learn_kind(*made, HandleKind::directory, *owner, fd);
+    for (Process* each = &process;; each = each->parent) {
+        put(*each, fd, made, false);
+        if (each == owner) break;
+    }
+    if (received)
+        count("descriptors_received", Severity::note,
+              "descriptors of files that reached a process over a socket, or by a call not recorded");
+    else
+        count("descriptors_adopted", Severity::note,
+              "descriptors that no call of the recording opened; taken as open from the start");
+    return made;
+}
+
+std::shared_ptr<Instance> Assembler::Impl::find(Process& process, int32_t fd, std::string_view described,
+                                                Evidence evidence) {
+    if (fd < 0) return nullptr;
+    const auto it = process.descriptors->find(fd);
+    if (it != process.descriptors->end()) {
+        Instance& known = *it->second.instance;
+        if (evidence == Evidence::file) learn_kind(known, HandleKind::file, process, fd);
+        if (evidence == Evidence::directory) learn_kind(known, HandleKind::directory, process, fd);
+        if (described.empty() || described == known.described) return it->second.instance;
+        if (known.described.empty() || still_is(known, described)) {
+            known.described = described;
+            return it->second.instance;
+        }
+        count("descriptors_corrected", Severity::warning,
+              "descriptors that meant another file than the calls seen so far had made them mean");
+        process.descriptors->erase(it);
+    }
+    if (!options.adopt_unknown_fds) return nullptr;
+    return adopt_unknown(process, fd, described, evidence);
+}
+
+// As find, for a call with this result; counts a call that must be dropped.
+std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawCall& raw, int32_t fd,
+                                                    std::string_view described, Evidence evidence,
+                                                    const SeenInstance* seen) {
+    if (seen && seen->key) return find_seen(process, fd, *seen, raw.begin);
+    if (raw.result == kBadDescriptor && !process.descriptors->contains(fd)) {
+        count("calls_on_bad_descriptors", Severity::note, "calls on descriptors that were not open; left out");
+        return nullptr;
+    }
+    auto found = find(process, fd, described, raw.result < 0 ? Evidence::none : evidence);
+    if (!found)
+        count("calls_on_unknown_descriptors", Severity::loss,
+              "calls on descriptors that no call of the recording opened; left out");
+    return found;
+}
+
+void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
+    Process& process = *task.process;
+    const std::string path = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
+    op.fd = -1;
+    const bool creates = raw.flags & kCreate;
+    if (raw.result < 0) {
+        FileState& refused = named(path, raw);
+        if (raw.result == kLoop && raw.flags & kNoFollow) files.saw_link(files.present(path), {});
+        op.file = files.id(refused);
+        return add(task, op);
+    }
+    FileState* file = nullptr;
+    if ((raw.flags & kTemporary) == kTemporary) {
+        FileState& directory = files.present(path);  // the file itself has no name
+        op.file = files.id(directory);
+        file = &directory;
+    } else if (creates) {
+        std::optional<bool> created = raw.created;
+        if (!created && raw.flags & kExclusive) created = true;
+        file = &files.opened_to_create(path, created);
+    } else {
+        file = &files.present(path);
+        if (raw.made && files.is_another(*file, raw.made->device, raw.made->inode, raw.made->generation))
+            file = &files.replaced(path);
+    }
+    const bool has_name = (raw.flags & kTemporary) != kTemporary;
+    if (has_name) {
+        note_attributes(*file, raw, false);
+        if (raw.flags & kDirectory) file->type = FileType::directory;
+        if (creates && file->created && file->type == FileType::unknown) file->type = FileType::regular;
+        if (creates && file->created && raw.mode) file->mode = static_cast<uint32_t>(raw.mode) & 07777;
+        if (raw.flags & kTruncate) files.did_truncate(*file, 0);
+    }
+    op.file = files.id(*file);
+    HandleKind kind = file->type == FileType::directory && has_name ? HandleKind::directory : HandleKind::file;
+    if (raw.made && raw.made->kind != HandleKind::other) kind = raw.made->kind;
+    auto made = new_instance(kind, file, raw.flags, nullptr, -1);
+    if (raw.made) {
+        if (has_name) files.saw_inode(*file, raw.made->device, raw.made->inode, raw.made->generation);
+        connect(*made, *raw.made);
+        // Requests that name a fixed file are submitted before it is there.
+        remember(*raw.made, made, raw.fd2 < 0 ? raw.begin + raw.duration : raw.begin);
+    }
+    file->followed = true;
+    if (!raw.fd_path.empty()) {
+        const Description what = parse_description(raw.fd_path);
+        if (what.type != FileType::unknown && has_name) file->type = what.type;
+        const bool real_name = !path.starts_with("/proc/") && !path.starts_with("/dev/");
+        if (has_name && real_name && !what.path.empty() && !what.deleted && what.path != path)
+            files.alias(what.path, *file);
+        made->described = raw.fd_path;
+    }
+    op.handle = made->id;
+    if (raw.fd2 < 0) put(process, raw.result, std::move(made), raw.flags & kCloseOnExec);
+    add(task, op);
+}
+
+void Assembler::Impl::close(Task& task, const RawCall& raw, Op& op) {
+    Process& process = *task.process;
+    const auto it = process.descriptors->find(raw.fd);
+    if (raw.seen && raw.seen->key) {
+        // Its number may mean another instance by now: it is free from the start of a close.
+        const auto instance = find_seen(process, -1, *raw.seen, raw.begin);
+        if (it != process.descriptors->end() && it->second.instance == instance) process.descriptors->erase(it);
+        op.handle = instance->id;
+        return add(task, op);
+    }
+    if (it == process.descriptors->end() || raw.seen) {
+        if (raw.result >= 0)
+            count("closes_of_unknown_descriptors", Severity::note,
+                  "closes of descriptors that nothing else in the recording used; left out");
+        else
+            count("calls_on_bad_descriptors", Severity::note, "calls on descriptors that were not open; left out");
+        return;
+    }
+    op.handle = it->second.instance->id;
+    process.descriptors->erase(it);  // also when close reports an error: the kernel has let go of it
+    add(task, op);
+}
+
+void Assembler::Impl::close_range(Task& task, const RawCall& raw, Op& op) {
+    if (raw.result < 0) return;
+    Process& process = *task.process;
+    if (raw.flags & kRangeUnshare) process.descriptors = std::make_shared<DescriptorTable>(*process.descriptors);
+    DescriptorTable& table = *process.descriptors;
+    for (auto it = table.lower_bound(raw.fd); it != table.end() && it->first <= raw.fd2;) {
+        if (raw.flags & kRangeCloseOnExec) {
+            it++->second.close_on_exec = true;
+            continue;
+        }
+        op.fd = it->first;
+        op.handle = it->second.instance->id;
+        add(task, op);
+        op.begin += op.duration;  // the first one carries the time
+        op.duration = 0;
+        it = table.erase(it);
+    }
+}
+
+void Assembler::Impl::dup(Task& task, const RawCall& raw, Op& op) {
+    Process& process = *task.process;
+    auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
+    if (!instance) return;
+    op.handle = instance->id;
+    op.fd2 = raw.fd2;
+    const bool same_number = raw.result == raw.fd;
+    if (raw.result >= 0 && !same_number) put(process, raw.result, std::move(instance), raw.flags & kCloseOnExec);
+    add(task, op);
+}
+
+void Assembler::Impl::fcntl(Task& task, const RawCall& raw, Op& op) {
+    if (raw.arg == kDupFd || raw.arg == kDupFdCloseOnExec) {
+        RawCall as_dup = raw;
+        as_dup.kind = op.kind = OpKind::dup;
+        as_dup.fd2 = static_cast<int32_t>(std::clamp<int64_t>(raw.flags, 0, INT32_MAX));
+        as_dup.flags = op.flags = raw.arg == kDupFdCloseOnExec ? kCloseOnExec : 0;
+        op.arg = 4;
+        return dup(task, as_dup, op);
+    }
+    Process& process = *task.process;
+    const auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
+    if (!instance) return;
+    op.handle = instance->id;
+    if (raw.result >= 0 && raw.arg == kSetFd) (*process.descriptors)[raw.fd].close_on_exec = raw.flags & 1;
+    if (raw.result >= 0 && raw.arg == kSetFl)
+        instance->flags = (instance->flags & ~kStatusFlags) | (raw.flags & kStatusFlags);
+    add(task, op);
+}
+
+void Assembler::Impl::pipe(Task& task, const RawCall& raw, Op& op) {
+    op.fd2 = raw.fd2;
+    if (raw.result < 0) return add(task, op);
+    Process& process = *task.process;
+    const bool close_on_exec = raw.arg == 4 ? raw.flags & 1 : raw.flags & kCloseOnExec;  // MFD_CLOEXEC is 1
+    const HandleKind kind = raw.arg == 1   ? HandleKind::pipe
+                            : raw.arg == 2 ? HandleKind::socket
+                            : raw.arg == 3 ? HandleKind::eventfd
+                                           : HandleKind::memfd;
+    auto first = new_instance(kind, nullptr, raw.flags, nullptr, -1);
+    first->described = raw.fd_path;
+    if (!raw.fd_path.empty() && kind != HandleKind::memfd && kind != HandleKind::eventfd)
+        first->channel = channels[std::string(raw.fd_path)] = std::make_shared<Channel>();
+    op.handle = first->id;
+    if (raw.made) {
+        connect(*first, *raw.made);
+        remember(*raw.made, first, raw.begin + raw.duration);
+    }
+    if (raw.fd2 >= 0) {
+        auto second = new_instance(kind, nullptr, raw.flags, nullptr, -1);
+        second->described = raw.fd2_path;
+        if (kind == HandleKind::pipe)
+            second->channel = first->channel;
+        else if (!raw.fd2_path.empty())
+            second->channel = channels[std::string(raw.fd2_path)] = std::make_shared<Channel>();
+        op.handle2 = second->id;
+        if (raw.made2) {
+            connect(*second, *raw.made2);
+            remember(*raw.made2, second, raw.begin + raw.duration);
+        }
+        put(process, raw.fd2, std::move(second), close_on_exec);
+    }
+    put(process, raw.fd, std::move(first), close_on_exec);
+    add(task, op);
+}
+
+// Whether all ops of the task are later: then it is the one spawned now, whose first calls were fed before its spawn,
+// and not an earlier bearer of its number.
+bool Assembler::Impl::began_after(const Task& task, int64_t time) {
+    return task.written_to == INT64_MIN && (task.pending.empty() || task.pending.front().op.begin >= time);
+}
+
+void Assembler::Impl::spawn(Task& task_in, const RawCall& raw, Op& op) {
+    if (raw.peer) {
+        op.peer = raw.peer;
+        return add(task_in, op);
+    }
+    if (raw.result < 0 || raw.arg <= 0 || raw.arg > INT32_MAX) return add(task_in, op);
+    Process& parent = *task_in.process;
+    const auto child = static_cast<int32_t>(raw.arg);
+    if (raw.flags & kCloneThread) {
+        const auto it = task_of.find(task_key(raw.pid, child));
+        const bool early = it != task_of.end() && began_after(*it->second, raw.begin);
+        op.peer = early ? it->second->id : new_task(raw.pid, child, parent).id;
+    } else {
+        const auto it = process_of.find(child);
+        Process* process = it != process_of.end() ? it->second : nullptr;
+        const auto first = task_of.find(task_key(child, child));
+        // Nobody is its own ancestor, whatever a damaged recording says.
+        const auto above = [&](const Process* of) {
+            while (of && of != process) of = of->parent;
+            return of != nullptr;
+        };
+        const bool early = process && !process->seen_at_birth && first != task_of.end() &&
+                           began_after(*first->second, raw.begin) && !above(&parent);
+        if (early) {
+            process->parent = &parent;
+            process->descriptors->insert(parent.descriptors->begin(), parent.descriptors->end());
+            ProcessRow row = writer.tables().processes[process->id];
+            row.parent = parent.id;
+            writer.update_process(process->id, row);
+            op.peer = first->second->id;
+        } else {
+            process = &new_process(child, &parent);
+            if (raw.flags & kCloneFiles)
+                process->descriptors = parent.descriptors;
+            else
+                *process->descriptors = *parent.descriptors;
+            process->memory = parent.memory;
+            op.peer = new_task(child, child, *process).id;
+        }
+        process->seen_at_birth = true;
+    }
+    add(task_in, op);
+}
+
+void Assembler::Impl::exec(Task& task, const RawCall& raw, Op& op) {
+    Process& process = *task.process;
+    op.fd = -1;
+    if (!raw.path.empty()) {
+        const std::string path = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
+        FileState& file = named(path, raw);
+        if (raw.result >= 0 && file.type == FileType::unknown) file.type = FileType::regular;
+        op.file = files.id(file);
+    } else if (raw.fd >= 0) {
+        const auto instance = raw.seen && raw.seen->key ? find_seen(process, raw.fd, *raw.seen, raw.begin)
+                                                        : find(process, raw.fd, raw.fd_path, Evidence::file);
+        if (instance && instance->file) op.file = files.id(*instance->file);
+    }
+    if (raw.result >= 0) {
+        // A table shared with another process is its own from here.
+        if (process.descriptors.use_count() > 1)
+            process.descriptors = std::make_shared<DescriptorTable>(*process.descriptors);
+        std::erase_if(*process.descriptors, [](const auto& entry) { return entry.second.close_on_exec; });
+        process.memory = AddressMap();
+    }
+    add(task, op);
+}
+
+}  // namespace reprise

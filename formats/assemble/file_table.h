@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// The files of a recording while it is assembled: which row a path means at this moment, what is known of its size, and
+// whether it was there before. A row is one name in one generation: a path removed and made anew is another row, and so
+// is the new name of a rename or a hard link, because the replay finds files by name.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/assemble/roles.h"
+#include "formats/oplog/oplog.h"
+
+namespace reprise {
+
+struct FileState {
+    enum class Presence : uint8_t { unknown, absent, present };
+    enum class SizeSource : uint8_t { furthest, end_of_file, stat };
+
+    FileId id = 0;  // 0 until an op or a handle refers to it
+    StringId path = 0;
+    uint32_t generation = 0;
+    Presence presence = Presence::unknown;
+    bool existed = false;           // before the recording touched it
+    bool created = false;           // by the recording
+    bool creation_guessed = false;  // O_CREAT without O_EXCL on a path never seen before
+    bool made_unseen = false;       // by the recording, but by no call of it
+    bool gone = false;              // removed or renamed: no path leads here
+    FileType type = FileType::unknown;
+    uint32_t mode = 0;
+    uint64_t device = 0, inode = 0;
+    uint32_t inode_generation = 0;
+
+    // Size at first sight. `changed`: the recording altered the size, so that what is seen from now on is its own
+    // doing.
+    SizeSource size_source = SizeSource::furthest;
+    uint64_t size = 0;
+    bool changed = false;
+    bool truncated = false;
+    std::optional<uint64_t> current_size;  // bytes, now
+    uint64_t greatest = 0;                 // bytes, greatest extent seen at any time
+    uint64_t written_end = 0;              // furthest byte written
+    uint64_t appended = 0;                 // bytes written at an end that is not known
+
+    bool is_link = false;  // seen by lstat or readlink
+    StringId target = 0;
+    uint64_t target_bytes = 0;  // where the target itself is not known
+    bool followed = false;      // used through the link
+
+    bool written = false, read = false, renamed_into = false, synced = false;
+    uint64_t bytes_written = 0;
+    FileState* moved_from = nullptr;  // the name it had before a rename, or the other name of a hard link
+    FileState* moved_to = nullptr;
+};
+
+class FileTable {
+public:
+    explicit FileTable(LogWriter& writer) : writer_(writer) {}
+
+    // What the absolute, clean path means now.
+    FileState& at(std::string_view path);
+    // The row's id; adds the row on first use.
+    FileId id(FileState& file);
+    std::string path_of(const FileState& file) const;
+
+    // The path was found, or was looked for in vain.
+    FileState& present(std::string_view path);
+    FileState& absent(std::string_view path);
+    // An open with O_CREAT succeeded. `created`: whether it made the file, where the source knows (O_EXCL,
+    // FMODE_CREATED).
+    FileState& opened_to_create(std::string_view path, std::optional<bool> created);
+    // mkdir, symlink, O_TMPFILE: the file is new.
+    FileState& made(std::string_view path);
+    FileState& removed(std::string_view path);
+    struct Names {
+        FileState& from;
+        FileState& to;
+    };
+    Names renamed(std::string_view from, std::string_view to, bool exchange);
+    Names linked(std::string_view from, std::string_view to);
+    // `other` is a second name for what `file` is (the source resolved a symbolic link).
+    void alias(std::string_view other, FileState& file);
+    // The latest file of that name that is gone; a new row where there is none.
+    FileState& deleted(std::string_view path);
+    // A file without a name any path leads to.
+    FileState& unnamed(std::string_view label);
+
+    void saw_attributes(FileState& file, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode,
+                        bool no_follow);
+    void saw_inode(FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation);
+    // Whether the file is known to be another one than that of this inode.
+    static bool is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation);
+    // The path leads to another file than before, though no call of the recording made it so.
+    FileState& replaced(std::string_view path);
+    // The latest file seen with that inode; nullptr: none.
+    FileState* by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation);
+    void saw_link(FileState& file, std::string_view target);
+    // `asked` and `got`: bytes; `certain`: the offset is not a guess.
+    void did_read(FileState& file, int64_t offset, int64_t asked, int64_t got, bool certain);
+    // Where an append goes: the end of the file, if known.
+    std::optional<int64_t> end_of(const FileState& file) const;
+    void did_write(FileState& file, int64_t offset, int64_t bytes, bool at_unknown_end);
+    void did_truncate(FileState& file, int64_t size);
+    void did_map(FileState& file, int64_t offset, int64_t size);
+
+    // Settles sizes, origins, links and roles, and rewrites all rows. `roles`: what the user decided; may be null.
+    void finish(const RoleOverrides* roles = nullptr);
+
+private:
+    struct Slot {
+        FileState* state = nullptr;
+        FileState* last_gone = nullptr;
+        uint32_t generations = 0;
+        bool removed = false;  // the next generation is known to be absent
+    };
+    struct Move {
+        std::string from, to;
+    };
+    Slot& slot(StringId path);
+    FileState& make(StringId path, Slot& at);
+    void retire(Slot& at);
+    FileState& move(FileState& from, std::string_view to);
+    static FileState* first_name(const FileState& file);
+    void move_children(std::string_view from, std::string_view to);
+    FileState* from_moved_directory(std::string_view path);
+    bool parent_is_new(std::string_view path);
+    void was_there(FileState& file);
+    void settle_links();
+    void settle_roles(const RoleOverrides* overrides);
+    FileRow row_of(const FileState& file) const;
+
+    LogWriter& writer_;
+    std::deque<FileState> states_;
+    std::deque<Slot> slots_;  // by StringId of the path; growing keeps references
+    std::vector<Move> moved_directories_;
+    std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode
+};
+
+// `path` seen from `directory` (absolute), as an absolute path without ".", ".." and "//".
+std::string clean_path(std::string_view directory, std::string_view path);
+
+}  // namespace reprise

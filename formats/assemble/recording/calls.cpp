@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT
+// Calls of a raw recording to ops, and what they tell of who waited for whom.
+#include <algorithm>
+
+#include "formats/assemble/file_table.h"
+#include "formats/assemble/recording/recording_impl.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kInterrupted = -4;  // EINTR
+constexpr int64_t kTimedOut = -110;   // ETIMEDOUT
+constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
+constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
+constexpr uint16_t kWaitId = 247, kEventFd = 284, kSocketPair = 53, kClone3 = 435;
+
+bool is_wait_action(RawAction action) {
+    return action == RawAction::wait || action == RawAction::futex || action == RawAction::wake;
+}
+
+// fcntl commands whose argument points somewhere.
+bool argument_is_address(int64_t command) {
+    return (command >= 5 && command <= 7) || (command >= 12 && command <= 16 && command != 13) ||
+           (command >= 36 && command <= 38) || (command >= 1035 && command <= 1039);
+}
+
+}  // namespace
+
+// Whether the call becomes an op: one that did not wait is computing, and one that woke nobody, too.
+bool RawAssembly::is_op(const raw_call& record, const RawCallRow& row, bool slept) {
+    // Without switches nothing tells whether it slept but its duration.
+    constexpr uint64_t kLong = 20'000;
+    const bool waited = facts_.has_switches ? slept : record.head.time > record.enter + kLong;
+    switch (row.action) {
+        case RawAction::wait: return waited;
+        case RawAction::futex:
+            if (LockWords::wakes(record.args[1]))
+                return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
+            return waited;
+        case RawAction::wake: return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
+        case RawAction::wait_child: return record.result > 0 || row.nr == kWaitId || waited;
+        case RawAction::brk:
+        case RawAction::chdir:
+        case RawAction::fchdir:
+        case RawAction::chroot:
+        case RawAction::pivot_root:
+        case RawAction::unshare:
+        case RawAction::setns:
+        case RawAction::make: return false;
+        case RawAction::marker: return record.args[0] == RAW_MARKER_PRCTL && record.args[4] == RAW_MARKER_MAGIC;
+        default: return true;
+    }
+}
+
+void RawAssembly::call(const raw_call& record) {
+    const RawCallRow* row = find_raw_call(record.nr);
+    TaskState& task = state(record.head.pid, record.head.tid);
+    if (!row) return;
+    task.owed += record.own_ns;
+    const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
+    if (row->action == RawAction::exit) {
+        task.exit_enter = begin;  // the op comes when the task has ended
+        return;
+    }
+    RawCall raw;
+    const bool readable = filler_.fill(record, *row, static_cast<int64_t>(facts_.origin), raw);
+    below_root(raw);
+    // The events inside the call stay apart from those before it.
+    const auto inside = std::stable_partition(task.events.begin(), task.events.end(),
+                                              [&](const Event& event) { return event.begin < begin; });
+    const bool slept = std::any_of(inside, task.events.end(), [](const Event& event) {
+        return event.kind == Event::Kind::off && event.state != RAW_OFF_RUNNABLE;
+    });
+    const RawTaskKey key = raw_task_key(task.pid, task.tid);
+    const bool unfinished = record.head.flags & RAW_FLAG_UNFINISHED;
+    if (unfinished) task.cut_enter = begin;
+    // ERESTARTSYS and the like: the kernel makes the call again, or not, as the signal's handler wants.
+    const bool again = !unfinished && record.result <= -512 && record.result >= -516;
+    if (unfinished || again) {
+        const bool frees = row->kind == OpKind::close || row->kind == OpKind::munmap;
+        if (!frees || again) {
+            // What it took is known, what it did is not, or nothing.
+            if ((!slept && is_wait_action(row->action)) || passes_time(task, record, *row)) return;
+            settle(task, begin);
+            Op op;
+            op.kind = OpKind::wait;
+            op.arg = is_wait_action(row->action) ? row->arg : 0;
+            op.begin = std::max(begin, task.cursor);
+            op.duration = std::max<int64_t>(end - op.begin, 0);
+            op.result = kInterrupted;
+            put(task, op);
+            count("calls_cut", Severity::note, "calls that had not returned when their task ended; kept as waits");
+            return after_call(task, end);
+        }
+        raw.result = 0;
+    }
+    other_effects(task, record, *row, raw);
+    if (!is_op(record, *row, slept) || passes_time(task, record, *row)) {
+        // Who was woken by a call that is no op depends on what came before it.
+        if (can_wake_any(row->nr) && !(row->action == RawAction::futex && !LockWords::wakes(record.args[1]))) {
+            settle(task, begin);
+            edges_.may_have_woken(key, begin, {task.id, assembler_.op_count(task.id), begin, end, false, false});
+        }
+        task.owed += facts_.call_gap_ns;
+        return;
+    }
+    if (!readable) {
+        count("calls_with_unreadable_paths", Severity::note, "calls whose path could not be read; left out");
+        return;
+    }
+    settle(task, begin);
+    perform(task, record, *row, raw);
+}
+
+void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw) {
+    const int64_t begin = raw.begin, end = begin + raw.duration;
+    const bool slept = std::any_of(task.events.begin(), task.events.end(), [](const Event& event) {
+        return event.kind == Event::Kind::off && event.state != RAW_OFF_RUNNABLE;
+    });
+    if (!prepare(task, record, row, raw)) return after_call(task, end);
+    const int64_t taken = std::min(before_call(task, begin), raw.duration);
+    raw.begin = std::max(begin + taken, task.cursor);
+    work_until(task, raw.begin);
+    raw.duration = std::max<int64_t>(end - raw.begin, 0);
+    // A replay takes the time of calls that only tell others something from here. Those it woke may have had the
+    // processor for much of it, as they will have there.
+    for (const Event& event : task.events) {
+        const bool ready = event.kind == Event::Kind::off && event.state == RAW_OFF_RUNNABLE;
+        if (ready) raw.preempted += std::max<int64_t>(std::min(event.end, end) - std::max(event.begin, raw.begin), 0);
+    }
+    raw.preempted = std::min(raw.preempted, raw.duration);
+    if (raw.kind == OpKind::wait && raw.arg == kWaitWokeOthers) raw.duration -= raw.preempted;
+    const uint64_t before = assembler_.op_count(task.id);
+
+    CallEffect effect;
+    if (row.action == RawAction::marker) {
+        mark(task, record, raw);
+        return after_call(task, end);
+    }
+    if (row.action == RawAction::aio_submit)
+        effect = aio_submit(task, raw);
+    else if (row.action == RawAction::aio_reap)
+        effect = aio_reap(task, raw, slept);
+    else
+        effect = assembler_.call(raw);
+    if (effect.ops > 0) {
+        const uint64_t last = effect.first + effect.ops - 1;
+        if (before == 0) began(task, {task.id, 0, raw.begin, end, slept, true});
+        link(task, record, row, effect, {task.id, last, begin, end, slept, true});
+    } else if (can_wake_any(row.nr)) {
+        edges_.may_have_woken(raw_task_key(task.pid, task.tid), begin, {task.id, before, begin, end, slept, false});
+    }
+    if (row.action == RawAction::receive && raw.result >= 0)
+        for (const raw_part* part : filler_.parts()) {
+            if (part->type != RAW_PART_FD || part->which < RAW_WHICH_RECEIVED || part->which >= RAW_WHICH_SENT)
+                continue;
+            const auto& fd = *static_cast<const raw_fd*>(raw_part_data(*part));
+            assembler_.adopt(raw.pid, fd.fd, seen_instance(fd), {}, Assembler::Came::received);
+        }
+    after_call(task, end);
+    if (task.accelerator_from) task.accelerator_from = std::max(*task.accelerator_from, end);
+}
+
+// The arguments that mean something else here than in the table's words. False: nothing is left to do.
+bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw) {
+    const bool done = record.result >= 0;
+    switch (row.action) {
+        case RawAction::close_range:
+            raw.fd = static_cast<int32_t>(std::min<uint64_t>(static_cast<uint32_t>(record.args[0]), INT32_MAX));
+            raw.fd2 = static_cast<int32_t>(std::min<uint64_t>(static_cast<uint32_t>(record.args[1]), INT32_MAX));
+            return true;
+        case RawAction::fcntl:
+            if (argument_is_address(raw.arg)) raw.flags = 0;
+            return true;
+        case RawAction::mmap:
+            if (done) {
+                raw.address = static_cast<uint64_t>(record.result);
+                raw.result = 0;
+            }
+            return true;
+        case RawAction::mremap:
+            if (done) {
+                raw.address2 = static_cast<uint64_t>(record.result);
+                raw.result = 0;
+            }
+            return true;
+        case RawAction::pipe: {
+            raw.fd = raw.fd2 = -1;
+            if (row.nr == kEventFd) raw.flags = 0;
+            if (row.nr == kSocketPair) raw.text = {};
+            if (!done) return true;
+            const raw_fd *first = filler_.fd_of(RAW_WHICH_RESULT), *second = filler_.fd_of(RAW_WHICH_RESULT2);
+            if (raw.arg >= 3) {
+                raw.fd = static_cast<int32_t>(record.result);
+                raw.made2 = nullptr;
+            } else {
+                if (first) raw.fd = first->fd;
+                if (second) raw.fd2 = second->fd;
+            }
+            return true;
+        }
+        case RawAction::spawn:
+            if (row.nr == kClone3)
+                if (const auto values = filler_.values_of(0); !values.empty()) raw.flags = values[0];
+            if (done && task.spawned) {
+                raw.peer = task.spawned;
+                raw.flags = task.spawn_flags | (raw.flags & 0xff);
+                raw.arg = task.spawned_tid;
+            } else {
+                raw.arg = std::max<int64_t>(raw.result, 0);
+            }
+            return true;
+        case RawAction::wait_child: {
+            int64_t pid = done ? raw.result : 0;
+            if (row.nr == kWaitId) {
+                const auto values = filler_.values_of(2);
+                pid = done && !values.empty() ? values[0] : 0;
+            }
+            const auto ended = pid > 0 ? ended_.find(static_cast<uint32_t>(pid)) : ended_.end();
+            raw.arg = row.arg;
+            if (ended != ended_.end())
+                raw.peer = ended->second.task;
+            else
+                raw.kind = OpKind::wait;  // nobody ended, or nobody we know
+            return true;
+        }
+        case RawAction::futex:
+            if (LockWords::wakes(record.args[1])) {
+                raw.arg = kWaitWokeOthers;
+            } else if (LockWords::waits_for_mutex(record.args) ||
+                       facts_.locks.is_lock(record.head.pid, record.args[0])) {
+                raw.arg = kWaitLock;
+                ++locks_;
+            }
+            return true;
+        case RawAction::exec:
+            if (raw.path.empty() && done && raw.fd < 0) raw.path = task.program;
+            return true;
+        default: memory_effects(record, row, raw); return true;
+    }
+}
+
+void RawAssembly::memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw) {
+    if (row.arguments.find('B') == std::string_view::npos || record.result <= 0) return;
+    if (processes_[record.head.pid].fresh.fill(raw.address, static_cast<uint64_t>(record.result)))
+        raw.flags |= kFreshMemory;
+}
+
+// What calls do besides being ops.
+void RawAssembly::other_effects(TaskState& task, const raw_call& record, const RawCallRow& row, const RawCall& raw) {
+    const bool done = record.result >= 0;
+    const auto pid = raw.pid;
+    FreshMemory& fresh = processes_[record.head.pid].fresh;
+    switch (row.action) {
+        case RawAction::brk: fresh.break_at(static_cast<uint64_t>(record.result)); return;
+        case RawAction::chdir:
+        case RawAction::fchdir:
+        case RawAction::chroot:
+        case RawAction::pivot_root:
+        case RawAction::unshare:
+        case RawAction::setns:
+            if (done) changed_names(record, row, raw);
+            return;
+        case RawAction::marker: {
+            constexpr uint64_t kSetName = 15;  // PR_SET_NAME
+            if (record.args[0] == kSetName && done) assembler_.name_task(task.id, filler_.string_of(1));
+            return;
+        }
+        case RawAction::make:
+            if (done && raw.made)
+                assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made);
+            return;
+        case RawAction::mmap:
+            if (!done) return;
+            if (raw.flags & kMapAnonymous && !(raw.flags & kMapPopulate))
+                fresh.mapped(static_cast<uint64_t>(record.result), record.args[1]);
+            else
+                fresh.unmapped(static_cast<uint64_t>(record.result), record.args[1]);
+            return;
+        case RawAction::mremap:
+            if (done) fresh.unmapped(record.args[0], record.args[1]);
+            return;
+        case RawAction::op:
+            if (row.kind == OpKind::munmap && done) fresh.unmapped(record.args[0], record.args[1]);
+            if (row.kind == OpKind::madvise && done && (raw.arg == kDontNeed || raw.arg == kFree) &&
+                assembler_.mapped_at(pid, record.args[0]).map == 0)
+                fresh.mapped(record.args[0], record.args[1]);
+            return;
+        case RawAction::exec:
+            if (!done) return;
+            for (const uint16_t which : {1, 2})
+                if (const std::string_view command = filler_.string_of(which); !command.empty())
+                    assembler_.set_command(pid, command);
+            return;
+        default: return;
+    }
+}
+
+void RawAssembly::mark(TaskState& task, const raw_call& record, const RawCall& raw) {
+    const std::string_view name = filler_.string_of(1);
+    Op op;
+    op.kind = OpKind::marker;
+    op.begin = raw.begin;
+    op.duration = raw.duration;
+    op.text = writer_.intern(name);
+    op.arg = static_cast<int64_t>(record.args[2]);
+    op.flags = static_cast<int64_t>(record.args[3]);
+    const RawOpRef self{task.id, put(task, op), raw.begin, op.end(), false, true};
+    if (is_accelerator_mark(name)) {
+        if (op.flags == static_cast<int64_t>(MarkerPhase::begin)) begin_accelerator(task, op.end());
+        if (op.flags == static_cast<int64_t>(MarkerPhase::end)) end_accelerator(task);
+    }
+    // "fetch", "fetch.2": the worker's side; "batch", "batch.2": the consumer's.
+    const size_t point = std::min(name.find('.'), name.size());
+    const std::string_view what = name.substr(0, point), loader = name.substr(point);
+    const auto phase = static_cast<MarkerPhase>(op.flags);
+    if (what == "fetch" && phase == MarkerPhase::end)
+        edges_.fetched(task.pid, processes_[task.pid].parent, loader, op.arg, self);
+    if (what == "batch" && phase != MarkerPhase::end) edges_.batch(task.pid, loader, op.arg, self);
+}
+
+void RawAssembly::link(TaskState& task, const raw_call& record, const RawCallRow& row, const CallEffect& effect,
+                       RawOpRef self) {
+    bool explained = false;
+    if (effect.received.channel) explained = edges_.received(effect.received, self);
+    if (effect.sent.channel) edges_.sent(effect.sent, self);
+    const bool own_wait = row.action == RawAction::spawn || row.action == RawAction::wait_child ||
+                          row.kind == OpKind::flock || row.kind == OpKind::fcntl || row.kind == OpKind::dup;
+    const bool failed_wait = record.result == kTimedOut || (row.kind == OpKind::wait && record.result == kInterrupted);
+    const bool lock = row.action == RawAction::futex &&
+                      (LockWords::waits_for_mutex(record.args) || facts_.locks.is_lock(task.pid, record.args[0]));
+    if (!explained && self.slept && !own_wait && !failed_wait && !lock) wake_edge(task, self, row.nr);
+    if (row.action == RawAction::wait_child && effect.kind == OpKind::join) {
+        int64_t pid = record.result;
+        if (const auto values = filler_.values_of(2); row.nr == kWaitId && !values.empty()) pid = values[0];
+        if (const auto ended = ended_.find(static_cast<uint32_t>(pid)); ended != ended_.end())
+            edges_.add(self, ended->second, EdgeKind::lifecycle);
+    }
+    if (row.action == RawAction::spawn && task.spawned && record.result >= 0) {
+        const auto child = tasks_.find(raw_task_key(task.spawned_pid, task.spawned_tid));
+        if (child != tasks_.end() && child->second.id == task.spawned) {
+            if (child->second.first) {
+                edges_.add(*child->second.first, self, EdgeKind::lifecycle);
+                child->second.first.reset();
+                child->second.parent = 0;
+            } else if (child->second.parent) {
+                child->second.spawn = self;
+            }
+        }
+        task.spawned = 0;
+    }
+    if (can_wake_any(row.nr)) edges_.may_have_woken(raw_task_key(task.pid, task.tid), self.begin, self);
+}
+
+}  // namespace reprise

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "formats/assemble/recording/edges.h"
+
+#include <algorithm>
+
+namespace reprise {
+namespace {
+
+constexpr size_t kMostSends = 65536;        // of a channel that nobody reads
+constexpr size_t kMostWakingCalls = 16384;  // of a task; a sleeper learns of its wake when it runs again
+constexpr size_t kMostFetches = 65536;      // of a loader
+
+// What a call can do to one that waits.
+enum Power : unsigned { kFutex = 1, kData = 2, kEnd = 4, kSignal = 8, kConnect = 16 };
+
+unsigned power_of(uint16_t nr) {
+    switch (nr) {
+        case 202:  // futex
+        case 454:  // futex_wake
+        case 456: return kFutex;
+        // Data that comes, and room for more.
+        case 0:
+        case 1:
+        case 17:
+        case 18:
+        case 19:
+        case 20:
+        case 295:
+        case 296:
+        case 327:
+        case 328:  // read, write...
+        case 40:
+        case 275:
+        case 276:
+        case 278:
+        case 326:  // sendfile, splice, tee, vmsplice, copy_file_range
+        case 44:
+        case 45:
+        case 46:
+        case 47:
+        case 299:
+        case 307:  // send, receive
+        case 209:
+        case 426: return kData;  // io_submit, io_uring_enter
+        case 3:
+        case 436:
+        case 33:
+        case 292:
+        case 48: return kData;  // close, dup over it, shutdown: the other end ended
+        case 59:
+        case 322: return kData | kEnd;  // exec closes, too
+        case 60:
+        case 231: return kFutex | kData | kEnd | kSignal;  // exit
+        case 62:
+        case 200:
+        case 234:
+        case 129:
+        case 297:
+        case 424: return kSignal;  // kill...
+        case 42:
+        case 43:
+        case 288: return kConnect;
+        default: return 0;
+    }
+}
+
+unsigned need_of(uint16_t nr) {
+    switch (nr) {
+        case 202:
+        case 449:
+        case 455: return kFutex;
+        case 0:
+        case 1:
+        case 17:
+        case 18:
+        case 19:
+        case 20:
+        case 295:
+        case 296:
+        case 327:
+        case 328:
+        case 40:
+        case 275:
+        case 276:
+        case 278:
+        case 44:
+        case 45:
+        case 46:
+        case 47:
+        case 299:
+        case 307: return kData | kConnect;
+        case 7:
+        case 271:
+        case 23:
+        case 270:
+        case 232:
+        case 281:
+        case 441: return kData | kConnect | kEnd;  // poll...
+        case 426:
+        case 208:
+        case 333: return kData;
+        case 42:
+        case 43:
+        case 288: return kConnect | kData;
+        case 34:
+        case 128:
+        case 130: return kSignal;
+        default: return 0;
+    }
+}
+
+}  // namespace
+
+bool can_wake(uint16_t waker_nr, uint16_t nr) { return (power_of(waker_nr) & need_of(nr)) != 0; }
+bool can_wake_any(uint16_t nr) { return power_of(nr) != 0; }
+
+// A source that was not done when the target went on was at least begun. Where it waited itself it may have waited for
+// the target, and then only what lies before it is certain. Either way time runs backwards along the edges, so that no
+// circle of ops can wait for itself.
+void RawEdges::add(const RawOpRef& target, const RawOpRef& source, EdgeKind kind) {
+    if (source.task == 0 || source.task == target.task) return;
+    if (source.begin >= target.end && source.end > target.end) return;
+    uint64_t op = source.number;
+    if (!source.is_op || (source.end > target.end && source.slept)) {
+        if (op == 0) return;
+        --op;
+    }
+    assembler_.add_edge(target.task, target.number, {source.task, kind, 100, op});
+}
+
+void RawEdges::sent(const CallEffect::Moved& moved, const RawOpRef& source) {
+    Channel& channel = channels_[moved.channel];
+    if (moved.to == moved.from) return;
+    channel.sent = moved.to;
+    const int64_t end = moved.to + channel.shift;
+    if (!moved.counts_bytes) channel.sends.clear();  // whoever reads an eventfd next reads all that was added
+    channel.sends.push_back({end, source});
+    if (channel.sends.size() > kMostSends) channel.sends.pop_front();
+    while (!channel.waiting.empty() && (channel.waiting.front().first <= end || !moved.counts_bytes)) {
+        add(channel.waiting.front().second, source, EdgeKind::message);
+        channel.waiting.pop_front();
+    }
+}
+
+bool RawEdges::received(const CallEffect::Moved& moved, const RawOpRef& target) {
+    if (moved.to == moved.from) return false;
+    Channel& channel = channels_[moved.channel];
+    if (!moved.counts_bytes) {
+        if (channel.sends.empty()) return false;
+        add(target, channel.sends.back().source, EdgeKind::message);
+        return true;
+    }
+    while (!channel.sends.empty() && channel.sends.front().end < moved.to) channel.sends.pop_front();
+    if (!channel.sends.empty()) {
+        add(target, channel.sends.front().source, EdgeKind::message);
+        return true;
+    }
+    channel.waiting.emplace_back(moved.to, target);
+    Waiting waiting;
+    waiting.until = target.end > INT64_MAX - kLag ? INT64_MAX : target.end + kLag;
+    waiting.target = target;
+    waiting.channel = moved.channel;
+    waiting_.push_back(waiting);
+    // Where nothing was ever sent, the other end is not recorded: a wake may still tell.
+    return channel.sent > 0;
+}
+
+void RawEdges::may_have_woken(RawTaskKey task, int64_t enter, const RawOpRef& source) {
+    auto& calls = wakers_[task];
+    calls.push_back({enter, source});
+    if (calls.size() > kMostWakingCalls) calls.pop_front();
+    const auto it = awaited_.find(task);
+    if (it == awaited_.end()) return;
+    std::erase_if(it->second, [&](const auto& each) {
+        if (each.first > enter) return false;
+        if (each.first == enter) add(each.second, source, EdgeKind::wake);
+        return true;
+    });
+    if (it->second.empty()) awaited_.erase(it);
+}
+
+void RawEdges::woken(const RawOpRef& target, RawTaskKey waker, int64_t waker_enter) {
+    if (const auto it = wakers_.find(waker); it != wakers_.end()) {
+        const auto& calls = it->second;
+        const auto found = std::lower_bound(calls.begin(), calls.end(), waker_enter,
+                                            [](const WakingCall& call, int64_t enter) { return call.enter < enter; });
+        if (found != calls.end() && found->enter == waker_enter) return add(target, found->source, EdgeKind::wake);
+        if (found != calls.end()) {
+            ++wakes_unmatched_;
+            return;
+        }
+    }
+    awaited_[waker].emplace_back(waker_enter, target);
+    Waiting waiting;
+    waiting.until = target.end > INT64_MAX - kLag ? INT64_MAX : target.end + kLag;
+    waiting.target = target;
+    waiting.waker = waker;
+    waiting.waker_enter = waker_enter;
+    waiting_.push_back(waiting);
+}
+
+// The source's call goes on: what its task did before is certain.
+void RawEdges::give_up(const Waiting& waiting) {
+    if (waiting.channel) {
+        Channel& channel = channels_[waiting.channel];
+        if (channel.waiting.empty() || channel.waiting.front().second.task != waiting.target.task ||
+            channel.waiting.front().second.number != waiting.target.number)
+            return;
+        // These bytes came from where nobody recorded; those that are sent later follow them.
+        const int64_t to = channel.waiting.front().first;
+        channel.shift = std::max(channel.shift, to - channel.sent);
+        channel.waiting.pop_front();
+        ++messages_unmatched_;
+        return;
+    }
+    const auto it = awaited_.find(waiting.waker);
+    if (it == awaited_.end()) return;
+    const auto found = std::find_if(it->second.begin(), it->second.end(), [&](const auto& each) {
+        return each.first == waiting.waker_enter && each.second.task == waiting.target.task &&
+               each.second.number == waiting.target.number;
+    });
+    if (found == it->second.end()) return;
+    it->second.erase(found);
+    if (it->second.empty()) awaited_.erase(it);
+    RawOpRef source;
+    source.number = settle_(waiting.waker, waiting.waker_enter);
+    if (source.number == 0) {
+        ++wakes_unmatched_;
+        return;
+    }
+    source.task = assembler_.task(static_cast<int32_t>(waiting.waker >> 32), static_cast<int32_t>(waiting.waker));
+    source.begin = source.end = waiting.waker_enter;
+    source.is_op = false;
+    add(waiting.target, source, EdgeKind::wake);
+}
+
+void RawEdges::advance(int64_t now) {
+    while (!waiting_.empty() && waiting_.front().until <= now) {
+        const Waiting waiting = waiting_.front();
+        waiting_.pop_front();
+        give_up(waiting);
+    }
+}
+
+void RawEdges::fetched(uint32_t process, uint32_t parent, std::string_view loader, int64_t number,
+                       const RawOpRef& source) {
+    for (const uint32_t consumer : {process, parent}) {
+        if (consumer == 0) continue;
+        auto& numbers = fetches_[{consumer, std::string(loader)}];
+        if (numbers.size() >= kMostFetches) numbers.erase(numbers.begin());
+        numbers[number] = source;
+    }
+}
+
+void RawEdges::batch(uint32_t process, std::string_view loader, int64_t number, const RawOpRef& target) {
+    const auto numbers = fetches_.find({process, std::string(loader)});
+    if (numbers == fetches_.end()) return;
+    const auto found = numbers->second.find(number);
+    if (found == numbers->second.end()) return;
+    if (found->second.end <= target.end) add(target, found->second, EdgeKind::marker);
+    numbers->second.erase(found);
+}
+
+}  // namespace reprise

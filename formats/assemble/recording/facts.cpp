@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+#include "formats/assemble/recording/facts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace reprise {
+namespace {
+
+constexpr uint16_t kFutex = 202;
+constexpr uint64_t kCommandMask = 0x7f;  // without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME
+constexpr uint64_t kWait = 0, kWake = 1, kRequeue = 3, kCmpRequeue = 4, kWakeOp = 5, kLockPi = 6, kWaitBitset = 9,
+                   kWaitRequeuePi = 11, kWakeBitset = 10, kLockPi2 = 13;
+constexpr size_t kTasksOfAWord = 8;
+// Words that are followed; a job uses a few thousand.
+constexpr size_t kMostWords = size_t{1} << 20;
+// glibc's mutex with waiters.
+constexpr uint64_t kContended = 2;
+// The interpreter lock of CPython: two condition variables and two mutexes, side by side; the words of the first
+// condition variable have the others within this many bytes.
+constexpr uint64_t kAroundGil = 128;
+constexpr uint64_t kFewestGilWaits = 8;
+
+void note(std::vector<uint32_t>& tasks, uint32_t tid) {
+    if (tasks.size() < kTasksOfAWord && std::find(tasks.begin(), tasks.end(), tid) == tasks.end()) tasks.push_back(tid);
+}
+
+}  // namespace
+
+bool LockWords::waits(uint64_t operation) {
+    const uint64_t command = operation & kCommandMask;
+    return command == kWait || command == kWaitBitset || command == kLockPi || command == kLockPi2 ||
+           command == kWaitRequeuePi;
+}
+
+bool LockWords::wakes(uint64_t operation) {
+    const uint64_t command = operation & kCommandMask;
+    return command == kWake || command == kWakeBitset || command == kRequeue || command == kCmpRequeue ||
+           command == kWakeOp;
+}
+
+bool LockWords::waits_for_mutex(const raw_u64 (&args)[6]) {
+    const uint64_t command = args[1] & kCommandMask;
+    if (command == kLockPi || command == kLockPi2) return true;
+    return (command == kWait || command == kWaitBitset) && static_cast<uint32_t>(args[2]) == kContended;
+}
+
+void LockWords::see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]) {
+    const bool is_wait = waits(args[1]), is_wake = wakes(args[1]);
+    if (!is_wait && !is_wake) return;
+    Process& process = processes_[pid];
+    auto it = process.words.find(args[0]);
+    if (it == process.words.end()) {
+        if (words_ >= kMostWords) return;
+        ++words_;
+        it = process.words.try_emplace(args[0]).first;
+    }
+    Word& word = it->second;
+    if (is_wait) {
+        word.mutex = word.mutex || waits_for_mutex(args);
+        ++word.waits;
+        word.timed += args[3] != 0;
+        note(word.waiters, tid);
+    } else {
+        note(word.wakers, tid);
+    }
+}
+
+void LockWords::settle() {
+    for (auto& [pid, process] : processes_) {
+        uint64_t most = kFewestGilWaits - 1;
+        for (const auto& [address, word] : process.words) {
+            words_dropped_ += word.mutex;
+            if (word.mutex || word.waits <= most || word.timed != word.waits) continue;
+            const bool waiters_wake =
+                std::any_of(word.waiters.begin(), word.waiters.end(), [&wakers = word.wakers](uint32_t tid) {
+                    return std::find(wakers.begin(), wakers.end(), tid) != wakers.end();
+                });
+            // A process has one such lock: the busiest of those that look like it.
+            if (!waiters_wake) continue;
+            most = word.waits;
+            process.gil = address;
+        }
+        words_dropped_ += process.gil != 0;
+    }
+}
+
+bool LockWords::is_lock(uint32_t pid, uint64_t word) const {
+    const auto process = processes_.find(pid);
+    if (process == processes_.end()) return false;
+    const uint64_t gil = process->second.gil;
+    if (gil && word + kAroundGil >= gil && word <= gil + kAroundGil) return true;
+    const auto found = process->second.words.find(word);
+    return found != process->second.words.end() && found->second.mutex;
+}
+
+void CallGaps::see(const raw_head& head) {
+    if (head.type != RAW_CALL) {
+        if (head.tid != 0) last_[head.tid] = 0;
+        return;
+    }
+    uint64_t& last = last_[head.tid];
+    const auto& call = reinterpret_cast<const raw_call&>(head);
+    if (last != 0 && call.enter > last + call.own_ns) {
+        ++seen_;
+        if (const uint64_t rest = call.enter - last - call.own_ns; rest < kMost) ++counts_[rest / kStep];
+        told_ += std::min(call.own_ns, kMostTold);
+    }
+    last = head.time;
+}
+
+int64_t CallGaps::before() const {
+    constexpr uint64_t kEnough = 1'000, kShare = 10;  // not the least: caches are rarely as warm as there
+    if (seen_ < kEnough) return 0;
+    uint64_t below = 0;
+    for (size_t i = 0; i < counts_.size(); ++i) {
+        below += counts_[i];
+        if (below * kShare >= seen_) return static_cast<int64_t>(i * kStep);
+    }
+    return 0;
+}
+
+int64_t CallGaps::told() const { return seen_ == 0 ? 0 : static_cast<int64_t>(told_ / seen_); }
+
+namespace {
+
+// The shorter distances are the recorder's where the job makes some calls with nothing between them. A job that
+// computes before each call would have some of it taken for the recorder's, one that computes long all of the
+// recorder's left in. The recorder measures how much longer a call takes that it only looks at; one that it records
+// takes little more.
+int64_t bounded_gap(int64_t found, const std::string& text) {
+    constexpr int64_t kMost = 300, kUsual = 100;  // ns beyond
+    const auto meta = nlohmann::json::parse(text, nullptr, false);
+    if (!meta.is_object() || !meta.contains("more_per_call_ns") || !meta["more_per_call_ns"].is_number_integer()) {
+        return found;
+    }
+    const int64_t more = std::clamp<int64_t>(meta["more_per_call_ns"].get<int64_t>(), 0, 10'000);
+    return found == 0 ? more + kUsual : std::clamp(found, more, more + kMost);
+}
+
+}  // namespace
+
+RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(uint64_t)>& progress) {
+    RawReader reader(path);
+    RawFacts facts;
+    facts.meta = reader.meta();
+    CallGaps gaps;
+    uint64_t first = UINT64_MAX;
+    uint64_t clock_time = 0;
+    int64_t clock_unix = 0;
+    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
+        for (const raw_head& head : RawRecords(chunk)) {
+            ++facts.records;
+            gaps.see(head);
+            switch (head.type) {
+                case RAW_CALL: {
+                    const auto& call = reinterpret_cast<const raw_call&>(head);
+                    first = std::min(first, call.enter);
+                    if (call.nr == kFutex) facts.locks.see(head.pid, head.tid, call.args);
+                    break;
+                }
+                case RAW_SWITCH:
+                    facts.has_switches = true;
+                    first = std::min<uint64_t>(first, reinterpret_cast<const raw_switch&>(head).off);
+                    break;
+                case RAW_FAULT:
+                    facts.has_faults = true;
+                    first = std::min<uint64_t>(first, reinterpret_cast<const raw_fault&>(head).enter);
+                    break;
+                case RAW_TOUCH:
+                    facts.has_faults = true;
+                    first = std::min<uint64_t>(first, reinterpret_cast<const raw_touch&>(head).enter);
+                    break;
+                case RAW_SPAWN:
+                case RAW_EXEC:
+                case RAW_EXIT: first = std::min<uint64_t>(first, head.time); break;
+                case RAW_CLOCK:
+                    if (clock_time == 0) {
+                        clock_time = head.time;
+                        clock_unix = reinterpret_cast<const raw_clock&>(head).realtime;
+                    }
+                    break;
+                case RAW_GPU: facts.has_gpu = true; break;
+                case RAW_LOSS: facts.loss = reinterpret_cast<const raw_loss&>(head); break;
+                case RAW_SEED_TASK:
+                case RAW_SEED_FD:
+                case RAW_SEED_MAP: {
+                    auto& kept = facts.seeds.emplace_back(head.size / sizeof(uint64_t));
+                    std::memcpy(kept.data(), &head, head.size);
+                    break;
+                }
+                default: break;
+            }
+        }
+        if (progress) progress(reader.offset());
+    }
+    facts.cut = reader.cut();
+    facts.origin = first == UINT64_MAX ? clock_time : first;
+    if (clock_time) facts.origin_unix = clock_unix + static_cast<int64_t>(facts.origin - clock_time);
+    facts.locks.settle();
+    facts.call_gap_ns = bounded_gap(gaps.before(), facts.meta);
+    facts.call_told_ns = facts.call_gap_ns != 0 ? gaps.told() : 0;
+    return facts;
+}
+
+}  // namespace reprise

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "formats/assemble/recording/raw_calls.h"
+
+#include <algorithm>
+
+namespace reprise {
+namespace {
+
+constexpr RawCallRow kCalls[] = {
+#define RAW(nr, name, kind, arguments, action, flags, arg) \
+    {nr, #name, OpKind::kind, arguments, RawAction::action, flags, arg},
+#include "formats/oplog/syscalls.def"
+};
+constexpr size_t kNumbers = 512;
+
+constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
+constexpr uint16_t kUnlinkAt = 263, kVmsplice = 278, kCreat = 85, kFstat = 5;
+
+// Flags are of 32 bits, and only those of an argument of that size are sure to be clean above.
+int64_t as_int(uint64_t argument) { return static_cast<int32_t>(static_cast<uint32_t>(argument)); }
+
+FileType type_of(uint32_t mode) {
+    switch (mode & 0170000) {
+        case 0100000: return FileType::regular;
+        case 0040000: return FileType::directory;
+        case 0120000: return FileType::symlink;
+        case 0010000: return FileType::fifo;
+        case 0140000: return FileType::socket;
+        case 0020000: return FileType::character;
+        case 0060000: return FileType::block;
+        default: return FileType::unknown;
+    }
+}
+
+HandleKind kind_of(const raw_fd& fd) {
+    if (fd.info & RAW_FD_EVENTFD) return HandleKind::eventfd;
+    if (fd.info & RAW_FD_EPOLL) return HandleKind::epoll;
+    if (fd.info & RAW_FD_MEMFD) return HandleKind::memfd;
+    if (fd.info & RAW_FD_URING) return HandleKind::other;
+    switch (type_of(fd.mode)) {
+        case FileType::regular:
+        case FileType::character:
+        case FileType::block:
+        case FileType::symlink: return HandleKind::file;  // O_PATH | O_NOFOLLOW opens a link itself
+        case FileType::directory: return HandleKind::directory;
+        case FileType::fifo: return HandleKind::pipe;
+        case FileType::socket: return HandleKind::socket;
+        default: return HandleKind::other;  // timers, signals, pidfds...
+    }
+}
+
+}  // namespace
+
+std::span<const RawCallRow> all_raw_calls() { return kCalls; }
+
+const RawCallRow* find_raw_call(uint16_t nr) {
+    static const auto rows = [] {
+        std::array<const RawCallRow*, kNumbers> table{};
+        for (const RawCallRow& row : kCalls) table[row.nr] = &row;
+        return table;
+    }();
+    return nr < kNumbers ? rows[nr] : nullptr;
+}
+
+uint64_t user_device(uint32_t kernel_device) {
+    const uint64_t high = kernel_device >> 20, low = kernel_device & 0xfffff;
+    return (high & 0xfffff000) << 32 | (high & 0xfff) << 8 | (low & 0xffffff00) << 12 | (low & 0xff);
+}
+
+SeenInstance seen_instance(const raw_fd& fd) {
+    SeenInstance out;
+    out.key = fd.file;
+    out.kind = kind_of(fd);
+    out.type = type_of(fd.mode);
+    out.device = user_device(fd.device);
+    out.inode = fd.inode;
+    out.generation = fd.generation;
+    out.peer = fd.peer;
+    out.flags = fd.flags;
+    return out;
+}
+
+const raw_part* RawCallFiller::part(raw_part_type type, uint16_t which) const {
+    for (const raw_part* each : parts_)
+        if (each->type == type && each->which == which) return each;
+    return nullptr;
+}
+
+const raw_fd* RawCallFiller::fd_of(uint16_t which) const {
+    const raw_part* found = part(RAW_PART_FD, which);
+    return found ? static_cast<const raw_fd*>(raw_part_data(*found)) : nullptr;
+}
+
+std::span<const raw_s64> RawCallFiller::values_of(uint16_t which) const {
+    const raw_part* found = part(RAW_PART_VALUES, which);
+    return found ? raw_part_numbers(*found) : std::span<const raw_s64>{};
+}
+
+std::string_view RawCallFiller::string_of(uint16_t which) const {
+    const raw_part* found = part(RAW_PART_STRING, which);
+    return found ? raw_part_text(*found) : std::string_view{};
+}
+
+const SeenInstance* RawCallFiller::seen(uint16_t which) {
+    const raw_fd* fd = fd_of(which);
+    if (!fd || used_ == instances_.size()) return nullptr;
+    instances_[used_] = seen_instance(*fd);
+    return &instances_[used_++];
+}
+
+void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t which, RawCall& out, bool& readable) {
+    const uint64_t value = record.args[which];
+    const auto path = [&](std::string_view& into) {
+        if (const raw_part* found = part(RAW_PART_PATH, which))
+            into = raw_part_text(*found);
+        else if (value != 0)
+            readable = false;
+    };
+    const auto after_call = [&]() -> std::optional<int64_t> {
+        const auto values = values_of(which);
+        if (values.empty()) return std::nullopt;
+        // The kernel has moved it on by what was copied.
+        return values[0] - std::max<int64_t>(record.result, 0);
+    };
+    switch (letter) {
+        case 'x': break;
+        case 'f':
+        case 'd':
+            out.fd = static_cast<int32_t>(value);
+            out.seen = seen(which);
+            break;
+        case '2':
+        case 'D':
+            out.fd2 = static_cast<int32_t>(value);
+            out.seen2 = seen(which);
+            break;
+        case 'n': out.fd2 = static_cast<int32_t>(value); break;
+        case 'p': path(out.path); break;
+        case 'P': path(out.path2); break;
+        case 't': out.text = string_of(which); break;
+        case 'L': out.link_target = string_of(which); break;
+        case 's': out.size = static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)); break;
+        case 'o': out.offset = static_cast<int64_t>(value); break;
+        case 'O': out.offset = after_call(); break;
+        case 'Q': out.offset2 = after_call(); break;
+        case 'F': out.flags |= as_int(value) & 0xffffffff; break;
+        case 'm': out.mode = as_int(value) & 0xffffffff; break;
+        case 'a': out.arg += as_int(value); break;
+        case 'A': out.address = value; break;
+        case 'N': out.address2 = value; break;
+        case 'B': out.address = value; break;
+        case 'i':
+        case 'M':
+            if (const raw_part* found = part(RAW_PART_LIST, which)) {
+                int64_t sum = 0;
+                const auto list = raw_part_numbers(*found);
+                for (const raw_s64 size : list)
+                    if (__builtin_add_overflow(sum, std::max<int64_t>(size, 0), &sum)) sum = INT64_MAX;
+                out.size = std::max(sum, letter == 'M' || list.empty() ? record.result : 0);
+                if (letter == 'i') out.list = {list.data(), list.size()};
+            } else {
+                out.size = std::max<int64_t>(record.result, 0);
+            }
+            break;
+        case 'V':
+            // One op for all of them: what counts is how many bytes went.
+            out.size = 0;
+            if (const raw_part* found = part(RAW_PART_LIST, which); found && record.result > 0) {
+                for (const raw_s64 bytes : raw_part_numbers(*found))
+                    out.size += std::clamp<int64_t>(bytes, 0, INT32_MAX);
+                out.result = out.size;
+            }
+            break;
+        case 'S':
+            if (const raw_part* found = part(RAW_PART_STAT, which)) {
+                const auto* stat = static_cast<const raw_stat*>(raw_part_data(*found));
+                out.stat_size = stat->size;
+                out.stat_mode = stat->mode;
+            }
+            break;
+        case 'H':
+            if (const auto how = values_of(which); how.size() >= 2) {
+                out.flags |= how[0];
+                out.mode = how[1];
+            }
+            break;
+        default: break;
+    }
+}
+
+bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t origin, RawCall& out) {
+    parts_.clear();
+    used_ = 0;
+    for (const raw_part& each : RawParts(record.head)) parts_.push_back(&each);
+    out = {};
+    out.pid = static_cast<int32_t>(record.head.pid);
+    out.tid = static_cast<int32_t>(record.head.tid);
+    out.kind = row.kind;
+    out.begin = static_cast<int64_t>(record.enter) - origin;
+    out.duration = record.head.time > record.enter ? static_cast<int64_t>(record.head.time - record.enter) : 0;
+    out.result = record.result;
+    out.flags = row.flags;
+    out.arg = row.arg;
+    bool readable = true;
+    for (size_t i = 0; i < row.arguments.size(); ++i)
+        fill_argument(record, row.arguments[i], static_cast<uint16_t>(i), out, readable);
+
+    const raw_fd* made = fd_of(RAW_WHICH_RESULT);
+    if (made) out.made = seen(RAW_WHICH_RESULT);
+    if (fd_of(RAW_WHICH_RESULT2)) out.made2 = seen(RAW_WHICH_RESULT2);
+    if (row.kind == OpKind::open && made && record.result >= 0) {
+        out.created = (made->info & RAW_FD_CREATED) != 0;
+        if (type_of(made->mode) == FileType::regular) out.stat_size = made->size;
+        out.stat_mode = made->mode;
+    }
+    if (row.nr == kFstat && record.result >= 0) {
+        // What it returned is what the file's inode says.
+        if (const raw_fd* fd = fd_of(0); fd && fd->file && !out.stat_mode) {
+            if (type_of(fd->mode) == FileType::regular) out.stat_size = fd->size;
+            out.stat_mode = fd->mode;
+        }
+    }
+    if (row.nr == kUnlinkAt && out.flags & kRemoveDirectory) out.kind = OpKind::rmdir;
+    if (row.nr == kVmsplice) out.flags = 0;  // its flags are not those of a writev
+    if (row.nr == kCreat) out.fd = -1;
+
+    // Where a call at the position read or wrote: the position it left behind tells.
+    const bool at_position = out.kind == OpKind::read || out.kind == OpKind::write || out.kind == OpKind::readv ||
+                             out.kind == OpKind::writev || out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
+    if (at_position && row.nr != kVmsplice) {
+        const raw_fd* fd = fd_of(0);
+        const bool by_offset = out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
+        const FileType type = fd ? type_of(fd->mode) : FileType::unknown;
+        const bool seeks = type == FileType::regular || type == FileType::block || type == FileType::directory;
+        if (seeks && fd->file && (!by_offset || out.offset == -1))
+            out.position = fd->position - std::max<int64_t>(record.result, 0);
+    }
+    return readable;
+}
+
+}  // namespace reprise

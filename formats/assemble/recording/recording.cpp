@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: MIT
+#include "formats/assemble/recording/recording.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "formats/assemble/recording/recording_impl.h"
+#include "formats/oplog/context_series.h"
+#include "formats/support/error.h"
+
+namespace reprise {
+namespace {
+
+// Records come out of order by what lies between taking the time and the ring buffer: microseconds, rarely more.
+constexpr uint64_t kReorder = 5'000'000;
+constexpr uint64_t kMostStolen = 3'600'000'000'000;  // ns
+constexpr size_t kMostWaiting = size_t{1} << 20;
+// Ended tasks are kept so long for those they woke.
+constexpr int64_t kKeepEnded = 1'000'000'000;
+constexpr int64_t kMergeGpu = 10'000;
+constexpr int kSignalled = 128;
+
+// Puts the records of the chunks in the order of time.
+class Reorder {
+public:
+    template <class Visit>
+    void add(ByteView chunk, Visit visit, RawAssembly& assembly) {
+        auto& kept = chunks_.emplace_back(chunk.size() / sizeof(uint64_t) + 1);
+        std::memcpy(kept.data(), chunk.data(), chunk.size());
+        const uint64_t number = first_chunk_ + chunks_.size() - 1;
+        const ByteView bytes(reinterpret_cast<const uint8_t*>(kept.data()), chunk.size());
+        for (const raw_head& head : RawRecords(bytes)) {
+            waiting_.push_back({head.time, head.tid, head.sequence, number, &head});
+            newest_ = std::max<uint64_t>(newest_, head.time);
+        }
+        give(newest_ > kReorder ? newest_ - kReorder : 0, visit, assembly);
+    }
+    template <class Visit>
+    void finish(Visit visit, RawAssembly& assembly) {
+        give(UINT64_MAX, visit, assembly);
+    }
+
+private:
+    struct Ref {
+        uint64_t time;
+        uint32_t tid, sequence;
+        uint64_t chunk;
+        const raw_head* head;
+    };
+    template <class Visit>
+    void give(uint64_t until, Visit visit, RawAssembly& assembly) {
+        std::sort(waiting_.begin(), waiting_.end(), [](const Ref& a, const Ref& b) {
+            return std::tie(a.time, a.tid, a.sequence, a.chunk) < std::tie(b.time, b.tid, b.sequence, b.chunk);
+        });
+        size_t n = 0;
+        const size_t forced = waiting_.size() > kMostWaiting ? waiting_.size() - kMostWaiting / 2 : 0;
+        for (; n < waiting_.size() && (waiting_[n].time <= until || n < forced); ++n) {
+            visit(*waiting_[n].head);
+            if (n % 256 == 0) assembly.advance(waiting_[n].time);
+        }
+        waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(n));
+        uint64_t least = UINT64_MAX;
+        for (const Ref& ref : waiting_) least = std::min(least, ref.chunk);
+        for (; !chunks_.empty() && first_chunk_ < least; ++first_chunk_) chunks_.pop_front();
+    }
+
+    std::deque<std::vector<uint64_t>> chunks_;
+    uint64_t first_chunk_ = 0;
+    std::vector<Ref> waiting_;
+    uint64_t newest_ = 0;
+};
+
+// Texts of the meta record; whatever else it says is kept as a header pair.
+std::string complete_header(Header& header, const RawFacts& facts) {
+    header.clock = "monotonic";
+    header.source = "capture";
+    header.origin_unix_ns = facts.origin_unix;
+    std::string directory;
+    const auto meta = nlohmann::json::parse(facts.meta, nullptr, false);
+    if (!meta.is_object()) return directory;
+    for (const auto& [key, value] : meta.items()) {
+        const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+        if (key == "command") {
+            std::string command;
+            if (value.is_array())
+                for (const auto& word : value)
+                    command +=
+                        (command.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : word.dump());
+            header.command = value.is_array() ? command : text;
+        } else if (key == "host") {
+            header.host = text;
+        } else if (key == "kernel") {
+            header.kernel = text;
+        } else if (key == "tool") {
+            header.tool = text;
+        } else if (key == "directory" || key == "cwd") {
+            directory = text;
+        } else if (key == "mode" || key == "groups" || key == "absent" || key == "programs" ||
+                   key == "fault_around_bytes" || key == "cpus" || key == "profile") {
+            header.extra["capture." + key] = text;
+        }
+    }
+    return directory;
+}
+
+uint64_t settled_ops(uint64_t ops) { return ops; }
+
+}  // namespace
+
+RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAssembleOptions& options,
+                         std::string_view initial_directory)
+    : facts_(facts),
+      writer_(writer),
+      options_(options),
+      assembler_(writer,
+                 [&] {
+                     Assembler::Options how;
+                     how.in_order = true;
+                     how.roles = &options.roles;
+                     if (initial_directory.starts_with('/')) how.initial_directory = initial_directory;
+                     return how;
+                 }()),
+      edges_(assembler_,
+             [this](RawTaskKey key, int64_t enter) -> uint64_t {
+                 const auto it = tasks_.find(key);
+                 if (it == tasks_.end()) return 0;
+                 settle(it->second, enter);
+                 return settled_ops(assembler_.op_count(it->second.id));
+             }),
+      context_(facts.origin) {}
+
+RawAssembly::TaskState& RawAssembly::state(uint32_t pid, uint32_t tid) {
+    TaskState& task = tasks_[raw_task_key(pid, tid)];
+    if (!task.id) {
+        task.pid = pid;
+        task.tid = tid;
+        task.id = assembler_.task(static_cast<int32_t>(pid), static_cast<int32_t>(tid));
+    }
+    return task;
+}
+
+void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
+    if (task.any_sequence && head.sequence > task.next_sequence) lost_records_ += head.sequence - task.next_sequence;
+    if (!task.any_sequence && head.sequence > 0) lost_records_ += head.sequence;
+    task.any_sequence = true;
+    task.next_sequence = std::max(task.next_sequence, head.sequence + 1);
+}
+
+void RawAssembly::record(const raw_head& head) {
+    const bool numbered = (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH || head.type == RAW_STOLEN) &&
+                          head.type != RAW_META && head.type != RAW_EXEC;
+    if (numbered && head.tid != 0) check_sequence(state(head.pid, head.tid), head);
+    switch (head.type) {
+        case RAW_CALL: return call(reinterpret_cast<const raw_call&>(head));
+        case RAW_SPAWN: return spawned(reinterpret_cast<const raw_spawn&>(head));
+        case RAW_EXEC: return executed(reinterpret_cast<const raw_exec&>(head));
+        case RAW_EXIT: return exited(reinterpret_cast<const raw_exit&>(head));
+        case RAW_SWITCH: return off(reinterpret_cast<const raw_switch&>(head));
+        case RAW_FAULT: return fault(reinterpret_cast<const raw_fault&>(head));
+        case RAW_TOUCH: return touches(reinterpret_cast<const raw_touch&>(head));
+        case RAW_STOLEN: return stolen(reinterpret_cast<const raw_stolen&>(head));
+        case RAW_URING_SUBMIT: return uring_submit(reinterpret_cast<const raw_uring&>(head));
+        case RAW_URING_COMPLETE: return uring_complete(reinterpret_cast<const raw_uring&>(head));
+        case RAW_PAGE_CACHE: return context_.see(reinterpret_cast<const raw_page_cache&>(head));
+        case RAW_BLOCK: return context_.see(reinterpret_cast<const raw_block&>(head));
+        case RAW_PRESSURE: return context_.see(reinterpret_cast<const raw_pressure&>(head));
+        case RAW_GPU: return gpu(reinterpret_cast<const raw_gpu&>(head));
+        default: return;  // those of the first pass
+    }
+}
+
+void RawAssembly::off(const raw_switch& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::off;
+    event.begin = at(record.off);
+    event.end = at(record.head.time);
+    event.wake = record.wake ? at(record.wake) : 0;
+    event.state = record.state;
+    event.nr = record.nr;
+    event.waker_nr = record.waker_nr;
+    if (record.waker_tid) {
+        event.waker = raw_task_key(record.waker_pid, record.waker_tid);
+        event.waker_enter = at(record.waker_enter);
+    }
+    run_queue_ += waited_for_processor(event);
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+// Like waiting for a processor: not the task's time. When it was between the task's last record and this one is not
+// known; it is taken to have been just now.
+void RawAssembly::stolen(const raw_stolen& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::off;
+    event.end = at(record.head.time);
+    event.begin = event.end - static_cast<int64_t>(std::min<uint64_t>(record.stolen, kMostStolen));
+    event.state = RAW_OFF_RUNNABLE;
+    event.nr = kNoCall;
+    stolen_ += event.end - event.begin;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+void RawAssembly::spawned(const raw_spawn& record) {
+    TaskState& parent = state(record.head.pid, record.head.tid);
+    constexpr int64_t kThread = 0x10000;  // CLONE_THREAD
+    const auto flags = static_cast<int64_t>(record.flags);
+    const RawTaskKey key = raw_task_key(record.child_pid, record.child_tid);
+    const TaskId id =
+        assembler_.begin_task(static_cast<int32_t>(parent.pid), static_cast<int32_t>(parent.tid),
+                              static_cast<int32_t>(record.child_pid), static_cast<int32_t>(record.child_tid), flags);
+    assembler_.name_task(id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
+    parent.spawned = id;
+    parent.spawned_pid = record.child_pid;
+    parent.spawned_tid = record.child_tid;
+    parent.spawn_flags = flags;
+    const RawTaskKey of = raw_task_key(parent.pid, parent.tid);
+    const uint32_t parent_pid = parent.pid;
+    edges_.forget_task(key);
+    TaskState child;  // whoever had the number before is gone
+    child.pid = record.child_pid;
+    child.tid = record.child_tid;
+    child.id = id;
+    child.parent = of;
+    child.cursor = at(record.head.time);
+    child.started = true;
+    tasks_[key] = std::move(child);
+    if (!(flags & kThread)) {
+        ProcessState made;
+        if (const auto it = processes_.find(parent_pid); it != processes_.end()) {
+            made.fresh = it->second.fresh;
+            made.root = it->second.root;
+            made.mounts = it->second.mounts;
+        }
+        if (flags & kNewMounts) made.mounts = ++namespaces_;
+        made.parent = parent_pid;
+        processes_[record.child_pid] = std::move(made);
+        ended_.erase(record.child_pid);
+    }
+}
+
+void RawAssembly::executed(const raw_exec& record) {
+    const uint32_t pid = record.head.pid, tid = record.head.tid;
+    if (record.old_tid != 0 && record.old_tid != tid) {
+        // The thread that called takes over the number of its process's first one.
+        if (const auto it = tasks_.find(raw_task_key(pid, record.old_tid)); it != tasks_.end()) {
+            TaskState moved = std::move(it->second);
+            tasks_.erase(it);
+            moved.tid = tid;
+            assembler_.rename_task(static_cast<int32_t>(pid), static_cast<int32_t>(record.old_tid),
+                                   static_cast<int32_t>(tid));
+            tasks_[raw_task_key(pid, tid)] = std::move(moved);
+        }
+    }
+    TaskState& task = state(pid, tid);
+    check_sequence(task, record.head);
+    work_until(task, at(record.head.time));
+    task.accelerator_from.reset();
+    processes_[pid].fresh.clear();
+    assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
+    for (const raw_part& part : RawParts(record.head))
+        if (part.type == RAW_PART_PATH) task.program = raw_part_text(part);
+    // The recorder names the first program with its arguments.
+    ProcessState& process = processes_[pid];
+    if (!process.commanded && !task.program.empty()) assembler_.set_command(static_cast<int32_t>(pid), task.program);
+    process.commanded = false;
+}
+
+void RawAssembly::exited(const raw_exit& record) {
+    const uint32_t pid = record.head.pid, tid = record.head.tid;
+    TaskState& task = state(pid, tid);
+    const int64_t end = at(record.head.time), begin = task.exit_enter.value_or(end);
+    settle(task, begin);
+    Op op;
+    op.kind = OpKind::exit;
+    op.begin = std::max(begin, task.cursor);
+    op.duration = std::max<int64_t>(end - op.begin, 0);
+    op.arg = record.code & 0x7f ? kSignalled + (record.code & 0x7f) : record.code >> 8 & 0xff;
+    RawOpRef self{task.id, put(task, op), begin, end, false, true};
+    began(task, self);
+    // What it wakes by ending, it wakes inside the call it was in.
+    edges_.may_have_woken(raw_task_key(pid, tid), task.cut_enter.value_or(begin), self);
+    if (record.last || tid == pid) ended_[pid] = self;
+    gone_.emplace_back(end, raw_task_key(pid, tid));
+}
+
+void RawAssembly::flush(const GpuTask& gpu) {
+    if (gpu.end <= gpu.begin) return;
+    Op op;
+    op.kind = OpKind::gpu_submit;
+    op.begin = gpu.begin;
+    op.size = gpu.end - gpu.begin;
+    op.arg = gpu.device;
+    op.flags = gpu.stream;
+    op.text = gpu.text;
+    assembler_.op(static_cast<int32_t>(gpu.pid), static_cast<int32_t>(gpu.tid), op);
+}
+
+// Each stream of a device is a task of its own: who submitted the work is not known.
+void RawAssembly::gpu(const raw_gpu& record) {
+    const uint64_t key = uint64_t{record.head.pid} << 32 | (record.device & 0xffff) << 16 | (record.stream & 0xffff);
+    GpuTask& gpu = gpus_[key];
+    const int64_t begin = at(record.begin), end = at(record.head.time);
+    if (!gpu.task) {
+        gpu.pid = record.head.pid;
+        gpu.device = record.device;
+        gpu.stream = record.stream;
+        gpu.tid = 0x40000000u + static_cast<uint32_t>(gpus_.size());  // no thread has such a number
+        gpu.task = assembler_.task(static_cast<int32_t>(gpu.pid), static_cast<int32_t>(gpu.tid));
+        assembler_.name_task(gpu.task,
+                             "gpu " + std::to_string(record.device) + " stream " + std::to_string(record.stream));
+    }
+    if (gpu.end > gpu.begin && begin <= gpu.end + kMergeGpu) {
+        gpu.end = std::max(gpu.end, end);
+        return;
+    }
+    flush(gpu);
+    gpu.begin = begin;
+    gpu.end = end;
+    gpu.text = 0;
+    for (const raw_part& part : RawParts(record.head))
+        if (part.type == RAW_PART_STRING) gpu.text = writer_.intern(raw_part_text(part));
+}
+
+void RawAssembly::seed(const raw_head& head) {
+    if (head.type == RAW_SEED_TASK) seed_task(reinterpret_cast<const raw_seed_task&>(head));
+    if (head.type == RAW_SEED_FD) seed_fd(head);
+    if (head.type == RAW_SEED_MAP) seed_map(reinterpret_cast<const raw_seed_map&>(head));
+}
+
+void RawAssembly::seed_task(const raw_seed_task& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
+    processes_[record.head.pid].parent = record.parent_pid;
+    for (const raw_part& part : RawParts(record.head)) {
+        if (part.type != RAW_PART_STRING) continue;
+        const auto pid = static_cast<int32_t>(record.head.pid);
+        if (part.which == 0) {
+            assembler_.set_command(pid, raw_part_text(part));
+            processes_[record.head.pid].commanded = true;
+        }
+        seed_names(record.head.pid, part);
+    }
+}
+
+void RawAssembly::seed_fd(const raw_head& head) {
+    const raw_fd* fd = nullptr;
+    std::string_view path;
+    for (const raw_part& part : RawParts(head)) {
+        if (part.type == RAW_PART_FD) fd = static_cast<const raw_fd*>(raw_part_data(part));
+        if (part.type == RAW_PART_STRING || part.type == RAW_PART_PATH) path = raw_part_text(part);
+    }
+    if (!fd || !fd->file) return;
+    SeenInstance seen = seen_instance(*fd);
+    constexpr int64_t kCloseOnExec = 02000000;
+    if (fd->info & RAW_FD_CLOEXEC) seen.flags |= kCloseOnExec;
+    assembler_.adopt(static_cast<int32_t>(head.pid), fd->fd, seen, path, Assembler::Came::inherited);
+}
+
+void RawAssembly::seed_map(const raw_seed_map& record) {
+    std::string_view path;
+    for (const raw_part& part : RawParts(record.head))
+        if (part.type == RAW_PART_PATH || part.type == RAW_PART_STRING) path = raw_part_text(part);
+    if (!path.starts_with('/') || record.size == 0) return;
+    SeenInstance seen;
+    seen.key = UINT64_MAX - ++seed_instances_;  // no address of a file
+    seen.type = FileType::regular;
+    seen.device = user_device(record.device);
+    seen.inode = record.inode;
+    constexpr int64_t kShared = 1, kWrite = 2, kReadWrite = 2;
+    const bool writes = record.flags & kShared && record.prot & kWrite;
+    seen.flags = writes ? kReadWrite : 0;
+    assembler_.adopt(static_cast<int32_t>(record.head.pid), -1, seen, path, Assembler::Came::inherited);
+    RawCall raw;
+    raw.pid = static_cast<int32_t>(record.head.pid);
+    raw.tid = static_cast<int32_t>(record.head.tid ? record.head.tid : record.head.pid);
+    raw.kind = OpKind::mmap;
+    raw.seen = &seen;
+    raw.offset = static_cast<int64_t>(record.offset);
+    raw.size = static_cast<int64_t>(std::min<uint64_t>(record.size, INT64_MAX));
+    raw.flags = record.flags;
+    raw.mode = record.prot;
+    raw.address = record.address;
+    assembler_.call(raw);
+}
+
+void RawAssembly::advance(uint64_t time) {
+    const int64_t now = time == UINT64_MAX ? INT64_MAX : at(time);
+    // A spawn that returns late (vfork) is answered by what its task did before.
+    const auto late = std::find_if(waiting_for_spawn_.begin(), waiting_for_spawn_.end(),
+                                   [&](const auto& each) { return each.first > now; });
+    for (auto each = waiting_for_spawn_.begin(); each != late; ++each) {
+        const auto child = tasks_.find(each->second);
+        if (child == tasks_.end() || !child->second.first) continue;
+        const auto parent = tasks_.find(child->second.parent);
+        if (parent != tasks_.end()) {
+            const RawOpRef before{parent->second.id, assembler_.op_count(parent->second.id), 0, 0, false, false};
+            edges_.add(*child->second.first, before, EdgeKind::lifecycle);
+        }
+        child->second.first.reset();
+    }
+    waiting_for_spawn_.erase(waiting_for_spawn_.begin(), late);
+    edges_.advance(now);
+    if (now != INT64_MAX) assembler_.release(now - RawEdges::kLag);
+    const auto kept =
+        std::find_if(gone_.begin(), gone_.end(), [&](const auto& each) { return each.first > now - kKeepEnded; });
+    for (auto each = gone_.begin(); each != kept; ++each) {
+        const auto it = tasks_.find(each->second);
+        if (it == tasks_.end() || it->second.cursor > each->first) continue;  // its number is another's
+        tasks_.erase(it);
+        edges_.forget_task(each->second);
+    }
+    gone_.erase(gone_.begin(), kept);
+}
+
+void RawAssembly::finish() {
+    // What tasks did after their last call is told by nothing but their being off the processor.
+    for (auto& [key, task] : tasks_)
+        if (!task.events.empty()) settle(task, task.events.back().end);
+    for (const auto& [key, gpu] : gpus_) flush(gpu);
+    advance(UINT64_MAX);
+    assembler_.finish();
+    const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
+        if (n) count(name, severity, meaning, n);
+    };
+    const raw_loss& loss = facts_.loss;
+    add("capture_ring_full", Severity::loss, "records that the recorder had no room for: give it a larger buffer",
+        loss.failed_reserves);
+    add("capture_recursion", Severity::loss, "times the kernel did not run the recorder because it was running already",
+        loss.recursion_misses);
+    add("capture_untracked_tasks", Severity::loss, "tasks the recorder could not follow", loss.untracked);
+    // Those the recorder knows of are the same ones.
+    add("capture_records_missing", Severity::loss, "gaps in the numbering of a task's records",
+        lost_records_ > loss.failed_reserves ? lost_records_ - loss.failed_reserves : 0);
+    if (!facts_.cut.empty()) count("capture_cut", Severity::loss, "the raw log is not complete: " + facts_.cut);
+    add("locks_dropped", Severity::note, "waits for mutexes and Python's interpreter lock; they are not causes",
+        locks_);
+    add("wakes_unmatched", Severity::note, "wakes by calls that are not in the recording", edges_.wakes_unmatched());
+    const auto unfinished =
+        std::count_if(uring_.begin(), uring_.end(), [](const auto& each) { return each.second.record != nullptr; });
+    add("ring_calls_cut", Severity::note,
+        "opens and the like by io_uring that had not completed, or of which no completion was wanted; left out",
+        static_cast<uint64_t>(unfinished));
+    add("messages_unmatched", Severity::note, "reads of bytes that no recorded task wrote",
+        edges_.messages_unmatched());
+    Header& header = writer_.header();
+    if (loss.most_lag_ns) header.extra["capture.longest_lag_ns"] = std::to_string(loss.most_lag_ns);
+    if (const int64_t own = facts_.call_gap_ns + facts_.call_told_ns) {
+        header.extra["capture.call_gap_ns"] = std::to_string(own);
+    }
+    if (stolen_) header.extra["capture.stolen_ns"] = std::to_string(stolen_);
+    if (run_queue_) header.extra["capture.run_queue_ns"] = std::to_string(run_queue_);
+    if (std::string context = context_.json(); !context.empty()) header.extra[kContextKey] = std::move(context);
+}
+
+void assemble_raw(const std::filesystem::path& raw, LogWriter& writer, const RawAssembleOptions& options) {
+    uint64_t total = 0, half = 0;
+    const auto progress = [&](uint64_t bytes) {
+        if (options.progress) options.progress(half + bytes, total);
+    };
+    RawReader reader(raw);
+    total = reader.file_bytes() * 2;
+    const RawFacts facts = scan_raw(raw, progress);
+    half = reader.file_bytes();
+    const std::string directory = complete_header(writer.header(), facts);
+    RawAssembly assembly(facts, writer, options, directory);
+    for (const auto& seed : facts.seeds) assembly.seed(*reinterpret_cast<const raw_head*>(seed.data()));
+    Reorder reorder;
+    const auto visit = [&](const raw_head& head) { assembly.record(head); };
+    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
+        reorder.add(chunk, visit, assembly);
+        progress(reader.offset());
+    }
+    reorder.finish(visit, assembly);
+    assembly.finish();
+}
+
+void assemble_raw_file(const std::filesystem::path& raw, const std::filesystem::path& output,
+                       const RawAssembleOptions& options, const WriterOptions& how) {
+    static_cast<void>(RawReader(raw));  // refuses what is no raw log before anything is made
+    LogWriter writer(output, Header(), how);
+    try {
+        assemble_raw(raw, writer, options);
+        writer.finish();
+    } catch (...) {
+        writer.discard();
+        throw;
+    }
+}
+
+}  // namespace reprise

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// The state of assembling a raw recording, private to formats/assemble/recording/*.cpp.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/assemble/assembler.h"
+#include "formats/assemble/recording/context.h"
+#include "formats/assemble/recording/edges.h"
+#include "formats/assemble/recording/facts.h"
+#include "formats/assemble/recording/memory.h"
+#include "formats/assemble/recording/raw_calls.h"
+#include "formats/assemble/recording/recording.h"
+
+namespace reprise {
+
+inline constexpr uint16_t kNoCall = 0xffff;     // in place of a call's number
+inline constexpr int64_t kNewMounts = 0x20000;  // CLONE_NEWNS
+
+class RawAssembly {
+public:
+    RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAssembleOptions& options,
+                std::string_view initial_directory);
+    void seed(const raw_head& head);
+    // Records in the order of their times.
+    void record(const raw_head& head);
+    // Nothing that ended before `time` (of the recording's clock) is to come.
+    void advance(uint64_t time);
+    void finish();
+
+private:
+    // Pages of a mapping, one after the other.
+    struct Place {
+        uint32_t map = 0, pages = 0;
+        int64_t offset = 0;  // bytes from the start of the mapping
+    };
+    // Something that happened to a task besides its calls, ns since the origin.
+    struct Event {
+        enum class Kind : uint8_t { off, fault, submit, complete, ring_call };
+        Kind kind = Kind::off;
+        int64_t begin = 0, end = 0;
+        // off
+        int64_t wake = 0, waker_enter = 0;
+        RawTaskKey waker = 0;
+        uint16_t waker_nr = 0, nr = 0, state = 0;
+        // fault, or faults on neighbouring pages
+        std::vector<Place> places;  // of those that lie in mappings
+        int64_t busy = 0;           // ns inside them
+        bool write = false;
+        // submit, complete
+        uint32_t request = 0;
+        int64_t size = 0, result = 0;
+        std::shared_ptr<std::vector<uint64_t>> record;  // of a submission
+        std::optional<raw_fd> file;                     // of a submission, where the descriptor does not tell it
+        std::shared_ptr<Op> op;                         // of ring_call
+    };
+    struct Touch {
+        uint32_t map = 0;
+        bool write = false;
+        int64_t begin = 0, last = 0, duration = 0, offset = 0, size = 0;
+        std::vector<int64_t> list;
+        int64_t at = 0;  // end of what was touched last
+    };
+    struct TaskState {
+        uint32_t pid = 0, tid = 0;
+        TaskId id = 0;
+        uint32_t next_sequence = 0;
+        bool any_sequence = false;
+        int64_t cursor = 0;       // everything before has become ops
+        bool after_call = false;  // nothing has been counted since
+        int64_t owed = 0;         // ns of the time that follows, which were the recorder's
+        bool started = false;
+        std::vector<Event> events;  // since the last call, by the order of their ends
+        std::optional<int64_t> exit_enter;
+        std::optional<int64_t> cut_enter;  // of the call that the task ended in
+        int64_t last_fault = INT64_MIN;
+        TaskId spawned = 0;  // the child of the call at hand
+        uint32_t spawned_pid = 0, spawned_tid = 0;
+        int64_t spawn_flags = 0;
+        std::string program;            // of an exec at hand
+        std::optional<RawOpRef> first;  // op 0, until its spawn is known
+        std::optional<RawOpRef> spawn;  // its spawn, until op 0 is there
+        RawTaskKey parent = 0;
+        std::optional<int64_t> accelerator_from;  // inside a span of the mark `accelerator`: not yet told since then
+        int64_t accelerator_late = 0;             // ns since then for which the thread waited for a processor
+    };
+    struct Request {
+        uint32_t id = 0;
+        RawTaskKey task = 0;
+        int64_t size = 0;
+        uint64_t ring = 0;
+        int32_t fixed = -1;                                       // number of the fixed file
+        std::shared_ptr<std::vector<uint64_t>> record = nullptr;  // of the submission, where it stands for a call
+    };
+    struct ProcessState {
+        FreshMemory fresh;
+        uint32_t parent = 0;
+        std::string root;        // of chroot, as its mount namespace sees it; empty: /
+        uint64_t mounts = 0;     // its mount namespace: the inode, or a number of ours
+        bool commanded = false;  // its command line is known
+    };
+
+    int64_t at(uint64_t time) const { return static_cast<int64_t>(time - facts_.origin); }
+    TaskState& state(uint32_t pid, uint32_t tid);
+    void check_sequence(TaskState& task, const raw_head& head);
+    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1) {
+        writer_.count(name, severity, meaning, n);
+    }
+
+    // --- raw_assemble.cpp
+    void off(const raw_switch& record);
+    void stolen(const raw_stolen& record);
+    void spawned(const raw_spawn& record);
+    void executed(const raw_exec& record);
+    void exited(const raw_exit& record);
+    void gpu(const raw_gpu& record);
+    void seed_fd(const raw_head& head);
+    void seed_map(const raw_seed_map& record);
+    void seed_task(const raw_seed_task& record);
+
+    // --- raw_assemble_time.cpp: between calls
+    uint64_t put(TaskState& task, const Op& op);
+    void began(TaskState& task, const RawOpRef& first);
+    void bound_events(TaskState& task);
+    // Makes ops of the time up to `until` and of the events that began before it.
+    void settle(TaskState& task, int64_t until);
+    void compute(TaskState& task, int64_t begin, int64_t duration);
+    void blocked(TaskState& task, const Event& event);
+    static int64_t waited_for_processor(const Event& off);
+    void fault(const raw_fault& record);
+    void touches(const raw_touch& record);
+    std::vector<Place> places(uint32_t pid, uint64_t address, uint32_t pages);
+    // False where no page lies in a mapping that a call made.
+    bool start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
+    void touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint32_t map, int64_t offset);
+    void end_touch(TaskState& task, std::optional<Touch>& touch);
+    void submitted(TaskState& task, const Event& event, int64_t begin);
+    void completed(TaskState& task, const Event& event, int64_t begin);
+    // Those of the events inside a call, before and after it; returns the time the faults took.
+    int64_t before_call(TaskState& task, int64_t begin);
+    void after_call(TaskState& task, int64_t end);
+    void wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr);
+
+    // --- raw_assemble_accelerator.cpp: spans of the mark `accelerator`
+    struct StandIn {
+        int64_t device = 0, stream = 0;
+    };
+    bool is_accelerator_mark(std::string_view name) const;
+    StandIn stand_in_of(const TaskState& task);
+    void begin_accelerator(TaskState& task, int64_t from);
+    void end_accelerator(TaskState& task);
+    // Inside a span: the device worked until now, and the thread waited for it. Else nothing.
+    void work_until(TaskState& task, int64_t until);
+    // Whether a call inside a span does nothing but wait, and so is the accelerator's time.
+    static bool passes_time(const TaskState& task, const raw_call& record, const RawCallRow& row);
+
+    // --- raw_assemble_calls.cpp: calls
+    void call(const raw_call& record);
+    bool is_op(const raw_call& record, const RawCallRow& row, bool slept);
+    void perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
+    bool prepare(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
+    void memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw);
+    void other_effects(TaskState& task, const raw_call& record, const RawCallRow& row, const RawCall& raw);
+    CallEffect aio_submit(TaskState& task, const RawCall& raw);
+    CallEffect aio_reap(TaskState& task, const RawCall& raw, bool slept);
+    void mark(TaskState& task, const raw_call& record, const RawCall& raw);
+    void link(TaskState& task, const raw_call& record, const RawCallRow& row, const CallEffect& effect, RawOpRef self);
+    void uring_submit(const raw_uring& record);
+    void uring_complete(const raw_uring& record);
+
+    // --- raw_assemble_ring_calls.cpp: requests that stand for calls on names and descriptors
+    static bool is_ring_call(const raw_uring& record);
+    void ring_call_done(TaskState& task, const Request& request, const raw_uring& completion);
+    // `from`: it does not begin before that, but for a submission that lies inside a call
+    void ring_called(TaskState& task, const Event& event, int64_t from);
+
+    // --- raw_assemble_names.cpp: roots, current directories, mount namespaces
+    void below_root(RawCall& raw);
+    void changed_names(const raw_call& record, const RawCallRow& row, const RawCall& raw);
+    void seed_names(uint32_t pid, const raw_part& part);
+    void pivoted(uint32_t pid, const std::string& new_root, const std::string& put_old);
+
+    const RawFacts& facts_;
+    LogWriter& writer_;
+    const RawAssembleOptions& options_;
+    Assembler assembler_;
+    RawEdges edges_;
+    RawContext context_;
+    RawCallFiller filler_;
+    std::unordered_map<RawTaskKey, TaskState> tasks_;
+    std::unordered_map<uint32_t, ProcessState> processes_;
+    std::unordered_map<uint32_t, RawOpRef> ended_;  // by pid: the exit of its last thread
+    std::vector<std::pair<int64_t, RawTaskKey>> gone_;
+    std::unordered_map<uint64_t, Request> uring_;
+    std::map<std::pair<uint64_t, int32_t>, raw_fd> fixed_files_;  // by ring and number, as last seen
+    std::string rooted_[2];
+    uint64_t namespaces_ = 0;                                                  // made by the recorded job
+    std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb
+    struct GpuTask {
+        TaskId task = 0;
+        int64_t begin = 0, end = 0;
+        uint32_t text = 0, device = 0, stream = 0, tid = 0;
+        uint32_t pid = 0;
+    };
+    void flush(const GpuTask& gpu);
+    std::unordered_map<uint64_t, GpuTask> gpus_;
+    struct StandInProcess {
+        explicit StandInProcess(int64_t number) : device(number) {}
+        int64_t device;
+        std::unordered_map<TaskId, int64_t> streams;
+    };
+    std::unordered_map<uint32_t, StandInProcess> stand_ins_;         // by pid
+    std::vector<std::pair<int64_t, RawTaskKey>> waiting_for_spawn_;  // children with an op whose spawn has not returned
+    uint32_t requests_ = 0;
+    uint32_t seed_instances_ = 0;
+    int64_t run_queue_ = 0, stolen_ = 0;  // ns, in all
+    uint64_t lost_records_ = 0;
+    uint64_t locks_ = 0;
+    int64_t lock_time_ = 0;
+};
+
+}  // namespace reprise

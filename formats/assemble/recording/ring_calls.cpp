@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// Requests of io_uring that stand for calls on names and descriptors (open, close, rename...): each is the op of its
+// call.
+#include <algorithm>
+
+#include "formats/assemble/recording/recording_impl.h"
+
+namespace reprise {
+namespace {
+
+// linux/io_uring.h, io_uring_op
+enum RingCode : uint16_t {
+    kOpenAt = 18,
+    kClose = 19,
+    kStatx = 21,
+    kOpenAt2 = 28,
+    kRenameAt = 35,
+    kUnlinkAt = 36,
+    kMkdirAt = 37,
+    kSymlinkAt = 38,
+    kLinkAt = 39,
+};
+constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
+
+// Number of the fixed file that an open or close is about; -1: it is a descriptor.
+int32_t slot_of(const raw_uring& asked, const raw_uring& completion) {
+    if (asked.result == 0 || (asked.opcode != kOpenAt && asked.opcode != kOpenAt2 && asked.opcode != kClose)) return -1;
+    return asked.result == -1 ? completion.result : asked.result - 1;
+}
+
+// Arguments as the request has them, per code; false: a name could not be read.
+bool fill(const raw_uring& asked, RawCall& raw, SeenInstance (&seen)[2]) {
+    bool first = false, second = false;
+    std::string_view names[2];
+    std::span<const raw_s64> how;
+    for (const raw_part& part : RawParts(asked.head)) {
+        const bool other = part.which >= 2;
+        if (part.type == RAW_PART_FD) {
+            seen[other] = seen_instance(*static_cast<const raw_fd*>(raw_part_data(part)));
+            (other ? raw.seen2 : raw.seen) = &seen[other];
+        }
+        if (part.type == RAW_PART_PATH) {
+            names[other] = raw_part_text(part);
+            (other ? second : first) = true;
+        }
+        if (part.type == RAW_PART_VALUES) how = raw_part_numbers(part);
+    }
+    raw.fd = asked.fd;
+    raw.path = names[0];
+    switch (asked.opcode) {
+        case kOpenAt:
+            raw.kind = OpKind::open;
+            raw.flags = asked.rw_flags;
+            raw.mode = asked.length;
+            return first;
+        case kOpenAt2:
+            raw.kind = OpKind::open;
+            if (how.size() >= 2) raw.flags = how[0], raw.mode = how[1];
+            return first;
+        case kClose: raw.kind = OpKind::close; return true;
+        case kStatx:
+            raw.kind = OpKind::statx;
+            raw.flags = asked.rw_flags;
+            raw.arg = asked.length;
+            return first;
+        case kUnlinkAt:
+            raw.kind = asked.rw_flags & kRemoveDirectory ? OpKind::rmdir : OpKind::unlink;
+            raw.flags = asked.rw_flags;
+            return first;
+        case kMkdirAt:
+            raw.kind = OpKind::mkdir;
+            raw.mode = asked.length;
+            return first;
+        case kSymlinkAt:
+            raw.kind = OpKind::symlink;
+            raw.text = names[0];
+            raw.path = names[1];
+            return first && second;
+        default:
+            raw.kind = asked.opcode == kRenameAt ? OpKind::rename : OpKind::link;
+            raw.flags = asked.rw_flags;
+            raw.fd2 = static_cast<int32_t>(asked.length);
+            raw.path2 = names[1];
+            return first && second;
+    }
+}
+
+}  // namespace
+
+bool RawAssembly::is_ring_call(const raw_uring& record) {
+    switch (record.opcode) {
+        case kOpenAt:
+        case kClose:
+        case kStatx:
+        case kOpenAt2:
+        case kRenameAt:
+        case kUnlinkAt:
+        case kMkdirAt:
+        case kSymlinkAt:
+        case kLinkAt: return true;
+        default: return false;
+    }
+}
+
+// What it changes is changed now, in the order of all records: others may use what it opened before the task that asked
+// for it ends the call it is in. The op goes where it was submitted, unless that is past.
+void RawAssembly::ring_call_done(TaskState& task, const Request& request, const raw_uring& completion) {
+    const auto& asked = *reinterpret_cast<const raw_uring*>(request.record->data());
+    RawCall raw;
+    SeenInstance seen[2], made;
+    if (!fill(asked, raw, seen)) {
+        count("calls_with_unreadable_paths", Severity::note, "calls whose path could not be read; left out");
+        return;
+    }
+    raw.pid = static_cast<int32_t>(task.pid);
+    raw.tid = static_cast<int32_t>(task.tid);
+    raw.begin = at(asked.head.time);
+    raw.duration = std::max<int64_t>(at(completion.head.time) - raw.begin, 0);
+    raw.result = completion.result;
+    const int32_t slot = slot_of(asked, completion);
+    const std::pair<uint64_t, int32_t> fixed{asked.ring, slot};
+    for (const raw_part& part : RawParts(completion.head)) {
+        if (part.type == RAW_PART_STAT) {
+            const auto& stat = *static_cast<const raw_stat*>(raw_part_data(part));
+            raw.stat_size = stat.size;
+            raw.stat_mode = stat.mode;
+        }
+        if (part.type != RAW_PART_FD || part.which != RAW_WHICH_RESULT) continue;
+        const auto& fd = *static_cast<const raw_fd*>(raw_part_data(part));
+        if (!fd.file) continue;
+        made = seen_instance(fd);
+        raw.made = &made;
+        raw.created = (fd.info & RAW_FD_CREATED) != 0;
+        if (made.type == FileType::regular) raw.stat_size = fd.size;
+        raw.stat_mode = fd.mode;
+        if (slot >= 0) fixed_files_[fixed] = fd;
+    }
+    if (slot >= 0 && raw.kind == OpKind::open) raw.fd2 = slot;
+    if (slot >= 0 && raw.kind == OpKind::close) {
+        raw.fd = -1;
+        raw.seen = nullptr;
+        if (const auto known = fixed_files_.find(fixed); known != fixed_files_.end()) {
+            seen[0] = seen_instance(known->second);
+            raw.seen = &seen[0];
+            fixed_files_.erase(known);
+        }
+    }
+    below_root(raw);
+    std::optional<Op> op = assembler_.effect_of(raw);
+    if (!op) return;
+    if (slot >= 0 && raw.kind == OpKind::close) op->fd = slot;
+    count("ring_calls", Severity::note, "opens and the like by io_uring; kept as the calls they stand for");
+    Event event;
+    event.kind = Event::Kind::ring_call;
+    event.begin = event.end = at(completion.head.time);
+    event.op = std::make_shared<Op>(*op);
+    const auto waiting = std::find_if(task.events.begin(), task.events.end(), [&](const Event& each) {
+        return each.kind == Event::Kind::submit && each.request == request.id;
+    });
+    if (waiting != task.events.end()) {
+        event.begin = event.end = waiting->begin;
+        *waiting = std::move(event);
+        return;
+    }
+    task.events.push_back(std::move(event));
+    bound_events(task);
+}
+
+void RawAssembly::ring_called(TaskState& task, const Event& event, int64_t from) {
+    work_until(task, event.begin);
+    Op op = *event.op;
+    const int64_t end = op.end();
+    op.begin = std::clamp(from, op.begin, std::max(end, op.begin));
+    op.duration = end - op.begin;
+    const uint64_t number = assembler_.op_count(task.id);
+    assembler_.op(static_cast<int32_t>(task.pid), static_cast<int32_t>(task.tid), op);
+    if (number == 0) began(task, {task.id, 0, op.begin, end, false, true});
+}
+
+}  // namespace reprise

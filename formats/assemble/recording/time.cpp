@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+// The time between a task's calls: computing, waiting, idling, touching mapped files, and waiting for a processor,
+// which is none of them and stays the distance between ops.
+#include <algorithm>
+
+#include "formats/assemble/recording/recording_impl.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kMostEvents = 4096;
+// Faults so near to each other become one touch; the time on the processor between them counts after it.
+constexpr int64_t kMergeFaults = 100'000;
+constexpr size_t kMostFaults = 1024;
+constexpr int64_t kPage = 4096;
+
+// Time that belongs to somebody's call: of the class of that call.
+int64_t class_of(uint16_t nr) {
+    const RawCallRow* row = find_raw_call(nr);
+    return row && (row->kind == OpKind::wait || row->kind == OpKind::join) && row->action != RawAction::make ? row->arg
+                                                                                                             : 0;
+}
+
+}  // namespace
+
+// What it lasted after the task could have run again; of unknown wakes nothing.
+int64_t RawAssembly::waited_for_processor(const Event& off) {
+    const int64_t from = off.wake > off.begin ? off.wake : off.state == RAW_OFF_RUNNABLE ? off.begin : off.end;
+    return std::max<int64_t>(off.end - from, 0);
+}
+
+uint64_t RawAssembly::put(TaskState& task, const Op& op) {
+    work_until(task, op.begin);
+    const uint64_t number = assembler_.op_count(task.id);
+    assembler_.op(static_cast<int32_t>(task.pid), static_cast<int32_t>(task.tid), op);
+    task.cursor = std::max(task.cursor, op.end());
+    if (task.accelerator_from) task.accelerator_from = std::max(*task.accelerator_from, op.end());
+    if (number == 0) began(task, {task.id, 0, op.begin, op.end(), false, true});
+    return number;
+}
+
+// Op 0 of a task depends on the op that spawned it.
+void RawAssembly::began(TaskState& task, const RawOpRef& first) {
+    if (task.parent == 0 || first.number != 0) return;
+    if (task.spawn) {
+        edges_.add(first, *task.spawn, EdgeKind::lifecycle);
+        task.spawn.reset();
+    } else {
+        task.first = first;
+        waiting_for_spawn_.emplace_back(first.end + RawEdges::kLag, raw_task_key(task.pid, task.tid));
+    }
+    task.parent = task.first ? task.parent : 0;
+}
+
+// A task that calls nothing for long, or one call for very long, keeps few events.
+void RawAssembly::bound_events(TaskState& task) {
+    if (task.events.size() < kMostEvents) return;
+    const Event last = task.events.back();
+    if (last.kind != Event::Kind::off || last.nr == kNoCall) {
+        // No call is under way unless the last event lies inside one, which a fault does not tell.
+        const bool in_call = std::any_of(task.events.end() - 64, task.events.end(), [](const Event& each) {
+            return each.kind == Event::Kind::off && each.nr != kNoCall;
+        });
+        if (!in_call || last.kind == Event::Kind::off) return settle(task, last.end);
+    }
+    task.events.erase(task.events.begin() + kMostEvents / 4, task.events.begin() + kMostEvents / 2);
+}
+
+void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
+    if (duration < options_.least_compute_ns || task.accelerator_from) return;
+    Op op;
+    op.kind = OpKind::compute;
+    op.begin = std::max(begin, task.cursor);
+    op.duration = duration;
+    op.flags = kComputeWorks;
+    put(task, op);
+}
+
+// Off the processor and asleep, in no call that is an op.
+void RawAssembly::blocked(TaskState& task, const Event& event) {
+    if (task.accelerator_from) return;
+    Op op;
+    op.kind = event.nr == kNoCall && event.state == RAW_OFF_SLEEPING ? OpKind::idle : OpKind::wait;
+    op.arg = op.kind == OpKind::wait && event.nr != kNoCall ? class_of(event.nr) : 0;
+    op.begin = std::max(event.begin, task.cursor);
+    const int64_t end = event.wake > event.begin ? event.wake : event.end;
+    op.duration = std::max<int64_t>(end - op.begin, 0);
+    const RawOpRef self{task.id, put(task, op), op.begin, event.end, true, true};
+    if (op.kind == OpKind::wait && op.arg != kWaitLock && event.waker && can_wake(event.waker_nr, event.nr))
+        edges_.woken(self, event.waker, event.waker_enter);
+}
+
+// Now, and not when the task's time is settled: by then another thread may have unmapped it, or put another there.
+std::vector<RawAssembly::Place> RawAssembly::places(uint32_t pid, uint64_t address, uint32_t pages) {
+    std::vector<Place> out;
+    uint64_t at = address & ~uint64_t{kPage - 1};
+    for (uint32_t i = 0; i < pages; ++i, at += kPage) {
+        const auto where = assembler_.mapped_at(static_cast<int32_t>(pid), at);
+        if (where.map == 0) {
+            count("faults_outside_mappings", Severity::note,
+                  "page faults on mappings that no call of the recording made: a program's own");
+            continue;
+        }
+        Place* const last = out.empty() ? nullptr : &out.back();
+        if (last && last->map == where.map && last->offset + int64_t{last->pages} * kPage == where.offset)
+            ++last->pages;
+        else
+            out.push_back({where.map, 1, where.offset});
+    }
+    return out;
+}
+
+void RawAssembly::fault(const raw_fault& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::fault;
+    event.begin = at(record.enter);
+    event.end = at(record.head.time);
+    // One fault may be told twice, by what maps pages around and by what reads the page.
+    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    task.last_fault = event.begin;
+    event.busy = event.end - event.begin;
+    event.places = places(task.pid, record.address, 1);
+    event.write = record.write != 0;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+void RawAssembly::touches(const raw_touch& record) {
+    TaskState& task = state(record.head.pid, record.head.tid);
+    Event event;
+    event.kind = Event::Kind::fault;
+    event.begin = at(record.enter);
+    event.end = std::max(at(record.end), event.begin);
+    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    task.last_fault = event.begin;
+    event.busy = std::min<int64_t>(static_cast<int64_t>(record.busy), event.end - event.begin);
+    event.places = places(task.pid, record.address, std::min<uint32_t>(record.pages, 1 << 20));
+    event.write = record.write != 0;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+bool RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event) {
+    if (event.places.empty()) return false;
+    for (const Place& place : event.places)
+        for (uint32_t i = 0; i < place.pages; ++i)
+            touch_page(task, touch, event, place.map, place.offset + int64_t{i} * kPage);
+    touch->duration += event.busy;
+    touch->last = event.end;
+    return true;
+}
+
+void RawAssembly::touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint32_t map,
+                             int64_t offset) {
+    const bool same = touch && touch->map == map && touch->write == event.write &&
+                      event.begin - touch->last < kMergeFaults && touch->list.size() < 2 * kMostFaults;
+    if (!same) {
+        // Follows at once on the touch it is near to: the time between them counts after both, and must not count
+        // twice.
+        const bool joined = touch.has_value();
+        end_touch(task, touch);
+        touch.emplace();
+        touch->map = map;
+        touch->write = event.write;
+        touch->begin = joined ? task.cursor : event.begin;
+        touch->offset = touch->at = offset;
+    }
+    const int64_t skip = offset - touch->at;
+    if (skip == 0 && !touch->list.empty()) {
+        touch->list.back() += kPage;
+    } else {
+        touch->list.push_back(skip);
+        touch->list.push_back(kPage);
+    }
+    touch->at = offset + kPage;
+    touch->size = std::max(touch->size, touch->at - touch->offset);
+    touch->last = event.begin;
+}
+
+void RawAssembly::end_touch(TaskState& task, std::optional<Touch>& touch) {
+    if (!touch) return;
+    Op op;
+    op.kind = OpKind::touch;
+    op.begin = std::max(touch->begin, task.cursor);
+    op.duration = touch->duration;
+    op.map = touch->map;
+    op.offset = touch->offset;
+    op.size = touch->size;
+    op.flags = touch->write;
+    if (touch->list.size() > 2) op.list = touch->list;
+    put(task, op);
+    touch.reset();
+}
+
+void RawAssembly::settle(TaskState& task, int64_t until) {
+    if (!task.started) {
+        // Nothing is known of the time before a task's first event.
+        task.started = true;
+        task.cursor = until;
+        for (const Event& event : task.events) task.cursor = std::min(task.cursor, event.begin);
+    }
+    auto& events = task.events;
+    std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
+    // `now` runs along; `worked` is the time on the processor since `from`, where the last op ended.
+    int64_t now = task.cursor, from = task.cursor;
+    // The recorder's own work is not the job's.
+    int64_t worked = -task.owed - (task.after_call ? facts_.call_gap_ns : 0);
+    task.after_call = false;
+    task.owed = 0;
+    std::optional<Touch> touch;
+    // What has been computed by `at` ends by then: it must not push the next op to a later time.
+    const auto flush = [&](int64_t at) {
+        if (touch) {
+            end_touch(task, touch);
+            from = std::max(from, task.cursor);
+        }
+        compute(task, from, std::min(worked, at - std::max(from, task.cursor)));
+        worked = 0;
+    };
+    size_t used = 0;
+    int64_t fault_until = INT64_MIN;
+    for (; used < events.size() && events[used].begin < until; ++used) {
+        const Event& event = events[used];
+        // Off the processor inside a fault, or where the page is read, which begins when the fault is told.
+        const bool off = event.kind == Event::Kind::off;
+        const bool reads_page = off && touch && event.nr == kNoCall && event.state == RAW_OFF_UNINTERRUPTIBLE &&
+                                event.begin >= touch->last && event.begin - touch->last < kMergeFaults;
+        if (reads_page) {
+            touch->duration += event.end - touch->last;
+            touch->last = event.end;
+        }
+        if (reads_page || (off && event.begin < fault_until)) {
+            // Without a processor between the faults of one record.
+            if (!reads_page && event.state == RAW_OFF_RUNNABLE) {
+                worked = std::max<int64_t>(worked - (std::min(event.end, fault_until) - event.begin), 0);
+            }
+            now = std::max(now, event.end);
+            continue;
+        }
+        if (event.begin > now) {
+            worked += event.begin - now;
+            now = event.begin;
+        }
+        switch (event.kind) {
+            case Event::Kind::off:
+                task.accelerator_late += waited_for_processor(event);
+                if (event.state != RAW_OFF_RUNNABLE) {
+                    flush(event.begin);
+                    blocked(task, event);
+                    from = std::max(event.end, task.cursor);
+                }
+                break;
+            case Event::Kind::fault: {
+                const bool joins = touch && event.begin - touch->last < kMergeFaults;
+                if (!joins) {
+                    flush(event.begin);
+                    from = task.cursor;
+                }
+                // Between the faults the task worked, and in those on mappings of the program's own.
+                const bool kept = start_touch(task, touch, event);
+                worked += event.end - event.begin - (kept ? event.busy : 0);
+                fault_until = event.end;
+                break;
+            }
+            case Event::Kind::submit:
+                flush(event.begin);
+                submitted(task, event, event.begin);
+                from = std::max(now, task.cursor);
+                break;
+            case Event::Kind::complete:
+                flush(event.begin);
+                completed(task, event, event.begin);
+                from = std::max(now, task.cursor);
+                break;
+            case Event::Kind::ring_call:
+                flush(event.begin);
+                ring_called(task, event, task.cursor);
+                from = std::max(now, task.cursor);
+                break;
+        }
+        now = std::max(now, event.end);
+    }
+    worked += std::max<int64_t>(until - now, 0);
+    flush(until);
+    events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(used));
+    task.cursor = std::max(task.cursor, until);
+}
+
+int64_t RawAssembly::before_call(TaskState& task, int64_t begin) {
+    std::optional<Touch> touch;
+    int64_t taken = 0;
+    for (Event event : task.events) {
+        if (event.kind != Event::Kind::fault) continue;
+        const int64_t length = std::max<int64_t>(event.busy, 0);
+        event.begin = begin + taken;
+        event.end = event.begin + length;
+        taken += length;
+        start_touch(task, touch, event);
+    }
+    end_touch(task, touch);
+    return taken;
+}
+
+void RawAssembly::after_call(TaskState& task, int64_t end) {
+    task.cursor = std::max(task.cursor, end);
+    task.after_call = true;
+    for (const Event& event : task.events) {
+        if (event.kind == Event::Kind::submit) submitted(task, event, event.begin);
+        if (event.kind == Event::Kind::complete) completed(task, event, event.begin);
+        if (event.kind == Event::Kind::ring_call) ring_called(task, event, INT64_MIN);
+    }
+    task.events.clear();
+}
+
+// The last time the task slept inside its call is what the call waited for.
+void RawAssembly::wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr) {
+    for (auto event = task.events.rbegin(); event != task.events.rend(); ++event) {
+        if (event->kind != Event::Kind::off || event->state == RAW_OFF_RUNNABLE) continue;
+        if (event->waker && can_wake(event->waker_nr, nr)) edges_.woken(target, event->waker, event->waker_enter);
+        return;
+    }
+}
+
+}  // namespace reprise

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// CSV (RFC 4180, CRLF, header row): one record per op in the order of time, a column per field of the op table. Fields
+// that are not in an op's schema are empty. Byte strings are escaped (formats/support/escape.h), so a record is one
+// line of UTF-8.
+#include "formats/export/exporter.h"
+#include "formats/oplog/op_fields.h"
+#include "formats/oplog/time_order.h"
+#include "formats/support/escape.h"
+#include "formats/support/text_output.h"
+
+namespace reprise {
+namespace {
+
+// A field with quotes where RFC 4180 asks for them.
+void append_csv(std::string& out, std::string_view bytes) {
+    std::string text;
+    append_escaped(text, bytes);
+    if (text.find_first_of(",\"") == std::string::npos) {
+        out += text;
+        return;
+    }
+    out += '"';
+    for (const char c : text) {
+        if (c == '"') out += '"';
+        out += c;
+    }
+    out += '"';
+}
+
+void append_header(std::string& out) {
+    out += "begin_ns,duration_ns,pid,tid,task,op,kind,result,bytes,path,path2";
+    for (const FieldInfo& field : all_fields()) {
+        out += ',';
+        out += field.name;
+    }
+    out += ",edges\r\n";
+}
+
+void append_fields(std::string& out, const Tables& tables, const Op& op) {
+    const OpInfo& row = info(op.kind);
+    for (const FieldInfo& field : all_fields()) {
+        out += ',';
+        if (!row.has(field.field)) continue;
+        if (field.field == Field::text) {
+            append_csv(out, tables.strings[op.text]);
+        } else if (field.field == Field::list) {
+            for (size_t i = 0; i < op.list.size(); ++i) {
+                if (i) out += ' ';
+                append_number(out, op.list[i]);
+            }
+        } else {
+            append_number(out, field_value(op, field.field));
+        }
+    }
+}
+
+// kind:task#op:confidence, separated by spaces.
+void append_edges(std::string& out, const Op& op) {
+    out += ',';
+    for (size_t i = 0; i < op.edges.size(); ++i) {
+        const Edge& edge = op.edges[i];
+        if (i) out += ' ';
+        out += edge_name(edge.kind);
+        out += ':';
+        append_number(out, uint64_t{edge.task});
+        out += '#';
+        append_number(out, edge.op);
+        out += ':';
+        append_number(out, uint64_t{edge.confidence});
+    }
+}
+
+FileId second_file(const Tables& tables, const Op& op) {
+    if (op.file2) return op.file2;
+    return op.handle2 < tables.handles.size() ? tables.handles[op.handle2].file : 0;
+}
+
+ExportReport write(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options) {
+    const Tables& tables = log.tables();
+    const OpSelector selector(log, options.filter);
+    ExportReport report;
+    TextOutput out(output);
+    append_header(out.text);
+    for_each_between(log, {}, options.tasks, [&](TaskId task, const Op& op, uint64_t number) {
+        if (!selector.keeps(op)) {
+            ++report.left_out;
+            return;
+        }
+        const TaskRow who = task < tables.tasks.size() ? tables.tasks[task] : TaskRow{};
+        const int32_t pid = who.process < tables.processes.size() ? tables.processes[who.process].pid : 0;
+        std::string& text = out.text;
+        const int64_t leading[] = {op.begin, op.duration, pid, who.tid, task, static_cast<int64_t>(number)};
+        for (const int64_t value : leading) {
+            append_number(text, value);
+            text += ',';
+        }
+        text += info(op.kind).name;
+        text += ',';
+        append_number(text, op.result);
+        text += ',';
+        append_number(text, data_bytes(op));
+        text += ',';
+        append_csv(text, tables.path(tables.file_of(op)));
+        text += ',';
+        append_csv(text, tables.path(second_file(tables, op)));
+        append_fields(text, tables, op);
+        append_edges(text, op);
+        text += "\r\n";
+        out.drain();
+        ++report.ops;
+        if (options.progress) options.progress(report.ops + report.left_out);
+    });
+    out.finish();
+    report.files.push_back(output);
+    return report;
+}
+
+}  // namespace
+
+extern const Exporter export_csv;
+const Exporter export_csv{"csv", "one record per op with all its fields (RFC 4180)", write};
+
+}  // namespace reprise

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "formats/export/exporter.h"
+
+#include <string>
+
+#include "formats/support/error.h"
+
+namespace reprise {
+
+#define EXPORTER(symbol) extern const Exporter symbol;
+#include "formats/export/exporters.def"
+#undef EXPORTER
+
+namespace {
+#define EXPORTER(symbol) &symbol,
+const Exporter* const exporter_rows[] = {
+#include "formats/export/exporters.def"
+};
+#undef EXPORTER
+}  // namespace
+
+std::span<const Exporter* const> all_exporters() { return exporter_rows; }
+
+const Exporter& find_exporter(std::string_view name) {
+    std::string names;
+    for (const Exporter* exporter : exporter_rows) {
+        if (exporter->name == name) return *exporter;
+        names += (names.empty() ? "" : ", ") + std::string(exporter->name);
+    }
+    throw usage_error("there is no exporter '" + escape_line(name) + "'", "expected one of: " + names);
+}
+
+void ExportReport::count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
+    for (Counter& counter : counters) {
+        if (counter.name == name) {
+            counter.value += n;
+            return;
+        }
+    }
+    counters.push_back({std::string(name), severity, n, std::string(meaning)});
+}
+
+}  // namespace reprise

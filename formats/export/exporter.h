@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Exporters: op logs to other tools' formats. Adding one is one file that defines an Exporter and one row in
+// formats/export/exporters.def.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "formats/oplog/op_filter.h"
+#include "formats/oplog/oplog.h"
+
+namespace reprise {
+
+struct ExportOptions {
+    OpFilter filter = OpFilter::all();
+    std::vector<TaskId> tasks;  // empty: all
+    // Told the number of ops seen so far; may be empty.
+    std::function<void(uint64_t)> progress;
+};
+
+// What an exporter made, and what its format could not hold.
+struct ExportReport {
+    uint64_t ops = 0;       // in the output
+    uint64_t left_out = 0;  // by the filter
+    std::vector<Counter> counters;
+    std::vector<std::filesystem::path> files;
+
+    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
+};
+
+struct Exporter {
+    std::string_view name;     // --to NAME
+    std::string_view summary;  // one line for --help
+    // Writes `output` (perhaps several files beside or below it, see the exporter). Throws Error.
+    ExportReport (*write)(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options);
+};
+
+std::span<const Exporter* const> all_exporters();
+// Error (usage) names those there are.
+const Exporter& find_exporter(std::string_view name);
+
+}  // namespace reprise

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT
+// fio's iolog version 3, one file per task, and a job file that replays them together (fio 3.33, read_iolog).
+//
+// fio's actions are add, open, close, read, write, sync and datasync of named files; anything else is counted. What fio
+// needs beyond that was learnt by running 3.33: times are microseconds; a delay is the difference to the line before,
+// taken only where that one is not 0, so times begin at 1; a file must be added and opened before use and not opened
+// twice; a file named by a path that `directory=` changed is not found again, so names are relative to where fio is
+// started; names end at white space and after 256 bytes; a job without data is refused.
+#include <cctype>
+#include <unordered_map>
+
+#include "formats/export/exporter.h"
+#include "formats/support/error.h"
+#include "formats/support/escape.h"
+#include "formats/support/text_output.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kLongestName = 255;
+
+enum class Action { none, open, close, duplicate, read, write, sync, datasync };
+
+Action async_action(const Op& op) {
+    if (op.kind == OpKind::aio_submit) {
+        switch (op.arg) {  // IOCB_CMD_*
+            case 0:
+            case 7: return Action::read;
+            case 1:
+            case 8: return Action::write;
+            case 2: return Action::sync;
+            case 3: return Action::datasync;
+        }
+        return Action::none;
+    }
+    switch (op.arg) {  // IORING_OP_*
+        case 1:
+        case 4:
+        case 22: return Action::read;
+        case 2:
+        case 5:
+        case 23: return Action::write;
+        case 3: return op.flags & 1 ? Action::datasync : Action::sync;
+    }
+    return Action::none;
+}
+
+Action action_of(const Op& op) {
+    switch (op.kind) {
+        case OpKind::open: return Action::open;
+        case OpKind::close: return Action::close;
+        case OpKind::dup: return Action::duplicate;
+        case OpKind::read:
+        case OpKind::pread:
+        case OpKind::readv:
+        case OpKind::preadv: return Action::read;
+        case OpKind::write:
+        case OpKind::pwrite:
+        case OpKind::writev:
+        case OpKind::pwritev: return Action::write;
+        case OpKind::fsync: return Action::sync;
+        case OpKind::fdatasync: return Action::datasync;
+        case OpKind::uring_submit:
+        case OpKind::aio_submit: return async_action(op);
+        case OpKind::fcntl:
+        case OpKind::lseek:
+        case OpKind::stat:
+        case OpKind::fstat:
+        case OpKind::statx:
+        case OpKind::access:
+        case OpKind::getdents:
+        case OpKind::readlink:
+        case OpKind::mkdir:
+        case OpKind::rmdir:
+        case OpKind::unlink:
+        case OpKind::rename:
+        case OpKind::link:
+        case OpKind::symlink:
+        case OpKind::truncate:
+        case OpKind::ftruncate:
+        case OpKind::fallocate:
+        case OpKind::sync_file_range:
+        case OpKind::syncfs:
+        case OpKind::fadvise:
+        case OpKind::readahead:
+        case OpKind::chmod:
+        case OpKind::utimens:
+        case OpKind::mmap:
+        case OpKind::munmap:
+        case OpKind::mremap:
+        case OpKind::madvise:
+        case OpKind::msync:
+        case OpKind::mprotect:
+        case OpKind::touch:
+        case OpKind::sendfile:
+        case OpKind::copy_file_range:
+        case OpKind::splice:
+        case OpKind::getxattr:
+        case OpKind::setxattr:
+        case OpKind::listxattr:
+        case OpKind::removexattr:
+        case OpKind::flock:
+        case OpKind::statfs:
+        case OpKind::uring_complete:
+        case OpKind::uring_enter:
+        case OpKind::aio_complete:
+        case OpKind::compute:
+        case OpKind::wait:
+        case OpKind::idle:
+        case OpKind::pipe:
+        case OpKind::send:
+        case OpKind::receive:
+        case OpKind::spawn:
+        case OpKind::join:
+        case OpKind::exec:
+        case OpKind::exit:
+        case OpKind::gpu_submit:
+        case OpKind::gpu_wait:
+        case OpKind::marker: return Action::none;
+    }
+    return Action::none;
+}
+
+bool can_be_named(std::string_view name) {
+    if (name.empty() || name.size() > kLongestName) return false;
+    for (const char c : name)
+        if (c == '\0' || std::isspace(static_cast<unsigned char>(c))) return false;
+    return true;
+}
+
+// Names relative to the root, by path; those fio cannot read stand for themselves in the job file's comments.
+class Names {
+public:
+    explicit Names(const Tables& tables) : tables_(tables) {}
+
+    const std::string& of(FileId file) {
+        const StringId path = tables_.files[file].path;
+        const auto [at, added] = names_.try_emplace(path);
+        if (!added) return at->second;
+        std::string_view name = tables_.strings[path];
+        while (name.starts_with('/')) name.remove_prefix(1);
+        if (can_be_named(name)) {
+            at->second = name;
+        } else {
+            at->second = "reprise-file-" + std::to_string(file);
+            renamed_.emplace_back(at->second, std::string(tables_.strings[path]));
+        }
+        return at->second;
+    }
+    const std::vector<std::pair<std::string, std::string>>& renamed() const { return renamed_; }
+
+private:
+    const Tables& tables_;
+    std::unordered_map<StringId, std::string> names_;
+    std::vector<std::pair<std::string, std::string>> renamed_;
+};
+
+// One task's iolog. fio keeps one descriptor per name and job, so instances of one file are counted.
+class Job {
+public:
+    Job(const std::filesystem::path& path, const Tables& tables, Names& names, ExportReport& report, int64_t origin)
+        : out_(path), tables_(tables), names_(names), report_(report), origin_(origin) {
+        out_.put("fio version 3 iolog\n");
+    }
+
+    void op(const Op& op) {
+        const Action action = action_of(op);
+        if (action == Action::none) {
+            if (info(op.kind).is(Trait::io))
+                report_.count("no_fio_action." + std::string(info(op.kind).name), Severity::warning,
+                              "calls fio's iolog has no action for");
+            return;
+        }
+        const FileId file = tables_.file_of(op);
+        if (file == 0 || file >= tables_.files.size() || !has_data(tables_.files[file])) {
+            report_.count("not_a_regular_file", Severity::warning,
+                          "calls on directories, pipes, sockets and devices, which fio does not replay");
+            return;
+        }
+        if (op.result < 0) {
+            report_.count("failed_calls", Severity::warning, "calls that failed in the log; fio would stop at them");
+            return;
+        }
+        State& state = files_[tables_.files[file].path];
+        switch (action) {
+            case Action::none: return;
+            case Action::open:
+                ++state.instances;
+                ensure_open(state, file, op.begin);
+                break;
+            case Action::duplicate: ++state.instances; break;
+            case Action::close:
+                if (state.instances > 0) --state.instances;
+                if (state.instances == 0 && state.open) {
+                    line(op.begin, file, "close");
+                    state.open = false;
+                }
+                break;
+            case Action::read: data(state, file, op, "read"); return;
+            case Action::write: data(state, file, op, "write"); return;
+            case Action::sync: use(state, file, op, "sync", 0); break;
+            case Action::datasync: use(state, file, op, "datasync", 0); break;
+        }
+        ++ops_;
+    }
+
+    uint64_t ops() const { return ops_; }
+    bool has_data() const { return data_lines_ > 0; }
+    void finish() { out_.finish(); }
+
+private:
+    struct State {
+        bool added = false, open = false;
+        uint64_t instances = 0;
+    };
+
+    static bool has_data(const FileRow& file) {
+        return file.type == FileType::regular || file.type == FileType::unknown;
+    }
+
+    void stamp(int64_t begin) {
+        append_number(out_.text, (begin > origin_ ? (begin - origin_) / 1000 : 0) + 1);
+        out_.text += ' ';
+    }
+    void line(int64_t begin, FileId file, std::string_view action) {
+        stamp(begin);
+        out_.text += names_.of(file);
+        out_.text += ' ';
+        out_.text += action;
+        out_.text += '\n';
+        out_.drain();
+    }
+    void ensure_open(State& state, FileId file, int64_t begin) {
+        if (!state.added) line(first_line_ ? origin_ : begin, file, "add");
+        first_line_ = false;
+        state.added = true;
+        if (!state.open) line(begin, file, "open");
+        state.open = true;
+    }
+    void use(State& state, FileId file, const Op& op, std::string_view action, int64_t size) {
+        if (!state.open) {
+            ++state.instances;
+            report_.count("opens_synthesised", Severity::note,
+                          "opens added because the task uses a file that another task opened");
+            ensure_open(state, file, op.begin);
+        }
+        stamp(op.begin);
+        std::string& text = out_.text;
+        text += names_.of(file);
+        text += ' ';
+        text += action;
+        text += ' ';
+        append_number(text, op.offset > 0 ? op.offset : 0);
+        text += ' ';
+        append_number(text, size);
+        text += '\n';
+        out_.drain();
+    }
+    void data(State& state, FileId file, const Op& op, std::string_view action) {
+        const bool async = info(op.kind).is(Trait::async);
+        const int64_t size = async ? op.size : op.result;
+        if (size <= 0 || size > 0xffffffffLL) {
+            report_.count("no_bytes", Severity::note,
+                          "reads at the end of a file and other data calls that moved nothing");
+            return;
+        }
+        if (async)
+            report_.count("asynchronous", Severity::note, "asynchronous requests, replayed where they were submitted");
+        use(state, file, op, action, size);
+        ++data_lines_;
+        ++ops_;
+    }
+
+    TextOutput out_;
+    const Tables& tables_;
+    Names& names_;
+    ExportReport& report_;
+    const int64_t origin_;
+    bool first_line_ = true;
+    uint64_t ops_ = 0, data_lines_ = 0;
+    std::unordered_map<StringId, State> files_;
+};
+
+// OUT, OUT.1, OUT/task-1.iolog: where the log of a task goes.
+struct Places {
+    std::filesystem::path output;
+    bool folder = false, single = false;
+
+    std::filesystem::path log(TaskId task) const {
+        if (folder) return output / ("task-" + std::to_string(task) + ".iolog");
+        return single ? output : std::filesystem::path(output.string() + "." + std::to_string(task));
+    }
+    std::filesystem::path job_file() const {
+        return folder ? output / "replay.fio" : std::filesystem::path(output.string() + ".fio");
+    }
+};
+
+void write_job_file(const Places& places, std::span<const TaskId> tasks, const Tables& tables, const Names& names,
+                    ExportReport& report) {
+    TextOutput out(places.job_file());
+    std::string& text = out.text;
+    text +=
+        "; Replays the iologs beside this file with fio 3.33, one job per recorded task, at the recorded times.\n"
+        "; Files must exist: prepare a root first, then\n"
+        ";   cd ROOT && IOLOGS=<folder of this file> fio $IOLOGS/" +
+        places.job_file().filename().string() +
+        "\n"
+        "; Add --replay_no_stall=1 for as fast as possible.\n";
+    for (const auto& [name, path] : names.renamed()) {
+        text += "; " + name + " stands for ";
+        append_quoted(text, path);
+        text += ", a name fio cannot read: link it\n";
+    }
+    text += "[global]\nioengine=psync\nthread=1\n";
+    for (const TaskId task : tasks) {
+        const TaskRow& row = tables.tasks[task];
+        text += "\n; task " + std::to_string(task) + ", tid " + std::to_string(row.tid) + ' ';
+        append_escaped(text, tables.strings[row.name]);
+        text += "\n[task-" + std::to_string(task) + "]\nread_iolog=${IOLOGS}/" + places.log(task).filename().string() +
+                "\n";
+        out.drain();
+    }
+    out.finish();
+    report.files.push_back(places.job_file());
+}
+
+ExportReport write(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options) {
+    if (output == "-") throw usage_error("fio needs files: -o cannot be -", "name a file or a folder");
+    const Tables& tables = log.tables();
+    const OpSelector selector(log, options.filter);
+    std::vector<TaskId> tasks = options.tasks;
+    if (tasks.empty())
+        for (TaskId task = 1; task < tables.tasks.size(); ++task)
+            if (log.op_count(task) > 0) tasks.push_back(task);
+    int64_t origin = std::numeric_limits<int64_t>::max();
+    for (const TaskId task : tasks)
+        for (const BlockInfo& block : log.blocks_of(task)) origin = std::min(origin, block.begin);
+
+    std::error_code ignored;
+    const bool slash = output.string().ends_with('/');
+    const Places places{output, slash || std::filesystem::is_directory(output, ignored), tasks.size() == 1};
+    if (slash) std::filesystem::create_directories(output);
+    ExportReport report;
+    Names names(tables);
+    std::vector<TaskId> written;
+    uint64_t seen = 0;
+    for (const TaskId task : tasks) {
+        Job job(places.log(task), tables, names, report, origin);
+        log.for_each(task, [&](const Op& op, uint64_t) {
+            if (selector.keeps(op))
+                job.op(op);
+            else
+                ++report.left_out;
+            if (options.progress) options.progress(++seen);
+        });
+        if (!job.has_data()) {
+            report.count("tasks_without_data", Severity::note, "tasks that move no file data; fio refuses such a job");
+            continue;
+        }
+        job.finish();
+        report.ops += job.ops();
+        written.push_back(task);
+        report.files.push_back(places.log(task));
+    }
+    report.count("names_replaced", Severity::warning,
+                 "file names with white space or too long for fio; the job file tells which", names.renamed().size());
+    if (report.counters.back().value == 0) report.counters.pop_back();
+    write_job_file(places, written, tables, names, report);
+    return report;
+}
+
+}  // namespace
+
+extern const Exporter export_fio;
+const Exporter export_fio{"fio", "fio iolog version 3, one per task, and a job file (OUT/ makes a folder)", write};
+
+}  // namespace reprise

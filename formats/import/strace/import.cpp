@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: MIT
+// strace -f output to op logs: one or several files (-ff), with or without -T, -y, -yy, any absolute clock.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "formats/assemble/assembler.h"
+#include "formats/import/importer.h"
+#include "formats/import/strace/calls.h"
+#include "formats/import/strace/source.h"
+#include "formats/import/strace/symbols.h"
+#include "formats/support/error.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kDay = 86400LL * 1'000'000'000;
+constexpr int64_t kInterrupted = -4;  // EINTR
+constexpr size_t kMostDroppedNames = 256;
+
+// "trace.1234", "trace.1234.gz": the number -ff appends.
+int32_t tid_of_name(const std::filesystem::path& path) {
+    std::string name = path.filename().string();
+    for (const std::string_view packed : {".gz", ".zst"})
+        if (name.ends_with(packed)) name.resize(name.size() - packed.size());
+    const size_t point = name.rfind('.');
+    if (point == std::string::npos) return -1;
+    bool too_large = false;
+    int64_t value = 0;
+    if (!parse_strace_number(std::string_view(name).substr(point + 1), value, too_large)) return -1;
+    return value > 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1;
+}
+
+uint64_t device_number(std::string_view text) {
+    // makedev(0x8, 0x1)
+    StraceCall call;
+    const std::string whole = std::string(text) + " = 0";
+    int64_t major = 0, minor = 0;
+    bool too_large = false;
+    if (!parse_strace_call(whole, call) || !parse_strace_number(call.arg(0), major, too_large) ||
+        !parse_strace_number(call.arg(1), minor, too_large))
+        return 0;
+    const auto high = static_cast<uint64_t>(major), low = static_cast<uint64_t>(minor);
+    return (high & 0xfffff000) << 32 | (high & 0xfff) << 8 | (low & 0xffffff00) << 12 | (low & 0xff);
+}
+
+// Where relative paths start when the recording begins, by the first task's own calls. Empty: nothing tells.
+std::string initial_directory(std::string_view head) {
+    StraceStrings strings;
+    StraceCall call;
+    std::optional<int32_t> first_task;
+    while (!head.empty()) {
+        const size_t end = std::min(head.find('\n'), head.size());
+        const StraceLine line = parse_strace_line(head.substr(0, end));
+        head.remove_prefix(std::min(end + 1, head.size()));
+        if (line.kind != StraceLine::Kind::call || !parse_strace_call(line.text, call)) continue;
+        if (first_task.value_or(line.tid) != line.tid) continue;
+        first_task = line.tid;
+        const StraceFd fd = parse_strace_fd(call.arg(0));
+        if (fd.at_current_directory && !fd.about.empty()) return std::string(strings.plain(fd.about));
+        if (call.result_kind != StraceCall::Result::value || call.result < 0) continue;
+        if (call.name == "getcwd") return std::string(strings.quoted(call.arg(0)).value_or(std::string_view{}));
+        if (call.name == "chdir" || call.name == "fchdir") break;
+    }
+    return {};
+}
+
+class StraceImport {
+public:
+    StraceImport(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
+                 const ImportOptions& options);
+    void run();
+
+private:
+    void feed(const StraceSource& source);
+    void feed_call(const StraceRecord& record, const StraceCallRow& row);
+    void feed_end(const StraceRecord& record);
+    // False: the call cannot become an op.
+    bool fill(const StraceCallRow& row, RawCall& raw);
+    void fill_stat(std::string_view text, bool is_statx, RawCall& raw);
+    void fill_buffers(std::string_view text, RawCall& raw, bool is_message);
+    bool fill_path(std::string_view text, std::string_view& path);
+    std::string_view about(const StraceFd& fd);
+    void fill_directory(std::string_view text, RawCall& raw, bool second);
+    std::vector<StraceFd> descriptors_in(std::string_view list, std::string& keep);
+    bool act(const StraceCallRow& row, RawCall& raw);
+    void adopt_received(const RawCall& raw);
+    void spawned(RawCall& raw);
+    int64_t number(std::string_view text);
+    int64_t flags(std::string_view text);
+    int32_t process_of(int32_t tid) const;
+    void drop(std::string_view name);
+    void count_faults();
+
+    std::vector<std::filesystem::path> inputs_;
+    const ImportOptions& options_;
+    StraceLineFaults faults_;
+    std::vector<std::unique_ptr<StraceSource>> sources_;
+    std::unique_ptr<LogWriter> writer_;
+    std::unique_ptr<Assembler> assembler_;
+    int64_t origin_ = 0;
+    StraceCall call_;
+    StraceStrings strings_;
+    std::vector<int64_t> list_;
+    std::unordered_map<int32_t, int32_t> thread_group_;   // tid to pid, threads only
+    std::unordered_map<int32_t, std::string> directory_;  // by pid, as last decorated
+    std::unordered_set<int32_t> ended_;
+    std::map<std::string, uint64_t, std::less<>> dropped_;
+    std::string header_command_;
+    uint64_t symbols_unknown_ = 0, numbers_too_large_ = 0, errors_unknown_ = 0, durations_unknown_ = 0, calls_ = 0;
+};
+
+StraceImport::StraceImport(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
+                           const ImportOptions& options)
+    : inputs_(inputs.begin(), inputs.end()), options_(options) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+        const int32_t tid = tid_of_name(inputs_[i]);
+        auto source = std::make_unique<StraceSource>(inputs_[i], tid > 0 ? tid : static_cast<int32_t>(i) + 1, faults_);
+        if (source->next()) sources_.push_back(std::move(source));
+    }
+    if (sources_.empty())
+        throw bad_input(at(inputs_.empty() ? "" : inputs_.front().string(), 1), "no line is a call as strace writes it",
+                        "record with: strace -f -ttt -T -yy -o FILE COMMAND");
+
+    // The first task's number is the least, unless the numbers wrapped; nothing runs before it.
+    const auto least = [](const auto& a, const auto& b) { return a->record().tid < b->record().tid; };
+    const StraceSource& root = **std::min_element(sources_.begin(), sources_.end(), least);
+    for (auto& source : sources_) {
+        if (source->clock() != root.clock())
+            throw bad_input(source->where(), "its time stamps are of another kind than those of the other files",
+                            "import files of one run together, and only those");
+        const bool behind_midnight = source->clock() == StraceLine::Clock::of_day && source.get() != &root &&
+                                     source->record().begin < root.record().begin;
+        if (behind_midnight) source->add_to_clock(kDay);
+    }
+    origin_ = INT64_MAX;
+    for (const auto& source : sources_) origin_ = std::min(origin_, source->record().begin);
+
+    const std::string head = read_head(root.path(), size_t{2} << 20);
+    const StraceLine first = parse_strace_line(std::string_view(head).substr(0, head.find('\n')));
+    Header header;
+    header.time_unit_ns = options.time_unit_ns ? options.time_unit_ns : first.fraction_digits > 6 ? 1 : 1000;
+    if (root.clock() == StraceLine::Clock::unix_time) header.origin_unix_ns = origin_;
+    header.clock = "realtime";
+    header.source = "strace";
+    writer_ = std::make_unique<LogWriter>(output, header, options.writer);
+    const std::string directory = initial_directory(head);
+    Assembler::Options assembling;
+    if (directory.starts_with('/')) assembling.initial_directory = directory;
+    assembling.roles = &options_.roles;
+    assembler_ = std::make_unique<Assembler>(*writer_, assembling);
+}
+
+void StraceImport::run() {
+    try {
+        // Always the source whose next call takes effect first; the earlier file where they tie.
+        using Turn = std::pair<int64_t, size_t>;
+        std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
+        for (size_t i = 0; i < sources_.size(); ++i) turns.emplace(sources_[i]->effect_time(), i);
+        while (!turns.empty()) {
+            const size_t i = turns.top().second;
+            turns.pop();
+            feed(*sources_[i]);
+            if (sources_[i]->next()) turns.emplace(sources_[i]->effect_time(), i);
+        }
+        if (calls_ == 0)
+            throw bad_input(faults_.first_malformed.empty() ? at(inputs_.front().string(), 1) : faults_.first_malformed,
+                            "no line is a call as strace writes it",
+                            "record with: strace -f -ttt -T -yy -o FILE COMMAND");
+        count_faults();
+        assembler_->finish();
+        writer_->header().command = header_command_;
+        writer_->finish();
+    } catch (...) {
+        writer_->discard();
+        throw;
+    }
+}
+
+int32_t StraceImport::process_of(int32_t tid) const {
+    const auto it = thread_group_.find(tid);
+    return it == thread_group_.end() ? tid : it->second;
+}
+
+int64_t StraceImport::number(std::string_view text) {
+    bool too_large = false;
+    int64_t value = 0;
+    if (!parse_strace_number(text, value, too_large)) return 0;
+    numbers_too_large_ += too_large;
+    return value;
+}
+
+int64_t StraceImport::flags(std::string_view text) {
+    bool too_large = false;
+    const int64_t value = parse_strace_flags(text, too_large, symbols_unknown_);
+    numbers_too_large_ += too_large;
+    return value;
+}
+
+void StraceImport::drop(std::string_view name) {
+    auto it = dropped_.find(name);
+    if (it == dropped_.end()) {
+        if (dropped_.size() >= kMostDroppedNames) name = "others";
+        it = dropped_.try_emplace(std::string(name), 0).first;
+    }
+    ++it->second;
+}
+
+void StraceImport::feed(const StraceSource& source) {
+    const StraceRecord& record = source.record();
+    strings_.clear();
+    if (record.text.starts_with("+++ ")) return feed_end(record);
+    if (!parse_strace_call(record.text, call_)) {
+        if (faults_.malformed++ == 0) faults_.first_malformed = at(source.name(), record.line);
+        --faults_.good;
+        return;
+    }
+    if (++calls_ % 65536 == 0 && options_.progress) {
+        uint64_t bytes = 0;
+        for (const auto& each : sources_) bytes += each->bytes();
+        options_.progress(bytes);
+    }
+    numbers_too_large_ += call_.number_too_large;
+    errors_unknown_ += call_.error_unknown;
+    const StraceCallRow* row = find_strace_call(call_.name);
+    if (!row) return drop(call_.name);
+    feed_call(record, *row);
+}
+
+void StraceImport::feed_end(const StraceRecord& record) {
+    // A number that comes again is another task: forget it.
+    const int32_t pid = process_of(record.tid);
+    const bool ended_itself = ended_.erase(record.tid) > 0;
+    if (!ended_itself) {
+        RawCall raw;
+        raw.pid = pid;
+        raw.tid = record.tid;
+        raw.kind = OpKind::exit;
+        raw.begin = record.begin - origin_;
+        if (record.text.starts_with("+++ exited with ")) {
+            std::string_view code = record.text.substr(16);
+            raw.arg = number(code.substr(0, code.find(' ')));
+        } else if (record.text.starts_with("+++ killed by ")) {
+            const std::string_view name = record.text.substr(14);
+            raw.arg = 128 + symbol_value(name.substr(0, name.find(' '))).value_or(0);
+        }
+        assembler_->call(raw);
+    }
+    thread_group_.erase(record.tid);
+}
+
+void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& row) {
+    RawCall raw;
+    raw.tid = record.tid;
+    raw.pid = process_of(record.tid);
+    raw.kind = row.kind;
+    raw.begin = record.begin - origin_;
+    raw.result = call_.result;
+    raw.flags = row.flags;
+    raw.arg = row.arg;
+    if (call_.duration)
+        raw.duration = *call_.duration;
+    else if (record.joined_at >= 0)
+        raw.duration = std::max<int64_t>(record.joined_at - record.begin, 0);
+    else if (call_.result_kind == StraceCall::Result::value)
+        ++durations_unknown_;
+
+    if (call_.result_kind != StraceCall::Result::value) {
+        const bool frees = row.kind == OpKind::close || row.kind == OpKind::munmap;
+        if (row.kind != OpKind::exit && row.kind != OpKind::wait && !frees) {
+            // Nothing was done: the kernel asks for the call again, or its task was killed. It took its time, though.
+            const bool again = call_.result_kind == StraceCall::Result::restarted;
+            writer_->count(again ? "calls_restarted" : "calls_cut", Severity::note,
+                           again ? "calls that a signal interrupted and that were made again; kept as waits"
+                                 : "calls that had not returned when their task ended; kept as waits");
+            raw.kind = OpKind::wait;
+            raw.arg = 0;
+            raw.flags = 0;
+            raw.result = kInterrupted;
+            assembler_->call(raw);
+            return;
+        }
+        raw.result = row.kind == OpKind::wait ? kInterrupted : 0;
+    }
+    if (!fill(row, raw)) {
+        writer_->count("calls_with_unreadable_paths", Severity::note,
+                       "calls whose path strace could not read; left out");
+        return;
+    }
+    if (act(row, raw)) assembler_->call(raw);
+    if (row.action == StraceAction::receive_message && raw.result >= 0) adopt_received(raw);
+    if (row.kind == OpKind::exit) ended_.insert(record.tid);
+}
+
+std::string_view StraceImport::about(const StraceFd& fd) {
+    const bool is_path = fd.about.starts_with('/') || fd.about.starts_with("\\x2f");  // the latter with -xx
+    if (!is_path) return fd.about;
+    return strings_.plain(fd.about, fd.deleted ? "(deleted)" : "");
+}
+
+void StraceImport::fill_directory(std::string_view text, RawCall& raw, bool second) {
+    const StraceFd fd = parse_strace_fd(text);
+    const std::string_view name = about(fd);
+    const std::string_view directory = name.starts_with('/') ? name : std::string_view{};
+    if (fd.at_current_directory && !directory.empty()) {
+        std::string& last = directory_[raw.pid];
+        if (last != directory) {
+            last = directory;
+            assembler_->set_directory(raw.pid, directory);
+        }
+    }
+    if (second) {
+        raw.fd2 = fd.fd;
+        raw.fd2_path = directory;
+    } else {
+        raw.fd = fd.fd;
+        raw.fd_path = fd.at_current_directory ? std::string_view{} : name;
+        raw.directory = directory;
+    }
+}
+
+bool StraceImport::fill_path(std::string_view text, std::string_view& path) {
+    if (text == "NULL" || text.empty()) return true;
+    bool cut = false;
+    const auto found = strings_.quoted(text, &cut);
+    if (!found) return false;
+    path = *found;
+    if (cut) writer_->count("paths_abbreviated", Severity::warning, "paths that strace wrote only the beginning of");
+    return true;
+}
+
+bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
+    const auto offset_behind_pointer = [&](std::string_view text) -> std::optional<int64_t> {
+        if (!text.starts_with('[')) return std::nullopt;
+        return number(text.substr(1, text.find(']') - 1));
+    };
+    size_t next = 0;
+    for (const char letter : row.arguments) {
+        const std::string_view text = call_.arg(next++);
+        switch (letter) {
+            case 'x': break;
+            case 'f': {
+                const StraceFd fd = parse_strace_fd(text);
+                raw.fd = fd.fd;
+                raw.fd_path = about(fd);
+                break;
+            }
+            case '2': {
+                const StraceFd fd = parse_strace_fd(text);
+                raw.fd2 = fd.fd;
+                raw.fd2_path = about(fd);
+                break;
+            }
+            case '|': {
+                std::string keep;
+                const auto pair = descriptors_in(text, keep);
+                if (pair.size() != 2) break;
+                raw.fd = pair[0].fd;
+                raw.fd2 = pair[1].fd;
+                raw.fd_path = strings_.keep(std::string(pair[0].about));
+                raw.fd2_path = strings_.keep(std::string(pair[1].about));
+                break;
+            }
+            case 'd': fill_directory(text, raw, false); break;
+            case 'D': fill_directory(text, raw, true); break;
+            case 'p':
+                if (!fill_path(text, raw.path)) return false;
+                break;
+            case 'P':
+                if (!fill_path(text, raw.path2)) return false;
+                break;
+            case 't': raw.text = strings_.quoted(text).value_or(std::string_view{}); break;
+            case 'L': raw.link_target = strings_.quoted(text).value_or(std::string_view{}); break;
+            case 's': raw.size = number(text); break;
+            case 'o': raw.offset = number(text); break;
+            case 'O': raw.offset = offset_behind_pointer(text); break;
+            case 'Q': raw.offset2 = offset_behind_pointer(text); break;
+            case 'F': raw.flags |= flags(text); break;
+            case 'm': raw.mode = flags(text); break;
+            case 'a': raw.arg += flags(text); break;
+            case 'A': raw.address = static_cast<uint64_t>(number(text)); break;
+            case 'i': fill_buffers(text, raw, false); break;
+            case 'M': fill_buffers(text, raw, true); break;
+            case 'S': fill_stat(text, row.kind == OpKind::statx, raw); break;
+            case 'H':
+                raw.flags |= flags(strace_field(text, "flags"));
+                raw.mode = flags(strace_field(text, "mode"));
+                break;
+        }
+    }
+    return true;
+}
+
+void StraceImport::fill_stat(std::string_view text, bool is_statx, RawCall& raw) {
+    if (!text.starts_with('{')) return;
+    const std::string_view prefix = is_statx ? "stx_" : "st_";
+    const auto field = [&](std::string_view key) { return strace_field(text, std::string(prefix) + std::string(key)); };
+    if (const auto mode = field("mode"); !mode.empty()) raw.stat_mode = static_cast<uint32_t>(flags(mode));
+    if (const auto size = field("size"); !size.empty())
+        raw.stat_size = static_cast<uint64_t>(std::max<int64_t>(number(size), 0));
+    const auto inode = field("ino");
+    const auto device = field("dev");
+    if (!inode.empty() && !device.empty()) {
+        raw.inode = static_cast<uint64_t>(number(inode));
+        raw.device = device_number(device);
+    }
+}
+
+void StraceImport::fill_buffers(std::string_view text, RawCall& raw, bool is_message) {
+    list_.clear();
+    int64_t sum = 0;
+    bool cut = false;
+    // A message's control data may hold descriptors but no buffers.
+    const std::string_view buffers = is_message ? strace_field(text, "msg_iov") : text;
+    each_strace_field(buffers, "iov_len", [&](std::string_view value) {
+        list_.push_back(number(value));
+        if (__builtin_add_overflow(sum, std::max<int64_t>(list_.back(), 0), &sum)) sum = INT64_MAX;
+    });
+    cut = buffers.ends_with("...]") || (list_.empty() && raw.result > 0);
+    if (cut) {
+        writer_->count("buffer_lists_abbreviated", Severity::warning,
+                       "vectored calls whose list of buffers strace did not write out; sizes are those of the result");
+        list_.clear();
+        sum = std::max(sum, raw.result);
+    }
+    raw.size = sum;
+    if (!is_message) raw.list = list_;
+}
+
+// "[3<pipe:[1]>, 4<pipe:[1]>]"; `keep` holds what the result points into.
+std::vector<StraceFd> StraceImport::descriptors_in(std::string_view list, std::string& keep) {
+    std::vector<StraceFd> out;
+    if (list.size() < 2 || list.front() != '[' || list.back() != ']') return out;
+    keep = "x(" + std::string(list.substr(1, list.size() - 2)) + ") = 0";
+    StraceCall call;
+    if (!parse_strace_call(keep, call)) return out;
+    for (size_t i = 0; i < call.count; ++i) out.push_back(parse_strace_fd(call.args[i]));
+    return out;
+}
+
+void StraceImport::adopt_received(const RawCall& raw) {
+    const std::string_view control = strace_field(call_.arg(1), "msg_control");
+    if (control.find("SCM_RIGHTS") == std::string_view::npos) return;
+    std::string keep;
+    each_strace_field(control, "cmsg_data", [&](std::string_view data) {
+        for (const StraceFd& fd : descriptors_in(data, keep))
+            assembler_->adopt(raw.pid, fd.fd, about(fd).starts_with('/') ? HandleKind::file : HandleKind::other, 0,
+                              about(fd));
+    });
+}
+
+void StraceImport::spawned(RawCall& raw) {
+    // clone(child_stack=NULL, flags=A|B), clone3({flags=A|B, ...} => {parent_tid=[1]}, 88)
+    for (size_t i = 0; i < call_.count; ++i) {
+        const std::string_view value = strace_field(call_.args[i], "flags");
+        if (!value.empty()) raw.flags |= flags(value);
+    }
+    if (raw.result <= 0 || raw.result > INT32_MAX) return;
+    raw.arg = raw.result;
+    const auto child = static_cast<int32_t>(raw.result);
+    ended_.erase(child);
+    constexpr int64_t kThread = 0x10000;  // CLONE_THREAD
+    if (raw.flags & kThread) {
+        thread_group_[child] = raw.pid;
+    } else {
+        thread_group_.erase(child);
+        if (const auto it = directory_.find(raw.pid); it != directory_.end())
+            directory_[child] = std::string(it->second);
+        else
+            directory_.erase(child);
+    }
+}
+
+// What the call does besides being an op. False if it is none.
+bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
+    const bool done = raw.result >= 0;
+    const auto make = [&](HandleKind kind) {
+        const StraceFd fd = parse_strace_fd(call_.result_text);
+        if (done) assembler_->adopt(raw.pid, fd.fd, kind, raw.flags, about(fd));
+        return false;
+    };
+    const auto move_to = [&](std::string_view directory) {
+        if (done && !directory.empty()) {
+            directory_.erase(raw.pid);
+            assembler_->set_directory(raw.pid, directory);
+        }
+        return false;
+    };
+    switch (row.action) {
+        case StraceAction::ignore: return false;
+        case StraceAction::chdir: return move_to(raw.path);
+        case StraceAction::fchdir: return raw.fd_path.starts_with('/') ? move_to(raw.fd_path) : false;
+        case StraceAction::getcwd: return move_to(strings_.quoted(call_.arg(0)).value_or(std::string_view{}));
+        case StraceAction::make_other: return make(HandleKind::other);
+        case StraceAction::make_socket: return make(HandleKind::socket);
+        case StraceAction::make_epoll: return make(HandleKind::epoll);
+        case StraceAction::eventfd:
+        case StraceAction::memfd: {
+            const StraceFd fd = parse_strace_fd(call_.result_text);
+            raw.fd = fd.fd;
+            raw.fd_path = about(fd);
+            return true;
+        }
+        case StraceAction::spawn: spawned(raw); return true;
+        case StraceAction::wait_for_child:
+            raw.arg = 0;
+            if (done) {
+                int64_t child = raw.result;
+                if (row.name == "waitid") child = number(strace_field(call_.arg(2), "si_pid"));
+                raw.arg = std::max<int64_t>(child, 0);
+            }
+            return true;
+        case StraceAction::unseen_requests:
+            writer_->count("asynchronous_requests_unseen", Severity::loss,
+                           "calls of io_uring or libaio: strace does not show the reads and writes they ask for");
+            return row.kind == OpKind::uring_enter;
+        case StraceAction::exec: {
+            if (!done) return true;
+            std::string command;
+            std::string_view list = call_.arg(row.name == "execve" ? 1 : 2);
+            while (!list.empty()) {
+                const size_t quote = list.find('"');
+                if (quote == std::string_view::npos) break;
+                list.remove_prefix(quote);
+                const auto word = strings_.quoted(list);
+                if (!word) break;
+                command += (command.empty() ? "" : " ") + std::string(*word);
+                list.remove_prefix(skip_strace_string(list, 0));
+            }
+            assembler_->set_command(raw.pid, command);
+            if (header_command_.empty()) header_command_ = command;
+            return true;
+        }
+        case StraceAction::op:
+        case StraceAction::receive_message: break;
+    }
+    // The few arguments that mean something else here than in the table's words.
+    if (row.kind == OpKind::open) {
+        // Until here fd_path was that of the directory, which stands in raw.directory.
+        raw.fd_path = done ? about(parse_strace_fd(call_.result_text)) : std::string_view{};
+    }
+    if (row.kind == OpKind::mmap && done) raw.address = static_cast<uint64_t>(raw.result);
+    if (row.kind == OpKind::mremap && done) raw.address2 = static_cast<uint64_t>(raw.result);
+    if ((row.kind == OpKind::mmap || row.kind == OpKind::mremap) && done) raw.result = 0;
+    if (row.name == "close_range" && raw.fd2 < 0) raw.fd2 = INT32_MAX;
+    constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
+    if (row.name == "unlinkat" && raw.flags & kRemoveDirectory) raw.kind = OpKind::rmdir;
+    return true;
+}
+
+void StraceImport::count_faults() {
+    const auto count = [&](std::string_view name, Severity severity, const std::string& meaning, uint64_t n) {
+        if (n) writer_->count(name, severity, meaning, n);
+    };
+    count("malformed_lines", Severity::warning, "lines that are not strace's; the first at " + faults_.first_malformed,
+          faults_.malformed);
+    count("lines_without_first_half", Severity::warning, "second halves of calls whose first half is missing; left out",
+          faults_.orphans);
+    count("lines_without_second_half", Severity::note,
+          "first halves of calls whose second half never came; left out, but closes are kept", faults_.unfinished);
+    count("calls_reordered", Severity::warning,
+          "calls taken before a close that had begun earlier, because it took very long", faults_.forced);
+    count("symbols_unknown", Severity::note, "names of flags that are not known; taken as 0", symbols_unknown_);
+    count("numbers_too_large", Severity::warning, "numbers beyond 64 bits; taken as the largest", numbers_too_large_);
+    count("errors_unknown", Severity::note, "errors that are not known by name; taken as EIO", errors_unknown_);
+    count("durations_unknown", Severity::warning, "calls without a duration (strace -T); taken as 0",
+          durations_unknown_);
+    for (const auto& [name, n] : dropped_)
+        count("dropped_" + name, Severity::note, "calls of " + name + ", which a log does not hold", n);
+}
+
+bool sniff(std::string_view head) {
+    size_t seen = 0, good = 0;
+    while (!head.empty() && seen < 64) {
+        const size_t end = head.find('\n');
+        if (end == std::string_view::npos && seen > 0) break;  // the last line may be cut
+        const std::string_view text = head.substr(0, end);
+        head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
+        if (text.empty()) continue;
+        ++seen;
+        const StraceLine line = parse_strace_line(text);
+        StraceCall call;
+        switch (line.kind) {
+            case StraceLine::Kind::call: good += parse_strace_call(line.text, call); break;
+            case StraceLine::Kind::unfinished:
+            case StraceLine::Kind::resumed:
+            case StraceLine::Kind::ended:
+            case StraceLine::Kind::signal: ++good; break;
+            case StraceLine::Kind::remark:
+            case StraceLine::Kind::malformed: break;
+        }
+    }
+    return good > 0 && good * 2 >= seen;
+}
+
+void import(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
+            const ImportOptions& options) {
+    StraceImport(inputs, output, options).run();
+}
+
+}  // namespace
+
+extern const Importer import_strace;
+const Importer import_strace{"strace", "output of strace -f -ttt -T -yy; all files of -ff at once", sniff, import};
+
+}  // namespace reprise

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "formats/oplog/op.h"
+
+#include <array>
+
+namespace reprise {
+namespace {
+
+constexpr uint32_t bit(Field field) { return 1u << static_cast<unsigned>(field); }
+constexpr uint32_t bit(Trait trait) { return 1u << static_cast<unsigned>(trait); }
+
+#define F(name) bit(Field::name)
+#define T(name) bit(Trait::name)
+constexpr OpInfo kOps[] = {
+#define OP(id, name, calls, fields, traits, meaning) {OpKind::name, #name, calls, fields, traits, meaning},
+#include "formats/oplog/ops.def"
+};
+#undef F
+#undef T
+
+constexpr FieldInfo kFields[] = {
+#define FIELD(name, type, meaning) {Field::name, #name, meaning},
+#include "formats/oplog/ops.def"
+};
+
+// Ids are dense, so that kind - 1 is the row: checked here once.
+constexpr bool ids_are_dense() {
+    uint8_t expected = 1;
+    for (const OpInfo& op : kOps)
+        if (static_cast<uint8_t>(op.kind) != expected++) return false;
+    return true;
+}
+static_assert(ids_are_dense(), "ops.def: ids must be 1, 2, 3, ...");
+
+}  // namespace
+
+std::span<const OpInfo> all_ops() { return kOps; }
+std::span<const FieldInfo> all_fields() { return kFields; }
+
+const OpInfo& info(OpKind kind) { return kOps[static_cast<size_t>(kind) - 1]; }
+
+bool is_op(uint8_t id) { return id >= 1 && id < kOpKindLimit; }
+
+std::optional<OpKind> op_by_name(std::string_view name) {
+    for (const OpInfo& op : kOps)
+        if (op.name == name) return op.kind;
+    return std::nullopt;
+}
+
+std::string_view edge_name(EdgeKind kind) {
+    switch (kind) {
+        case EdgeKind::marker: return "marker";
+        case EdgeKind::message: return "message";
+        case EdgeKind::wake: return "wake";
+        case EdgeKind::lifecycle: return "lifecycle";
+        case EdgeKind::resource: return "resource";
+        case EdgeKind::queue: return "queue";
+    }
+    return "?";
+}
+
+int64_t data_bytes(const Op& op) {
+    const OpInfo& row = info(op.kind);
+    if (op.result <= 0 || (!row.is(Trait::reads) && !row.is(Trait::writes))) return 0;
+    return op.result;
+}
+
+}  // namespace reprise

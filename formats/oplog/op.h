@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// One op and the op table. Owns the enum, the row type and the schema lookups made from ops.def.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace reprise {
+
+// Identifiers are dense and start at 1; 0 means none.
+using StringId = uint32_t;
+using FileId = uint32_t;
+using HandleId = uint32_t;
+using ProcessId = uint32_t;
+using TaskId = uint32_t;
+
+enum class OpKind : uint8_t {
+#define OP(id, name, calls, fields, traits, meaning) name = id,
+#include "formats/oplog/ops.def"
+};
+
+// One past the greatest id in the op table.
+inline constexpr size_t kOpKindLimit = 0
+#define OP(id, name, calls, fields, traits, meaning) +1
+#include "formats/oplog/ops.def"
+                                       + 1;
+
+enum class Field : uint8_t {
+#define FIELD(name, type, meaning) name,
+#include "formats/oplog/ops.def"
+};
+inline constexpr size_t kFieldCount = 0
+#define FIELD(name, type, meaning) +1
+#include "formats/oplog/ops.def"
+    ;
+
+enum class Trait : uint8_t {
+    io,            // the replay performs a system call or touches memory
+    path,          // names a file by path
+    makes_handle,  // result is a new open instance
+    ends_handle,   // ends a descriptor
+    reads,         // moves file data to memory
+    writes,        // moves data into a file
+    moves,         // uses and moves the instance's position
+    changes,       // alters a file or a name
+    destroys,      // alters what cannot be rebuilt from the log: needs the marker file of `prepare`
+    metadata,      // neither data nor memory
+    syncs,         // waits for the device
+    memory,        // acts on mapped memory
+    async,         // part of an asynchronous request
+    cause,         // explains time between calls
+    accelerator,
+    mark,
+};
+
+// What the op table says about one op.
+struct OpInfo {
+    OpKind kind;
+    std::string_view name;
+    std::string_view calls;  // system calls it comes from, separated by spaces
+    uint32_t fields;         // bit per Field
+    uint32_t traits;         // bit per Trait
+    std::string_view meaning;
+
+    constexpr bool has(Field field) const { return fields >> static_cast<unsigned>(field) & 1u; }
+    constexpr bool is(Trait trait) const { return traits >> static_cast<unsigned>(trait) & 1u; }
+};
+
+struct FieldInfo {
+    Field field;
+    std::string_view name;
+    std::string_view meaning;
+};
+
+// All rows in the order of their ids.
+std::span<const OpInfo> all_ops();
+std::span<const FieldInfo> all_fields();
+
+// Row of a kind. `kind` must be in the table (a decoded log guarantees it).
+const OpInfo& info(OpKind kind);
+
+// True if a byte read from a file names an op of the table.
+bool is_op(uint8_t id);
+std::optional<OpKind> op_by_name(std::string_view name);
+
+// Evidence of a dependency, strongest first (DESIGN: replay causes, not timestamps).
+enum class EdgeKind : uint8_t { marker = 1, message, wake, lifecycle, resource, queue };
+std::string_view edge_name(EdgeKind kind);
+
+// This op may start only after op number `op` of task `task` is done.
+struct Edge {
+    TaskId task = 0;
+    EdgeKind kind = EdgeKind::marker;
+    uint8_t confidence = 100;  // percent; below 100 for inferred edges
+    uint64_t op = 0;           // counted from 0 within the source task
+
+    bool operator==(const Edge&) const = default;
+};
+
+// read/pread/...: the destination buffer was fresh memory, so the call paid its page faults.
+inline constexpr int64_t kFreshMemory = int64_t{1} << 32;
+
+// arg of wait: what kind of wait it was (formats/oplog/ops.def).
+enum WaitClass : int64_t {
+    kWaitUnknown = 0,
+    kWaitFutex,
+    kWaitPoll,
+    kWaitSleep,
+    kWaitChild,
+    kWaitLock,
+    kWaitWokeOthers,  // a call that woke others
+    kWaitEpoll,
+};
+
+// flags of compute: how the thread passed the time.
+enum ComputeClass : int64_t { kComputeUnknown = 0, kComputeSleeps, kComputeSpins, kComputeWorks };
+
+// marker: how an instant relates to a span.
+enum class MarkerPhase : int64_t { instant = 0, begin = 1, end = 2 };
+
+// One op. Times are nanoseconds since the origin of the log. Fields outside the op's schema are ignored by the writer
+// and read back as 0 (fd, fd2: -1).
+struct Op {
+    OpKind kind = OpKind::compute;
+    int64_t begin = 0;
+    int64_t duration = 0;  // ns inside the call
+    int64_t result = 0;    // the call's result, or -errno
+    uint32_t handle = 0;
+    int32_t fd = -1;
+    uint32_t handle2 = 0;
+    int32_t fd2 = -1;
+    uint32_t file = 0;
+    uint32_t file2 = 0;
+    int64_t offset = 0;
+    int64_t offset2 = 0;
+    int64_t size = 0;
+    int64_t flags = 0;
+    int64_t mode = 0;
+    int64_t arg = 0;
+    uint32_t map = 0;
+    uint32_t peer = 0;
+    uint32_t text = 0;
+    uint32_t request = 0;
+    std::span<const int64_t> list{};  // field `list`
+    std::span<const Edge> edges{};
+
+    int64_t end() const { return begin + duration; }
+};
+
+// Bytes of file data the op moved: its result for data ops that succeeded, else 0.
+int64_t data_bytes(const Op& op);
+
+}  // namespace reprise

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Raw records: what the kernel side of `reprise capture` emits and the assembling of ops reads. Plain C, shared by the
+ * BPF programs (capture/bpf) and C++ (formats/raw). Host byte order; a raw log is read where it was made, and the
+ * version in its meta record is refused when it differs. All sizes are multiples of 8. */
+#ifndef REPRISE_RAW_RECORD_H
+#define REPRISE_RAW_RECORD_H
+
+#ifdef __BPF__
+typedef __u8 raw_u8;
+typedef __u16 raw_u16;
+typedef __u32 raw_u32;
+typedef __s32 raw_s32;
+typedef __u64 raw_u64;
+typedef __s64 raw_s64;
+#else
+#include <stdint.h>
+typedef uint8_t raw_u8;
+typedef uint16_t raw_u16;
+typedef uint32_t raw_u32;
+typedef int32_t raw_s32;
+typedef uint64_t raw_u64;
+typedef int64_t raw_s64;
+#endif
+
+/* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
+
+#define RAW_VERSION 1
+
+enum raw_type {
+    RAW_META = 1, /* first record: JSON text (user space) */
+    RAW_CALL,     /* one system call, at its exit (or at the end of a task that never returned from it) */
+    RAW_SPAWN,    /* a new task, in its parent's context */
+    RAW_EXEC,     /* program replaced: text is the file's path as given */
+    RAW_EXIT,     /* a task ended */
+    RAW_SWITCH,   /* one interval a task was off the processor, emitted when it runs again */
+    RAW_FAULT,    /* page fault on a file mapping */
+    RAW_URING_SUBMIT,
+    RAW_URING_COMPLETE,
+    RAW_PAGE_CACHE, /* pages added to or evicted from the page cache */
+    RAW_BLOCK,      /* a block request completed */
+    RAW_PRESSURE,   /* PSI sample (user space) */
+    RAW_CLOCK,      /* the same moment on three clocks (user space) */
+    RAW_SEED_TASK,  /* attach: a task that was there already (iterator) */
+    RAW_SEED_FD,  /* attach, or inherited by the command: an open descriptor: parts RAW_PART_FD, RAW_PART_STRING path */
+    RAW_SEED_MAP, /* attach: a file mapping */
+    RAW_LOSS,     /* what was lost so far (user space, at the end and whenever it grows) */
+    RAW_GPU,      /* accelerator interval (user space) */
+    RAW_TOUCH,    /* page faults that the file system's part does not tell: tmpfs, huge pages */
+    RAW_STOLEN,   /* time in which a task had a processor that the host gave to others */
+};
+
+/* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
+struct raw_head {
+    raw_u16 size;     /* of the whole record, with this head and all parts */
+    raw_u8 type;      /* enum raw_type */
+    raw_u8 flags;     /* RAW_FLAG_* */
+    raw_u32 sequence; /* per task, from 0, without gaps unless records were lost; user space records: 0 */
+    raw_u32 pid;      /* thread group */
+    raw_u32 tid;
+    raw_u64 time; /* end of what happened */
+};
+
+#define RAW_FLAG_UNFINISHED 1u /* the call never returned: result is unknown */
+#define RAW_FLAG_TRUNCATED 2u  /* a string or list did not fit */
+#define RAW_FLAG_UNREADABLE 4u /* user memory could not be read */
+
+/* RAW_CALL. Parts follow up to head.size.
+ * - `sequence` belongs to the kernel's task, also where an exec by another thread changes its tid. Records with pid 0
+ * were made outside followed tasks.
+ * - A result of -512..-516 means that a signal came: the call either starts again (the next call of the task, or
+ *   restart_syscall) or the program sees EINTR.
+ * - A successful execve has lost its arguments; RAW_EXEC, just before it, has the path.
+ * - poll, ppoll: RAW_PART_VALUES of the pollfd array after the call, each fd | events << 32 | revents << 48.
+ * - epoll_wait: RAW_PART_VALUES of the events returned, in pairs (data, events); epoll_ctl: the one pair given.
+ * - select, pselect6: RAW_PART_VALUES of each set (which 1, 2, 3) after the call, words of the bit set.
+ * - nanosleep: RAW_PART_VALUES {seconds, nanoseconds} asked for; openat2: {flags, mode, resolve}.
+ * - wait4: RAW_PART_VALUES {status} where a child was reaped; waitid: {pid, code, status}.
+ * - copies: RAW_PART_VALUES {offset after the call} for each offset argument that was given.
+ * - io_setup: RAW_PART_VALUES {context}. io_submit: after an iocb, RAW_PART_FD where its fd
+ *   differs from the one before, and RAW_PART_LIST of its buffers' sizes where it is vectored (PREADV, PWRITEV).
+ * - descriptors of *at calls: RAW_PART_FD unless AT_FDCWD. */
+struct raw_call {
+    struct raw_head head;
+    raw_u64 enter; /* ns */
+    raw_s64 result;
+    raw_u16 nr; /* system call number, x86-64 */
+    raw_u16 pad;
+    raw_u32 own_ns; /* what the recorder took after the task's recorded call before this one; 0: none, or unknown */
+    raw_u64 args[6];
+};
+
+/* A part: head, then size - 8 bytes. */
+struct raw_part {
+    raw_u16 type;   /* enum raw_part_type */
+    raw_u16 size;   /* with this head, multiple of 8 */
+    raw_u16 which;  /* argument 0..5 it belongs to; RAW_WHICH_* */
+    raw_u16 length; /* bytes that count (strings without NUL); for lists the number of entries */
+};
+#define RAW_WHICH_RESULT 8    /* the descriptor the call returned */
+#define RAW_WHICH_RESULT2 9   /* the second one of pipe/socketpair (the first is RAW_WHICH_RESULT) */
+#define RAW_WHICH_RECEIVED 16 /* 16 + n: n-th descriptor received by SCM_RIGHTS; sent ones: 64 + n */
+#define RAW_WHICH_SENT 64
+
+enum raw_part_type {
+    RAW_PART_FD = 1, /* struct raw_fd: the open file behind a descriptor */
+    RAW_PART_PATH,   /* bytes of a path argument */
+    RAW_PART_STRING, /* other bytes: attribute name, link target, marker name, command */
+    RAW_PART_LIST,   /* raw_s64[length]: iovec sizes; pairs for aio, see RAW_PART_IOCB */
+    RAW_PART_STAT,   /* struct raw_stat: what a stat call returned */
+    RAW_PART_VALUES, /* raw_s64[length]: out arguments, e.g. offsets of copies after the call, wait status */
+    RAW_PART_IOCB,   /* struct raw_iocb, one per submitted iocb */
+    RAW_PART_EVENT,  /* struct raw_aio_event, one per reaped event */
+};
+
+/* The open file behind a descriptor at the exit of the call (for close: at its entry). `file` is the address of the
+ * kernel's struct file: equal while the open instance lives, reused after its last close. */
+struct raw_fd {
+    raw_u64 file; /* 0: no such descriptor */
+    raw_u64 inode;
+    raw_u64 size;       /* bytes, of the inode */
+    raw_s64 position;   /* f_pos after the call */
+    raw_u64 peer;       /* Unix sockets: inode number of the peer's socket; else 0 */
+    raw_u32 device;     /* major << 20 | minor, as the kernel keeps it */
+    raw_u32 generation; /* i_generation */
+    raw_u32 flags;      /* f_flags (O_*) */
+    raw_u32 mode;       /* i_mode */
+    raw_s32 fd;
+    raw_u32 info; /* RAW_FD_* */
+};
+#define RAW_FD_CREATED 1u /* FMODE_CREATED: this open made the file */
+#define RAW_FD_CLOEXEC 2u /* only in RAW_SEED_FD */
+#define RAW_FD_EVENTFD 4u
+#define RAW_FD_EPOLL 8u
+#define RAW_FD_URING 16u
+#define RAW_FD_MEMFD 32u /* shmem file without a path (memfd_create) */
+
+struct raw_stat { /* device as in raw_fd */
+    raw_u64 device, inode, size;
+    raw_u32 mode, links;
+};
+
+struct raw_spawn {
+    struct raw_head head;
+    raw_u32 child_pid, child_tid;
+    raw_u64 flags; /* CLONE_* */
+    char name[16];
+};
+
+struct raw_exec {
+    struct raw_head head;
+    raw_u32 old_tid; /* of the thread that called execve */
+    raw_u32 pad;
+    char name[16];
+    /* parts: RAW_PART_PATH path of the program */
+};
+
+struct raw_exit {
+    struct raw_head head;
+    raw_s32 code; /* as wait would show it: code << 8 | signal */
+    raw_u32 last; /* 1: the last thread of its process */
+};
+
+enum raw_off_state { RAW_OFF_RUNNABLE = 0, RAW_OFF_SLEEPING = 1, RAW_OFF_UNINTERRUPTIBLE = 2 };
+
+/* head.time: when the task ran again. Off the processor from `off` until then; woken (made runnable) at `wake`. */
+struct raw_switch {
+    struct raw_head head;
+    raw_u64 off;                  /* ns */
+    raw_u64 wake;                 /* ns; 0: was never asleep (preempted), or its wake was not seen */
+    raw_u32 waker_pid, waker_tid; /* recorded task that woke it; 0: none of the recorded ones, or an interrupt */
+    raw_u16 waker_nr;             /* system call the waker was in, 0xffff: none */
+    raw_u16 nr;                   /* system call the sleeper was in, 0xffff: none (page fault, preemption) */
+    raw_u16 state;                /* enum raw_off_state */
+    raw_u16 in_iowait;            /* 1: waiting for a block device */
+    raw_u64 waker_enter;          /* enter time of the waker's call: names the call */
+};
+
+/* Emitted when the fault begins; what it then waits for are RAW_SWITCH and RAW_PAGE_CACHE. One fault (same enter and
+ * address) may have two records, the second one with major: the file system was asked for the page itself by a read, so
+ * it was not there. */
+struct raw_fault {
+    struct raw_head head;
+    raw_u64 enter;   /* ns */
+    raw_u64 address; /* user address that faulted */
+    raw_u64 inode;
+    raw_u64 offset; /* bytes into the file, of the faulting page */
+    raw_u32 device;
+    raw_u16 write; /* 1: a write */
+    raw_u16 major; /* 1: the page had to be read */
+};
+
+/* Faults on neighbouring pages, each at once after the one before. Which file it is, the mapping at the address says.
+ */
+struct raw_touch {
+    struct raw_head head;
+    raw_u64 enter;   /* ns, of the first fault */
+    raw_u64 end;     /* of the last one */
+    raw_u64 busy;    /* ns inside the faults */
+    raw_u64 address; /* of the first page */
+    raw_u32 pages;
+    raw_u32 write; /* 1: writes */
+};
+
+/* Of the task's own code since its last record, noticed at head.time. */
+struct raw_stolen {
+    struct raw_head head;
+    raw_u64 stolen; /* ns */
+};
+
+/* head.pid/tid: who submitted (the SQPOLL thread's own ids where it did). */
+struct raw_uring {
+    struct raw_head head;
+    raw_u64 ring;    /* inode-independent identity: address of the ring's context */
+    raw_u64 request; /* address of the request, equal in submit and complete */
+    raw_u64 user_data;
+    raw_u64 offset; /* submit */
+    raw_u64 file;   /* submit: struct file of the request, 0: none */
+    raw_u32 length; /* submit: sqe->len */
+    raw_s32 fd;     /* submit: descriptor or fixed-file index */
+    raw_s32 result; /* complete; submit of an open or close: 1 + the number of the fixed file it is about, 0: a
+                     * descriptor, -1: the kernel chooses the number */
+    raw_u32 flags;  /* submit: IOSQE_*; complete: IORING_CQE_F_* */
+    raw_u16 opcode;
+    raw_u16 sqpoll;   /* 1: submitted by the kernel's polling thread */
+    raw_u32 rw_flags; /* submit */
+    /* parts: RAW_PART_FD of `fd` on submit, of the request's file on complete (fd -1: fixed files show only there);
+     * RAW_PART_LIST for vectored. Calls on names, on submit: RAW_PART_PATH (which 1, and 3 of the second name),
+     * RAW_PART_FD of the second directory (which 2), RAW_PART_VALUES of openat2 {flags, mode, resolve} (which 2); on
+     * complete: RAW_PART_FD of what an open made (RAW_WHICH_RESULT; a fixed file's fd is -1), RAW_PART_STAT of statx */
+};
+
+struct raw_iocb {
+    raw_u64 iocb; /* user address: names the request until it is reaped */
+    raw_u64 data;
+    raw_s64 offset;
+    raw_u64 length;
+    raw_u16 opcode; /* IOCB_CMD_* */
+    raw_u16 rw_flags;
+    raw_s32 fd;
+};
+
+struct raw_aio_event {
+    raw_u64 iocb;
+    raw_u64 data;
+    raw_s64 result;
+};
+
+struct raw_page_cache {
+    struct raw_head head;
+    raw_u64 inode;
+    raw_u64 offset; /* bytes */
+    raw_u32 device;
+    raw_u32 bytes;
+    raw_u32 evicted; /* 0: added */
+    raw_u32 in_nr;   /* system call of the adding task, 0xffff: none */
+};
+
+struct raw_block {
+    struct raw_head head; /* time: completed */
+    raw_u64 issued;       /* ns */
+    raw_u64 sector;
+    raw_u32 bytes;
+    raw_u32 device;
+    raw_u32 write;
+    raw_u32 pad;
+};
+
+/* Microseconds stalled since boot, as /proc/pressure says it: some and full. */
+struct raw_pressure {
+    struct raw_head head;
+    raw_u64 cpu_some, cpu_full, memory_some, memory_full, io_some, io_full;
+};
+
+struct raw_clock {
+    struct raw_head head; /* time: CLOCK_MONOTONIC */
+    raw_s64 realtime, boottime;
+};
+
+struct raw_seed_task {
+    struct raw_head head;
+    raw_u32 parent_pid;
+    raw_u32 pad;
+    char name[16];
+    /* parts: RAW_PART_STRING which 0: command line, 1: current directory, 2: root, 3: mount namespace */
+};
+
+struct raw_seed_map {
+    struct raw_head head;
+    raw_u64 address, size, offset, inode;
+    raw_u32 device, prot, flags, pad;
+    /* parts: RAW_PART_PATH */
+};
+
+struct raw_loss {
+    struct raw_head head;
+    raw_u64 failed_reserves; /* records that found the ring buffer full */
+    raw_u64 recursion_misses;
+    raw_u64 untracked;   /* tasks that could not be given storage */
+    raw_u64 most_lag_ns; /* longest time between two drains */
+};
+
+struct raw_gpu {
+    struct raw_head head; /* time: end */
+    raw_u64 begin;
+    raw_u32 device, stream;
+    /* parts: RAW_PART_STRING name */
+};
+
+/* Markers travel as prctl(RAW_MARKER_PRCTL, name, number, phase, RAW_MARKER_MAGIC), which the kernel refuses with
+ * EINVAL and the recorder sees: an ordinary RAW_CALL of prctl with RAW_PART_STRING of argument 1. phase as in
+ * MarkerPhase (formats/oplog/op.h). */
+#define RAW_MARKER_PRCTL 0x52505253
+#define RAW_MARKER_MAGIC 0x6d61726b
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#endif

@@ -1,0 +1,28 @@
+// Owns performing nothing: what remains is the replayer itself.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "formats/oplog/oplog.h"
+#include "replay/plan/left_out.h"
+#include "replay/plan/plan.h"
+
+namespace reprise {
+
+class NullEngine {
+public:
+    explicit NullEngine(const Plan& plan) : plan_(plan), keeps_everything_(plan.selector->keeps_everything()) {}
+
+    bool before(const OpBlock&, size_t) { return false; }
+    int64_t perform(const OpBlock& block, size_t i) {
+        if (!keeps_everything_ && !keeps(plan_, block, i)) {
+            return not_performed(LeftOut::filter);
+        }
+        return block.result[i];
+    }
+
+private:
+    const Plan& plan_;
+    const bool keeps_everything_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,358 @@
+// Owns the dispatch over all ops, and descriptors.
+// SPDX-License-Identifier: MIT
+#include "replay/engine/posix.h"
+
+#include <sys/file.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "formats/support/error.h"
+
+namespace reprise {
+
+PosixEngine::PosixEngine(WorkerState& worker, size_t read_bytes) : worker_(worker), buffer_bytes_(read_bytes) {
+    mapped_bytes_ = (std::max<size_t>(read_bytes, 4096) + 4095) & ~size_t{4095};
+    void* const at =
+        mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        throw machine_error("no memory for a buffer of " + std::to_string(mapped_bytes_) + " bytes",
+                            "free memory, or raise its limit (ulimit -v)");
+    }
+    buffer_ = static_cast<std::byte*>(at);
+    buffer_[0] = std::byte{0};  // the first page is there before the first op
+}
+
+PosixEngine::~PosixEngine() {
+    munmap(buffer_, mapped_bytes_);
+    for (const int fd : {pipe_[0], pipe_[1], null_}) {
+        if (fd >= 0) {
+            ::close(fd);
+        }
+    }
+}
+
+int PosixEngine::descriptor(HandleId handle, int64_t* refusal) {
+    int fd = worker_.descriptors.get(handle);
+    if (fd == DescriptorTable::kUnknown) {
+        fd = worker_.open_again(handle);
+        if (fd == DescriptorTable::kUnknown) {
+            *refusal = not_performed(worker_.came_unseen(handle) ? LeftOut::received : LeftOut::not_open);
+        }
+    }
+    if (DescriptorTable::is_absent(fd)) {
+        *refusal = not_performed(DescriptorTable::reason(fd));
+    }
+    return fd < 0 ? -1 : fd;  // -1: closed; the kernel says EBADF
+}
+
+int64_t PosixEngine::perform_other(const OpBlock& b, size_t i, OpKind kind) {
+    if (worker_.read_only && alters_files(worker_.plan, b, i)) {
+        if (kind == OpKind::open) {
+            worker_.descriptors.set_absent(b.handle[i], LeftOut::read_only);
+        }
+        return keeps(worker_.plan, b, i) ? not_performed(LeftOut::read_only) : not_performed(LeftOut::filter);
+    }
+    if (worker_.plan.names_sockets && info(kind).is(Trait::path) && worker_.names_socket(b.file[i])) {
+        return not_performed(LeftOut::not_a_file);
+    }
+    int64_t refusal = 0;
+    const auto with_fd = [&](auto&& call) -> int64_t {
+        const int fd = descriptor(b.handle[i], &refusal);
+        return refusal != 0 ? refusal : call(fd);
+    };
+    switch (kind) {
+        case OpKind::open: return open(b, i);
+        case OpKind::close: return close(b, i);
+        case OpKind::dup: return duplicate(b, i);
+        case OpKind::fcntl: return control(b, i);
+        case OpKind::read:
+            return with_fd([&](int fd) { return sys::call(SYS_read, fd, buffer_, read_size(b.size[i])); });
+        case OpKind::pread:
+            return with_fd(
+                [&](int fd) { return sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); });
+        case OpKind::write:
+            return with_fd(
+                [&](int fd) { return sys::call(SYS_write, fd, worker_.pattern.data(), write_size(b.size[i])); });
+        case OpKind::pwrite:
+            return with_fd([&](int fd) {
+                return sys::call(SYS_pwrite64, fd, worker_.pattern.data(), write_size(b.size[i]), b.offset[i]);
+            });
+        case OpKind::readv:
+        case OpKind::preadv:
+        case OpKind::writev:
+        case OpKind::pwritev: return vectored(b, i, kind);
+        case OpKind::lseek: return with_fd([&](int fd) { return sys::call(SYS_lseek, fd, b.offset[i], b.arg[i]); });
+        case OpKind::fstat: return fstat(b, i);
+        case OpKind::getdents:
+            return with_fd([&](int fd) { return sys::call(SYS_getdents64, fd, buffer_, read_size(b.size[i])); });
+        case OpKind::stat:
+        case OpKind::access:
+        case OpKind::readlink:
+        case OpKind::mkdir:
+        case OpKind::rmdir:
+        case OpKind::unlink:
+        case OpKind::symlink:
+        case OpKind::truncate:
+        case OpKind::statx:
+        case OpKind::chmod:
+        case OpKind::utimens:
+        case OpKind::statfs:
+        case OpKind::getxattr:
+        case OpKind::setxattr:
+        case OpKind::listxattr:
+        case OpKind::removexattr: return by_path(b, i, kind);
+        case OpKind::rename:
+        case OpKind::link: return two_names(b, i, kind);
+        case OpKind::ftruncate: return with_fd([&](int fd) { return sys::call(SYS_ftruncate, fd, b.size[i]); });
+        case OpKind::fallocate:
+            return with_fd([&](int fd) { return sys::call(SYS_fallocate, fd, b.flags[i], b.offset[i], b.size[i]); });
+        case OpKind::fsync: return with_fd([&](int fd) { return sys::call(SYS_fsync, fd); });
+        case OpKind::fdatasync: return with_fd([&](int fd) { return sys::call(SYS_fdatasync, fd); });
+        case OpKind::sync_file_range:
+            return with_fd(
+                [&](int fd) { return sys::call(SYS_sync_file_range, fd, b.offset[i], b.size[i], b.flags[i]); });
+        case OpKind::syncfs:
+            // sync(2) would flush every file system of the machine; here it is the root's.
+            if (b.handle[i] == 0) {
+                const int root = ::openat(worker_.root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                const int64_t result = root < 0 ? -errno : sys::call(SYS_syncfs, root);
+                if (root >= 0) {
+                    ::close(root);
+                }
+                return result;
+            }
+            return with_fd([&](int fd) { return sys::call(SYS_syncfs, fd); });
+        case OpKind::fadvise:
+            return with_fd([&](int fd) { return sys::call(SYS_fadvise64, fd, b.offset[i], b.size[i], b.arg[i]); });
+        case OpKind::readahead:
+            return with_fd([&](int fd) { return sys::call(SYS_readahead, fd, b.offset[i], b.size[i]); });
+        case OpKind::mmap: return map(b, i);
+        case OpKind::munmap:
+        case OpKind::mremap:
+        case OpKind::madvise:
+        case OpKind::msync:
+        case OpKind::mprotect:
+        case OpKind::touch: return on_map(b, i, kind);
+        case OpKind::sendfile:
+        case OpKind::copy_file_range:
+        case OpKind::splice: return copy(b, i, kind);
+        case OpKind::flock: return lock(b, i);
+        case OpKind::uring_submit: return uring(b, i);
+        case OpKind::aio_submit: return aio(b, i);
+        case OpKind::uring_complete:
+        case OpKind::aio_complete: return complete(b, i);
+        case OpKind::uring_enter: return b.result[i];  // its requests are performed where they are submitted
+        case OpKind::pipe: return make_memfd(b, i);
+        case OpKind::exec:
+            worker_.descriptors.exec();
+            worker_.mappings.clear();
+            return b.result[i];
+        case OpKind::compute:
+        case OpKind::wait:
+        case OpKind::idle:
+        case OpKind::send:
+        case OpKind::receive:
+        case OpKind::spawn:
+        case OpKind::join:
+        case OpKind::exit:
+        case OpKind::gpu_submit:
+        case OpKind::gpu_wait:
+        case OpKind::marker: return b.result[i];
+    }
+    return not_performed(LeftOut::unsupported);
+}
+
+int64_t PosixEngine::open(const OpBlock& b, size_t i) {
+    const FileId file = b.file[i];
+    const HandleId handle = b.handle[i];
+    if (!worker_.plan.keeps_file(file)) {
+        return not_performed(LeftOut::filter);
+    }
+    if (file >= worker_.plan.paths.size() || worker_.plan.paths[file].relative == nullptr) {
+        worker_.descriptors.set_absent(handle, LeftOut::no_place);
+        return not_performed(LeftOut::no_place);
+    }
+    expect_open(b, i);
+    int64_t flags = open_flags(b.flags[i]);
+    if (worker_.read_only && (flags & O_PATH) == 0) {
+        flags &= ~int64_t{O_ACCMODE};
+    }
+    const int64_t fd = worker_.open_file(worker_.plan.paths[file], flags, b.mode[i]);
+    if (fd < 0) {
+        worker_.descriptors.set_absent(handle, LeftOut::not_open);
+        return fd;
+    }
+    const auto real = static_cast<int>(fd);
+    // A device must not be used, not even one that lies below the root. The fstat that mostly follows an open tells;
+    // where none follows, one is made, once per name where names keep their meaning.
+    if ((flags & O_PATH) == 0) {
+        const bool fstat_follows = i + 1 < b.count() && static_cast<OpKind>(b.kind[i + 1]) == OpKind::fstat &&
+                                   b.handle[i + 1] == handle && handle != 0;
+        std::atomic<uint8_t>& verified = worker_.verified[file];
+        if (fstat_follows) {
+            unverified_ = handle;
+        } else if (worker_.plan.risky_names || verified.load(std::memory_order_relaxed) == 0) {
+            if (is_device(real)) {
+                ::close(real);
+                worker_.descriptors.set_absent(handle, LeftOut::device_node);
+                return not_performed(LeftOut::device_node);
+            }
+            verified.store(1, std::memory_order_relaxed);
+        }
+    }
+    if (handle == 0) {  // the recorded open failed; this one did not
+        ::close(real);
+        return b.result[i] >= 0 ? b.result[i] : fd;
+    }
+    worker_.descriptors.opened(handle, real, static_cast<int>(b.result[i]));
+    worker_.pass_on(file, real);
+    return b.result[i] >= 0 ? b.result[i] : fd;
+}
+
+// Jobs open thousands of files in random order: where a path is stored is not in any cache by then. It is fetched while
+// the kernel works on the calls before (3 % of an open, fstat, read, close cycle; tests/bench/bench_replay.cpp).
+void PosixEngine::expect_open(const OpBlock& b, size_t i) {
+    constexpr size_t kFar = 8;
+    next_path_ = nullptr;
+    const size_t end = std::min(b.count(), i + kFar);
+    for (size_t k = i + 1; k < end; ++k) {
+        if (static_cast<OpKind>(b.kind[k]) == OpKind::open && b.file[k] < worker_.plan.paths.size()) {
+            next_path_ = &worker_.plan.paths[b.file[k]];
+            __builtin_prefetch(next_path_);
+            __builtin_prefetch(&worker_.plan.file_left_out[b.file[k]]);
+            return;
+        }
+    }
+}
+
+int64_t PosixEngine::fstat(const OpBlock& b, size_t i) {
+    int64_t refusal = 0;
+    const int fd = descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    struct stat st {};
+    const int64_t result = sys::call(SYS_fstat, fd, &st);
+    if (b.handle[i] == unverified_) {
+        unverified_ = 0;
+        if (result == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))) {
+            const int real = worker_.descriptors.take(b.handle[i], b.fd[i]);
+            if (real >= 0) {
+                ::close(real);
+            }
+            worker_.descriptors.set_absent(b.handle[i], LeftOut::device_node);
+            return not_performed(LeftOut::device_node);
+        }
+    }
+    return result;
+}
+
+int64_t PosixEngine::close(const OpBlock& b, size_t i) {
+    if (next_path_ != nullptr) {
+        __builtin_prefetch(next_path_->relative);
+        next_path_ = nullptr;
+    }
+    const int fd = worker_.descriptors.take(b.handle[i], b.fd[i]);
+    if (fd >= 0) {
+        return sys::call(SYS_close, fd);
+    }
+    int64_t refusal = 0;
+    descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    const int opened = worker_.descriptors.take(b.handle[i], b.fd[i]);  // just opened again
+    return opened >= 0 ? sys::call(SYS_close, opened) : -EBADF;
+}
+
+int64_t PosixEngine::duplicate(const OpBlock& b, size_t i) {
+    int64_t refusal = 0;
+    const int fd = descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    constexpr int64_t kDup = 1, kDup2 = 2, kDup3 = 3, kDupFd = 4;  // as in the op table
+    const int64_t how = b.arg[i];
+    if (how == kDup2 && b.fd[i] == b.fd2[i]) {
+        const int64_t result = sys::call(SYS_dup2, fd, fd);  // does nothing
+        return result < 0 ? result : b.result[i];
+    }
+    // Refused there for its numbers, which mean nothing here: refused here for the same reason.
+    if (b.result[i] == -EINVAL && (how == kDup3 || how == kDupFd)) {
+        return how == kDup3 ? sys::call(SYS_dup3, fd, fd, 0) : sys::call(SYS_fcntl, fd, F_DUPFD, INT_MAX);
+    }
+    if (b.result[i] == -EBADF && (how == kDup2 || how == kDup3)) {
+        return sys::call(SYS_dup3, fd, INT_MAX, 0);
+    }
+    // The recorded number may be anything here; only whether it is closed by exec carries over.
+    const bool cloexec = (b.flags[i] & O_CLOEXEC) != 0;
+    const int64_t copied =
+        how == kDup ? sys::call(SYS_dup, fd) : sys::call(SYS_fcntl, fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+    if (copied < 0) {
+        return copied;
+    }
+    if (b.result[i] < 0) {
+        ::close(static_cast<int>(copied));
+        return copied;
+    }
+    worker_.descriptors.duplicated(b.handle[i], static_cast<int>(copied), static_cast<int>(b.result[i]));
+    return b.result[i];
+}
+
+int64_t PosixEngine::control(const OpBlock& b, size_t i) {
+    int64_t refusal = 0;
+    const int fd = descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    int64_t argument = 0;
+    switch (b.arg[i]) {
+        case F_GETFD:
+        case F_GETFL: break;
+        case F_SETFD: argument = b.flags[i] & FD_CLOEXEC; break;
+        case F_SETFL: argument = (b.flags[i] & (O_APPEND | O_NOATIME | O_DIRECT)) | O_NONBLOCK; break;
+        default: return not_performed(LeftOut::unsupported);  // locks, leases, seals: their argument is not recorded
+    }
+    const int64_t result = sys::call(SYS_fcntl, fd, b.arg[i], argument);
+    return result >= 0 && b.result[i] >= 0 ? b.result[i] : result;
+}
+
+int64_t PosixEngine::make_memfd(const OpBlock& b, size_t i) {
+    constexpr int64_t memfd = 4;
+    if (b.arg[i] != memfd || b.result[i] < 0) {
+        return b.result[i];
+    }
+    const int64_t fd = sys::call(SYS_memfd_create, "reprise", (b.flags[i] & MFD_CLOEXEC));
+    if (fd < 0) {
+        worker_.descriptors.set_absent(b.handle[i], LeftOut::not_open);
+        return fd;
+    }
+    worker_.descriptors.opened(b.handle[i], static_cast<int>(fd), b.fd[i]);
+    return b.result[i];
+}
+
+int64_t PosixEngine::lock(const OpBlock& b, size_t i) {
+    int64_t refusal = 0;
+    const int fd = descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    const int64_t how = b.arg[i] & (LOCK_SH | LOCK_EX | LOCK_UN);
+    // A lock that never comes must not hold the run: it is asked for again and again, for ten seconds.
+    constexpr int kTries = 10'000;
+    for (int turn = 0;; ++turn) {
+        const int64_t result = sys::call(SYS_flock, fd, how | LOCK_NB);
+        if (result != -EWOULDBLOCK || (b.arg[i] & LOCK_NB) != 0 || turn == kTries || worker_.run.stopped()) {
+            return result;
+        }
+        const timespec pause{0, 1'000'000};
+        nanosleep(&pause, nullptr);
+    }
+}
+
+}  // namespace reprise

@@ -1,0 +1,114 @@
+// Owns performing ops as the system calls they were recorded from, for one task. The calls that jobs make most are
+// inline; the others are in engine_posix*.cpp.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formats/oplog/oplog.h"
+#include "replay/engine/process_state.h"
+#include "replay/engine/syscalls.h"
+#include "replay/plan/left_out.h"
+
+namespace reprise {
+
+class PosixEngine {
+public:
+    /// The worker outlives the engine. Throws Error (machine) where there is no memory for the buffer.
+    PosixEngine(WorkerState& worker, size_t read_bytes);
+    ~PosixEngine();
+    PosixEngine(const PosixEngine&) = delete;
+    PosixEngine& operator=(const PosixEngine&) = delete;
+
+    /// What must not count as time inside the call. True where it took any.
+    [[gnu::always_inline]] bool before(const OpBlock& b, size_t i) {
+        if (__builtin_expect((b.flags[i] & kFreshMemory) == 0, 1)) {
+            return false;
+        }
+        const OpInfo& row = info(static_cast<OpKind>(b.kind[i]));
+        if (row.is(Trait::reads) && !row.is(Trait::writes)) {
+            make_fresh(read_size(b.size[i]));
+        }
+        return true;
+    }
+
+    /// The call's result, -errno, or not_performed(). Ops that only explain time return their recorded result.
+    [[gnu::always_inline]] int64_t perform(const OpBlock& b, size_t i) {
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        if (kind == OpKind::pread || kind == OpKind::read) {
+            const int fd = worker_.descriptors.get(b.handle[i]);
+            if (__builtin_expect(fd >= 0, 1)) {
+                const size_t bytes = read_size(b.size[i]);
+                return kind == OpKind::pread ? sys::call(SYS_pread64, fd, buffer_, bytes, b.offset[i])
+                                             : sys::call(SYS_read, fd, buffer_, bytes);
+            }
+        }
+        return perform_other(b, i, kind);
+    }
+
+private:
+    int64_t perform_other(const OpBlock& b, size_t i, OpKind kind);
+    // Descriptors
+    int64_t open(const OpBlock& b, size_t i);
+    void expect_open(const OpBlock& b, size_t i);
+    int64_t close(const OpBlock& b, size_t i);
+    int64_t duplicate(const OpBlock& b, size_t i);
+    int64_t control(const OpBlock& b, size_t i);
+    int64_t make_memfd(const OpBlock& b, size_t i);
+    int64_t fstat(const OpBlock& b, size_t i);
+    // Data
+    int64_t vectored(const OpBlock& b, size_t i, OpKind kind);
+    int64_t copy(const OpBlock& b, size_t i, OpKind kind);
+    static bool stands_at(int fd, int64_t offset);
+    int64_t into_nothing(int fd, int64_t offset, size_t bytes);
+    int64_t from_nothing(int fd, int64_t offset, size_t bytes);
+    int64_t uring(const OpBlock& b, size_t i);
+    int64_t aio(const OpBlock& b, size_t i);
+    int64_t complete(const OpBlock& b, size_t i);
+    int64_t lock(const OpBlock& b, size_t i);
+    // Names
+    int64_t by_path(const OpBlock& b, size_t i, OpKind kind);
+    int64_t by_name(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
+    int64_t two_names(const OpBlock& b, size_t i, OpKind kind);
+    int64_t by_resolved(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
+    int64_t attribute(const OpBlock& b, size_t i, OpKind kind, const char* path, bool follow);
+    // Memory
+    int64_t map(const OpBlock& b, size_t i);
+    int64_t on_map(const OpBlock& b, size_t i, OpKind kind);
+    int64_t touch(const OpBlock& b, size_t i) const;
+    template <class Each>
+    int64_t on_each_piece(uint32_t map, int64_t offset, int64_t bytes, int64_t hole, const Each& each) const;
+
+    /// Descriptor of a handle, or a not_performed() code in `*refusal`.
+    int descriptor(HandleId handle, int64_t* refusal);
+    size_t read_size(int64_t size) const {
+        return std::min(static_cast<size_t>(std::max<int64_t>(size, 0)), buffer_bytes_);
+    }
+    size_t write_size(int64_t size) const {
+        return std::min(static_cast<size_t>(std::max<int64_t>(size, 0)), worker_.pattern.size());
+    }
+    void make_fresh(size_t bytes) { sys::aside(SYS_madvise, buffer_, (bytes + 4095) & ~size_t{4095}, MADV_DONTNEED); }
+    /// Fills iov_ with pieces of `base`, at most `most` bytes in all.
+    int pieces(std::span<const int64_t> sizes, int64_t total, std::byte* base, size_t most);
+    bool open_pipe();
+
+    WorkerState& worker_;
+    std::byte* buffer_ = nullptr;
+    size_t buffer_bytes_ = 0;  // what ops may use
+    size_t mapped_bytes_ = 0;
+    HandleId unverified_ = 0;              // opened, and its next op, an fstat, will tell whether it is a device
+    const RootPath* next_path_ = nullptr;  // of the next open
+    std::vector<iovec> iov_;
+    int pipe_[2] = {-1, -1};
+    int null_ = -1;
+};
+
+}  // namespace reprise

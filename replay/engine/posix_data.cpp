@@ -1,0 +1,239 @@
+// Owns vectored calls, copies inside the kernel, and asynchronous requests.
+// SPDX-License-Identifier: MIT
+#include <unistd.h>
+#include <climits>
+
+#include "formats/oplog/async_request.h"
+#include "replay/engine/posix.h"
+
+namespace reprise {
+
+int PosixEngine::pieces(std::span<const int64_t> sizes, int64_t total, std::byte* base, size_t most) {
+    iov_.clear();
+    size_t used = 0;
+    const auto add = [&](int64_t size) {
+        const size_t bytes = std::min(static_cast<size_t>(std::max<int64_t>(size, 0)), most - used);
+        iov_.push_back({base + used, bytes});
+        used += bytes;
+    };
+    if (sizes.empty()) {
+        add(total);
+    }
+    for (const int64_t size : sizes.first(std::min<size_t>(sizes.size(), IOV_MAX))) {
+        add(size);
+    }
+    return static_cast<int>(iov_.size());
+}
+
+int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
+    int64_t refusal = 0;
+    const int fd = descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    const bool reads = kind == OpKind::readv || kind == OpKind::preadv;
+    std::byte* const base = reads ? buffer_ : const_cast<std::byte*>(worker_.pattern.data());  // only read from
+    const int count = pieces(b.list_of(i), b.size[i], base, reads ? buffer_bytes_ : worker_.pattern.size());
+    const bool at_position = kind == OpKind::readv || kind == OpKind::writev;
+    const int64_t offset = at_position ? -1 : b.offset[i];
+    const int64_t rwf = b.flags[i] & 0xffffffff;
+    if (at_position && rwf == 0) {
+        return sys::call(reads ? SYS_readv : SYS_writev, fd, iov_.data(), count);
+    }
+    if (rwf == 0) {
+        return sys::call(reads ? SYS_preadv : SYS_pwritev, fd, iov_.data(), count, offset, 0);
+    }
+    return sys::call(reads ? SYS_preadv2 : SYS_pwritev2, fd, iov_.data(), count, offset, 0, rwf);
+}
+
+bool PosixEngine::open_pipe() {
+    if (pipe_[0] < 0) {
+        if (pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) {
+            pipe_[0] = pipe_[1] = -1;
+            return false;
+        }
+        ::fcntl(pipe_[1], F_SETPIPE_SZ, 1 << 20);
+    }
+    if (null_ < 0) {
+        null_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    }
+    return null_ >= 0;
+}
+
+// Where the recorded offset is where the instance stands, the call is taken to have used its position and moved it: the
+// log does not tell, and a copy that gives the position itself as offset is mostly followed by no use of it.
+bool PosixEngine::stands_at(int fd, int64_t offset) { return sys::aside(SYS_lseek, fd, 0, SEEK_CUR) == offset; }
+
+int64_t PosixEngine::into_nothing(int fd, int64_t offset, size_t bytes) {
+    if (!open_pipe()) {
+        return -EMFILE;
+    }
+    const bool by_offset = offset >= 0 && !stands_at(fd, offset);
+    size_t done = 0;
+    while (done < bytes) {
+        int64_t* const at = by_offset ? &offset : nullptr;
+        const int64_t in = sys::call(SYS_splice, fd, at, pipe_[1], nullptr, bytes - done, 0);
+        if (in <= 0) {
+            return done > 0 ? static_cast<int64_t>(done) : in;
+        }
+        for (int64_t rest = in; rest > 0;) {
+            const int64_t out = sys::call(SYS_splice, pipe_[0], nullptr, null_, nullptr, rest, 0);
+            if (out <= 0) {
+                return out < 0 ? out : static_cast<int64_t>(done);
+            }
+            rest -= out;
+        }
+        done += static_cast<size_t>(in);
+    }
+    return static_cast<int64_t>(done);
+}
+
+int64_t PosixEngine::from_nothing(int fd, int64_t offset, size_t bytes) {
+    if (!open_pipe() || worker_.pattern.size() == 0) {
+        return -EMFILE;
+    }
+    const bool by_offset = offset >= 0 && !stands_at(fd, offset);
+    size_t done = 0;
+    while (done < bytes) {
+        const size_t most = std::min(bytes - done, std::min(worker_.pattern.size(), size_t{1} << 16));
+        const int64_t in = sys::call(SYS_write, pipe_[1], worker_.pattern.data(), most);
+        if (in <= 0) {
+            return done > 0 ? static_cast<int64_t>(done) : in;
+        }
+        for (int64_t rest = in; rest > 0;) {
+            int64_t* const at = by_offset ? &offset : nullptr;
+            const int64_t out = sys::call(SYS_splice, pipe_[0], nullptr, fd, at, rest, 0);
+            if (out <= 0) {
+                // What is left in the pipe belongs to no later op.
+                while (sys::call(SYS_splice, pipe_[0], nullptr, null_, nullptr, 1 << 20, 0) > 0) {
+                }
+                return done > 0 ? static_cast<int64_t>(done) : out;
+            }
+            rest -= out;
+            done += static_cast<size_t>(out);
+        }
+    }
+    return static_cast<int64_t>(done);
+}
+
+int64_t PosixEngine::copy(const OpBlock& b, size_t i, OpKind kind) {
+    int64_t from_refusal = 0, to_refusal = 0;
+    const int from = descriptor(b.handle[i], &from_refusal);
+    const int to = descriptor(b.handle2[i], &to_refusal);
+    const auto bytes = static_cast<size_t>(std::clamp<int64_t>(b.size[i], 0, kMostBytes));
+    const bool from_pipe = b.handle[i] == 0 || from_refusal == not_performed(LeftOut::not_a_file);
+    const bool to_pipe = b.handle2[i] == 0 || to_refusal == not_performed(LeftOut::not_a_file);
+    if (from_pipe && to_pipe) {
+        return not_performed(LeftOut::not_a_file);
+    }
+    if (from_pipe) {
+        return to_refusal != 0 ? to_refusal : from_nothing(to, kind == OpKind::splice ? b.offset2[i] : -1, bytes);
+    }
+    if (to_pipe) {
+        return from_refusal != 0 ? from_refusal : into_nothing(from, b.offset[i], bytes);
+    }
+    if (from_refusal != 0 || to_refusal != 0) {
+        return from_refusal != 0 ? from_refusal : to_refusal;
+    }
+    int64_t offset = b.offset[i], offset2 = b.offset2[i];
+    int64_t* const in = offset >= 0 && !stands_at(from, offset) ? &offset : nullptr;
+    if (kind == OpKind::sendfile) {
+        return sys::call(SYS_sendfile, to, from, in, bytes);
+    }
+    int64_t* const out = offset2 >= 0 && !stands_at(to, offset2) ? &offset2 : nullptr;
+    return sys::call(SYS_copy_file_range, from, in, to, out, bytes, 0);
+}
+
+// Requests are performed at once where they are submitted; the completion reports their result.
+
+int64_t PosixEngine::uring(const OpBlock& b, size_t i) {
+    if (!keeps(worker_.plan, b, i)) {
+        return not_performed(LeftOut::filter);
+    }
+    int64_t refusal = 0;
+    const int fd = descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    int64_t result = 0;
+    switch (b.arg[i]) {
+        case kUringNop: break;
+        case kUringRead:
+        case kUringReadFixed: result = sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); break;
+        case kUringWrite:
+        case kUringWriteFixed:
+            result = sys::call(SYS_pwrite64, fd, worker_.pattern.data(), write_size(b.size[i]), b.offset[i]);
+            break;
+        case kUringReadv: {
+            const int count = pieces(b.list_of(i), b.size[i], buffer_, buffer_bytes_);
+            result = sys::call(SYS_preadv, fd, iov_.data(), count, b.offset[i], 0);
+            break;
+        }
+        case kUringWritev: {
+            const int count =
+                pieces(b.list_of(i), b.size[i], const_cast<std::byte*>(worker_.pattern.data()), worker_.pattern.size());
+            result = sys::call(SYS_pwritev, fd, iov_.data(), count, b.offset[i], 0);
+            break;
+        }
+        case kUringFsync: result = sys::call(SYS_fsync, fd); break;
+        case kUringSyncFileRange: result = sys::call(SYS_sync_file_range, fd, b.offset[i], b.size[i], 0); break;
+        case kUringFallocate: result = sys::call(SYS_fallocate, fd, 0, b.offset[i], b.size[i]); break;
+        case kUringFadvise: result = sys::call(SYS_fadvise64, fd, b.offset[i], b.size[i], 0); break;
+        default: return not_performed(LeftOut::unsupported);
+    }
+    const std::lock_guard guard(worker_.lock);
+    worker_.requests[b.request[i]] = result;
+    return b.result[i];
+}
+
+int64_t PosixEngine::aio(const OpBlock& b, size_t i) {
+    if (!keeps(worker_.plan, b, i)) {
+        return not_performed(LeftOut::filter);
+    }
+    int64_t refusal = 0;
+    const int fd = descriptor(b.handle[i], &refusal);
+    if (refusal != 0) {
+        return refusal;
+    }
+    int64_t result = 0;
+    switch (b.arg[i]) {
+        case kAioNoop: break;
+        case kAioPread: result = sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); break;
+        case kAioPwrite:
+            result = sys::call(SYS_pwrite64, fd, worker_.pattern.data(), write_size(b.size[i]), b.offset[i]);
+            break;
+        case kAioPreadv: {
+            const int count = pieces(b.list_of(i), b.size[i], buffer_, buffer_bytes_);
+            result = sys::call(SYS_preadv, fd, iov_.data(), count, b.offset[i], 0);
+            break;
+        }
+        case kAioPwritev: {
+            const int count =
+                pieces(b.list_of(i), b.size[i], const_cast<std::byte*>(worker_.pattern.data()), worker_.pattern.size());
+            result = sys::call(SYS_pwritev, fd, iov_.data(), count, b.offset[i], 0);
+            break;
+        }
+        case kAioFsync: result = sys::call(SYS_fsync, fd); break;
+        case kAioFdsync: result = sys::call(SYS_fdatasync, fd); break;
+        default: return not_performed(LeftOut::unsupported);
+    }
+    const std::lock_guard guard(worker_.lock);
+    worker_.requests[b.request[i]] = result;
+    return b.result[i];
+}
+
+int64_t PosixEngine::complete(const OpBlock& b, size_t i) {
+    if (!keeps(worker_.plan, b, i)) {
+        return not_performed(LeftOut::filter);
+    }
+    const std::lock_guard guard(worker_.lock);
+    const auto found = worker_.requests.find(b.request[i]);
+    if (found == worker_.requests.end()) {
+        return not_performed(LeftOut::unsupported);
+    }
+    const int64_t result = found->second;
+    worker_.requests.erase(found);
+    return result;
+}
+
+}  // namespace reprise

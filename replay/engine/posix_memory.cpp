@@ -1,0 +1,138 @@
+// Owns mapped memory.
+// SPDX-License-Identifier: MIT
+#include <sys/mman.h>
+
+#include "replay/engine/posix.h"
+
+namespace reprise {
+namespace {
+
+/// Advice that concerns only our own pages of the mapping. Others (MADV_REMOVE, MADV_HWPOISON, ...) harm more.
+bool harmless_advice(int64_t advice) {
+    switch (advice) {
+        case MADV_NORMAL:
+        case MADV_RANDOM:
+        case MADV_SEQUENTIAL:
+        case MADV_WILLNEED:
+        case MADV_DONTNEED:
+        case MADV_FREE:
+        case MADV_HUGEPAGE:
+        case MADV_NOHUGEPAGE:
+        case MADV_COLD:
+        case MADV_PAGEOUT:
+        case MADV_POPULATE_READ: return true;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+/// Calls `each` for the pieces of memory that [offset, offset + bytes) of the mapping lies in, until one fails; `hole`
+/// where there is none.
+template <class Each>
+int64_t PosixEngine::on_each_piece(uint32_t map, int64_t offset, int64_t bytes, int64_t hole, const Each& each) const {
+    for (int64_t done = 0; done < bytes;) {
+        int64_t at = 0;
+        if (__builtin_add_overflow(offset, done, &at)) {
+            return hole;
+        }
+        const MappingTable::Range range = worker_.mappings.range(map, at, bytes - done);
+        if (range.bytes == 0) {
+            return hole;
+        }
+        if (const int64_t result = each(range); result < 0) {
+            return result;
+        }
+        done += static_cast<int64_t>(range.bytes);
+    }
+    return 0;
+}
+
+int64_t PosixEngine::map(const OpBlock& b, size_t i) {
+    const bool of_file = b.handle[i] != 0;
+    int fd = -1;
+    if (of_file) {
+        int64_t refusal = 0;
+        fd = descriptor(b.handle[i], &refusal);
+        if (refusal != 0) {
+            worker_.mappings.set_absent(b.map[i], reason_of(refusal));
+            return refusal;
+        }
+    }
+    const bool shared = (b.flags[i] & MAP_SHARED) != 0;
+    int64_t flags = shared ? MAP_SHARED : MAP_PRIVATE;
+    flags |= b.flags[i] & MAP_NORESERVE;
+    // Where it lay in the recorded process means nothing here. Memory without a file is only reserved: the job's own
+    // memory is not what is replayed.
+    flags |= of_file ? b.flags[i] & (MAP_POPULATE | MAP_NONBLOCK) : MAP_ANONYMOUS | MAP_NORESERVE;
+    int64_t protection = b.mode[i] & (PROT_READ | PROT_WRITE);
+    if (of_file && shared && worker_.read_only) {
+        protection &= ~int64_t{PROT_WRITE};
+    }
+    const int64_t at = sys::call(SYS_mmap, nullptr, b.size[i], protection, flags, fd, of_file ? b.offset[i] : 0);
+    if (at < 0 && at > -4096) {
+        return at;
+    }
+    worker_.mappings.put(b.map[i], {reinterpret_cast<std::byte*>(at), static_cast<size_t>(b.size[i])});
+    return b.result[i] >= 0 || b.result[i] < -4095 ? b.result[i] : 0;
+}
+
+int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
+    if (!keeps(worker_.plan, b, i)) {
+        return not_performed(LeftOut::filter);
+    }
+    const uint32_t map = b.map[i];
+    if (!worker_.mappings.has(map)) {
+        return not_performed(map == 0 ? LeftOut::unsupported : worker_.mappings.absent_reason(map));
+    }
+    if (kind == OpKind::touch) {
+        return touch(b, i);
+    }
+    if (kind == OpKind::munmap) {
+        return worker_.mappings.unmap(map, b.offset[i], b.size[i]);
+    }
+    if (kind == OpKind::mremap) {
+        const int result = worker_.mappings.remap(map, b.offset[i], b.arg[i], b.size[i], b.flags[i]);
+        return result < 0 ? result : std::max<int64_t>(b.result[i], 0);
+    }
+    if (kind == OpKind::madvise && !harmless_advice(b.arg[i])) {
+        return not_performed(LeftOut::unsupported);
+    }
+    return on_each_piece(map, b.offset[i], b.size[i], -ENOMEM, [&](const MappingTable::Range& range) -> int64_t {
+        if (kind == OpKind::madvise) {
+            return sys::call(SYS_madvise, range.at, range.bytes, b.arg[i]);
+        }
+        if (kind == OpKind::msync) {
+            return sys::call(SYS_msync, range.at, range.bytes, b.flags[i] & (MS_SYNC | MS_ASYNC | MS_INVALIDATE));
+        }
+        return sys::call(SYS_mprotect, range.at, range.bytes, b.mode[i] & (PROT_READ | PROT_WRITE));
+    });
+}
+
+int64_t PosixEngine::touch(const OpBlock& b, size_t i) const {
+    const bool write = b.flags[i] == 1;
+    const std::span<const int64_t> list = b.list_of(i);
+    const auto one = [&](int64_t offset, int64_t bytes) {
+        return on_each_piece(b.map[i], offset, bytes, -EFAULT, [&](const MappingTable::Range& range) -> int64_t {
+            return touch_pages(range.at, range.bytes, write);
+        });
+    };
+    if (list.empty()) {
+        const int64_t result = one(b.offset[i], b.size[i]);
+        return result < 0 ? result : b.result[i];
+    }
+    int64_t at = b.offset[i];
+    for (size_t k = 0; k + 1 < list.size(); k += 2) {
+        int64_t end = 0;
+        if (__builtin_add_overflow(at, list[k], &at) || __builtin_add_overflow(at, list[k + 1], &end)) {
+            return -EFAULT;
+        }
+        if (const int64_t result = one(at, list[k + 1]); result < 0) {
+            return result;
+        }
+        at = end;
+    }
+    return b.result[i];
+}
+
+}  // namespace reprise

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+#include "replay/engine/process_state.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
+#include "replay/engine/syscalls.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kPatternBytes = size_t{4} << 20;
+constexpr int kMostDirectories = 512;
+
+#ifndef O_LARGEFILE_KERNEL
+#define O_LARGEFILE_KERNEL 0100000
+#endif
+
+}  // namespace
+
+WritePattern::WritePattern(size_t bytes) : size_((bytes + kPatternBytes - 1) / kPatternBytes * kPatternBytes) {
+    if (size_ == 0) {
+        return;
+    }
+    const int fd = memfd_create("reprise-pattern", MFD_CLOEXEC);
+    std::vector<uint64_t> words(kPatternBytes / sizeof(uint64_t));
+    uint64_t x = 0x9e3779b97f4a7c15u;  // splitmix64
+    for (uint64_t& word : words) {
+        x += 0x9e3779b97f4a7c15u;
+        uint64_t z = x;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        word = z ^ z >> 31;
+    }
+    void* at = MAP_FAILED;
+    if (fd >= 0 && write(fd, words.data(), kPatternBytes) == static_cast<ssize_t>(kPatternBytes)) {
+        at = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    bool good = at != MAP_FAILED;
+    for (size_t done = 0; good && done < size_; done += kPatternBytes) {
+        good = mmap(static_cast<std::byte*>(at) + done, kPatternBytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) !=
+               MAP_FAILED;
+    }
+    const int error = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (!good) {
+        throw machine_error("cannot map the bytes to write: " + std::string(std::strerror(error)),
+                            "free memory, or raise its limit (ulimit -v)");
+    }
+    data_ = static_cast<std::byte*>(at);
+}
+
+WritePattern::~WritePattern() {
+    if (data_ != nullptr) {
+        munmap(data_, size_);
+    }
+}
+
+int64_t open_flags(int64_t recorded) {
+    constexpr int64_t known = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC |
+                              O_DSYNC | O_DIRECT | O_LARGEFILE_KERNEL | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |
+                              O_CLOEXEC | O_PATH | O_TMPFILE;
+    if ((recorded & O_PATH) != 0) {
+        return recorded & (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    // O_NONBLOCK changes nothing for files; a FIFO would otherwise wait for its other end.
+    return (recorded & known) | O_NOCTTY | O_NONBLOCK;
+}
+
+int64_t open_inside(int root, const char* relative, int64_t flags, int64_t mode) {
+    open_how how{};
+    how.flags = static_cast<uint64_t>(flags);
+    const bool makes = (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) != 0;
+    how.mode = makes ? static_cast<uint64_t>(mode) & 01777 : 0;  // never set-user-id
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    for (int tries = 0;; ++tries) {
+        // One with O_PATH is mostly made for another call.
+        const int64_t fd = (flags & O_PATH) != 0 ? sys::aside(SYS_openat2, root, relative, &how, sizeof how)
+                                                 : sys::call(SYS_openat2, root, relative, &how, sizeof how);
+        // EAGAIN: ".." met a rename; the kernel asks to try again.
+        if ((fd != -EAGAIN && fd != -EINTR) || tries > 100) {
+            return fd;
+        }
+    }
+}
+
+bool is_device(int fd) {
+    // Not fstat: a recording of a replay tells this question from those of the job.
+    struct statx stx {};
+    return sys::aside(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &stx) == 0 &&
+           (S_ISCHR(stx.stx_mode) || S_ISBLK(stx.stx_mode));
+}
+
+WorkerState::WorkerState(const Plan& the_plan, int root_fd, bool only_reads, const WritePattern& bytes,
+                         RunContext& context)
+    : plan(the_plan),
+      root(root_fd),
+      read_only(only_reads),
+      pattern(bytes),
+      run(context),
+      descriptors(the_plan, lock),
+      mappings(the_plan.map_limit, lock),
+      verified(the_plan.paths.size()),
+      directories_(the_plan.directories.size()),
+      opens_(the_plan.directories.size()) {
+    for (size_t i = 0; i < opens_.size(); ++i) {
+        opens_[i] = i == 0 || !plan.directories[i].lasting ? Opens::from_root : Opens::none;
+    }
+    if (!plan.passed.empty()) {
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // pidfd_getfd asks for it where Yama is on
+    }
+}
+
+void WorkerState::open_inherited(ProcessId process) {
+    for (const HandleId handle : plan.processes[process].inherited) {
+        // What the log itself makes is not there yet: the first op that uses it tries again.
+        if (!plan.passed_index.contains(plan.log->tables().handles[handle].file)) {
+            open_again(handle);
+        }
+    }
+}
+
+int WorkerState::open_again(HandleId handle) {
+    const std::lock_guard guard(opening);
+    if (const int fd = descriptors.get(handle); fd != DescriptorTable::kUnknown) {
+        return fd;
+    }
+    const HandleRow& row = plan.log->tables().handles[handle];
+    if (row.file == 0 || row.file >= plan.paths.size() || plan.paths[row.file].relative == nullptr) {
+        descriptors.set_absent(handle, row.file == 0 ? LeftOut::not_a_file : LeftOut::no_place);
+        return descriptors.get(handle);
+    }
+    if (const int taken = take_passed(row.file); taken >= 0) {
+        descriptors.opened(handle, taken, row.fd);
+        return descriptors.get(handle);
+    }
+    int64_t flags = open_flags(row.flags & ~int64_t{O_CREAT | O_EXCL | O_TRUNC});
+    if (read_only && (flags & O_PATH) == 0) {
+        flags &= ~int64_t{O_ACCMODE};
+    }
+    if ((row.flags & O_TMPFILE & ~O_DIRECTORY) != 0) {
+        return DescriptorTable::kUnknown;
+    }
+    const auto use = plan.inherited.find(handle);
+    // A descriptor that the source first saw in use tells nothing of how it was opened.
+    if (use != plan.inherited.end() && use->second.written && (flags & O_ACCMODE) == O_RDONLY && !read_only) {
+        flags = (flags & ~int64_t{O_ACCMODE}) | O_RDWR;
+    }
+    const auto fd = static_cast<int>(open_inside(root, plan.paths[row.file].relative, flags, 0));
+    if (fd < 0) {
+        return DescriptorTable::kUnknown;
+    }
+    if (use != plan.inherited.end() && use->second.position > 0) {
+        lseek(fd, use->second.position, SEEK_SET);
+    }
+    if (is_device(fd)) {
+        close(fd);
+        descriptors.set_absent(handle, LeftOut::device_node);
+    } else {
+        descriptors.opened(handle, fd, row.fd);
+    }
+    return descriptors.get(handle);
+}
+
+bool WorkerState::came_unseen(HandleId handle) const {
+    const Tables& tables = plan.log->tables();
+    const HandleRow& row = tables.handles[handle];
+    return row.inherited && tables.files[row.file].origin == Origin::created;
+}
+
+bool WorkerState::names_socket(FileId file) const { return plan.log->tables().files[file].type == FileType::socket; }
+
+void WorkerState::keep_for_others(FileId file, int fd) {
+    const auto found = plan.passed_index.find(file);
+    if (found == plan.passed_index.end()) {
+        return;
+    }
+    const std::lock_guard guard(lock);
+    drop_taken();
+    constexpr int kFrom = 16;  // by which a recording of the replay tells it from a recorded dup
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, kFrom);
+    if (copy >= 0) {
+        kept_.push_back({found->second, copy});
+        run.pass(found->second).where.store(static_cast<uint64_t>(getpid()) << 32 | static_cast<uint32_t>(copy));
+    }
+}
+
+int WorkerState::take_passed(FileId file) {
+    const auto found = plan.passed_index.find(file);
+    if (found == plan.passed_index.end()) {
+        return -1;
+    }
+    PassSlot& slot = run.pass(found->second);
+    const uint64_t where = slot.where.load();
+    if (where == 0) {
+        return -1;
+    }
+    const int process = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(where >> 32), 0));
+    if (process < 0) {
+        return -1;
+    }
+    const int fd = static_cast<int>(syscall(SYS_pidfd_getfd, process, static_cast<int>(where & 0xffffffff), 0));
+    close(process);
+    slot.taken.fetch_add(1);
+    return fd;
+}
+
+bool WorkerState::wanted(const Kept& kept) const {
+    const PassedFile& passed = plan.passed[kept.index];
+    if (run.stopped() || run.pass(kept.index).taken.load() >= passed.receivers.size()) {
+        return false;
+    }
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        const bool receives = std::find(passed.receivers.begin(), passed.receivers.end(), plan.tasks[task].process) !=
+                              passed.receivers.end();
+        if (receives && !run.ended(task)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void WorkerState::drop_taken() {
+    std::erase_if(kept_, [&](const Kept& kept) {
+        const bool taken = run.pass(kept.index).taken.load() >= plan.passed[kept.index].receivers.size();
+        if (taken) {
+            close(kept.fd);
+        }
+        return taken;
+    });
+}
+
+void WorkerState::forked() {
+    const std::lock_guard guard(lock);
+    for (const Kept& kept : kept_) {
+        close(kept.fd);
+    }
+    kept_.clear();
+}
+
+void WorkerState::wait_until_taken() {
+    for (const Kept& kept : kept_) {
+        while (wanted(kept)) {
+            const timespec pause{0, 2'000'000};
+            nanosleep(&pause, nullptr);
+        }
+    }
+}
+
+int WorkerState::parent_of(const RootPath& path, bool* temporary) {
+    *temporary = false;
+    if (path.directory == 0) {
+        return root;
+    }
+    std::atomic<int32_t>& kept = directories_[path.directory];
+    if (const int fd = kept.load(std::memory_order_acquire) - 1; fd >= 0) {
+        return fd;
+    }
+    const RootDirectory& directory = plan.directories[path.directory];
+    const auto fd =
+        static_cast<int>(open_inside(root, directory.relative.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+    if (fd < 0) {
+        return fd;
+    }
+    int32_t none = 0;
+    if (directory.lasting && kept_directories_.fetch_add(1, std::memory_order_relaxed) < kMostDirectories &&
+        kept.compare_exchange_strong(none, fd + 1, std::memory_order_acq_rel)) {
+        return fd;
+    }
+    *temporary = true;
+    return fd;
+}
+
+int64_t WorkerState::open_file(const RootPath& path, int64_t flags, int64_t mode) {
+    std::atomic<Opens>& opens = opens_[path.directory];
+    const Opens so_far = opens.load(std::memory_order_relaxed);
+    if (so_far == Opens::none) {
+        opens.store(Opens::once, std::memory_order_relaxed);
+    } else if (so_far == Opens::once) {
+        bool temporary = false;
+        const int parent = parent_of(path, &temporary);
+        const Descriptor closes(temporary ? parent : -1);
+        const int64_t fd = parent < 0 ? parent : open_inside(parent, path.relative + path.name, flags, mode);
+        if (parent >= 0 && fd != -EXDEV) {
+            return fd;
+        }
+        // No such directory, or a link in it leads out of it, maybe not out of the root.
+        opens.store(Opens::from_root, std::memory_order_relaxed);
+    }
+    return open_inside(root, path.relative, flags, mode);
+}
+
+}  // namespace reprise

@@ -1,0 +1,104 @@
+// Owns what the tasks of one worker process share: descriptors, mappings, directories, requests. fork copies it.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "replay/engine/fd_table.h"
+#include "replay/engine/mappings.h"
+#include "replay/engine/run_context.h"
+#include "replay/plan/plan.h"
+
+namespace reprise {
+
+/// Read-only bytes that do not compress, long enough for the largest write; its pages repeat.
+class WritePattern {
+public:
+    /// Throws Error (machine).
+    explicit WritePattern(size_t bytes);
+    ~WritePattern();
+    WritePattern(const WritePattern&) = delete;
+    WritePattern& operator=(const WritePattern&) = delete;
+    const std::byte* data() const { return data_; }
+    size_t size() const { return size_; }
+
+private:
+    std::byte* data_ = nullptr;
+    size_t size_ = 0;
+};
+
+struct WorkerState {
+    WorkerState(const Plan& plan, int root, bool read_only, const WritePattern& pattern, RunContext& run);
+    WorkerState(const WorkerState&) = delete;
+    WorkerState& operator=(const WorkerState&) = delete;
+
+    /// Opens what was open before the recording began, for one process.
+    void open_inherited(ProcessId process);
+    /// Opens an instance that this process should have but did not open itself, by its path. Descriptor, or as
+    /// DescriptorTable::get.
+    int open_again(HandleId handle);
+    /// True if no call of the log opens this instance, of a file that the log itself makes: another process passed it
+    /// on.
+    bool came_unseen(HandleId handle) const;
+    bool names_socket(FileId file) const;
+
+    /// Keeps a descriptor of a file for the processes that take it (Plan::passed). Cheap for any other file.
+    void pass_on(FileId file, int fd) {
+        if (!plan.passed.empty()) {
+            keep_for_others(file, fd);
+        }
+    }
+    /// In a fork's child: what its parent keeps for others is not its own.
+    void forked();
+    /// At the end of the process: until whoever takes a kept descriptor has done so or has ended.
+    void wait_until_taken();
+
+    /// The directory that holds `path`, as a descriptor. Where `*temporary` is set the caller closes it. -errno.
+    int parent_of(const RootPath& path, bool* temporary);
+    /// open_inside, from the second open in a lasting directory on without the walk there: programs that open many
+    /// files mostly name them from where they are.
+    int64_t open_file(const RootPath& path, int64_t flags, int64_t mode);
+
+    const Plan& plan;
+    const int root;
+    const bool read_only;
+    const WritePattern& pattern;
+    RunContext& run;
+    std::mutex opening;  // one open_again at a time; taken before `lock`
+    std::mutex lock;     // everything else that is rare. Both are held over fork
+    DescriptorTable descriptors;
+    MappingTable mappings;
+    std::unordered_map<uint32_t, int64_t> requests;  // result of an asynchronous request that was performed
+    std::vector<std::atomic<uint8_t>> verified;      // by file: its name was seen to be no device
+
+private:
+    enum class Opens : uint8_t { none, once, from_root };  // once: at least; the next starts at the directory
+    struct Kept {
+        uint32_t index;  // in Plan::passed
+        int fd;
+    };
+    void keep_for_others(FileId file, int fd);
+    /// Takes a descriptor that another process keeps for this one. Negative where there is none.
+    int take_passed(FileId file);
+    bool wanted(const Kept& kept) const;
+    void drop_taken();
+
+    std::vector<Kept> kept_;                         // guarded by `lock`
+    std::vector<std::atomic<int32_t>> directories_;  // descriptor + 1; 0: not open
+    std::vector<std::atomic<Opens>> opens_;          // of files, by directory
+    std::atomic<int> kept_directories_{0};
+};
+
+/// openat2 that cannot leave `root`. -errno. `flags` are checked by open_flags().
+int64_t open_inside(int root, const char* relative, int64_t flags, int64_t mode);
+/// What the replay passes of recorded O_* flags: known ones only, never waiting for the other end of a FIFO.
+int64_t open_flags(int64_t recorded);
+/// True where the descriptor is a device node.
+bool is_device(int fd);
+
+}  // namespace reprise

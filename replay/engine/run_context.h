@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What an engine asks the run around it: whether to stop, who has ended, and descriptors handed between processes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "formats/oplog/op.h"
+
+namespace reprise {
+
+/// A descriptor that waits to be taken by other processes (Plan::passed).
+struct alignas(64) PassSlot {
+    std::atomic<uint64_t> where{0};  // process id << 32 | descriptor; 0: not there yet
+    std::atomic<uint32_t> taken{0};
+};
+
+class RunContext {
+public:
+    virtual bool stopped() const = 0;
+    virtual bool ended(TaskId task) const = 0;
+    /// By index in Plan::passed.
+    virtual PassSlot& pass(size_t index) = 0;
+
+protected:
+    ~RunContext() = default;
+};
+
+}  // namespace reprise

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT
+#include "replay/plan/plan.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <unordered_set>
+
+#include "formats/oplog/async_request.h"
+#include "formats/support/error.h"
+#include "replay/plan/causal_step.h"
+#include "replay/plan/edges.h"
+#include "replay/plan/edges_rules.h"
+
+namespace reprise {
+
+void Plan::count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
+    for (Counter& counter : counters) {
+        if (counter.name == name) {
+            counter.value += n;
+            return;
+        }
+    }
+    counters.push_back({std::string(name), severity, n, std::string(meaning)});
+}
+
+bool keeps(const Plan& plan, const OpBlock& block, size_t i) {
+    const auto kind = static_cast<OpKind>(block.kind[i]);
+    if (plan.selector->keeps_everything() || info(kind).is(Trait::cause)) {
+        return true;
+    }
+    const auto handle_kept = [&](uint32_t handle) {
+        return handle >= plan.handle_flags.size() || (plan.handle_flags[handle] & kHandleLeftOut) == 0;
+    };
+    if (!plan.keeps_file(block.file[i]) || !plan.keeps_file(block.file2[i]) || !handle_kept(block.handle[i]) ||
+        !handle_kept(block.handle2[i])) {
+        return false;
+    }
+    if (block.map[i] == 0 && block.request[i] == 0) {
+        return true;
+    }
+    Op op;
+    op.kind = kind;
+    op.map = block.map[i];
+    op.request = block.request[i];
+    return plan.selector->keeps(op);
+}
+
+bool alters_files(const Plan& plan, const OpBlock& block, size_t i) {
+    const auto kind = static_cast<OpKind>(block.kind[i]);
+    const OpInfo& row = info(kind);
+    const auto not_file = [&](uint32_t handle) {
+        return handle < plan.handle_flags.size() && (plan.handle_flags[handle] & kHandleNotFile) != 0;
+    };
+    if (kind == OpKind::open) {
+        return (block.flags[i] & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))) != 0;
+    }
+    if (kind == OpKind::touch) {
+        return block.flags[i] == 1 && block.map[i] < plan.map_flags.size() &&
+               (plan.map_flags[block.map[i]] & kMapWritesFile) != 0;
+    }
+    if (kind == OpKind::uring_submit) {
+        return uring_alters(block.arg[i]);
+    }
+    if (kind == OpKind::aio_submit) {
+        return aio_alters(block.arg[i]);
+    }
+    if (!row.is(Trait::changes) && !row.is(Trait::destroys)) {
+        return false;
+    }
+    const uint32_t target = row.has(Field::handle2) ? block.handle2[i] : block.handle[i];
+    return !(target != 0 && not_file(target));
+}
+
+namespace {
+
+/// Fills Plan::paths and ::directories.
+void place_files(Plan& plan, const PathMap& maps) {
+    const Tables& tables = plan.log->tables();
+    plan.maps = maps;
+    plan.paths.resize(tables.files.size());
+    plan.directories.push_back({".", true});
+    std::unordered_map<std::string, uint32_t> directories{{".", 0}};
+    uint64_t homeless = 0;
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        if (!plan.keeps_file(file)) {
+            continue;
+        }
+        const std::string_view recorded = tables.path(file);
+        std::optional<std::string> relative = maps.map(recorded);
+        if (!relative) {
+            homeless += recorded.empty() ? 0 : 1;
+            continue;
+        }
+        plan.names_sockets = plan.names_sockets || tables.files[file].type == FileType::socket;
+        RootPath& path = plan.paths[file];
+        const std::string& kept = plan.path_storage.emplace_back(std::move(*relative));
+        path.relative = kept.c_str();
+        const size_t slash = kept.rfind('/');
+        path.name = slash == std::string::npos ? 0 : static_cast<uint32_t>(slash + 1);
+        const std::string parent = slash == std::string::npos ? "." : kept.substr(0, slash);
+        const auto [at, fresh] = directories.emplace(parent, static_cast<uint32_t>(plan.directories.size()));
+        if (fresh) {
+            plan.directories.push_back({parent, true});
+        }
+        path.directory = at->second;
+    }
+    if (homeless != 0) {
+        plan.count("paths_without_place", Severity::warning,
+                   "recorded paths that have no place below the root; ops on them are not performed", homeless);
+    }
+}
+
+/// One pass over the ops of all tasks.
+class Scan {
+public:
+    Scan(Plan& plan, SharingScan& sharing) : plan_(plan), sharing_(sharing), tables_(plan.log->tables()) {
+        starts_task_.resize(tables_.tasks.size());
+        ends_.resize(tables_.tasks.size());
+    }
+
+    void task(TaskId id) {
+        TaskPlan& task = plan_.tasks[id];
+        before_ = INT64_MIN;
+        for (const BlockInfo& where : task.blocks) {
+            plan_.log->decode(where, block_);
+            for (size_t i = 0; i < block_.count(); ++i) {
+                op(id, task, i);
+            }
+            plan_.log->forget(where);
+        }
+    }
+
+    std::vector<SpawnSite> sites;
+    bool symlinks = false, moves_directories = false;
+    std::unordered_set<std::string> renamed;  // paths below the root that come, go or change meaning as directories
+
+    /// Threads that waited when their process ended waited for nothing else, however long that took.
+    void find_cut_waits() {
+        constexpr int64_t kAtOnce = 2'000'000;  // ns
+        std::vector<TaskId> leader(plan_.processes.size());
+        for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
+            const ProcessId process = plan_.tasks[task].process;
+            if (tables_.tasks[task].tid == tables_.processes[process].pid && ends_[task].exits) {
+                leader[process] = task;
+            }
+        }
+        plan_.cut.resize(plan_.tasks.size());
+        for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
+            const TaskId by = leader[plan_.tasks[task].process];
+            const End& end = ends_[task];
+            if (by == 0 || by == task || !end.exits || !end.waits ||
+                std::abs(ends_[by].exit_begin - end.wait_end) > kAtOnce) {
+                continue;
+            }
+            plan_.cut[task] = {end.wait_op, Edge{by, EdgeKind::lifecycle, 100, ends_[by].exit_op}};
+            plan_.explained_wait_ns += end.wait_ns;
+            sharing_.see_edge_source(plan_.cut[task].second);
+        }
+    }
+
+private:
+    /// How a task ended. After its exit it may still free memory, and wait for that.
+    struct End {
+        bool waits = false, exits = false;  // it did nothing more after a wait without known cause; it has an exit
+        uint64_t wait_op = 0, exit_op = 0;
+        int64_t wait_end = 0, wait_ns = 0, exit_begin = 0;
+    };
+
+    void op(TaskId id, TaskPlan& task, size_t i) {
+        const auto kind = static_cast<OpKind>(block_.kind[i]);
+        End& end = ends_[id];
+        if (end.exits) {
+            // Nothing of it was waited for.
+        } else if (kind == OpKind::exit) {
+            end.exits = true;
+            end.exit_op = block_.first + i;
+            end.exit_begin = block_.begin[i];
+        } else if (kind != OpKind::wait) {
+            end.waits = end.waits && kind == OpKind::compute;  // dying
+        } else {
+            end.waits = counts_as_wait(kind, block_.arg[i]) && (!block_.has_edges() || block_.edges_of(i).empty());
+            end.wait_op = block_.first + i;
+            end.wait_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
+            end.wait_ns = end.wait_end - block_.begin[i];
+        }
+        const OpInfo& row = info(kind);
+        const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
+        for (const Edge& edge : edges) {
+            sharing_.see_edge_source(edge);
+        }
+        if (counts_as_wait(kind, block_.arg[i])) {
+            const int64_t ns = OpRef::end_of(block_.begin[i], block_.duration[i]) - block_.begin[i];
+            plan_.wait_ns += ns;
+            plan_.explained_wait_ns += edges.empty() ? 0 : ns;  // but those whose edges all turn out to be wrong
+        }
+        if (kind == OpKind::compute) {
+            plan_.compute_load.add(block_.begin[i], block_.duration[i]);
+        }
+        if (kind == OpKind::spawn) {
+            spawn(id, i);
+        }
+        if (!keeps(plan_, block_, i)) {
+            return;
+        }
+        if (plan_.kept_ops++ == 0) {
+            plan_.first_begin = block_.begin[i];
+            plan_.last_end = block_.begin[i];
+        }
+        plan_.first_begin = std::min(plan_.first_begin, block_.begin[i]);
+        plan_.last_end = std::max(plan_.last_end, OpRef::end_of(block_.begin[i], block_.duration[i]));
+        gap_before(row, i);
+        sharing_.see(block_, i, task.process);
+        const size_t bytes = static_cast<size_t>(std::clamp<int64_t>(block_.size[i], 0, kMostBytes));
+        if (kind == OpKind::gpu_submit || kind == OpKind::gpu_wait) {
+            plan_.streams.emplace(std::pair{block_.arg[i], block_.flags[i]},
+                                  static_cast<uint32_t>(plan_.streams.size()));
+        } else if (row.is(Trait::async)) {
+            task.read_bytes = std::max(task.read_bytes, bytes);
+            plan_.write_bytes = std::max(plan_.write_bytes, bytes);
+        } else if (row.is(Trait::reads) || kind == OpKind::getdents || kind == OpKind::readlink ||
+                   kind == OpKind::getxattr || kind == OpKind::listxattr) {
+            task.read_bytes = std::max(task.read_bytes, bytes);
+            // A copy whose source is not replayed, a pipe, writes what the replay has.
+            constexpr size_t kMostOfCopy = size_t{1} << 16;
+            if (row.is(Trait::writes)) {
+                plan_.write_bytes = std::max(plan_.write_bytes, std::min(bytes, kMostOfCopy));
+            }
+        } else if (row.is(Trait::writes) || kind == OpKind::setxattr) {
+            plan_.write_bytes = std::max(plan_.write_bytes, bytes);
+        }
+        if (kind == OpKind::dup && block_.handle[i] < plan_.handle_flags.size()) {
+            plan_.handle_flags[block_.handle[i]] |= kHandleDuplicated;
+        }
+        if (block_.map[i] != 0 && block_.map[i] < kMostMaps) {
+            plan_.map_limit = std::max(plan_.map_limit, block_.map[i] + 1);
+            if (kind == OpKind::mmap) {
+                mapping(i);
+            }
+        }
+        if (!plan_.inherited.empty()) {
+            if (const auto found = plan_.inherited.find(block_.handle[i]); found != plan_.inherited.end()) {
+                use_inherited(found->second, kind, row, i);
+            }
+        }
+        if (alters_files(plan_, block_, i)) {
+            if (plan_.changing_ops++ == 0) {
+                plan_.first_change =
+                    std::string(row.name) + " " + std::string(tables_.path(tables_.file_of(block_.row(i))));
+            }
+        }
+        names(kind, i);
+    }
+
+    /// Clocks that jump back, and sources whose calls lie inside each other, make ops of one task overlap.
+    void gap_before(const OpInfo& row, size_t i) {
+        constexpr int64_t kRounding = 10'000;  // ns; some sources count in microseconds
+        if (row.is(Trait::async) || row.is(Trait::accelerator)) {
+            return;
+        }
+        if (before_ > INT64_MIN + kRounding && block_.begin[i] < before_ - kRounding) {
+            plan_.count("gaps_negative", Severity::note,
+                        "ops that begin more than 10 us before the one before them in their task had ended; no time is "
+                        "between them");
+        }
+        before_ = std::max(before_, OpRef::end_of(block_.begin[i], block_.duration[i]));
+    }
+
+    void use_inherited(InheritedUse& use, OpKind kind, const OpInfo& row, size_t i) const {
+        use.written = use.written || (row.is(Trait::writes) && block_.result[i] >= 0);
+        if (block_.begin[i] >= use.shown || block_.result[i] < 0) {
+            return;
+        }
+        if (row.is(Trait::moves) && row.has(Field::offset)) {
+            use.position = block_.offset[i];
+        } else if (kind == OpKind::lseek && block_.arg[i] == SEEK_CUR) {
+            use.position = block_.result[i] - block_.offset[i];
+        } else if (kind != OpKind::lseek) {
+            return;
+        }
+        use.shown = block_.begin[i];
+    }
+
+    void spawn(TaskId id, size_t i) {
+        const TaskId peer = block_.peer[i];
+        if (peer == 0 || peer >= plan_.tasks.size() || peer == id || starts_task_[peer]) {
+            return;
+        }
+        starts_task_[peer] = true;
+        sites.push_back({id, block_.first + i, peer, block_.begin[i]});
+    }
+
+    void mapping(size_t i) {
+        const uint32_t map = block_.map[i];
+        if (map >= plan_.map_flags.size()) {
+            plan_.map_flags.resize(std::max<size_t>(map + 1, plan_.map_flags.size() * 2));
+        }
+        const bool shared = (block_.flags[i] & MAP_SHARED) != 0;
+        if (block_.handle[i] != 0 && shared && (block_.mode[i] & PROT_WRITE) != 0) {
+            plan_.map_flags[map] |= kMapWritesFile;
+        }
+    }
+
+    void names(OpKind kind, size_t i) {
+        const bool moves = kind == OpKind::rename || kind == OpKind::link || kind == OpKind::symlink;
+        if (!moves && kind != OpKind::mkdir && kind != OpKind::rmdir) {
+            return;
+        }
+        symlinks = symlinks || kind == OpKind::symlink;
+        moves_directories = moves_directories || kind == OpKind::rename || kind == OpKind::rmdir;
+        plan_.risky_names = plan_.risky_names || moves;
+        for (const FileId file : {block_.file[i], block_.file2[i]}) {
+            if (file == 0 || file >= plan_.paths.size() || plan_.paths[file].relative == nullptr) {
+                continue;
+            }
+            // Made once, a directory is what its path means from then on; before, nothing could be opened there.
+            if (kind == OpKind::mkdir && made_.insert(plan_.paths[file].relative).second) {
+                continue;
+            }
+            renamed.insert(plan_.paths[file].relative);
+        }
+    }
+
+    Plan& plan_;
+    SharingScan& sharing_;
+    const Tables& tables_;
+    OpBlock block_;
+    int64_t before_ = INT64_MIN;  // ns, when the task's ops so far ended
+    std::vector<bool> starts_task_;
+    std::unordered_set<std::string> made_;  // directories
+    std::vector<End> ends_;                 // by task
+};
+
+/// A directory's descriptor may be kept where nothing in the log can make its path mean another directory.
+void find_lasting_directories(Plan& plan, const Scan& scan) {
+    bool symlinks = scan.symlinks;
+    for (const FileRow& row : plan.log->tables().files) {
+        symlinks = symlinks || row.type == FileType::symlink;
+    }
+    const bool none = symlinks && scan.moves_directories;
+    for (RootDirectory& directory : plan.directories) {
+        std::string path = directory.relative;
+        directory.lasting = !none || path == ".";
+        while (directory.lasting && path != ".") {
+            directory.lasting = !scan.renamed.contains(path);
+            const size_t slash = path.rfind('/');
+            path = slash == std::string::npos ? "." : path.substr(0, slash);
+        }
+    }
+}
+
+}  // namespace
+
+Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps, bool infer) {
+    Plan plan;
+    plan.log = &log;
+    plan.selector = std::make_unique<OpSelector>(log, filter);
+    const Tables& tables = log.tables();
+    plan.tasks.resize(tables.tasks.size());
+    plan.processes.resize(tables.processes.size());
+    plan.file_left_out.resize(tables.files.size());
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        plan.file_left_out[file] = plan.selector->keeps_file(file) ? 0 : 1;
+    }
+    plan.handle_flags.resize(tables.handles.size());
+    for (HandleId handle = 1; handle < tables.handles.size(); ++handle) {
+        const HandleRow& row = tables.handles[handle];
+        uint8_t& flags = plan.handle_flags[handle];
+        flags |= plan.keeps_file(row.file) ? 0 : kHandleLeftOut;
+        flags |= opens_in_replay(row.kind) ? 0 : kHandleNotFile;
+        if (row.inherited && flags == 0 && row.process < plan.processes.size()) {
+            plan.processes[row.process].inherited.push_back(handle);
+            plan.inherited.emplace(handle, InheritedUse{});
+        }
+    }
+    place_files(plan, maps);
+    int64_t first = log.blocks().empty() ? 0 : INT64_MAX;
+    for (const BlockInfo& block : log.blocks()) {
+        first = std::min(first, block.begin);
+        if (block.task >= plan.tasks.size()) {
+            throw bad_input(at(log.path().string(), block.file_offset), "a block of a task that is not in the table",
+                            "write the log again");
+        }
+        plan.tasks[block.task].blocks.push_back(block);
+    }
+    uint64_t rows = 0;
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        TaskPlan& row = plan.tasks[task];
+        row.process = tables.tasks[task].process;
+        if (row.process == 0 || row.process >= plan.processes.size()) {
+            throw bad_input(log.path().string(), "task " + std::to_string(task) + " belongs to no process of the log",
+                            "import or record it again");
+        }
+        row.ops = log.op_count(task);
+        row.spool_first = rows;
+        rows += (row.ops + 511) / 512 * 512;  // whole pages
+        plan.ops += row.ops;
+    }
+    plan.compute_load = ComputeLoad(first);
+    SharingScan sharing(log);
+    Scan scan(plan, sharing);
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        scan.task(task);
+    }
+    find_lasting_directories(plan, scan);
+    scan.find_cut_waits();
+    if (infer) {
+        plan.queues = infer_queues(log);
+        for (const auto& [task, edges] : plan.queues.edges) {
+            for (const auto& [op, edge] : edges) {
+                sharing.see_edge_source(edge);
+            }
+        }
+    }
+    std::vector<uint8_t> refused(plan.tasks.size());
+    if (sharing.finish()) {
+        plan.passed = sharing.passed_files();
+        for (size_t i = 0; i < plan.passed.size(); ++i) {
+            plan.passed_index.emplace(plan.passed[i].file, static_cast<uint32_t>(i));
+        }
+        add_edges(plan, sharing, scan.sites, refused);
+    }
+    plan_starts(plan, scan.sites, refused);
+    return plan;
+}
+
+}  // namespace reprise

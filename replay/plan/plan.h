@@ -1,0 +1,169 @@
+// Owns what a replay knows before it starts: who starts whom, which ops wait for which, where recorded files lie below
+// the root, and how large buffers must be. Never holds the ops themselves.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "formats/oplog/op_filter.h"
+#include "formats/oplog/oplog.h"
+#include "replay/plan/computing.h"
+#include "replay/plan/paths.h"
+#include "replay/plan/queues.h"
+
+namespace reprise {
+
+/// Before op `op` of a task: wait until `task` has published `count` times, that is, its op `source` is done.
+struct WaitFor {
+    uint64_t op = 0;
+    uint64_t source = 0;
+    TaskId task = 0;
+    uint32_t count = 0;
+    EdgeKind kind = EdgeKind::resource;
+
+    bool operator==(const WaitFor&) const = default;
+};
+
+/// Who waits for a source: a task, and which of its waits, counted from 1.
+struct Listener {
+    TaskId task = 0;
+    uint32_t wait = 0;
+};
+
+struct TaskPlan {
+    ProcessId process = 0;
+    uint64_t ops = 0;
+    uint64_t spool_first = 0;         // row of op 0 in the spool
+    std::vector<BlockInfo> blocks;    // in op order
+    std::vector<WaitFor> waits;       // by op
+    std::vector<uint64_t> sources;    // ops that others wait for, ascending
+    std::vector<uint32_t> listens;    // by source: its first among `listeners`; one more at the end
+    std::vector<Listener> listeners;  // by source
+    std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
+    std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
+    TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
+    uint64_t spawn_op = 0;
+    int64_t spawn_begin = 0;  // ns, recorded begin of that op
+    size_t read_bytes = 0;    // largest destination that an op needs
+};
+
+struct ProcessPlan {
+    TaskId spawner = 0;                  // of another process; 0: the supervisor starts it
+    TaskId first_task = 0;               // the one that the spawn op names; 0 where the supervisor starts it
+    std::vector<TaskId> tasks_at_start;  // begun with the process, first_task apart
+    std::vector<HandleId> inherited;     // open before the recording began
+};
+
+/// A recorded path below the root.
+struct RootPath {
+    const char* relative = nullptr;  // NUL-terminated; nullptr: has no place below the root
+    uint32_t directory = 0;          // index in Plan::directories
+    uint32_t name = 0;               // offset of the last component in `relative`
+};
+
+struct RootDirectory {
+    std::string relative;  // "." for the root
+    bool lasting = false;  // nothing in the log renames, removes, makes or links it: its descriptor may be kept
+};
+
+/// Bits of Plan::handle_flags.
+enum HandleFlag : uint8_t {
+    kHandleLeftOut = 1,     // its file is left out by the filter
+    kHandleDuplicated = 2,  // has several descriptors at some time
+    kHandleNotFile = 4,     // pipe, socket, eventfd, epoll...: never opened
+};
+
+/// Bits of Plan::map_flags.
+enum MapFlag : uint8_t {
+    kMapLeftOut = 1,
+    kMapWritesFile = 2,  // shared and writable, of a file
+};
+
+/// How the log uses an instance that was open before the recording began.
+struct InheritedUse {
+    int64_t position = -1;      // bytes, at the first op that shows it; -1: unknown
+    int64_t shown = INT64_MAX;  // ns, begin of that op
+    bool written = false;
+};
+
+/// A file that one process makes and that reaches others as a descriptor, over a socket (PyTorch hands tensors on that
+/// way). By then its name and the maker's own descriptor may be gone, so the maker keeps one until all have taken
+/// theirs.
+struct PassedFile {
+    FileId file = 0;
+    std::vector<ProcessId> receivers;
+};
+
+struct Plan {
+    const LogReader* log = nullptr;
+    std::unique_ptr<OpSelector> selector;
+    std::vector<TaskPlan> tasks;         // by TaskId; 0 unused
+    std::vector<ProcessPlan> processes;  // by ProcessId; 0 unused
+    std::vector<uint8_t> file_left_out;  // by FileId
+    std::vector<uint8_t> handle_flags;   // by HandleId
+    std::unordered_map<HandleId, InheritedUse> inherited;
+    std::vector<uint8_t> map_flags;  // by mapping; may be shorter than the ids used
+    std::vector<RootPath> paths;     // by FileId
+    std::vector<RootDirectory> directories;
+    std::deque<std::string> path_storage;
+    PathMap maps;
+    std::map<std::pair<int64_t, int64_t>, uint32_t> streams;  // accelerator and stream to DeviceSlot index
+    std::vector<PassedFile> passed;                           // each has a PassSlot
+    std::unordered_map<FileId, uint32_t> passed_index;        // in `passed`
+    uint32_t map_limit = 1;                                   // one past the greatest mapping
+    uint64_t ops = 0;                                         // in the log
+    uint64_t kept_ops = 0;                                    // that the filter keeps
+    uint64_t changing_ops = 0;                                // kept ones that alter files
+    std::string first_change;                                 // the first of them, in words
+    int64_t first_begin = 0, last_end = 0;                    // ns, of kept ops
+    size_t write_bytes = 0;                                   // largest source that an op needs
+    bool names_sockets = false;  // some kept file is a socket: ops on its name are not performed
+    bool risky_names = false;    // an op gives existing things new names: no name can be trusted to stay a file
+    ComputeLoad compute_load;
+    int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
+    std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
+    QueueInference queues;                       // none unless asked for
+    std::vector<std::pair<uint64_t, Edge>> cut;  // by task: the wait that the end of its process cut, and that end
+    std::vector<Counter> counters;               // what the plan dropped or repaired
+
+    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
+    bool keeps_file(FileId file) const { return file >= file_left_out.size() || file_left_out[file] == 0; }
+};
+
+/// Whether an op would alter something below the root, so that it needs the marker file of `prepare`.
+bool alters_files(const Plan& plan, const OpBlock& block, size_t i);
+/// Whether the filter keeps the op. Agrees with OpSelector::keeps.
+bool keeps(const Plan& plan, const OpBlock& block, size_t i);
+
+/// Largest number of bytes that one read or write moves in Linux.
+inline constexpr int64_t kMostBytes = 0x7ffff000;
+
+/// Reads the whole log, once or twice, one block at a time. `log` outlives the plan. `infer`: add edges where queues
+/// left no trace (replay/plan/queues.h), which costs a third pass.
+Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps, bool infer = false);
+
+// The steps of make_plan, apart for tests.
+
+/// Decides who starts whom, so that every task starts: whatever no spawn op reaches starts with its process.
+/// `spawn_refused[task]`: do not start it by its spawn op.
+struct SpawnSite {
+    TaskId spawner = 0;
+    uint64_t op = 0;
+    TaskId peer = 0;
+    int64_t begin = 0;  // ns
+};
+void plan_starts(Plan& plan, const std::vector<SpawnSite>& sites, const std::vector<uint8_t>& spawn_refused);
+
+/// Puts all waits in the order of their ops, and from them fills in `sources`, `listens`, `listeners` and
+/// WaitFor::count.
+void number_sources(Plan& plan);
+
+}  // namespace reprise

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Hand-overs that left no trace: a bounded queue between threads makes no system call while nobody has to wait, so that
+// a recording on fast storage does not say which data a step of its consumer needs. Its back-pressure does say it.
+//
+// A task that reads no data but wakes tasks that read, again and again, which were waiting for that, is their consumer.
+// Where it does so, the queue was full: what the readers have read is ahead of what the consumer has taken by the
+// queue's capacity. Where the consumer was woken by a reader, the queue was empty: it had taken all. Between two
+// moments of an empty queue the consumer takes data in proportion to its own time. Capacity is the median lead over
+// the longest stretch of a full queue.
+//
+// Nothing is inferred where messages or markers carry the data. Where no queue was ever full either, the steps of an
+// accelerator share the data evenly, if the recorded order allows that.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "formats/oplog/oplog.h"
+
+namespace reprise {
+
+struct InferredQueue {
+    enum class By : uint8_t {
+        back_pressure,
+        conservation,  // no queue was ever full: step k of K of an accelerator needs the first (k + 1) / K of the data
+    };
+    By by = By::back_pressure;
+    TaskId consumer = 0;
+    std::vector<TaskId> readers;
+    uint64_t wakes = 0;          // of readers that waited for room; by conservation: steps
+    uint64_t waits = 0;          // of the consumer for data
+    int64_t bytes = 0;           // that went through
+    int64_t capacity_bytes = 0;  // readers are ahead by as much where the queue is full
+    double bytes_per_s = 0;      // that the consumer takes while it need not wait
+    uint8_t confidence = 0;      // percent
+    uint64_t edges = 0;
+};
+
+struct QueueInference {
+    std::vector<InferredQueue> queues;
+    // By task, ascending: the op that needs the edge. Every source was done in the recording before that op began.
+    std::unordered_map<TaskId, std::vector<std::pair<uint64_t, Edge>>> edges;
+    // Tasks that read data which no edge, recorded or inferred, leads away from.
+    std::vector<TaskId> feed_nobody;
+    // Tasks that take what they read next from a poll: the recorded order need not be the program's own.
+    std::vector<TaskId> event_loops;
+
+    bool empty() const { return queues.empty() && feed_nobody.empty() && event_loops.empty(); }
+};
+
+// Reads the log once, and the blocks of the tasks at a queue once more. `progress` is told ops read in the first pass.
+QueueInference infer_queues(const LogReader& log, const std::function<void(uint64_t ops)>& progress = {});
+
+}  // namespace reprise

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: MIT
+#include "replay/predict/predict.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <queue>
+
+#include "formats/oplog/copy_tables.h"
+#include "replay/plan/causal_step.h"
+#include "replay/plan/edges_rules.h"
+#include "replay/plan/plan.h"
+#include "replay/predict/virtual_calls.h"
+
+namespace reprise {
+namespace {
+
+/// A processor changes threads that compete for it after so long.
+constexpr int64_t kSlice = 3'000'000;
+
+class Simulation {
+public:
+    Simulation(const LogReader& log, const PredictOptions& options)
+        : options_(options),
+          plan_(make_plan(log, options.filter, {})),
+          calls_(plan_, options.storage, options.warm),
+          tasks_(plan_.tasks.size()),
+          devices_(plan_.streams.size()) {
+        const auto cpus = log.header().extra.find("capture.cpus");
+        out_.cpus = options.cpus;
+        if (out_.cpus == 0 && cpus != log.header().extra.end()) {
+            out_.cpus = std::max(std::atoi(cpus->second.c_str()), 0);
+        }
+        think_ = think_gap(log.header(), out_.cpus <= 0);
+        busy_scale_ = options.speeds.time_scale / options.speeds.gpu;
+        out_.output = options.output.empty() && !plan_.streams.empty() ? options.accelerator_output : options.output;
+        if (!out_.output.empty()) {
+            open_output(log);
+        }
+    }
+
+    Prediction run() {
+        for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
+            if (plan_.processes[process].spawner == 0) {
+                start_process(process, 0);
+            }
+        }
+        while (!events_.empty() || let_go()) {
+            const Event event = events_.top();
+            events_.pop();
+            now_ = event.time;
+            advance(event.task);
+        }
+        out_.elapsed_ns = last_end_;
+        out_.recorded_ns = out_.ops == 0 ? 0 : recorded_end_ - plan_.first_begin;
+        out_.bytes_read = calls_.bytes_read;
+        out_.bytes_written = calls_.bytes_written;
+        out_.storage_reads = calls_.storage().reads;
+        out_.storage_bytes = calls_.storage().bytes_read;
+        out_.storage_ns = calls_.storage().time_ns;
+        out_.accelerators = !plan_.streams.empty();
+        out_.counters = plan_.counters;
+        if (writer_) {
+            writer_->finish();
+        }
+        return std::move(out_);
+    }
+
+private:
+    enum class Phase : uint8_t { not_started, next, issue, computing, finish, ended };
+    struct Task {
+        Phase phase = Phase::not_started;
+        bool blocked = false;  // waits for an edge
+        OpBlock block;
+        size_t next_block = 0, i = 0, wait = 0, source = 0;
+        uint32_t published = 0;
+        std::optional<CausalClock> clock;
+        std::optional<Warmth> warmth;
+        std::optional<ExplainedCursor> explained;
+        int64_t released = INT64_MIN, due = 0, begin = 0, end = 0;
+        int64_t left = 0, slice = 0, wanted = 0;  // of the processor
+        CausalRole role = CausalRole::call;
+        std::vector<TaskId> waiters;
+    };
+    struct Event {
+        int64_t time = 0;
+        uint64_t order = 0;
+        TaskId task = 0;
+        bool operator<(const Event& other) const {
+            return std::pair{time, order} > std::pair{other.time, other.order};  // the earliest on top
+        }
+    };
+
+    void at(int64_t time, TaskId task) { events_.push({std::max(time, now_), order_++, task}); }
+
+    void start(TaskId id, int64_t spawned) {
+        Task& task = tasks_[id];
+        if (task.phase != Phase::not_started) {
+            return;
+        }
+        task.phase = Phase::next;
+        const TaskPlan& plan = plan_.tasks[id];
+        const double compute = options_.speeds.time_scale / options_.speeds.cpu;
+        const bool by_spawn = plan.spawner != 0 && spawned >= 0;
+        ThinkGap think = think_;
+        think.first = by_spawn ? 0 : INT64_MAX;
+        task.clock.emplace(by_spawn ? spawned : 0, by_spawn ? plan.spawn_begin : plan_.first_begin,
+                           options_.speeds.time_scale, compute, think);
+        task.warmth.emplace(options_.speeds.waits, compute);
+        task.explained.emplace(plan.explained);
+        at(now_, id);
+    }
+
+    void start_process(ProcessId process, int64_t spawned) {
+        const ProcessPlan& plan = plan_.processes[process];
+        if (plan.first_task != 0) {
+            start(plan.first_task, spawned);
+        }
+        for (const TaskId task : plan.tasks_at_start) {
+            start(task, -1);
+        }
+    }
+
+    /// Goes on with a task until it has to wait for time or for another.
+    void advance(TaskId id) {
+        Task& task = tasks_[id];
+        for (;;) {
+            switch (task.phase) {
+                case Phase::next:
+                    if (!next(id, task)) {
+                        return;
+                    }
+                    break;
+                case Phase::issue:
+                    if (!issue(id, task)) {
+                        return;
+                    }
+                    break;
+                case Phase::computing:
+                    if (!computed(id, task)) {
+                        return;
+                    }
+                    break;
+                case Phase::finish: finish(id, task); break;
+                case Phase::not_started:
+                case Phase::ended: return;
+            }
+        }
+    }
+
+    /// Time passes for the task: false, unless nothing else happens before.
+    bool until(int64_t time, TaskId id) {
+        if (time <= now_ || (events_.empty() || events_.top().time > time)) {
+            now_ = std::max(now_, time);
+            return true;
+        }
+        at(time, id);
+        return false;
+    }
+
+    /// Waits for the edges of the op at hand. False where the task has to wait.
+    bool edges(TaskId id, Task& task, uint64_t op) {
+        const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
+        for (; task.wait < waits.size() && waits[task.wait].op <= op; ++task.wait) {
+            Task& source = tasks_[waits[task.wait].task];
+            if (source.published < waits[task.wait].count) {
+                source.waiters.push_back(id);
+                task.blocked = true;
+                return false;
+            }
+            if (task.blocked) {
+                task.blocked = false;
+                task.released = now_;
+            }
+        }
+        return true;
+    }
+
+    void publish(Task& source, uint32_t count) {
+        source.published = count;
+        std::vector<TaskId> waiters;
+        waiters.swap(source.waiters);
+        for (const TaskId waiter : waiters) {
+            at(now_, waiter);
+        }
+    }
+
+    bool next(TaskId id, Task& task) {
+        const TaskPlan& plan = plan_.tasks[id];
+        if (task.i >= task.block.count()) {
+            if (task.next_block == plan.blocks.size()) {
+                task.phase = Phase::ended;
+                publish(task, UINT32_MAX);
+                return false;
+            }
+            plan_.log->decode(plan.blocks[task.next_block++], task.block);
+            task.i = 0;
+            return true;
+        }
+        const OpBlock& b = task.block;
+        const size_t i = task.i;
+        const uint64_t op = b.first + i;
+        if (!blocks_until_edge(static_cast<OpKind>(b.kind[i])) && !edges(id, task, op)) {
+            return false;
+        }
+        if (!keeps(plan_, b, i)) {
+            task.clock->left_out(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]));
+            passed(task, plan, op);
+            return true;
+        }
+        task.due = std::max(task.clock->due(b.begin[i]), task.released);
+        task.phase = Phase::issue;
+        task.begin = -1;
+        return until(task.due, id);
+    }
+
+    bool issue(TaskId id, Task& task) {
+        const OpBlock& b = task.block;
+        const size_t i = task.i;
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        if (task.begin < 0) {
+            task.begin = now_;
+        }
+        const int64_t released = task.released;
+        if (blocks_until_edge(kind) && !edges(id, task, b.first + i)) {
+            return false;
+        }
+        task.released = released;  // a wait that is over is no reason to be late for the op after it
+        if (kind == OpKind::spawn) {
+            spawn(id, b.peer[i], b.first + i);
+        }
+        const bool performed = calls_.performs(b, i);
+        task.role = causal_role(kind, b.arg[i], task.explained->at(b.first + i), performed);
+        task.phase = Phase::finish;
+        switch (task.role) {
+            case CausalRole::call: task.end = calls_.perform(b, i, now_); break;
+            case CausalRole::waits: task.end = now_; break;
+            case CausalRole::accelerator: task.end = accelerator(task, b, i, kind); break;
+            case CausalRole::stands: {
+                const bool computes = kind == OpKind::compute;
+                const int64_t more =
+                    Computing::surely(kind, b.flags[i]) ? task.warmth->change(b.begin[i], b.duration[i], now_) : 0;
+                out_.after_waits_ns += more;
+                if (computes && b.flags[i] != kComputeSleeps && out_.cpus > 0) {
+                    task.left = task.wanted = options_.speeds.computed(b.duration[i]) + more;
+                    task.phase = Phase::computing;
+                    task.slice = 0;
+                    return compute(id, task);
+                }
+                out_.computing_ns += computes ? options_.speeds.computed(b.duration[i]) + more : 0;
+                task.end =
+                    task.clock->stood(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]), task.due, computes, more);
+                break;
+            }
+        }
+        return until(task.end, id);
+    }
+
+    void spawn(TaskId spawner, TaskId peer, uint64_t op) {
+        if (peer == 0 || peer >= plan_.tasks.size() || plan_.tasks[peer].spawner != spawner ||
+            plan_.tasks[peer].spawn_op != op) {
+            return;
+        }
+        const ProcessId child = plan_.tasks[peer].process;
+        if (child == plan_.tasks[spawner].process) {
+            start(peer, now_);
+        } else {
+            start_process(child, now_);
+        }
+    }
+
+    // --- processors
+
+    /// Asks for one. False where the task goes on later.
+    bool compute(TaskId id, Task& task) {
+        if (running_ >= out_.cpus) {
+            ready_.push_back(id);
+            return false;
+        }
+        ++running_;
+        task.slice = std::min(task.left, kSlice);
+        return until(now_ + task.slice, id);
+    }
+
+    bool computed(TaskId id, Task& task) {
+        task.left -= task.slice;
+        if (task.left > 0 && ready_.empty()) {
+            task.slice = std::min(task.left, kSlice);
+            return until(now_ + task.slice, id);
+        }
+        --running_;
+        if (!ready_.empty()) {
+            const TaskId other = ready_.front();
+            ready_.pop_front();
+            ++running_;
+            tasks_[other].slice = std::min(tasks_[other].left, kSlice);
+            at(now_ + tasks_[other].slice, other);
+        }
+        if (task.left > 0) {
+            return compute(id, task);
+        }
+        out_.computing_ns += task.wanted;
+        out_.run_queue_ns += std::max<int64_t>(now_ - task.begin - task.wanted, 0);
+        task.end = now_;
+        task.role = CausalRole::waits;
+        task.phase = Phase::finish;
+        return true;
+    }
+
+    int64_t accelerator(Task& task, const OpBlock& b, size_t i, OpKind kind) {
+        int64_t& free = devices_[plan_.streams.at({b.arg[i], b.flags[i]})];
+        if (kind != OpKind::gpu_submit) {
+            return std::max(now_, free);
+        }
+        const double busy = static_cast<double>(std::max<int64_t>(b.size[i], 0)) * busy_scale_;
+        free = std::max(free, now_) + static_cast<int64_t>(std::min(busy, 1e18));
+        return task.clock->stood(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]), task.due, true);
+    }
+
+    // --- the end of an op
+
+    void finish(TaskId id, Task& task) {
+        const OpBlock& b = task.block;
+        const size_t i = task.i;
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
+        if (task.role == CausalRole::call) {
+            task.clock->performed(recorded_end, task.due, task.begin, task.end);
+        } else if (task.role == CausalRole::waits || kind == OpKind::gpu_wait) {
+            task.clock->waited(recorded_end, task.end);
+        }
+        if (kind == OpKind::compute) {
+            task.clock->computed();
+        }
+        if (Computing::surely(kind, b.flags[i])) {
+            task.warmth->computed(recorded_end, task.end);
+        }
+        ++out_.ops;
+        last_end_ = std::max(last_end_, task.end);
+        recorded_end_ = std::max(recorded_end_, recorded_end);
+        if (writer_) {
+            write(id, task);
+        }
+        task.released = INT64_MIN;
+        task.phase = Phase::next;
+        passed(task, plan_.tasks[id], b.first + i);
+    }
+
+    void passed(Task& task, const TaskPlan& plan, uint64_t op) {
+        ++task.i;
+        if (task.source < plan.sources.size() && plan.sources[task.source] == op) {
+            publish(task, static_cast<uint32_t>(++task.source));
+        }
+    }
+
+    void write(TaskId id, const Task& task) {
+        const OpBlock& b = task.block;
+        Op op = b.row(task.i);
+        op.begin = task.begin + plan_.first_begin;
+        op.duration = task.end - task.begin;
+        op.edges = {};
+        op.text = op.text < strings_.size() ? strings_[op.text] : 0;
+        if (op.kind == OpKind::gpu_submit) {
+            op.size = static_cast<int64_t>(static_cast<double>(op.size) * busy_scale_);
+        }
+        writer_->append(id, op);
+    }
+
+    void open_output(const LogReader& log) {
+        Header header;
+        header.time_unit_ns = 1;
+        header.origin_unix_ns = log.header().origin_unix_ns;
+        header.clock = "monotonic";
+        header.source = "predict";
+        header.tool = "reprise predict";
+        header.command = log.header().command;
+        header.extra["filter"] = options_.filter.to_string();
+        header.extra["recording"] = log.path().filename().string();
+        WriterOptions how;
+        how.level = 1;
+        writer_ = std::make_unique<LogWriter>(out_.output, header, how);
+        strings_ = copy_tables(log.tables(), *writer_);
+    }
+
+    /// Nothing happens any more: gives up the weakest wait. False where no task waits.
+    bool let_go() {
+        TaskId weakest = 0;
+        const auto wait_of = [&](TaskId id) -> const WaitFor& { return plan_.tasks[id].waits[tasks_[id].wait]; };
+        for (TaskId id = 1; id < tasks_.size(); ++id) {
+            if (tasks_[id].blocked &&
+                (weakest == 0 || evidence_rank(wait_of(id).kind) < evidence_rank(wait_of(weakest).kind))) {
+                weakest = id;
+            }
+        }
+        if (weakest == 0) {
+            return false;
+        }
+        Task& task = tasks_[weakest];
+        const WaitFor& wait = wait_of(weakest);
+        const OpKind kind = task.i < task.block.count() ? static_cast<OpKind>(task.block.kind[task.i]) : OpKind::wait;
+        out_.broken.push_back({weakest, wait.op, kind, wait.task, wait.source, wait.kind});
+        ++task.wait;
+        at(now_, weakest);
+        return true;
+    }
+
+    const PredictOptions& options_;
+    const Plan plan_;
+    VirtualCalls calls_;
+    Prediction out_;
+    std::vector<Task> tasks_;
+    std::vector<int64_t> devices_;  // when each stream runs empty
+    std::priority_queue<Event> events_;
+    std::deque<TaskId> ready_;  // for a processor
+    std::unique_ptr<LogWriter> writer_;
+    std::vector<StringId> strings_;
+    int running_ = 0;
+    uint64_t order_ = 0;
+    int64_t now_ = 0, last_end_ = 0, recorded_end_ = INT64_MIN;
+    ThinkGap think_;
+    double busy_scale_ = 1.0;
+};
+
+}  // namespace
+
+Prediction predict(const LogReader& log, const PredictOptions& options) { return Simulation(log, options).run(); }
+
+}  // namespace reprise

@@ -1,0 +1,200 @@
+// Owns the pass over the ops that learns what they do to files.
+// SPDX-License-Identifier: MIT
+#include "replay/prepare/facts.h"
+
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/falloc.h>
+#include <linux/io_uring.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace reprise {
+
+namespace {
+
+constexpr uint64_t kEnd = FileFacts::kEnd;
+
+uint64_t unsigned_or_zero(int64_t value) { return value > 0 ? static_cast<uint64_t>(value) : 0; }
+
+/// offset + size without overflow; both come from the log.
+uint64_t range_end(int64_t offset, int64_t size) { return unsigned_or_zero(offset) + unsigned_or_zero(size); }
+
+class Gatherer {
+public:
+    Gatherer(const Tables& tables, LogFacts& facts) : tables_(tables), facts_(facts) {
+        facts_.files.resize(tables.files.size());
+        for (const HandleRow& handle : tables.handles) {
+            // Open before the recording began, so it was there.
+            if (handle.inherited) touch(handle.file).used = std::numeric_limits<int64_t>::min();
+            if (handle.kind == HandleKind::directory) touch(handle.file).directory = true;
+        }
+    }
+
+    void op(const Op& op) {
+        const OpInfo& row = info(op.kind);
+        if (row.is(Trait::path) && op.file != 0) named(op);
+        if (op.result < 0) return;
+        if (row.is(Trait::writes) || row.is(Trait::reads)) data(op, row);
+        special(op);
+    }
+
+private:
+    FileFacts& touch(FileId id) { return id != 0 && id < facts_.files.size() ? facts_.files[id] : nobody_; }
+    FileId file_of(HandleId handle) const { return handle < tables_.handles.size() ? tables_.handles[handle].file : 0; }
+    /// The file an op without a path, or with one, is about.
+    FileFacts& subject(const Op& op) { return touch(op.file != 0 ? op.file : file_of(op.handle)); }
+
+    static void earliest(int64_t& time, int64_t candidate) { time = std::min(time, candidate); }
+
+    /// What a path-taking op says of whether the name was there.
+    void named(const Op& op) {
+        FileFacts& file = touch(op.file);
+        if (op.result < 0) {
+            // It was in the way.
+            if (op.result == -EEXIST && op.kind != OpKind::link && op.kind != OpKind::rename) {
+                earliest(file.used, op.begin);
+                if (op.kind == OpKind::mkdir) file.directory = true;
+            }
+            return;
+        }
+        if (op.kind == OpKind::open) {
+            opened(op, file);
+        } else if (op.kind == OpKind::mkdir || op.kind == OpKind::symlink) {
+            earliest(file.made, op.begin);
+        } else {
+            earliest(file.used, op.begin);
+        }
+    }
+
+    void opened(const Op& op, FileFacts& file) {
+        if ((op.flags & O_TMPFILE) == O_TMPFILE) {
+            file.nameless = true;
+            return;
+        }
+        earliest((op.flags & O_CREAT) != 0 ? file.made : file.used, op.begin);
+        if ((op.flags & O_DIRECTORY) != 0) file.directory = true;
+        if ((op.flags & (O_NOFOLLOW | O_PATH)) == 0) file.opened = true;
+        if ((op.flags & O_TRUNC) != 0 && (op.flags & O_ACCMODE) != O_RDONLY) file.change(0, kEnd);
+    }
+
+    void data(const Op& op, const OpInfo& row) {
+        const bool copies = op.handle2 != 0 && row.has(Field::handle2);
+        const int64_t moved = std::max(op.size, op.result);
+        if (row.is(Trait::reads)) {
+            FileFacts& source = touch(file_of(op.handle));
+            source.reach = std::max(source.reach, range_end(op.offset, op.result));
+        }
+        if (!row.is(Trait::writes)) return;
+        FileFacts& file = touch(file_of(copies ? op.handle2 : op.handle));
+        const int64_t offset = copies ? op.offset2 : op.offset;
+        file.change(unsigned_or_zero(offset), range_end(offset, moved));
+        file.reach = std::max(file.reach, range_end(offset, op.result));
+    }
+
+    void special(const Op& op) {
+        if (op.kind == OpKind::mmap && op.handle != 0) {
+            mapped(op);
+        } else if (op.kind == OpKind::truncate || op.kind == OpKind::ftruncate) {
+            subject(op).change(unsigned_or_zero(op.size), kEnd);
+        } else if (op.kind == OpKind::fallocate) {
+            // Collapsing and inserting move everything behind the range.
+            const bool moves = (op.flags & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) != 0;
+            subject(op).change(unsigned_or_zero(op.offset), moves ? kEnd : range_end(op.offset, op.size));
+        } else if (op.kind == OpKind::unlink || op.kind == OpKind::rmdir) {
+            removed(op.file);
+            if (op.kind == OpKind::rmdir) touch(op.file).directory = true;
+        } else if (op.kind == OpKind::rename) {
+            renamed(op);
+        } else if (op.kind == OpKind::link) {
+            earliest(touch(op.file2).made, op.begin);
+            touch(op.file).change(0, kEnd);  // from now on by either name
+        } else if (op.kind == OpKind::getdents) {
+            touch(file_of(op.handle)).directory = true;
+        } else if (op.kind == OpKind::chmod || op.kind == OpKind::setxattr || op.kind == OpKind::removexattr) {
+            subject(op).attributes = true;
+        } else if (op.kind == OpKind::uring_submit) {
+            uring(op);
+        } else if (op.kind == OpKind::aio_submit) {
+            if (op.arg == IOCB_CMD_PWRITE || op.arg == IOCB_CMD_PWRITEV)
+                touch(file_of(op.handle)).change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
+        }
+    }
+
+    void mapped(const Op& op) {
+        const HandleRow none;
+        const HandleRow& handle = op.handle < tables_.handles.size() ? tables_.handles[op.handle] : none;
+        // A mapping of a writable instance can be made writable later.
+        const bool writable = (op.mode & PROT_WRITE) != 0 || (handle.flags & O_ACCMODE) == O_RDWR;
+        if ((op.flags & MAP_SHARED) != 0 && writable)
+            touch(handle.file).change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
+    }
+
+    void removed(FileId id) {
+        FileFacts& file = touch(id);
+        file.gone = true;
+        file.change(0, kEnd);
+    }
+
+    void renamed(const Op& op) {
+        removed(op.file);
+        FileFacts& to = touch(op.file2);
+        earliest(to.made, op.begin);
+        to.change(0, kEnd);
+        facts_.renames.push_back({op.begin, op.file, op.file2});
+    }
+
+    /// Requests other than plain reads and waits are taken to change all they name.
+    void uring(const Op& op) {
+        FileFacts& file = subject(op);
+        if (op.arg == IORING_OP_WRITE || op.arg == IORING_OP_WRITEV || op.arg == IORING_OP_WRITE_FIXED) {
+            file.change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
+        } else if (op.arg == IORING_OP_FALLOCATE || op.arg == IORING_OP_SPLICE) {
+            file.change(0, kEnd);
+        } else if (op.arg == IORING_OP_UNLINKAT || op.arg == IORING_OP_RENAMEAT) {
+            removed(op.file);
+        } else if (op.arg == IORING_OP_OPENAT || op.arg == IORING_OP_OPENAT2 || op.arg == IORING_OP_STATX) {
+            earliest(file.used, op.begin);
+        } else if (op.arg == IORING_OP_MKDIRAT || op.arg == IORING_OP_SYMLINKAT || op.arg == IORING_OP_LINKAT) {
+            earliest(file.made, op.begin);
+        }
+    }
+
+    const Tables& tables_;
+    LogFacts& facts_;
+    FileFacts nobody_;  // stands in for ids that name nothing
+};
+
+/// Kinds the gatherer learns from; all others are skipped without making a row of them.
+std::array<bool, 256> kinds_of_interest() {
+    std::array<bool, 256> of_interest{};
+    for (const OpInfo& row : all_ops()) {
+        of_interest[static_cast<size_t>(row.kind)] =
+            row.is(Trait::path) || row.is(Trait::changes) || row.is(Trait::writes) || row.is(Trait::reads) ||
+            row.is(Trait::async) || row.kind == OpKind::mmap || row.kind == OpKind::getdents;
+    }
+    return of_interest;
+}
+
+}  // namespace
+
+LogFacts gather_facts(const LogReader& log) {
+    LogFacts facts;
+    Gatherer gatherer(log.tables(), facts);
+    const auto of_interest = kinds_of_interest();
+    OpBlock block;
+    for (const BlockInfo& place : log.blocks()) {
+        log.decode(place, block);
+        for (size_t i = 0; i < block.count(); ++i)
+            if (of_interest[block.kind[i]]) gatherer.op(block.row(i));
+        log.forget(place);
+    }
+    std::stable_sort(facts.renames.begin(), facts.renames.end(),
+                     [](const RenameFact& a, const RenameFact& b) { return a.time < b.time; });
+    return facts;
+}
+
+}  // namespace reprise

@@ -1,0 +1,47 @@
+// Owns what the ops of a log say about each file: made, used, removed, changed where.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "formats/oplog/oplog.h"
+
+namespace reprise {
+
+/// About one row of the file table. Times are ns of the log.
+struct FileFacts {
+    static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+    static constexpr uint64_t kEnd = std::numeric_limits<uint64_t>::max();
+
+    int64_t made = kNever;                         ///< first op that succeeded and may have made the name
+    int64_t used = kNever;                         ///< first op that succeeded and found the name
+    uint64_t changed_from = kEnd, changed_to = 0;  ///< bytes that ops may have changed
+    uint64_t reach = 0;                            ///< furthest byte read or written, plus one
+    bool opened = false;                           ///< opened, following links
+    bool directory = false;                        ///< used as only a directory can be
+    bool gone = false;                             ///< removed or renamed
+    bool attributes = false;                       ///< permission bits or extended attributes set
+    bool nameless = false;                         ///< made by O_TMPFILE: the path is its directory
+
+    void change(uint64_t from, uint64_t to) {
+        changed_from = from < changed_from ? from : changed_from;
+        changed_to = to > changed_to ? to : changed_to;
+    }
+};
+
+struct RenameFact {
+    int64_t time = 0;
+    FileId from = 0, to = 0;
+};
+
+struct LogFacts {
+    std::vector<FileFacts> files;     ///< by FileId
+    std::vector<RenameFact> renames;  ///< by time
+};
+
+/// One pass over all ops; blocks are decoded one at a time.
+LogFacts gather_facts(const LogReader& log);
+
+}  // namespace reprise

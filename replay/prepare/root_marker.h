@@ -1,0 +1,58 @@
+// Owns the marker file: what `prepare` leaves in a root, and without which nothing destructive runs there.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/oplog/oplog.h"
+#include "replay/plan/paths.h"
+
+namespace reprise {
+
+/// What regular files hold.
+enum class Content : uint8_t {
+    random,  ///< bytes that neither compress nor repeat; a function of path and offset
+    zero,    ///< written zeros
+    sparse,  ///< a size and nothing else
+};
+std::string_view content_name(Content content);
+std::optional<Content> content_by_name(std::string_view name);
+
+enum class MarkerState : uint8_t {
+    incomplete,  ///< `prepare` was cut short; it can go on
+    resetting,   ///< `prepare --reset` was cut short; it must be run again
+    complete,    ///< everything is as it was before the recording
+    changed,     ///< a replay that changes files has begun since
+};
+std::string_view marker_state_name(MarkerState state);
+
+/// Stored as JSON, so that people can read it.
+struct Marker {
+    MarkerState state = MarkerState::incomplete;
+    std::string tool;         ///< name and version of the writer
+    std::string log;          ///< path of the log as given, for people
+    std::string fingerprint;  ///< of the log: log_fingerprint()
+    std::string filter;       ///< OpFilter::to_string()
+    Content content = Content::random;
+    PathMap maps;
+    int64_t time_unix_ns = 0;  ///< when the state was written
+
+    bool operator==(const Marker&) const = default;
+};
+
+/// nullopt where the root has none. Throws Error (bad_input) where there is one that cannot be understood, Error
+/// (machine) where it cannot be read. `root_name` is for messages.
+std::optional<Marker> read_marker(int root, std::string_view root_name);
+/// Replaces the marker in one step and syncs it. Throws Error (machine).
+void write_marker(int root, std::string_view root_name, const Marker& marker);
+/// Says that a replay is about to change files. Does nothing where there is no marker or it says so already.
+void mark_changed(int root, std::string_view root_name);
+
+/// 16 hex digits that tell logs apart: a hash of the header, the file, handle, process and task tables, the number of
+/// ops and the end of the last one. The same recording has the same one however it was compressed.
+std::string log_fingerprint(const LogReader& log);
+
+}  // namespace reprise

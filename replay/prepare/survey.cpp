@@ -1,0 +1,411 @@
+// Owns looking at what lies below the root and deciding what is to be done.
+// SPDX-License-Identifier: MIT
+#include "replay/prepare/survey.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <optional>
+
+#include "formats/support/error.h"
+#include "replay/prepare/content.h"
+#include "replay/prepare/parallel.h"
+
+namespace reprise {
+
+namespace {
+
+constexpr uint32_t kRoot = LayoutEntry::kRoot;
+
+uint64_t add_saturating(uint64_t a, uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
+uint64_t round_up(uint64_t value, uint64_t unit) {
+    const uint64_t sum = add_saturating(value, unit - 1);
+    return sum - sum % unit;
+}
+
+/// Whether a directory descriptor lists nothing but itself and its parent.
+bool is_empty(int directory) {
+    DIR* const listing = ::fdopendir(::dup(directory));
+    if (listing == nullptr) return false;
+    bool empty = true;
+    while (const dirent* entry = ::readdir(listing)) {
+        if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0) {
+            empty = false;
+            break;
+        }
+    }
+    ::closedir(listing);
+    return empty;
+}
+
+mode_t format_of(FileType type) {
+    switch (type) {
+        case FileType::directory: return S_IFDIR;
+        case FileType::symlink: return S_IFLNK;
+        case FileType::fifo: return S_IFIFO;
+        case FileType::unknown:
+        case FileType::regular:
+        case FileType::socket:
+        case FileType::character:
+        case FileType::block:
+        case FileType::anonymous: break;
+    }
+    return S_IFREG;
+}
+
+/// What each worker counts for itself; added up at the end.
+struct Tally {
+    uint64_t count[kActions] = {};
+    uint64_t files = 0, directories = 0, links = 0, bytes = 0, laid_out = 0;
+    uint64_t largest = 0;
+    const LayoutEntry* largest_entry = nullptr;
+    struct Need {
+        uint64_t bytes = 0, inodes = 0, bytes_back = 0, inodes_back = 0;
+    };
+    std::vector<Need> needs;  // by device
+    Examples in_the_way, differing;
+};
+
+class Surveyor {
+public:
+    Surveyor(const Layout& layout, int root, int parent, std::string_view root_name, const SurveyOptions& options)
+        : layout_(layout), root_(root), parent_(parent), root_name_(root_name), options_(options) {}
+
+    Survey run() {
+        const size_t entries = layout_.entries.size();
+        out_.actions.assign(entries, Action::none);
+        out_.held.assign(entries, 0);
+        device_.assign(entries, 0);
+        empty_.assign(entries, 1);
+        look_at_directories();
+        look_at_files();
+        return std::move(out_);
+    }
+
+private:
+    static constexpr size_t kPiece = 4096;  // entries looked at in one go
+
+    [[noreturn]] void cannot_look(std::string_view path, int error) const {
+        throw machine_error("cannot look at " + escape_line(std::string(root_name_) + "/" + std::string(path)) + ": " +
+                                std::strerror(error),
+                            "every directory below the root must be readable by this user");
+    }
+
+    uint32_t device_index(int fd, dev_t device, std::string_view where) {
+        for (uint32_t i = 0; i < out_.demands.size(); ++i)
+            if (out_.demands[i].device == device) return i;
+        Demand demand;
+        demand.device = device;
+        demand.where = where;
+        struct statvfs space {};
+        if (::fstatvfs(fd, &space) != 0) cannot_look(where, errno);
+        demand.block = std::clamp<uint64_t>(space.f_frsize, 512, uint64_t{1} << 20);
+        demand.free_bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
+        demand.free_inodes = space.f_files == 0 ? UINT64_MAX : space.f_favail;
+        out_.demands.push_back(std::move(demand));
+        return static_cast<uint32_t>(out_.demands.size() - 1);
+    }
+
+    /// Where a directory is now: under its own name, or under the one the log gave it.
+    std::string place_of(uint32_t directory) const {
+        if (directory == kRoot) return ".";
+        if (const auto moved = moved_.find(directory); moved != moved_.end()) return moved->second;
+        return layout_.entries[directory].path;
+    }
+
+    void look_at_directories() {
+        const int fd = root_ >= 0 ? root_ : parent_;
+        struct stat status {};
+        if (::fstat(fd, &status) != 0) cannot_look("", errno);
+        root_device_ = device_index(fd, status.st_dev, root_name_);
+        root_empty_ = true;
+        if (root_ >= 0) {
+            const int listed = open_beneath(root_, ".", O_RDONLY | O_DIRECTORY, 0, Links::refuse);
+            if (listed < 0) cannot_look("", -listed);
+            root_empty_ = is_empty(listed);
+            ::close(listed);
+        }
+        std::vector<uint32_t> pending = {kRoot};
+        while (!pending.empty()) {
+            const uint32_t directory = pending.back();
+            pending.pop_back();
+            const auto [begin, end] = layout_.children_of(directory);
+            for (const uint32_t* child = begin; child != end; ++child) {
+                if (layout_.entries[*child].type != FileType::directory) continue;
+                look_at_directory(*child);
+                pending.push_back(*child);
+            }
+        }
+    }
+
+    bool nothing_in(uint32_t directory) const {
+        return directory == kRoot ? root_empty_ : out_.held[directory] == 0 || empty_[directory] != 0;
+    }
+
+    void look_at_directory(uint32_t index) {
+        const LayoutEntry& entry = layout_.entries[index];
+        device_[index] = entry.parent == kRoot ? root_device_ : device_[entry.parent];
+        int fd = -ENOENT;
+        if (!nothing_in(entry.parent)) {
+            std::string place(entry.path);
+            if (entry.parent != kRoot && moved_.contains(entry.parent)) {
+                place = place_of(entry.parent) + "/" + std::string(entry.name());
+                moved_.emplace(index, place);
+            }
+            fd = open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
+        }
+        if (fd == -ENOENT && options_.licence == Licence::reset && entry.initial) fd = look_for_renamed(index);
+        if (fd == -ENOENT) {
+            decide(tally_for_directories_, index, nullptr);
+            return;
+        }
+        struct stat status {};
+        if (fd == -ENOTDIR || fd == -ELOOP) {
+            // Something else has the name. Only a real directory is entered.
+            status.st_mode = S_IFREG;
+            decide(tally_for_directories_, index, &status);
+            return;
+        }
+        if (fd < 0) cannot_look(entry.path, -fd);
+        if (::fstat(fd, &status) != 0) cannot_look(entry.path, errno);
+        out_.held[index] = 1;
+        device_[index] = device_index(fd, status.st_dev, entry.path);
+        empty_[index] = is_empty(fd) ? 1 : 0;
+        ::close(fd);
+        decide(tally_for_directories_, index, &status);
+    }
+
+    /// Follows the renames of the log from an initial name to where the directory may be now. A descriptor, or -ENOENT.
+    int look_for_renamed(uint32_t index) {
+        std::vector<std::string_view> names;
+        std::string_view at = layout_.entries[index].path;
+        for (const DirectoryRename& rename : layout_.directory_renames) {
+            if (rename.from != at) continue;
+            at = rename.to;
+            names.push_back(at);
+        }
+        for (auto name = names.rbegin(); name != names.rend(); ++name) {
+            if (root_ < 0 || is_initial(*name)) continue;
+            const std::string place(*name);
+            const int fd = open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
+            if (fd < 0) continue;
+            moved_.insert_or_assign(index, place);
+            out_.renames_back.push_back({place, layout_.entries[index].path});
+            return fd;
+        }
+        return -ENOENT;
+    }
+
+    bool is_initial(std::string_view path) const {
+        return std::any_of(layout_.entries.begin(), layout_.entries.end(),
+                           [&](const LayoutEntry& entry) { return entry.initial && entry.path == path; });
+    }
+
+    void look_at_files() {
+        // Pieces of the children of one directory; the root first.
+        struct Piece {
+            uint32_t directory, device;
+            uint64_t begin, end;  // in layout_.children
+        };
+        std::vector<Piece> pieces;
+        for (size_t slot = 0; slot + 1 < layout_.first.size(); ++slot) {
+            const uint32_t directory = slot == 0 ? kRoot : static_cast<uint32_t>(slot - 1);
+            // Taken here: in a hostile log a file has children, and another thread may be at that file.
+            const uint32_t device = directory == kRoot ? root_device_ : device_[directory];
+            for (uint64_t at = layout_.first[slot]; at < layout_.first[slot + 1]; at += kPiece)
+                pieces.push_back({directory, device, at, std::min(at + kPiece, layout_.first[slot + 1])});
+        }
+        const unsigned threads = std::max(1u, options_.threads);
+        std::vector<Tally> tallies(threads);
+        std::atomic<bool> stop{false};
+        run_parallel(threads, pieces.size(), stop, {}, [&](size_t worker, size_t number) {
+            const Piece& piece = pieces[number];
+            int fd = -1;
+            if (!nothing_in(piece.directory)) {
+                fd = open_beneath(root_, place_of(piece.directory).c_str(), O_PATH | O_DIRECTORY, 0, Links::refuse);
+                if (fd < 0) cannot_look(place_of(piece.directory), -fd);
+            }
+            for (uint64_t i = piece.begin; i < piece.end; ++i) {
+                const uint32_t index = layout_.children[i];
+                const LayoutEntry& entry = layout_.entries[index];
+                if (entry.type == FileType::directory) continue;
+                device_[index] = piece.device;
+                struct stat status {};
+                // The name is a tail of the path, so it ends with its NUL.
+                if (fd >= 0 && ::fstatat(fd, entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+                    decide(tallies[worker], index, &status, fd);
+                } else if (fd < 0 || errno == ENOENT) {
+                    decide(tallies[worker], index, nullptr);
+                } else {
+                    const int error = errno;
+                    ::close(fd);
+                    cannot_look(entry.path, error);
+                }
+            }
+            if (fd >= 0) ::close(fd);
+        });
+        add(tally_for_directories_);
+        for (const Tally& tally : tallies) add(tally);
+    }
+
+    /// `status`: what is there; nullptr: nothing.
+    void decide(Tally& tally, uint32_t index, const struct stat* status, int directory = -1) {
+        const LayoutEntry& entry = layout_.entries[index];
+        const Action action = action_for(tally, entry, status, directory);
+        out_.actions[index] = action;
+        ++tally.count[static_cast<size_t>(action)];
+        if (entry.initial && entry.type == FileType::regular)
+            tally.laid_out = add_saturating(tally.laid_out, entry.size);
+        if (action == Action::none || action == Action::keep) return;
+        if (tally.needs.size() <= device_[index]) tally.needs.resize(device_[index] + 1);
+        Tally::Need& need = tally.needs[device_[index]];
+        const uint64_t there = status != nullptr ? static_cast<uint64_t>(status->st_blocks) * 512 : 0;
+        if (action == Action::remove || action == Action::remake) {
+            need.bytes_back += there;
+            ++need.inodes_back;
+        }
+        if (action == Action::remove) return;
+        uint64_t bytes = 0;
+        if (entry.type == FileType::regular) {
+            if (entry.size > tally.largest) {
+                tally.largest = entry.size;
+                tally.largest_entry = &entry;
+            }
+            if (options_.content != Content::sparse) {
+                const uint64_t whole = round_up(entry.size, out_.demands[device_[index]].block);
+                bytes = entry.size;
+                if (action == Action::refill) {
+                    const uint64_t from = entry.changed_from - entry.changed_from % kContentUnit;
+                    const uint64_t to = std::min(entry.changed_to, entry.size);
+                    bytes = to > from ? to - from : 0;
+                }
+                const uint64_t held = action == Action::refill ? there : 0;
+                need.bytes = add_saturating(need.bytes, whole > held ? whole - held : 0);
+            }
+            tally.bytes = add_saturating(tally.bytes, bytes);
+        }
+        if (action == Action::refill) return;
+        ++need.inodes;
+        if (entry.type == FileType::directory) {
+            ++tally.directories;
+        } else if (entry.type == FileType::symlink) {
+            ++tally.links;
+        } else {
+            ++tally.files;
+        }
+    }
+
+    Action action_for(Tally& tally, const LayoutEntry& entry, const struct stat* status, int directory) const {
+        const Licence licence = options_.licence;
+        if (!entry.initial) {
+            if (!entry.made || status == nullptr) return Action::none;
+            if (licence != Licence::reset) tally.in_the_way.add(entry.path, "the recording makes it");
+            return Action::remove;
+        }
+        if (status == nullptr) return Action::make;
+        const std::string difference = difference_of(entry, *status, directory);
+        if (!difference.empty()) {
+            // Half-made files of an earlier run are ours; nothing else that differs may be touched.
+            const bool half_made =
+                licence == Licence::resume && entry.type == FileType::regular && S_ISREG(status->st_mode);
+            if (licence != Licence::reset && !half_made) tally.differing.add(entry.path, difference);
+            return Action::remake;
+        }
+        if (licence == Licence::strange && entry.changed() &&
+            (entry.type != FileType::directory || entry.gone || entry.attributes)) {
+            tally.in_the_way.add(entry.path, "the recording changes it");
+            return Action::keep;
+        }
+        if (licence != Licence::reset) return Action::keep;
+        if (entry.type == FileType::regular) {
+            const bool has_data = entry.size > 0;
+            if (has_data && (options_.remake_data || (entry.data_changed() && status->st_nlink > 1)))
+                return Action::remake;
+            if (has_data && entry.data_changed()) return Action::refill;
+        }
+        return entry.attributes && entry.type != FileType::symlink ? Action::refill : Action::keep;
+    }
+
+    /// Empty: what is there is what should be.
+    static std::string difference_of(const LayoutEntry& entry, const struct stat& status, int directory) {
+        if ((status.st_mode & S_IFMT) != format_of(entry.type))
+            return "not a " + std::string(file_type_name(entry.type));
+        if (entry.type == FileType::regular && static_cast<uint64_t>(status.st_size) != entry.size)
+            return "has " + std::to_string(status.st_size) + " bytes, the recording's had " +
+                   std::to_string(entry.size);
+        if (entry.type == FileType::symlink) {
+            std::string target(PATH_MAX, '\0');
+            const ssize_t n = ::readlinkat(directory, entry.name().data(), target.data(), target.size());
+            target.resize(n > 0 ? static_cast<size_t>(n) : 0);
+            if (target != entry.target) return "leads to another place";
+        }
+        return {};
+    }
+
+    void add(const Tally& tally) {
+        for (size_t i = 0; i < kActions; ++i) out_.count[i] += tally.count[i];
+        out_.files += tally.files;
+        out_.directories += tally.directories;
+        out_.links += tally.links;
+        out_.bytes = add_saturating(out_.bytes, tally.bytes);
+        out_.bytes_laid_out = add_saturating(out_.bytes_laid_out, tally.laid_out);
+        if (tally.largest > out_.largest) {
+            out_.largest = tally.largest;
+            out_.largest_path = tally.largest_entry->path;
+        }
+        for (size_t i = 0; i < tally.needs.size(); ++i) {
+            Demand& demand = out_.demands[i];
+            demand.bytes = add_saturating(demand.bytes, tally.needs[i].bytes);
+            demand.inodes += tally.needs[i].inodes;
+            demand.given_back_bytes += tally.needs[i].bytes_back;
+            demand.given_back_inodes += tally.needs[i].inodes_back;
+        }
+        out_.in_the_way.merge(tally.in_the_way);
+        out_.differing.merge(tally.differing);
+    }
+
+    const Layout& layout_;
+    const int root_, parent_;
+    const std::string_view root_name_;
+    const SurveyOptions& options_;
+    std::vector<uint32_t> device_;                     // by entry: index into out_.demands
+    std::vector<uint8_t> empty_;                       // by directory
+    std::unordered_map<uint32_t, std::string> moved_;  // directories that lie elsewhere now
+    uint32_t root_device_ = 0;
+    bool root_empty_ = true;
+    Tally tally_for_directories_;
+    Survey out_;
+};
+
+}  // namespace
+
+bool Demand::fits() const {
+    return bytes <= add_saturating(free_bytes, given_back_bytes) &&
+           inodes <= add_saturating(free_inodes, given_back_inodes);
+}
+
+void Examples::add(std::string_view path, std::string_view why) {
+    ++count;
+    if (paths.size() < kMost) paths.push_back(escape_line(path) + " (" + std::string(why) + ")");
+}
+
+void Examples::merge(const Examples& other) {
+    count += other.count;
+    for (const std::string& path : other.paths)
+        if (paths.size() < kMost) paths.push_back(path);
+}
+
+Survey survey_root(const Layout& layout, int root, int parent, std::string_view root_name,
+                   const SurveyOptions& options) {
+    return Surveyor(layout, root, parent, root_name, options).run();
+}
+
+}  // namespace reprise

@@ -1,0 +1,37 @@
+// Owns carrying out what a survey found: removing, renaming back, making directories and files, filling them.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "replay/prepare/layout.h"
+#include "replay/prepare/survey.h"
+
+namespace reprise {
+
+struct WriteJob {
+    const Layout& layout;
+    const Survey& survey;
+    int root;                    ///< descriptor; everything happens beneath it
+    std::string_view root_name;  ///< for messages
+    Content content;
+    bool reset;
+    unsigned threads;
+};
+
+/// Shared with whoever watches; `stop` may be set from a signal.
+struct WriteState {
+    std::atomic<bool> stop{false};
+    std::atomic<uint64_t> bytes{0};    ///< written
+    std::atomic<uint64_t> entries{0};  ///< made, remade, refilled or removed
+    Examples left;                     ///< directories the log made that hold things it does not name: not removed
+};
+
+/// Makes everything and syncs it. `tick` is called on this thread while others work. Where `stop` was set, returns
+/// early with nothing half-written left. Throws Error (machine), likewise; what was done stays, so that it can go on.
+void write_layout(const WriteJob& job, WriteState& state, const std::function<void()>& tick);
+
+}  // namespace reprise

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+#include "replay/run/collect.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+#include "formats/oplog/copy_tables.h"
+#include "replay/plan/causal_step.h"
+#include "replay/plan/edges_rules.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kExamplesPerKind = 3;
+
+std::string_view pace_name(Pace pace) {
+    return pace == Pace::timed ? "timed" : pace == Pace::causal ? "causal" : "afap";
+}
+
+Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_unix_ns) {
+    const Header& recorded = plan.log->header();
+    Header header;
+    header.time_unit_ns = 1;
+    header.origin_unix_ns = start_unix_ns - plan.first_begin;
+    header.clock = "monotonic";
+    header.source = "replay";
+    header.tool = "reprise replay";
+    header.command = recorded.command;
+    header.extra["filter"] = options.filter.to_string();
+    header.extra["pace"] = pace_name(options.pace);
+    header.extra["engine"] = options.engine == EngineKind::posix ? "posix" : "null";
+    header.extra["time_scale"] = std::to_string(options.speeds.time_scale);
+    header.extra["gpu_speed"] = std::to_string(options.speeds.gpu);
+    header.extra["delay"] = policy_name(options.speeds.computing.policy);
+    header.extra["cpu_speed"] = std::to_string(options.speeds.cpu);
+    header.extra["root"] = options.root.string();
+    header.extra["recording"] = plan.log->path().filename().string();
+    if (!options.fingerprint.empty()) {
+        header.extra["recording_fingerprint"] = options.fingerprint;
+    }
+    if (options.read_only) {
+        header.extra["read_only"] = "yes";
+    }
+    return header;
+}
+
+/// Whether the recorded result is a number worth comparing: bytes moved, a position.
+bool counts_bytes(OpKind kind) {
+    const OpInfo& row = info(kind);
+    return row.is(Trait::reads) || row.is(Trait::writes) || kind == OpKind::lseek || kind == OpKind::uring_complete ||
+           kind == OpKind::aio_complete;
+}
+
+class Collector {
+public:
+    Collector(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
+              LogWriter* writer, std::vector<StringId> strings, ReplayResult& result)
+        : plan_(plan),
+          run_(run),
+          options_(options),
+          clock_(clock),
+          writer_(writer),
+          strings_(std::move(strings)),
+          result_(result),
+          start_(run.control().start_ns) {
+        result_.latency.resize(kOpKindLimit);
+        examples_.resize(kOpKindLimit);
+    }
+
+    void task(TaskId id) {
+        const TaskPlan& task = plan_.tasks[id];
+        const SpoolRow* const rows = run_.spool(task.spool_first);
+        const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
+        result_.edge_waits += run_.task(id).edge_waits;
+        const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
+        causal_.emplace(causal_start(plan_, start_, id, options_.speeds, spawned == 0 ? 0 : clock_.ns(spawned)));
+        warmth_.emplace(options_.speeds.waits, options_.speeds.time_scale / options_.speeds.cpu);
+        explained_.emplace(task.explained);
+        wait_ = 0;
+        for (const BlockInfo& where : task.blocks) {
+            plan_.log->decode(where, block_);
+            for (size_t i = 0; i < block_.count(); ++i) {
+                const uint64_t op = block_.first + i;
+                if (op < done) {
+                    one(id, op, i, rows[op]);
+                } else {
+                    const bool kept = keeps(plan_, block_, i);
+                    leave_out(kept ? LeftOut::stopped : LeftOut::filter, block_.duration[i]);
+                }
+            }
+            plan_.log->forget(where);
+            seen_ += block_.count();
+            report();
+        }
+    }
+
+    void finish() {
+        result_.elapsed_ns = last_end_ == INT64_MIN ? 0 : last_end_ - start_;
+        result_.recorded_ns = recorded_end_ == INT64_MIN ? 0 : recorded_end_ - plan_.first_begin;
+        for (const auto& list : examples_) {
+            result_.examples.insert(result_.examples.end(), list.begin(), list.end());
+        }
+    }
+
+private:
+    void report() {
+        if (options_.progress) {
+            options_.progress({ReplayProgress::Phase::collecting, seen_, plan_.ops, monotonic_ns() - begun_, 0});
+        }
+    }
+
+    void leave_out(LeftOut reason, int64_t recorded_ns) {
+        const auto index = static_cast<size_t>(reason);
+        if (index < kLeftOutReasons) {
+            ++result_.left_out[index];
+            result_.left_out_ns[index] += recorded_ns;
+        }
+    }
+
+    void one(TaskId id, uint64_t op, size_t i, const SpoolRow& row) {
+        const auto kind = static_cast<OpKind>(block_.kind[i]);
+        const int64_t recorded = block_.result[i];
+        const bool performed = (row.begin & kNotPerformed) == 0;
+        const auto reason = performed ? LeftOut::none : static_cast<LeftOut>(row.end);
+        if (!performed) {
+            leave_out(reason, block_.duration[i]);
+            if (reason == LeftOut::filter) {
+                causal_->left_out(block_.begin[i], OpRef::end_of(block_.begin[i], block_.duration[i]));
+                return;
+            }
+        }
+        const int64_t begin = clock_.ns(row.begin & ~kNotPerformed);
+        const int64_t end = performed ? std::max(clock_.ns(row.end), begin) : begin;
+        const int64_t actual = performed ? row.result : reason == LeftOut::not_open ? -EBADF : -ECANCELED;
+        if (performed) {
+            count(kind, i, begin, end, actual);
+        }
+        if (options_.pace == Pace::causal) {
+            follow_causes(id, op, kind, i, performed, begin, end);
+        }
+        const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
+        if (!own_reason && !same_result(kind, recorded, actual)) {
+            mismatch(id, op, kind, i, recorded, actual, reason);
+        }
+        if (writer_ != nullptr) {
+            Op out = block_.row(i);
+            out.begin = begin - start_ + plan_.first_begin;
+            out.duration = end - begin;
+            out.result = actual;
+            out.edges = {};
+            out.text = out.text < strings_.size() ? strings_[out.text] : 0;
+            if (kind == OpKind::gpu_submit && options_.pace != Pace::afap) {
+                const double speed = options_.pace == Pace::causal ? options_.speeds.gpu : 1.0;
+                out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.speeds.time_scale / speed);
+            }
+            writer_->append(id, out);
+        }
+    }
+
+    void count(OpKind kind, size_t i, int64_t begin, int64_t end, int64_t actual) {
+        ++result_.ops;
+        last_end_ = std::max(last_end_, end);
+        recorded_end_ = std::max(recorded_end_, OpRef::end_of(block_.begin[i], block_.duration[i]));
+        result_.latency[static_cast<size_t>(kind)].add(end - begin);
+        const OpInfo& row = info(kind);
+        if (row.is(Trait::io) && actual < 0 && actual > -4096) {
+            ++result_.errors;
+            result_.no_space += actual == -ENOSPC || actual == -EDQUOT ? 1 : 0;
+        }
+        if (actual > 0 && (row.is(Trait::reads) || row.is(Trait::writes))) {
+            const auto bytes = static_cast<uint64_t>(actual);
+            result_.bytes_read += row.is(Trait::reads) ? bytes : 0;
+            result_.bytes_written += row.is(Trait::writes) ? bytes : 0;
+            result_.bytes_by_kind[static_cast<size_t>(kind)] += bytes;
+        }
+        if (options_.pace == Pace::timed) {
+            const auto since = static_cast<double>(block_.begin[i] - plan_.first_begin) * options_.speeds.time_scale;
+            result_.lateness.add(begin - start_ - static_cast<int64_t>(since));
+            if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
+                const int64_t recorded = OpRef::end_of(block_.begin[i], block_.duration[i]) - plan_.first_begin;
+                const double over = static_cast<double>(recorded) * options_.speeds.time_scale;
+                const double asked = static_cast<double>(block_.duration[i]) * options_.speeds.time_scale;
+                delayed(static_cast<int64_t>(asked), std::max(start_ + static_cast<int64_t>(over), begin), end);
+            }
+        }
+    }
+
+    /// A delay of `asked` that was to be over at `over` and was at `end`.
+    void delayed(int64_t asked, int64_t over, int64_t end) {
+        result_.fidelity.delays_asked_ns += static_cast<double>(std::max<int64_t>(asked, 0));
+        result_.fidelity.delay_error.add(end - over);
+    }
+
+    /// Lateness under `causal`, by the same arithmetic as the run's.
+    void follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
+        const int64_t recorded_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
+        const int64_t due = std::max(causal_->due(block_.begin[i]), released(id, op, kind));
+        const CausalRole role = causal_role(kind, block_.arg[i], explained_->at(op), performed);
+        if (performed) {
+            result_.lateness.add(std::max<int64_t>(begin - due, 0));
+        }
+        const bool computes = Computing::surely(kind, block_.flags[i]);
+        const int64_t more = computes ? warmth_->change(block_.begin[i], block_.duration[i], begin) : 0;
+        result_.fidelity.after_waits_ns += static_cast<double>(more);
+        if (options_.speeds.computing.takes_processor(kind, block_.flags[i])) {
+            const int64_t asked = options_.speeds.computed(block_.duration[i]) + more;
+            causal_->waited(recorded_end, compute_passed(compute_deadline(due, begin, asked), end));
+            result_.fidelity.computing_asked_ns += static_cast<double>(asked);
+            result_.fidelity.computing_took_ns += static_cast<double>(end - begin);
+        } else if (role == CausalRole::call) {
+            causal_->performed(recorded_end, due, begin, end);
+        } else if (role == CausalRole::waits || kind == OpKind::gpu_wait) {
+            causal_->waited(recorded_end, end);
+        } else {
+            const bool computed = kind == OpKind::compute || kind == OpKind::gpu_submit;
+            const int64_t over = causal_->stood(block_.begin[i], recorded_end, due, computed, more);
+            if (performed) {
+                delayed(over - due, std::max(over, begin), end);
+            }
+        }
+        if (kind == OpKind::compute) {
+            causal_->computed();
+        }
+        if (computes) {
+            warmth_->computed(recorded_end, end);
+        }
+    }
+
+    /// When the last op was done that op `op` waited for before it was issued; INT64_MIN: none. In the order of the
+    /// ops.
+    int64_t released(TaskId id, uint64_t op, OpKind kind) {
+        const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
+        const bool blocks = explained_->at(op) && blocks_until_edge(kind);
+        int64_t last = INT64_MIN;
+        for (; wait_ < waits.size() && waits[wait_].op <= op; ++wait_) {
+            const SpoolRow& source = run_.spool(plan_.tasks[waits[wait_].task].spool_first)[waits[wait_].source];
+            const bool done = run_.task(waits[wait_].task).done.load(std::memory_order_relaxed) > waits[wait_].source;
+            if (done && (source.begin & kNotPerformed) == 0 && !blocks) {
+                last = std::max(last, clock_.ns(source.end));
+            }
+        }
+        return last;
+    }
+
+    void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
+        ++result_.mismatches;
+        ++result_.mismatches_by_kind[static_cast<size_t>(kind)];
+        auto& list = examples_[static_cast<size_t>(kind)];
+        if (list.size() < kExamplesPerKind) {
+            const Tables& tables = plan_.log->tables();
+            list.push_back(
+                {id, op, kind, std::string(tables.path(tables.file_of(block_.row(i)))), recorded, actual, reason});
+        }
+    }
+
+    const Plan& plan_;
+    SharedRun& run_;
+    const ReplayOptions& options_;
+    const TickTimeline& clock_;
+    LogWriter* writer_;
+    std::vector<StringId> strings_;  // new id of each string
+    ReplayResult& result_;
+    const int64_t start_;
+    const int64_t begun_ = monotonic_ns();
+    int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
+    uint64_t seen_ = 0;
+    std::optional<CausalClock> causal_;  // of the present task
+    std::optional<Warmth> warmth_;
+    std::optional<ExplainedCursor> explained_;
+    size_t wait_ = 0;  // in the waits of the present task
+    std::vector<std::vector<Mismatch>> examples_;
+    OpBlock block_;
+};
+
+}  // namespace
+
+bool same_result(OpKind kind, int64_t recorded, int64_t actual) {
+    const auto failed = [](int64_t result) { return result < 0 && result > -4096; };
+    if (failed(recorded) || failed(actual)) {
+        return recorded == actual;
+    }
+    return !counts_bytes(kind) || recorded == actual;
+}
+
+void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
+             int64_t start_unix_ns, ReplayResult& result) {
+    const int64_t begun = monotonic_ns();
+    std::unique_ptr<LogWriter> writer;
+    std::vector<StringId> strings;
+    if (!options.output.empty()) {
+        writer = std::make_unique<LogWriter>(options.output, run_header(plan, options, start_unix_ns));
+        strings = copy_tables(plan.log->tables(), *writer);
+        writer->header().host = result.machine.host;
+        writer->header().kernel = result.machine.kernel;
+    }
+    Collector collector(plan, run, options, clock, writer.get(), std::move(strings), result);
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        collector.task(task);
+    }
+    collector.finish();
+    if (writer) {
+        writer->header().extra["ended"] = result.ended;
+        for (const Counter& counter : plan.counters) {
+            writer->count(counter.name, counter.severity, counter.meaning, counter.value);
+        }
+        for (size_t i = 1; i < kLeftOutReasons; ++i) {
+            const auto reason = static_cast<LeftOut>(i);
+            if (result.left_out[i] != 0) {
+                const bool by_choice = reason == LeftOut::filter || reason == LeftOut::read_only;
+                writer->count("left_out_" + std::string(left_out_name(reason)),
+                              by_choice ? Severity::note : Severity::warning,
+                              "ops not performed: " + std::string(left_out_meaning(reason)), result.left_out[i]);
+            }
+        }
+        if (result.no_space != 0) {
+            writer->count("no_space", Severity::warning, "ops that failed because the file system was full",
+                          result.no_space);
+        }
+        writer->finish();
+        result.output = options.output;
+    }
+    result.collect_ns = monotonic_ns() - begun;
+}
+
+}  // namespace reprise

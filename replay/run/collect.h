@@ -1,0 +1,21 @@
+// Owns turning the spool of a run into its op log and its numbers.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include "calibrate/clock.h"
+#include "replay/run/runner.h"
+
+namespace reprise {
+
+/// Reads the recording again, block by block, beside the spool. Fills the counts of `result` and writes options.output.
+/// `start_unix_ns`: wall clock at the common start. Throws Error where the recording or the output fails.
+void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
+             int64_t start_unix_ns, ReplayResult& result);
+
+/// Whether a result counts as the recorded one: both failed with the same errno, or both succeeded and, where bytes are
+/// moved, moved as many. New descriptors and addresses may be any.
+bool same_result(OpKind kind, int64_t recorded, int64_t actual);
+
+}  // namespace reprise

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "replay/run/fidelity.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include "calibrate/clock.h"
+
+namespace reprise {
+namespace {
+
+constexpr double kLeast = 50e6;  // ns
+
+std::string decimals(double value, int digits) {
+    char out[64];
+    std::snprintf(out, sizeof out, "%.*f", digits, value);
+    return out;
+}
+std::string seconds(double ns) { return decimals(ns / 1e9, 2) + " s"; }
+std::string milliseconds(double ns) { return decimals(ns / 1e6, 0) + " ms"; }
+
+}  // namespace
+
+void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, int cpus) {
+    const auto elapsed = static_cast<double>(elapsed_ns);
+    const std::string who = "This machine could not keep up: ";
+    std::string others;
+    if (fidelity.other_cpus > 0.1 * cpus) {
+        others = "; other programs used " + decimals(fidelity.other_cpus, 1) + " of " + std::to_string(cpus) +
+                 " processors meanwhile";
+    }
+    if (fidelity.stolen_cpus > 0.1 * cpus) {
+        others += "; this machine's host took " + decimals(fidelity.stolen_cpus, 1) + " of " + std::to_string(cpus) +
+                  " processors";
+    }
+    const double late = lateness.percentile(0.99);
+    if (late > std::max(kLeast, kMostLateShare * elapsed)) {
+        fidelity.failures.push_back(who + "one op in a hundred was issued more than " + milliseconds(late) + " late" +
+                                    others + ".");
+    }
+    const double error = fidelity.delay_error.sum();
+    if (error > std::max(kLeast, kMostDelayError * std::max(elapsed, fidelity.delays_asked_ns))) {
+        fidelity.failures.push_back(who + "delays of " + seconds(fidelity.delays_asked_ns) + " together took " +
+                                    milliseconds(error) + " too long" + others + ".");
+    }
+    const auto recorded = static_cast<double>(std::max<int64_t>(fidelity.recorded_run_queue_ns, 0));
+    const double waited = fidelity.computing_took_ns - fidelity.computing_asked_ns;
+    if (waited - recorded > std::max(kLeast, kMostProcessorShare * std::max(elapsed, fidelity.computing_asked_ns))) {
+        fidelity.failures.push_back(
+            who + "computing of " + seconds(fidelity.computing_asked_ns) + " waited " + seconds(waited) +
+            " for a processor" + (recorded > 0 ? " (recorded: " + seconds(recorded) + ")" : std::string()) +
+            (others.empty() ? "; it has too few of them, " + std::to_string(cpus) : others) + ".");
+    }
+}
+
+ProcessorUse read_processor_use() {
+    ProcessorUse use;
+    use.at_ns = monotonic_ns();
+    std::ifstream in("/proc/stat");
+    std::string word;
+    double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
+    if (in >> word >> user >> nice >> system >> idle >> wait >> irq >> soft >> steal && word == "cpu") {
+        use.machine_ns = (user + nice + system + irq + soft) * 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
+        use.stolen_ns = steal * 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
+    }
+    for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+        rusage one{};
+        getrusage(who, &one);
+        for (const timeval& t : {one.ru_utime, one.ru_stime}) {
+            use.own_ns += static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_usec) * 1e3;
+        }
+    }
+    return use;
+}
+
+double others_between(const ProcessorUse& from, const ProcessorUse& to) {
+    if (from.machine_ns < 0 || to.machine_ns < 0 || to.at_ns <= from.at_ns) {
+        return -1.0;
+    }
+    const double used = to.machine_ns - from.machine_ns - (to.own_ns - from.own_ns);
+    return std::max(used, 0.0) / static_cast<double>(to.at_ns - from.at_ns);
+}
+
+double stolen_between(const ProcessorUse& from, const ProcessorUse& to) {
+    if (from.machine_ns < 0 || to.machine_ns < 0 || to.at_ns <= from.at_ns) {
+        return -1.0;
+    }
+    return std::max(to.stolen_ns - from.stolen_ns, 0.0) / static_cast<double>(to.at_ns - from.at_ns);
+}
+
+}  // namespace reprise

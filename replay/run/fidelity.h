@@ -1,0 +1,48 @@
+// Owns the verdict of a run on itself: whether this machine could keep the recording's time.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "replay/run/magnitudes.h"
+
+namespace reprise {
+
+struct Fidelity {
+    Magnitudes delay_error;              // ns, actual less asked end of every delay that was slept
+    double delays_asked_ns = 0;          // all of them together
+    double computing_asked_ns = 0;       // processor time of recorded computing, as scaled
+    double computing_took_ns = 0;        // time that it took
+    double after_waits_ns = 0;           // by how much it was to take longer, as waits were longer or shorter
+    int64_t recorded_run_queue_ns = -1;  // what recorded tasks waited for processors; -1: unknown
+    double other_cpus = -1.0;            // processors that other programs used meanwhile; -1: unknown
+    double stolen_cpus = -1.0;           // processors that the host of a virtual machine took meanwhile; -1: unknown
+    std::vector<std::string> failures;   // plain sentences; none: it kept up
+
+    /// Share by which all delays together took too long.
+    double delay_total_error() const { return delays_asked_ns > 0 ? delay_error.sum() / delays_asked_ns : 0.0; }
+};
+
+// The run failed where it lost more than these shares, and 50 ms; docs/replay.md explains them.
+inline constexpr double kMostLateShare = 0.05;   // 99th percentile of lateness, of the elapsed time
+inline constexpr double kMostDelayError = 0.05;  // of delays together, and of the elapsed time
+inline constexpr double kMostProcessorShare =
+    0.10;  // waiting for processors beyond the recorded, of the computing and of the elapsed time
+
+/// Fills `failures`. `cpus`: of this machine.
+void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, int cpus);
+
+/// Processor time of the whole machine and of this process with its ended children, to tell what others used between
+/// two readings.
+struct ProcessorUse {
+    double machine_ns = -1, stolen_ns = 0, own_ns = 0;
+    int64_t at_ns = 0;
+};
+ProcessorUse read_processor_use();
+/// In processors; -1 where /proc/stat cannot be read.
+double others_between(const ProcessorUse& from, const ProcessorUse& to);
+double stolen_between(const ProcessorUse& from, const ProcessorUse& to);
+
+}  // namespace reprise

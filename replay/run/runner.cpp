@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+#include "replay/run/runner.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
+#include "replay/engine/syscalls.h"
+#include "replay/prepare/root_marker.h"
+#include "replay/run/collect.h"
+#include "replay/run/memory_files.h"
+#include "replay/run/supervisor.h"
+
+namespace reprise {
+namespace {
+
+std::string format_tenths(double value) {
+    const long long tenths = std::llround(value * 10);
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+}
+
+class RootDescriptor {
+public:
+    explicit RootDescriptor(const std::filesystem::path& root)
+        : fd_(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+        if (get() < 0) {
+            throw machine_error("cannot open the root " + escape_line(root.string()) + ": " + std::strerror(errno),
+                                "name an existing directory (reprise prepare makes one)");
+        }
+        const int64_t probe = open_inside(get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        if (probe < 0) {
+            throw machine_error(std::string("this kernel cannot keep paths beneath the root (openat2): ") +
+                                    std::strerror(static_cast<int>(-probe)),
+                                "use Linux 5.6 or newer, and a sandbox that allows openat2");
+        }
+        close(static_cast<int>(probe));
+    }
+    int get() const { return fd_.get(); }
+
+private:
+    Descriptor fd_;
+};
+
+/// Decides whether the log may run in this root, and by which rules its paths lie there.
+PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>& marker) {
+    marker = read_marker(root, options.root.string());
+    if (marker && marker->state != MarkerState::complete && marker->state != MarkerState::changed) {
+        throw machine_error("the root " + escape_line(options.root.string()) + " is only half prepared",
+                            "run reprise prepare again");
+    }
+    if (options.maps) {
+        return *options.maps;
+    }
+    return marker ? marker->maps : PathMap{};
+}
+
+void check_changes(const Plan& plan, const ReplayOptions& options, bool marked) {
+    if (plan.changing_ops == 0 || options.read_only || marked) {
+        return;
+    }
+    throw machine_error("the log alters files (" + std::to_string(plan.changing_ops) +
+                            " ops, first: " + escape_line(plan.first_change) + "), and " +
+                            escape_line(options.root.string()) + " was not prepared for that",
+                        "run reprise prepare LOG --root DIR first, or leave such ops out with --read-only");
+}
+
+void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
+    int64_t read = 0, written = 0;
+    bool known = false;
+    for (ProcessId process = 1; process < plan.processes.size(); ++process) {
+        const ProcessSlot& slot = run.process(process);
+        if (slot.pid.load() == 0) {
+            continue;
+        }
+        ++result.processes;
+        if (slot.device_read_bytes.load() >= 0) {
+            known = true;
+            read += slot.device_read_bytes.load();
+            written += std::max<int64_t>(slot.device_write_bytes.load(), 0);
+        }
+    }
+    if (known) {
+        result.device_read_bytes = static_cast<uint64_t>(read);
+        result.device_write_bytes = static_cast<uint64_t>(written);
+    }
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        result.tasks += plan.tasks[task].ops != 0 ? 1 : 0;
+        result.edges += plan.tasks[task].waits.size();
+    }
+    result.edges_by_kind = plan.edges_by_kind;
+    int64_t device = 0;
+    for (const auto& [stream, slot] : plan.streams) {
+        result.accelerators += result.accelerators == 0 || stream.first != device ? 1 : 0;
+        device = stream.first;
+    }
+    result.unexplained_wait_share = plan.wait_ns == 0 ? -1.0
+                                                      : static_cast<double>(plan.wait_ns - plan.explained_wait_ns) /
+                                                            static_cast<double>(plan.wait_ns);
+    result.counters = plan.counters;
+    result.queues = plan.queues;
+    result.queues.edges.clear();
+}
+
+void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
+    if (broken.empty()) {
+        return;
+    }
+    result.counters.push_back({"edges_given_up", Severity::warning, broken.size(),
+                               "edges without which tasks no longer wait for each other in a circle; times after them "
+                               "are a guess"});
+    constexpr size_t kShown = 3;
+    for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) {
+        result.notes.push_back(
+            "Tasks waited for each other in a circle, so one edge was given up: " + to_string(broken[i]) + ".");
+    }
+}
+
+void add_notes(ReplayResult& result) {
+    const double late = result.lateness.percentile(0.99);
+    if (result.timed && result.fidelity.failures.empty() && late > 5e6 &&
+        late > 0.01 * static_cast<double>(result.elapsed_ns)) {
+        result.notes.push_back(
+            "This machine hardly kept up with the recorded times: one op in a hundred was more than " +
+            std::to_string(std::llround(late / 1e6)) + " ms late.");
+    }
+    if (result.no_space != 0) {
+        result.notes.push_back("The file system was full: " + std::to_string(result.no_space) +
+                               " ops failed for want of space. Times after the first of them mean little.");
+    }
+    const auto not_open = static_cast<size_t>(LeftOut::not_open);
+    if (result.left_out[not_open] != 0) {
+        result.notes.push_back(std::to_string(result.left_out[not_open]) +
+                               " ops could not run because their file did not open; see the differing opens.");
+    }
+    const auto device = static_cast<size_t>(LeftOut::device_node);
+    if (result.left_out[device] != 0) {
+        result.notes.push_back(std::to_string(result.left_out[device]) +
+                               " ops named a device node below the root and were not performed.");
+    }
+}
+
+/// What was on the processor takes it here as well, unless this machine has too few: then it would measure them, and
+/// not the storage.
+Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& result) {
+    constexpr double kAbout = 1.1;  // short overlaps are the recording's way to tell preemption
+    result.compute_peak = plan.compute_load.peak();
+    Computing how{asked, asked != DelayPolicy::automatic};
+    if (asked == DelayPolicy::automatic) {
+        const bool enough = result.compute_peak <= kAbout * result.machine.cpus;
+        how.policy = enough ? DelayPolicy::spin : DelayPolicy::sleep;
+        if (!enough) {
+            result.notes.push_back("The recording computed on up to " + format_tenths(result.compute_peak) +
+                                   " processors at once, and this machine has " + std::to_string(result.machine.cpus) +
+                                   ": computing is slept instead (--delay spin makes threads compete for processors).");
+        }
+    }
+    result.delay = how.policy;
+    return how;
+}
+
+void check_speeds(const ReplayOptions& options) {
+    const auto check = [](double value, const char* option, const char* todo) {
+        if (!(value > 0.0) || value > 1e6) {
+            throw usage_error(std::string(option) + " must be a number above 0", todo);
+        }
+    };
+    check(options.speeds.time_scale, "--time-scale", "1 keeps the recorded times, 0.5 halves them");
+    check(options.speeds.gpu, "--gpu-speed", "2 makes accelerators twice as fast");
+    check(options.speeds.cpu, "--cpu-speed", "2 halves the time that computing takes");
+    if ((options.speeds.gpu != 1.0 || options.speeds.cpu != 1.0) && options.pace != Pace::causal) {
+        throw usage_error("--gpu-speed and --cpu-speed mean something under --pace causal only",
+                          "add --pace causal: at recorded times nothing could become faster");
+    }
+}
+
+}  // namespace
+
+void check_losses(const LogReader& log, bool allow) {
+    if (allow || log.tables().losses() == 0) {
+        return;
+    }
+    std::string what = "the recording is not whole:";
+    for (const Counter& counter : log.tables().counters) {
+        if (counter.severity == Severity::loss && counter.value != 0) {
+            what += " " + std::to_string(counter.value) + " " + counter.name + " (" + counter.meaning + ");";
+        }
+    }
+    what.pop_back();
+    throw bad_input(log.path().string(), what, "record it again, or take what is there with --allow-loss");
+}
+
+ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
+    ReplayOptions options = asked;
+    const TickPoint first_point = take_tick_point();
+    check_losses(log, options.allow_loss);
+    check_speeds(options);
+    const bool posix = options.engine == EngineKind::posix;
+    std::unique_ptr<RootDescriptor> root;
+    std::optional<Marker> marker;
+    PathMap maps = options.maps.value_or(PathMap{});
+    if (posix) {
+        if (options.root.empty()) {
+            throw usage_error("replay needs --root", "name the directory that reprise prepare filled");
+        }
+        root = std::make_unique<RootDescriptor>(options.root);
+        maps = check_root(options, root->get(), marker);
+    }
+    if (options.progress) {
+        options.progress({ReplayProgress::Phase::planning, 0, log.op_count(), 0, 0});
+    }
+    const Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
+    std::optional<MemoryFiles> memory_files;
+    ReplayResult result;
+    if (posix) {
+        check_changes(plan, options, marker.has_value());
+        memory_files.emplace(plan, options.root);
+        if (memory_files->mounted()) {
+            root = std::make_unique<RootDescriptor>(options.root);
+        }
+        if (!memory_files->note().empty()) {
+            result.notes.push_back(memory_files->note());
+        }
+    }
+    if (options.output.empty() && !plan.streams.empty()) {
+        options.output = options.accelerator_output;
+    }
+    result.machine = machine_facts(posix ? options.root : std::filesystem::path{});
+    result.timed = options.pace != Pace::afap;
+    result.cpu_speed = options.cpu_speed;
+    result.cpu_speed.ratio = options.speeds.cpu;
+    const uint64_t rows = plan.tasks.size() < 2 ? 0 : plan.tasks.back().spool_first + plan.tasks.back().ops;
+    const size_t limit = options.spool_memory != 0 ? options.spool_memory : result.machine.memory_bytes / 4;
+    SharedRun run(plan.tasks.size(), plan.processes.size(), plan.streams.size(), plan.passed.size(), rows, limit,
+                  options.output.parent_path());
+    const WritePattern pattern(posix ? plan.write_bytes : 0);
+    if (options.pace != Pace::afap) {
+        options.speeds.computing = choose_computing(plan, options.delay, result);
+    }
+    const WorkerSetup setup{&plan,
+                            &run,
+                            &pattern,
+                            options.pace,
+                            options.engine,
+                            options.speeds,
+                            posix ? root->get() : -1,
+                            options.read_only};
+    if (posix && plan.changing_ops != 0 && !options.read_only) {
+        mark_changed(root->get(), options.root.string());
+    }
+    result.plan_ns = monotonic_ns() - first_point.ns;
+    const ProcessorUse before = read_processor_use();
+    const SupervisedRun supervised = supervise(setup, options, first_point);
+    result.ended = supervised.ended;
+    const ProcessorUse after = read_processor_use();
+    result.fidelity.other_cpus = others_between(before, after);
+    result.fidelity.stolen_cpus = stolen_between(before, after);
+    sum_up(plan, run, result);
+    note_broken(supervised.broken, result);
+    collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);
+    if (const auto waited = log.header().extra.find("capture.run_queue_ns"); waited != log.header().extra.end()) {
+        result.fidelity.recorded_run_queue_ns = std::strtoll(waited->second.c_str(), nullptr, 10);
+    }
+    judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
+    add_notes(result);
+    result.harness_ns_per_op = measure_harness_ns(plan, 2'000'000, 500'000'000);
+    return result;
+}
+
+}  // namespace reprise

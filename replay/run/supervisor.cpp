@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+#include "replay/run/supervisor.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <vector>
+
+#include "formats/support/error.h"
+#include "replay/run/machine.h"
+
+namespace reprise {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr auto kTick = std::chrono::milliseconds(50);
+// After an edge was given up: the next circle is mostly close.
+constexpr auto kTickAfterCircle = std::chrono::milliseconds(1);
+// After a stop, tasks leave at their next op. Those that have not by then hang in a call.
+constexpr int64_t kKillAfter = 20'000'000'000;
+
+std::string died(const std::string& who, int status) {
+    if (WIFSIGNALED(status)) {
+        return who + " died of signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+    }
+    return who + " ended with code " + std::to_string(WEXITSTATUS(status));
+}
+
+/// Signals wait while the workers are forked, so that none is lost and none is handled twice.
+class HeldSignals {
+public:
+    HeldSignals() {
+        sigset_t set;
+        sigemptyset(&set);
+        for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+            sigaddset(&set, signal);
+        }
+        pthread_sigmask(SIG_BLOCK, &set, &before_);
+    }
+    ~HeldSignals() { release(); }
+    HeldSignals(const HeldSignals&) = delete;
+    HeldSignals& operator=(const HeldSignals&) = delete;
+    void release() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    sigset_t before_{};
+};
+
+/// Orphans of a dead worker come to this process, not to init, for as long as this lives.
+class Subreaper {
+public:
+    Subreaper() {
+        prctl(PR_GET_CHILD_SUBREAPER, &before_);
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+    }
+    ~Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, before_); }
+    Subreaper(const Subreaper&) = delete;
+    Subreaper& operator=(const Subreaper&) = delete;
+
+private:
+    int before_ = 0;
+};
+
+class Supervisor {
+public:
+    Supervisor(const WorkerSetup& setup, const ReplayOptions& options)
+        : setup_(setup),
+          options_(options),
+          plan_(*setup.plan),
+          run_(*setup.run),
+          control_(setup.run->control()),
+          watchdog_(plan_, run_) {
+        watches_.resize(plan_.processes.size());
+    }
+    ~Supervisor() { end_all(); }
+    Supervisor(const Supervisor&) = delete;
+    Supervisor& operator=(const Supervisor&) = delete;
+
+    SupervisedRun run(const TickPoint& first_point) {
+        control_.tick_ns = measure_tick_length_ns(first_point, 20'000'000);
+        control_.tokens.free.store(std::max(0, usable_cpus() - 1));
+        control_.tokens.processors.store(usable_cpus());
+        clock_.add(first_point);
+        HeldSignals held;
+        Subreaper subreaper;
+        fork_roots(held);
+        asio::io_context io;
+        io_ = &io;
+        asio::signal_set signals(io, SIGCHLD);
+        if (options_.catch_signals) {
+            signals.add(SIGINT);
+            signals.add(SIGTERM);
+        }
+        asio::steady_timer timer(io);
+        wait_signal(signals);
+        held.release();
+        reap();
+        tick(timer);
+        io.run();
+        for (Watch& watch : watches_) {
+            watch.pidfd.reset();
+        }
+        if (control_.stopped()) {
+            end_all();
+        }
+        roots_.clear();
+        clock_.add(take_tick_point());
+        return {ended(), clock_, start_unix_ns_, watchdog_.broken()};
+    }
+
+private:
+    struct Watch {
+        std::unique_ptr<asio::posix::stream_descriptor> pidfd;
+        bool seen = false, gone = false;
+        int status = 0;
+    };
+
+    void fork_roots(HeldSignals& held) {
+        const pid_t self = getpid();
+        std::fflush(nullptr);  // what is buffered must not be written once per worker
+        for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
+            const ProcessPlan& row = plan_.processes[process];
+            if (row.spawner != 0 || row.tasks_at_start.empty()) {
+                continue;
+            }
+            const pid_t pid = fork();
+            if (pid == 0) {
+                setpgid(0, 0);
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (getppid() != self) {
+                    _exit(1);
+                }
+                signal(SIGINT, SIG_IGN);  // the terminal's Ctrl-C is the supervisor's to handle
+                signal(SIGTERM, SIG_DFL);
+                signal(SIGCHLD, SIG_DFL);
+                held.release();
+                run_worker(setup_, process);
+            }
+            if (pid < 0) {
+                const std::string why = std::strerror(errno);
+                control_.stop.store(1);
+                end_all();
+                throw machine_error("cannot start " + std::to_string(plan_.processes.size() - 1) + " processes: " + why,
+                                    raise_task_limits());
+            }
+            setpgid(pid, pid);
+            run_.process(process).pid.store(pid);
+            roots_.push_back(process);
+            ++alive_;
+        }
+    }
+
+    void wait_signal(asio::signal_set& signals) {
+        signals.async_wait([&](const boost::system::error_code& error, int number) {
+            if (error) {
+                return;
+            }
+            if (number == SIGCHLD) {
+                reap();
+            } else if (stop_reason_.empty()) {
+                stop(std::string("signal ") + std::to_string(number) + " (" + strsignal(number) + ")");
+            } else {
+                kill_all();
+            }
+            if (alive_ > 0) {
+                wait_signal(signals);
+            } else {
+                io_->stop();
+            }
+        });
+    }
+
+    void stop(const std::string& why) {
+        if (stop_reason_.empty()) {
+            stop_reason_ = why;
+            stopped_at_ = monotonic_ns();
+        }
+        control_.stop.store(1);
+        wake_all();
+    }
+
+    void wake_all() {
+        futex_wake_all(control_.go);
+        for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
+            rouse(run_.task(task));
+        }
+    }
+
+    /// Looks at every root, and at what became ours when its parent died.
+    void reap() {
+        for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
+            const pid_t pid = run_.process(process).pid.load();
+            Watch& watch = watches_[process];
+            int status = 0;
+            if (pid <= 0 || watch.gone || waitpid(pid, &status, WNOHANG) != pid) {
+                continue;
+            }
+            watch.gone = true;
+            watch.status = status;
+            if (std::find(roots_.begin(), roots_.end(), process) != roots_.end()) {
+                --alive_;
+            }
+            ended_process(process);
+        }
+        if (alive_ == 0) {
+            io_->stop();
+        }
+    }
+
+    void ended_process(ProcessId process) {
+        if (run_.process(process).state.load() != ProcessState::ended && !control_.stopped()) {
+            dead_ = process;
+            stop("");  // the words come when its status is known
+        }
+    }
+
+    /// Child processes of workers: their end is seen through a pidfd, their status by the worker that forked them.
+    void watch_children() {
+        for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
+            Watch& watch = watches_[process];
+            const pid_t pid = run_.process(process).pid.load();
+            if (watch.seen || pid <= 0 || plan_.processes[process].spawner == 0) {
+                continue;
+            }
+            watch.seen = true;
+            const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+            if (fd < 0) {
+                ended_process(process);
+                continue;
+            }
+            watch.pidfd = std::make_unique<asio::posix::stream_descriptor>(*io_, fd);
+            watch.pidfd->async_wait(asio::posix::stream_descriptor::wait_read,
+                                    [this, process](const boost::system::error_code& error) {
+                                        if (!error) {
+                                            ended_process(process);
+                                            reap();
+                                        }
+                                    });
+        }
+    }
+
+    void tick(asio::steady_timer& timer) {
+        const int64_t now = monotonic_ns();
+        start_when_ready();
+        watch_children();
+        clock_.add(take_tick_point());
+        uint64_t done = 0;
+        int64_t lag = 0;
+        for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
+            const TaskSlot& slot = run_.task(task);
+            done += slot.done.load(std::memory_order_relaxed);
+            const TaskState state = slot.state.load(std::memory_order_relaxed);
+            if (state == TaskState::running) {
+                lag = std::max(lag, slot.lag_ns.load(std::memory_order_relaxed));
+            }
+        }
+        const bool gave_up = started_ && !control_.stopped() && watchdog_.look(now);
+        if (control_.stopped()) {
+            if (stopped_at_ == 0) {
+                stopped_at_ = now;  // a worker stopped the run
+            }
+            wake_all();
+            if (now - stopped_at_ > kKillAfter) {
+                kill_all();
+            }
+        }
+        if (options_.progress) {
+            options_.progress({ReplayProgress::Phase::running, done, plan_.ops,
+                               control_.start_ns == 0 ? 0 : now - control_.start_ns, lag,
+                               started_ ? watchdog_.stalled(now) : std::string()});
+        }
+        timer.expires_after(gave_up ? kTickAfterCircle : kTick);
+        timer.async_wait([&](const boost::system::error_code& error) {
+            if (!error && alive_ > 0) {
+                tick(timer);
+            }
+        });
+        if (alive_ == 0) {
+            io_->stop();
+        }
+    }
+
+    /// Fires the start once every first task stands at the line.
+    void start_when_ready() {
+        if (started_) {
+            return;
+        }
+        const uint32_t wanted = tasks_at_start(plan_);
+        // Mostly they are a few milliseconds away: look often at first.
+        for (int turn = 0; turn < 50 && control_.ready.load() < wanted && !control_.stopped(); ++turn) {
+            const timespec pause{0, 500'000};
+            nanosleep(&pause, nullptr);
+        }
+        if (control_.ready.load() < wanted) {
+            return;
+        }
+        started_ = true;
+        timespec wall{};
+        clock_gettime(CLOCK_REALTIME, &wall);
+        const TickPoint now = take_tick_point();
+        clock_.add(now);
+        // Under a clock the first ops are due when every task has been woken.
+        const int64_t head_start = options_.pace != Pace::afap ? 1'000'000 + int64_t{20'000} * wanted : 0;
+        control_.start_ns = now.ns + head_start;
+        start_unix_ns_ = int64_t{wall.tv_sec} * 1'000'000'000 + wall.tv_nsec + head_start;
+        control_.go.store(1);
+        futex_wake_all(control_.go);
+    }
+
+    void kill_all() {
+        killed_ = true;
+        for (const ProcessId root : roots_) {
+            kill(-run_.process(root).pid.load(), SIGKILL);
+        }
+    }
+
+    /// Kills and reaps whatever is left.
+    void end_all() {
+        for (const ProcessId root : roots_) {
+            const pid_t group = run_.process(root).pid.load();
+            if (group <= 0 || kill(-group, SIGKILL) != 0) {
+                continue;  // nothing is left of it
+            }
+            int status = 0;
+            while (waitpid(-group, &status, 0) > 0 || errno == EINTR) {
+            }
+        }
+        roots_.clear();
+    }
+
+    std::string ended() const {
+        if (dead_ != 0) {
+            const Watch& watch = watches_[dead_];
+            const ProcessSlot& slot = run_.process(dead_);
+            return "interrupted: " +
+                   died("worker " + std::to_string(dead_) + " (pid " + std::to_string(slot.pid.load()) + ")",
+                        watch.gone ? watch.status : slot.wait_status.load());
+        }
+        if (control_.failure_state.load(std::memory_order_acquire) == 2) {
+            return std::string("interrupted: ") + control_.failure;
+        }
+        if (!stop_reason_.empty()) {
+            return "interrupted: " + stop_reason_ + (killed_ ? ", killed" : "");
+        }
+        return "complete";
+    }
+
+    const WorkerSetup& setup_;
+    const ReplayOptions& options_;
+    const Plan& plan_;
+    SharedRun& run_;
+    RunControl& control_;
+    Watchdog watchdog_;
+    TickTimeline clock_;
+    asio::io_context* io_ = nullptr;
+    std::vector<ProcessId> roots_;
+    std::vector<Watch> watches_;  // by process
+    size_t alive_ = 0;            // roots
+    bool started_ = false, killed_ = false;
+    std::string stop_reason_;
+    int64_t stopped_at_ = 0, start_unix_ns_ = 0;
+    ProcessId dead_ = 0;
+};
+
+}  // namespace
+
+SupervisedRun supervise(const WorkerSetup& setup, const ReplayOptions& options, const TickPoint& first_point) {
+    return Supervisor(setup, options).run(first_point);
+}
+
+}  // namespace reprise

@@ -1,0 +1,434 @@
+// Owns the path that issues ops: one task, its blocks, its edges, its clock. Everything here runs once per op or less;
+// tests/bench/bench_replay_pread.cpp measures it.
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "calibrate/clock.h"
+#include "calibrate/compute.h"
+#include "calibrate/delay.h"
+#include "formats/oplog/oplog.h"
+#include "replay/engine/syscalls.h"
+#include "replay/plan/causal_step.h"
+#include "replay/plan/edges_rules.h"
+#include "replay/plan/left_out.h"
+#include "replay/plan/plan.h"
+#include "replay/run/shared.h"
+
+namespace reprise {
+
+/// The machine's time. A parameter of the paces, so that a test can own time.
+struct MachineClock {
+    using Delay = reprise::Delay;
+    using Compute = reprise::Compute;
+    static uint64_t ticks() { return ticks_now(); }
+};
+
+/// Order and edges, no delays. The end of one op is the begin of the next: one clock read per op.
+class AfapPace {
+public:
+    using Clock = MachineClock;
+    static constexpr bool kChained = true;
+    bool due(const OpBlock&, size_t) { return true; }
+    uint64_t after(const OpBlock&, size_t, uint64_t, int64_t) { return Clock::ticks(); }
+    void released() {}
+    int64_t lag_ns() const { return 0; }
+};
+
+/// Every op at its recorded time, counted from the common start.
+template <class TheClock = MachineClock>
+class TimedPace {
+public:
+    using Clock = TheClock;
+    static constexpr bool kChained = false;
+    TimedPace(const Plan& plan, SharedRun& run, const Speeds& speeds)
+        : plan_(plan),
+          run_(run),
+          delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
+          compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
+          start_(run.control().start_ns),
+          scale_(speeds.time_scale),
+          computing_(speeds.computing) {
+        use_least_timer_slack();
+    }
+
+    /// Waits until the op is due. False where the op is left out and nothing is waited for.
+    bool due(const OpBlock& b, size_t i) {
+        if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
+            return false;
+        }
+        due_ = at(b.begin[i]);
+        delay_.until(due_);
+        lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
+        return true;
+    }
+
+    /// Ops that stand for time take it; those of accelerators use the virtual device.
+    uint64_t after(const OpBlock& b, size_t i, uint64_t, int64_t) {
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        if (computing_.takes_processor(kind, b.flags[i])) {
+            compute_.fill(at(OpRef::end_of(b.begin[i], b.duration[i])));
+        } else if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
+            delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
+        } else if (kind == OpKind::gpu_submit) {
+            stream(b, i).submit(delay_.now_ns(), scaled(b.size[i]));
+        } else if (kind == OpKind::gpu_wait) {
+            delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
+        } else if (sys::call_ticks.left != 0) {
+            return sys::call_ticks.left;
+        }
+        return Clock::ticks();
+    }
+    void released() {}
+    int64_t lag_ns() const { return lag_; }
+
+private:
+    int64_t scaled(int64_t ns) const {
+        return scale_ == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * scale_);
+    }
+    int64_t at(int64_t recorded) const { return start_ + scaled(recorded - plan_.first_begin); }
+    DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
+
+    const Plan& plan_;
+    SharedRun& run_;
+    typename Clock::Delay delay_;
+    typename Clock::Compute compute_;
+    int64_t start_;
+    double scale_;
+    Computing computing_;
+    int64_t due_ = 0, lag_ = 0;
+};
+
+/// Every op when what it depends on is done and the think time since the op before it has passed. Waits that the log
+/// explains take as long as what they wait for takes now.
+template <class TheClock = MachineClock>
+class CausalPace {
+public:
+    using Clock = TheClock;
+    static constexpr bool kChained = false;
+    /// The task begins now, or stands at the start line.
+    CausalPace(const Plan& plan, SharedRun& run, TaskId task, const Speeds& speeds)
+        : plan_(plan),
+          run_(run),
+          delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
+          clock_(causal_start(plan, run.control().start_ns, task, speeds, spawned_ns(run.task(task)))),
+          explained_(plan.tasks[task].explained),
+          compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
+          speeds_(speeds),
+          warmth_(speeds.waits, speeds.time_scale / speeds.cpu),
+          busy_scale_(speeds.time_scale / speeds.gpu) {
+        use_least_timer_slack();
+    }
+
+    bool due(const OpBlock& b, size_t i) {
+        if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
+            clock_.left_out(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]));
+            return false;
+        }
+        due_ = std::max(clock_.due(b.begin[i]), released_);
+        pass(due_);
+        lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
+        return true;
+    }
+
+    /// `begin`: tick at which the op was issued. Returns when it ended.
+    uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
+        const bool computes = Computing::surely(kind, b.flags[i]);
+        const int64_t more = computes ? warmth_.change(b.begin[i], b.duration[i], delay_.ns_at(begin)) : 0;
+        uint64_t end = 0;
+        switch (causal_role(kind, b.arg[i], explained_.at(b.first + i), !is_not_performed(result))) {
+            case CausalRole::call:
+                end = left();
+                clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.ns_at(end));
+                break;
+            case CausalRole::stands:
+                if (speeds_.computing.takes_processor(kind, b.flags[i])) {
+                    const int64_t deadline =
+                        compute_deadline(due_, delay_.ns_at(begin), speeds_.computed(b.duration[i]) + more);
+                    compute_.take(deadline);
+                    clock_.waited(recorded_end, compute_passed(deadline, delay_.now_ns()));
+                    break;
+                }
+                if (const int64_t until = clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute, more);
+                    kind == OpKind::wait || kind == OpKind::idle) {
+                    delay_.until(until);
+                } else {
+                    pass(until);
+                }
+                break;
+            case CausalRole::waits:
+                end = left();
+                clock_.waited(recorded_end, delay_.ns_at(end));
+                break;
+            case CausalRole::accelerator:
+                if (kind == OpKind::gpu_submit) {
+                    const double busy = static_cast<double>(b.size[i]) * busy_scale_;
+                    stream(b, i).submit(delay_.now_ns(), static_cast<int64_t>(busy));
+                    delay_.until(clock_.stood(b.begin[i], recorded_end, due_, true));
+                } else {
+                    delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
+                    clock_.waited(recorded_end, delay_.now_ns());
+                }
+                break;
+        }
+        if (kind == OpKind::compute) {
+            clock_.computed();
+        }
+        if (computes) {
+            warmth_.computed(recorded_end, delay_.now_ns());
+        }
+        return end != 0 ? end : Clock::ticks();
+    }
+    /// The op at hand waited until now for others: it was not late before.
+    void released() { released_ = delay_.ns_at(left()); }
+    int64_t lag_ns() const { return lag_; }
+
+private:
+    /// When the last call or wait of the op at hand was over; now, where it had none.
+    uint64_t left() {
+        delay_.now_ns();  // ns_at() must not count from long ago
+        return sys::call_ticks.left != 0 ? sys::call_ticks.left : Clock::ticks();
+    }
+    /// Think time, and calls that are not made: where it is short the thread was on its processor, and keeps it, as a
+    /// thread that computes would not give it back for milliseconds.
+    void pass(int64_t until) {
+        constexpr int64_t kBrief = 100'000;  // ns
+        if (speeds_.computing.policy != DelayPolicy::sleep && until - delay_.now_ns() < kBrief) {
+            compute_.take(until);
+        } else {
+            delay_.until(until);
+        }
+    }
+    DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
+    int64_t spawned_ns(const TaskSlot& slot) const {
+        const uint64_t tick = slot.spawned_tick.load(std::memory_order_relaxed);
+        return tick == 0 ? 0 : delay_.ns_at(tick);
+    }
+
+    const Plan& plan_;
+    SharedRun& run_;
+    typename Clock::Delay delay_;
+    CausalClock clock_;
+    ExplainedCursor explained_;
+    typename Clock::Compute compute_;
+    Speeds speeds_;
+    Warmth warmth_;
+    double busy_scale_;
+    int64_t due_ = 0, lag_ = 0, released_ = INT64_MIN;
+};
+
+/// Wakes who waits for the sources [from, to) of `task`.
+inline void wake_listeners(SharedRun& run, const TaskPlan& task, size_t from, size_t to) {
+    for (uint32_t i = task.listens[from]; i < task.listens[to]; ++i) {
+        wake_from(run.task(task.listeners[i].task), task.listeners[i].wait);
+    }
+}
+
+/// Says that the task has ended: all that anybody still waits for of it.
+inline void publish_end(const Plan& plan, SharedRun& run, TaskId id) {
+    TaskSlot& slot = run.task(id);
+    const TaskPlan& task = plan.tasks[id];
+    const uint32_t before = slot.published.exchange(UINT32_MAX, std::memory_order_seq_cst);
+    if (!task.sources.empty()) {
+        wake_listeners(run, task, std::min<size_t>(before, task.sources.size()), task.sources.size());
+    }
+}
+
+/// Starts tasks for their spawner. Implemented by the worker.
+class Spawner {
+public:
+    virtual ~Spawner() = default;
+    virtual void spawn(TaskId peer) = 0;
+};
+
+/// Issues the ops of one task.
+template <class Engine, class Pace>
+class TaskLoop {
+    using Clock = typename Pace::Clock;
+
+public:
+    /// `spawner` may be null: spawn ops do nothing. `spin`: turns to spin before sleeping for an edge.
+    TaskLoop(const Plan& plan, SharedRun& run, TaskId task, Engine& engine, Pace& pace, Spawner* spawner, int spin)
+        : task_(plan.tasks[task]),
+          run_(run),
+          control_(run.control()),
+          slot_(run.task(task)),
+          rows_(run.spool(task_.spool_first)),
+          engine_(engine),
+          pace_(pace),
+          spawner_(spawner),
+          spin_(spin),
+          explained_(task_.explained) {}
+
+    /// False where the run was stopped.
+    bool block(const OpBlock& b) {
+        const size_t count = b.count();
+        size_t i = 0;
+        while (i < count) {
+            const uint64_t op = b.first + i;
+            const bool waits = wait_ < task_.waits.size() && task_.waits[wait_].op <= op;
+            // A wait begins before what it waits for ends; any other op begins after.
+            const bool blocks = waits && explained_.at(op) && blocks_until_edge(static_cast<OpKind>(b.kind[i]));
+            if (waits && !blocks) {
+                sys::call_ticks.reset();
+                const uint64_t before = slot_.edge_waits;
+                if (!wait_for_edges(op, spin_)) {
+                    return false;
+                }
+                if (slot_.edge_waits != before) {
+                    pace_.released();
+                }
+            }
+            const bool spawns = spawn_ < task_.spawns.size() && task_.spawns[spawn_] == op;
+            uint64_t limit = b.first + count;
+            if (wait_ < task_.waits.size()) {
+                limit = std::min(limit, std::max(task_.waits[wait_].op, op + 1));
+            }
+            if (spawns || blocks) {
+                limit = op + 1;
+            } else if (spawn_ < task_.spawns.size()) {
+                limit = std::min(limit, task_.spawns[spawn_]);
+            }
+            if (source_ < task_.sources.size() && task_.sources[source_] < limit) {
+                limit = task_.sources[source_] + 1;
+            }
+            const auto to = static_cast<size_t>(limit - b.first);
+            if (!(spawns || blocks ? special(b, i, spawns, blocks) : span(b, i, to))) {
+                return false;
+            }
+            i = to;
+            if (source_ < task_.sources.size() && task_.sources[source_] + 1 == limit) {
+                publish();
+            }
+        }
+        return true;
+    }
+
+private:
+    /// One more op which others wait for is done.
+    void publish() {
+        slot_.published.store(static_cast<uint32_t>(source_ + 1), std::memory_order_seq_cst);
+        wake_listeners(run_, task_, source_, source_ + 1);
+        ++source_;
+    }
+
+    bool wait_for_edges(uint64_t op, int spin) {
+        for (; wait_ < task_.waits.size() && task_.waits[wait_].op <= op; ++wait_) {
+            const WaitFor& edge = task_.waits[wait_];
+            const TaskSlot& source = run_.task(edge.task);
+            if (source.published.load(std::memory_order_acquire) >= edge.count) {
+                continue;
+            }
+            slot_.waits_edge.store(wait_ + 1);
+            slot_.state.store(TaskState::waiting_for_edge, std::memory_order_relaxed);
+            ++slot_.edge_waits;
+            const bool arrived = wait_published(source, edge.count, slot_, control_, spin);
+            sys::call_ticks.left = Clock::ticks();
+            slot_.waits_edge.store(0);
+            slot_.state.store(TaskState::running, std::memory_order_relaxed);
+            if (!arrived) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /// Ops [from, to) of a block: none of them waits or spawns, and none is waited for but the last.
+    bool span(const OpBlock& b, size_t from, size_t to) {
+        SpoolRow* const rows = rows_ + b.first;
+        uint64_t begin = Clock::ticks();
+        for (size_t i = from; i < to; ++i) {
+            if (__builtin_expect(control_.stopped(), 0)) {
+                return false;
+            }
+            if constexpr (!Pace::kChained) {
+                if (!pace_.due(b, i)) {
+                    leave_out(b, i);
+                    continue;
+                }
+                if (control_.stopped()) {
+                    return false;
+                }
+                begin = Clock::ticks();
+                if (i + 1 == to && source_ < task_.sources.size() && task_.sources[source_] == b.first + i &&
+                    tells_others(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
+                    publish();
+                }
+            }
+            if (__builtin_expect(engine_.before(b, i), 0)) {
+                begin = Clock::ticks();
+            }
+            if constexpr (!Pace::kChained) {
+                sys::call_ticks.reset();
+            }
+            begin = finish(b, i, rows[i], begin, engine_.perform(b, i));
+        }
+        return true;
+    }
+
+    /// One op that starts a task, or that is a wait for others.
+    bool special(const OpBlock& b, size_t i, bool spawns, bool blocks) {
+        if (!pace_.due(b, i) || control_.stopped()) {
+            leave_out(b, i);
+            return !control_.stopped();
+        }
+        const uint64_t begin = Clock::ticks();
+        sys::call_ticks.reset();
+        // Who slept in the recording sleeps here: that costs the same, and leaves the processor to others as it did
+        // there.
+        if (blocks && !wait_for_edges(b.first + i, Pace::kChained ? spin_ : 0)) {
+            return false;
+        }
+        if (spawns) {
+            ++spawn_;
+            if (spawner_ != nullptr) {
+                run_.task(b.peer[i]).spawned_tick.store(begin, std::memory_order_relaxed);
+                spawner_->spawn(b.peer[i]);
+            }
+        }
+        finish(b, i, rows_[b.first + i], begin, engine_.perform(b, i));
+        return true;
+    }
+
+    [[gnu::always_inline]] uint64_t finish(const OpBlock& b, size_t i, SpoolRow& row, uint64_t begin, int64_t result) {
+        if constexpr (!Pace::kChained) {
+            if (sys::call_ticks.entered != 0) {
+                begin = sys::call_ticks.entered;
+            }
+        }
+        const uint64_t end = pace_.after(b, i, begin, result);
+        if (__builtin_expect(is_not_performed(result), 0)) {
+            row = {begin | kNotPerformed, static_cast<uint64_t>(reason_of(result)), 0};
+        } else {
+            row = {begin, end, result};
+        }
+        slot_.done.store(b.first + i + 1, std::memory_order_release);
+        if constexpr (!Pace::kChained) {
+            slot_.lag_ns.store(pace_.lag_ns(), std::memory_order_relaxed);
+        }
+        return end;
+    }
+
+    void leave_out(const OpBlock& b, size_t i) {
+        rows_[b.first + i] = {kNotPerformed, static_cast<uint64_t>(LeftOut::filter), 0};
+        slot_.done.store(b.first + i + 1, std::memory_order_release);
+    }
+
+    const TaskPlan& task_;
+    SharedRun& run_;
+    RunControl& control_;
+    TaskSlot& slot_;
+    SpoolRow* rows_;
+    Engine& engine_;
+    Pace& pace_;
+    Spawner* spawner_;
+    const int spin_;
+    ExplainedCursor explained_;
+    size_t wait_ = 0, source_ = 0, spawn_ = 0;
+};
+
+}  // namespace reprise

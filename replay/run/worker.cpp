@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+#include "replay/run/worker.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "replay/engine/null.h"
+#include "replay/engine/posix.h"
+#include "replay/run/feed.h"
+#include "replay/run/machine.h"
+#include "replay/run/task_loop.h"
+
+#if defined(__SANITIZE_THREAD__)
+// A recorded process that forks while it has threads does so here too, and its child starts threads.
+extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
+
+namespace reprise {
+namespace {
+
+/// Bytes that this process made the device move, from /proc/self/io.
+void note_device_bytes(ProcessSlot& slot) {
+    std::ifstream in("/proc/self/io");
+    std::string key;
+    int64_t value = 0;
+    while (in >> key >> value) {
+        if (key == "read_bytes:") {
+            slot.device_read_bytes.store(value);
+        } else if (key == "write_bytes:") {
+            slot.device_write_bytes.store(value);
+        }
+    }
+}
+
+class Worker {
+public:
+    Worker(const WorkerSetup& setup, ProcessId process, WorkerState* state)
+        : setup_(setup),
+          plan_(*setup.plan),
+          run_(*setup.run),
+          process_(process),
+          state_(state),
+          decoder_(std::make_unique<BlockDecoder>()) {}
+
+    /// A process that the supervisor made: all its first tasks wait for the start.
+    void run_root() {
+        if (state_ != nullptr) {
+            state_->open_inherited(process_);
+        }
+        const std::vector<TaskId>& tasks = plan_.processes[process_].tasks_at_start;
+        for (size_t i = 1; i < tasks.size(); ++i) {
+            start_thread(tasks[i], true);
+        }
+        if (!tasks.empty()) {
+            run_task(tasks[0], true);
+        }
+        finish();
+    }
+
+    /// A process that a spawn op made: the calling thread is its first task.
+    void run_child() {
+        if (state_ != nullptr) {
+            state_->open_inherited(process_);
+        }
+        for (const TaskId task : plan_.processes[process_].tasks_at_start) {
+            start_thread(task, false);
+        }
+        run_task(plan_.processes[process_].first_task, false);
+        finish();
+    }
+
+    void fail(const std::string& message) { run_.control().fail(message.c_str()); }
+
+private:
+    /// Starts what a task's spawn ops name, and waits for the child processes when the task is over.
+    class TaskSpawner : public Spawner {
+    public:
+        TaskSpawner(Worker& worker, TaskId self) : worker_(worker), self_(self) {}
+
+        void spawn(TaskId peer) override {
+            if (worker_.plan_.tasks[peer].spawner != self_) {
+                return;
+            }
+            const ProcessId process = worker_.plan_.tasks[peer].process;
+            if (process == worker_.process_) {
+                worker_.start_thread(peer, false);
+            } else if (const pid_t pid = worker_.fork_child(process); pid > 0) {
+                children_.emplace_back(pid, process);
+            }
+        }
+
+        /// The parent-death signal of a child is tied to this thread, so it stays until they are gone.
+        void wait_for_children() {
+            for (const auto& [pid, process] : children_) {
+                int status = 0;
+                while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+                }
+                worker_.run_.process(process).wait_status.store(status);
+            }
+        }
+
+    private:
+        Worker& worker_;
+        TaskId self_;
+        std::vector<std::pair<pid_t, ProcessId>> children_;
+    };
+
+    void start_thread(TaskId task, bool at_start_line) {
+        try {
+            const std::lock_guard guard(threads_lock_);
+            threads_.emplace_back([this, task, at_start_line] { run_task(task, at_start_line); });
+        } catch (const std::exception& error) {
+            fail("cannot start thread " + std::to_string(threads_.size() + 1) + " of a process: " + error.what() +
+                 "; " + raise_task_limits());
+        }
+    }
+
+    pid_t fork_child(ProcessId process) {
+        std::unique_lock<std::mutex> opening, held;
+        if (state_ != nullptr) {
+            opening = std::unique_lock(state_->opening);
+            held = std::unique_lock(state_->lock);
+        }
+        const pid_t parent = getpid();
+        run_.process(process).state.store(ProcessState::running);  // before it can end
+        const pid_t pid = fork();
+        if (pid == 0) {
+            if (held.owns_lock()) {
+                held.unlock();
+                opening.unlock();
+            }
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getppid() != parent) {
+                _exit(1);
+            }
+            ProcessSlot& slot = run_.process(process);
+            slot.pid.store(getpid());
+            if (state_ != nullptr) {
+                state_->forked();
+            }
+            // Never destroyed, nor is the parent's: its threads do not exist here.
+            auto* const child = new Worker(setup_, process, state_);
+            child->run_child();
+        }
+        if (pid < 0) {
+            fail(std::string("cannot fork: ") + std::strerror(errno) + "; " + raise_task_limits());
+        } else {
+            run_.process(process).pid.store(pid);
+        }
+        return pid;
+    }
+
+    [[noreturn]] void finish() {
+        for (;;) {
+            std::thread next;
+            {
+                const std::lock_guard guard(threads_lock_);
+                if (threads_.empty()) {
+                    break;
+                }
+                next = std::move(threads_.back());
+                threads_.pop_back();
+            }
+            next.join();
+        }
+        if (state_ != nullptr) {
+            state_->wait_until_taken();
+        }
+        ProcessSlot& slot = run_.process(process_);
+        note_device_bytes(slot);
+        slot.state.store(ProcessState::ended);
+        _exit(0);
+    }
+
+    void wait_at_start_line() {
+        RunControl& control = run_.control();
+        control.ready.fetch_add(1);
+        while (control.go.load() == 0 && !control.stopped()) {
+            futex_wait(control.go, 0, 100'000'000);
+        }
+    }
+
+    void run_task(TaskId id, bool at_start_line) {
+        TaskSlot& slot = run_.task(id);
+        TaskSpawner spawner(*this, id);
+        try {
+            const TaskPlan& task = plan_.tasks[id];
+            BlockFeed feed(*plan_.log, task.blocks, run_.spool(task.spool_first), decoder_.get());
+            if (setup_.engine == EngineKind::posix) {
+                PosixEngine engine(*state_, task.read_bytes);
+                run_with(engine, feed, id, spawner, at_start_line);
+            } else {
+                NullEngine engine(plan_);
+                run_with(engine, feed, id, spawner, at_start_line);
+            }
+        } catch (const std::bad_alloc&) {
+            // Its stack found room, what it needs did not. The message needs little.
+            const char* const what = slot.state.load() == TaskState::waiting_for_start ? "cannot start thread of task "
+                                                                                       : "no memory left for task ";
+            fail(what + std::to_string(id) + ": out of memory; " + raise_task_limits());
+        } catch (const std::exception& error) {
+            fail(error.what());
+        }
+        slot.state.store(TaskState::ended, std::memory_order_relaxed);
+        publish_end(plan_, run_, id);
+        spawner.wait_for_children();
+    }
+
+    template <class Engine>
+    void run_with(Engine& engine, BlockFeed& feed, TaskId id, TaskSpawner& spawner, bool at_start_line) {
+        feed.prepare();
+        if (at_start_line) {
+            wait_at_start_line();
+        }
+        run_.task(id).state.store(TaskState::running, std::memory_order_relaxed);
+        if (setup_.pace == Pace::timed) {
+            TimedPace pace(plan_, run_, setup_.speeds);
+            run_blocks(engine, pace, feed, id, spawner);
+        } else if (setup_.pace == Pace::causal) {
+            CausalPace pace(plan_, run_, id, setup_.speeds);
+            run_blocks(engine, pace, feed, id, spawner);
+        } else {
+            AfapPace pace;
+            run_blocks(engine, pace, feed, id, spawner);
+        }
+    }
+
+    template <class Engine, class PaceType>
+    void run_blocks(Engine& engine, PaceType& pace, BlockFeed& feed, TaskId id, TaskSpawner& spawner) {
+        // Spinning for an edge pays only where its source can run meanwhile.
+        const int spin = usable_cpus() > 1 ? 200 : 0;
+        sys::call_ticks.wanted = !PaceType::kChained;
+        TaskLoop<Engine, PaceType> loop(plan_, run_, id, engine, pace, &spawner, spin);
+        while (const OpBlock* const block = run_.control().stopped() ? nullptr : feed.next()) {
+            if (!loop.block(*block)) {
+                break;
+            }
+        }
+    }
+
+    const WorkerSetup setup_;
+    const Plan& plan_;
+    SharedRun& run_;
+    const ProcessId process_;
+    WorkerState* state_;
+    std::unique_ptr<BlockDecoder> decoder_;
+    std::mutex threads_lock_;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+void run_worker(const WorkerSetup& setup, ProcessId process) {
+    ProcessSlot& slot = setup.run->process(process);
+    slot.pid.store(getpid());
+    slot.state.store(ProcessState::running);
+    Worker* worker = nullptr;
+    rlimit files{};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    try {
+        WorkerState* state = nullptr;
+        if (setup.engine == EngineKind::posix) {
+            install_touch_guard();
+            state = new WorkerState(*setup.plan, setup.root, setup.read_only, *setup.pattern, *setup.run);
+        }
+        worker = new Worker(setup, process, state);
+        worker->run_root();
+    } catch (const std::exception& error) {
+        setup.run->control().fail(error.what());
+    }
+    _exit(1);
+}
+
+uint32_t tasks_at_start(const Plan& plan) {
+    size_t count = 0;
+    for (const ProcessPlan& process : plan.processes) {
+        count += process.spawner == 0 ? process.tasks_at_start.size() : 0;
+    }
+    return static_cast<uint32_t>(count);
+}
+
+double measure_harness_ns(const Plan& plan, uint64_t ops, int64_t most_ns) {
+    TaskId longest = 0;
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        if (longest == 0 || plan.tasks[task].ops > plan.tasks[longest].ops) {
+            longest = task;
+        }
+    }
+    if (longest == 0 || plan.tasks[longest].ops == 0) {
+        return 0.0;
+    }
+    Plan one;
+    one.log = plan.log;
+    one.tasks.resize(2);
+    one.tasks[1].ops = std::min<uint64_t>(ops + kBlockOps, plan.tasks[longest].ops);
+    SharedRun run(2, 1, 1, 0, one.tasks[1].ops, SIZE_MAX, {});
+    NullEngine engine(plan);
+    AfapPace pace;
+    TaskLoop<NullEngine, AfapPace> loop(one, run, 1, engine, pace, nullptr, 0);
+    OpBlock block;
+    uint64_t done = 0;
+    int64_t spent = 0;
+    const TickPoint start = take_tick_point();
+    for (const BlockInfo& where : plan.tasks[longest].blocks) {
+        plan.log->decode(where, block);
+        SpoolRow* const rows = run.spool(where.first);
+        std::fill(rows, rows + where.ops, SpoolRow{});  // its pages are there, as in a run
+        const int64_t begin = monotonic_ns();
+        loop.block(block);
+        spent += monotonic_ns() - begin;
+        done += block.count();
+        if (done >= ops || monotonic_ns() - start.ns > most_ns) {
+            break;
+        }
+    }
+    return done == 0 ? 0.0 : static_cast<double>(spent) / static_cast<double>(done);
+}
+
+}  // namespace reprise

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Raw recordings to op logs: what paths start from after chroot, pivot_root, setns.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/formats/assemble/recording/raw_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr uint16_t kChdir = 80, kPivotRoot = 155, kChroot = 161, kUnshare = 272, kSetns = 308;
+constexpr uint64_t kNewMounts = 0x20000;
+
+// Names of the files that were opened, in turn.
+std::vector<std::string> opened(const AssembledLog& log) {
+    std::vector<Op> opens = log.of_kind(OpKind::open);
+    std::sort(opens.begin(), opens.end(), [](const Op& a, const Op& b) { return a.begin < b.begin; });
+    std::vector<std::string> out;
+    for (const Op& op : opens) out.push_back(log.path_of(op));
+    return out;
+}
+
+struct Names {
+    RawJob job;
+    uint64_t file = 0x100;
+    void open(const char* path) {
+        ++file;
+        job.open(path, 5, file, file);
+        job.call(3, {5}, 0).fd(0, RawJob::fd_of(5, file, file));
+    }
+    void chdir(const char* path) { job.call(kChdir, {0x1000}, 0).path(0, path); }
+    void pivot(const char* root, const char* old) {
+        job.call(kPivotRoot, {0x1000, 0x2000}, 0).path(0, root).path(1, old);
+    }
+    void unshare() { job.call(kUnshare, {kNewMounts}, 0); }
+    void setns(int fd, uint64_t inode, uint64_t type) {
+        job.call(kSetns, {uint64_t(fd), type}, 0).fd(0, RawJob::fd_of(fd, 0xe0 + inode, inode, 0, 0100444));
+    }
+};
+
+}  // namespace
+
+TEST_CASE("pivot_root moves all of its mount namespace and nobody else") {
+    Names n;
+    n.chdir("/c/new/sub");
+    n.job.spawn(200, 200, 17);  // stays in the first namespace
+    n.unshare();
+    n.job.spawn(300, 300, 17);  // another directory, the same namespace
+    n.job.as(300, 300);
+    n.chdir("/home");
+    n.job.as(100, 100);
+    n.pivot("..", "/c/new/put");
+    n.open("x");
+    n.open("/data");
+    n.open("../y");
+    n.job.as(300, 300);
+    n.open("z");
+    n.chdir("/");
+    n.open("z");
+    n.job.as(200, 200);
+    n.open("x");
+    n.open("/data");
+    CHECK(opened(n.job.assemble()) ==
+          std::vector<std::string>{"/sub/x", "/data", "/y", "/put/home/z", "/z", "/c/new/sub/x", "/data"});
+}
+
+TEST_CASE("pivot_root of the directory itself upon itself, as container runtimes do") {
+    Names n;
+    n.job.spawn(300, 300, 17 | kNewMounts);
+    n.job.as(300, 300);
+    n.chdir("/c/rootfs");
+    n.pivot(".", ".");
+    n.open("a");
+    n.chdir("/");
+    n.open("etc/b");
+    n.open("/c");
+    n.job.as(100, 100);
+    n.open("a");
+    CHECK(opened(n.job.assemble()) == std::vector<std::string>{"/a", "/etc/b", "/c", "/home/me/a"});
+}
+
+TEST_CASE("setns to a mount namespace begins at its root, other namespaces change nothing") {
+    Names n;
+    n.job.call(kChroot, {0x1000}, 0).path(0, "/jail");
+    n.chdir("/dir");
+    n.open("a");
+    n.job.open("/proc/7/ns/net", 8, 0xe0 + 50, 50);
+    n.setns(8, 50, 0);
+    n.setns(8, 50, 0x40000000);  // CLONE_NEWNET
+    n.open("b");
+    n.job.open("/proc/7/ns/mnt", 9, 0xe0 + 60, 60);
+    n.setns(9, 60, 0);
+    n.open("c");
+    n.open("/d");
+    n.chdir("/e");
+    n.setns(12, 70, kNewMounts);  // by its type
+    n.open("f");
+    const auto names = opened(n.job.assemble());
+    CHECK(names == std::vector<std::string>{"/jail/dir/a", "/jail/proc/7/ns/net", "/jail/dir/b", "/jail/proc/7/ns/mnt",
+                                            "/c", "/d", "/f"});
+}
+
+TEST_CASE("a process that is attached to has its root, and pivots in its own namespace") {
+    Names n;
+    raw_seed_task task{};
+    const auto seed = [&](uint32_t pid, const char* directory, const char* root, const char* mounts) {
+        task.head.pid = task.head.tid = pid;
+        n.job.add(RawBytes(RAW_SEED_TASK, task)).string(1, directory).string(2, root).string(3, mounts);
+    };
+    seed(100, "/jail/dir", "/jail", "mnt:[4026531841]");
+    seed(200, "/new", "/", "mnt:[4026532000]");
+    seed(300, "/new", "/", "mnt:[4026532001]");
+    n.open("a");
+    n.open("/b");
+    n.job.as(200, 200);
+    n.pivot("/new", "/new/old");
+    n.open("c");
+    n.job.as(300, 300);
+    n.open("c");
+    CHECK(opened(n.job.assemble()) == std::vector<std::string>{"/jail/dir/a", "/jail/b", "/c", "/new/c"});
+}

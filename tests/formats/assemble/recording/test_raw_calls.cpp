@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+// Every row of formats/assemble/recording/raw_calls.def: a call of it with each of its arguments, and what became of
+// them.
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+#include "formats/assemble/recording/raw_calls.h"
+#include "tests/formats/assemble/recording/raw_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr uint64_t kFile = 0xf1, kOther = 0xf2, kDirectory = 0xd1, kMade = 0xf7, kMade2 = 0xf8;
+
+// What the argument of each letter is in these calls.
+uint64_t argument_of(char letter) {
+    switch (letter) {
+        case 'f': return 3;
+        case '2': return 4;
+        case 'n': return 9;
+        case 'd':
+        case 'D': return 5;
+        case 's': return 700;
+        case 'o': return 4096;
+        case 'F': return 0x10;
+        case 'm': return 0644;
+        case 'a': return 1;
+        case 'A': return 0x700000;
+        case 'N': return 0x900000;
+        case 'x': return 0;
+        default: return 0x1000;  // somewhere in the job's memory
+    }
+}
+
+// Everything a call may need was made before: two files, a directory, a mapping, a child that ended, a request.
+AssembledLog call_of(const RawCallRow& row, int64_t result, RawJob& job) {
+    job.open("/d/file", 3, kFile, 7);
+    job.open("/d/other", 4, kOther, 8, 8192, 2);
+    job.call(257, {uint64_t(-100), 0x1000, 0200000, 0}, 5)
+        .path(1, "/d/dir")
+        .fd(RAW_WHICH_RESULT, RawJob::fd_of(5, kDirectory, 9, 4096, 0040755));
+    job.call(9, {0, 1 << 20, 3, 1, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, kFile, 7));
+    raw_spawn spawn{};
+    spawn.head.time = job.now + 1;
+    spawn.child_pid = spawn.child_tid = 200;
+    job.add(RawBytes(RAW_SPAWN, spawn));
+    job.call(57, {}, 200);
+    job.as(200, 200);
+    job.exit(0);
+    job.as(100, 100);
+
+    raw_iocb iocb{};
+    iocb.iocb = 0x4000;
+    iocb.length = 512;
+    iocb.fd = 3;
+    raw_aio_event event{};
+    event.iocb = 0x4000;
+    event.result = 512;
+    const bool reaps = row.action == RawAction::aio_reap;
+    if (reaps) {
+        job.call(209, {1, 1, 0x1000}, 1)
+            .part(RAW_PART_IOCB, 2, &iocb, sizeof iocb, 1)
+            .fd(2, RawJob::fd_of(3, kFile, 7));
+    }
+
+    std::vector<uint64_t> args;
+    for (const char letter : row.arguments) args.push_back(argument_of(letter));
+    if (row.action == RawAction::futex) args = {0x5000, 0x80, 0, 0};
+    if (row.action == RawAction::close_range) args = {3, 5, 0};
+    if (row.action == RawAction::marker) args = {RAW_MARKER_PRCTL, 0x1000, 12, 1, RAW_MARKER_MAGIC};
+    if (row.action == RawAction::brk) args = {0x20000000};
+    if (row.kind == OpKind::fcntl) args[1] = 3;  // F_GETFL
+    const uint64_t enter = job.now + 9000, exit = job.now + 59000;
+    const bool waits = row.action == RawAction::wait || row.action == RawAction::futex || reaps;
+    if (waits) job.off(enter + 1000, enter + 40000, enter + 41000, row.nr);
+    if (row.action == RawAction::spawn && result > 0) {
+        spawn.head.time = enter + 10;
+        spawn.child_pid = spawn.child_tid = static_cast<uint32_t>(result);
+        job.add(RawBytes(RAW_SPAWN, spawn));
+    }
+    RawBytes& call = job.call_at(enter, exit, row.nr, args, result);
+    for (uint16_t i = 0; i < row.arguments.size(); ++i) {
+        switch (row.arguments[i]) {
+            case 'f': call.fd(i, RawJob::fd_of(3, kFile, 7)); break;
+            case '2': call.fd(i, RawJob::fd_of(4, kOther, 8)); break;
+            case 'd':
+            case 'D': call.fd(i, RawJob::fd_of(5, kDirectory, 9, 4096, 0040755)); break;
+            case 'p': call.path(i, row.arguments.find('d') < i ? "name" : "/d/name"); break;
+            case 'P': call.path(i, "/d/second"); break;
+            case 't': call.string(i, "text"); break;
+            case 'L': call.string(i, "target"); break;
+            case 'i':
+            case 'V':
+            case 'M': call.numbers(RAW_PART_LIST, i, {300, 400}); break;
+            case 'S': call.stat(i, 12345, 0100640); break;
+            case 'H': call.numbers(RAW_PART_VALUES, i, {0x10, 0644, 0}); break;
+            case 'O': call.numbers(RAW_PART_VALUES, i, {5000 + std::max<int64_t>(result, 0)}); break;
+            case 'Q': call.numbers(RAW_PART_VALUES, i, {6000 + std::max<int64_t>(result, 0)}); break;
+            default: break;
+        }
+    }
+    if (row.action == RawAction::marker) call.string(1, "step");
+    if (row.action == RawAction::aio_submit)
+        call.part(RAW_PART_IOCB, 2, &iocb, sizeof iocb, 1).fd(2, RawJob::fd_of(3, kFile, 7));
+    if (reaps && result > 0) call.part(RAW_PART_EVENT, 3, &event, sizeof event, 1);
+    if (row.nr == 247) call.numbers(RAW_PART_VALUES, 2, {200, 1, 0});
+    if (result >= 0) {
+        const uint32_t kind = row.action == RawAction::pipe && row.arg == 1 ? 0010600 : 0100644;
+        if (row.kind == OpKind::open || row.action == RawAction::pipe || row.action == RawAction::make)
+            call.fd(RAW_WHICH_RESULT, RawJob::fd_of(static_cast<int>(result), kMade, 70, 9999, kind));
+        if (row.action == RawAction::pipe)
+            call.fd(RAW_WHICH_RESULT2, RawJob::fd_of(static_cast<int>(result) + 1, kMade2, 70, 0, kind));
+    }
+    return job.assemble();
+}
+
+// The op of the call, which is the last but compute.
+const Op* last_of(const std::vector<Op>& ops, OpKind kind) {
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op)
+        if (op->kind == kind) return &*op;
+    return nullptr;
+}
+
+// A result each kind of call can return.
+int64_t good_result(const RawCallRow& row) {
+    switch (row.kind) {
+        case OpKind::open:
+        case OpKind::dup: return 9;
+        case OpKind::read:
+        case OpKind::pread:
+        case OpKind::readv:
+        case OpKind::preadv:
+        case OpKind::write:
+        case OpKind::pwrite:
+        case OpKind::writev:
+        case OpKind::pwritev:
+        case OpKind::sendfile:
+        case OpKind::copy_file_range:
+        case OpKind::splice:
+        case OpKind::send:
+        case OpKind::receive: return 600;
+        case OpKind::mmap: return 0x800000;
+        case OpKind::mremap: return 0x900000;
+        case OpKind::join: return row.nr == 247 ? 0 : 200;
+        case OpKind::spawn: return 300;
+        case OpKind::aio_submit:
+        case OpKind::aio_complete: return 1;
+        case OpKind::marker: return -22;
+        default: break;
+    }
+    if (row.action == RawAction::pipe && row.arg >= 3) return 9;
+    if (row.action == RawAction::make) return 9;
+    if (row.action == RawAction::wake) return 1;
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the table of raw calls: numbers once, letters that are known") {
+    std::set<uint16_t> numbers;
+    for (const RawCallRow& row : all_raw_calls()) {
+        INFO(std::string(row.name));
+        CHECK(numbers.insert(row.nr).second);
+        CHECK(find_raw_call(row.nr) == &row);
+        CHECK(row.arguments.find_first_not_of("f2ndDxpPtLsoOQFmaANiMVSHB") == std::string_view::npos);
+        CHECK(row.arguments.size() <= 6);
+    }
+    CHECK(find_raw_call(39) == nullptr);
+    CHECK(find_raw_call(60000) == nullptr);
+}
+
+TEST_CASE("every raw call that succeeds") {
+    for (const RawCallRow& row : all_raw_calls()) {
+        CAPTURE(std::string(row.name));
+        RawJob job;
+        const int64_t result = good_result(row);
+        const AssembledLog log = call_of(row, result, job);
+        CHECK(log.tables().losses() == 0);
+        const auto ops = log.ops();
+        OpKind kind = row.kind;
+        // A descriptor of a regular file: messages are reads and writes there.
+        if (row.name == "unlinkat") kind = OpKind::unlink;
+        const bool no_op =
+            row.action == RawAction::brk || row.action == RawAction::make || row.action == RawAction::chdir ||
+            row.action == RawAction::fchdir || row.action == RawAction::chroot || row.action == RawAction::pivot_root ||
+            row.action == RawAction::unshare || row.action == RawAction::setns || row.action == RawAction::exit;
+        if (no_op) {
+            for (const Op& op : ops)
+                CHECK((op.kind == OpKind::open || op.kind == OpKind::compute || op.kind == OpKind::mmap ||
+                       op.kind == OpKind::spawn));
+            continue;
+        }
+        const Op* op = last_of(ops, kind);
+        REQUIRE(op != nullptr);
+        const OpInfo& what = info(kind);
+        const auto has = [&](char letter) { return row.arguments.find(letter) != std::string_view::npos; };
+        const bool by_path = has('p');
+        if (by_path && row.kind != OpKind::symlink) {
+            CHECK(log.tables().path(op->file) == (has('d') ? "/d/dir/name" : "/d/name"));
+        }
+        if (has('P')) CHECK(log.tables().path(op->file2) == "/d/second");
+        if (has('f') && what.has(Field::handle) && row.action != RawAction::mmap && op->handle) {
+            CHECK(log.path_of(*op) == "/d/file");
+            CHECK(op->fd == 3);
+        }
+        if (has('2')) CHECK(log.tables().path(log.tables().handles[op->handle2].file) == "/d/other");
+        if (has('n') && row.kind == OpKind::dup) CHECK(op->fd2 == 9);
+        if (has('s') && what.has(Field::size) && row.action == RawAction::op)
+            CHECK(op->size == (has('A') ? 4096 : 700));
+        if (has('i')) {
+            CHECK(op->size == 700);
+            CHECK(log.rows.at(1)[number_of(log, 1, kind)].list == std::vector<int64_t>{300, 400});
+        }
+        if (has('o') && !has('A')) CHECK(op->offset == 4096);
+        if (has('O')) CHECK(op->offset == 5000);
+        if (has('Q')) CHECK(op->offset2 == 6000);
+        if (has('F') && what.has(Field::flags) && row.action == RawAction::op && row.nr != 278)
+            CHECK((op->flags & 0x10) == 0x10);
+        if (has('H')) {
+            CHECK(op->flags == 0x10);
+            CHECK(op->mode == 0644);
+        }
+        if (has('m') && what.has(Field::mode)) CHECK(op->mode == 0644);
+        if (has('t') && what.has(Field::text)) CHECK(log.tables().strings[op->text] == "text");
+        if (has('A') && what.has(Field::map)) CHECK(op->map == (row.kind == OpKind::mmap ? 2 : 1));
+        if (has('S') && by_path) CHECK(log.tables().files[op->file].size == 12345);
+        if (row.kind == OpKind::spawn) CHECK(log.tables().processes[log.tables().tasks[op->peer].process].pid == 300);
+        if (row.kind == OpKind::join) CHECK(op->peer == 2);
+        if (row.kind == OpKind::wait) CHECK(op->arg == row.arg);
+        if (row.action == RawAction::marker) CHECK((op->arg == 12 && op->flags == 1));
+        if (row.kind == OpKind::open) CHECK(log.tables().handles[op->handle].file == op->file);
+        const bool address = row.kind == OpKind::mmap || row.kind == OpKind::mremap;
+        const bool own = row.action == RawAction::op && !address;
+        if (has('V')) CHECK(op->size == 700);
+        if (own) CHECK(op->result == (has('V') ? 700 : result));  // the bytes, not how many messages
+        if (row.action != RawAction::close_range && row.action != RawAction::aio_reap) CHECK(op->duration == 50000);
+    }
+}
+
+TEST_CASE("every raw call that fails") {
+    for (const RawCallRow& row : all_raw_calls()) {
+        CAPTURE(std::string(row.name));
+        RawJob job;
+        const AssembledLog log = call_of(row, -13, job);  // EACCES
+        CHECK(log.tables().losses() == 0);
+        if (row.action != RawAction::op) continue;
+        const OpKind kind = row.name == "unlinkat" ? OpKind::unlink : row.kind;
+        bool found = false;
+        for (const Op& each : log.ops()) found = found || (each.kind == kind && each.result == -13);
+        CHECK(found);
+    }
+}
+
+TEST_CASE("every raw call without what it points to, and with descriptors that are not open") {
+    for (const RawCallRow& row : all_raw_calls()) {
+        CAPTURE(std::string(row.name));
+        RawJob job;
+        for (const int64_t result : {int64_t{0}, int64_t{5}, int64_t{-9}, int64_t{-14}, int64_t{-512}}) {
+            job.call(row.nr, {77, 78, 79, 80, 81, 82}, result);
+            job.call(row.nr, {77, 78, 79, 80, 81, 82}, result).head().flags = RAW_FLAG_UNFINISHED;
+        }
+        const AssembledLog log = job.assemble();
+        CHECK(log.reader.header().source == "capture");
+    }
+}
+
+// A replay takes the time of such calls from the recording, and has its own contention besides.
+TEST_CASE("calls that tell others something last without the time that those had the processor") {
+    constexpr uint64_t kUs = 1000, kMs = 1'000'000;
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const auto after_call = [&](uint16_t nr, uint16_t state) {
+        const uint64_t from = job.now + 10 * kUs;
+        job.off(from + 2 * kUs, 0, from + 5 * kMs, nr, state);
+        job.now = from + 5 * kMs + kUs;
+        return from;
+    };
+    uint64_t from = after_call(1, RAW_OFF_RUNNABLE);
+    job.call_at(from, job.now, 1, {6, 0x9000, 100}, 100).fd(0, RawJob::pipe_of(6, 0xf6, 50));
+    from = after_call(202, RAW_OFF_RUNNABLE);
+    job.call_at(from, job.now, 202, {0x7000, 0x81, 1}, 1);
+    from = after_call(1, RAW_OFF_SLEEPING);  // the pipe is full
+    job.call_at(from, job.now, 1, {6, 0x9000, 100}, 100).fd(0, RawJob::pipe_of(6, 0xf6, 50));
+    from = after_call(17, RAW_OFF_RUNNABLE);  // performed by a replay, so that it may stay as it was
+    job.call_at(from, job.now, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    const AssembledLog log = job.assemble();
+    std::vector<int64_t> lengths;
+    for (const Op& op : log.ops()) {
+        if (op.kind == OpKind::send || op.kind == OpKind::wait || op.kind == OpKind::pread)
+            lengths.push_back(op.duration);
+    }
+    const int64_t whole = 5 * kMs + kUs, own = 3 * kUs;
+    CHECK(lengths == std::vector{own, own, whole, whole});
+}

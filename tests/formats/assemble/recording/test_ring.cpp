@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Raw recordings to op logs: requests of io_uring that stand for calls on names and descriptors.
+#include <doctest/doctest.h>
+
+#include "tests/formats/assemble/recording/raw_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr uint64_t kUs = 1000, kMs = 1'000'000;
+constexpr uint16_t kEnter = 426, kOpenAt = 18, kClose = 19, kRead = 22, kStatx = 21;
+constexpr uint64_t kRing = 0x4000;
+
+RawBytes& submit(RawJob& job, uint64_t time, uint64_t request, uint16_t opcode, int fd, int index = 0,
+                 uint32_t flags = 0) {
+    raw_uring record{};
+    record.head.time = time;
+    record.ring = kRing;
+    record.request = request;
+    record.fd = fd;
+    record.opcode = opcode;
+    record.flags = flags;
+    record.result = index;
+    record.length = 4096;
+    return job.add(RawBytes(RAW_URING_SUBMIT, record));
+}
+RawBytes& complete(RawJob& job, uint64_t time, uint64_t request, uint16_t opcode, int result) {
+    raw_uring record{};
+    record.head.time = time;
+    record.ring = kRing;
+    record.request = request;
+    record.fd = -1;
+    record.opcode = opcode;
+    record.result = result;
+    return job.add(RawBytes(RAW_URING_COMPLETE, record));
+}
+constexpr int kHere = -100;  // AT_FDCWD
+
+}  // namespace
+
+TEST_CASE("an open by io_uring is an open, and its descriptor is known to others before the submitter calls again") {
+    RawJob job;
+    const uint64_t from = job.now;
+    submit(job, from + 10 * kUs, 1, kOpenAt, kHere).path(1, "data/a");
+    job.call_at(from + 5 * kUs, from + 20 * kUs, kEnter, {9, 1, 0, 0}, 1);
+    job.spawn(100, 101, 0x10f00);
+    const uint64_t opened = job.now + 100 * kUs;
+    complete(job, opened, 1, kOpenAt, 7).fd(RAW_WHICH_RESULT, RawJob::fd_of(7, 0xf1, 17, 12345));
+    job.as(100, 101);
+    job.now = opened + kUs;
+    job.pread(7, 0xf1, 17, 0, 100);
+    job.as(100, 100);
+    job.now += 2 * kMs;
+    job.call(3, {7}, 0).fd(0, RawJob::fd_of(7, 0xf1, 17, 12345));
+    const AssembledLog log = job.assemble();
+    const std::vector<Op> opens = log.of_kind(OpKind::open);
+    REQUIRE(opens.size() == 1);
+    CHECK(log.path_of(opens[0]) == "/home/me/data/a");
+    CHECK(opens[0].result == 7);
+    CHECK(log.of_kind(OpKind::pread)[0].begin - opens[0].end() == 10 * kUs);
+    CHECK(log.of_kind(OpKind::pread)[0].handle == opens[0].handle);
+    CHECK(log.of_kind(OpKind::close)[0].handle == opens[0].handle);
+    CHECK(log.of_kind(OpKind::uring_submit).empty());
+    CHECK(log.of_kind(OpKind::uring_complete).empty());
+    CHECK(log.file("/home/me/data/a").size == 12345);
+    CHECK(log.counter("files_without_name") == 0);
+    CHECK(log.counter("ring_calls") == 1);
+    CHECK(log.tables().losses() == 0);
+}
+
+TEST_CASE("requests submitted together keep their order, and files of the ring are no descriptors") {
+    RawJob job;
+    job.open("/d/zero", 0, 0xf0, 5);
+    const uint64_t from = job.now;
+    submit(job, from + 10 * kUs, 1, kOpenAt, kHere, 3).path(1, "/d/a");
+    submit(job, from + 11 * kUs, 2, kRead, 2, 0, 1);
+    submit(job, from + 12 * kUs, 3, kClose, 0, 3).fd(0, RawJob::fd_of(0, 0xf0, 5));
+    complete(job, from + 20 * kUs, 1, kOpenAt, 0).fd(RAW_WHICH_RESULT, RawJob::fd_of(-1, 0xf1, 17));
+    complete(job, from + 30 * kUs, 2, kRead, 4096).fd(0, RawJob::fd_of(-1, 0xf1, 17));
+    complete(job, from + 40 * kUs, 3, kClose, 0);
+    job.call_at(from + 5 * kUs, from + 50 * kUs, kEnter, {9, 3, 3, 1}, 3).fd(0, RawJob::fd_of(9, 0xf9, 99));
+    job.pread(0, 0xf0, 5, 0, 100);
+    const AssembledLog log = job.assemble();
+    std::vector<OpKind> kinds;
+    for (const Op& op : log.ops())
+        if (op.kind != OpKind::compute) kinds.push_back(op.kind);
+    using enum OpKind;
+    REQUIRE(kinds == std::vector{open, uring_enter, open, uring_submit, close, uring_complete, pread});
+    const Op opened = log.of_kind(open)[1], closed = log.of_kind(close)[0];
+    CHECK(log.path_of(opened) == "/d/a");
+    CHECK(opened.duration == 10 * kUs);
+    CHECK(log.of_kind(uring_submit)[0].handle == opened.handle);
+    CHECK(closed.handle == opened.handle);
+    CHECK(closed.fd == 2);
+    CHECK(log.of_kind(pread)[0].handle == log.of_kind(open)[0].handle);  // descriptor 0 is what it was
+}
+
+TEST_CASE("requests on names that failed, tell attributes, or never completed") {
+    RawJob job;
+    const uint64_t from = job.now;
+    submit(job, from + 10 * kUs, 1, kOpenAt, kHere).path(1, "/d/missing");
+    submit(job, from + 11 * kUs, 2, kStatx, kHere).path(1, "/d/a");
+    submit(job, from + 12 * kUs, 3, kOpenAt, kHere).path(1, "/d/b");
+    submit(job, from + 13 * kUs, 4, kOpenAt, kHere).head().flags |= RAW_FLAG_UNREADABLE;
+    complete(job, from + 20 * kUs, 1, kOpenAt, -2);
+    complete(job, from + 21 * kUs, 2, kStatx, 0).stat(4, 777, 0100644);
+    complete(job, from + 22 * kUs, 4, kOpenAt, -14);
+    job.call_at(from + 5 * kUs, from + 50 * kUs, kEnter, {9, 4, 3, 1}, 4).fd(0, RawJob::fd_of(9, 0xf9, 99));
+    const AssembledLog log = job.assemble();
+    REQUIRE(log.of_kind(OpKind::open).size() == 1);
+    CHECK(log.of_kind(OpKind::open)[0].result == -2);
+    CHECK(log.of_kind(OpKind::open)[0].handle == 0);
+    CHECK(log.of_kind(OpKind::statx).size() == 1);
+    CHECK(log.file("/d/a").size == 777);
+    CHECK(log.counter("ring_calls_cut") == 1);
+    CHECK(log.counter("calls_with_unreadable_paths") == 1);
+}

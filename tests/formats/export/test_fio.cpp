@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// The iologs are what fio 3.33 accepts (tests/cli/export.sh runs it), and what they cannot hold is counted.
+#include "formats/export/exporter.h"
+#include "formats/support/error.h"
+#include "tests/samples.h"
+#include "tests/support.h"
+
+using namespace reprise;
+
+namespace {
+
+uint64_t counter(const ExportReport& report, std::string_view name) {
+    for (const Counter& row : report.counters)
+        if (row.name == name) return row.value;
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("one iolog per task with data, times in microseconds from 1, and a job file") {
+    const test::TempDir dir;
+    test::write_fio_sample(dir / "a.oplog");
+    const LogReader log(dir / "a.oplog");
+    const ExportReport report = find_exporter("fio").write(log, (dir / "out").string() + "/", {});
+    CHECK(test::read_file(dir / "out/task-1.iolog") ==
+          "fio version 3 iolog\n1 data/one add\n1 data/one open\n1001 data/one read 0 4096\n2001 data/one read 4096 "
+          "4096\n"
+          "3001 data/one read 8192 4096\n4001 data/one read 12288 4096\n10001 data/one write 0 4096\n11001 data/one "
+          "write 4096 4096\n"
+          "13001 data/one sync 0 0\n15001 data/one close\n");
+    CHECK(test::read_file(dir / "out/task-2.iolog") ==
+          "fio version 3 iolog\n1 data/two add\n2001 data/two open\n3001 data/two read 0 8192\n4001 data/two read 8192 "
+          "16384\n6001 data/two close\n");
+    CHECK_FALSE(std::filesystem::exists(dir / "out/task-3.iolog"));
+    CHECK_FALSE(std::filesystem::exists(dir / "out/task-3.iolog.partial"));
+    const std::string job = test::read_file(dir / "out/replay.fio");
+    CHECK(job.find("[task-1]\nread_iolog=${IOLOGS}/task-1.iolog\n") != std::string::npos);
+    CHECK(job.find("task-3") == std::string::npos);
+    CHECK(report.ops == 13);
+    CHECK(counter(report, "no_fio_action.fstat") == 1);
+    CHECK(counter(report, "no_bytes") == 1);
+    CHECK(counter(report, "tasks_without_data") == 1);
+}
+
+TEST_CASE("names fio cannot read are replaced and said, opens of other tasks are added") {
+    const test::TempDir dir;
+    {
+        LogWriter log(dir / "a.oplog", Header());
+        log.add_process({1, 0, 0, 0});
+        log.add_task({1, 1, 0});
+        log.add_task({1, 2, 0});
+        FileRow row;
+        row.type = FileType::regular;
+        for (const std::string& path :
+             {std::string("/a b\n\xff"), "/" + std::string(300, 'x'), std::string("/plain")}) {
+            row.path = log.intern(path);
+            log.add_handle({log.add_file(row), 0, HandleKind::file, true, 1, 3});
+        }
+        row.path = log.intern("/dir");
+        row.type = FileType::directory;
+        log.add_handle({log.add_file(row), 0, HandleKind::directory, true, 1, 3});
+        for (HandleId handle = 1; handle <= 4; ++handle) {
+            for (int64_t n = 0; n < 2; ++n) {
+                Op op;
+                op.kind = n ? OpKind::pwrite : OpKind::pread;
+                op.begin = handle * 1000;
+                op.handle = handle;
+                op.size = op.result = 10;
+                log.append(1, op);
+            }
+        }
+        Op op;
+        op.kind = OpKind::pread;
+        op.handle = 3;
+        op.size = 10;
+        op.result = -5;
+        log.append(2, op);
+        log.finish();
+    }
+    const LogReader log(dir / "a.oplog");
+    const ExportReport report = find_exporter("fio").write(log, dir / "out", {});
+    const std::string text = test::read_file(dir / "out.1"), job = test::read_file(dir / "out.fio");
+    CHECK(text.find("reprise-file-1 add\n") != std::string::npos);
+    CHECK(text.find(" reprise-file-2 read 0 10\n") != std::string::npos);
+    CHECK(text.find(" plain write 0 10\n") != std::string::npos);
+    CHECK(text.find("dir") == std::string::npos);
+    CHECK(job.find("; reprise-file-1 stands for \"/a b\\n\\xff\"") != std::string::npos);
+    CHECK(counter(report, "names_replaced") == 2);
+    CHECK(counter(report, "opens_synthesised") == 3);
+    CHECK(counter(report, "not_a_regular_file") == 2);
+    CHECK(counter(report, "failed_calls") == 1);
+    CHECK(report.ops == 6);
+}
+
+TEST_CASE("exporters have names; outputs that cannot be are refused") {
+    CHECK_THROWS_AS(find_exporter("mp3"), Error);
+    const test::TempDir dir;
+    test::write_fio_sample(dir / "a.oplog");
+    const LogReader log(dir / "a.oplog");
+    CHECK_THROWS_AS(find_exporter("fio").write(log, "-", {}), Error);
+    for (const Exporter* exporter : all_exporters())
+        CHECK_THROWS_AS(exporter->write(log, dir / "no/such/folder/x", {}), Error);
+}

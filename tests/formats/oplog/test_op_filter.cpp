@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Which ops a filter keeps, and that it survives being written down.
+#include "formats/oplog/op_filter.h"
+
+#include "formats/support/error.h"
+#include "tests/samples.h"
+#include "tests/support.h"
+
+using namespace reprise;
+
+namespace {
+
+Tables three_files() {
+    Tables tables;
+    const auto add = [&](std::string_view path, Role role) {
+        FileRow row;
+        row.path = tables.strings.intern(path);
+        row.role = role;
+        tables.files.push_back(row);
+    };
+    add("/data/a.h5", Role::dataset);     // 1
+    add("/usr/lib/x.so", Role::program);  // 2
+    add("/logs/a.tmp", Role::log);        // 3
+    add("", Role::ipc);                   // 4: anonymous
+    HandleRow handle;
+    handle.file = 2;
+    tables.handles.push_back(handle);  // 1
+    return tables;
+}
+
+}  // namespace
+
+TEST_CASE("the default filter leaves out program and system files, and what is on them") {
+    const Tables tables = three_files();
+    const OpFilter filter;
+    CHECK(filter.keeps_file(tables, 0));
+    CHECK(filter.keeps_file(tables, 1));
+    CHECK_FALSE(filter.keeps_file(tables, 2));
+    CHECK(filter.keeps_file(tables, 4));
+    CHECK(filter.keeps_file(tables, 999));  // not in the table: a hostile log
+    Op op;
+    op.kind = OpKind::read;
+    op.handle = 1;
+    CHECK_FALSE(filter.keeps(tables, op));
+    op.kind = OpKind::sendfile;
+    op.handle = 0;
+    op.handle2 = 1;
+    CHECK_FALSE(filter.keeps(tables, op));
+    op = {};
+    op.kind = OpKind::rename;
+    op.file = 1;
+    op.file2 = 2;
+    CHECK_FALSE(filter.keeps(tables, op));
+    op.kind = OpKind::exec;  // descriptors end here, whatever the program is
+    CHECK(filter.keeps(tables, op));
+    op = {};
+    op.kind = OpKind::gpu_submit;
+    CHECK(filter.keeps(tables, op));
+}
+
+TEST_CASE("words choose roles and paths") {
+    const Tables tables = three_files();
+    const OpFilter dataset = OpFilter::from_words({"dataset"}, {});
+    CHECK(dataset.keeps_file(tables, 1));
+    CHECK_FALSE(dataset.keeps_file(tables, 3));
+    const OpFilter path = OpFilter::from_words({"/usr/*"}, {});
+    CHECK_FALSE(path.keeps_file(tables, 1));
+    CHECK(path.keeps_file(tables, 2));        // naming a path is a choice
+    CHECK_FALSE(path.keeps_file(tables, 4));  // no path matches no glob
+    const OpFilter no_temporary = OpFilter::from_words({"all"}, {"*.tmp", "dataset"});
+    CHECK_FALSE(no_temporary.keeps_file(tables, 1));
+    CHECK(no_temporary.keeps_file(tables, 2));
+    CHECK_FALSE(no_temporary.keeps_file(tables, 3));
+    CHECK(OpFilter::from_words({}, {}) == OpFilter());
+    CHECK_THROWS_AS(OpFilter::from_words({""}, {}), Error);
+    CHECK_THROWS_AS(OpFilter::from_words({}, {""}), Error);
+}
+
+TEST_CASE("a filter survives to_string and parse") {
+    OpFilter odd;
+    odd.leave_out = {Role::log, Role::unknown};
+    odd.only_paths = {"/a b;c=d,%\n\xff*[x]?", "/data/*"};
+    odd.not_paths = {"*.tmp"};
+    for (const OpFilter& filter : {OpFilter(), OpFilter::all(), odd}) {
+        const std::string text = filter.to_string();
+        CHECK(OpFilter::parse(text) == filter);
+        for (const char c : text) CHECK((c >= 0x20 && c < 0x7f));
+    }
+    CHECK(OpFilter().to_string() == "leave=program,system");
+    for (const char* bad :
+         {"", "x", "leave=nothing", "only=/a", "leave=;only=%4", "leave=;only=%zz", "leave=;color=red"}) {
+        INFO(bad);
+        CHECK_THROWS_AS(OpFilter::parse(bad), Error);
+    }
+}
+
+TEST_CASE("the selector decides ops on mappings by the file that was mapped") {
+    const test::TempDir dir;
+    test::write_sample(dir / "a.oplog");
+    const LogReader log(dir / "a.oplog");
+    const OpSelector selector(log, OpFilter());
+    uint64_t dropped = 0, dropped_by_op = 0;
+    for (TaskId task = 1; task <= 3; ++task)
+        log.for_each(task, [&](const Op& op, uint64_t) {
+            dropped += !selector.keeps(op);
+            dropped_by_op += !OpFilter().keeps(log.tables(), op);
+        });
+    CHECK(dropped_by_op == 3);  // open, mmap, close
+    CHECK(dropped == 5);        // touch and munmap too
+    CHECK(OpSelector(log, OpFilter::all()).keeps_everything());
+}

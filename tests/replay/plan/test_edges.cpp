@@ -1,0 +1,363 @@
+// Resource edges: what the plan finds, and that runs keep the order it asks for.
+// SPDX-License-Identifier: MIT
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "replay/plan/plan.h"
+#include "tests/replay/job_builder.h"
+
+namespace reprise::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Fixture : PreparedRoot {
+    Fixture() { fs::create_directories(root / "d"); }
+    fs::path log() const { return dir / "job.oplog"; }
+};
+
+bool waits_for(const Plan& plan, TaskId task, uint64_t op, TaskId source, uint64_t source_op) {
+    return std::any_of(plan.tasks[task].waits.begin(), plan.tasks[task].waits.end(), [&](const WaitFor& wait) {
+        return wait.op == op && wait.task == source && wait.source == source_op;
+    });
+}
+
+size_t edges(const Plan& plan) {
+    size_t sum = 0;
+    for (const TaskPlan& task : plan.tasks) {
+        sum += task.waits.size();
+    }
+    return sum;
+}
+
+Plan plan_of(const LogReader& log) { return make_plan(log, OpFilter::all(), PathMap{}); }
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "edges that follow from others are left out, those that do not are kept") {
+    const auto build = [&](bool b_goes_on) {
+        JobBuilder job(log());
+        const ProcessId process = job.process();
+        const TaskId a = job.task(process), b = job.task(process), c = job.task(process);
+        const Edge from_a[] = {{a, EdgeKind::message, 100, 0}}, later[] = {{a, EdgeKind::message, 100, 1}};
+        const Edge both[] = {{b, EdgeKind::message, 100, 0}, {a, EdgeKind::message, 100, 0}};
+        job.add(a, {.kind = OpKind::compute, .begin = 10'000});
+        job.add(b, {.kind = OpKind::receive, .begin = 20'000, .edges = from_a});
+        if (b_goes_on) {
+            job.add(a, {.kind = OpKind::compute, .begin = 30'000});
+            job.add(b, {.kind = OpKind::receive, .begin = 40'000, .edges = later});
+        }
+        job.add(c, {.kind = OpKind::receive, .begin = 60'000, .edges = both});
+        const LogReader reader = job.finish();
+        const Plan plan = plan_of(reader);
+        CHECK(waits_for(plan, b, 0, a, 0));
+        CHECK(waits_for(plan, c, 0, b, 0));
+        CHECK(waits_for(plan, c, 0, a, 0) == b_goes_on);  // what b knew at op 0 is not remembered beyond it
+        CHECK(plan.tasks[c].explained == std::vector<uint64_t>{0});
+        return edges(plan);
+    };
+    CHECK(build(false) == 2);
+    CHECK(build(true) == 4);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a source that began just after its wait had ended stands for what came before it") {
+    const auto build = [&](int64_t late) {
+        JobBuilder job(log());
+        const ProcessId process = job.process();
+        const TaskId a = job.task(process), b = job.task(process);
+        const Edge edge[] = {{a, EdgeKind::wake, 100, 1}};
+        const Edge other[] = {{a, EdgeKind::wake, 100, 0}};
+        job.add(a, {.kind = OpKind::compute, .begin = 10'000});
+        job.add(b, {.kind = OpKind::wait, .begin = 20'000, .duration = 80'000, .arg = kWaitFutex, .edges = edge});
+        job.add(a, {.kind = OpKind::wait, .begin = 100'000 + late, .arg = kWaitWokeOthers});
+        job.add(b, {.kind = OpKind::wait, .begin = 20'000'000, .arg = kWaitFutex, .edges = other});
+        const LogReader reader = job.finish();
+        const Plan plan = plan_of(reader);
+        const auto counted = [&](std::string_view name) {
+            return std::any_of(plan.counters.begin(), plan.counters.end(),
+                               [&](const Counter& counter) { return counter.name == name; });
+        };
+        CHECK(counted("edges_moved") == (late <= 2'000'000));
+        CHECK(counted("edges_against_time") == (late > 2'000'000));
+        CHECK(waits_for(plan, b, 0, a, 0) == (late <= 2'000'000));
+    };
+    build(1'000'000);
+    build(5'000'000);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a thread that waited when its process ended waits for that end") {
+    constexpr int64_t kMs = 1'000'000;
+    enum class Then : uint8_t { exits, dies_slowly, works };
+    const auto build = [&](int64_t leader_ends, Then then, int64_t wait_class = kWaitUnknown) {
+        JobBuilder job(log());
+        const ProcessId process = job.process();
+        const TaskId leader = job.task(process), thread = job.task(process);
+        TaskRow row = job.writer().tables().tasks[leader];
+        row.tid = job.writer().tables().processes[process].pid;
+        job.writer().update_task(leader, row);
+        job.add(leader, {.kind = OpKind::compute, .begin = 10'000});
+        job.add(thread, {.kind = OpKind::wait, .begin = 20'000, .duration = 50 * kMs, .arg = wait_class});
+        job.add(leader, {.kind = OpKind::exit, .begin = leader_ends});
+        if (then != Then::exits) {
+            job.add(thread, {.kind = OpKind::compute, .begin = 50'030'000, .duration = 180'000});
+        }
+        if (then == Then::works) {
+            job.add(thread, {.kind = OpKind::marker, .begin = 50'300'000});
+        }
+        job.add(thread, {.kind = OpKind::exit, .begin = 50'400'000});
+        if (then != Then::exits) {
+            // Its memory is freed by the last one to go.
+            job.add(thread, {.kind = OpKind::compute, .begin = 50'500'000, .duration = 12 * kMs});
+            job.add(thread, {.kind = OpKind::wait, .begin = 63 * kMs, .duration = 200'000});
+        }
+        const LogReader reader = job.finish();
+        const Plan plan = plan_of(reader);
+        return waits_for(plan, thread, 0, leader, 1) && plan.tasks[thread].explained == std::vector<uint64_t>{0};
+    };
+    CHECK(build(50 * kMs, Then::exits));
+    CHECK(build(50 * kMs, Then::dies_slowly));
+    CHECK(build(50 * kMs, Then::dies_slowly, kWaitFutex));
+    CHECK_FALSE(build(50 * kMs, Then::works));
+    CHECK_FALSE(build(20 * kMs, Then::exits));  // ended long before: the thread waited for something else
+}
+
+TEST_CASE_FIXTURE(Fixture, "an instance is used only after it is open and closed only after its last use") {
+    JobBuilder job(log());
+    const ProcessId process = job.process();
+    const TaskId a = job.task(process), b = job.task(process);
+    const FileId file = job.file("/d/f");
+    const HandleId h = job.open(a, file);  // a 0
+    job.pread(b, h, 0, 1);                 // b 0
+    job.pread(b, h, 0, 1);                 // b 1
+    job.pread(a, h, 0, 1);                 // a 1
+    job.close(a, h);                       // a 2
+    const HandleId again = job.open(a, file);
+    job.close(a, again);
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, b, 0, a, 0));
+    CHECK(waits_for(plan, a, 2, b, 1));
+    CHECK(edges(plan) == 2);  // b 1 has waited already; what one task does alone needs none
+    CHECK(plan.tasks[a].sources == std::vector<uint64_t>{0});
+    CHECK(plan.tasks[b].sources == std::vector<uint64_t>{1});
+}
+
+TEST_CASE_FIXTURE(Fixture, "calls that overlapped stay free") {
+    JobBuilder job(log());
+    const ProcessId process = job.process();
+    const TaskId a = job.task(process), b = job.task(process);
+    const HandleId h = job.handle(job.file("/d/f"));
+    job.add(a, {.kind = OpKind::open, .begin = 100, .duration = 50, .result = 3, .handle = h, .fd = -1, .file = 1});
+    job.add(b, {.kind = OpKind::pread, .begin = 200, .duration = 50, .result = 1, .handle = h, .fd = 3, .size = 1});
+    job.add(b, {.kind = OpKind::pread, .begin = 300, .duration = 500, .result = 1, .handle = h, .fd = 3, .size = 1});
+    job.add(a, {.kind = OpKind::close, .begin = 400, .duration = 50, .handle = h, .fd = 3});
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, b, 0, a, 0));
+    CHECK(waits_for(plan, a, 1, b, 0));  // the last read had not ended when close began; the one before had
+    CHECK_FALSE(waits_for(plan, a, 1, b, 1));
+    CHECK(edges(plan) == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "names are used only between their making and their end, directories included") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task(), b = job.lone_task(), c = job.lone_task();
+    const FileId folder = job.file("/d/new", Origin::created, Role::dataset, FileType::directory);
+    const FileId file = job.file("/d/new/f", Origin::created);
+    const FileId other = job.file("/d/other");
+    job.add(a, {.kind = OpKind::stat, .result = -2, .file = folder});   // a 0
+    job.add(b, {.kind = OpKind::mkdir, .file = folder, .mode = 0755});  // b 0
+    const HandleId h = job.open(a, file, O_WRONLY | O_CREAT);           // a 1
+    job.close(a, h);                                                    // a 2
+    job.add(c, {.kind = OpKind::stat, .file = file});                   // c 0
+    job.add(c, {.kind = OpKind::stat, .file = other});                  // c 1
+    job.add(b, {.kind = OpKind::unlink, .file = file});                 // b 1
+    job.add(a, {.kind = OpKind::rmdir, .file = folder});                // a 3
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, b, 0, a, 0));  // looked for in vain before it was made
+    CHECK(waits_for(plan, a, 1, b, 0));
+    CHECK(waits_for(plan, c, 0, a, 1));
+    CHECK(waits_for(plan, b, 1, c, 0));
+    CHECK(waits_for(plan, b, 1, a, 1));
+    CHECK(waits_for(plan, a, 3, b, 1));
+    CHECK_FALSE(waits_for(plan, c, 1, b, 0));
+}
+
+TEST_CASE_FIXTURE(Fixture, "readers wait for what others wrote first, and only for that") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task(), b = job.lone_task();
+    const FileId file = job.file("/d/f", Origin::created);
+    const HandleId w = job.open(a, file, O_WRONLY | O_CREAT);  // a 0
+    job.pwrite(a, w, 0, 100);                                  // a 1
+    const HandleId r = job.open(b, file);                      // b 0
+    job.pread(b, r, 0, 100);                                   // b 1
+    job.pwrite(a, w, 0, 50);                                   // a 2: adds nothing
+    job.pread(b, r, 0, 100);                                   // b 2
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, b, 0, a, 0));
+    CHECK(waits_for(plan, b, 1, a, 1));
+    CHECK(edges(plan) == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a fork comes after what the child inherits and before its end") {
+    JobBuilder job(log());
+    const ProcessId parent = job.process(), other = job.process(parent);
+    const TaskId a = job.task(parent), b = job.task(parent), child = job.task(other);
+    const HandleId h = job.open(a, job.file("/d/f"));  // a 0
+    job.spawn(b, child);                               // b 0
+    job.close(a, h);                                   // a 1
+    job.pread(child, h, 0, 1);                         // child 0
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, b, 0, a, 0));
+    CHECK(waits_for(plan, a, 1, b, 0));
+    CHECK(plan.tasks[child].waits.empty());
+    CHECK(plan.processes[other].spawner == b);
+    CHECK(plan.processes[other].first_task == child);
+    CHECK(plan.processes[parent].tasks_at_start == std::vector<TaskId>{a, b});
+}
+
+TEST_CASE_FIXTURE(Fixture, "edges of the log are kept where their source ends first, else dropped and counted") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task(), b = job.lone_task();
+    job.add(a, {.kind = OpKind::send, .begin = 100, .duration = 10, .result = 1});
+    const std::vector<Edge> good{{a, EdgeKind::message, 100, 0}};
+    const std::vector<Edge> during{{a, EdgeKind::wake, 100, 1}};
+    const std::vector<Edge> later{{a, EdgeKind::wake, 100, 2}, {a, EdgeKind::wake, 100, 99}};
+    job.add(b, {.kind = OpKind::receive, .begin = 150, .duration = 10, .result = 1, .edges = good});
+    job.add(b, {.kind = OpKind::wait, .begin = 200, .duration = 200, .edges = during});
+    job.add(b, {.kind = OpKind::wait, .begin = 420, .duration = 10, .edges = later});
+    job.add(a, {.kind = OpKind::send, .begin = 300, .duration = 10, .result = 1});
+    job.add(a, {.kind = OpKind::send, .begin = 5'000'000, .duration = 10, .result = 1});
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, b, 0, a, 0));
+    CHECK(waits_for(plan, b, 1, a, 1));  // woken while it waited
+    CHECK(edges(plan) == 2);
+    const auto count = [&](std::string_view name) {
+        for (const Counter& counter : plan.counters) {
+            if (counter.name == name) return counter.value;
+        }
+        return uint64_t{0};
+    };
+    CHECK(count("edges_against_time") == 1);
+    CHECK(count("edges_without_source") == 1);
+    CHECK(plan.wait_ns == 220);
+    const ReplayResult result = replay(reader, afap(root));
+    CHECK(result.ended == "complete");
+    CHECK(result.ops == 6);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wait whose edges are all wrong is a wait without a known cause") {
+    constexpr int64_t kMs = 1'000'000;
+    JobBuilder job(log());
+    const TaskId a = job.lone_task();
+    std::vector<Edge> wrong;
+    const char* counter = "edges_to_themselves";
+    SUBCASE("from itself") { wrong = {{a, EdgeKind::wake, 100, 1}}; }
+    SUBCASE("from what its own task did before") { wrong = {{a, EdgeKind::message, 100, 0}}; }
+    SUBCASE("from what its own task does later") { wrong = {{a, EdgeKind::wake, 100, 2}}; }
+    SUBCASE("from nowhere, in a log of one task") {
+        wrong = {{a, EdgeKind::wake, 100, 99}};
+        counter = "edges_without_source";
+    }
+    SUBCASE("from what comes too late") {
+        const TaskId b = job.lone_task();
+        job.add(b, {.kind = OpKind::compute, .begin = 90 * kMs});
+        wrong = {{b, EdgeKind::wake, 100, 0}};
+        counter = "edges_against_time";
+    }
+    job.add(a, {.kind = OpKind::marker, .begin = 1'000});
+    job.add(a, {.kind = OpKind::wait, .begin = 10'000, .duration = 60 * kMs, .arg = kWaitFutex, .edges = wrong});
+    job.add(a, {.kind = OpKind::marker, .begin = 61 * kMs});
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(plan.tasks[a].explained.empty());
+    CHECK(plan.wait_ns == 60 * kMs);
+    CHECK(plan.explained_wait_ns == 0);
+    const auto at = std::find_if(plan.counters.begin(), plan.counters.end(),
+                                 [&](const Counter& each) { return each.name == counter; });
+    REQUIRE(at != plan.counters.end());
+    CHECK(at->value == 1);
+    ReplayOptions options = afap(root);
+    options.pace = Pace::causal;
+    const ReplayResult result = replay(reader, options);
+    CHECK(result.ended == "complete");
+    CHECK(result.elapsed_ns >= 60 * kMs);
+    CHECK(result.unexplained_wait_share == 1.0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "every task starts, also where spawns contradict each other") {
+    JobBuilder job(log());
+    const ProcessId p = job.process(), q = job.process(), r = job.process();
+    const TaskId a = job.task(p), b = job.task(q), c = job.task(r), thread = job.task(r);
+    job.spawn(a, b);  // a circle: a starts b's process, b starts a's
+    job.spawn(b, a);
+    job.add(thread, {.kind = OpKind::compute});
+    job.spawn(c, thread);  // too late: it has begun
+    job.spawn(c, c);       // nonsense
+    const LogReader reader = job.finish();
+    const ReplayResult result = replay(reader, afap(root));
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.ops == 5);
+    CHECK(result.processes == 3);
+}
+
+TEST_CASE_FIXTURE(Fixture, "order across processes holds under stress") {
+    // Three processes hand a file on: made, renamed, read and removed by turns. Any step out of order fails.
+    JobBuilder job(log());
+    const TaskId tasks[3] = {job.lone_task(), job.lone_task(), job.lone_task()};
+    constexpr int kSteps = 60;
+    for (int i = 0; i < kSteps; ++i) {
+        const std::string name = "/d/f" + std::to_string(i % 2);
+        const TaskId maker = tasks[i % 3], mover = tasks[(i + 1) % 3], reader = tasks[(i + 2) % 3];
+        const FileId file = job.file(name, Origin::created), moved = job.file(name + ".moved", Origin::created);
+        const HandleId w = job.open(maker, file, O_WRONLY | O_CREAT | O_EXCL);
+        job.write(maker, w, 0, 10 + i);
+        job.close(maker, w);
+        job.add(mover, {.kind = OpKind::rename, .file = file, .file2 = moved});
+        job.add(reader, {.kind = OpKind::stat, .result = -ENOENT, .file = file});
+        const HandleId r = job.open(reader, moved);
+        job.add(reader, {.kind = OpKind::pread, .result = 10 + i, .handle = r, .fd = job.fd(r), .size = 1'000});
+        job.close(reader, r);
+        job.add(mover, {.kind = OpKind::unlink, .file = moved});
+    }
+    const LogReader reader = job.finish();
+    const int repetitions = 1'000 / kSteps + 4;
+    for (int turn = 0; turn < repetitions; ++turn) {
+        const ReplayResult result = replay(reader, afap(root));
+        INFO(describe(result));
+        REQUIRE(result.mismatches == 0);
+        REQUIRE(result.ops == kSteps * 9);
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "threads that share a position read every byte once") {
+    write_file(root / "d/f", std::string(100'000, 'x'));
+    JobBuilder job(log());
+    const ProcessId process = job.process();
+    const TaskId tasks[3] = {job.task(process), job.task(process), job.task(process)};
+    const HandleId h = job.open(tasks[0], job.file("/d/f"));
+    job.spawn(tasks[0], tasks[1]);
+    job.spawn(tasks[1], tasks[2]);
+    for (int i = 0; i < 1'000; ++i) {
+        job.read(tasks[i % 3], h, i * 100, 100);
+        if (i % 100 == 50) {
+            job.add(tasks[(i + 1) % 3],
+                    {.kind = OpKind::lseek, .result = (i + 1) * 100, .handle = h, .fd = job.fd(h), .arg = SEEK_CUR});
+        }
+    }
+    job.close(tasks[0], h);
+    const LogReader reader = job.finish();
+    const ReplayResult result = replay(reader, afap(root));
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(result.bytes_read == 100'000);
+    CHECK(result.edges > 900);
+}
+
+}  // namespace reprise::test

@@ -1,0 +1,291 @@
+// The replay without I/O: in virtual time, against a described storage.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "formats/support/error.h"
+#include "replay/predict/predict.h"
+#include "replay/predict/virtual_storage.h"
+#include "tests/replay/job_builder.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+/// Takes no time, unless a test says otherwise.
+StorageModel nothing() {
+    StorageModel m;
+    m.read = {{4096, 0}};
+    m.read_bytes_per_s = m.write_bytes_per_s = m.cached_bytes_per_s = 1e15;
+    return m;
+}
+
+struct PredictJob {
+    TempDir dir;
+    JobBuilder job{dir / "job.oplog"};
+
+    Prediction run(StorageModel model = nothing(), Speeds speeds = {}, int cpus = 0) {
+        if (!reader) {
+            reader = std::make_unique<LogReader>(job.finish());
+        }
+        PredictOptions options;
+        options.storage = std::move(model);
+        options.speeds = speeds;
+        options.cpus = cpus;
+        options.filter = OpFilter::all();
+        options.output = dir / "run.oplog";
+        return predict(*reader, options);
+    }
+    /// A loader that reads 1 MB a step, and a trainer that waits for it and computes on an accelerator.
+    void training(int64_t read_ns, int64_t step_ns, int steps) {
+        const TaskId loader = job.lone_task(), trainer = job.lone_task();
+        const HandleId h = job.handle(job.file("/data/in"));
+        job.add(loader, {.kind = OpKind::open,
+                         .begin = 1'000,
+                         .duration = 1'000,
+                         .result = 3,
+                         .handle = h,
+                         .file = job.file("/data/in")});
+        for (int64_t step = 0; step < steps; ++step) {
+            const int64_t from = 10'000 + step * (read_ns + step_ns);
+            const uint64_t read = job.add(loader, {.kind = OpKind::pread,
+                                                   .begin = from,
+                                                   .duration = read_ns,
+                                                   .result = 1'000'000,
+                                                   .handle = h,
+                                                   .fd = 3,
+                                                   .offset = step * 1'000'000,
+                                                   .size = 1'000'000});
+            const std::vector<Edge> edges{{loader, EdgeKind::message, 100, read}};
+            job.add(trainer, {.kind = OpKind::wait, .begin = from, .duration = read_ns, .arg = 1, .edges = edges});
+            job.add(trainer, {.kind = OpKind::gpu_submit, .begin = from + read_ns, .duration = 1'000, .size = step_ns});
+            job.add(trainer, {.kind = OpKind::gpu_wait, .begin = from + read_ns + 1'000, .duration = step_ns - 1'000});
+        }
+    }
+    std::unique_ptr<LogReader> reader;
+};
+
+double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+}  // namespace
+
+TEST_CASE("the storage of a prediction: latency, a limited rate, some reads at once, and a cache") {
+    StorageModel m = nothing();
+    m.read = {{100'000, kMs}, {200'000, 2 * kMs}};
+    CHECK(m.read_ns(1) == kMs);
+    CHECK(m.read_ns(150'000) == 1'500'000);
+    CHECK(m.read_ns(400'000) == 4 * kMs);  // the last slope goes on
+    m.read = {{4096, kMs}};
+    m.parallelism = 2;
+    VirtualStorage storage(m, false);
+    CHECK(storage.read(1, 0, 4096, 4096, 0) == kMs);
+    CHECK(storage.read(2, 0, 4096, 4096, 0) == kMs);      // beside it
+    CHECK(storage.read(3, 0, 4096, 4096, 0) == 2 * kMs);  // after one of them
+    CHECK(storage.read(1, 0, 4096, 4096, 5 * kMs) == 5 * kMs);
+    CHECK(storage.reads == 3);
+    CHECK(storage.bytes_read == 3 * 4096);
+    m.read_bytes_per_s = 1e6;  // 4096 bytes in 4.096 ms
+    VirtualStorage slow(m, false);
+    CHECK(slow.read(1, 0, 4096, 4096, 0) == 4'096'000);
+    CHECK(slow.read(2, 0, 4096, 4096, 0) == 8'192'000);
+    VirtualStorage warm(m, true);
+    CHECK(warm.read(1, 0, 4096, 4096, 7) == 7);
+    m.fsync_ns = 3;
+    m.write_bytes_per_s = 1e9;
+    VirtualStorage written(m, false);
+    CHECK(written.write(1, 0, 1'000, 10) == 10);
+    CHECK(written.sync(20) == 1'010 + 3);
+    CHECK(written.read(1, 0, 1'000, 1'000, 30) == 30);  // what was written is cached
+}
+
+TEST_CASE_FIXTURE(PredictJob, "predict: stalls come and go with the storage") {
+    training(20 * kMs, 10 * kMs, 50);
+    // As recorded: each read takes as long, one after the other, and the step before it is done meanwhile.
+    StorageModel same = nothing();
+    same.read = {{1'000'000, 20 * kMs}, {2'000'000, 40 * kMs}};
+    const Prediction slow = run(same);
+    CHECK(slow.recorded_ns > 1'400 * kMs);
+    // The loader has its recorded 10 ms between two reads, which nothing explains.
+    CHECK(ms(slow.elapsed_ns) == doctest::Approx(ms(slow.recorded_ns)).epsilon(0.06));
+    const Prediction fast = run(nothing());
+    CHECK(ms(fast.elapsed_ns) == doctest::Approx(50 * 10.0).epsilon(0.05));
+    CHECK(fast.accelerators);
+    CHECK(fast.storage_bytes >= 40'000'000);
+    CHECK(fast.broken.empty());
+    const Prediction twice = run(nothing(), {.time_scale = 1.0, .cpu = 2.0, .gpu = 2.0});
+    CHECK(ms(twice.elapsed_ns) == doctest::Approx(ms(fast.elapsed_ns) / 2).epsilon(0.1));
+    // The result is an op log of the same ops.
+    const LogReader result(dir / "run.oplog");
+    CHECK(result.op_count() == reader->op_count());
+}
+
+TEST_CASE_FIXTURE(PredictJob, "predict: computing threads share processors") {
+    const ProcessId process = job.process();
+    for (int i = 0; i < 4; ++i) {
+        job.add(job.task(process), {.kind = OpKind::compute, .begin = 1'000, .duration = 100 * kMs, .flags = 3});
+    }
+    CHECK(ms(run(nothing(), {}, 0).elapsed_ns) == doctest::Approx(100));
+    CHECK(ms(run(nothing(), {}, 2).elapsed_ns) == doctest::Approx(200).epsilon(0.02));
+    const Prediction one = run(nothing(), {}, 1);
+    CHECK(ms(one.elapsed_ns) == doctest::Approx(400).epsilon(0.02));
+    CHECK(ms(one.computing_ns) == doctest::Approx(400));
+    CHECK(ms(one.run_queue_ns) > 800);  // all but one wait nearly to the end
+    CHECK(ms(run(nothing(), {.time_scale = 1.0, .cpu = 4.0, .gpu = 1.0}, 1).elapsed_ns) ==
+          doctest::Approx(100).epsilon(0.02));
+}
+
+// What a replay measures in real time with the null engine, a prediction finds without storage.
+TEST_CASE_FIXTURE(PredictJob, "predict agrees with a replay") {
+    const ProcessId process = job.process();
+    const TaskId main = job.task(process), child = job.task(job.process(process));
+    const HandleId h = job.handle(job.file("/data/in"));
+    job.add(main, {.kind = OpKind::wait, .begin = 1'000, .duration = 30 * kMs, .arg = 3});
+    job.add(main, {.kind = OpKind::spawn, .begin = 31 * kMs, .duration = 100'000, .result = 1, .peer = child});
+    uint64_t last = 0;
+    for (int64_t i = 0; i < 20; ++i) {
+        const int64_t from = 40 * kMs + i * 12 * kMs;
+        job.add(child, {.kind = OpKind::pread,
+                        .begin = from,
+                        .duration = 4 * kMs,
+                        .result = 100,
+                        .handle = h,
+                        .fd = 3,
+                        .size = 100});
+        last = job.add(child, {.kind = OpKind::compute, .begin = from + 4 * kMs, .duration = 7 * kMs});
+    }
+    const std::vector<Edge> edges{{child, EdgeKind::wake, 100, last}};
+    job.add(main, {.kind = OpKind::wait, .begin = 40 * kMs, .duration = 240 * kMs, .arg = 1, .edges = edges});
+    job.add(main, {.kind = OpKind::gpu_submit, .begin = 281 * kMs, .duration = 10'000, .size = 50 * kMs});
+    job.add(main, {.kind = OpKind::gpu_wait, .begin = 282 * kMs, .duration = 49 * kMs});
+    const Prediction predicted = run();
+    ReplayOptions options = afap({});
+    options.engine = EngineKind::null;
+    options.pace = Pace::causal;
+    const ReplayResult real = replay(*reader, options);
+    CHECK(predicted.ops == real.ops);
+    CHECK(predicted.recorded_ns == real.recorded_ns);
+    // A replay can only be later; how much depends on who else uses this machine.
+    CHECK(real.elapsed_ns >= predicted.elapsed_ns);
+    CHECK(ms(real.elapsed_ns) < ms(predicted.elapsed_ns) * 1.5 + 100);
+    CHECK(ms(predicted.elapsed_ns) == doctest::Approx(31 + 9 + 20 * 8 + 2 + 50).epsilon(0.03));
+}
+
+TEST_CASE_FIXTURE(PredictJob, "predict: files of /dev/shm are memory whatever the storage") {
+    const auto write = [&](const char* path, Role role) {
+        const TaskId task = job.lone_task();
+        const FileId file = job.file(path, Origin::created, role);
+        const HandleId h = job.handle(file, O_RDWR | O_CREAT);
+        job.add(task, {.kind = OpKind::open,
+                       .begin = 1'000,
+                       .duration = 1'000,
+                       .result = 3,
+                       .handle = h,
+                       .file = file,
+                       .flags = O_RDWR | O_CREAT});
+        job.add(task, {.kind = OpKind::pwrite,
+                       .begin = 2'000,
+                       .duration = kMs,
+                       .result = 1'000'000,
+                       .handle = h,
+                       .fd = 3,
+                       .size = 1'000'000});
+        job.add(task, {.kind = OpKind::fsync, .begin = 2'000 + kMs, .duration = 1'000, .handle = h, .fd = 3});
+    };
+    StorageModel slow = nothing();
+    slow.make_ns = slow.fsync_ns = 100 * kMs;
+    slow.write_bytes_per_s = 1e6;
+    SUBCASE("shared memory") {
+        write("/dev/shm/torch_1", Role::ipc);
+        const Prediction found = run(slow);
+        CHECK(found.elapsed_ns < 2 * kMs);
+        CHECK(found.bytes_written == 0);
+    }
+    SUBCASE("a checkpoint") {
+        write("/data/torch_1", Role::checkpoint);
+        CHECK(run(slow).elapsed_ns > 1'000 * kMs);
+    }
+}
+
+TEST_CASE_FIXTURE(PredictJob, "predict: logs without ops, without tasks, and with edges against time") {
+    SUBCASE("nothing") { CHECK(run().elapsed_ns == 0); }
+    SUBCASE("no ops") {
+        job.lone_task();
+        CHECK(run().ops == 0);
+    }
+    SUBCASE("edges in a circle") {
+        const TaskId a = job.lone_task(), b = job.lone_task();
+        std::vector<Edge> edges{{b, EdgeKind::message, 100, 0}};
+        job.add(a, {.kind = OpKind::wait, .begin = 1'000, .duration = kMs, .arg = 1, .edges = edges});
+        edges[0].task = a;
+        job.add(b, {.kind = OpKind::wait, .begin = 1'000, .duration = kMs, .arg = 1, .edges = edges});
+        const Prediction result = run();
+        CHECK(result.ops == 2);
+        CHECK(result.counters.size() + result.broken.size() > 0);
+    }
+}
+
+TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
+    const TempDir dir;
+    StorageModel m = nothing();
+    m.read = {{4096, 80'000}, {1 << 20, 900'000}};
+    m.parallelism = 8;
+    m.open_ns = 1'234;
+    m.host = "here";
+    m.cold = false;
+    const std::string text = to_json(m);
+    write_file(dir / "model.json", text);
+    const StorageModel back = read_storage_model(dir / "model.json");
+    CHECK(to_json(back) == text);
+    const auto refused = [&](const std::string& from, const std::string& to, const char* why) {
+        std::string changed = text;
+        const size_t at = changed.find(from);
+        REQUIRE(at != std::string::npos);
+        changed.replace(at, from.size(), to);
+        write_file(dir / "bad.json", changed);
+        CHECK_THROWS_WITH_AS(read_storage_model(dir / "bad.json"), doctest::Contains(why), Error);
+    };
+    refused("\"open_ns\"", "\"opne_ns\"", "/open_ns: the field is missing");
+    refused("\"host\"", "\"extra\": 1, \"host\"", "/extra: the field is not known");
+    refused("\"parallelism\": 8", "\"parallelism\": 0", "/parallelism: the field is not above 0");
+    refused("\"parallelism\": 8", "\"parallelism\": \"8\"", "/parallelism: the field is no number");
+    refused("\"ns\": 900000", "\"ns\": -1", "/read/1/ns: the field is below 0");
+    refused("\"bytes\": 1048576", "\"bytes\": 4096", "/read/1/bytes: the field is not greater");
+    refused("\"storage_model\": 1", "\"storage_model\": 2", "is of another version");
+    refused("\"cold\": false", "\"cold\": 0", "/cold");
+    write_file(dir / "bad.json", "[]");
+    CHECK_THROWS_WITH_AS(read_storage_model(dir / "bad.json"), doctest::Contains("is no storage model"), Error);
+    CHECK_THROWS_AS(read_storage_model(dir / "none.json"), Error);
+}
+
+TEST_CASE("measuring a storage leaves nothing behind, and says what it cannot do") {
+    const TempDir dir;
+    StorageOptions quick;
+    quick.file_bytes = 8 << 20;
+    quick.each_ns = 5'000'000;
+    const StorageModel m = measure_storage(dir.path(), quick);
+    CHECK(fs::is_empty(dir.path()));
+    REQUIRE(m.read.size() == 6);
+    CHECK(m.read.back().ns > 0);
+    CHECK(m.read_bytes_per_s > 0);
+    CHECK(m.parallelism >= 1);
+    write_file(dir / "model.json", to_json(m));
+    CHECK(read_storage_model(dir / "model.json").read.size() == 6);
+    CHECK_THROWS_WITH_AS(measure_storage(dir / "none", quick), doctest::Contains("no folder can be made"), Error);
+    quick.file_bytes = int64_t{1} << 60;
+    CHECK_THROWS_WITH_AS(measure_storage(dir.path(), quick), doctest::Contains("MiB free"), Error);
+    const std::atomic<bool> stop{true};
+    quick.file_bytes = 8 << 20;
+    quick.stop = &stop;
+    CHECK_THROWS_WITH_AS(measure_storage(dir.path(), quick), doctest::Contains("interrupted"), Error);
+    fs::remove(dir / "model.json");
+    CHECK(fs::is_empty(dir.path()));
+}

@@ -1,0 +1,126 @@
+// What a run says of itself: kept up, or not and why.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include "replay/run/fidelity.h"
+#include "tests/replay/job_builder.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+bool says(const Fidelity& fidelity, const char* text) {
+    for (const std::string& failure : fidelity.failures) {
+        if (failure.find(text) != std::string::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("fidelity: a run that kept the time") {
+    Fidelity fidelity;
+    Magnitudes lateness;
+    for (int i = 0; i < 1000; ++i) {
+        lateness.add(100'000);
+        fidelity.delay_error.add(50'000);
+    }
+    fidelity.delays_asked_ns = 2e9;
+    fidelity.computing_asked_ns = 10e9;
+    fidelity.computing_took_ns = 14.5e9;
+    fidelity.recorded_run_queue_ns = 4'000 * kMs;
+    fidelity.other_cpus = 1.5;
+    fidelity.stolen_cpus = 0.7;
+    judge(fidelity, lateness, 8'000 * kMs, 2);
+    CHECK(fidelity.failures.empty());
+    CHECK(fidelity.delay_total_error() == doctest::Approx(0.025));
+}
+
+TEST_CASE("fidelity: late, imprecise, or without a processor") {
+    Fidelity fidelity;
+    Magnitudes lateness;
+    SUBCASE("late") {
+        for (int i = 0; i < 100; ++i) {
+            lateness.add(600 * kMs);
+        }
+        judge(fidelity, lateness, 10'000 * kMs, 2);
+        CHECK(says(fidelity, "one op in a hundred was issued more than 6"));
+    }
+    SUBCASE("imprecise") {
+        for (int i = 0; i < 100; ++i) {
+            fidelity.delay_error.add(6 * kMs);
+        }
+        fidelity.delays_asked_ns = 10e9;
+        judge(fidelity, lateness, 10'000 * kMs, 2);
+        CHECK(says(fidelity, "delays of 10.00 s together took 600 ms too long"));
+    }
+    SUBCASE("without a processor") {
+        fidelity.computing_asked_ns = 10e9;
+        fidelity.computing_took_ns = 20e9;
+        fidelity.recorded_run_queue_ns = 3'000 * kMs;
+        judge(fidelity, lateness, 10'000 * kMs, 2);
+        CHECK(
+            says(fidelity,
+                 "computing of 10.00 s waited 10.00 s for a processor (recorded: 3.00 s); it has too few of them, 2"));
+    }
+    SUBCASE("others had it") {
+        fidelity.computing_asked_ns = 10e9;
+        fidelity.computing_took_ns = 20e9;
+        fidelity.other_cpus = 1.25;
+        judge(fidelity, lateness, 10'000 * kMs, 2);
+        CHECK(says(fidelity, "other programs used 1.2 of 2 processors meanwhile"));
+    }
+    CHECK(fidelity.failures.size() == 1);
+}
+
+TEST_CASE("fidelity: a few milliseconds are no failure, however short the run") {
+    Fidelity fidelity;
+    Magnitudes lateness;
+    lateness.add(40 * kMs);
+    fidelity.delay_error.add(40 * kMs);
+    fidelity.delays_asked_ns = 1e6;
+    fidelity.computing_asked_ns = 1e6;
+    fidelity.computing_took_ns = 40e6;
+    judge(fidelity, lateness, 50 * kMs, 2);
+    CHECK(fidelity.failures.empty());
+}
+
+TEST_CASE("what other programs used of the processors") {
+    const ProcessorUse from{10e9, 1e9, 1e9, 0}, to{16e9, 3e9, 3e9, 4'000 * kMs};
+    CHECK(others_between(from, to) == doctest::Approx(1.0));
+    CHECK(others_between({}, to) == -1.0);
+    CHECK(stolen_between(from, to) == doctest::Approx(0.5));
+    CHECK(stolen_between({}, to) == -1.0);
+    const ProcessorUse now = read_processor_use();
+    CHECK(now.machine_ns >= now.own_ns * 0.5);
+}
+
+TEST_CASE("fidelity: in a run, delays and computing are counted, and too few processors are told") {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const ProcessId process = job.process();
+    const int tasks = 3 * usable_cpus() + 3;
+    for (int i = 0; i < tasks; ++i) {
+        const TaskId task = job.task(process);
+        job.add(task, {.kind = OpKind::compute, .begin = 1'000, .duration = 100 * kMs, .flags = 3});
+        job.add(task, {.kind = OpKind::wait, .begin = 101 * kMs, .duration = 20 * kMs, .arg = 3});
+    }
+    const LogReader reader = job.finish();
+    ReplayOptions options = afap({});
+    options.engine = EngineKind::null;
+    options.pace = Pace::causal;
+    options.delay = DelayPolicy::spin;
+    const ReplayResult result = replay(reader, options);
+    CHECK(result.fidelity.delay_error.count() == static_cast<uint64_t>(tasks));
+    CHECK(result.fidelity.delays_asked_ns == doctest::Approx(tasks * 20e6).epsilon(0.2));
+    CHECK(result.fidelity.computing_asked_ns == doctest::Approx(tasks * 100e6));
+    CHECK(says(result.fidelity, "for a processor"));
+    options.pace = Pace::timed;
+    CHECK(replay(reader, options).fidelity.delay_error.count() == static_cast<uint64_t>(2 * tasks));
+}

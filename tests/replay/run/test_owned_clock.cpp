@@ -1,0 +1,205 @@
+// Time to the nanosecond: small jobs, whose instants are worked out by hand, under the paces, the collector and the
+// prediction.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include "tests/replay/run/owned_clock.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+using enum OpKind;
+constexpr int64_t kUs = 1'000;
+
+/// In us.
+Instants us(Instants instants) {
+    for (Instant& one : instants) {
+        one.begin *= kUs;
+        one.end *= kUs;
+    }
+    return instants;
+}
+
+/// Times in us.
+Op op(OpKind kind, int64_t begin, int64_t duration) {
+    return {.kind = kind, .begin = 1'000 * kUs + begin * kUs, .duration = duration * kUs};
+}
+Op compute_op(int64_t begin, int64_t duration) {
+    Op out = op(compute, begin, duration);
+    out.flags = kComputeWorks;
+    return out;
+}
+Op submit(int64_t begin, int64_t duration, int64_t busy, int64_t stream = 0) {
+    Op out = op(gpu_submit, begin, duration);
+    out.size = busy * kUs;
+    out.flags = stream;
+    return out;
+}
+
+/// A reader, task 1, whose stat took 10 us in the recording, and another task that then went on.
+struct WaitingJob : OwnedJob {
+    TaskId source = job.lone_task(), waiter = job.lone_task();
+
+    WaitingJob() {
+        job.add(source, op(stat, 500, 10));
+        job.add(waiter, op(fstat, 0, 10));
+        const std::vector<Edge> edges{{source, EdgeKind::message, 100, 0}};
+        Op released = op(fstat, 515, 10);
+        released.edges = edges;
+        job.add(waiter, released);
+        job.add(waiter, compute_op(530, 200));
+        job.add(waiter, op(fstat, 740, 10));
+    }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(WaitingJob, "owned clock: as recorded, where everything takes as long as it did") {
+    storage.stat_ns = 10 * kUs;
+    const Instants expected = us({{fstat, 0, 10}, {fstat, 515, 525}, {compute, 530, 730}, {fstat, 740, 750}});
+    for (const Pace pace : {Pace::causal, Pace::timed}) {
+        const Run run = replay(pace);
+        CHECK(run.tasks[source] == us({{stat, 500, 510}}));
+        CHECK(run.tasks[waiter] == expected);
+        CHECK(run.result.lateness.greatest() == 0);
+        CHECK(run.result.lateness.count() == 5);
+        CHECK(run.result.elapsed_ns == 750 * kUs);
+        CHECK(run.result.recorded_ns == 750 * kUs);
+        CHECK(run.result.edge_waits == 0);
+    }
+    CHECK(predicted()[waiter] == expected);
+}
+
+TEST_CASE_FIXTURE(WaitingJob, "owned clock: who waits for a slower source goes on from when it was released") {
+    storage.stat_ns = 3'000 * kUs;
+    const Instants released = us({{fstat, 0, 10}, {fstat, 3500, 3510}, {compute, 3515, 3715}, {fstat, 3725, 3735}});
+    SUBCASE("causal: all that follows is later, and nothing was late") {
+        const Run run = replay(Pace::causal, waiter);
+        CHECK(run.tasks[source] == us({{stat, 500, 3500}}));
+        CHECK(run.tasks[waiter] == released);
+        CHECK(run.result.lateness.greatest() == 0);
+        CHECK(run.result.lateness.count() == 5);
+        CHECK(run.result.edge_waits == 1);
+    }
+    SUBCASE("predicted: the same") {
+        const std::vector<Instants> tasks = predicted();
+        CHECK(tasks[source] == us({{stat, 500, 3500}}));
+        CHECK(tasks[waiter] == released);
+    }
+    SUBCASE("timed: what follows is at its recorded time or at once, and late") {
+        const Run run = replay(Pace::timed, waiter);
+        CHECK(run.tasks[waiter] ==
+              us({{fstat, 0, 10}, {fstat, 3500, 3510}, {compute, 3510, 3510}, {fstat, 3510, 3520}}));
+        CHECK(run.result.lateness.greatest() == (3500 - 515) * kUs);
+        CHECK(run.result.lateness.sum() == (3500 - 515 + 3510 - 530 + 3510 - 740) * kUs);
+    }
+}
+
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: an op that is itself a wait ends when its source does") {
+    const TaskId source = job.lone_task(), waiter = job.lone_task();
+    job.add(source, op(stat, 500, 10));
+    Op waits = op(wait, 100, 412);
+    waits.arg = 1;
+    const std::vector<Edge> edges{{source, EdgeKind::message, 100, 0}};
+    waits.edges = edges;
+    job.add(waiter, op(fstat, 0, 10));
+    job.add(waiter, waits);
+    job.add(waiter, op(fstat, 520, 10));
+    storage.stat_ns = 40 * kUs;
+    const Instants expected = us({{fstat, 0, 10}, {wait, 100, 540}, {fstat, 548, 558}});
+    const Run run = replay(Pace::causal, waiter);
+    CHECK(run.tasks[waiter] == expected);
+    CHECK(run.result.lateness.greatest() == 0);
+    CHECK(predicted()[waiter] == expected);
+}
+
+TEST_CASE_FIXTURE(OwnedJob,
+                  "owned clock: an accelerator is busy for as long as recorded, one piece of work after another") {
+    const TaskId task = job.lone_task();
+    job.add(task, submit(0, 10, 10'000));
+    job.add(task, submit(20, 10, 5'000));
+    job.add(task, submit(40, 10, 1'000, 7));  // another stream
+    job.add(task, op(gpu_wait, 50, 14'950));
+    job.add(task, op(fstat, 15'050, 10));
+    SUBCASE("as recorded") {
+        const Run timed = replay(Pace::timed);
+        CHECK(timed.tasks[task] == us({{gpu_submit, 0, 0},
+                                       {gpu_submit, 20, 20},
+                                       {gpu_submit, 40, 40},
+                                       {gpu_wait, 50, 15'000},
+                                       {fstat, 15'050, 15'060}}));
+        CHECK(timed.result.lateness.greatest() == 0);
+        const Instants expected = us({{gpu_submit, 0, 10},
+                                      {gpu_submit, 20, 30},
+                                      {gpu_submit, 40, 50},
+                                      {gpu_wait, 50, 15'000},
+                                      {fstat, 15'050, 15'060}});
+        CHECK(replay(Pace::causal).tasks[task] == expected);
+        CHECK(predicted()[task] == expected);
+    }
+    SUBCASE("every time three times as long") {
+        speeds.time_scale = 3.0;
+        CHECK(replay(Pace::timed).tasks[task] == us({{gpu_submit, 0, 0},
+                                                     {gpu_submit, 60, 60},
+                                                     {gpu_submit, 120, 120},
+                                                     {gpu_wait, 150, 45'000},
+                                                     {fstat, 45'150, 45'160}}));
+        const Instants expected = us({{gpu_submit, 0, 30},
+                                      {gpu_submit, 60, 90},
+                                      {gpu_submit, 120, 150},
+                                      {gpu_wait, 150, 45'000},
+                                      {fstat, 45'150, 45'160}});
+        CHECK(replay(Pace::causal).tasks[task] == expected);
+        CHECK(predicted()[task] == expected);
+    }
+    SUBCASE("an accelerator that is twice as fast") {
+        speeds.gpu = 2.0;
+        const Instants expected = us({{gpu_submit, 0, 10},
+                                      {gpu_submit, 20, 30},
+                                      {gpu_submit, 40, 50},
+                                      {gpu_wait, 50, 7'500},
+                                      {fstat, 7'550, 7'560}});
+        const Run run = replay(Pace::causal);
+        CHECK(run.tasks[task] == expected);
+        CHECK(run.result.lateness.greatest() == 0);
+        CHECK(predicted()[task] == expected);
+    }
+}
+
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: what wakes up late is late by that, and the next op is not later for it") {
+    const TaskId task = job.lone_task();
+    for (int64_t i = 0; i < 4; ++i) {
+        job.add(task, op(fstat, i * 100, 10));
+    }
+    OwnedClock::late = 7 * kUs;
+    for (const Pace pace : {Pace::causal, Pace::timed}) {
+        const Run run = replay(pace);
+        CHECK(run.tasks[task] == us({{fstat, 0, 10}, {fstat, 107, 117}, {fstat, 207, 217}, {fstat, 307, 317}}));
+        CHECK(run.result.lateness.count() == 4);
+        CHECK(run.result.lateness.sum() == 3 * 7 * kUs);
+        CHECK(run.result.lateness.greatest() == 7 * kUs);
+    }
+}
+
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: faster and slower computing") {
+    const TaskId task = job.lone_task();
+    job.add(task, op(fstat, 0, 10));
+    job.add(task, compute_op(20, 400));
+    job.add(task, op(fstat, 440, 10));
+    SUBCASE("a processor twice as fast: think time, too") {
+        speeds.cpu = 2.0;
+        const Instants expected = us({{fstat, 0, 10}, {compute, 15, 215}, {fstat, 225, 235}});
+        CHECK(replay(Pace::causal).tasks[task] == expected);
+        CHECK(predicted()[task] == expected);
+    }
+    SUBCASE("that spins") {
+        speeds.computing.policy = DelayPolicy::spin;
+        OwnedClock::late = 3 * kUs;
+        const Run run = replay(Pace::causal);
+        CHECK(run.tasks[task] == us({{fstat, 0, 10}, {compute, 23, 423}, {fstat, 443, 453}}));
+        CHECK(run.result.fidelity.computing_asked_ns == 400 * kUs);
+        CHECK(run.result.fidelity.computing_took_ns == 400 * kUs);
+    }
+}

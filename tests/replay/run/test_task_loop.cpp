@@ -1,0 +1,119 @@
+// When an op begins and ends: with the calls that it is made of, whatever the engine does around them.
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "replay/run/task_loop.h"
+#include "tests/replay/job_builder.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+void spin(int64_t ns) {
+    const int64_t until = monotonic_ns() + ns;
+    while (monotonic_ns() < until) {
+        spin_pause();
+    }
+}
+
+/// Takes `kAround` before and after each call.
+class SlowEngine {
+public:
+    static constexpr int64_t kAround = 3 * kMs;
+    static bool before(const OpBlock&, size_t) { return false; }
+    static int64_t perform(const OpBlock& b, size_t i) {
+        spin(kAround);
+        sys::call(SYS_getppid);
+        spin(kAround);
+        return b.result[i];
+    }
+};
+
+struct Times {
+    std::vector<int64_t> took, apart;  // ns; least first
+};
+
+template <class Pace>
+Times run(const Plan& plan, Pace& pace, SharedRun& shared) {
+    SlowEngine engine;
+    sys::call_ticks.wanted = true;
+    TaskLoop<SlowEngine, Pace> loop(plan, shared, 1, engine, pace, nullptr, 0);
+    OpBlock block;
+    plan.log->decode(plan.tasks[1].blocks[0], block);
+    CHECK(loop.block(block));
+    sys::call_ticks = {};
+    Times out;
+    const double tick_ns = shared.control().tick_ns;
+    const auto ns = [&](uint64_t from, uint64_t to) {
+        return static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(to - from)) * tick_ns);
+    };
+    for (size_t i = 0; i < block.count(); ++i) {
+        const SpoolRow* const row = shared.spool(i);
+        out.took.push_back(ns(row->begin, row->end));
+        if (i > 0) {
+            out.apart.push_back(ns(row[-1].begin, row->begin));
+        }
+    }
+    std::sort(out.took.begin(), out.took.end());
+    std::sort(out.apart.begin(), out.apart.end());
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("what the engine does around a call is not the call's time, and shortens the think time after it") {
+    constexpr int64_t kThink = 20 * kMs;
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId task = job.lone_task();
+    for (int i = 0; i < 8; ++i) {
+        job.add(task, {.kind = OpKind::fstat, .begin = i * kThink, .duration = 1'000});
+    }
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    SharedRun shared(plan.tasks.size(), plan.processes.size(), 1, 0, 8, SIZE_MAX, {});
+    shared.control().tick_ns = measure_tick_length_ns(take_tick_point(), 10 * kMs);
+    shared.control().start_ns = monotonic_ns();
+    const Speeds speeds;
+    Times times;
+    SUBCASE("causal") {
+        CausalPace pace(plan, shared, task, speeds);
+        times = run(plan, pace, shared);
+    }
+    SUBCASE("timed") {
+        TimedPace pace(plan, shared, speeds);
+        times = run(plan, pace, shared);
+    }
+    CHECK(times.took.front() < SlowEngine::kAround);
+    // The quarter that was disturbed least; each would be longer by what is around a call.
+    CHECK(times.apart[1] < kThink + SlowEngine::kAround);
+}
+
+TEST_CASE("the calls of an op are timed from the first to the last, and only where wanted") {
+    sys::call_ticks = {};
+    sys::call(SYS_getppid);
+    CHECK(sys::call_ticks.entered == 0);
+    CHECK(sys::call_ticks.left == 0);
+    sys::call_ticks.wanted = true;
+    sys::aside(SYS_getppid);
+    CHECK(sys::call_ticks.entered == 0);
+    CHECK(sys::call(SYS_getppid) == getppid());
+    const auto first = sys::call_ticks;
+    CHECK(first.entered != 0);
+    CHECK(first.left >= first.entered);
+    sys::call(SYS_getppid);
+    CHECK(sys::call_ticks.entered == first.entered);
+    CHECK(sys::call_ticks.left > first.left);
+    sys::call_ticks.reset();
+    CHECK(sys::call_ticks.wanted);
+    CHECK(sys::call_ticks.entered == 0);
+    sys::call_ticks = {};
+}

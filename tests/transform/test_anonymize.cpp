@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "formats/export/dump.h"
+#include "tests/samples.h"
+#include "tests/support.h"
+#include "transform/anonymize.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr const char* kSecrets[] = {"aliceco",  "projectx",  "bobhost",  "trainsecret", "hiddenmodel", "stolen",
+                                    "privattr", "ourkernel", "mythread", "gemmsecret",  "secretmark",  "linktarget"};
+
+void write_secrets(const std::filesystem::path& path) {
+    Header header;
+    header.host = "bobhost";
+    header.kernel = "Linux 6.1.0-ourkernel";
+    header.command = "/home/aliceco/bin/trainsecret --data=/srv/projectx/x stolen";
+    header.source = "capture";
+    header.extra["capture.user"] = "aliceco";
+    header.extra["capture.rings"] = "[1,2,3]";
+    header.extra["capture.words"] = R"({"a":["stolen"]})";
+    LogWriter log(path, header);
+    const ProcessId process = log.add_process({10, 0, log.intern(header.command), log.intern("bobhost")});
+    const TaskId task = log.add_task({process, 10, log.intern("mythread")});
+    const auto file = [&](std::string_view name, StringId target = 0) {
+        FileRow row;
+        row.path = log.intern(name);
+        row.target = target;
+        row.role = Role::dataset;
+        row.size = 12345;
+        row.origin = Origin::existed;
+        return log.add_file(row);
+    };
+    const FileId image = file("/home/aliceco/projectx/img.tar.gz");
+    const FileId again = file("/srv/projectx/aliceco/hiddenmodel.pt");
+    file("/proc/self/maps");
+    file("/dev/shm/stolen");
+    file("/srv/projectx/l", log.intern("../linktarget/hiddenmodel.pt"));
+    const auto op = [&](OpKind kind, FileId on, std::string_view text) {
+        Op made;
+        made.kind = kind;
+        made.file = on;
+        made.text = text.empty() ? 0 : log.intern(text);
+        log.append(task, made);
+    };
+    op(OpKind::stat, image, "");
+    op(OpKind::getxattr, again, "user.privattr");
+    op(OpKind::symlink, again, "linktarget/x");
+    op(OpKind::gpu_submit, 0, "gemmsecret_128x128");
+    op(OpKind::marker, 0, "secretmark");
+    op(OpKind::marker, 0, "batch.2");
+    log.finish();
+}
+
+std::string bytes_of(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::stringstream all;
+    all << in.rdbuf();
+    return all.str();
+}
+
+// Every string of the log, whoever refers to it.
+std::vector<std::string> strings_of(const LogReader& log) {
+    std::vector<std::string> all{log.header().host, log.header().kernel, log.header().command};
+    for (const auto& [key, value] : log.header().extra) all.push_back(key + "=" + value);
+    for (StringId id = 1; id < log.tables().strings.size(); ++id) all.emplace_back(log.tables().strings[id]);
+    for (const Counter& counter : log.tables().counters) all.push_back(counter.name + " " + counter.meaning);
+    return all;
+}
+
+std::vector<std::string> components(std::string_view path) {
+    std::vector<std::string> out(1);
+    for (const char c : path)
+        if (c == '/')
+            out.emplace_back();
+        else
+            out.back() += c;
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("anonymize: no name is left anywhere in the file") {
+    const TempDir dir;
+    write_secrets(dir.path() / "in.oplog");
+    const LogReader before(dir.path() / "in.oplog");
+    for (const char* key : {"", "a key of twenty bytes"}) {
+        const auto out = dir.path() / "out.oplog";
+        const AnonymizeResult result = anonymize(before, out, {.key = key, .keep = {}});
+        CHECK(result.ops == 6);
+        const LogReader after(out);
+        const std::string raw = bytes_of(out);
+        for (const std::string_view secret : kSecrets) {
+            CAPTURE(secret);
+            // The test can fail: the name is in the original.
+            const auto said_before = strings_of(before);
+            CHECK(std::any_of(said_before.begin(), said_before.end(),
+                              [&](const std::string& text) { return text.find(secret) != std::string::npos; }));
+            for (const std::string& text : strings_of(after)) {
+                CAPTURE(text);
+                CHECK(text.find(secret) == std::string::npos);
+            }
+            CHECK(raw.find(secret) == std::string::npos);
+        }
+        CHECK(after.header().kernel == "6.1.0");
+        CHECK(after.header().extra == std::map<std::string, std::string>{{"capture.rings", "[1,2,3]"}});
+        std::filesystem::remove(out);
+    }
+}
+
+TEST_CASE("anonymize: depth, endings, equality, sizes and ops stay") {
+    const TempDir dir;
+    write_sample((dir.path() / "in.oplog").string());
+    const LogReader before(dir.path() / "in.oplog");
+    anonymize(before, dir.path() / "out.oplog", {});
+    const LogReader after(dir.path() / "out.oplog");
+    const Tables &a = before.tables(), &b = after.tables();
+    REQUIRE(a.files.size() == b.files.size());
+    std::map<std::string, std::string> forth, back;
+    for (FileId id = 1; id < a.files.size(); ++id) {
+        const auto old = components(a.path(id)), made = components(b.path(id));
+        REQUIRE(old.size() == made.size());
+        for (size_t i = 0; i < old.size(); ++i) {
+            CHECK(old[i].empty() == made[i].empty());
+            CHECK(forth.emplace(old[i], made[i]).first->second == made[i]);
+            CHECK(back.emplace(made[i], old[i]).first->second == old[i]);
+        }
+        FileRow row = b.files[id];
+        row.path = a.files[id].path;
+        row.target = a.files[id].target;
+        CHECK(row == a.files[id]);
+    }
+    CHECK(a.handles == b.handles);
+    REQUIRE(before.op_count() == after.op_count());
+    for (TaskId task = 1; task < a.tasks.size(); ++task) {
+        std::vector<std::string> x, y;
+        const auto show = [](std::vector<std::string>& into) {
+            return [&into](const Op& op, uint64_t) {
+                std::ostringstream out;
+                out << static_cast<int>(op.kind) << ' ' << op.begin << ' ' << op.duration << ' ' << op.result << ' '
+                    << op.file << ' ' << op.handle << ' ' << op.offset << ' ' << op.size << ' ' << op.flags << ' '
+                    << op.arg << ' ' << op.map << ' ' << op.peer << ' ' << (op.text != 0);
+                for (const int64_t each : op.list) out << ' ' << each;
+                for (const Edge& edge : op.edges) out << " <" << edge.task << ':' << edge.op;
+                into.push_back(out.str());
+            };
+        };
+        before.for_each(task, show(x));
+        after.for_each(task, show(y));
+        CHECK(x == y);
+    }
+}
+
+TEST_CASE("anonymize: tokens of names") {
+    NameTokens numbers({});
+    CHECK(numbers.path("/data/cats/a.jpg") == "/data/n1/n2.jpg");
+    CHECK(numbers.path("/data/cats/a.json") == "/data/n1/n2.json");
+    CHECK(numbers.path("cats/../b.tar.gz") == "n1/../n3.tar.gz");
+    CHECK(numbers.path("/usr/lib/python3/dist-packages/ours/x.py") == "/usr/lib/python3/dist-packages/n4/n5.py");
+    CHECK(numbers.path("/proc/self/status") == "/proc/self/status");
+    CHECK(numbers.path("/x/.ours/") == "/n5/.n4/");
+    CHECK(numbers.path("/v1.2.3-custom_build") == "/n6");
+    CHECK(numbers.path("/") == "/");
+    CHECK(numbers.words("cats  /data/cats") == "n1  /data/n1");
+
+    NameTokens kept({.key = "", .keep = {"/data/public"}});
+    CHECK(kept.path("/data/public/x y") == "/data/public/x y");
+    CHECK(kept.path("/data/publicity") == "/data/n1");
+
+    NameTokens one({.key = "0123456789abcdef", .keep = {}}), same({.key = "0123456789abcdef", .keep = {}}),
+        other({.key = "0123456789abcdeg", .keep = {}});
+    same.path("/something/else/first");
+    CHECK(one.path("/data/cats/a.jpg") == same.path("/data/cats/a.jpg"));
+    CHECK(one.path("/data/cats/a.jpg") != other.path("/data/cats/a.jpg"));
+    CHECK(one.name("cats").size() == 17);
+}
