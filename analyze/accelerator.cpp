@@ -9,12 +9,16 @@
 namespace reprise {
 
 std::optional<double> Utilisation::au() const {
-    if (end <= begin) return std::nullopt;
+    if (end <= begin) {
+        return std::nullopt;
+    }
     return static_cast<double>(busy) / (static_cast<double>(end) - static_cast<double>(begin));
 }
 
 std::optional<double> Utilisation::au_mlperf() const {
-    if (later_elapsed <= 0) return std::nullopt;
+    if (later_elapsed <= 0) {
+        return std::nullopt;
+    }
     return static_cast<double>(later_busy) / static_cast<double>(later_elapsed);
 }
 
@@ -22,21 +26,27 @@ int64_t Utilisation::stall() const { return std::max<int64_t>(0, distance_ns(fir
 
 void AcceleratorTracker::Scope::add_part(const Work& work) {
     const int64_t from = std::max(work.begin, begin);
-    if (work.end <= from) return;
+    if (work.end <= from) {
+        return;
+    }
     first_work = busy == 0 ? from : std::min(first_work, from);
     last_work = busy == 0 ? work.end : std::max(last_work, work.end);
     busy = end_of(busy, work.end - from);
 }
 
 void AcceleratorTracker::Scope::add(const Work& work, const std::vector<Work>& pieces) {
-    for (const Work& piece : pieces) add_part(piece);
+    for (const Work& piece : pieces) {
+        add_part(piece);
+    }
     ++submits;
     end_step(StepRule::submission, work.end);
 }
 
 void AcceleratorTracker::Scope::end_step(StepRule rule, int64_t busy_until) {
     FirstStep& first = first_step[static_cast<size_t>(rule)];
-    if (first.seen || submits == 0) return;
+    if (first.seen || submits == 0) {
+        return;
+    }
     first = {true, busy_until, busy};
 }
 
@@ -48,10 +58,15 @@ Utilisation AcceleratorTracker::Scope::close(int64_t at, const Intervals& recent
     out.busy = busy;
     out.first_work = first_work;
     out.last_work = std::min(last_work, std::max(at, first_work));
-    for (const auto& [from, to] : recent)  // work queued beyond the end of the stretch
-        if (to > at) out.busy -= to - std::max({from, at, begin});
+    for (const auto& [from, to] : recent) {  // work queued beyond the end of the stretch
+        if (to > at) {
+            out.busy -= to - std::max({from, at, begin});
+        }
+    }
     for (const FirstStep& first : first_step) {
-        if (!first.seen) continue;
+        if (!first.seen) {
+            continue;
+        }
         if (out.last_work > first.end) {
             out.later_busy = out.busy - first.busy;
             out.later_elapsed = distance_ns(first.end, out.last_work);
@@ -63,30 +78,54 @@ Utilisation AcceleratorTracker::Scope::close(int64_t at, const Intervals& recent
 
 AcceleratorTracker::AcceleratorTracker(const Tables& tables) : tables_(tables) {
     for (StringId id = 1; id < tables.strings.size(); ++id) {
-        if (tables.strings[id] == "epoch") epoch_ = id;
-        if (tables.strings[id] == "step") step_ = id;
-        if (tables.strings[id] == "accelerator") accelerator_ = id;
+        if (tables.strings[id] == "epoch") {
+            epoch_ = id;
+        }
+        if (tables.strings[id] == "step") {
+            step_ = id;
+        }
+        if (tables.strings[id] == "accelerator") {
+            accelerator_ = id;
+        }
     }
 }
 
 void AcceleratorTracker::add(TaskId task, const Op& op) {
-    if (task >= tables_.tasks.size()) return;
-    if (op.kind != OpKind::gpu_submit && op.kind != OpKind::marker) return;
+    if (task >= tables_.tasks.size()) {
+        return;
+    }
+    if (op.kind != OpKind::gpu_submit && op.kind != OpKind::marker) {
+        return;
+    }
     Process& process = processes_[tables_.tasks[task].process];
     if (op.kind == OpKind::gpu_submit) {
         submit(process, op);
         return;
     }
-    if (op.text == 0) return;
+    if (op.text == 0) {
+        return;
+    }
     const bool begins = op.flags == static_cast<int64_t>(MarkerPhase::begin);
     const bool ends = op.flags == static_cast<int64_t>(MarkerPhase::end);
-    if (op.text == step_ && ends) end_step(process, StepRule::mark, op.begin);
-    if (op.text == accelerator_ && ends) end_step(process, StepRule::span, op.begin);
-    if (op.text != epoch_) return;
-    if (begins) begin_epoch(process, op);
-    if (!ends) return;
+    if (op.text == step_ && ends) {
+        end_step(process, StepRule::mark, op.begin);
+    }
+    if (op.text == accelerator_ && ends) {
+        end_step(process, StepRule::span, op.begin);
+    }
+    if (op.text != epoch_) {
+        return;
+    }
+    if (begins) {
+        begin_epoch(process, op);
+    }
+    if (!ends) {
+        return;
+    }
     for (size_t i = process.open.size(); i-- > 0;) {
-        if (process.open[i].number != op.arg) continue;
+        if (process.open[i].number != op.arg) {
+            continue;
+        }
         end_epoch(process, i, op.begin, true);
         return;
     }
@@ -97,10 +136,14 @@ void AcceleratorTracker::submit(Process& process, const Op& op) {
     Device& device = at->second;
     if (fresh) {
         device.busy_until = device.run.begin = std::numeric_limits<int64_t>::min();
-        for (const OpenEpoch& epoch : process.open) device.epochs.emplace_back().begin = epoch.begin;
+        for (const OpenEpoch& epoch : process.open) {
+            device.epochs.emplace_back().begin = epoch.begin;
+        }
     }
     Intervals& recent = device.recent;
-    while (!recent.empty() && recent.begin()->second <= op.begin) recent.erase(recent.begin());
+    while (!recent.empty() && recent.begin()->second <= op.begin) {
+        recent.erase(recent.begin());
+    }
     int64_t& queue = device.streams.try_emplace(op.flags, std::numeric_limits<int64_t>::min()).first->second;
     const int64_t begin = std::max(op.begin, queue);
     const Work work{begin, end_of(begin, std::max<int64_t>(0, op.size))};
@@ -110,18 +153,28 @@ void AcceleratorTracker::submit(Process& process, const Op& op) {
     pieces_.clear();
     Work whole = work;
     auto next = recent.upper_bound(work.begin);
-    if (next != recent.begin() && std::prev(next)->second >= work.begin) --next;
+    if (next != recent.begin() && std::prev(next)->second >= work.begin) {
+        --next;
+    }
     int64_t from = work.begin;
     while (next != recent.end() && next->first <= work.end) {
-        if (next->first > from) pieces_.push_back({from, next->first});
+        if (next->first > from) {
+            pieces_.push_back({from, next->first});
+        }
         from = std::max(from, next->second);
         whole = {std::min(whole.begin, next->first), std::max(whole.end, next->second)};
         next = recent.erase(next);
     }
-    if (work.end > from) pieces_.push_back({from, work.end});
-    if (whole.end > whole.begin) recent.emplace(whole.begin, whole.end);
+    if (work.end > from) {
+        pieces_.push_back({from, work.end});
+    }
+    if (whole.end > whole.begin) {
+        recent.emplace(whole.begin, whole.end);
+    }
     device.run.add(work, pieces_);
-    for (Scope& scope : device.epochs) scope.add(work, pieces_);
+    for (Scope& scope : device.epochs) {
+        scope.add(work, pieces_);
+    }
     end_step(device, StepRule::submission, work.end);
 }
 
@@ -130,7 +183,9 @@ void AcceleratorTracker::begin_epoch(Process& process, const Op& op) {
     for (auto& [id, device] : process.devices) {
         Scope& scope = device.epochs.emplace_back();
         scope.begin = op.begin;
-        for (const auto& [from, to] : device.recent) scope.add_part({from, to});
+        for (const auto& [from, to] : device.recent) {
+            scope.add_part({from, to});
+        }
         device.last_step.reset();
     }
 }
@@ -142,7 +197,9 @@ void AcceleratorTracker::end_epoch(Process& process, size_t index, int64_t at, b
         static_cast<Utilisation&>(epoch) = device.epochs[index].close(at, device.recent);
         epoch.number = process.open[index].number;
         epoch.complete = complete;
-        if (epoch.submits > 0) device.done.push_back(epoch);
+        if (epoch.submits > 0) {
+            device.done.push_back(epoch);
+        }
         device.epochs.erase(device.epochs.begin() + place);
     }
     process.open.erase(process.open.begin() + place);
@@ -151,28 +208,38 @@ void AcceleratorTracker::end_epoch(Process& process, size_t index, int64_t at, b
 void AcceleratorTracker::end_step(Process& process, StepRule rule, int64_t at) {
     for (auto& [id, device] : process.devices) {
         device.run.end_step(rule, device.busy_until);
-        for (Scope& scope : device.epochs) scope.end_step(rule, device.busy_until);
+        for (Scope& scope : device.epochs) {
+            scope.end_step(rule, device.busy_until);
+        }
         end_step(device, rule, at);
     }
 }
 
 void AcceleratorTracker::end_step(Device& device, StepRule rule, int64_t at) {
-    if (rule > device.steps.rule) return;
+    if (rule > device.steps.rule) {
+        return;
+    }
     if (rule < device.steps.rule) {
         device.steps = {rule, {}};
         device.last_step.reset();
         device.submits_at_step = 0;
     }
-    if (device.run.submits == device.submits_at_step) return;  // it gave the device nothing to do
+    if (device.run.submits == device.submits_at_step) {
+        return;  // it gave the device nothing to do
+    }
     device.submits_at_step = device.run.submits;
-    if (device.last_step) device.steps.lengths.add(std::max<int64_t>(distance_ns(*device.last_step, at), 0));
+    if (device.last_step) {
+        device.steps.lengths.add(std::max<int64_t>(distance_ns(*device.last_step, at), 0));
+    }
     device.last_step = at;
 }
 
 std::vector<DeviceUtilisation> AcceleratorTracker::finish(int64_t begin, int64_t end) {
     std::vector<DeviceUtilisation> out;
     for (auto& [process_id, process] : processes_) {
-        while (!process.open.empty()) end_epoch(process, process.open.size() - 1, end, false);
+        while (!process.open.empty()) {
+            end_epoch(process, process.open.size() - 1, end, false);
+        }
         for (auto& [device_id, device] : process.devices) {
             DeviceUtilisation row;
             static_cast<Utilisation&>(row) = device.run.close(std::max(end, device.busy_until), device.recent);

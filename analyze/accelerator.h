@@ -16,29 +16,29 @@
 
 namespace reprise {
 
-// Busy time within a stretch of the run. Times in ns.
+/// Busy time within a stretch of the run. Times in ns.
 struct Utilisation {
     int64_t begin = 0, end = 0;  // of the stretch
     uint64_t submits = 0;
     int64_t busy = 0;
     int64_t first_work = 0, last_work = 0;  // when the device began its first and ended its last work in it
-    // The same without the first step: MLPerf Storage counts from the end of the first step's work to the end of the
-    // last step's.
+    /// The same without the first step: MLPerf Storage counts from the end of the first step's work to the end of the
+    /// last step's.
     int64_t later_busy = 0, later_elapsed = 0;
 
-    // Busy share of the stretch; none where it has no length.
+    /// Busy share of the stretch; none where it has no length.
     std::optional<double> au() const;
-    // Busy share by MLPerf's rule; none where there is only one step.
+    /// Busy share by MLPerf's rule; none where there is only one step.
     std::optional<double> au_mlperf() const;
-    // Time the device stood idle between its first and its last work (ns): it waited for data, or for the host.
+    /// Time the device stood idle between its first and its last work (ns): it waited for data, or for the host.
     int64_t stall() const;
 };
 
-// What ends a step of an accelerator, the best evidence first.
+/// What ends a step of an accelerator, the best evidence first.
 enum class StepRule : uint8_t { mark, span, submission };
 
-// Steps of a device: from the end of one to the end of the next (ns). The first step of an epoch, or of the run where
-// no epochs are marked, has no length.
+/// Steps of a device: from the end of one to the end of the next (ns). The first step of an epoch, or of the run where
+/// no epochs are marked, has no length.
 struct StepTimes {
     StepRule rule = StepRule::submission;
     Histogram lengths;
@@ -49,7 +49,7 @@ struct EpochUtilisation : Utilisation {
     bool complete = true;  // false: its end is not in the log
 };
 
-// A device as one process sees it: a device that processes share has a row for each.
+/// A device as one process sees it: a device that processes share has a row for each.
 struct DeviceUtilisation : Utilisation {
     ProcessId process = 0;
     int64_t device = 0;
@@ -57,15 +57,15 @@ struct DeviceUtilisation : Utilisation {
     StepTimes steps;
 };
 
-// Takes ops in the order of their begin times. A device's streams run as in a replay: work starts when it is submitted
-// and all work of its stream before it is done; busy is the union of the work of all streams. A step ends at a marker
-// "step" where there are any, else at the end of a span "accelerator", else with each submission's work.
+/// Takes ops in the order of their begin times. A device's streams run as in a replay: work starts when it is submitted
+/// and all work of its stream before it is done; busy is the union of the work of all streams. A step ends at a marker
+/// "step" where there are any, else at the end of a span "accelerator", else with each submission's work.
 class AcceleratorTracker {
 public:
     explicit AcceleratorTracker(const Tables& tables);
-    // Ops other than gpu_submit and marker are ignored.
+    /// Ops other than gpu_submit and marker are ignored.
     void add(TaskId task, const Op& op);
-    // The run as a whole is [begin, end]. Call once.
+    /// The run as a whole is [begin, end]. Call once.
     std::vector<DeviceUtilisation> finish(int64_t begin, int64_t end);
 
 private:
@@ -78,7 +78,7 @@ private:
         bool seen = false;
         int64_t end = 0, busy = 0;
     };
-    // One stretch being measured on one device.
+    /// One stretch being measured on one device.
     struct Scope {
         int64_t begin = 0;
         uint64_t submits = 0;

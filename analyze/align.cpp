@@ -51,7 +51,9 @@ public:
         for (FileId file = 1; file < ids.size(); ++file) {
             const std::string_view path = tables.path(file);
             const auto [at, added] = ids_.try_emplace(path, static_cast<uint32_t>(views_.size()));
-            if (added) views_.push_back(path);
+            if (added) {
+                views_.push_back(path);
+            }
             ids[file] = at->second;
         }
         return ids;
@@ -71,7 +73,9 @@ public:
 
     // Makes at least `count` rows visible unless the task ends before.
     void want(size_t count) {
-        while (rows_.size() < count && next_ < blocks_.size()) load();
+        while (rows_.size() < count && next_ < blocks_.size()) {
+            load();
+        }
     }
     bool empty() {
         want(1);
@@ -91,9 +95,13 @@ private:
         const size_t end = std::min(block_.count(), at_ + kWindow);
         for (; at_ < end; ++at_) {
             const auto kind = static_cast<OpKind>(block_.kind[at_]);
-            if (!info(kind).is(Trait::io)) continue;
+            if (!info(kind).is(Trait::io)) {
+                continue;
+            }
             const Op op = block_.row(at_);
-            if (keep_.keeps(op)) rows_.push_back(row_of(op, block_.first + at_));
+            if (keep_.keeps(op)) {
+                rows_.push_back(row_of(op, block_.first + at_));
+            }
         }
         if (at_ == block_.count()) {
             log_.forget(blocks_[next_]);
@@ -137,8 +145,12 @@ public:
                 resync(a, b);
             }
         }
-        for (; !a.empty(); a.drop(1)) unmatched(a[0], true);
-        for (; !b.empty(); b.drop(1)) unmatched(b[0], false);
+        for (; !a.empty(); a.drop(1)) {
+            unmatched(a[0], true);
+        }
+        for (; !b.empty(); b.drop(1)) {
+            unmatched(b[0], false);
+        }
         flush();
     }
 
@@ -153,8 +165,9 @@ private:
         if (b.result == -ECANCELED && a.result != -ECANCELED && !into_.ended.empty()) {
             ++into_.not_performed;
             const OpInfo& row = info(a.key.kind);
-            if (a.result > 0 && (row.is(Trait::reads) || row.is(Trait::writes)))
+            if (a.result > 0 && (row.is(Trait::reads) || row.is(Trait::writes))) {
                 into_.not_performed_bytes += static_cast<uint64_t>(a.result);
+            }
             return;
         }
         switch (match_results(a.key.kind, a.arg, a.result, b.result)) {
@@ -172,11 +185,15 @@ private:
         b.want(kWindow);
         const size_t in_a = std::min(kWindow, a.size()), in_b = std::min(kWindow, b.size());
         std::unordered_map<Key, size_t, KeyHash> first_in_b;
-        for (size_t j = 0; j < in_b; ++j) first_in_b.try_emplace(b[j].key, j);
+        for (size_t j = 0; j < in_b; ++j) {
+            first_in_b.try_emplace(b[j].key, j);
+        }
         size_t skip_a = in_a, skip_b = in_b, best = in_a + in_b;
         for (size_t i = 0; i < in_a && i < best; ++i) {
             const auto at = first_in_b.find(a[i].key);
-            if (at == first_in_b.end() || i + at->second >= best) continue;
+            if (at == first_in_b.end() || i + at->second >= best) {
+                continue;
+            }
             best = i + at->second;
             skip_a = i;
             skip_b = at->second;
@@ -191,8 +208,12 @@ private:
                 unmatched(b[i], false);
             }
         }
-        for (size_t i = both; i < skip_a; ++i) unmatched(a[i], true);
-        for (size_t i = both; i < skip_b; ++i) unmatched(b[i], false);
+        for (size_t i = both; i < skip_a; ++i) {
+            unmatched(a[i], true);
+        }
+        for (size_t i = both; i < skip_b; ++i) {
+            unmatched(b[i], false);
+        }
         a.drop(skip_a);
         b.drop(skip_b);
     }
@@ -209,7 +230,9 @@ private:
             ++(of_a ? pending.missing : pending.extra);
             pending.row = row;
         }
-        if (pending_.size() > kMostPending) flush();
+        if (pending_.size() > kMostPending) {
+            flush();
+        }
         report();
     }
 
@@ -218,25 +241,32 @@ private:
         for (const auto& [key, pending] : pending_) {
             into_.missing += pending.missing;
             into_.extra += pending.extra;
-            if (pending.missing || pending.extra) rest.push_back(&pending);
+            if (pending.missing || pending.extra) {
+                rest.push_back(&pending);
+            }
         }
         std::sort(rest.begin(), rest.end(),
                   [](const Pending* x, const Pending* y) { return x->row.number < y->row.number; });
-        for (const Pending* pending : rest)
+        for (const Pending* pending : rest) {
             example(pending->missing ? DifferenceKind::missing : DifferenceKind::extra, pending->row, pending->row);
+        }
         pending_.clear();
     }
 
     void example(DifferenceKind what, const Row& a, const Row& b) {
         uint64_t& shown = shown_[static_cast<size_t>(what)][static_cast<size_t>(a.key.kind)];
-        if (into_.differences.size() >= options_.examples || shown >= kExamplesPerKind) return;
+        if (into_.differences.size() >= options_.examples || shown >= kExamplesPerKind) {
+            return;
+        }
         ++shown;
         into_.differences.push_back(
             {what, task_, a.number, b.number, a.key.kind, std::string(paths_[a.key.path]), a.result, b.result});
     }
 
     void report() {
-        if (options_.progress && (++done_ & 4095) == 0) options_.progress(done_);
+        if (options_.progress && (++done_ & 4095) == 0) {
+            options_.progress(done_);
+        }
     }
 
     const Paths& paths_;
@@ -331,7 +361,9 @@ ResultRule rule_of(OpKind kind, int64_t arg) {
 }  // namespace
 
 ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t run) {
-    if (recorded == run) return ResultMatch::same;
+    if (recorded == run) {
+        return ResultMatch::same;
+    }
     switch (rule_of(kind, arg)) {
         case ResultRule::ignore: return ResultMatch::same;
         case ResultRule::success: return recorded >= 0 && run >= 0 ? ResultMatch::known : ResultMatch::differs;

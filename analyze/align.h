@@ -10,11 +10,11 @@
 
 namespace reprise {
 
-// Adds counts and examples of one pair of logs to `into`. Paths are compared as byte strings, not as ids.
+/// Adds counts and examples of one pair of logs to `into`. Paths are compared as byte strings, not as ids.
 void align(const LogReader& a, const OpSelector& keep_a, const LogReader& b, const OpSelector& keep_b,
            const CompareOptions& options, Comparison& into);
 
-// Whether two results of an op agree.
+/// Whether two results of an op agree.
 enum class ResultMatch { same, known, differs };
 ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t run);
 

@@ -35,7 +35,9 @@ constexpr CheckInfo kChecks[] = {
 
 std::string check_names() {
     std::string names;
-    for (const CheckInfo& check : kChecks) names += (names.empty() ? "" : ", ") + std::string(check.name);
+    for (const CheckInfo& check : kChecks) {
+        names += (names.empty() ? "" : ", ") + std::string(check.name);
+    }
     return names;
 }
 
@@ -44,19 +46,26 @@ std::optional<double> mean_latency(const Summary& summary) {
     double time = 0;
     uint64_t ops = 0;
     for (const KindSummary& row : summary.kinds) {
-        if (!info(row.kind).is(Trait::io)) continue;
+        if (!info(row.kind).is(Trait::io)) {
+            continue;
+        }
         time += row.time;
         ops += row.ops;
     }
-    if (ops == 0) return std::nullopt;
+    if (ops == 0) {
+        return std::nullopt;
+    }
     return time / static_cast<double>(ops);
 }
 
 bool within(const Check& check, const Tolerance& tolerance) {
-    if (!check.a || !check.b) return !check.a && !check.b;
+    if (!check.a || !check.b) {
+        return !check.a && !check.b;
+    }
     double most = tolerance.value;
-    if (tolerance.percent)
+    if (tolerance.percent) {
         most = check.unit == Check::Unit::share ? tolerance.value / 100 : std::abs(*check.a) * tolerance.value / 100;
+    }
     return check.difference <= most * (1 + 1e-12);
 }
 
@@ -92,9 +101,12 @@ private:
         check.a = a;
         check.b = b;
         check.difference = difference >= 0 ? difference : a && b ? std::abs(*b - *a) : 0;
-        if (about.fails_by_default) check.tolerance = Tolerance{};
-        if (const auto given = options_.tolerances.find(check.name); given != options_.tolerances.end())
+        if (about.fails_by_default) {
+            check.tolerance = Tolerance{};
+        }
+        if (const auto given = options_.tolerances.find(check.name); given != options_.tolerances.end()) {
             check.tolerance = given->second;
+        }
         check.ok = !check.tolerance || within(check, *check.tolerance);
         comparison_.checks.push_back(std::move(check));
     }
@@ -108,9 +120,13 @@ std::vector<OpFilter> filters_of(const LogReader& a, const LogReader& b) {
     std::vector<OpFilter> filters;
     for (const LogReader* log : {&a, &b}) {
         const auto at = log->header().extra.find("filter");
-        if (at == log->header().extra.end()) continue;
+        if (at == log->header().extra.end()) {
+            continue;
+        }
         const OpFilter filter = OpFilter::parse(at->second);
-        if (filters.empty() || !(filters[0] == filter)) filters.push_back(filter);
+        if (filters.empty() || !(filters[0] == filter)) {
+            filters.push_back(filter);
+        }
     }
     return filters;
 }
@@ -119,15 +135,20 @@ std::vector<OpFilter> filters_of(const LogReader& a, const LogReader& b) {
 OpFilter all_of(const std::vector<OpFilter>& filters) {
     OpFilter out = OpFilter::all();
     for (const OpFilter& filter : filters) {
-        for (const Role role : filter.leave_out)
-            if (std::find(out.leave_out.begin(), out.leave_out.end(), role) == out.leave_out.end())
+        for (const Role role : filter.leave_out) {
+            if (std::find(out.leave_out.begin(), out.leave_out.end(), role) == out.leave_out.end()) {
                 out.leave_out.push_back(role);
+            }
+        }
         out.not_paths.insert(out.not_paths.end(), filter.not_paths.begin(), filter.not_paths.end());
-        if (filter.only_paths.empty()) continue;
-        if (!out.only_paths.empty() && out.only_paths != filter.only_paths)
+        if (filter.only_paths.empty()) {
+            continue;
+        }
+        if (!out.only_paths.empty() && out.only_paths != filter.only_paths) {
             throw usage_error("the two runs replayed different paths (" + filters[0].to_string() + " and " +
                                   filters[1].to_string() + ")",
                               "compare each with the recording");
+        }
         out.only_paths = filter.only_paths;
     }
     return out;
@@ -151,10 +172,11 @@ Json check_json(const Check& check) {
                 {"a", value(check.a)},
                 {"b", value(check.b)},
                 {"difference", check.difference}};
-    if (check.tolerance)
+    if (check.tolerance) {
         out["tolerance"] = {{"value", check.tolerance->value}, {"percent", check.tolerance->percent}};
-    else
+    } else {
         out["tolerance"] = nullptr;
+    }
     out["ok"] = check.ok;
     return out;
 }
@@ -169,9 +191,10 @@ Tolerance Tolerance::parse(std::string_view text, std::string_view name) {
         digits.remove_suffix(1);
     }
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.value);
-    if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(out.value) || out.value < 0)
+    if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(out.value) || out.value < 0) {
         throw usage_error("--tolerance " + std::string(name) + ": '" + escape_line(text) + "' is not a tolerance",
                           "expected a number such as 0 or 12, a share such as 5%, or none");
+    }
     return out;
 }
 
@@ -180,9 +203,10 @@ void add_tolerance(CompareOptions& options, std::string_view text) {
     const std::string_view name = text.substr(0, equals);
     const bool known =
         std::any_of(std::begin(kChecks), std::end(kChecks), [&](const CheckInfo& check) { return check.name == name; });
-    if (equals == std::string_view::npos || !known)
+    if (equals == std::string_view::npos || !known) {
         throw usage_error("--tolerance '" + escape_line(text) + "' is not CHECK=TOLERANCE",
                           "checks are: " + check_names());
+    }
     const std::string_view value = text.substr(equals + 1);
     options.tolerances[std::string(name)] =
         value == "none" ? std::optional<Tolerance>() : Tolerance::parse(value, name);
@@ -207,7 +231,9 @@ Comparison compare(const LogReader& a, const LogReader& b, const CompareOptions&
     const OpFilter filter = all_of(filters_of(a, b));
     Comparison out;
     out.filter = filter.to_string();
-    if (const auto ended = b.header().extra.find("ended"); ended != b.header().extra.end()) out.ended = ended->second;
+    if (const auto ended = b.header().extra.find("ended"); ended != b.header().extra.end()) {
+        out.ended = ended->second;
+    }
     out.a = summarize(a, filter);
     out.b = summarize(b, filter);
     out.left_out_ops = out.a.left_out_ops;
@@ -232,7 +258,9 @@ nlohmann::ordered_json to_json(const Comparison& comparison, const Tables& table
                 {"left_out_ops", comparison.left_out_ops},
                 {"left_out_bytes", comparison.left_out_bytes}};
     Json checks = Json::array();
-    for (const Check& check : comparison.checks) checks.push_back(check_json(check));
+    for (const Check& check : comparison.checks) {
+        checks.push_back(check_json(check));
+    }
     out["checks"] = std::move(checks);
     Json differences = Json::array();
     for (const Difference& row : comparison.differences) {
@@ -240,8 +268,12 @@ nlohmann::ordered_json to_json(const Comparison& comparison, const Tables& table
         append_escaped(path, row.path);
         Json object = {
             {"what", difference_name(row.what)}, {"task", row.task}, {"kind", info(row.kind).name}, {"path", path}};
-        if (row.what != DifferenceKind::extra) object["op_a"] = row.op_a, object["result_a"] = row.result_a;
-        if (row.what != DifferenceKind::missing) object["op_b"] = row.op_b, object["result_b"] = row.result_b;
+        if (row.what != DifferenceKind::extra) {
+            object["op_a"] = row.op_a, object["result_a"] = row.result_a;
+        }
+        if (row.what != DifferenceKind::missing) {
+            object["op_b"] = row.op_b, object["result_b"] = row.result_b;
+        }
         differences.push_back(std::move(object));
     }
     out["differences"] = std::move(differences);

@@ -16,26 +16,26 @@
 
 namespace reprise {
 
-// How much a check may be off: a number of things, or with % a share of A's value (for au: percentage points).
+/// How much a check may be off: a number of things, or with % a share of A's value (for au: percentage points).
 struct Tolerance {
     double value = 0;
     bool percent = false;
 
-    // "0", "12", "5%"; Error (usage).
+    /// "0", "12", "5%"; Error (usage).
     static Tolerance parse(std::string_view text, std::string_view name);
 };
 
 struct CompareOptions {
-    // By name of the check; "none" there never fails. See default_tolerances() for those that fail by default.
+    /// By name of the check; "none" there never fails. See default_tolerances() for those that fail by default.
     std::map<std::string, std::optional<Tolerance>> tolerances;
     size_t examples = 10;
     std::function<void(uint64_t)> progress;
 };
 
-// "results=0", "elapsed=5%", "bytes=none" onto `options`; Error (usage) names the checks there are.
+/// "results=0", "elapsed=5%", "bytes=none" onto `options`; Error (usage) names the checks there are.
 void add_tolerance(CompareOptions& options, std::string_view text);
 
-// One line of the comparison. What is checked is `difference` against the tolerance.
+/// One line of the comparison. What is checked is `difference` against the tolerance.
 struct Check {
     enum class Unit { count, bytes, ns, bytes_per_s, share };
     std::string name;
@@ -76,11 +76,11 @@ struct Comparison {
     bool passed() const;
 };
 
-// Aligns the ops with trait io per task, in order, after leaving out of both logs what either run's filter left out.
-// Waits, compute, markers and accelerators are causes: they are compared by their sums. Memory is bounded.
+/// Aligns the ops with trait io per task, in order, after leaving out of both logs what either run's filter left out.
+/// Waits, compute, markers and accelerators are causes: they are compared by their sums. Memory is bounded.
 Comparison compare(const LogReader& a, const LogReader& b, const CompareOptions& options = {});
 
-// `tables_a`, `tables_b`: of the compared logs.
+/// `tables_a`, `tables_b`: of the compared logs.
 nlohmann::ordered_json to_json(const Comparison& comparison, const Tables& tables_a, const Tables& tables_b);
 
 }  // namespace reprise

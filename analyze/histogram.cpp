@@ -12,7 +12,9 @@ constexpr int kBits = 7;  // 2^7 buckets per power of two
 constexpr uint64_t kExact = uint64_t{2} << kBits;
 
 size_t bucket_of(uint64_t value) {
-    if (value < kExact) return value;
+    if (value < kExact) {
+        return value;
+    }
     const int shift = std::bit_width(value) - 1 - kBits;
     return static_cast<size_t>(shift) * (kExact / 2) + static_cast<size_t>(value >> shift);
 }
@@ -20,10 +22,14 @@ size_t bucket_of(uint64_t value) {
 }  // namespace
 
 void Histogram::add(int64_t value, uint64_t times) {
-    if (times == 0) return;
+    if (times == 0) {
+        return;
+    }
     value = std::max<int64_t>(0, value);
     const size_t bucket = bucket_of(static_cast<uint64_t>(value));
-    if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
+    if (bucket >= buckets_.size()) {
+        buckets_.resize(bucket + 1);
+    }
     buckets_[bucket].count += times;
     buckets_[bucket].greatest = std::max(buckets_[bucket].greatest, value);
     min_ = count_ ? std::min(min_, value) : value;
@@ -33,8 +39,12 @@ void Histogram::add(int64_t value, uint64_t times) {
 }
 
 void Histogram::merge(const Histogram& other) {
-    if (other.count_ == 0) return;
-    if (other.buckets_.size() > buckets_.size()) buckets_.resize(other.buckets_.size());
+    if (other.count_ == 0) {
+        return;
+    }
+    if (other.buckets_.size() > buckets_.size()) {
+        buckets_.resize(other.buckets_.size());
+    }
     for (size_t i = 0; i < other.buckets_.size(); ++i) {
         buckets_[i].count += other.buckets_[i].count;
         buckets_[i].greatest = std::max(buckets_[i].greatest, other.buckets_[i].greatest);
@@ -46,12 +56,16 @@ void Histogram::merge(const Histogram& other) {
 }
 
 int64_t Histogram::percentile(double share) const {
-    if (count_ == 0) return 0;
+    if (count_ == 0) {
+        return 0;
+    }
     const auto wanted = static_cast<uint64_t>(std::ceil(std::clamp(share, 0.0, 1.0) * static_cast<double>(count_)));
     uint64_t seen = 0;
     for (const Bucket& bucket : buckets_) {
         seen += bucket.count;
-        if (seen >= std::max<uint64_t>(1, wanted)) return bucket.greatest;
+        if (seen >= std::max<uint64_t>(1, wanted)) {
+            return bucket.greatest;
+        }
     }
     return max_;
 }

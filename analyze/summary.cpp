@@ -34,16 +34,23 @@ enum class Way : uint8_t { none, read, write, copy };
 
 Way way_of(OpKind kind) {
     const OpInfo& row = info(kind);
-    if (row.is(Trait::reads) && row.is(Trait::writes)) return Way::copy;
-    if (row.is(Trait::reads)) return Way::read;
+    if (row.is(Trait::reads) && row.is(Trait::writes)) {
+        return Way::copy;
+    }
+    if (row.is(Trait::reads)) {
+        return Way::read;
+    }
     return row.is(Trait::writes) ? Way::write : Way::none;
 }
 
 Way way_of_request(const OpBlock& block, size_t i) {
     const int64_t arg = block.arg[i];
-    if (static_cast<OpKind>(block.kind[i]) == OpKind::aio_submit)  // IOCB_CMD_*
+    if (static_cast<OpKind>(block.kind[i]) == OpKind::aio_submit) {  // IOCB_CMD_*
         return arg == 0 || arg == 7 ? Way::read : arg == 1 || arg == 8 ? Way::write : Way::none;
-    if (arg == 1 || arg == 4 || arg == 22) return Way::read;  // IORING_OP_*
+    }
+    if (arg == 1 || arg == 4 || arg == 22) {
+        return Way::read;  // IORING_OP_*
+    }
     return arg == 2 || arg == 5 || arg == 23 ? Way::write : Way::none;
 }
 
@@ -56,7 +63,9 @@ public:
           progress_(progress),
           accelerated_(tables_.tasks.size()),
           times_(tables_.tasks.size()) {
-        for (size_t id = 1; id < kOpKindLimit; ++id) ways_[id] = way_of(static_cast<OpKind>(id));
+        for (size_t id = 1; id < kOpKindLimit; ++id) {
+            ways_[id] = way_of(static_cast<OpKind>(id));
+        }
     }
 
     Summary run() {
@@ -65,12 +74,18 @@ public:
         uint64_t done = 0;
         for (const BlockInfo& where : log_.blocks()) {
             log_.decode(where, block);
-            for (size_t i = 0; i < block.count(); ++i) op(block, i);
+            for (size_t i = 0; i < block.count(); ++i) {
+                op(block, i);
+            }
             log_.forget(where);
             done += block.count();
-            if (progress_) progress_(done);
+            if (progress_) {
+                progress_(done);
+            }
         }
-        for (const auto& [request, bytes] : late_) complete(request, bytes);
+        for (const auto& [request, bytes] : late_) {
+            complete(request, bytes);
+        }
         finish();
         return std::move(out_);
     }
@@ -87,7 +102,9 @@ private:
         out_.handles = tables_.handles.size() - 1;
         out_.file_bytes = log_.file_bytes();
         for (FileId id = 1; id < tables_.files.size(); ++id) {
-            if (!selector_.keeps_file(id)) continue;
+            if (!selector_.keeps_file(id)) {
+                continue;
+            }
             const FileRow& row = tables_.files[id];
             RoleSummary& role = role_of(id);
             if (row.origin == Origin::absent) {
@@ -96,7 +113,9 @@ private:
             }
             ++role.files;
             ++out_.files;
-            if (row.type == FileType::regular || row.type == FileType::unknown) role.bytes_on_disk += row.size;
+            if (row.type == FileType::regular || row.type == FileType::unknown) {
+                role.bytes_on_disk += row.size;
+            }
         }
     }
 
@@ -123,21 +142,31 @@ private:
         ++row.ops;
         latencies_[block.kind[i]].add(block.duration[i]);
         // A run writes ECANCELED for what it did not perform.
-        if (result < 0 && !(is_run_ && result == -ECANCELED)) ++row.errors;
+        if (result < 0 && !(is_run_ && result == -ECANCELED)) {
+            ++row.errors;
+        }
         const FileId file = block.file[i] ? block.file[i] : file_of_handle(block.handle[i]);
-        if (file) ++role_of(file).ops;
+        if (file) {
+            ++role_of(file).ops;
+        }
         if (const Way way = ways_[block.kind[i]]; way != Way::none && result > 0) {
             const auto bytes = static_cast<uint64_t>(result);
             row.bytes += bytes;
             if (way == Way::copy) {
-                if (file) moved(Way::read, file, bytes);
-                if (const FileId to = file_of_handle(block.handle2[i])) moved(Way::write, to, bytes);
+                if (file) {
+                    moved(Way::read, file, bytes);
+                }
+                if (const FileId to = file_of_handle(block.handle2[i])) {
+                    moved(Way::write, to, bytes);
+                }
             } else {
                 moved(way, file, bytes);
             }
         }
         const std::span<const Edge> of_op = block.has_edges() ? block.edges_of(i) : std::span<const Edge>{};
-        if (!of_op.empty()) edges(of_op);
+        if (!of_op.empty()) {
+            edges(of_op);
+        }
         time(kind, block, i, of_op);
         special(kind, block, i, file);
     }
@@ -150,12 +179,17 @@ private:
 
     void edges(std::span<const Edge> edges) {
         out_.edges += edges.size();
-        for (const Edge& edge : edges)
-            if (edge.confidence < 100) ++out_.inferred_edges;
+        for (const Edge& edge : edges) {
+            if (edge.confidence < 100) {
+                ++out_.inferred_edges;
+            }
+        }
     }
 
     void time(OpKind kind, const OpBlock& block, size_t i, std::span<const Edge> edges) {
-        if (block.task >= times_.size()) return;
+        if (block.task >= times_.size()) {
+            return;
+        }
         TaskTime& task = times_[block.task];
         const int64_t begin = block.begin[i], duration = std::max<int64_t>(block.duration[i], 0);
         const bool first = task.task == 0;
@@ -168,23 +202,33 @@ private:
             case OpKind::idle: any_time_ = true; return add(task.idle);
             case OpKind::wait:
                 any_time_ = true;
-                if (block.arg[i] == kWaitLock) return add(task.locks);
-                if (block.arg[i] == kWaitWokeOthers) return;
+                if (block.arg[i] == kWaitLock) {
+                    return add(task.locks);
+                }
+                if (block.arg[i] == kWaitWokeOthers) {
+                    return;
+                }
                 break;
             case OpKind::join:
             case OpKind::receive:
             case OpKind::send:
             case OpKind::gpu_wait: break;
             default:
-                if (info(kind).is(Trait::io)) add(task.io);
+                if (info(kind).is(Trait::io)) {
+                    add(task.io);
+                }
                 return;
         }
         if (!edges.empty()) {
             size_t strongest = task.waited.size() - 1;
-            for (const Edge& edge : edges) strongest = std::min(strongest, static_cast<size_t>(edge.kind));
+            for (const Edge& edge : edges) {
+                strongest = std::min(strongest, static_cast<size_t>(edge.kind));
+            }
             return add(task.waited[strongest]);
         }
-        if (kind == OpKind::send) return;
+        if (kind == OpKind::send) {
+            return;
+        }
         add(kind == OpKind::wait && block.arg[i] == kWaitSleep ? task.slept : task.unexplained);
     }
 
@@ -195,24 +239,38 @@ private:
             any_accelerator_ = any_accelerator_ || kind == OpKind::gpu_submit;
         } else if (kind == OpKind::touch) {
             const std::span<const int64_t> list = block.list_of(i);
-            if (list.empty()) touched(block.size[i]);
-            for (size_t part = 1; part < list.size(); part += 2) touched(list[part]);
+            if (list.empty()) {
+                touched(block.size[i]);
+            }
+            for (size_t part = 1; part < list.size(); part += 2) {
+                touched(list[part]);
+            }
         } else if (kind == OpKind::uring_submit || kind == OpKind::aio_submit) {
-            if (block.request[i]) requests_[block.request[i]] = {way_of_request(block, i), file};
+            if (block.request[i]) {
+                requests_[block.request[i]] = {way_of_request(block, i), file};
+            }
         } else if ((kind == OpKind::uring_complete || kind == OpKind::aio_complete) && block.result[i] > 0) {
             const auto bytes = static_cast<uint64_t>(block.result[i]);
-            if (!complete(block.request[i], bytes)) late_.emplace_back(block.request[i], bytes);
+            if (!complete(block.request[i], bytes)) {
+                late_.emplace_back(block.request[i], bytes);
+            }
         }
     }
     void touched(int64_t bytes) {
-        if (bytes > 0) out_.bytes_touched += static_cast<uint64_t>(bytes);
+        if (bytes > 0) {
+            out_.bytes_touched += static_cast<uint64_t>(bytes);
+        }
     }
 
     // Bytes belong to the submission; it may come later in the file, in another task.
     bool complete(uint32_t request, uint64_t bytes) {
         const auto at = requests_.find(request);
-        if (at == requests_.end()) return false;
-        if (at->second.way != Way::none) moved(at->second.way, at->second.file, bytes);
+        if (at == requests_.end()) {
+            return false;
+        }
+        if (at->second.way != Way::none) {
+            moved(at->second.way, at->second.file, bytes);
+        }
         requests_.erase(at);
         return true;
     }
@@ -222,34 +280,52 @@ private:
         out_.begin = any ? begin_ : 0;
         out_.end = any ? end_ : 0;
         int64_t ignored;
-        if (__builtin_sub_overflow(out_.end, out_.begin, &ignored))
+        if (__builtin_sub_overflow(out_.end, out_.begin, &ignored)) {
             out_.end = end_of(out_.begin, std::numeric_limits<int64_t>::max());
+        }
         for (size_t id = 1; id < kOpKindLimit; ++id) {
             KindSummary& row = kinds_[id];
-            if (row.ops == 0) continue;
+            if (row.ops == 0) {
+                continue;
+            }
             row.kind = static_cast<OpKind>(id);
             row.latency = latency_of(latencies_[id]);
             row.time = latencies_[id].sum();
             out_.errors += row.errors;
-            if (info(row.kind).is(Trait::io)) out_.io_ops += row.ops;
+            if (info(row.kind).is(Trait::io)) {
+                out_.io_ops += row.ops;
+            }
             out_.kinds.push_back(row);
         }
         for (size_t role = 0; role < kRoles; ++role) {
             RoleSummary& row = roles_[role];
             row.role = static_cast<Role>(role);
-            if (row.files || row.absent || row.ops || row.bytes_read || row.bytes_written) out_.roles.push_back(row);
+            if (row.files || row.absent || row.ops || row.bytes_read || row.bytes_written) {
+                out_.roles.push_back(row);
+            }
         }
-        for (TaskId task = 1; task < tables_.tasks.size(); ++task) out_.tasks_with_ops += log_.op_count(task) > 0;
-        if (any_accelerator_) accelerators();
-        if (any_time_)
-            for (const TaskTime& task : times_)
-                if (task.task) out_.task_times.push_back(task);
+        for (TaskId task = 1; task < tables_.tasks.size(); ++task) {
+            out_.tasks_with_ops += log_.op_count(task) > 0;
+        }
+        if (any_accelerator_) {
+            accelerators();
+        }
+        if (any_time_) {
+            for (const TaskTime& task : times_) {
+                if (task.task) {
+                    out_.task_times.push_back(task);
+                }
+            }
+        }
     }
 
     void accelerators() {
         std::vector<TaskId> tasks;
-        for (TaskId task = 1; task < accelerated_.size(); ++task)
-            if (accelerated_[task]) tasks.push_back(task);
+        for (TaskId task = 1; task < accelerated_.size(); ++task) {
+            if (accelerated_[task]) {
+                tasks.push_back(task);
+            }
+        }
         AcceleratorTracker tracker(tables_);
         for_each_between(log_, {}, tasks, [&](TaskId task, const Op& op, uint64_t) { tracker.add(task, op); });
         out_.devices = tracker.finish(out_.begin, out_.end);
@@ -277,14 +353,19 @@ private:
 }  // namespace
 
 const KindSummary* Summary::kind(OpKind wanted) const {
-    for (const KindSummary& row : kinds)
-        if (row.kind == wanted) return &row;
+    for (const KindSummary& row : kinds) {
+        if (row.kind == wanted) {
+            return &row;
+        }
+    }
     return nullptr;
 }
 
 int64_t TaskTime::explained() const {
     int64_t sum = 0;
-    for (const int64_t part : waited) sum = end_of(sum, part);
+    for (const int64_t part : waited) {
+        sum = end_of(sum, part);
+    }
     return sum;
 }
 
@@ -295,7 +376,9 @@ int64_t TaskTime::rest() const {
 
 int64_t Summary::busy() const {
     int64_t sum = 0;
-    for (const DeviceUtilisation& device : devices) sum = end_of(sum, device.busy);
+    for (const DeviceUtilisation& device : devices) {
+        sum = end_of(sum, device.busy);
+    }
     return sum;
 }
 
@@ -305,7 +388,9 @@ std::optional<double> Summary::au() const {
         busy += static_cast<double>(device.busy);
         elapsed += static_cast<double>(device.end) - static_cast<double>(device.begin);
     }
-    if (elapsed <= 0) return std::nullopt;
+    if (elapsed <= 0) {
+        return std::nullopt;
+    }
     return busy / elapsed;
 }
 
@@ -319,16 +404,24 @@ std::optional<double> Summary::au_mlperf() const {
         }
     };
     for (const DeviceUtilisation& device : devices) {
-        if (device.epochs.empty()) add(device);
-        for (const EpochUtilisation& epoch : device.epochs) add(epoch);
+        if (device.epochs.empty()) {
+            add(device);
+        }
+        for (const EpochUtilisation& epoch : device.epochs) {
+            add(epoch);
+        }
     }
-    if (count == 0) return std::nullopt;
+    if (count == 0) {
+        return std::nullopt;
+    }
     return sum / static_cast<double>(count);
 }
 
 int64_t Summary::stall() const {
     int64_t sum = 0;
-    for (const DeviceUtilisation& device : devices) sum = end_of(sum, device.stall());
+    for (const DeviceUtilisation& device : devices) {
+        sum = end_of(sum, device.stall());
+    }
     return sum;
 }
 

@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-// Durations of calls in ns; percentiles at most 0.8 % high, min and max exact.
+/// Durations of calls in ns; percentiles at most 0.8 % high, min and max exact.
 struct Latency {
     uint64_t count = 0;
     int64_t min = 0, p50 = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;
@@ -40,7 +40,7 @@ struct RoleSummary {
     uint64_t bytes_read = 0, bytes_written = 0;
 };
 
-// Where the time of a task went, ns. Waiting is blocked time that is not inside a call of input or output.
+/// Where the time of a task went, ns. Waiting is blocked time that is not inside a call of input or output.
 struct TaskTime {
     TaskId task = 0;
     int64_t begin = 0, end = 0;  // first begin and last end of its ops
@@ -54,9 +54,9 @@ struct TaskTime {
 
     int64_t span() const { return end - begin; }
     int64_t explained() const;
-    // Everything blocked but idle time.
+    /// Everything blocked but idle time.
     int64_t blocked() const { return explained() + unexplained + slept + locks; }
-    // Waiting for a processor, and what lies between ops without being one.
+    /// Waiting for a processor, and what lies between ops without being one.
     int64_t rest() const;
 };
 
@@ -73,7 +73,7 @@ struct Summary {
     std::vector<KindSummary> kinds;  // of those with ops, in the order of the op table
     std::vector<RoleSummary> roles;  // of those with files, in the order of Role
     std::vector<DeviceUtilisation> devices;
-    // Of tasks with ops, by id; empty where the log holds no time but that of calls.
+    /// Of tasks with ops, by id; empty where the log holds no time but that of calls.
     std::vector<TaskTime> task_times;
     uint64_t file_bytes = 0;  // of the log itself
 
@@ -86,24 +86,24 @@ struct Summary {
         return ops + left_out_ops ? static_cast<double>(file_bytes) / static_cast<double>(ops + left_out_ops) : 0;
     }
     const KindSummary* kind(OpKind kind) const;
-    // Busy time of all devices (ns).
+    /// Busy time of all devices (ns).
     int64_t busy() const;
-    // Busy time of all devices over their number and the elapsed time; none without accelerators.
+    /// Busy time of all devices over their number and the elapsed time; none without accelerators.
     std::optional<double> au() const;
-    // Mean over devices of MLPerf's variant: of its epochs where there are any, else of the run.
+    /// Mean over devices of MLPerf's variant: of its epochs where there are any, else of the run.
     std::optional<double> au_mlperf() const;
     int64_t stall() const;  // ns, of all devices
 };
 
-// One pass over the log in the order of the file, and one in the order of time over the tasks that use accelerators.
-// Memory does not grow with the number of ops. `progress` is told the ops done so far.
+/// One pass over the log in the order of the file, and one in the order of time over the tasks that use accelerators.
+/// Memory does not grow with the number of ops. `progress` is told the ops done so far.
 Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all(),
                   const std::function<void(uint64_t)>& progress = {});
 
-// Times in ns (keys end in _ns), shares in 0..1, sizes in bytes. `tables` is that of the summarised log.
+/// Times in ns (keys end in _ns), shares in 0..1, sizes in bytes. `tables` is that of the summarised log.
 nlohmann::ordered_json to_json(const Summary& summary, const Tables& tables);
 nlohmann::ordered_json to_json(const Latency& latency);
-// One object per device: busy, stall, AU, steps, epochs.
+/// One object per device: busy, stall, AU, steps, epochs.
 nlohmann::ordered_json devices_json(const Summary& summary, const Tables& tables);
 
 }  // namespace reprise

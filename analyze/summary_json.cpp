@@ -23,7 +23,9 @@ Json utilisation(const Utilisation& part) {
 
 Json device_json(const DeviceUtilisation& device, const Tables& tables) {
     Json out = {{"process", device.process}, {"device", device.device}};
-    if (device.process < tables.processes.size()) out["pid"] = tables.processes[device.process].pid;
+    if (device.process < tables.processes.size()) {
+        out["pid"] = tables.processes[device.process].pid;
+    }
     out.update(utilisation(device));
     const Histogram& steps = device.steps.lengths;
     if (steps.count() > 0) {
@@ -48,7 +50,9 @@ Json device_json(const DeviceUtilisation& device, const Tables& tables) {
 
 Json devices_json(const Summary& summary, const Tables& tables) {
     Json out = Json::array();
-    for (const DeviceUtilisation& device : summary.devices) out.push_back(device_json(device, tables));
+    for (const DeviceUtilisation& device : summary.devices) {
+        out.push_back(device_json(device, tables));
+    }
     return out;
 }
 
@@ -56,8 +60,11 @@ namespace {
 
 Json time_json(const TaskTime& row) {
     Json known = Json::object();
-    for (size_t kind = 1; kind < row.waited.size(); ++kind)
-        if (row.waited[kind]) known[std::string(edge_name(static_cast<EdgeKind>(kind)))] = row.waited[kind];
+    for (size_t kind = 1; kind < row.waited.size(); ++kind) {
+        if (row.waited[kind]) {
+            known[std::string(edge_name(static_cast<EdgeKind>(kind)))] = row.waited[kind];
+        }
+    }
     return {{"task", row.task},
             {"span_ns", row.span()},
             {"io_ns", row.io},
@@ -108,16 +115,17 @@ Json to_json(const Summary& summary, const Tables& tables) {
                 {"accelerator_busy_ns", summary.busy()},
                 {"stall_ns", summary.stall()}};
     Json kinds = Json::array();
-    for (const KindSummary& row : summary.kinds)
+    for (const KindSummary& row : summary.kinds) {
         kinds.push_back({{"kind", info(row.kind).name},
                          {"ops", row.ops},
                          {"errors", row.errors},
                          {"bytes", row.bytes},
                          {"time_ns", row.time},
                          {"latency_ns", to_json(row.latency)}});
+    }
     out["kinds"] = std::move(kinds);
     Json roles = Json::array();
-    for (const RoleSummary& row : summary.roles)
+    for (const RoleSummary& row : summary.roles) {
         roles.push_back({{"role", role_name(row.role)},
                          {"files", row.files},
                          {"absent", row.absent},
@@ -125,11 +133,14 @@ Json to_json(const Summary& summary, const Tables& tables) {
                          {"ops", row.ops},
                          {"bytes_read", row.bytes_read},
                          {"bytes_written", row.bytes_written}});
+    }
     out["roles"] = std::move(roles);
     out["devices"] = devices_json(summary, tables);
     if (!summary.task_times.empty()) {
         Json times = Json::array();
-        for (const TaskTime& row : summary.task_times) times.push_back(time_json(row));
+        for (const TaskTime& row : summary.task_times) {
+            times.push_back(time_json(row));
+        }
         out["task_times"] = std::move(times);
     }
     return out;

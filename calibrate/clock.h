@@ -1,5 +1,5 @@
-// Owns the replay's clock: ticks that cost a few nanoseconds to read, and their conversion to CLOCK_MONOTONIC.
 // SPDX-License-Identifier: MIT
+// The replay's clock: ticks that cost a few nanoseconds to read, and their conversion to CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>

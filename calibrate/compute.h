@@ -1,5 +1,5 @@
-// Owns recorded computing in a replay: it takes the processor for as long as it did when recorded, or sleeps instead.
 // SPDX-License-Identifier: MIT
+// Recorded computing in a replay: it takes the processor for as long as it did when recorded, or sleeps instead.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Owns waiting until an absolute time: sleep close to it, then spin, within a budget of spinning threads.
 // SPDX-License-Identifier: MIT
+// Waits until an absolute time: sleep close to it, then spin, within a budget of spinning threads.
 #pragma once
 
 #include <array>

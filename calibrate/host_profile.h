@@ -1,5 +1,5 @@
-// Owns what this machine is like for a replay: how late it wakes, what spinning and calling cost, how fast it computes.
 // SPDX-License-Identifier: MIT
+// What this machine is like for a replay: how late it wakes, what spinning and calling cost, how fast it computes.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Owns the median of measurements.
 // SPDX-License-Identifier: MIT
+// The median of measurements.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,9 @@ public:
     /// A number from `least` to 10^15.
     double number(const char* key, double least) {
         const Json& value = field(key);
-        if (!value.is_number()) bad(key, "is no number");
+        if (!value.is_number()) {
+            bad(key, "is no number");
+        }
         const auto number = value.get<double>();
         if (!std::isfinite(number) || number < least || number > 1e15) {
             bad(key, least > 0 ? "is not above 0, or too great" : "is below 0, or too great");
@@ -32,19 +34,27 @@ public:
     std::string text(const char* key) {
         known_.insert(key);
         const auto at = json_.find(key);
-        if (at == json_.end()) return {};
-        if (!at->is_string()) bad(key, "is no text");
+        if (at == json_.end()) {
+            return {};
+        }
+        if (!at->is_string()) {
+            bad(key, "is no text");
+        }
         return at->get<std::string>();
     }
     const Json& field(const char* key) {
         known_.insert(key);
         const auto at = json_.find(key);
-        if (at == json_.end()) bad(key, "is missing");
+        if (at == json_.end()) {
+            bad(key, "is missing");
+        }
         return *at;
     }
     void finish() const {
         for (const auto& [key, value] : json_.items()) {
-            if (!known_.contains(key)) bad(key, "is not known");
+            if (!known_.contains(key)) {
+                bad(key, "is not known");
+            }
         }
     }
     [[noreturn]] void bad(const std::string& key, const char* what) const {
@@ -100,7 +110,9 @@ StorageModel read_storage_model(const std::filesystem::path& path) {
     }
     Reader r(path, json);
     StorageModel m;
-    if (r.number("storage_model", 1) != StorageModel::kVersion) r.bad("storage_model", "is of another version");
+    if (r.number("storage_model", 1) != StorageModel::kVersion) {
+        r.bad("storage_model", "is of another version");
+    }
     m.host = r.text("host");
     m.directory = r.text("directory");
     m.file_system = r.text("file_system");
@@ -117,16 +129,24 @@ StorageModel read_storage_model(const std::filesystem::path& path) {
     m.cached_bytes_per_s = r.number("cached_bytes_per_s", 1);
     m.parallelism = static_cast<int>(std::min(r.number("parallelism", 1), 1e6));
     const Json& cold = r.field("cold");
-    if (!cold.is_boolean()) r.bad("cold", "is neither true nor false");
+    if (!cold.is_boolean()) {
+        r.bad("cold", "is neither true nor false");
+    }
     m.cold = cold.get<bool>();
     const Json& read = r.field("read");
-    if (!read.is_array() || read.empty()) r.bad("read", "is no list of latencies");
+    if (!read.is_array() || read.empty()) {
+        r.bad("read", "is no list of latencies");
+    }
     for (size_t i = 0; i < read.size(); ++i) {
-        if (!read[i].is_object()) r.bad("read", "is no list of latencies");
+        if (!read[i].is_object()) {
+            r.bad("read", "is no list of latencies");
+        }
         Reader row(path, read[i], "/read/" + std::to_string(i));
         m.read.push_back({static_cast<int64_t>(row.number("bytes", 1)), row.ns("ns")});
         row.finish();
-        if (i > 0 && m.read[i].bytes <= m.read[i - 1].bytes) row.bad("bytes", "is not greater than the one before");
+        if (i > 0 && m.read[i].bytes <= m.read[i - 1].bytes) {
+            row.bad("bytes", "is not greater than the one before");
+        }
     }
     r.finish();
     return m;

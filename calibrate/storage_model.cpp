@@ -61,7 +61,9 @@ public:
     }
     ~Measurement() {
         std::error_code ignored;
-        if (!folder_.empty()) fs::remove_all(folder_, ignored);
+        if (!folder_.empty()) {
+            fs::remove_all(folder_, ignored);
+        }
     }
     Measurement(const Measurement&) = delete;
     Measurement& operator=(const Measurement&) = delete;
@@ -111,7 +113,9 @@ private:
     void step(const char* what) {
         constexpr int kSteps = 17;
         check();
-        if (options_.progress) options_.progress(what, std::min(done_, kSteps), kSteps);
+        if (options_.progress) {
+            options_.progress(what, std::min(done_, kSteps), kSteps);
+        }
         ++done_;
     }
     void check() const {
@@ -133,7 +137,9 @@ private:
             const int64_t before = monotonic_ns();
             body();
             times.push_back(monotonic_ns() - before);
-            if (times.size() % 64 == 0) check();
+            if (times.size() % 64 == 0) {
+                check();
+            }
         }
         return times;
     }
@@ -144,7 +150,9 @@ private:
         m.make_ns = median(timed(
             [&] {
                 const int fd = ::open(path(made).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-                if (fd < 0) failed("a file cannot be made");
+                if (fd < 0) {
+                    failed("a file cannot be made");
+                }
                 ::close(fd);
                 ++made;
             },
@@ -160,14 +168,20 @@ private:
 
     double writing(const StorageModel&) const {
         const Descriptor file(::open(data().c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
-        if (file.get() < 0) failed("a file cannot be made");
+        if (file.get() < 0) {
+            failed("a file cannot be made");
+        }
         const Buffer buffer(size_t{1} << 20);
         const int64_t begin = monotonic_ns();
         for (int64_t at = 0; at < options_.file_bytes; at += 1 << 20) {
-            if (::pwrite(file.get(), buffer.data, size_t{1} << 20, at) != 1 << 20) failed("a file cannot be written");
+            if (::pwrite(file.get(), buffer.data, size_t{1} << 20, at) != 1 << 20) {
+                failed("a file cannot be written");
+            }
             check();
         }
-        if (::fsync(file.get()) != 0) failed("a file cannot be synchronised");
+        if (::fsync(file.get()) != 0) {
+            failed("a file cannot be synchronised");
+        }
         return static_cast<double>(options_.file_bytes) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
 
@@ -202,7 +216,9 @@ private:
         const int direct = ::open(data().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
         const Buffer buffer(kAlign);
         direct_ = direct >= 0 && ::pread(direct, buffer.data, kAlign, 0) == static_cast<ssize_t>(kAlign);
-        if (direct >= 0) ::close(direct);
+        if (direct >= 0) {
+            ::close(direct);
+        }
         m.cold = direct_ || drops();
     }
     bool drops() const {
@@ -216,15 +232,23 @@ private:
 
     int open_data() const {
         const int fd = ::open(data().c_str(), O_RDONLY | O_CLOEXEC | (direct_ ? O_DIRECT : 0));
-        if (fd < 0) failed("a file cannot be read");
-        if (!direct_) ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+        if (fd < 0) {
+            failed("a file cannot be read");
+        }
+        if (!direct_) {
+            ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+        }
         return fd;
     }
     void read_once(int fd, char* buffer, int64_t bytes, std::mt19937_64& random) const {
         const int64_t places = std::max<int64_t>(options_.file_bytes / bytes, 1);
         const int64_t at = static_cast<int64_t>(random() % static_cast<uint64_t>(places)) * bytes;
-        if (!direct_) ::posix_fadvise(fd, at, bytes, POSIX_FADV_DONTNEED);
-        if (::pread(fd, buffer, static_cast<size_t>(bytes), at) < 0) failed("a file cannot be read");
+        if (!direct_) {
+            ::posix_fadvise(fd, at, bytes, POSIX_FADV_DONTNEED);
+        }
+        if (::pread(fd, buffer, static_cast<size_t>(bytes), at) < 0) {
+            failed("a file cannot be read");
+        }
     }
 
     int64_t reading(int64_t bytes) const {
@@ -255,8 +279,12 @@ private:
                 }
             });
         }
-        for (std::thread& one : running) one.join();
-        if (moved.load() == 0) failed("a file cannot be read");
+        for (std::thread& one : running) {
+            one.join();
+        }
+        if (moved.load() == 0) {
+            failed("a file cannot be read");
+        }
         return static_cast<double>(moved.load()) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
 

@@ -1,6 +1,6 @@
-// Owns what a storage is like, in a few numbers: how long calls take, how much moves at once. Measured here, read by
-// `reprise predict`.
 // SPDX-License-Identifier: MIT
+// What a storage is like, in a few numbers: how long calls take, how much moves at once. Measured here, read by
+// `reprise predict`.
 #pragma once
 
 #include <atomic>

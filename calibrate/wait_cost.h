@@ -1,5 +1,5 @@
-// Owns what a wait costs the computing after it: others take the processor and its caches meanwhile.
 // SPDX-License-Identifier: MIT
+// What a wait costs the computing after it: others take the processor and its caches meanwhile.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Owns how a WaitCost stands in JSON: in host.json, in work.json, and in the profile that a recording carries.
 // SPDX-License-Identifier: MIT
+// How a WaitCost stands in JSON: in host.json, in work.json, and in the profile that a recording carries.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

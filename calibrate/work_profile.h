@@ -1,5 +1,5 @@
-// Owns how fast one thread of this machine computes: measured in a second, kept for the next time.
 // SPDX-License-Identifier: MIT
+// How fast one thread of this machine computes: measured in a second, kept for the next time.
 #pragma once
 
 #include <cstdint>

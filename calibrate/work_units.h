@@ -1,5 +1,5 @@
-// Owns the units of work whose rate describes a processor.
 // SPDX-License-Identifier: MIT
+// The units of work whose rate describes a processor.
 #pragma once
 
 #include <cstdint>

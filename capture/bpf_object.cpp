@@ -1,5 +1,5 @@
-// The compiled BPF objects, as bytes of this program.
 // SPDX-License-Identifier: MIT
+// The compiled BPF objects, as bytes of this program.
 #include "capture/bpf_object.h"
 
 // REPRISE_BPF_OBJECT and REPRISE_RAW_BPF_OBJECT are their file names, set by the build.
@@ -27,7 +27,9 @@ extern "C" const unsigned char reprise_raw_bpf_end[];
 namespace reprise {
 
 std::span<const unsigned char> bpf_object(bool raw_tracepoints) {
-    if (raw_tracepoints) return {reprise_raw_bpf_begin, reprise_raw_bpf_end};
+    if (raw_tracepoints) {
+        return {reprise_raw_bpf_begin, reprise_raw_bpf_end};
+    }
     return {reprise_bpf_begin, reprise_bpf_end};
 }
 

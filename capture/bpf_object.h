@@ -1,5 +1,5 @@
-// Owns the BPF programs as compiled at build time.
 // SPDX-License-Identifier: MIT
+// The BPF programs as compiled at build time.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: MIT
 // Owns `reprise capture` as the rest of the tool sees it: what to record, how it went, what this machine grants. Works
 // (by refusing with the reason) also where it was built without libbpf.
-// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <sys/types.h>

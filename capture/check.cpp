@@ -32,8 +32,9 @@ CaptureCheck check_capture() {
     std::string last;
     for (const BpfHook& hook : bpf_hooks()) {
         // Two programs for one hook are one row.
-        if (hook.trace == last || (check.raw_because.empty() && std::string_view(hook.program) == "task_free"))
+        if (hook.trace == last || (check.raw_because.empty() && std::string_view(hook.program) == "task_free")) {
             continue;
+        }
         last = hook.trace;
         const bool granted =
             check.refusal.empty() && std::find(absent.begin(), absent.end(), hook.trace) == absent.end();

@@ -24,8 +24,9 @@ std::vector<std::string> environment(const std::optional<ChildUser>& user) {
         const std::string_view entry = *at;
         const std::string_view name = entry.substr(0, entry.find('='));
         if (user && (name.starts_with("SUDO_") || name == "HOME" || name == "USER" || name == "LOGNAME" ||
-                     name == "SHELL" || name == "MAIL"))
+                     name == "SHELL" || name == "MAIL")) {
             continue;
+        }
         result.emplace_back(entry);
     }
     if (user) {
@@ -39,14 +40,20 @@ std::vector<std::string> environment(const std::optional<ChildUser>& user) {
 
 // As execvp would find it; found here, so that the search is not recorded.
 std::string find_program(const std::string& name) {
-    if (name.find('/') != std::string::npos) return name;
+    if (name.find('/') != std::string::npos) {
+        return name;
+    }
     const char* path = std::getenv("PATH");
     std::string_view left = path ? path : "/usr/local/bin:/usr/bin:/bin";
     while (true) {
         const std::string_view folder = left.substr(0, left.find(':'));
         std::string candidate = (folder.empty() ? "." : std::string(folder)) + "/" + name;
-        if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-        if (folder.size() == left.size()) break;
+        if (::access(candidate.c_str(), X_OK) == 0) {
+            return candidate;
+        }
+        if (folder.size() == left.size()) {
+            break;
+        }
         left.remove_prefix(folder.size() + 1);
     }
     throw usage_error("there is no program " + escape_line(name) + " in $PATH",
@@ -56,7 +63,9 @@ std::string find_program(const std::string& name) {
 std::vector<char*> pointers(std::vector<std::string>& words) {
     std::vector<char*> result;
     result.reserve(words.size() + 1);
-    for (std::string& word : words) result.push_back(word.data());
+    for (std::string& word : words) {
+        result.push_back(word.data());
+    }
     result.push_back(nullptr);
     return result;
 }
@@ -66,17 +75,24 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
                          char* const* arguments, char* const* shell_arguments, char* const* variables) {
     int why = 0;
     // Descriptors of the recorder that would vanish at exec anyway are not part of the recording.
-    for (int fd = 3; fd < 1024; ++fd)
-        if (fd != go && fd != error && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == FD_CLOEXEC) ::close(fd);
+    for (int fd = 3; fd < 1024; ++fd) {
+        if (fd != go && fd != error && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == FD_CLOEXEC) {
+            ::close(fd);
+        }
+    }
     ::sigprocmask(SIG_SETMASK, &mask, nullptr);
     if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 || ::setgid(user->gid) != 0 ||
-                 ::setuid(user->uid) != 0))
+                 ::setuid(user->uid) != 0)) {
         why = errno;
+    }
     char word = 0;
     ssize_t n = 0;
-    do n = ::read(go, &word, 1);
-    while (n < 0 && errno == EINTR);
-    if (n != 1) ::_exit(127);  // the recorder is gone
+    do {
+        n = ::read(go, &word, 1);
+    } while (n < 0 && errno == EINTR);
+    if (n != 1) {
+        ::_exit(127);  // the recorder is gone
+    }
     if (why == 0) {
         ::execve(program, arguments, variables);
         why = errno;
@@ -85,7 +101,9 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
             why = errno;
         }
     }
-    if (::write(error, &why, sizeof why) < 0) ::_exit(126);
+    if (::write(error, &why, sizeof why) < 0) {
+        ::_exit(126);
+    }
     ::_exit(127);
 }
 
@@ -97,12 +115,18 @@ std::optional<ChildUser> child_user(const std::string& name) {
         entry = ::getpwnam(name.c_str());
         char* end = nullptr;
         const unsigned long number = std::strtoul(name.c_str(), &end, 10);
-        if (!entry && *end == '\0') entry = ::getpwuid(static_cast<uid_t>(number));
-        if (!entry) throw usage_error("there is no user " + escape_line(name), "name a user or its number");
+        if (!entry && *end == '\0') {
+            entry = ::getpwuid(static_cast<uid_t>(number));
+        }
+        if (!entry) {
+            throw usage_error("there is no user " + escape_line(name), "name a user or its number");
+        }
     } else if (const char* sudo = std::getenv("SUDO_UID"); sudo && ::geteuid() == 0) {
         entry = ::getpwuid(static_cast<uid_t>(std::strtoul(sudo, nullptr, 10)));
     }
-    if (!entry || entry->pw_uid == ::geteuid()) return std::nullopt;
+    if (!entry || entry->pw_uid == ::geteuid()) {
+        return std::nullopt;
+    }
     ChildUser user{entry->pw_uid, entry->pw_gid, {}, entry->pw_name, entry->pw_dir, entry->pw_shell};
     int count = 64;
     user.groups.resize(64);
@@ -124,10 +148,13 @@ Child::Child(const std::vector<std::string>& command, const std::optional<ChildU
     const std::vector<char*> shell_pointers = pointers(shell_arguments);
     const std::vector<char*> variable_pointers = pointers(variables);
     int go[2], error[2];
-    if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(error, O_CLOEXEC) != 0)
+    if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(error, O_CLOEXEC) != 0) {
         throw machine_error(std::string("no pipe can be made: ") + std::strerror(errno), "");
+    }
     pid_ = ::fork();
-    if (pid_ < 0) throw machine_error(std::string("no process can be made: ") + std::strerror(errno), "");
+    if (pid_ < 0) {
+        throw machine_error(std::string("no process can be made: ") + std::strerror(errno), "");
+    }
     if (pid_ == 0) {
         ::close(go[1]);
         ::close(error[0]);
@@ -144,21 +171,27 @@ Child::~Child() {
     if (go_ >= 0) {
         ::close(go_);
         // It ends by itself; nobody else will ask for its status.
-        if (!status_) ::waitpid(pid_, nullptr, 0);
+        if (!status_) {
+            ::waitpid(pid_, nullptr, 0);
+        }
     }
-    if (error_ >= 0) ::close(error_);
+    if (error_ >= 0) {
+        ::close(error_);
+    }
 }
 
 void Child::release() {
     const char word = 1;
-    if (::write(go_, &word, 1) != 1)
+    if (::write(go_, &word, 1) != 1) {
         throw machine_error(std::string("the command cannot be let go: ") + std::strerror(errno), "");
+    }
     ::close(go_);
     go_ = -1;
     int why = 0;
     ssize_t n = 0;
-    do n = ::read(error_, &why, sizeof why);
-    while (n < 0 && errno == EINTR);
+    do {
+        n = ::read(error_, &why, sizeof why);
+    } while (n < 0 && errno == EINTR);
     ::close(error_);
     error_ = -1;
     if (n == sizeof why) {
@@ -170,7 +203,9 @@ void Child::release() {
 
 std::optional<int> Child::poll() {
     int status = 0;
-    if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
+    if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
+        status_ = status;
+    }
     return status_;
 }
 

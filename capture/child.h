@@ -1,5 +1,5 @@
-// Owns the command being recorded as a process: made stopped, let go once everything watches it, waited for.
 // SPDX-License-Identifier: MIT
+// The command being recorded as a process: made stopped, let go once everything watches it, waited for.
 #pragma once
 
 #include <signal.h>

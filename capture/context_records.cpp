@@ -42,7 +42,9 @@ std::string first_line(const fs::path& path) {
 // "some ... total=N" in microseconds.
 uint64_t total_of(const std::string& text, const char* kind) {
     const size_t line = text.find(kind);
-    if (line == std::string::npos) return 0;
+    if (line == std::string::npos) {
+        return 0;
+    }
     const size_t at = text.find("total=", line);
     return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 6, nullptr, 10);
 }
@@ -70,8 +72,9 @@ std::vector<pid_t> numbers_in(const fs::path& folder) {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
         const std::string name = at->path().filename();
-        if (std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
+        if (std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
             found.push_back(static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)));
+        }
     }
     return found;
 }
@@ -80,7 +83,9 @@ std::vector<pid_t> numbers_in(const fs::path& folder) {
 pid_t parent_of(pid_t pid) {
     const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
     const size_t name_end = stat.rfind(')');  // the name may hold anything
-    if (name_end == std::string::npos || name_end + 4 > stat.size()) return 0;
+    if (name_end == std::string::npos || name_end + 4 > stat.size()) {
+        return 0;
+    }
     return static_cast<pid_t>(std::strtol(stat.c_str() + name_end + 4, nullptr, 10));
 }
 
@@ -107,7 +112,9 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     std::vector<std::string> argv = options.command;
     if (options.pid != 0) {
         const std::string line = read_text("/proc/" + std::to_string(options.pid) + "/cmdline");
-        for (size_t at = 0; at < line.size(); at = line.find('\0', at) + 1) argv.emplace_back(line.c_str() + at);
+        for (size_t at = 0; at < line.size(); at = line.find('\0', at) + 1) {
+            argv.emplace_back(line.c_str() + at);
+        }
     }
     std::string command;
     size_t bytes = 0;
@@ -121,7 +128,9 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
         words.emplace_back(safe(word));
         command += (command.empty() ? "" : " ") + word;
     }
-    if (!options.cgroup.empty()) command = "cgroup " + options.cgroup.string();
+    if (!options.cgroup.empty()) {
+        command = "cgroup " + options.cgroup.string();
+    }
     meta["command"] = safe(command);
     meta["argv"] = words;
     std::error_code ignored;
@@ -131,9 +140,11 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     meta["clock"] = {
         {"monotonic", monotonic_ns()}, {"realtime", clock_ns(CLOCK_REALTIME)}, {"boottime", clock_ns(CLOCK_BOOTTIME)}};
     auto groups = nlohmann::ordered_json::array({"calls"});
-    for (const CaptureGroup& group : capture_groups())
-        if (std::find(options.without.begin(), options.without.end(), group.name) == options.without.end())
+    for (const CaptureGroup& group : capture_groups()) {
+        if (std::find(options.without.begin(), options.without.end(), group.name) == options.without.end()) {
             groups.push_back(group.name);
+        }
+    }
     meta["groups"] = groups;
     meta["programs"] = programs.raw_because().empty() ? "tp_btf" : "raw_tracepoint";
     meta["absent"] = programs.absent();
@@ -144,7 +155,9 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     meta["boot_id"] = first_line("/proc/sys/kernel/random/boot_id");
     meta["page_bytes"] = ::sysconf(_SC_PAGESIZE);
     meta["cpus"] = ::sysconf(_SC_NPROCESSORS_ONLN);
-    if (!options.profile.empty()) meta["profile"] = options.profile;
+    if (!options.profile.empty()) {
+        meta["profile"] = options.profile;
+    }
     meta["ring_bytes"] = programs.ring_bytes();
     return meta.dump();
 }
@@ -158,7 +171,9 @@ void clock_record(RawWriter& to) {
 
 void pressure_record(RawWriter& to) {
     const std::string cpu = read_text("/proc/pressure/cpu");
-    if (cpu.empty()) return;
+    if (cpu.empty()) {
+        return;
+    }
     const std::string memory = read_text("/proc/pressure/memory");
     const std::string io = read_text("/proc/pressure/io");
     raw_pressure record{};
@@ -187,10 +202,14 @@ void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* 
         if (tid == pid) {
             std::string line;
             if (command) {
-                for (const std::string& word : *command) line += (line.empty() ? "" : " ") + word;
+                for (const std::string& word : *command) {
+                    line += (line.empty() ? "" : " ") + word;
+                }
             } else {
                 line = read_text(process / "cmdline");
-                while (!line.empty() && line.back() == '\0') line.pop_back();
+                while (!line.empty() && line.back() == '\0') {
+                    line.pop_back();
+                }
                 std::replace(line.begin(), line.end(), '\0', ' ');
             }
             put_text(record, RAW_PART_STRING, 0, line);
@@ -205,39 +224,52 @@ void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* 
 }
 
 std::vector<pid_t> process_tree(pid_t root) {
-    if (::access(("/proc/" + std::to_string(root)).c_str(), F_OK) != 0)
+    if (::access(("/proc/" + std::to_string(root)).c_str(), F_OK) != 0) {
         throw machine_error("there is no process " + std::to_string(root), "name one that runs with --pid");
+    }
     std::multimap<pid_t, pid_t> children;
-    for (const pid_t pid : numbers_in("/proc")) children.emplace(parent_of(pid), pid);
+    for (const pid_t pid : numbers_in("/proc")) {
+        children.emplace(parent_of(pid), pid);
+    }
     std::vector<pid_t> tree = {root};
     for (size_t i = 0; i < tree.size(); ++i) {
         const auto [first, last] = children.equal_range(tree[i]);
-        for (auto at = first; at != last; ++at) tree.push_back(at->second);
+        for (auto at = first; at != last; ++at) {
+            tree.push_back(at->second);
+        }
     }
     return tree;
 }
 
 std::vector<pid_t> processes_of_cgroup(const fs::path& cgroup) {
-    if (::access((cgroup / "cgroup.procs").c_str(), R_OK) != 0)
+    if (::access((cgroup / "cgroup.procs").c_str(), R_OK) != 0) {
         throw usage_error(escape_line(cgroup.string()) + " is no control group (it has no cgroup.procs)",
                           "name a folder below /sys/fs/cgroup");
+    }
     std::vector<pid_t> found;
     const auto take = [&](const fs::path& folder) {
         std::ifstream in(folder / "cgroup.procs");
-        for (pid_t pid = 0; in >> pid;)
-            if (pid != ::getpid()) found.push_back(pid);
+        for (pid_t pid = 0; in >> pid;) {
+            if (pid != ::getpid()) {
+                found.push_back(pid);
+            }
+        }
     };
     take(cgroup);
     std::error_code error;
-    for (fs::recursive_directory_iterator at(cgroup, error), end; !error && at != end; at.increment(error))
-        if (at->is_directory(error)) take(at->path());
+    for (fs::recursive_directory_iterator at(cgroup, error), end; !error && at != end; at.increment(error)) {
+        if (at->is_directory(error)) {
+            take(at->path());
+        }
+    }
     return found;
 }
 
 std::vector<CgroupId> cgroup_ids(const fs::path& cgroup) {
     struct stat stat {};
-    if (::stat(cgroup.c_str(), &stat) != 0)
+    if (::stat(cgroup.c_str(), &stat) != 0) {
         throw usage_error("there is no " + escape_line(cgroup.string()), "name a folder below /sys/fs/cgroup");
+    }
     // Its mount says which controllers the hierarchy has, /proc/self/cgroup which number those have.
     const std::string device = std::to_string(major(stat.st_dev)) + ":" + std::to_string(minor(stat.st_dev));
     std::string controllers;
@@ -246,9 +278,13 @@ std::vector<CgroupId> cgroup_ids(const fs::path& cgroup) {
         std::istringstream words(line);
         std::string id, parent, at;
         words >> id >> parent >> at;
-        if (at != device) continue;
+        if (at != device) {
+            continue;
+        }
         controllers = "," + line.substr(line.rfind(' ') + 1) + ",";
-        if (line.find(" - cgroup2 ") != std::string::npos) controllers = "cgroup2";
+        if (line.find(" - cgroup2 ") != std::string::npos) {
+            controllers = "cgroup2";
+        }
     }
     uint32_t hierarchy = 0;
     bool known = controllers == "cgroup2";
@@ -256,18 +292,23 @@ std::vector<CgroupId> cgroup_ids(const fs::path& cgroup) {
     for (std::string line; !known && std::getline(groups, line);) {
         const size_t first = line.find(':'), second = line.find(':', first + 1);
         const std::string names = line.substr(first + 1, second - first - 1);
-        if (names.empty() || controllers.find("," + names + ",") == std::string::npos) continue;
+        if (names.empty() || controllers.find("," + names + ",") == std::string::npos) {
+            continue;
+        }
         hierarchy = static_cast<uint32_t>(std::strtoul(line.c_str(), nullptr, 10));
         known = true;
     }
-    if (!known)
+    if (!known) {
         throw usage_error(escape_line(cgroup.string()) + " belongs to no hierarchy of control groups",
                           "name a folder below /sys/fs/cgroup");
+    }
     std::vector<CgroupId> found = {{stat.st_ino, hierarchy}};
     std::error_code error;
-    for (fs::recursive_directory_iterator at(cgroup, error), end; !error && at != end; at.increment(error))
-        if (at->is_directory(error) && ::stat(at->path().c_str(), &stat) == 0)
+    for (fs::recursive_directory_iterator at(cgroup, error), end; !error && at != end; at.increment(error)) {
+        if (at->is_directory(error) && ::stat(at->path().c_str(), &stat) == 0) {
             found.push_back({stat.st_ino, hierarchy});
+        }
+    }
     return found;
 }
 

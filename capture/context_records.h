@@ -1,5 +1,5 @@
-// Owns the records that user space adds: what the recording is, clocks, pressure, tasks that were there before.
 // SPDX-License-Identifier: MIT
+// The records that user space adds: what the recording is, clocks, pressure, tasks that were there before.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// What can be left out, and what to do where nothing can be recorded. Built everywhere.
 // SPDX-License-Identifier: MIT
+// What can be left out, and what to do where nothing can be recorded. Built everywhere.
 #include "capture/capture.h"
 
 namespace reprise {

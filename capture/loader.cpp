@@ -31,20 +31,28 @@ std::string& bpf_words() {
 }
 
 int keep_words(libbpf_print_level level, const char* format, va_list arguments) {
-    if (level == LIBBPF_DEBUG && !getenv("REPRISE_BPF_DEBUG")) return 0;
+    if (level == LIBBPF_DEBUG && !getenv("REPRISE_BPF_DEBUG")) {
+        return 0;
+    }
     char line[4096];
     vsnprintf(line, sizeof line, format, arguments);
-    if (getenv("REPRISE_BPF_DEBUG")) fputs(line, stderr);
+    if (getenv("REPRISE_BPF_DEBUG")) {
+        fputs(line, stderr);
+    }
     std::string& words = bpf_words();
     words += line;
-    if (words.size() > 65536) words.erase(0, words.size() - 32768);
+    if (words.size() > 65536) {
+        words.erase(0, words.size() - 32768);
+    }
     return 0;
 }
 
 std::string first_failure() {
     const std::string& words = bpf_words();
     const size_t at = words.find("failed");
-    if (at == std::string::npos) return {};
+    if (at == std::string::npos) {
+        return {};
+    }
     const size_t begin = words.rfind('\n', at) == std::string::npos ? 0 : words.rfind('\n', at) + 1;
     return words.substr(begin, words.find('\n', at) - begin);
 }
@@ -52,7 +60,9 @@ std::string first_failure() {
 bool has_capability(unsigned number) {
     __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
-    if (::syscall(SYS_capget, &head, data) != 0) return ::geteuid() == 0;
+    if (::syscall(SYS_capget, &head, data) != 0) {
+        return ::geteuid() == 0;
+    }
     return (data[number / 32].effective >> (number % 32) & 1) != 0;
 }
 
@@ -61,9 +71,13 @@ bool kernel_symbol_known(std::string_view name) {
     std::ifstream in("/proc/kallsyms");
     std::string line;
     while (std::getline(in, line)) {
-        if (line.size() < 20) continue;
+        if (line.size() < 20) {
+            continue;
+        }
         const std::string_view symbol = std::string_view(line).substr(19);
-        if (symbol == name) return true;
+        if (symbol == name) {
+            return true;
+        }
     }
     return false;
 }
@@ -82,9 +96,13 @@ struct Btf {
     int trace_arguments(std::string_view trace) const {
         const std::string name = "btf_trace_" + std::string(trace);
         const int id = types ? btf__find_by_name_kind(types, name.c_str(), BTF_KIND_TYPEDEF) : -1;
-        if (id <= 0) return 0;
+        if (id <= 0) {
+            return 0;
+        }
         const btf_type* type = btf__type_by_id(types, btf__type_by_id(types, id)->type);
-        if (!type || !btf_is_ptr(type)) return 0;
+        if (!type || !btf_is_ptr(type)) {
+            return 0;
+        }
         type = btf__type_by_id(types, type->type);
         return type && btf_is_func_proto(type) ? btf_vlen(type) - 1 : 0;
     }
@@ -141,28 +159,38 @@ std::string bpf_refusal() {
     return "recording knows the system calls of x86-64 only";
 #endif
     libbpf_set_print(keep_words);
-    if (::access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+    if (::access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
         return "this kernel has no type information (/sys/kernel/btf/vmlinux; CONFIG_DEBUG_INFO_BTF)";
+    }
     constexpr unsigned kBpf = 39, kPerfmon = 38, kAdmin = 21;
     const bool admin = has_capability(kAdmin);
-    if (!admin && !(has_capability(kBpf) && has_capability(kPerfmon)))
+    if (!admin && !(has_capability(kBpf) && has_capability(kPerfmon))) {
         return "recording needs root (or CAP_BPF and CAP_PERFMON)";
+    }
     LIBBPF_OPTS(bpf_map_create_opts, plain);
     const int map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "reprise_probe", 0, 0, 65536, &plain);
     if (map < 0) {
-        if (errno == EPERM)
+        if (errno == EPERM) {
             return "bpf() is refused here although the rights are there: seccomp of a container, or kernel lockdown";
-        if (errno == ENOSYS) return "this kernel, or seccomp of a container, has no bpf()";
+        }
+        if (errno == ENOSYS) {
+            return "this kernel, or seccomp of a container, has no bpf()";
+        }
         return std::string("this kernel has no BPF ring buffer (5.8 or later is needed): ") + std::strerror(errno);
     }
     ::close(map);
-    if (libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, nullptr) != 1)
+    if (libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, nullptr) != 1) {
         return "this kernel has no BPF task storage (5.13 or later is needed)";
-    if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) != 1)
+    }
+    if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, nullptr) != 1) {
         return "this kernel has no BPF loops (5.17 or later is needed)";
+    }
     const Btf types;
-    for (const char* trace : {"sys_enter", "sys_exit", "task_newtask"})
-        if (!types.has_trace(trace)) return std::string("this kernel has no tracepoint ") + trace;
+    for (const char* trace : {"sys_enter", "sys_exit", "task_newtask"}) {
+        if (!types.has_trace(trace)) {
+            return std::string("this kernel has no tracepoint ") + trace;
+        }
+    }
     return {};
 }
 
@@ -179,8 +207,12 @@ struct BpfPrograms::Impl {
     size_t shared_bytes = 0;
 
     ~Impl() {
-        if (shared) ::munmap(shared, shared_bytes);
-        for (bpf_link* link : links) bpf_link__destroy(link);
+        if (shared) {
+            ::munmap(shared, shared_bytes);
+        }
+        for (bpf_link* link : links) {
+            bpf_link__destroy(link);
+        }
         bpf_object__close(object);
     }
 
@@ -190,18 +222,24 @@ struct BpfPrograms::Impl {
 
     [[noreturn]] static void fail(const std::string& what, int error) {
         std::string detail = std::strerror(error);
-        if (const std::string said = first_failure(); !said.empty()) detail += "; libbpf: " + escape_line(said);
+        if (const std::string said = first_failure(); !said.empty()) {
+            detail += "; libbpf: " + escape_line(said);
+        }
         throw machine_error(what + ": " + detail, capture_fallback());
     }
 
     bpf_map* map(const char* name) const {
         bpf_map* found = bpf_object__find_map_by_name(object, name);
-        if (!found) throw std::logic_error(std::string("no BPF map ") + name);
+        if (!found) {
+            throw std::logic_error(std::string("no BPF map ") + name);
+        }
         return found;
     }
     bpf_program* program(const char* name) const {
         bpf_program* found = bpf_object__find_program_by_name(object, name);
-        if (!found) throw std::logic_error(std::string("no BPF program ") + name);
+        if (!found) {
+            throw std::logic_error(std::string("no BPF program ") + name);
+        }
         return found;
     }
 
@@ -212,16 +250,20 @@ struct BpfPrograms::Impl {
         if (id > 0) {
             const btf_type* data = btf__type_by_id(types, id);
             const btf_var_secinfo* one = btf_var_secinfos(data);
-            for (int i = 0; i < btf_vlen(data); ++i, ++one)
-                if (std::strcmp(btf__name_by_offset(types, btf__type_by_id(types, one->type)->name_off), name) == 0)
+            for (int i = 0; i < btf_vlen(data); ++i, ++one) {
+                if (std::strcmp(btf__name_by_offset(types, btf__type_by_id(types, one->type)->name_off), name) == 0) {
                     return *one;
+                }
+            }
         }
         throw std::logic_error(std::string("no BPF variable ") + name);
     }
     bpf_map* section(const char* name) const {
         bpf_map* one = nullptr;
         bpf_object__for_each_map(one, object) {
-            if (std::string_view(bpf_map__name(one)).ends_with(name)) return one;
+            if (std::string_view(bpf_map__name(one)).ends_with(name)) {
+                return one;
+            }
         }
         throw std::logic_error(std::string("no BPF section ") + name);
     }
@@ -231,8 +273,9 @@ struct BpfPrograms::Impl {
         size_t bytes = 0;
         // const only in libbpf 1.1
         auto* memory = static_cast<uint8_t*>(const_cast<void*>(bpf_map__initial_value(section(".rodata"), &bytes)));
-        if (!memory || at.size != size || at.offset + at.size > bytes)
+        if (!memory || at.size != size || at.offset + at.size > bytes) {
             throw std::logic_error(std::string("BPF variable differs: ") + name);
+        }
         std::memcpy(memory + at.offset, value, size);
     }
     template <class T>
@@ -246,7 +289,9 @@ struct BpfPrograms::Impl {
             bpf_map* bss = section(".bss");
             shared_bytes = bpf_map__value_size(bss);
             void* memory = ::mmap(nullptr, shared_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(bss), 0);
-            if (memory == MAP_FAILED) fail("the counters of the BPF programs cannot be mapped", errno);
+            if (memory == MAP_FAILED) {
+                fail("the counters of the BPF programs cannot be mapped", errno);
+            }
             shared = memory;
         }
         return reinterpret_cast<const uint64_t*>(static_cast<const uint8_t*>(shared) + at.offset);
@@ -254,20 +299,26 @@ struct BpfPrograms::Impl {
 
     void run_iterator(const char* name) const {
         bpf_link* link = bpf_program__attach_iter(program(name), nullptr);
-        if (!link) fail(std::string("the iterator ") + name + " is refused", errno);
+        if (!link) {
+            fail(std::string("the iterator ") + name + " is refused", errno);
+        }
         const int fd = bpf_iter_create(bpf_link__fd(link));
         const int error = errno;
         char nothing[64];
         if (fd >= 0) {
             while (true) {
                 const ssize_t n = ::read(fd, nothing, sizeof nothing);
-                if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN))) continue;
+                if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN))) {
+                    continue;
+                }
                 break;
             }
             ::close(fd);
         }
         bpf_link__destroy(link);
-        if (fd < 0) fail(std::string("the iterator ") + name + " cannot be read", error);
+        if (fd < 0) {
+            fail(std::string("the iterator ") + name + " cannot be read", error);
+        }
     }
 };
 
@@ -278,11 +329,15 @@ void BpfPrograms::Impl::load(const Options& options, bool raw) {
     const auto bytes = bpf_object(raw);
     LIBBPF_OPTS(bpf_object_open_opts, open, .object_name = "reprise");
     impl.object = bpf_object__open_mem(bytes.data(), bytes.size(), &open);
-    if (!impl.object) Impl::fail("the BPF programs cannot be opened", errno);
+    if (!impl.object) {
+        Impl::fail("the BPF programs cannot be opened", errno);
+    }
 
     // The ring wants a power of two of whole pages.
     uint64_t ring = 65536;
-    while (ring < options.ring_bytes && ring < (uint64_t{1} << 30)) ring *= 2;
+    while (ring < options.ring_bytes && ring < (uint64_t{1} << 30)) {
+        ring *= 2;
+    }
     impl.ring_bytes = ring;
     bpf_map__set_max_entries(impl.map("ring"), static_cast<uint32_t>(ring));
     bpf_map__set_max_entries(impl.map("scratches"), static_cast<uint32_t>(libbpf_num_possible_cpus()));
@@ -301,25 +356,40 @@ void BpfPrograms::Impl::load(const Options& options, bool raw) {
     for (const BpfHook& hook : bpf_hooks()) {
         const std::string_view name = hook.program;
         bool wanted = !options.without.contains(hook.group);
-        if (std::string_view(hook.group) == "cgroups") wanted = options.cgroups;
-        if (name == "task_free" && !raw) continue;
-        if (name == "task_waking") wanted = causes && kernel_count;
-        if (name == "task_waking_counted" || name.starts_with("irq_")) wanted = causes && !kernel_count;
+        if (std::string_view(hook.group) == "cgroups") {
+            wanted = options.cgroups;
+        }
+        if (name == "task_free" && !raw) {
+            continue;
+        }
+        if (name == "task_waking") {
+            wanted = causes && kernel_count;
+        }
+        if (name == "task_waking_counted" || name.starts_with("irq_")) {
+            wanted = causes && !kernel_count;
+        }
         const bool iterator = std::string_view(hook.group) == "seeds";
         const bool there = iterator ? types.has_function(("bpf_iter_" + std::string(hook.trace + 5)).c_str())
                                     : types.has_trace(hook.trace);
-        if (wanted && !there) impl.absent.emplace_back(hook.trace);
+        if (wanted && !there) {
+            impl.absent.emplace_back(hook.trace);
+        }
         bpf_program__set_autoload(impl.program(hook.program), wanted && there);
-        if (wanted && there && !iterator) impl.attach_later.emplace_back(hook.program);
+        if (wanted && there && !iterator) {
+            impl.attach_later.emplace_back(hook.program);
+        }
     }
-    if (const int error = bpf_object__load(impl.object); error != 0)
+    if (const int error = bpf_object__load(impl.object); error != 0) {
         Impl::fail("the kernel refuses the BPF programs", -error);
+    }
     impl.counters = impl.global("counters");
     impl.seeded = impl.global("seeded");
 }
 
 BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>()) {
-    if (const std::string refusal = bpf_refusal(); !refusal.empty()) throw machine_error(refusal, capture_fallback());
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) {
+        throw machine_error(refusal, capture_fallback());
+    }
     if (options.raw_tracepoints) {
         impl_->load(options, true);
         impl_->raw_because = "asked for";
@@ -349,13 +419,17 @@ BpfPrograms::~BpfPrograms() = default;
 void BpfPrograms::attach() {
     for (const std::string& name : impl_->attach_later) {
         bpf_link* link = bpf_program__attach(impl_->program(name.c_str()));
-        if (!link) Impl::fail("the hook " + name + " is refused", errno);
+        if (!link) {
+            Impl::fail("the hook " + name + " is refused", errno);
+        }
         impl_->links.push_back(link);
     }
 }
 
 void BpfPrograms::detach() {
-    for (bpf_link* link : impl_->links) bpf_link__destroy(link);
+    for (bpf_link* link : impl_->links) {
+        bpf_link__destroy(link);
+    }
     impl_->links.clear();
 }
 
@@ -400,7 +474,9 @@ uint64_t BpfPrograms::recursion_misses() const {
         bpf_prog_info info{};
         __u32 size = sizeof info;
         const int fd = bpf_program__fd(impl_->program(name.c_str()));
-        if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0) misses += info.recursion_misses;
+        if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0) {
+            misses += info.recursion_misses;
+        }
     }
     return misses;
 }

@@ -1,5 +1,5 @@
-// Owns the BPF programs in the kernel: choosing those this machine grants, loading, attaching, seeding, counters.
 // SPDX-License-Identifier: MIT
+// The BPF programs in the kernel: choosing those this machine grants, loading, attaching, seeding, counters.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// Owns the recording itself: one thread that drains, samples and waits, and ends cleanly whatever happens.
 // SPDX-License-Identifier: MIT
+// The recording itself: one thread that drains, samples and waits, and ends cleanly whatever happens.
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,7 +35,9 @@ double call_ns() {
     double least = 1e9;
     for (int batch = 0; batch < kBatches; ++batch) {
         const uint64_t begin = monotonic_ns();
-        for (int i = 0; i < kCalls; ++i) ::syscall(SYS_lseek, -1, 0, SEEK_CUR);
+        for (int i = 0; i < kCalls; ++i) {
+            ::syscall(SYS_lseek, -1, 0, SEEK_CUR);
+        }
         least = std::min(least, static_cast<double>(monotonic_ns() - begin) / kCalls);
     }
     return least;
@@ -59,9 +61,13 @@ public:
         result_.absent = bpf_->absent();
 
         const std::optional<ChildUser> user = options_.command.empty() ? std::nullopt : child_user(options_.user);
-        if (!options_.command.empty()) child_ = std::make_unique<Child>(options_.command, user, blocked_.old());
+        if (!options_.command.empty()) {
+            child_ = std::make_unique<Child>(options_.command, user, blocked_.old());
+        }
         const double untraced = call_ns();
-        if (!options_.cgroup.empty()) bpf_->watch_cgroups(cgroup_ids(options_.cgroup));
+        if (!options_.cgroup.empty()) {
+            bpf_->watch_cgroups(cgroup_ids(options_.cgroup));
+        }
         bpf_->attach();
         const double more = std::max(call_ns() - untraced, 0.0);
         writer_ = std::make_unique<RawWriter>(
@@ -69,7 +75,9 @@ public:
         clock_record(*writer_);
         begin_ = last_drain_ = Clock::now();
         begin_following();
-        if (child_) child_->release();
+        if (child_) {
+            child_->release();
+        }
         watch();
         io_.run();
         end();
@@ -86,13 +94,18 @@ private:
         } else {
             pids = processes_of_cgroup(options_.cgroup);
         }
-        if (bpf_->follow(pids) == 0 && options_.cgroup.empty())
+        if (bpf_->follow(pids) == 0 && options_.cgroup.empty()) {
             throw machine_error("process " + std::to_string(pids.empty() ? options_.pid : pids.front()) +
                                     " ended before it could be followed",
                                 "name a process that runs");
-        for (const pid_t pid : pids) seed_task_record(*writer_, pid, child_ ? &options_.command : nullptr);
+        }
+        for (const pid_t pid : pids) {
+            seed_task_record(*writer_, pid, child_ ? &options_.command : nullptr);
+        }
         bpf_->seed_descriptors();
-        if (!child_) bpf_->seed_mappings();
+        if (!child_) {
+            bpf_->seed_mappings();
+        }
     }
 
     void watch() {
@@ -104,13 +117,17 @@ private:
     // What throws in here ends the recording, never the job.
     template <class F>
     void guarded(const F& f) {
-        if (!result_.failure.empty()) return;
+        if (!result_.failure.empty()) {
+            return;
+        }
         try {
             f();
         } catch (const Error& error) {
             result_.failure = error.what();
             bpf_->detach();
-            if (!child_) stop();
+            if (!child_) {
+                stop();
+            }
         }
     }
 
@@ -126,7 +143,9 @@ private:
     void drain_soon(std::chrono::milliseconds wait) {
         drain_timer_.expires_after(wait);
         drain_timer_.async_wait([this](const auto& error) {
-            if (error) return;
+            if (error) {
+                return;
+            }
             drain();
             // Little came: the ring has room for much longer, and waking up costs the job its processor.
             drain_soon(drained_ * 256 < bpf_->ring_bytes() ? 5ms : 2ms);
@@ -137,19 +156,27 @@ private:
     void tick() {
         slow_timer_.expires_after(100ms);
         slow_timer_.async_wait([this](const auto& error) {
-            if (error) return;
+            if (error) {
+                return;
+            }
             guarded([&] {
                 const bool pressure =
                     std::find(options_.without.begin(), options_.without.end(), "pressure") == options_.without.end();
-                if (pressure) pressure_record(*writer_);
+                if (pressure) {
+                    pressure_record(*writer_);
+                }
                 if (++ticks_ % 10 == 0) {
                     loss_record(false);
                     writer_->flush();
                 }
-                if (ticks_ % 100 == 0) clock_record(*writer_);
+                if (ticks_ % 100 == 0) {
+                    clock_record(*writer_);
+                }
             });
             const int64_t live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
-            if (result_.command_ended ? live <= 0 || !options_.wait_all : options_.pid != 0 && live <= 0) stop();
+            if (result_.command_ended ? live <= 0 || !options_.wait_all : options_.pid != 0 && live <= 0) {
+                stop();
+            }
             if (options_.progress) {
                 options_.progress(
                     {ring_->records(), writer_->bytes(), bpf_->counter(COUNT_LOST), bpf_->counter(COUNT_TASKS)});
@@ -160,8 +187,12 @@ private:
 
     void read_signals() {
         signals_.async_read_some(asio::buffer(&signal_, sizeof signal_), [this](const auto& error, size_t n) {
-            if (error) return;
-            if (n == sizeof signal_) handle(signal_);
+            if (error) {
+                return;
+            }
+            if (n == sizeof signal_) {
+                handle(signal_);
+            }
             read_signals();
         });
     }
@@ -170,20 +201,28 @@ private:
         const int signal = static_cast<int>(info.ssi_signo);
         blocked_.seen(signal);
         if (signal == SIGCHLD) {
-            if (!child_ || result_.command_ended) return;
+            if (!child_ || result_.command_ended) {
+                return;
+            }
             if (const std::optional<int> status = child_->poll()) {
                 result_.status = *status;
                 result_.command_ended = true;
-                if (!options_.wait_all || !result_.failure.empty()) stop();
+                if (!options_.wait_all || !result_.failure.empty()) {
+                    stop();
+                }
             }
             return;
         }
         if (!child_ || result_.command_ended) {
-            if (SignalBlock::ends(signal)) stop();
+            if (SignalBlock::ends(signal)) {
+                stop();
+            }
             return;
         }
         // What the terminal sends goes to the whole group, the command included.
-        if (info.ssi_code != SI_KERNEL && signal != SIGCONT) ::kill(child_->pid(), signal);
+        if (info.ssi_code != SI_KERNEL && signal != SIGCONT) {
+            ::kill(child_->pid(), signal);
+        }
     }
 
     void stop() { io_.stop(); }
@@ -194,7 +233,9 @@ private:
         loss.recursion_misses = always ? bpf_->recursion_misses() : 0;
         loss.untracked = bpf_->counter(COUNT_UNTRACKED);
         loss.most_lag_ns = static_cast<uint64_t>(result_.most_lag_ns);
-        if (!always && loss.failed_reserves == told_lost_) return;
+        if (!always && loss.failed_reserves == told_lost_) {
+            return;
+        }
         told_lost_ = loss.failed_reserves;
         user_record(*writer_, RAW_LOSS, loss);
     }

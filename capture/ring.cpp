@@ -23,7 +23,9 @@ uint64_t page_bytes() { return static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)); }
 Ring::Ring(int map_fd, uint64_t bytes) : bytes_(bytes) {
     const uint64_t page = page_bytes();
     void* mine = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
-    if (mine == MAP_FAILED) throw machine_error(std::string("the ring cannot be mapped: ") + std::strerror(errno), "");
+    if (mine == MAP_FAILED) {
+        throw machine_error(std::string("the ring cannot be mapped: ") + std::strerror(errno), "");
+    }
     consumer_ = static_cast<uint64_t*>(mine);
     void* theirs = ::mmap(nullptr, page + 2 * bytes, PROT_READ, MAP_SHARED, map_fd, static_cast<off_t>(page));
     if (theirs == MAP_FAILED) {
@@ -50,9 +52,13 @@ uint64_t Ring::consume(const Take& take) {
     while (at < end) {
         const uint8_t* record = data_ + (at & (bytes_ - 1));
         const uint32_t head = __atomic_load_n(reinterpret_cast<const uint32_t*>(record), __ATOMIC_ACQUIRE);
-        if (head & BPF_RINGBUF_BUSY_BIT) break;  // being written; the next drain takes it
+        if (head & BPF_RINGBUF_BUSY_BIT) {
+            break;  // being written; the next drain takes it
+        }
         const uint32_t size = head & ~BPF_RINGBUF_DISCARD_BIT;
-        if (size == head) take(ByteView(record + BPF_RINGBUF_HDR_SZ, size));
+        if (size == head) {
+            take(ByteView(record + BPF_RINGBUF_HDR_SZ, size));
+        }
         at += (size + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
         if (at - published >= kPublishBytes) {
             __atomic_store_n(consumer_, at, __ATOMIC_RELEASE);

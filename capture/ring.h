@@ -1,6 +1,6 @@
-// Owns the reader's side of the BPF ring buffer: it only copies records on, many per update of the position, which
-// the kernel's side reads at every record.
 // SPDX-License-Identifier: MIT
+// The reader's side of the BPF ring buffer: it only copies records on, many per update of the position, which
+// the kernel's side reads at every record.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Owns the table of recorded calls (capture/calls.def) as the BPF programs want it.
 // SPDX-License-Identifier: MIT
+// The table of recorded calls (capture/calls.def) as the BPF programs want it.
 #pragma once
 
 #include <array>

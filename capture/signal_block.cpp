@@ -21,7 +21,9 @@ sig_atomic_t monotonic_seconds() {
 
 // The same signal once more is ignored; later it ends us as it would have done.
 void repeated(int signal) {
-    if (monotonic_seconds() - ended_at <= 1) return;
+    if (monotonic_seconds() - ended_at <= 1) {
+        return;
+    }
     ::signal(signal, SIG_DFL);
     ::raise(signal);
 }
@@ -31,7 +33,9 @@ void repeated(int signal) {
 SignalBlock::SignalBlock() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : kWatched) sigaddset(&set, signal);
+    for (const int signal : kWatched) {
+        sigaddset(&set, signal);
+    }
     ::pthread_sigmask(SIG_BLOCK, &set, &old_);
     fd_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -39,15 +43,21 @@ SignalBlock::SignalBlock() {
 SignalBlock::~SignalBlock() {
     sigset_t ending;
     sigemptyset(&ending);
-    for (const int signal : kEnding) sigaddset(&ending, signal);
+    for (const int signal : kEnding) {
+        sigaddset(&ending, signal);
+    }
     const timespec at_once{};
-    while (::sigtimedwait(&ending, nullptr, &at_once) > 0) seen_ = true;
+    while (::sigtimedwait(&ending, nullptr, &at_once) > 0) {
+        seen_ = true;
+    }
     if (seen_) {
         ended_at = monotonic_seconds();
         for (const int signal : kEnding) {
             struct sigaction action {};
             ::sigaction(signal, nullptr, &action);
-            if (action.sa_handler != SIG_DFL) continue;
+            if (action.sa_handler != SIG_DFL) {
+                continue;
+            }
             action.sa_handler = repeated;
             action.sa_flags = SA_RESTART;
             ::sigaction(signal, &action, nullptr);

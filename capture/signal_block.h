@@ -1,5 +1,5 @@
-// Owns the signals of the recorder while it records, and for a moment afterwards.
 // SPDX-License-Identifier: MIT
+// The signals of the recorder while it records, and for a moment afterwards.
 #pragma once
 
 #include <signal.h>

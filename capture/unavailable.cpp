@@ -1,5 +1,5 @@
-// What `reprise capture` is where it was built without libbpf or clang: the sentence that says so.
 // SPDX-License-Identifier: MIT
+// What `reprise capture` is where it was built without libbpf or clang: the sentence that says so.
 #include "capture/capture.h"
 #include "formats/support/error.h"
 

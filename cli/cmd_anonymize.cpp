@@ -28,11 +28,16 @@ void options(po::options_description& options) {
 std::string read_key(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     std::string key((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    if (!in && key.empty()) throw bad_input(path, "the key cannot be read", "name a file that holds it");
-    while (key.ends_with('\n')) key.pop_back();
+    if (!in && key.empty()) {
+        throw bad_input(path, "the key cannot be read", "name a file that holds it");
+    }
+    while (key.ends_with('\n')) {
+        key.pop_back();
+    }
     constexpr size_t kShortest = 16;
-    if (key.size() < kShortest)
+    if (key.size() < kShortest) {
         throw bad_input(path, "the key is shorter than 16 bytes", "make one: head -c 32 /dev/urandom | base64 > FILE");
+    }
     return key;
 }
 
@@ -40,23 +45,34 @@ int run(const po::variables_map& values) {
     const std::string output = values["output"].as<std::string>();
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     std::error_code ignored;
-    if (std::filesystem::equivalent(log.path(), output, ignored))
+    if (std::filesystem::equivalent(log.path(), output, ignored)) {
         throw usage_error("anonymize: the output would replace the log " + escape_line(output), "name another file");
-    if (std::filesystem::exists(output, ignored) && values.count("force") == 0)
+    }
+    if (std::filesystem::exists(output, ignored) && values.count("force") == 0) {
         throw usage_error(escape_line(output) + " exists", "name another file with -o, or replace it with --force");
+    }
     AnonymizeOptions how;
-    if (values.count("key-file") != 0) how.key = read_key(values["key-file"].as<std::string>());
-    if (values.count("keep") != 0) how.keep = values["keep"].as<std::vector<std::string>>();
+    if (values.count("key-file") != 0) {
+        how.key = read_key(values["key-file"].as<std::string>());
+    }
+    if (values.count("keep") != 0) {
+        how.keep = values["keep"].as<std::vector<std::string>>();
+    }
     for (std::string& path : how.keep) {
-        if (!path.starts_with('/')) throw usage_error("--keep wants an absolute path, not " + escape_line(path), "");
-        while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+        if (!path.starts_with('/')) {
+            throw usage_error("--keep wants an absolute path, not " + escape_line(path), "");
+        }
+        while (path.size() > 1 && path.ends_with('/')) {
+            path.pop_back();
+        }
     }
     const AnonymizeResult result = anonymize(log, output, how);
-    if (values.count("json") != 0)
+    if (values.count("json") != 0) {
         print_json(std::cout, {{"ops", result.ops}, {"names", result.names}, {"output", printable(output)}});
-    else if (!quiet())
+    } else if (!quiet()) {
         std::cerr << format_count(result.names) << " names replaced in a log of " << format_count(result.ops)
                   << " ops\n";
+    }
     return 0;
 }
 

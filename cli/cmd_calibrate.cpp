@@ -43,9 +43,10 @@ void print(const HostProfile& p, std::ostream& out) {
                   {"all together", "", true},
                   {"late p50", "", true},
                   {"late p99", "", true}});
-    for (const DelayError& one : p.delays)
+    for (const DelayError& one : p.delays) {
         delays.row({format_duration(one.target_ns), count_cell(one.count), share_cell(one.total),
                     duration_cell(one.p50_ns), duration_cell(one.p99_ns)});
+    }
     delays.print(out, 2);
     out << '\n';
     Table costs({{"cost of", ""}, {"", "", true}});
@@ -59,8 +60,9 @@ void print(const HostProfile& p, std::ostream& out) {
     out << '\n';
     if (p.waits.measured()) {
         Table waits({{"computing after a wait of", ""}, {"longer by", "", true}});
-        for (size_t i = 0; i < WaitCost::kWaits.size(); ++i)
+        for (size_t i = 0; i < WaitCost::kWaits.size(); ++i) {
             waits.row({format_duration(WaitCost::kWaits[i]), ns_cell(p.waits.extra_ns[i])});
+        }
         waits.print(out, 2);
         out << "  63 % of it within " << format_duration(std::llround(p.waits.over_ns)) << " of computing\n\n";
     }
@@ -76,9 +78,10 @@ void print(const StorageModel& m, std::ostream& out) {
     out << printable(m.directory) << " on " << m.host << (m.cold ? "" : ": reads come from memory, no storage was seen")
         << "\n\n";
     Table reads({{"one read of", ""}, {"median", "", true}, {"rate", "", true}});
-    for (const SizedLatency& one : m.read)
+    for (const SizedLatency& one : m.read) {
         reads.row({format_bytes(static_cast<uint64_t>(one.bytes)), duration_cell(one.ns),
                    rate(static_cast<double>(one.bytes) * 1e9 / static_cast<double>(std::max<int64_t>(one.ns, 1)))});
+    }
     reads.print(out, 2);
     out << '\n';
     Table rates({{"all together", ""}, {"", "", true}});
@@ -107,36 +110,48 @@ int storage(const po::variables_map& values) {
     };
     const StorageModel model = measure_storage(values["storage"].as<std::string>(), how);
     progress.finish();
-    if (values.count("output")) write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));
-    if (values.count("json"))
+    if (values.count("output")) {
+        write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));
+    }
+    if (values.count("json")) {
         std::cout << to_json(model) << "\n";
-    else if (!quiet())
+    } else if (!quiet()) {
         print(model, std::cout);
+    }
     return 0;
 }
 
 int run(const po::variables_map& values) {
     HostProfile other;
-    if (values.count("compare")) other = read_host_profile(values["compare"].as<std::string>());
+    if (values.count("compare")) {
+        other = read_host_profile(values["compare"].as<std::string>());
+    }
     struct sigaction stop {};
     stop.sa_handler = [](int) { interrupted = true; };
     sigaction(SIGINT, &stop, nullptr);
     sigaction(SIGTERM, &stop, nullptr);
-    if (values.count("storage")) return storage(values);
+    if (values.count("storage")) {
+        return storage(values);
+    }
     Progress progress("calibrate");
     HostOptions how;
     how.stop = &interrupted;
     how.progress = [&](const char* step, int done, int total) {
         progress.update(static_cast<uint64_t>(done), static_cast<uint64_t>(total), step);
     };
-    if (values.count("dir")) how.scratch = values["dir"].as<std::string>();
+    if (values.count("dir")) {
+        how.scratch = values["dir"].as<std::string>();
+    }
     const HostProfile profile = measure_host(how);
     progress.finish();
-    if (values.count("output")) write_json(values["output"].as<std::string>(), Json::parse(to_json(profile)));
-    if (values.count("json"))
+    if (values.count("output")) {
+        write_json(values["output"].as<std::string>(), Json::parse(to_json(profile)));
+    }
+    if (values.count("json")) {
         std::cout << to_json(profile);
-    else if (!quiet())
+    } else if (!quiet()) {
         print(profile, std::cout);
+    }
     if (values.count("compare")) {
         const SpeedRatio one = compare_speed(profile.one, other.one), all = compare_speed(profile.all, other.all);
         std::ostream& out = values.count("json") ? std::cerr : std::cout;

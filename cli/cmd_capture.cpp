@@ -1,5 +1,5 @@
-// `reprise capture`: records the I/O of a command, a running job or a container.
 // SPDX-License-Identifier: MIT
+// `reprise capture`: records the I/O of a command, a running job or a container.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,9 +56,10 @@ void options(po::options_description& add) {
 int check(bool as_json) {
     const CaptureCheck found = check_capture();
     Table table({{"group", "group"}, {"hook", "hook"}, {"granted", "granted"}, {"otherwise", "otherwise"}});
-    for (const CaptureHook& hook : found.hooks)
+    for (const CaptureHook& hook : found.hooks) {
         table.row({hook.group, hook.name, Cell(hook.granted ? "yes" : "no", hook.granted),
                    hook.granted ? Cell("", nullptr) : Cell(hook.follows)});
+    }
     if (as_json) {
         Json json;
         json["can_record"] = found.refusal.empty();
@@ -69,13 +70,14 @@ int check(bool as_json) {
         json["hooks"] = table.json();
         print_json(std::cout, json);
     } else {
-        if (found.refusal.empty())
+        if (found.refusal.empty()) {
             std::cout << "this machine can record"
                       << (found.raw_because.empty()
                               ? ", by tp_btf programs\n"
                               : ", by raw tracepoints, which cost more (tp_btf: " + found.raw_because + ")\n");
-        else
+        } else {
             std::cout << "this machine cannot record: " << found.refusal << "\n  " << capture_fallback() << "\n";
+        }
         table.print(std::cout, 2);
     }
     return static_cast<int>(found.refusal.empty() ? ExitCode::done : ExitCode::machine);
@@ -83,7 +85,9 @@ int check(bool as_json) {
 
 std::vector<std::string> groups_left_out(const po::variables_map& values) {
     std::vector<std::string> result;
-    if (values.count("without") == 0) return result;
+    if (values.count("without") == 0) {
+        return result;
+    }
     for (const std::string& given : values["without"].as<Words>()) {
         for (size_t at = 0; at <= given.size();) {
             const size_t end = std::min(given.find(',', at), given.size());
@@ -95,7 +99,9 @@ std::vector<std::string> groups_left_out(const po::variables_map& values) {
                 found = found || name == group.name;
                 known += (known.empty() ? "" : ", ") + std::string(group.name);
             }
-            if (!found) throw usage_error("there is no group '" + escape_line(name) + "'", "groups are: " + known);
+            if (!found) {
+                throw usage_error("there is no group '" + escape_line(name) + "'", "groups are: " + known);
+            }
             result.push_back(name);
         }
     }
@@ -104,10 +110,11 @@ std::vector<std::string> groups_left_out(const po::variables_map& values) {
 
 fs::path raw_path(const fs::path& output) {
     fs::path raw = output;
-    if (raw.extension() == ".oplog")
+    if (raw.extension() == ".oplog") {
         raw.replace_extension(".raw");
-    else
+    } else {
         raw += ".raw";
+    }
     return raw;
 }
 
@@ -117,8 +124,9 @@ void give_to_user(const fs::path& path) {
     const char* gid = std::getenv("SUDO_GID");
     if (uid && gid && ::geteuid() == 0 &&
         ::lchown(path.c_str(), static_cast<uid_t>(std::strtoul(uid, nullptr, 10)),
-                 static_cast<gid_t>(std::strtoul(gid, nullptr, 10))) != 0)
+                 static_cast<gid_t>(std::strtoul(gid, nullptr, 10))) != 0) {
         std::cerr << "reprise: " << printable(path.native()) << " stays root's\n";
+    }
 }
 
 // Ops in the log; 0 where it could not be made. The raw records stay unless they are no longer needed.
@@ -139,7 +147,9 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
     }
     give_to_user(output);
     std::error_code ignored;
-    if (!keep_raw && result.failure.empty()) fs::remove(raw, ignored);
+    if (!keep_raw && result.failure.empty()) {
+        fs::remove(raw, ignored);
+    }
     return LogReader(output).op_count();
 }
 
@@ -161,7 +171,9 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         json["most_lag_ns"] = result.most_lag_ns;
         json["still_running"] = result.still_running;
         json["absent"] = result.absent;
-        if (!of_gpus.empty()) json["gpu"] = of_gpus;
+        if (!of_gpus.empty()) {
+            json["gpu"] = of_gpus;
+        }
         json["failure"] = result.failure.empty() ? Json() : Json(result.failure);
         json["exit_status"] = !result.command_ended      ? Json()
                               : WIFEXITED(result.status) ? Json(WEXITSTATUS(result.status))
@@ -169,26 +181,36 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         print_json(std::cerr, json);
         return;
     }
-    if (quiet()) return;
+    if (quiet()) {
+        return;
+    }
     std::error_code ignored;
     std::cerr << printable(output.native()) << ": " << format_count(ops) << " ops";
-    if (ops != 0) std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
+    if (ops != 0) {
+        std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
+    }
     std::cerr << ", from " << format_count(result.calls) << " calls (" << format_count(result.records) << " records, "
               << format_bytes(result.bytes) << ") of " << format_count(result.tasks) << " tasks in "
               << format_duration(result.elapsed_ns) << "; lost " << format_count(result.lost) << ", most lag "
               << format_duration(result.most_lag_ns) << "\n";
-    if (result.recursion_misses != 0)
+    if (result.recursion_misses != 0) {
         std::cerr << "warning: " << format_count(result.recursion_misses)
                   << " events met a program that was already running, and were missed\n";
-    if (result.untracked != 0)
+    }
+    if (result.untracked != 0) {
         std::cerr << "loss: " << format_count(result.untracked)
                   << " tasks could not be followed (no memory, or a 32-bit program)\n";
-    if (result.still_running != 0)
+    }
+    if (result.still_running != 0) {
         std::cerr << "note: " << format_count(result.still_running)
                   << " tasks outlived the recording; --wait-all records until they end\n";
-    for (const std::string& hook : result.absent)
+    }
+    for (const std::string& hook : result.absent) {
         std::cerr << "warning: the hook " << hook << " is not there; see reprise capture --check\n";
-    for (const std::string& sentence : of_gpus) std::cerr << "gpu: " << sentence << "\n";
+    }
+    for (const std::string& sentence : of_gpus) {
+        std::cerr << "gpu: " << sentence << "\n";
+    }
 }
 
 // As if the command had been run by itself.
@@ -207,41 +229,60 @@ int pass_on(int status) {
 
 int run(const po::variables_map& values) {
     const bool as_json = values.count("json") != 0;
-    if (values.count("check") != 0) return check(as_json);
+    if (values.count("check") != 0) {
+        return check(as_json);
+    }
     CaptureOptions how;
     RoleOverrides roles = wanted_roles(values);  // refused before the job runs
-    if (values.count("command") != 0) how.command = values["command"].as<Words>();
-    if (values.count("pid") != 0) how.pid = values["pid"].as<int>();
-    if (values.count("cgroup") != 0) how.cgroup = values["cgroup"].as<std::string>();
+    if (values.count("command") != 0) {
+        how.command = values["command"].as<Words>();
+    }
+    if (values.count("pid") != 0) {
+        how.pid = values["pid"].as<int>();
+    }
+    if (values.count("cgroup") != 0) {
+        how.cgroup = values["cgroup"].as<std::string>();
+    }
     const int ways = (how.command.empty() ? 0 : 1) + (values.count("pid") != 0 ? 1 : 0) + (how.cgroup.empty() ? 0 : 1);
-    if (ways != 1)
+    if (ways != 1) {
         throw usage_error("what is to be recorded is " + std::string(ways == 0 ? "not said" : "said twice"),
                           "give a command after --, or --pid PID, or --cgroup DIR");
-    if (values.count("pid") != 0 && how.pid <= 0)
+    }
+    if (values.count("pid") != 0 && how.pid <= 0) {
         throw usage_error("--pid wants the number of a process", "see ps for those that run");
-    if (values.count("output") == 0) throw usage_error("no output is named", "name the op log to write with -o");
+    }
+    if (values.count("output") == 0) {
+        throw usage_error("no output is named", "name the op log to write with -o");
+    }
     const fs::path output = values["output"].as<std::string>();
     how.raw = raw_path(output);
     std::error_code ignored;
-    if (fs::is_directory(output, ignored))
+    if (fs::is_directory(output, ignored)) {
         throw usage_error("the output is a directory: " + escape_line(output.native()), "name a file with -o");
-    for (const fs::path& path : {output, how.raw})
-        if (values.count("force") == 0 && fs::exists(path, ignored))
+    }
+    for (const fs::path& path : {output, how.raw}) {
+        if (values.count("force") == 0 && fs::exists(path, ignored)) {
             throw usage_error(escape_line(path.native()) + " exists",
                               "name another file with -o, or replace it with --force");
+        }
+    }
     how.without = groups_left_out(values);
-    if (values.count("user") != 0) how.user = values["user"].as<std::string>();
+    if (values.count("user") != 0) {
+        how.user = values["user"].as<std::string>();
+    }
     how.wait_all = values.count("wait-all") != 0;
     if (values.count("torch") != 0) {
-        if (how.command.empty())
+        if (how.command.empty()) {
             throw usage_error("--torch is for a command, not for what runs already", "give the command after --");
+        }
         const char* before = std::getenv("PYTHONPATH");
         ::setenv("PYTHONPATH", torch_hook_python_path(before ? before : "").c_str(), 1);
     }
     std::optional<GpuCollection> gpu;
     if (values.count("gpu") != 0) {
-        if (how.command.empty())
+        if (how.command.empty()) {
             throw usage_error("--gpu is for a command, not for what runs already", "give the command after --");
+        }
         gpu.emplace(output);
         // The collector writes within the job, but not for it: no replay wants that.
         Words rules = values.count("role") != 0 ? values["role"].as<Words>() : Words();
@@ -253,11 +294,12 @@ int run(const po::variables_map& values) {
     how.profile = to_json(this_work_profile());  // before the job begins; a second, the first time
 
     Progress progress("recording");
-    if (progress.active())
+    if (progress.active()) {
         how.progress = [&](const CaptureProgress& now) {
             progress.update(now.records, 0,
                             format_bytes(now.bytes) + (now.lost ? ", lost " + format_count(now.lost) : std::string()));
         };
+    }
     const CaptureResult result = capture(how);
     progress.finish();
     give_to_user(how.raw);
@@ -271,8 +313,12 @@ int run(const po::variables_map& values) {
         of_gpus = {"what the accelerators did stays in " + escape_line(gpu->folder())};
     }
     report(result, output, ops, of_gpus, as_json);
-    if (!result.failure.empty()) std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
-    if (result.command_ended && result.status != 0) return pass_on(result.status);
+    if (!result.failure.empty()) {
+        std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
+    }
+    if (result.command_ended && result.status != 0) {
+        return pass_on(result.status);
+    }
     return static_cast<int>(result.failure.empty() && ops != 0 ? ExitCode::done : ExitCode::machine);
 }
 

@@ -25,7 +25,9 @@ void options(po::options_description& options) {
 }
 
 std::string shown(Check::Unit unit, const std::optional<double>& value) {
-    if (!value) return "-";
+    if (!value) {
+        return "-";
+    }
     const auto whole = static_cast<uint64_t>(std::max(0.0, *value));
     switch (unit) {
         case Check::Unit::count: return format_count(whole);
@@ -40,23 +42,33 @@ std::string shown(Check::Unit unit, const std::optional<double>& value) {
 // Signed change of B against A, where that says something.
 std::string change(const Check& check) {
     char text[64];
-    if (!check.a || !check.b) return "-";
-    if (check.unit == Check::Unit::count)
+    if (!check.a || !check.b) {
+        return "-";
+    }
+    if (check.unit == Check::Unit::count) {
         return check.difference > 0 ? shown(check.unit, check.difference) + " differ" : "same";
-    if (*check.a == *check.b) return "same";
+    }
+    if (*check.a == *check.b) {
+        return "same";
+    }
     if (check.unit == Check::Unit::share) {
         std::snprintf(text, sizeof text, "%+.1f points", (*check.b - *check.a) * 100);
         return text;
     }
-    if (*check.a == 0) return "new";
-    if (const double share = std::abs(*check.b / *check.a - 1); share < 0.00005)  // would read as 0.00 %
+    if (*check.a == 0) {
+        return "new";
+    }
+    if (const double share = std::abs(*check.b / *check.a - 1); share < 0.00005) {  // would read as 0.00 %
         return (*check.b < *check.a ? "-" : "+") + shown(check.unit, check.difference);
+    }
     std::snprintf(text, sizeof text, "%+.2f %%", (*check.b / *check.a - 1) * 100);
     return text;
 }
 
 std::string shown(const Check& check, const std::optional<Tolerance>& tolerance) {
-    if (!tolerance) return "";
+    if (!tolerance) {
+        return "";
+    }
     char text[64];
     if (tolerance->percent) {
         std::snprintf(text, sizeof text, check.unit == Check::Unit::share ? "%g points" : "%g %%", tolerance->value);
@@ -69,7 +81,9 @@ Table checks_table(const Comparison& comparison) {
     Table table(
         {{"check", ""}, {"A", "", true}, {"B", "", true}, {"difference", "", true}, {"allowed", "", true}, {"", ""}});
     for (const Check& check : comparison.checks) {
-        if (!check.a && !check.b) continue;
+        if (!check.a && !check.b) {
+            continue;
+        }
         table.row({check.name, shown(check.unit, check.a), shown(check.unit, check.b), change(check),
                    shown(check, check.tolerance),
                    !check.ok         ? "FAILED"
@@ -94,9 +108,15 @@ Table latency_table(const Comparison& comparison) {
     const KindSummary none;
     for (const OpInfo& row : all_ops()) {
         const KindSummary *a = comparison.a.kind(row.kind), *b = comparison.b.kind(row.kind);
-        if (!a && !b) continue;
-        if (!a) a = &none;
-        if (!b) b = &none;
+        if (!a && !b) {
+            continue;
+        }
+        if (!a) {
+            a = &none;
+        }
+        if (!b) {
+            b = &none;
+        }
         table.row({row.name, count_cell(a->ops), count_cell(b->ops), count_cell(a->errors), count_cell(b->errors),
                    duration_cell(a->latency.p50), duration_cell(b->latency.p50), duration_cell(a->latency.p99),
                    duration_cell(b->latency.p99), duration_cell(a->latency.max), duration_cell(b->latency.max)});
@@ -106,7 +126,9 @@ Table latency_table(const Comparison& comparison) {
 
 // "-2 (No such file or directory)" or the number.
 std::string result_text(int64_t result) {
-    if (result >= 0 || result < -4095) return std::to_string(result);
+    if (result >= 0 || result < -4095) {
+        return std::to_string(result);
+    }
     return std::to_string(result) + " (" + std::strerror(static_cast<int>(-result)) + ")";
 }
 
@@ -129,7 +151,9 @@ Table differences_table(const Comparison& comparison) {
 }
 
 void section(std::string_view title, const Table& table) {
-    if (table.empty()) return;
+    if (table.empty()) {
+        return;
+    }
     std::cout << '\n' << title << '\n';
     table.print(std::cout, 2);
 }
@@ -137,34 +161,45 @@ void section(std::string_view title, const Table& table) {
 void print(const LogReader& a, const LogReader& b, const Comparison& comparison) {
     std::cout << "A  " << printable(a.path().string()) << " (" << printable(a.header().source) << ")\n"
               << "B  " << printable(b.path().string()) << " (" << printable(b.header().source) << ")\n";
-    for (const auto& [key, value] : b.header().extra)
+    for (const auto& [key, value] : b.header().extra) {
         std::cout << "   " << printable(key) << ": " << printable(value) << '\n';
+    }
     section("Checks", checks_table(comparison));
     std::cout << "  " << format_count(comparison.matched) << " ops agree in order; " << format_count(comparison.missing)
               << " only in A, " << format_count(comparison.extra) << " only in B; " << format_count(comparison.results)
               << " results differ";
-    if (comparison.not_performed)
+    if (comparison.not_performed) {
         std::cout << ", " << format_count(comparison.not_performed) << " not performed by the run";
-    if (comparison.results_known)
+    }
+    if (comparison.results_known) {
         std::cout << ", " << format_count(comparison.results_known)
                   << " more as they may (descriptor numbers, addresses, sizes of directories)";
+    }
     std::cout << '\n';
-    if (comparison.left_out_ops)
+    if (comparison.left_out_ops) {
         std::cout << "  " << format_count(comparison.left_out_ops) << " ops and "
                   << format_bytes(comparison.left_out_bytes) << " of A were left out on purpose: " << comparison.filter
                   << '\n';
+    }
     section("Examples of what differs", differences_table(comparison));
     section("By kind of op (times inside the call)", latency_table(comparison));
-    if (!comparison.a.devices.empty()) section("Accelerators of A", devices_table(comparison.a, a.tables()));
-    if (!comparison.b.devices.empty()) section("Accelerators of B", devices_table(comparison.b, b.tables()));
+    if (!comparison.a.devices.empty()) {
+        section("Accelerators of A", devices_table(comparison.a, a.tables()));
+    }
+    if (!comparison.b.devices.empty()) {
+        section("Accelerators of B", devices_table(comparison.b, b.tables()));
+    }
     std::cout << '\n' << (comparison.passed() ? "Within tolerance." : "Beyond tolerance.") << '\n';
 }
 
 int run(const po::variables_map& values) {
     CompareOptions options;
     options.examples = values["examples"].as<size_t>();
-    if (values.count("tolerance"))
-        for (const std::string& text : values["tolerance"].as<std::vector<std::string>>()) add_tolerance(options, text);
+    if (values.count("tolerance")) {
+        for (const std::string& text : values["tolerance"].as<std::vector<std::string>>()) {
+            add_tolerance(options, text);
+        }
+    }
     const LogReader a = open_log(values["log-a"].as<std::string>(), values),
                     b = open_log(values["log-b"].as<std::string>(), values);
     Progress progress("comparing");

@@ -1,5 +1,5 @@
-// `reprise completion`: the completion script for a shell.
 // SPDX-License-Identifier: MIT
+// `reprise completion`: the completion script for a shell.
 #include <iostream>
 
 #include "cli/command.h"

@@ -29,14 +29,19 @@ void options(po::options_description& options) {
 
 int run(const po::variables_map& values) {
     const bool json = values.count("json") != 0;
-    if (json && values.count("tables"))
+    if (json && values.count("tables")) {
         throw usage_error("dump: --tables has no JSON form here", "use: reprise info --json --files --tasks");
+    }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     const std::vector<TaskId> tasks = wanted_tasks(log, values);
     const OpSelector selector(log, wanted_filter(values));
     TimeRange range;
-    if (values.count("from")) range.from = parse_duration(values["from"].as<std::string>(), "--from");
-    if (values.count("to")) range.to = parse_duration(values["to"].as<std::string>(), "--to");
+    if (values.count("from")) {
+        range.from = parse_duration(values["from"].as<std::string>(), "--from");
+    }
+    if (values.count("to")) {
+        range.to = parse_duration(values["to"].as<std::string>(), "--to");
+    }
     std::cout.flush();
     TextOutput out(values["output"].as<std::string>());
     if (values.count("tables")) {
@@ -46,7 +51,9 @@ int run(const po::variables_map& values) {
     if (!values.count("no-ops")) {
         const Tables& tables = log.tables();
         for_each_between(log, range, tasks, [&](TaskId task, const Op& op, uint64_t number) {
-            if (!selector.keeps(op)) return;
+            if (!selector.keeps(op)) {
+                return;
+            }
             json ? append_dump_json(out.text, tables, task, op, number)
                  : append_dump(out.text, tables, task, op, number);
             out.drain();

@@ -15,14 +15,17 @@ namespace {
 
 std::vector<std::string> names() {
     std::vector<std::string> out;
-    for (const Exporter* exporter : all_exporters()) out.emplace_back(exporter->name);
+    for (const Exporter* exporter : all_exporters()) {
+        out.emplace_back(exporter->name);
+    }
     return out;
 }
 
 std::string help() {
     std::string out = "Writes the log for other tools. What the other format cannot hold is counted and said.\n\n";
-    for (const Exporter* exporter : all_exporters())
+    for (const Exporter* exporter : all_exporters()) {
         out += std::string(exporter->name) + ": " + std::string(exporter->summary) + "\n\n";
+    }
     return out + "Paths in the fio logs are relative to the directory fio is started in; the job file tells how.";
 }
 
@@ -38,23 +41,31 @@ void options(po::options_description& options) {
 
 void print_report(const ExportReport& report) {
     std::cerr << format_count(report.ops) << " ops exported";
-    if (report.left_out) std::cerr << ", " << format_count(report.left_out) << " left out by the filter";
+    if (report.left_out) {
+        std::cerr << ", " << format_count(report.left_out) << " left out by the filter";
+    }
     std::cerr << '\n';
-    if (report.counters.empty()) return;
+    if (report.counters.empty()) {
+        return;
+    }
     Table table({{"not exact", ""}, {"count", "", true}, {"meaning", ""}});
-    for (const Counter& counter : report.counters)
+    for (const Counter& counter : report.counters) {
         table.row({counter.name, count_cell(counter.value), counter.meaning});
+    }
     table.print(std::cerr);
 }
 
 Json report_json(const ExportReport& report) {
     Json counters = Json::array(), files = Json::array();
-    for (const Counter& counter : report.counters)
+    for (const Counter& counter : report.counters) {
         counters.push_back({{"name", counter.name},
                             {"severity", severity_name(counter.severity)},
                             {"value", counter.value},
                             {"meaning", counter.meaning}});
-    for (const auto& file : report.files) files.push_back(printable(file.string()));
+    }
+    for (const auto& file : report.files) {
+        files.push_back(printable(file.string()));
+    }
     return {{"ops", report.ops},
             {"left_out", report.left_out},
             {"files", std::move(files)},
@@ -64,25 +75,30 @@ Json report_json(const ExportReport& report) {
 int run(const po::variables_map& values) {
     const std::string output = values["output"].as<std::string>();
     const bool json = values.count("json") != 0;
-    if (json && output == "-")
+    if (json && output == "-") {
         throw usage_error("export: --json and -o - both want standard output", "write to a file");
+    }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     std::error_code ignored;
-    if (std::filesystem::equivalent(log.path(), output, ignored))
+    if (std::filesystem::equivalent(log.path(), output, ignored)) {
         throw usage_error("export: the output would replace the log " + escape_line(output), "name another file");
+    }
     ExportOptions options;
     options.filter = wanted_filter(values);
     options.tasks = wanted_tasks(log, values);
     Progress progress("exporting");
     options.progress = [&](uint64_t ops) {
-        if ((ops & 1023) == 0) progress.update(ops, log.op_count());
+        if ((ops & 1023) == 0) {
+            progress.update(ops, log.op_count());
+        }
     };
     const ExportReport report = find_exporter(values["to"].as<std::string>()).write(log, output, options);
     progress.finish();
-    if (json)
+    if (json) {
         print_json(std::cout, report_json(report));
-    else if (!quiet())
+    } else if (!quiet()) {
         print_report(report);
+    }
     return 0;
 }
 

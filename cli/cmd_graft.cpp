@@ -1,5 +1,5 @@
-// `reprise graft`: what a profile tells of accelerators, put into a recording of the job's I/O.
 // SPDX-License-Identifier: MIT
+// `reprise graft`: what a profile tells of accelerators, put into a recording of the job's I/O.
 #include <unistd.h>
 
 #include <filesystem>
@@ -36,10 +36,13 @@ public:
         : made_(fs::temp_directory_path() / ("reprise-profile-" + std::to_string(getpid()) + ".oplog")) {
         const std::string head = read_head(path);
         for (const Importer* importer : all_importers()) {
-            if (!importer->sniff(head)) continue;
-            if (importer->name != "kineto" && importer->name != "nsys")
+            if (!importer->sniff(head)) {
+                continue;
+            }
+            if (importer->name != "kineto" && importer->name != "nsys") {
                 throw bad_input(path.native(), "is " + std::string(importer->name) + ", which is no profile",
                                 "name a PyTorch profile or an export of Nsight Systems");
+            }
             const std::vector<fs::path> inputs{path};
             ImportOptions how;
             how.writer.sync = false;
@@ -66,11 +69,13 @@ int run(const po::variables_map& values) {
     const LogReader job(values["log"].as<std::string>());
     const fs::path output = values["output"].as<std::string>();
     std::error_code ignored;
-    if (fs::equivalent(output, job.path(), ignored))
+    if (fs::equivalent(output, job.path(), ignored)) {
         throw usage_error("the output is the recording itself", "name another file with -o");
-    if (fs::exists(output, ignored) && values.count("force") == 0)
+    }
+    if (fs::exists(output, ignored) && values.count("force") == 0) {
         throw usage_error(escape_line(output.native()) + " exists",
                           "name another file with -o, or replace it with --force");
+    }
     const auto& word = values["by"].as<std::string>();
     const GraftBy by = word == "clock" ? GraftBy::clock : word == "step" ? GraftBy::step : GraftBy::automatic;
     const Profile profile(values["profile"].as<std::string>());
@@ -78,11 +83,12 @@ int run(const po::variables_map& values) {
     const LogReader written(output);
     if (values.count("json") != 0) {
         Json counters = Json::array();
-        for (const Counter& counter : written.tables().counters)
+        for (const Counter& counter : written.tables().counters) {
             counters.push_back({{"name", counter.name},
                                 {"severity", severity_name(counter.severity)},
                                 {"count", counter.value},
                                 {"meaning", counter.meaning}});
+        }
         print_json(std::cout, {{"output", printable(output.native())},
                                {"source", printable(profile.log().header().source)},
                                {"by", result.by == GraftBy::clock ? "clock" : "step"},
@@ -96,7 +102,9 @@ int run(const po::variables_map& values) {
                                {"counters", std::move(counters)}});
         return 0;
     }
-    if (quiet()) return 0;
+    if (quiet()) {
+        return 0;
+    }
     std::cout << printable(output.native()) << ": " << format_count(result.submissions)
               << " pieces of accelerator work and " << format_count(result.waits) << " waits for them from "
               << printable(profile.log().header().source) << ", by " << (result.by == GraftBy::clock ? "clock" : "step")
@@ -104,10 +112,12 @@ int run(const po::variables_map& values) {
               << (result.residual_ns ? format_duration(*result.residual_ns)
                                      : "an unknown time, as no steps are marked in both")
               << '\n';
-    for (const Counter& counter : written.tables().counters)
-        if (counter.severity != Severity::note)
+    for (const Counter& counter : written.tables().counters) {
+        if (counter.severity != Severity::note) {
             std::cout << "  " << severity_name(counter.severity) << ": " << format_count(counter.value) << ' '
                       << counter.name << " (" << counter.meaning << ")\n";
+        }
+    }
     return 0;
 }
 

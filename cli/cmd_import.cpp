@@ -1,5 +1,5 @@
-// `reprise import`: other tools' recordings to an op log, and what came in.
 // SPDX-License-Identifier: MIT
+// `reprise import`: other tools' recordings to an op log, and what came in.
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -36,15 +36,19 @@ void options(po::options_description& add) {
 
 void check_output(const fs::path& output, const std::vector<fs::path>& files, bool force) {
     std::error_code ignored;
-    for (const auto& file : files)
-        if (fs::equivalent(file, output, ignored))
+    for (const auto& file : files) {
+        if (fs::equivalent(file, output, ignored)) {
             throw usage_error("the output is one of the inputs: " + escape_line(output.native()),
                               "name another file with -o");
-    if (fs::is_directory(output, ignored))
+        }
+    }
+    if (fs::is_directory(output, ignored)) {
         throw usage_error("the output is a directory: " + escape_line(output.native()), "name a file with -o");
-    if (!force && fs::exists(output, ignored))
+    }
+    if (!force && fs::exists(output, ignored)) {
         throw usage_error(escape_line(output.native()) + " exists",
                           "name another file with -o, or replace it with --force");
+    }
 }
 
 struct Totals {
@@ -70,10 +74,13 @@ void report(const LogReader& log, std::string_view format, size_t inputs, bool a
     const double bytes_per_op =
         log.op_count() ? static_cast<double>(log.file_bytes()) / static_cast<double>(log.op_count()) : 0;
     Table counters({{"severity", "severity"}, {"count", "count", true}, {"name", "name"}, {"meaning", "meaning"}});
-    for (const Severity severity : {Severity::loss, Severity::warning, Severity::note})
-        for (const Counter& counter : tables.counters)
-            if (counter.severity == severity)
+    for (const Severity severity : {Severity::loss, Severity::warning, Severity::note}) {
+        for (const Counter& counter : tables.counters) {
+            if (counter.severity == severity) {
                 counters.row({severity_name(severity), count_cell(counter.value), counter.name, counter.meaning});
+            }
+        }
+    }
     if (as_json) {
         Json json;
         json["format"] = format;
@@ -90,18 +97,24 @@ void report(const LogReader& log, std::string_view format, size_t inputs, bool a
         print_json(std::cout, json);
         return;
     }
-    if (quiet()) return;
+    if (quiet()) {
+        return;
+    }
     std::cout << printable(log.path().native()) << ": " << format_count(log.op_count()) << " ops of "
               << format_count(tables.tasks.size() - 1) << " tasks in " << format_count(tables.processes.size() - 1)
               << " processes over " << format_duration(totals.end - totals.begin) << ", " << format_count(totals.files)
               << " files; " << format_bytes(log.file_bytes()) << ", " << number_cell(bytes_per_op, 2).text
               << " bytes/op (from " << format << ")\n";
-    if (!counters.empty()) counters.print(std::cout, 2);
+    if (!counters.empty()) {
+        counters.print(std::cout, 2);
+    }
 }
 
 int run(const po::variables_map& values) {
     std::vector<fs::path> inputs;
-    for (const auto& name : values["inputs"].as<std::vector<std::string>>()) inputs.emplace_back(name);
+    for (const auto& name : values["inputs"].as<std::vector<std::string>>()) {
+        inputs.emplace_back(name);
+    }
     const fs::path output = values["output"].as<std::string>();
     const std::vector<fs::path> files = importable_files(inputs);
     check_output(output, files, values.count("force") != 0);
@@ -109,12 +122,18 @@ int run(const po::variables_map& values) {
         find_importer(files, values.count("from") ? values["from"].as<std::string>() : std::string());
 
     ImportOptions how;
-    if (values.count("unit")) how.time_unit_ns = values["unit"].as<std::string>() == "us" ? 1000 : 1;
-    if (values.count("compute-span")) how.compute_spans = values["compute-span"].as<std::vector<std::string>>();
+    if (values.count("unit")) {
+        how.time_unit_ns = values["unit"].as<std::string>() == "us" ? 1000 : 1;
+    }
+    if (values.count("compute-span")) {
+        how.compute_spans = values["compute-span"].as<std::vector<std::string>>();
+    }
     how.roles = wanted_roles(values);
     how.all_spans = values.count("all-spans") != 0;
     uint64_t total = 0;
-    for (const auto& file : files) total += fs::file_size(file);
+    for (const auto& file : files) {
+        total += fs::file_size(file);
+    }
     Progress progress("importing", ProgressUnit::bytes);
     how.progress = [&](uint64_t done) { progress.update(done, total); };
     importer.import(files, output, how);

@@ -33,13 +33,16 @@ std::string utc(int64_t unix_ns) {
     std::tm parts{};
     char text[64];
     if (::gmtime_r(&seconds, &parts) == nullptr ||
-        std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
+        std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0) {
         return std::to_string(unix_ns) + " ns";
+    }
     return text;
 }
 
 void line(std::string_view label, std::string_view text) {
-    if (text.empty()) return;
+    if (text.empty()) {
+        return;
+    }
     std::cout << "  " << label << std::string(label.size() < 13 ? 13 - label.size() : 1, ' ') << printable(text)
               << '\n';
 }
@@ -57,7 +60,9 @@ Table tasks_table(const LogReader& log) {
     std::vector<std::pair<int64_t, int64_t>> spans(
         tables.tasks.size(), {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()});
     for (const BlockInfo& block : log.blocks()) {
-        if (block.task >= spans.size()) continue;
+        if (block.task >= spans.size()) {
+            continue;
+        }
         auto& [begin, end] = spans[block.task];
         begin = std::min(begin, block.begin);
         end = std::max(end, block.end);
@@ -86,7 +91,9 @@ Table files_table(const Tables& tables, const OpFilter& filter) {
                  {"origin", "origin"},
                  {"path", "path"}});
     for (FileId id = 1; id < tables.files.size(); ++id) {
-        if (!filter.keeps_file(tables, id)) continue;
+        if (!filter.keeps_file(tables, id)) {
+            continue;
+        }
         const FileRow& row = tables.files[id];
         table.row({{std::to_string(id), id},
                    bytes_cell(row.size),
@@ -104,32 +111,45 @@ void print_head(const LogReader& log, const Summary& summary) {
     line("source", header.source + (header.tool.empty() ? "" : " (" + header.tool + ")"));
     line("command", header.command);
     line("host", header.host + (header.kernel.empty() ? "" : ", " + header.kernel));
-    if (header.origin_unix_ns) line("began", utc(header.origin_unix_ns));
+    if (header.origin_unix_ns) {
+        line("began", utc(header.origin_unix_ns));
+    }
     line("clock", (header.clock.empty() ? "unknown" : header.clock) + ", times in units of " +
                       format_duration(header.time_unit_ns));
-    for (const auto& [key, value] : header.extra)
-        if (key != kContextKey) line(key, value);  // series, for other programs
+    for (const auto& [key, value] : header.extra) {
+        if (key != kContextKey) {
+            line(key, value);  // series, for other programs
+        }
+    }
     line("time span", format_duration(summary.elapsed()));
     line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
                       format_count(summary.processes) + " processes");
     line("ops", format_count(summary.ops) + ", " + format_count_rate(summary.ops_per_second()) + ", " +
                     format_count(summary.errors) + " failed");
-    if (summary.left_out_ops) line("left out", format_count(summary.left_out_ops) + " ops by the filter");
+    if (summary.left_out_ops) {
+        line("left out", format_count(summary.left_out_ops) + " ops by the filter");
+    }
     line("read", format_bytes(summary.bytes_read) + ", written " + format_bytes(summary.bytes_written) + ", " +
                      format_rate(summary.bytes_per_second()));
-    if (summary.bytes_touched) line("touched", format_bytes(summary.bytes_touched) + " of mapped files");
-    if (summary.edges)
+    if (summary.bytes_touched) {
+        line("touched", format_bytes(summary.bytes_touched) + " of mapped files");
+    }
+    if (summary.edges) {
         line("edges", format_count(summary.edges) + ", inferred " + format_count(summary.inferred_edges));
+    }
     char per_op[32];
     std::snprintf(per_op, sizeof per_op, "%.2f", summary.log_bytes_per_op());
     line("log size", format_bytes(summary.file_bytes) + ", " + per_op + " bytes per op");
-    if (!summary.devices.empty())
+    if (!summary.devices.empty()) {
         line("accelerator", format_duration(summary.busy()) + " busy, AU " +
                                 format_share(summary.au().value_or(std::numeric_limits<double>::quiet_NaN())));
+    }
 }
 
 void section(std::string_view title, const Table& table) {
-    if (table.empty()) return;
+    if (table.empty()) {
+        return;
+    }
     std::cout << '\n' << title << '\n';
     table.print(std::cout, 2);
 }
@@ -145,11 +165,19 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
             times_table(summary, rows));
     section("Queues that left no trace, inferred", queues_table(queues));
     section("Accelerators", devices_table(summary, log.tables()));
-    if (values.count("tasks")) section("Tasks", tasks_table(log));
-    if (values.count("files")) section("Files", files_table(log.tables(), filter));
+    if (values.count("tasks")) {
+        section("Tasks", tasks_table(log));
+    }
+    if (values.count("files")) {
+        section("Files", files_table(log.tables(), filter));
+    }
     std::cout << '\n';
-    for (const std::string& doubt : queue_doubts(queues)) std::cout << doubt << '\n';
-    if (log.recovered()) std::cout << "Recovered: " << *log.recovered() << '\n';
+    for (const std::string& doubt : queue_doubts(queues)) {
+        std::cout << doubt << '\n';
+    }
+    if (log.recovered()) {
+        std::cout << "Recovered: " << *log.recovered() << '\n';
+    }
     if (log.tables().counters.empty()) {
         std::cout << "Nothing is known to be missing or guessed.\n";
     } else {
@@ -169,8 +197,12 @@ Json json(const LogReader& log, const Summary& summary, const QueueInference& qu
     out["summary"] = to_json(summary, log.tables());
     out["queues"] = queues_table(queues).json();
     out["doubts"] = queue_doubts(queues);
-    if (values.count("tasks")) out["tasks"] = tasks_table(log).json();
-    if (values.count("files")) out["files"] = files_table(log.tables(), filter).json();
+    if (values.count("tasks")) {
+        out["tasks"] = tasks_table(log).json();
+    }
+    if (values.count("files")) {
+        out["files"] = files_table(log.tables(), filter).json();
+    }
     return out;
 }
 
@@ -183,10 +215,11 @@ int run(const po::variables_map& values) {
     Progress looking("looking for queues");
     const QueueInference queues = infer_queues(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
     looking.finish();
-    if (values.count("json"))
+    if (values.count("json")) {
         print_json(std::cout, json(log, summary, queues, filter, values));
-    else
+    } else {
         print(log, summary, queues, filter, values);
+    }
     return 0;
 }
 

@@ -1,5 +1,5 @@
-// `reprise __man`: the man page, written by the build.
 // SPDX-License-Identifier: MIT
+// `reprise __man`: the man page, written by the build.
 #include <iostream>
 
 #include "cli/command.h"

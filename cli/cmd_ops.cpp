@@ -15,15 +15,21 @@ constexpr std::string_view kTraitNames[] = {"io",    "path",    "makes_handle", 
 
 std::string fields_of(const OpInfo& row) {
     std::string out;
-    for (const FieldInfo& field : all_fields())
-        if (row.has(field.field)) out += (out.empty() ? "" : " ") + std::string(field.name);
+    for (const FieldInfo& field : all_fields()) {
+        if (row.has(field.field)) {
+            out += (out.empty() ? "" : " ") + std::string(field.name);
+        }
+    }
     return out;
 }
 
 std::string traits_of(const OpInfo& row) {
     std::string out;
-    for (size_t i = 0; i < std::size(kTraitNames); ++i)
-        if (row.is(static_cast<Trait>(i))) out += (out.empty() ? "" : " ") + std::string(kTraitNames[i]);
+    for (size_t i = 0; i < std::size(kTraitNames); ++i) {
+        if (row.is(static_cast<Trait>(i))) {
+            out += (out.empty() ? "" : " ") + std::string(kTraitNames[i]);
+        }
+    }
     return out;
 }
 
@@ -31,7 +37,9 @@ std::string traits_of(const OpInfo& row) {
 std::string cell(std::string_view text) {
     std::string out;
     for (const char c : text) {
-        if (c == '|') out += '\\';
+        if (c == '|') {
+            out += '\\';
+        }
         out += c;
     }
     return out;
@@ -43,17 +51,21 @@ void print_markdown(std::ostream& out) {
            "Every op has `begin` and `duration` in nanoseconds and a `result` (the call's, or -errno), and the fields "
            "of its row.\n\n"
            "| id | op | from | fields | traits | meaning |\n|---:|---|---|---|---|---|\n";
-    for (const OpInfo& row : all_ops())
+    for (const OpInfo& row : all_ops()) {
         out << "| " << static_cast<unsigned>(row.kind) << " | `" << row.name << "` | " << cell(row.calls) << " | "
             << fields_of(row) << " | " << traits_of(row) << " | " << cell(row.meaning) << " |\n";
+    }
     out << "\n## Fields\n\n| field | meaning |\n|---|---|\n";
-    for (const FieldInfo& field : all_fields()) out << "| `" << field.name << "` | " << cell(field.meaning) << " |\n";
+    for (const FieldInfo& field : all_fields()) {
+        out << "| `" << field.name << "` | " << cell(field.meaning) << " |\n";
+    }
 }
 
 void print_table(std::ostream& out) {
     Table table({{"id", "", true}, {"op", ""}, {"from", ""}, {"fields", ""}, {"meaning", ""}});
-    for (const OpInfo& row : all_ops())
+    for (const OpInfo& row : all_ops()) {
         table.row({std::to_string(static_cast<unsigned>(row.kind)), row.name, row.calls, fields_of(row), row.meaning});
+    }
     table.print(out);
 }
 
@@ -69,15 +81,18 @@ Json words(const std::string& text) {
 
 Json ops_json() {
     Json ops = Json::array();
-    for (const OpInfo& row : all_ops())
+    for (const OpInfo& row : all_ops()) {
         ops.push_back({{"id", static_cast<unsigned>(row.kind)},
                        {"op", row.name},
                        {"calls", words(std::string(row.calls))},
                        {"fields", words(fields_of(row))},
                        {"traits", words(traits_of(row))},
                        {"meaning", row.meaning}});
+    }
     Json fields = Json::array();
-    for (const FieldInfo& field : all_fields()) fields.push_back({{"field", field.name}, {"meaning", field.meaning}});
+    for (const FieldInfo& field : all_fields()) {
+        fields.push_back({{"field", field.name}, {"meaning", field.meaning}});
+    }
     return {{"ops", std::move(ops)}, {"fields", std::move(fields)}};
 }
 
@@ -87,12 +102,13 @@ void options(po::options_description& options) {
 }
 
 int run(const po::variables_map& values) {
-    if (values.count("json"))
+    if (values.count("json")) {
         print_json(std::cout, ops_json());
-    else if (values.count("markdown"))
+    } else if (values.count("markdown")) {
         print_markdown(std::cout);
-    else
+    } else {
         print_table(std::cout);
+    }
     return 0;
 }
 

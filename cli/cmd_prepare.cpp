@@ -1,5 +1,5 @@
-// `reprise prepare`: lay out below a root what was there before the recording, or put it back.
 // SPDX-License-Identifier: MIT
+// `reprise prepare`: lay out below a root what was there before the recording, or put it back.
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -57,7 +57,9 @@ void print_plan(const Preparation& preparation) {
               << '\n';
     Table table({{"", "what"}, {"count", "count", true}, {"bytes", "bytes", true}});
     const auto row = [&](const char* what, uint64_t count, Cell bytes = Cell("")) {
-        if (count > 0) table.row({what, count_cell(count), std::move(bytes)});
+        if (count > 0) {
+            table.row({what, count_cell(count), std::move(bytes)});
+        }
     };
     row("files to make", survey.files, bytes_cell(survey.bytes));
     row("directories to make", survey.directories);
@@ -67,21 +69,34 @@ void print_plan(const Preparation& preparation) {
     row("made by the recording, to be removed", count_of(survey, Action::remove));
     row("directories to be renamed back", survey.renames_back.size());
     row("left out by role or path", preparation.layout().files_left_out);
-    for (const Counter& counter : preparation.layout().counters)
-        if (counter.severity == Severity::note) row(counter.name.c_str(), counter.value);
-    if (!table.empty()) table.print(std::cout, 2);
+    for (const Counter& counter : preparation.layout().counters) {
+        if (counter.severity == Severity::note) {
+            row(counter.name.c_str(), counter.value);
+        }
+    }
+    if (!table.empty()) {
+        table.print(std::cout, 2);
+    }
     for (const Demand& demand : survey.demands) {
-        if (demand.bytes == 0 && demand.inodes == 0) continue;
+        if (demand.bytes == 0 && demand.inodes == 0) {
+            continue;
+        }
         std::cout << "  needs " << format_bytes(demand.bytes) << " and " << format_count(demand.inodes) << " inodes of "
                   << format_bytes(demand.free_bytes);
-        if (demand.free_inodes != UINT64_MAX) std::cout << " and " << format_count(demand.free_inodes) << " inodes";
+        if (demand.free_inodes != UINT64_MAX) {
+            std::cout << " and " << format_count(demand.free_inodes) << " inodes";
+        }
         std::cout << " free at " << printable(demand.where) << '\n';
     }
-    for (const Counter& counter : preparation.layout().counters)
-        if (counter.severity != Severity::note)
+    for (const Counter& counter : preparation.layout().counters) {
+        if (counter.severity != Severity::note) {
             std::cout << "  " << severity_name(counter.severity) << ": " << format_count(counter.value) << ' '
                       << counter.meaning << '\n';
-    for (const std::string& remark : preparation.remarks()) std::cout << "  " << remark << '\n';
+        }
+    }
+    for (const std::string& remark : preparation.remarks()) {
+        std::cout << "  " << remark << '\n';
+    }
     std::cout.flush();
 }
 
@@ -97,11 +112,12 @@ Json plan_json(const Preparation& preparation) {
                            {"fits", demand.fits()}});
     }
     Json counters = Json::array();
-    for (const Counter& counter : preparation.layout().counters)
+    for (const Counter& counter : preparation.layout().counters) {
         counters.push_back({{"name", counter.name},
                             {"severity", severity_name(counter.severity)},
                             {"value", counter.value},
                             {"meaning", counter.meaning}});
+    }
     return {{"root", printable(preparation.options().root.string())},
             {"log", printable(preparation.options().log_name)},
             {"fingerprint", preparation.marker().fingerprint},
@@ -136,38 +152,48 @@ void print_outcome(const Outcome& outcome, const Preparation& preparation, const
         std::cout << outcome.state << '\n';
     } else {
         std::cout << outcome.state << ": " << format_count(outcome.entries) << " entries";
-        if (outcome.bytes > 0)
+        if (outcome.bytes > 0) {
             std::cout << ", " << format_bytes(outcome.bytes) << " at "
                       << format_rate(static_cast<double>(outcome.bytes) / outcome.seconds);
+        }
         std::cout << ", in " << format_duration(static_cast<int64_t>(outcome.seconds * 1e9)) << '\n';
     }
     if (state.left.count > 0) {
         std::cout << "  directories that the log makes were left below "
                   << printable(preparation.options().root.string())
                   << ", as they hold things it does not name: " << format_count(state.left.count) << '\n';
-        for (const std::string& path : state.left.paths) std::cout << "    " << printable(path) << '\n';
+        for (const std::string& path : state.left.paths) {
+            std::cout << "    " << printable(path) << '\n';
+        }
     }
 }
 
 int run(const po::variables_map& values) {
-    if (values.count("root") == 0)
+    if (values.count("root") == 0) {
         throw usage_error("prepare: --root is missing",
                           "name the directory to lay the files out in, e.g. --root /mnt/new");
+    }
     PrepareOptions options;
     options.log_name = values["log"].as<std::string>();
     options.root = values["root"].as<std::string>();
     options.tool = "reprise " + std::string(tool_version());
     options.reset = values.count("reset") != 0;
-    if (values.count("content") != 0) options.content = content_by_name(values["content"].as<std::string>());
-    if (values.count("map") != 0) options.maps = PathMap::parse(words(values, "map"));
-    if (values.count("only") != 0 || values.count("not") != 0)
+    if (values.count("content") != 0) {
+        options.content = content_by_name(values["content"].as<std::string>());
+    }
+    if (values.count("map") != 0) {
+        options.maps = PathMap::parse(words(values, "map"));
+    }
+    if (values.count("only") != 0 || values.count("not") != 0) {
         options.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
+    }
     if (values.count("jobs") != 0) {
         constexpr unsigned kMostThreads = 1024;
         options.threads = values["jobs"].as<unsigned>();
-        if (options.threads == 0 || options.threads > kMostThreads)
+        if (options.threads == 0 || options.threads > kMostThreads) {
             throw usage_error("prepare: --jobs is " + std::to_string(options.threads),
                               "expected a number of threads from 1 to 1024");
+        }
     }
     const bool as_json = values.count("json") != 0;
 
@@ -181,7 +207,9 @@ int run(const po::variables_map& values) {
         std::filesystem::remove(variant);
     }
     Preparation preparation(*log, std::move(options));
-    if (!as_json && !quiet()) print_plan(preparation);
+    if (!as_json && !quiet()) {
+        print_plan(preparation);
+    }
     Json json = as_json ? plan_json(preparation) : Json();
     const auto finish = [&](const Outcome& outcome, const WriteState& state) {
         if (as_json) {
@@ -200,7 +228,9 @@ int run(const po::variables_map& values) {
     try {
         preparation.check();
     } catch (const Error&) {
-        if (as_json) finish({.state = "refused"}, state);
+        if (as_json) {
+            finish({.state = "refused"}, state);
+        }
         throw;
     }
     if (values.count("dry-run") != 0) {
@@ -215,7 +245,9 @@ int run(const po::variables_map& values) {
     boost::asio::io_context context;
     boost::asio::signal_set signals(context, SIGINT, SIGTERM);
     signals.async_wait([&](const boost::system::error_code& error, int) {
-        if (!error) state.stop = true;
+        if (!error) {
+            state.stop = true;
+        }
     });
     const Survey& survey = preparation.survey();
     const bool by_bytes = survey.bytes > 0;
@@ -234,9 +266,10 @@ int run(const po::variables_map& values) {
             .entries = state.entries.load(),
             .bytes = state.bytes.load()},
            state);
-    if (!complete)
+    if (!complete) {
         throw machine_error("interrupted; the marker of the root says that it is incomplete",
                             "run the same command again: it goes on where it stopped");
+    }
     return 0;
 }
 

@@ -1,5 +1,5 @@
-// `reprise __raw`: the records of a raw log as text, for looking at what the kernel said.
 // SPDX-License-Identifier: MIT
+// `reprise __raw`: the records of a raw log as text, for looking at what the kernel said.
 #include <iostream>
 #include <string>
 
@@ -14,9 +14,14 @@ void options(po::options_description& /*add*/) {}
 
 int run(const po::variables_map& values) {
     RawReader reader(values["log"].as<std::string>());
-    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next())
-        for (const raw_head& record : RawRecords(chunk)) std::cout << raw_line(record) << '\n';
-    if (!reader.cut().empty()) std::cerr << "the log is cut: " << reader.cut() << '\n';
+    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
+        for (const raw_head& record : RawRecords(chunk)) {
+            std::cout << raw_line(record) << '\n';
+        }
+    }
+    if (!reader.cut().empty()) {
+        std::cerr << "the log is cut: " << reader.cut() << '\n';
+    }
     return 0;
 }
 

@@ -1,5 +1,5 @@
-// `reprise replay`: performs a log below a root and says how it went.
 // SPDX-License-Identifier: MIT
+// `reprise replay`: performs a log below a root and says how it went.
 #include <unistd.h>
 
 #include <algorithm>

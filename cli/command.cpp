@@ -1,6 +1,6 @@
-// Owns the registry, the parsing of a command line, and the one place where
-// errors become messages and exit codes.
 // SPDX-License-Identifier: MIT
+// The registry, the parsing of a command line, and the one place where
+// errors become messages and exit codes.
 #include "cli/command.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Owns what a subcommand is and the registry of them. Each cli/cmd_<name>.cpp
+// SPDX-License-Identifier: MIT
+// What a subcommand is and the registry of them. Each cli/cmd_<name>.cpp
 // describes itself once; help, parsing, completion and the man page come from
 // that description.
-// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <boost/program_options/options_description.hpp>

@@ -1,5 +1,5 @@
-// Owns the bash completion script, made from the registry.
 // SPDX-License-Identifier: MIT
+// The bash completion script, made from the registry.
 #include <sstream>
 
 #include "cli/help.h"

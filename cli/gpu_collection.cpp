@@ -27,11 +27,15 @@ constexpr const char* kName = "libreprise_cupti.so";
 /// Installed beside this program (../lib/reprise), or in the build folder.
 std::optional<fs::path> collector() {
     std::error_code error;
-    if (const char* given = std::getenv("REPRISE_CUPTI_LIBRARY"); given && *given)
+    if (const char* given = std::getenv("REPRISE_CUPTI_LIBRARY"); given && *given) {
         return fs::is_regular_file(given, error) ? std::optional(fs::path(given)) : std::nullopt;
+    }
     const fs::path self = fs::read_symlink("/proc/self/exe", error).parent_path();
-    for (const fs::path& path : {self / kName, self.parent_path() / "lib/reprise" / kName})
-        if (fs::is_regular_file(path, error)) return path;
+    for (const fs::path& path : {self / kName, self.parent_path() / "lib/reprise" / kName}) {
+        if (fs::is_regular_file(path, error)) {
+            return path;
+        }
+    }
     return std::nullopt;
 }
 
@@ -53,18 +57,21 @@ struct GpuCollection::Impl {
     std::vector<std::string> graft_onto_log(std::map<std::string, std::string> extra) const {
         kineto::Events events;
         const uint64_t files = read_gpu_buffers(folder, events);
-        if (events.work.empty() && events.malformed != 0)
+        if (events.work.empty() && events.malformed != 0) {
             return {"what was collected cannot be read; the first fault is at byte " + events.first_malformed};
-        if (events.work.empty())
+        }
+        if (events.work.empty()) {
             return {files == 0 ? "no process of the job loaded CUDA: no accelerator work was collected"
                                : "the job's CUDA did no work: none was collected"};
+        }
         const fs::path profile = folder / "profile.oplog", whole = folder / "whole.oplog";
         ImportOptions how;
         how.writer.sync = false;
         // Both sides went by the wall clock, at two moments: off by what it moved against the recorder's in between.
         int64_t residual = 0;
-        for (const int64_t difference : events.clock_differences)
+        for (const int64_t difference : events.clock_differences) {
             residual = std::max(residual, std::abs(difference - clock_at_begin));
+        }
         extra["accelerator.residual_ns"] = std::to_string(residual);
         write_profile_log(events, "cupti", profile, how);
         const GraftResult result = graft(LogReader(output), LogReader(profile), GraftBy::clock, whole, extra);
@@ -77,20 +84,22 @@ struct GpuCollection::Impl {
 
 GpuCollection::GpuCollection(const fs::path& output) : impl_(std::make_unique<Impl>()) {
     const auto library = collector();
-    if (!library)
+    if (!library) {
         throw machine_error(
             std::string("--gpu: the collector ") + kName + " is not here; this reprise was built without CUPTI",
             "build it where cupti.h of the CUDA toolkit is found, or record without --gpu, profile with torch.profiler "
             "or nsys, and see reprise graft --help");
+    }
     impl_->output = output;
     impl_->clock_at_begin = clock_difference();
     impl_->folder = output.string() + ".gpu";
     std::error_code error;
     fs::remove_all(impl_->folder, error);
-    if (!fs::create_directory(impl_->folder, error))
+    if (!fs::create_directory(impl_->folder, error)) {
         throw machine_error(
             "--gpu: cannot make the folder " + escape_line(impl_->folder.native()) + ": " + error.message(),
             "write the log where folders can be made");
+    }
     // The job may run as somebody else.
     ::chmod(impl_->folder.c_str(), S_ISVTX | 0777);
     ::setenv("CUDA_INJECTION64_PATH", fs::absolute(*library).c_str(), 1);
@@ -107,9 +116,13 @@ std::vector<std::string> GpuCollection::finish() {
     std::vector<std::string> said;
     std::map<std::string, std::string> extra;
     const std::vector<NvmlSampler::Device> devices = impl_->check->finish();
-    if (!impl_->check->absent().empty()) said.push_back("no check by NVML: " + impl_->check->absent());
+    if (!impl_->check->absent().empty()) {
+        said.push_back("no check by NVML: " + impl_->check->absent());
+    }
     for (size_t i = 0; i < devices.size(); ++i) {
-        if (devices[i].samples == 0) continue;
+        if (devices[i].samples == 0) {
+            continue;
+        }
         const std::string percent = format_share(devices[i].percent / 100);
         extra["accelerator.nvml." + std::to_string(i)] = percent;
         said.push_back("NVML: device " + std::to_string(i) + " was in use " + percent + " of the time, by " +
@@ -123,9 +136,10 @@ std::vector<std::string> GpuCollection::finish() {
                        ": " + error.what());
         return said;
     }
-    for (const DeviceUtilisation& device : summarize(LogReader(impl_->output)).devices)
+    for (const DeviceUtilisation& device : summarize(LogReader(impl_->output)).devices) {
         said.push_back("collected: device " + std::to_string(device.device) + " was busy " +
                        format_share(device.au().value_or(0)) + " of the time");
+    }
     std::error_code ignored;
     fs::remove_all(impl_->folder, ignored);
     return said;

@@ -1,5 +1,5 @@
-// Owns `capture --gpu`: the collector in the job, what it left, and the check of it.
 // SPDX-License-Identifier: MIT
+// Owns `capture --gpu`: the collector in the job, what it left, and the check of it.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Owns the help texts, made from the registry so that they cannot go stale.
 // SPDX-License-Identifier: MIT
+// The help texts, made from the registry so that they cannot go stale.
 #include "cli/help.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Owns the texts made from the registry: help, version, bash completion, man page.
 // SPDX-License-Identifier: MIT
+// The texts made from the registry: help, version, bash completion, man page.
 #pragma once
 
 #include <string>

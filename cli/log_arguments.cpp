@@ -14,7 +14,9 @@ void add_recover_option(po::options_description& options) {
 
 LogReader open_log(const std::string& path, const po::variables_map& values) {
     LogReader log(path, ReadOptions{.recover = values.count("recover") != 0});
-    if (log.recovered()) std::cerr << "reprise: " << escape_line(path) << ": recovered: " << *log.recovered() << '\n';
+    if (log.recovered()) {
+        std::cerr << "reprise: " << escape_line(path) << ": recovered: " << *log.recovered() << '\n';
+    }
     return log;
 }
 
@@ -25,14 +27,17 @@ void add_task_option(po::options_description& options) {
 
 std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& values) {
     std::vector<TaskId> tasks;
-    if (values.count("task") == 0) return tasks;
+    if (values.count("task") == 0) {
+        return tasks;
+    }
     for (const std::string& word : values["task"].as<std::vector<std::string>>()) {
         TaskId id = 0;
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-        if (error != std::errc() || end != word.data() + word.size() || id == 0 || id >= log.tables().tasks.size())
+        if (error != std::errc() || end != word.data() + word.size() || id == 0 || id >= log.tables().tasks.size()) {
             throw usage_error("--task '" + escape_line(word) + "': the log has tasks 1 to " +
                                   std::to_string(log.tables().tasks.size() - 1),
                               "see: reprise info --tasks " + log.path().string());
+        }
         tasks.push_back(id);
     }
     return tasks;
@@ -51,7 +56,9 @@ OpFilter wanted_filter(const po::variables_map& values) {
     };
     std::vector<std::string> only = words("only");
     const std::vector<std::string> leave = words("not");
-    if (only.empty()) only.emplace_back("all");
+    if (only.empty()) {
+        only.emplace_back("all");
+    }
     return OpFilter::from_words(only, leave);
 }
 
@@ -61,7 +68,9 @@ void add_role_option(po::options_description& options) {
 }
 
 RoleOverrides wanted_roles(const po::variables_map& values) {
-    if (values.count("role") == 0) return {};
+    if (values.count("role") == 0) {
+        return {};
+    }
     return RoleOverrides::parse(values["role"].as<std::vector<std::string>>());
 }
 

@@ -13,22 +13,22 @@
 
 namespace reprise::cli {
 
-// Adds --recover.
+/// Adds --recover.
 void add_recover_option(po::options_description& options);
-// Opens the log; says on standard error what a recovery left out.
+/// Opens the log; says on standard error what a recovery left out.
 LogReader open_log(const std::string& path, const po::variables_map& values);
 
-// Adds --task ID, which may be given several times.
+/// Adds --task ID, which may be given several times.
 void add_task_option(po::options_description& options);
-// Ids of the tasks asked for; none: all. Error (usage) where the log has no such task.
+/// Ids of the tasks asked for; none: all. Error (usage) where the log has no such task.
 std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& values);
 
-// Adds --only and --not.
+/// Adds --only and --not.
 void add_filter_options(po::options_description& options);
-// Keeps everything where neither was given.
+/// Keeps everything where neither was given.
 OpFilter wanted_filter(const po::variables_map& values);
 
-// Adds --role PATTERN=ROLE, for commands that make logs of recordings.
+/// Adds --role PATTERN=ROLE, for commands that make logs of recordings.
 void add_role_option(po::options_description& options);
 RoleOverrides wanted_roles(const po::variables_map& values);
 

@@ -1,5 +1,5 @@
-// Owns the process entry; everything else is in command.cpp, where tests reach it.
 // SPDX-License-Identifier: MIT
+// The process entry; everything else is in command.cpp, where tests reach it.
 #include <string>
 #include <vector>
 

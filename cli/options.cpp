@@ -1,5 +1,5 @@
-// Owns the reading back of declared options.
 // SPDX-License-Identifier: MIT
+// The reading back of declared options.
 #include "cli/options.h"
 
 #include <boost/program_options/cmdline.hpp>

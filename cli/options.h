@@ -1,5 +1,5 @@
-// Owns the reading back of declared options, for help, completion and man page.
 // SPDX-License-Identifier: MIT
+// The reading back of declared options, for help, completion and man page.
 #pragma once
 
 #include <string>

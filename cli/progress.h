@@ -1,5 +1,5 @@
-// Owns the progress line on standard error.
 // SPDX-License-Identifier: MIT
+// The progress line on standard error.
 #pragma once
 
 #include <atomic>

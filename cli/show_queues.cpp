@@ -12,7 +12,9 @@ constexpr size_t kMostNames = 8;
 
 std::string tasks_text(const std::vector<TaskId>& tasks) {
     std::string text;
-    for (size_t i = 0; i < std::min(tasks.size(), kMostNames); ++i) text += (i ? ", " : "") + std::to_string(tasks[i]);
+    for (size_t i = 0; i < std::min(tasks.size(), kMostNames); ++i) {
+        text += (i ? ", " : "") + std::to_string(tasks[i]);
+    }
     return tasks.size() > kMostNames ? text + " and " + std::to_string(tasks.size() - kMostNames) + " more" : text;
 }
 
@@ -35,7 +37,9 @@ Table queues_table(const QueueInference& queues) {
                  {"by", "by"}});
     for (const InferredQueue& queue : queues.queues) {
         Json readers = Json::array();
-        for (const TaskId reader : queue.readers) readers.push_back(reader);
+        for (const TaskId reader : queue.readers) {
+            readers.push_back(reader);
+        }
         table.row(
             {count_cell(queue.consumer), Cell(tasks_text(queue.readers), readers),
              bytes_cell(static_cast<uint64_t>(queue.bytes)), bytes_cell(static_cast<uint64_t>(queue.capacity_bytes)),

@@ -11,7 +11,7 @@
 namespace reprise::cli {
 
 Table queues_table(const QueueInference& queues);
-// What of the recording may mislead a replay by causes: plain sentences with the error it may cause.
+/// What of the recording may mislead a replay by causes: plain sentences with the error it may cause.
 std::vector<std::string> queue_doubts(const QueueInference& queues);
 
 }  // namespace reprise::cli

@@ -64,10 +64,11 @@ Table roles_table(const Summary& summary) {
                  {"ops", "ops", true},
                  {"read", "bytes_read", true},
                  {"written", "bytes_written", true}});
-    for (const RoleSummary& row : summary.roles)
+    for (const RoleSummary& row : summary.roles) {
         table.row({role_name(row.role), count_cell(row.files), row.absent ? count_cell(row.absent) : Cell("", 0),
                    bytes_cell(row.bytes_on_disk), count_cell(row.ops), bytes_cell(row.bytes_read),
                    bytes_cell(row.bytes_written)});
+    }
     return table;
 }
 
@@ -88,10 +89,12 @@ Table times_table(const Summary& summary, size_t most) {
             return ns == 0 || of <= 0 ? Cell("", 0) : share_cell(static_cast<double>(ns) / static_cast<double>(of));
         };
         std::string by;
-        for (size_t kind = 1; kind < time.waited.size(); ++kind)
-            if (time.waited[kind])
+        for (size_t kind = 1; kind < time.waited.size(); ++kind) {
+            if (time.waited[kind]) {
                 by += (by.empty() ? "" : " ") + std::string(edge_name(static_cast<EdgeKind>(kind))) + " " +
                       format_share(static_cast<double>(time.waited[kind]) / static_cast<double>(time.explained()));
+            }
+        }
         const int64_t span = time.span();
         // Locks are no causes and sleeps need none.
         const int64_t asks = time.explained() + time.unexplained;
@@ -99,13 +102,17 @@ Table times_table(const Summary& summary, size_t most) {
                    part(time.explained(), asks), by, part(time.locks, span), part(time.slept, span),
                    part(time.idle, span), part(time.rest(), span)});
     };
-    if (summary.task_times.empty()) return table;
+    if (summary.task_times.empty()) {
+        return table;
+    }
     TaskTime all;
     for (const TaskTime& time : summary.task_times) {
         all.end += time.span();
         all.io += time.io;
         all.compute += time.compute;
-        for (size_t kind = 0; kind < all.waited.size(); ++kind) all.waited[kind] += time.waited[kind];
+        for (size_t kind = 0; kind < all.waited.size(); ++kind) {
+            all.waited[kind] += time.waited[kind];
+        }
         all.unexplained += time.unexplained;
         all.slept += time.slept;
         all.locks += time.locks;
@@ -118,7 +125,9 @@ Table times_table(const Summary& summary, size_t most) {
         std::stable_sort(shown.begin(), shown.end(), longer);
         shown.resize(most);
     }
-    for (const TaskTime& time : shown) row({std::to_string(time.task), time.task}, time);
+    for (const TaskTime& time : shown) {
+        row({std::to_string(time.task), time.task}, time);
+    }
     return table;
 }
 
@@ -153,24 +162,28 @@ Table counters_table(const std::vector<Counter>& counters) {
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Counter& x, const Counter& y) { return x.severity > y.severity; });
     Table table({{"severity", "severity"}, {"count", "value", true}, {"name", "name"}, {"meaning", "meaning"}});
-    for (const Counter& row : sorted)
+    for (const Counter& row : sorted) {
         table.row({severity_name(row.severity), count_cell(row.value), row.name, row.meaning});
+    }
     return table;
 }
 
 Json counters_json(const std::vector<Counter>& counters) {
     Json out = Json::array();
-    for (const Counter& row : counters)
+    for (const Counter& row : counters) {
         out.push_back({{"name", printable(row.name)},
                        {"severity", severity_name(row.severity)},
                        {"value", row.value},
                        {"meaning", printable(row.meaning)}});
+    }
     return out;
 }
 
 Json header_json(const Header& header) {
     Json extra = Json::object();
-    for (const auto& [key, value] : header.extra) extra[printable(key)] = printable(value);
+    for (const auto& [key, value] : header.extra) {
+        extra[printable(key)] = printable(value);
+    }
     return {{"source", printable(header.source)},
             {"tool", printable(header.tool)},
             {"command", printable(header.command)},

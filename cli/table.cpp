@@ -1,5 +1,5 @@
-// Owns tables on the screen and the same rows as JSON.
 // SPDX-License-Identifier: MIT
+// Tables on the screen and the same rows as JSON.
 #include "cli/table.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Owns where the start-up hook for PyTorch jobs lies, and the environment that arms it.
 // SPDX-License-Identifier: MIT
+// Where the start-up hook for PyTorch jobs lies, and the environment that arms it.
 #pragma once
 
 #include <filesystem>

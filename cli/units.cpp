@@ -1,5 +1,5 @@
-// Owns how quantities are written and read.
 // SPDX-License-Identifier: MIT
+// How quantities are written and read.
 #include "cli/units.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Owns how quantities are written for people and read from people.
 // SPDX-License-Identifier: MIT
+// How quantities are written for people and read from people.
 #pragma once
 
 #include <cstdint>

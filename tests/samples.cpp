@@ -199,22 +199,38 @@ void write_sample_run(const std::filesystem::path& path, const RunChanges& chang
     std::vector<Placed> ops;
     for (Placed placed : sample_ops(epoch_name, fetch_name)) {
         Op& op = placed.op;
-        if (!filter.keeps(log.tables(), op)) continue;
-        if (op.map == 1) continue;  // belongs to the library
-        if (op.kind == OpKind::open && op.result >= 0) op.result += 10;
+        if (!filter.keeps(log.tables(), op)) {
+            continue;
+        }
+        if (op.map == 1) {
+            continue;  // belongs to the library
+        }
+        if (op.kind == OpKind::open && op.result >= 0) {
+            op.result += 10;
+        }
         op.begin = static_cast<int64_t>(static_cast<double>(op.begin) * changes.slower);
         op.duration = static_cast<int64_t>(static_cast<double>(op.duration) * changes.slower);
         const bool second_pread = op.kind == OpKind::pread && op.offset == 16384;
-        if (changes.short_read && second_pread) op.result = 100;
-        if (changes.other_size && second_pread) op.size = op.result = 8192;
-        if (changes.missing_op && second_pread) continue;
+        if (changes.short_read && second_pread) {
+            op.result = 100;
+        }
+        if (changes.other_size && second_pread) {
+            op.size = op.result = 8192;
+        }
+        if (changes.missing_op && second_pread) {
+            continue;
+        }
         ops.push_back(placed);
-        if (changes.extra_op && second_pread) ops.push_back(placed);
+        if (changes.extra_op && second_pread) {
+            ops.push_back(placed);
+        }
         if (changes.swapped && op.kind == OpKind::pread && op.offset == 32768) {
             std::swap(ops[ops.size() - 1].op.offset, ops[ops.size() - 2].op.offset);
         }
     }
-    for (const Placed& placed : ops) log.append(placed.task, placed.op);
+    for (const Placed& placed : ops) {
+        log.append(placed.task, placed.op);
+    }
     log.finish();
 }
 
@@ -247,8 +263,12 @@ void write_all_ops(const std::filesystem::path& path) {
         op.peer = 2;
         op.text = text;
         op.request = 10016;
-        if (row.has(Field::list)) op.list = list;
-        if (row.kind == OpKind::receive) op.edges = edges;
+        if (row.has(Field::list)) {
+            op.list = list;
+        }
+        if (row.kind == OpKind::receive) {
+            op.edges = edges;
+        }
         log.append(1, op);
     }
     log.finish();
@@ -269,12 +289,16 @@ void write_fio_sample(const std::filesystem::path& path) {
                                      .origin = Origin::existed});
     const HandleId of_one = log.add_handle({one, O_RDWR, HandleKind::file, false, 0, -1});
     const HandleId of_two = log.add_handle({two, O_RDONLY, HandleKind::file, false, 0, -1});
-    for (int32_t tid = 100; tid < 103; ++tid) log.add_task({1, tid, log.intern("task " + std::to_string(tid))});
+    for (int32_t tid = 100; tid < 103; ++tid) {
+        log.add_task({1, tid, log.intern("task " + std::to_string(tid))});
+    }
     log.append(1, open_op(0, one, of_one, O_RDWR, 3));
-    for (int64_t i = 0; i < 4; ++i)
+    for (int64_t i = 0; i < 4; ++i) {
         log.append(1, data_op(OpKind::pread, (1 + i) * kMs, of_one, 3, i * 4096, 4096, 4096));
-    for (int64_t i = 0; i < 2; ++i)
+    }
+    for (int64_t i = 0; i < 2; ++i) {
         log.append(1, data_op(OpKind::pwrite, (10 + i) * kMs, of_one, 3, i * 4096, 4096, 4096));
+    }
     Op sync = make(OpKind::fsync, 13 * kMs, 1000, 0);
     sync.handle = of_one;
     sync.fd = 3;

@@ -7,9 +7,9 @@
 
 namespace reprise::test {
 
-// Two processes, three tasks (one without ops), hostile file names, a left-out library that is mapped, a failed open,
-// an accelerator with two epochs: epoch 0 is 100 ms with 60 ms busy (AU 60 %, MLPerf's 40 ms of 60), epoch 1 the same
-// from 200 ms.
+/// Two processes, three tasks (one without ops), hostile file names, a left-out library that is mapped, a failed open,
+/// an accelerator with two epochs: epoch 0 is 100 ms with 60 ms busy (AU 60 %, MLPerf's 40 ms of 60), epoch 1 the same
+/// from 200 ms.
 void write_sample(const std::filesystem::path& path);
 
 struct RunChanges {
@@ -20,14 +20,15 @@ struct RunChanges {
     bool other_size = false;  // a read asks for less
     double slower = 1;        // durations and times
 };
-// A replay of the sample that left out program and system files (header extra "filter"), with other descriptor numbers.
+/// A replay of the sample that left out program and system files (header extra "filter"), with other descriptor
+/// numbers.
 void write_sample_run(const std::filesystem::path& path, const RunChanges& changes = {});
 
-// Every op of the table once, every field of its schema with a value that no other field has.
+/// Every op of the table once, every field of its schema with a value that no other field has.
 void write_all_ops(const std::filesystem::path& path);
 
-// Reads and writes of /data/one and /data/two by two tasks, which fio can replay: 6 reads, 2 writes, 40960 and 8192
-// bytes.
+/// Reads and writes of /data/one and /data/two by two tasks, which fio can replay: 6 reads, 2 writes, 40960 and 8192
+/// bytes.
 void write_fio_sample(const std::filesystem::path& path);
 
 }  // namespace reprise::test

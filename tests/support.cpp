@@ -1,5 +1,5 @@
-// Owns the test binaries' main and the helpers of support.h.
 // SPDX-License-Identifier: MIT
+// The test binaries' main and the helpers of support.h.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "tests/support.h"
 

@@ -1,6 +1,6 @@
-// Owns what every test needs: a folder that goes away, the recorded traces, and
-// skipping aloud.
 // SPDX-License-Identifier: MIT
+// What every test needs: a folder that goes away, the recorded traces, and
+// skipping aloud.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Owns step times of accelerators that are made up in place of the recorded ones: what a user asks for, and the draws.
 // SPDX-License-Identifier: MIT
+// Step times of accelerators that are made up in place of the recorded ones: what a user asks for, and the draws.
 #pragma once
 
 #include <cstdint>

@@ -59,10 +59,14 @@ size_t ending_of(std::string_view name) {
     size_t at = name.size();
     for (int parts = 0; parts < 2; ++parts) {
         const size_t dot = name.rfind('.', at - 1);
-        if (dot == std::string_view::npos || dot == 0 || !is_ending(name.substr(dot + 1, at - dot - 1))) break;
+        if (dot == std::string_view::npos || dot == 0 || !is_ending(name.substr(dot + 1, at - dot - 1))) {
+            break;
+        }
         // The second part counts before what is added to a whole name.
         const std::string_view last = name.substr(at);
-        if (parts == 1 && last != ".gz" && last != ".zst" && last != ".bz2" && last != ".xz" && last != ".tmp") break;
+        if (parts == 1 && last != ".gz" && last != ".zst" && last != ".bz2" && last != ".xz" && last != ".tmp") {
+            break;
+        }
         at = dot;
     }
     return at;
@@ -102,15 +106,20 @@ private:
             word(m);
         }
         uint64_t last = static_cast<uint64_t>(text.size()) << 56;
-        for (size_t k = 0; i + k < text.size(); ++k)
+        for (size_t k = 0; i + k < text.size(); ++k) {
             last |= static_cast<uint64_t>(static_cast<unsigned char>(text[i + k])) << (8 * k);
+        }
         word(last);
         std::array<uint64_t, 2> out{};
         v2 ^= 0xee;
-        for (int k = 0; k < 4; ++k) round();
+        for (int k = 0; k < 4; ++k) {
+            round();
+        }
         out[0] = v0 ^ v1 ^ v2 ^ v3;
         v1 ^= 0xdd;
-        for (int k = 0; k < 4; ++k) round();
+        for (int k = 0; k < 4; ++k) {
+            round();
+        }
         out[1] = v0 ^ v1 ^ v2 ^ v3;
         return out;
     }
@@ -125,10 +134,14 @@ struct NameTokens::Impl {
 
     std::string token(std::string_view name) {
         const auto found = known.find(std::string(name));
-        if (found != known.end()) return found->second;
+        if (found != known.end()) {
+            return found->second;
+        }
         std::string made = options.key.empty() ? "n" + std::to_string(known.size() + 1) : hashed(name);
         // 80 bits: this does not happen, but two files must never become one.
-        while (!options.key.empty() && !taken.insert(made).second) made += "x";
+        while (!options.key.empty() && !taken.insert(made).second) {
+            made += "x";
+        }
         return known.emplace(name, std::move(made)).first->second;
     }
 
@@ -145,7 +158,9 @@ struct NameTokens::Impl {
     }
 
     std::string component(std::string_view name) {
-        if (is_any(name, kPublicNames)) return std::string(name);
+        if (is_any(name, kPublicNames)) {
+            return std::string(name);
+        }
         const bool hidden = name.starts_with('.');
         const size_t end = ending_of(name);
         return (hidden ? "." : "") + token(name.substr(hidden, end - hidden)) + std::string(name.substr(end));
@@ -161,14 +176,23 @@ NameTokens::NameTokens(const AnonymizeOptions& options) : impl_(std::make_unique
 NameTokens::~NameTokens() = default;
 
 std::string NameTokens::path(std::string_view path) {
-    if (below_any(path, kPublicTrees) && !below_any(path, kPrivateTrees)) return std::string(path);
-    for (const std::string& keep : impl_->options.keep)
-        if (below(path, keep)) return std::string(path);
+    if (below_any(path, kPublicTrees) && !below_any(path, kPrivateTrees)) {
+        return std::string(path);
+    }
+    for (const std::string& keep : impl_->options.keep) {
+        if (below(path, keep)) {
+            return std::string(path);
+        }
+    }
     std::string out;
     for (size_t at = 0; at <= path.size();) {
         const size_t slash = std::min(path.find('/', at), path.size());
-        if (slash > at) out += impl_->component(path.substr(at, slash - at));
-        if (slash < path.size()) out += '/';
+        if (slash > at) {
+            out += impl_->component(path.substr(at, slash - at));
+        }
+        if (slash < path.size()) {
+            out += '/';
+        }
         at = slash + 1;
     }
     return out;
@@ -179,8 +203,12 @@ std::string NameTokens::words(std::string_view text) {
     for (size_t at = 0; at < text.size();) {
         const size_t end = std::min(text.find_first_of(" \t\n", at), text.size());
         const std::string_view word = text.substr(at, end - at);
-        if (!word.empty()) out += word.find('/') == std::string_view::npos ? impl_->token(word) : path(word);
-        if (end < text.size()) out += text[end];
+        if (!word.empty()) {
+            out += word.find('/') == std::string_view::npos ? impl_->token(word) : path(word);
+        }
+        if (end < text.size()) {
+            out += text[end];
+        }
         at = end + 1;
     }
     return out;
@@ -201,15 +229,17 @@ public:
         try {
             tables();
             AnonymizeResult result;
-            for (TaskId task = 1; task < tables_.tasks.size(); ++task)
+            for (TaskId task = 1; task < tables_.tasks.size(); ++task) {
                 log_.for_each(task, [&](const Op& recorded, uint64_t) {
                     Op op = recorded;
                     op.text = text_of(op);
                     writer_.append(task, op);
                     ++result.ops;
                 });
-            for (const Counter& counter : tables_.counters)
+            }
+            for (const Counter& counter : tables_.counters) {
                 writer_.count(counter.name, counter.severity, counter.meaning, counter.value);
+            }
             result.names = names_.size();
             writer_.finish();
             return result;
@@ -234,12 +264,16 @@ private:
 
     // Numbers, and known keys.
     static bool harmless(std::string_view key, std::string_view value) {
-        if (is_any(key, kPublicKeys)) return true;
+        if (is_any(key, kPublicKeys)) {
+            return true;
+        }
         const auto json = nlohmann::json::parse(value, nullptr, false);
         return !json.is_discarded() && only_numbers(json);
     }
     static bool only_numbers(const nlohmann::json& json) {
-        if (json.is_string()) return false;
+        if (json.is_string()) {
+            return false;
+        }
         return !json.is_structured() || std::all_of(json.begin(), json.end(), only_numbers);
     }
 
@@ -264,18 +298,27 @@ private:
             row.target = keep(names_.path(old(row.target)));
             writer_.add_file(row);
         }
-        for (size_t i = 1; i < tables_.handles.size(); ++i) writer_.add_handle(tables_.handles[i]);
+        for (size_t i = 1; i < tables_.handles.size(); ++i) {
+            writer_.add_handle(tables_.handles[i]);
+        }
     }
 
     StringId text_of(const Op& op) {
-        if (op.text == 0) return 0;
+        if (op.text == 0) {
+            return 0;
+        }
         const std::string_view text = old(op.text);
-        if (op.kind == OpKind::symlink) return keep(names_.path(text));
-        if (op.kind == OpKind::marker && is_any(text.substr(0, text.find('.')), kPublicMarks))
+        if (op.kind == OpKind::symlink) {
+            return keep(names_.path(text));
+        }
+        if (op.kind == OpKind::marker && is_any(text.substr(0, text.find('.')), kPublicMarks)) {
             return keep(std::string(text));
+        }
         // "user." is what lets a replay set it.
         constexpr std::string_view kUser = "user.";
-        if (text.starts_with(kUser)) return keep(std::string(kUser) + names_.name(text.substr(kUser.size())));
+        if (text.starts_with(kUser)) {
+            return keep(std::string(kUser) + names_.name(text.substr(kUser.size())));
+        }
         return keep(names_.name(text));
     }
 

@@ -15,8 +15,8 @@
 namespace reprise {
 
 struct AnonymizeOptions {
-    // Tokens are a keyed hash of the names, the same in every log with this key. Empty: they are numbers in the order
-    // in which this log first uses the names, and tell nothing at all.
+    /// Tokens are a keyed hash of the names, the same in every log with this key. Empty: they are numbers in the order
+    /// in which this log first uses the names, and tell nothing at all.
     std::string key;
     std::vector<std::string> keep;  // absolute paths; they and all below them stay as they are
 };
@@ -26,7 +26,7 @@ struct AnonymizeResult {
     uint64_t names = 0;  // different names that were replaced
 };
 
-// Names to tokens. A token depends on the whole name (and the key) only: equal names have equal tokens, others not.
+/// Names to tokens. A token depends on the whole name (and the key) only: equal names have equal tokens, others not.
 class NameTokens {
 public:
     explicit NameTokens(const AnonymizeOptions& options);
@@ -34,11 +34,11 @@ public:
     NameTokens(const NameTokens&) = delete;
     NameTokens& operator=(const NameTokens&) = delete;
 
-    // A path, absolute or relative: component by component, with its depth, its slashes and every name's ending.
+    /// A path, absolute or relative: component by component, with its depth, its slashes and every name's ending.
     std::string path(std::string_view path);
-    // Words apart by blanks, those with a slash as paths.
+    /// Words apart by blanks, those with a slash as paths.
     std::string words(std::string_view text);
-    // A whole text as one name.
+    /// A whole text as one name.
     std::string name(std::string_view text);
     uint64_t size() const;
 
@@ -47,7 +47,7 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-// Throws Error (machine) where `output` cannot be written. Memory is bounded by the reader's blocks and the tables.
+/// Throws Error (machine) where `output` cannot be written. Memory is bounded by the reader's blocks and the tables.
 AnonymizeResult anonymize(const LogReader& log, const std::filesystem::path& output, const AnonymizeOptions& options);
 
 }  // namespace reprise

@@ -1,6 +1,6 @@
-// Owns the what-if logs that a replay runs in place of the recorded one: several data-parallel copies of the job, other
-// step times of its accelerators.
 // SPDX-License-Identifier: MIT
+// The what-if logs that a replay runs in place of the recorded one: several data-parallel copies of the job, other
+// step times of its accelerators.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Owns the steps of the accelerators in a log: which submission and which wait belongs to which.
 // SPDX-License-Identifier: MIT
+// The steps of the accelerators in a log: which submission and which wait belongs to which.
 #pragma once
 
 #include <cstdint>

@@ -46,10 +46,13 @@ bool uses_accelerator(const LogReader& log) {
     bool found = false;
     OpBlock block;
     for (const BlockInfo& where : log.blocks()) {
-        if (found) break;
+        if (found) {
+            break;
+        }
         log.decode(where, block);
-        for (size_t i = 0; i < block.count() && !found; ++i)
+        for (size_t i = 0; i < block.count() && !found; ++i) {
             found = static_cast<OpKind>(block.kind[i]) == OpKind::gpu_submit;
+        }
         log.forget(where);
     }
     return found;
@@ -61,7 +64,9 @@ public:
     // Op `old` now ends with op `last`, or, where that is less than 0, nothing comes before it.
     void set(uint64_t old, int64_t last) {
         const int64_t shift = last - static_cast<int64_t>(old);
-        if (shifts_.empty() ? shift != 0 : shifts_.back().second != shift) shifts_.emplace_back(old, shift);
+        if (shifts_.empty() ? shift != 0 : shifts_.back().second != shift) {
+            shifts_.emplace_back(old, shift);
+        }
     }
     std::optional<uint64_t> operator()(uint64_t old) const {
         const auto after = std::upper_bound(shifts_.begin(), shifts_.end(), old,
@@ -80,11 +85,13 @@ public:
         : job_(job), profile_(profile), tables_(job.tables()), extra_(extra) {}
 
     GraftResult run(GraftBy by, const std::filesystem::path& output) {
-        if (uses_accelerator(job_))
+        if (uses_accelerator(job_)) {
             throw bad_input(job_.path().native(), "this log tells what accelerators did already",
                             "graft onto the log as it was recorded, without marks of an accelerator");
-        if (!uses_accelerator(profile_))
+        }
+        if (!uses_accelerator(profile_)) {
             throw bad_input(profile_.path().native(), "this profile holds no accelerator work", {});
+        }
         job_steps_ = LoopSteps::of(job_);
         profile_steps_ = LoopSteps::of(profile_);
         pairs_ = match_steps(profile_steps_, job_steps_);
@@ -100,31 +107,44 @@ private:
     // Empty: the clock fits. Else why it does not, in numbers.
     std::string clock_misfit() {
         const int64_t job_origin = job_.header().origin_unix_ns, profile_origin = profile_.header().origin_unix_ns;
-        if (job_origin == 0) return "the recording does not know the wall clock";
-        if (profile_origin == 0) return "the profile does not know the wall clock";
+        if (job_origin == 0) {
+            return "the recording does not know the wall clock";
+        }
+        if (profile_origin == 0) {
+            return "the profile does not know the wall clock";
+        }
         result_.offset_ns = profile_origin - job_origin;
         const Span job = span_of(job_), work = span_of(profile_);
         const int64_t begin = work.begin + result_.offset_ns, end = work.end + result_.offset_ns;
-        if (begin < job.begin - kClockSlack || end > job.end + kClockSlack)
+        if (begin < job.begin - kClockSlack || end > job.end + kClockSlack) {
             return "by the clock the profile lies from " + seconds(begin - job.begin) + " to " +
                    seconds(end - job.begin) + " s of the recording, which lasts " + seconds(job.end - job.begin) + " s";
+        }
         result_.residual_ns.reset();
-        if (pairs_.empty()) return {};
+        if (pairs_.empty()) {
+            return {};
+        }
         std::vector<int64_t> distances;
-        for (const auto& [in_profile, in_job] : pairs_)
+        for (const auto& [in_profile, in_job] : pairs_) {
             distances.push_back(
                 std::abs(profile_steps_.steps[in_profile].begin + result_.offset_ns - job_steps_.steps[in_job].begin));
+        }
         result_.residual_ns = median(distances);
-        if (*result_.residual_ns > std::max(job_steps_.median_length(), kSecond / 10))
+        if (*result_.residual_ns > std::max(job_steps_.median_length(), kSecond / 10)) {
             return "by the clock the steps of the profile lie " + seconds(*result_.residual_ns) +
                    " s off those of the recording, whose steps last " + seconds(job_steps_.median_length()) + " s";
+        }
         return {};
     }
 
     std::string step_misfit() {
         std::string both = "the profile has " + profile_steps_.words() + ", the recording " + job_steps_.words();
-        if (profile_steps_.steps.empty() || job_steps_.steps.empty()) return both;
-        if (pairs_.empty()) return both + ": they are not the same steps";
+        if (profile_steps_.steps.empty() || job_steps_.steps.empty()) {
+            return both;
+        }
+        if (pairs_.empty()) {
+            return both + ": they are not the same steps";
+        }
         int64_t in_profile = 0, in_job = 0;
         std::vector<int64_t> differences;
         for (const auto& [profile, job] : pairs_) {
@@ -135,9 +155,10 @@ private:
         }
         // The accelerator's part of a step does not change; the rest may, but not without limit.
         constexpr int64_t kMost = 4;
-        if (in_profile > kMost * in_job || in_job > kMost * in_profile)
+        if (in_profile > kMost * in_job || in_job > kMost * in_profile) {
             return both + ": " + std::to_string(pairs_.size()) + " common steps take " + seconds(in_profile) +
                    " s and " + seconds(in_job) + " s";
+        }
         result_.residual_ns = median(differences);
         return {};
     }
@@ -162,16 +183,22 @@ private:
 
     // Log time of a time of the profile; none: in no step that both have.
     std::optional<int64_t> moved(int64_t time) const {
-        if (result_.by == GraftBy::clock) return time + result_.offset_ns;
+        if (result_.by == GraftBy::clock) {
+            return time + result_.offset_ns;
+        }
         // The last common step that has begun.
         const auto after = std::upper_bound(pairs_.begin(), pairs_.end(), time, [&](int64_t at, const auto& pair) {
             return at < profile_steps_.steps[pair.first].begin;
         });
-        if (after == pairs_.begin()) return std::nullopt;
+        if (after == pairs_.begin()) {
+            return std::nullopt;
+        }
         const auto& [in_profile, in_job] = *std::prev(after);
         const LoopStep& step = profile_steps_.steps[in_profile];
         // What comes after the last step of the profile belongs to nothing.
-        if (time >= step.end && after == pairs_.end()) return std::nullopt;
+        if (time >= step.end && after == pairs_.end()) {
+            return std::nullopt;
+        }
         // A step that took longer in the profile must not reach into the next one.
         const int64_t limit = after == pairs_.end() ? INT64_MAX : job_steps_.steps[after->second].begin;
         return std::min(job_steps_.steps[in_job].begin + (time - step.begin), limit);
@@ -183,29 +210,39 @@ private:
         std::map<std::pair<int32_t, int32_t>, TaskId> threads;
         for (TaskId task = 1; task < tables_.tasks.size(); ++task) {
             const TaskRow& row = tables_.tasks[task];
-            if (row.process < tables_.processes.size())
+            if (row.process < tables_.processes.size()) {
                 threads.emplace(std::pair(tables_.processes[row.process].pid, row.tid), task);
+            }
         }
         const Tables& tables = profile_.tables();
         const auto same = [&](TaskId task) -> TaskId {
-            if (result_.by != GraftBy::clock) return 0;
+            if (result_.by != GraftBy::clock) {
+                return 0;
+            }
             const TaskRow& row = tables.tasks[task];
             const auto found = threads.find({tables.processes[row.process].pid, row.tid});
             return found == threads.end() ? 0 : found->second;
         };
         // What no recorded thread did is done by the one that runs the loop.
         TaskId main = job_steps_.task;
-        for (TaskId task = 1; main == 0 && task < tables.tasks.size(); ++task) main = same(task);
-        for (TaskId task = 1; task < tables_.tasks.size() && (main == 0 || job_.op_count(main) == 0); ++task)
+        for (TaskId task = 1; main == 0 && task < tables.tasks.size(); ++task) {
+            main = same(task);
+        }
+        for (TaskId task = 1; task < tables_.tasks.size() && (main == 0 || job_.op_count(main) == 0); ++task) {
             main = job_.op_count(task) > 0 ? task : main;
-        if (main == 0) throw bad_input(job_.path().native(), "this log holds no ops to graft onto", {});
+        }
+        if (main == 0) {
+            throw bad_input(job_.path().native(), "this log holds no ops to graft onto", {});
+        }
         inserts_.resize(tables_.tasks.size());
         const bool steps_too = job_steps_.mark != "step" && job_steps_.mark != "accelerator";
         for (TaskId task = 1; task < tables.tasks.size(); ++task) {
             const TaskId into = same(task) ? same(task) : main;
             profile_.for_each(task, [&](const Op& from, uint64_t) {
                 const bool work = from.kind == OpKind::gpu_submit || from.kind == OpKind::gpu_wait;
-                if (!work && !(steps_too && from.kind == OpKind::marker)) return;
+                if (!work && !(steps_too && from.kind == OpKind::marker)) {
+                    return;
+                }
                 Op op = from;
                 op.edges = {};
                 const auto at = moved(from.begin);
@@ -217,11 +254,14 @@ private:
                 inserts_[into].push_back(op);
                 moved_threads_ += work && same(task) == 0 && into == main;
                 ++(op.kind == OpKind::gpu_wait ? result_.waits : result_.submissions);
-                if (op.kind == OpKind::marker) --result_.submissions;
+                if (op.kind == OpKind::marker) {
+                    --result_.submissions;
+                }
             });
         }
-        for (auto& list : inserts_)
+        for (auto& list : inserts_) {
             std::stable_sort(list.begin(), list.end(), [](const Op& a, const Op& b) { return a.begin < b.begin; });
+        }
         result_.steps = pairs_.size();
         result_.steps_of_log = job_steps_.steps.size();
     }
@@ -233,11 +273,14 @@ private:
         const std::vector<Op>& inserts = inserts_[task];
         std::vector<Span> waits;  // disjoint, by begin
         for (const Op& op : inserts) {
-            if (op.kind != OpKind::gpu_wait || op.duration <= 0) continue;
-            if (!waits.empty() && op.begin <= waits.back().end)
+            if (op.kind != OpKind::gpu_wait || op.duration <= 0) {
+                continue;
+            }
+            if (!waits.empty() && op.begin <= waits.back().end) {
                 waits.back().end = std::max(waits.back().end, op.end());
-            else
+            } else {
                 waits.push_back({op.begin, op.end()});
+            }
         }
         size_t next = 0, wait = 0;
         int64_t last_begin = INT64_MIN;
@@ -247,27 +290,41 @@ private:
             emit(op, number, last);
         };
         const auto put_inserts = [&](int64_t until) {
-            for (; next < inserts.size() && inserts[next].begin <= until; ++next) put(inserts[next], -1, false);
+            for (; next < inserts.size() && inserts[next].begin <= until; ++next) {
+                put(inserts[next], -1, false);
+            }
         };
         job_.for_each(task, [&](const Op& op, uint64_t number) {
             put_inserts(op.begin);
-            while (wait < waits.size() && waits[wait].end <= op.begin) ++wait;
+            while (wait < waits.size() && waits[wait].end <= op.begin) {
+                ++wait;
+            }
             const bool computes = op.kind == OpKind::compute || op.kind == OpKind::idle;
             const auto old = static_cast<int64_t>(number);
-            if (!computes && op.kind != OpKind::wait) return put(op, old, true);
+            if (!computes && op.kind != OpKind::wait) {
+                return put(op, old, true);
+            }
             // What is left of it outside the waits for the device.
             std::vector<Span> left;
             int64_t from = op.begin;
             for (size_t i = wait; i < waits.size() && waits[i].begin < op.end(); ++i) {
-                if (waits[i].begin > from) left.push_back({from, waits[i].begin});
+                if (waits[i].begin > from) {
+                    left.push_back({from, waits[i].begin});
+                }
                 from = std::max(from, waits[i].end);
             }
-            if (from < op.end() || (op.duration == 0 && from == op.begin)) left.push_back({from, op.end()});
+            if (from < op.end() || (op.duration == 0 && from == op.begin)) {
+                left.push_back({from, op.end()});
+            }
             if (op.kind == OpKind::wait) {
                 int64_t kept = 0;
-                for (const Span& span : left) kept += span.end - span.begin;
+                for (const Span& span : left) {
+                    kept += span.end - span.begin;
+                }
                 constexpr int64_t kWakesOthers = 6;
-                if (kept * 2 >= op.duration || op.arg == kWakesOthers) return put(op, old, true);
+                if (kept * 2 >= op.duration || op.arg == kWakesOthers) {
+                    return put(op, old, true);
+                }
                 return dropped(number);
             }
             bool any = false;
@@ -282,7 +339,9 @@ private:
                 }
                 piece(op, begin, left[i].end, any, [&](const Op& part) { put(part, old, i + 1 == left.size()); });
             }
-            if (!any) dropped(number);
+            if (!any) {
+                dropped(number);
+            }
         });
         put_inserts(INT64_MAX);
     }
@@ -293,7 +352,9 @@ private:
         Op part = of;
         part.begin = begin;
         part.duration = end - begin;
-        if (any) part.edges = {};
+        if (any) {
+            part.edges = {};
+        }
         any = true;
         put(part);
     }
@@ -301,12 +362,16 @@ private:
     void write(const std::filesystem::path& output) {
         std::vector<Renumbering> numbers(tables_.tasks.size());
         for (TaskId task = 1; task < tables_.tasks.size(); ++task) {
-            if (inserts_[task].empty()) continue;
+            if (inserts_[task].empty()) {
+                continue;
+            }
             int64_t count = 0;
             weave(
                 task,
                 [&](const Op&, int64_t number, bool) {
-                    if (number >= 0) numbers[task].set(static_cast<uint64_t>(number), count);
+                    if (number >= 0) {
+                        numbers[task].set(static_cast<uint64_t>(number), count);
+                    }
                     ++count;
                 },
                 [&](uint64_t number) { numbers[task].set(number, count - 1); });
@@ -316,17 +381,21 @@ private:
             copy_tables(tables_, writer);
             uint64_t dropped_waits = 0, dropped_edges = 0;
             std::vector<Edge> edges;
-            for (TaskId task = 1; task < tables_.tasks.size(); ++task)
+            for (TaskId task = 1; task < tables_.tasks.size(); ++task) {
                 weave(
                     task,
                     [&](Op op, int64_t number, bool) {
                         const auto& strings = number < 0 ? profile_.tables().strings : tables_.strings;
-                        if (op.text != 0) op.text = writer.intern(strings[op.text]);
+                        if (op.text != 0) {
+                            op.text = writer.intern(strings[op.text]);
+                        }
                         edges.clear();
                         for (Edge edge : op.edges) {
                             const auto now = edge.task < numbers.size() ? numbers[edge.task](edge.op) : std::nullopt;
                             dropped_edges += !now;
-                            if (!now) continue;
+                            if (!now) {
+                                continue;
+                            }
                             edge.op = *now;
                             edges.push_back(edge);
                         }
@@ -334,6 +403,7 @@ private:
                         writer.append(task, op);
                     },
                     [&](uint64_t) { ++dropped_waits; });
+            }
             count(writer, dropped_waits, dropped_edges);
             writer.finish();
         } catch (...) {
@@ -346,23 +416,34 @@ private:
         Header out = job_.header();
         out.extra["accelerator.source"] = profile_.header().source;
         const auto& told = profile_.header().extra;
-        if (const auto clock = told.find("accelerator.clock"); clock != told.end()) out.extra.insert(*clock);
+        if (const auto clock = told.find("accelerator.clock"); clock != told.end()) {
+            out.extra.insert(*clock);
+        }
         out.extra["accelerator.by"] = result_.by == GraftBy::clock ? "clock" : "step";
-        if (result_.by == GraftBy::clock) out.extra["accelerator.offset_ns"] = std::to_string(result_.offset_ns);
+        if (result_.by == GraftBy::clock) {
+            out.extra["accelerator.offset_ns"] = std::to_string(result_.offset_ns);
+        }
         out.extra["accelerator.residual_ns"] =
             result_.residual_ns ? std::to_string(*result_.residual_ns) : "unknown: no steps are marked in both";
-        for (const auto& [key, value] : extra_) out.extra[key] = value;
+        for (const auto& [key, value] : extra_) {
+            out.extra[key] = value;
+        }
         return out;
     }
 
     void count(LogWriter& writer, uint64_t dropped_waits, uint64_t dropped_edges) const {
-        for (const Counter& counter : tables_.counters)
+        for (const Counter& counter : tables_.counters) {
             writer.count(counter.name, counter.severity, counter.meaning, counter.value);
-        for (const Counter& counter : profile_.tables().counters)
-            if (counter.name != "profile_without_io")
+        }
+        for (const Counter& counter : profile_.tables().counters) {
+            if (counter.name != "profile_without_io") {
                 writer.count(counter.name, counter.severity, counter.meaning, counter.value);
+            }
+        }
         const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-            if (n) writer.count(name, severity, meaning, n);
+            if (n) {
+                writer.count(name, severity, meaning, n);
+            }
         };
         add("waits_of_accelerators", Severity::note,
             "recorded waits that were for the accelerator, which now tells them", dropped_waits);

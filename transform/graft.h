@@ -26,11 +26,11 @@ struct GraftResult {
     uint64_t steps = 0, steps_of_log = 0;  // found in both; in the recording
 };
 
-// Writes `output`: the ops of `job` with gpu_submit and gpu_wait of `profile`, which is a log made of a profile
-// (import_kineto, import_nsys). Computing and waiting that the recording shows while the host waited for the device
-// give way; computing is split where work was submitted. The header's `accelerator.*` and counters say what was done.
-// `extra` goes into the header, in place of what it says there. Throws Error (bad_input) with the numbers where the two
-// are not of the same job.
+/// Writes `output`: the ops of `job` with gpu_submit and gpu_wait of `profile`, which is a log made of a profile
+/// (import_kineto, import_nsys). Computing and waiting that the recording shows while the host waited for the device
+/// give way; computing is split where work was submitted. The header's `accelerator.*` and counters say what was done.
+/// `extra` goes into the header, in place of what it says there. Throws Error (bad_input) with the numbers where the
+/// two are not of the same job.
 GraftResult graft(const LogReader& job, const LogReader& profile, GraftBy by, const std::filesystem::path& output,
                   const std::map<std::string, std::string>& extra = {});
 

@@ -17,32 +17,48 @@ LoopSteps LoopSteps::of(const LogReader& log) {
         int64_t last = 0;
         log.for_each(task, [&](const Op& op, uint64_t) {
             last = std::max(last, op.end());
-            if (op.kind != OpKind::marker) return;
+            if (op.kind != OpKind::marker) {
+                return;
+            }
             const std::string_view name = tables.strings[op.text];
             const auto phase = static_cast<MarkerPhase>(op.flags);
             if (name == "batch" && phase != MarkerPhase::end) {
-                if (!own[2].steps.empty()) own[2].steps.back().end = op.begin;
+                if (!own[2].steps.empty()) {
+                    own[2].steps.back().end = op.begin;
+                }
                 own[2].steps.push_back({op.arg, op.begin, op.begin});
             }
             for (size_t i = 0; i < std::size(kSpans); ++i) {
-                if (name != kSpans[i]) continue;
-                if (phase == MarkerPhase::begin) open[{i, op.arg}] = op.begin;
+                if (name != kSpans[i]) {
+                    continue;
+                }
+                if (phase == MarkerPhase::begin) {
+                    open[{i, op.arg}] = op.begin;
+                }
                 const auto begun = open.find({i, op.arg});
-                if (phase != MarkerPhase::end || begun == open.end()) continue;
+                if (phase != MarkerPhase::end || begun == open.end()) {
+                    continue;
+                }
                 own[i].steps.push_back({op.arg, begun->second, op.begin});
                 open.erase(begun);
             }
         });
-        if (!own[2].steps.empty()) own[2].steps.back().end = last;
+        if (!own[2].steps.empty()) {
+            own[2].steps.back().end = last;
+        }
         for (size_t i = 0; i < 3; ++i) {
-            if (own[i].steps.size() <= best[i].steps.size()) continue;
+            if (own[i].steps.size() <= best[i].steps.size()) {
+                continue;
+            }
             best[i].steps = std::move(own[i].steps);
             best[i].mark = i < 2 ? kSpans[i] : "batch";
             best[i].task = task;
         }
     }
     for (LoopSteps& one : best) {
-        if (one.steps.empty()) continue;
+        if (one.steps.empty()) {
+            continue;
+        }
         std::stable_sort(one.steps.begin(), one.steps.end(),
                          [](const LoopStep& a, const LoopStep& b) { return a.begin < b.begin; });
         return std::move(one);
@@ -52,14 +68,20 @@ LoopSteps LoopSteps::of(const LogReader& log) {
 
 int64_t LoopSteps::median_length() const {
     std::vector<int64_t> lengths;
-    for (const LoopStep& step : steps) lengths.push_back(step.end - step.begin);
-    if (lengths.empty()) return 0;
+    for (const LoopStep& step : steps) {
+        lengths.push_back(step.end - step.begin);
+    }
+    if (lengths.empty()) {
+        return 0;
+    }
     std::nth_element(lengths.begin(), lengths.begin() + static_cast<ptrdiff_t>(lengths.size() / 2), lengths.end());
     return lengths[lengths.size() / 2];
 }
 
 std::string LoopSteps::words() const {
-    if (steps.empty()) return "no steps";
+    if (steps.empty()) {
+        return "no steps";
+    }
     const auto [least, most] = std::minmax_element(
         steps.begin(), steps.end(), [](const LoopStep& a, const LoopStep& b) { return a.number < b.number; });
     char seconds[64];
@@ -73,15 +95,24 @@ std::string LoopSteps::words() const {
 std::vector<std::pair<size_t, size_t>> match_steps(const LoopSteps& profile, const LoopSteps& job) {
     std::map<int64_t, size_t> numbers;
     bool once = true;
-    for (size_t i = 0; i < job.steps.size(); ++i) once = numbers.emplace(job.steps[i].number, i).second && once;
+    for (size_t i = 0; i < job.steps.size(); ++i) {
+        once = numbers.emplace(job.steps[i].number, i).second && once;
+    }
     std::vector<std::pair<size_t, size_t>> pairs;
-    for (size_t i = 0; once && i < profile.steps.size(); ++i)
-        if (const auto found = numbers.find(profile.steps[i].number); found != numbers.end())
+    for (size_t i = 0; once && i < profile.steps.size(); ++i) {
+        if (const auto found = numbers.find(profile.steps[i].number); found != numbers.end()) {
             pairs.emplace_back(i, found->second);
-    if (pairs.size() == profile.steps.size()) return pairs;
+        }
+    }
+    if (pairs.size() == profile.steps.size()) {
+        return pairs;
+    }
     pairs.clear();
-    if (profile.steps.size() == job.steps.size())
-        for (size_t i = 0; i < job.steps.size(); ++i) pairs.emplace_back(i, i);
+    if (profile.steps.size() == job.steps.size()) {
+        for (size_t i = 0; i < job.steps.size(); ++i) {
+            pairs.emplace_back(i, i);
+        }
+    }
     return pairs;
 }
 

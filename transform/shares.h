@@ -1,6 +1,6 @@
-// Owns which files and which parts of them the copies of a data-parallel job use: every copy another share of the
-// dataset, and files of its own where the job writes.
 // SPDX-License-Identifier: MIT
+// Which files and which parts of them the copies of a data-parallel job use: every copy another share of the
+// dataset, and files of its own where the job writes.
 #pragma once
 
 #include <cstdint>

@@ -52,16 +52,24 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
         case EXTRA_MESSAGE: add_message(c, user, which, rule->extra_arg2); break;
         case EXTRA_MESSAGES: add_messages(c, user, which, rule->extra_arg2, result); break;
         case EXTRA_STAT:
-            if (result == 0) add_stat(c, user, which);
+            if (result == 0) {
+                add_stat(c, user, which);
+            }
             break;
         case EXTRA_STATX:
-            if (result == 0) add_statx(c, user, which);
+            if (result == 0) {
+                add_statx(c, user, which);
+            }
             break;
         case EXTRA_OFFSETS:
-            if (user) add_values(c, user, which, 1);
+            if (user) {
+                add_values(c, user, which, 1);
+            }
             if (rule->extra_arg2) {
                 const __u64 second = argument(regs, rule->extra_arg2 - 1);
-                if (second) add_values(c, second, rule->extra_arg2 - 1, 1);
+                if (second) {
+                    add_values(c, second, rule->extra_arg2 - 1, 1);
+                }
             }
             break;
         case EXTRA_PAIR:
@@ -79,7 +87,9 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
                 int value = 0;
                 bpf_probe_read_user(&value, sizeof value, (void*)user);
                 struct raw_part* part = begin_part(c, RAW_PART_VALUES, which, 8, 1);
-                if (part) *(__s64*)(part + 1) = value;
+                if (part) {
+                    *(__s64*)(part + 1) = value;
+                }
             }
             break;
         case EXTRA_SIGINFO:
@@ -100,15 +110,22 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
         case EXTRA_EPOLL_CTL: add_epoll(c, user, user ? 1 : 0, which); break;
         case EXTRA_SELECT: {
             __u64 words = (argument(regs, 0) + 63) / 64;
-            if (words > 16) words = 16;
-            for (__u32 set = 1; set <= 3; ++set)
-                if (argument(regs, set)) add_values(c, argument(regs, set), set, words);
+            if (words > 16) {
+                words = 16;
+            }
+            for (__u32 set = 1; set <= 3; ++set) {
+                if (argument(regs, set)) {
+                    add_values(c, argument(regs, set), set, words);
+                }
+            }
             break;
         }
         case EXTRA_HOW: add_values(c, user, which, 3); break;
         case EXTRA_LINK: add_bytes(c, user, which, result); break;
         case EXTRA_TIME:
-            if (user) add_values(c, user, which, 2);
+            if (user) {
+                add_values(c, user, which, 2);
+            }
             break;
         default: break;
     }
@@ -117,24 +134,42 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
 static __noinline int record_rich(struct pt_regs* regs, struct task_state* state, __u32 nr, __s64 result, __u64 now) {
     const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];
     struct composer c = {};
-    if (!compose(&c, sizeof(struct raw_call))) return 0;
+    if (!compose(&c, sizeof(struct raw_call))) {
+        return 0;
+    }
     fill_call((struct raw_call*)c.scratch->record, 0, state, regs, nr, result, now);
     if (rule->fd == RULE_RESULT) {
-        if (result >= 0) add_fd(&c, result, RAW_WHICH_RESULT);
+        if (result >= 0) {
+            add_fd(&c, result, RAW_WHICH_RESULT);
+        }
     } else if (rule->fd) {
         const int fd = argument(regs, rule->fd - 1);
-        if (fd >= 0) add_fd(&c, fd, rule->fd - 1);
+        if (fd >= 0) {
+            add_fd(&c, fd, rule->fd - 1);
+        }
     }
     if (rule->fd2 == RULE_RESULT) {
-        if (result >= 0) add_fd(&c, result, RAW_WHICH_RESULT);
+        if (result >= 0) {
+            add_fd(&c, result, RAW_WHICH_RESULT);
+        }
     } else if (rule->fd2) {
         const int fd = argument(regs, rule->fd2 - 1);
-        if (fd >= 0) add_fd(&c, fd, rule->fd2 - 1);
+        if (fd >= 0) {
+            add_fd(&c, fd, rule->fd2 - 1);
+        }
     }
-    if (rule->path) add_path(&c, argument(regs, rule->path - 1), rule->path - 1);
-    if (rule->path2) add_path(&c, argument(regs, rule->path2 - 1), rule->path2 - 1);
-    if (rule->string) add_string(&c, argument(regs, rule->string - 1), rule->string - 1);
-    if (rule->extra) add_extra(&c, regs, rule, result);
+    if (rule->path) {
+        add_path(&c, argument(regs, rule->path - 1), rule->path - 1);
+    }
+    if (rule->path2) {
+        add_path(&c, argument(regs, rule->path2 - 1), rule->path2 - 1);
+    }
+    if (rule->string) {
+        add_string(&c, argument(regs, rule->string - 1), rule->string - 1);
+    }
+    if (rule->extra) {
+        add_extra(&c, regs, rule, result);
+    }
     send(&c);
     return 0;
 }
@@ -143,7 +178,9 @@ static __noinline int record_rich(struct pt_regs* regs, struct task_state* state
 static __always_inline bool record_open(struct pt_regs* regs, struct task_struct* task, struct task_state* state,
                                         __u32 nr, __s64 result, __u64 now) {
     const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];
-    if (rule->fd2 && (int)argument(regs, rule->fd2 - 1) >= 0) return 0;
+    if (rule->fd2 && (int)argument(regs, rule->fd2 - 1) >= 0) {
+        return 0;
+    }
     struct call_open_record* record = RESERVE(call_open_record);
     if (!record) {
         ++state->sequence;
@@ -171,16 +208,21 @@ SEC(HOOK "sys_enter")
 int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     TYPED(regs, pt_regs);
     const __u32 nr = id;
-    if (nr >= CALL_LIMIT || !rules[nr & (CALL_LIMIT - 1)].kind) return 0;
+    if (nr >= CALL_LIMIT || !rules[nr & (CALL_LIMIT - 1)].kind) {
+        return 0;
+    }
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state || state->compat) return 0;
+    if (!state || state->compat) {
+        return 0;
+    }
     settle_touches(state);
     settle_stolen(task, state);
     state->nr = nr;
     state->fault_enter = 0;
-    if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER)
+    if (rules[nr & (CALL_LIMIT - 1)].flags & RULE_AT_ENTER) {
         fill_file(&state->at_enter, file_of(task, regs->di), regs->di);
+    }
     state->enter = bpf_ktime_get_ns();
     return 0;
 }
@@ -189,13 +231,19 @@ SEC(HOOK "sys_exit")
 int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
     TYPED(regs, pt_regs);
     const __u32 nr = regs->orig_ax;
-    if (nr >= CALL_LIMIT) return 0;
+    if (nr >= CALL_LIMIT) {
+        return 0;
+    }
     const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];
     const __u32 kind = rule->kind;
-    if (!kind) return 0;
+    if (!kind) {
+        return 0;
+    }
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state || !state->enter) return 0;
+    if (!state || !state->enter) {
+        return 0;
+    }
     settle_touches(state);
     const __u64 now = bpf_ktime_get_ns();
     const __u32 flags = rule->flags;
@@ -203,8 +251,9 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
         (regs->di != RAW_MARKER_PRCTL || regs->r8 != RAW_MARKER_MAGIC)) {
         /* some other prctl */
     } else if (kind == RULE_RICH || kind == RULE_OPEN) {
-        if (kind == RULE_RICH || !record_open(regs, task, state, nr, result, now))
+        if (kind == RULE_RICH || !record_open(regs, task, state, nr, result, now)) {
             record_rich(regs, state, nr, result, now);
+        }
     } else if (kind == RULE_FD && !((flags & RULE_NOT_ANON) && (regs->r10 & MAP_ANONYMOUS))) {
         struct call_fd_record* record = RESERVE(call_fd_record);
         if (!record) {

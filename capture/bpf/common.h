@@ -94,7 +94,9 @@ int BPF_PROG(task_free, struct task_struct* task) {
 #else
 static __always_inline struct task_state* state_of(struct task_struct* task) {
     /* What is not followed has no storage at all, as a rule: a look instead of a call. */
-    if (!task->bpf_storage) return 0;
+    if (!task->bpf_storage) {
+        return 0;
+    }
     return bpf_task_storage_get(&tasks, task, 0, 0);
 }
 static __always_inline struct task_state* make_state(struct task_struct* task) {

@@ -33,7 +33,9 @@ static __always_inline void* place(struct composer* c) {
 static __always_inline struct raw_part* begin_part(struct composer* c, __u32 type, __u32 which, __u32 bytes,
                                                    __u32 length) {
     struct raw_part* part = place(c);
-    if (!part) return 0;
+    if (!part) {
+        return 0;
+    }
     part->type = type;
     part->size = sizeof *part + ((bytes + 7) & ~7u);
     part->which = which;
@@ -44,7 +46,9 @@ static __always_inline struct raw_part* begin_part(struct composer* c, __u32 typ
 
 static __noinline void add_fd(struct composer* c, int fd, __u32 which) {
     struct raw_part* part = place(c);
-    if (!part) return;
+    if (!part) {
+        return;
+    }
     struct raw_fd* out = (struct raw_fd*)(part + 1);
     fill_part_fd(part, out, file_of(bpf_get_current_task_btf(), fd), fd, which);
     c->last = (struct file*)out->file;
@@ -54,16 +58,22 @@ static __noinline void add_fd(struct composer* c, int fd, __u32 which) {
 
 static __always_inline void add_text(struct composer* c, __u32 type, __u64 user, __u32 which, bool in_kernel) {
     struct raw_part* part = place(c);
-    if (!part) return;
+    if (!part) {
+        return;
+    }
     char* text = (char*)(part + 1);
-    if (!user) return;
+    if (!user) {
+        return;
+    }
     long n = in_kernel ? bpf_probe_read_kernel_str(text, PATH_LIMIT + 8, (void*)user)
                        : bpf_probe_read_user_str(text, PATH_LIMIT + 8, (void*)user);
     if (n < 0) {
         c->flags |= RAW_FLAG_UNREADABLE;
         return;
     }
-    if (n > PATH_LIMIT) c->flags |= RAW_FLAG_TRUNCATED;
+    if (n > PATH_LIMIT) {
+        c->flags |= RAW_FLAG_TRUNCATED;
+    }
     const __u32 length = n > 0 ? n - 1 : 0;
     part->type = type;
     part->size = sizeof *part + ((length + 7) & ~7u);
@@ -82,10 +92,14 @@ static __noinline void add_string(struct composer* c, __u64 user, __u32 which) {
 /* Bytes that the call wrote; they have no end of their own. */
 static __noinline void add_bytes(struct composer* c, __u64 user, __u32 which, __s64 bytes) {
     struct raw_part* part = place(c);
-    if (!part || !user || bytes <= 0) return;
+    if (!part || !user || bytes <= 0) {
+        return;
+    }
     __u32 length = bytes > PATH_LIMIT ? PATH_LIMIT : bytes;
     barrier_var(length);
-    if (length > PATH_LIMIT) return;
+    if (length > PATH_LIMIT) {
+        return;
+    }
     if (bpf_probe_read_user(part + 1, length, (void*)user)) {
         c->flags |= RAW_FLAG_UNREADABLE;
         return;
@@ -100,7 +114,9 @@ static __noinline void add_bytes(struct composer* c, __u64 user, __u32 which, __
 /* `words` 64-bit values as user memory has them. */
 static __noinline void add_values(struct composer* c, __u64 user, __u32 which, __u32 words) {
     struct raw_part* part = place(c);
-    if (!part || !user) return;
+    if (!part || !user) {
+        return;
+    }
     words &= 31;
     if (bpf_probe_read_user(part + 1, words * 8, (void*)user)) {
         c->flags |= RAW_FLAG_UNREADABLE;
@@ -117,10 +133,14 @@ static __always_inline void send(struct composer* c) {
     struct raw_head* head = (struct raw_head*)c->scratch->record;
     __u32 size = c->at;
     barrier_var(size);
-    if (size >= SCRATCH_LIMIT) return;
+    if (size >= SCRATCH_LIMIT) {
+        return;
+    }
     head->size = size;
     head->flags |= c->flags;
-    if (bpf_ringbuf_output(&ring, c->scratch->record, size, BPF_RB_NO_WAKEUP)) count(COUNT_LOST, 1);
+    if (bpf_ringbuf_output(&ring, c->scratch->record, size, BPF_RB_NO_WAKEUP)) {
+        count(COUNT_LOST, 1);
+    }
 }
 
 static __always_inline bool compose(struct composer* c, __u32 fixed) {

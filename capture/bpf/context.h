@@ -21,7 +21,9 @@ enum pageflags { PG_head = 6 };
 static __always_inline __u32 folio_bytes(struct folio* folio) {
     unsigned long flags = 0;
     bpf_probe_read_kernel(&flags, sizeof flags, folio); /* the first word in all versions */
-    if (!(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)) return page_bytes;
+    if (!(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)) {
+        return page_bytes;
+    }
     const __u32 pages = bpf_core_field_exists(folio->_nr_pages) ? BPF_CORE_READ(folio, _nr_pages) : 1;
     return (pages ? pages : 1) * page_bytes;
 }
@@ -29,17 +31,23 @@ static __always_inline __u32 folio_bytes(struct folio* folio) {
 static __always_inline int record_folio(struct folio* folio, bool evicted) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!evicted && !state) return 0;
+    if (!evicted && !state) {
+        return 0;
+    }
     struct inode* inode = BPF_CORE_READ(folio, mapping, host);
     struct file_key key = {.inode = BPF_CORE_READ(inode, i_ino), .device = BPF_CORE_READ(inode, i_sb, s_dev)};
     if (!bpf_map_lookup_elem(&files, &key)) {
-        if (evicted) return 0;
+        if (evicted) {
+            return 0;
+        }
         const __u8 yes = 1;
         bpf_map_update_elem(&files, &key, &yes, 0);
     }
     const __u32 sequence = state ? state->sequence++ : 0;
     struct raw_page_cache* record = RESERVE(raw_page_cache);
-    if (!record) return 0;
+    if (!record) {
+        return 0;
+    }
     fill_head(&record->head, RAW_PAGE_CACHE, sizeof *record, sequence, bpf_ktime_get_ns());
     if (!state) {
         record->head.pid = 0;
@@ -93,7 +101,9 @@ SEC(HOOK "block_rq_complete")
 int BPF_PROG(block_complete, struct request* request) {
     const __u64 key = (__u64)request;
     struct request_state* made = bpf_map_lookup_elem(&requests, &key);
-    if (!made) return 0;
+    if (!made) {
+        return 0;
+    }
     struct raw_block* record = RESERVE(raw_block);
     if (record) {
         fill_head(&record->head, RAW_BLOCK, sizeof *record, 0, bpf_ktime_get_ns());

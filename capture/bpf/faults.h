@@ -22,7 +22,9 @@ static long find_place(struct task_struct* task, struct vm_area_struct* vma, voi
 static __always_inline int record_fault(struct task_state* state, const struct fault_place* place, bool major) {
     const __u32 sequence = state->sequence++;
     struct raw_fault* record = RESERVE(raw_fault);
-    if (!record) return 0;
+    if (!record) {
+        return 0;
+    }
     fill_head(&record->head, RAW_FAULT, sizeof *record, sequence, bpf_ktime_get_ns());
     record->enter = state->fault_enter;
     record->address = state->fault_address;
@@ -38,9 +40,15 @@ static __always_inline int record_fault(struct task_state* state, const struct f
 static __always_inline int begin_fault(__u64 address, unsigned long code) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state) return 0;
-    if (state->fault_counted) add_touch(state);
-    if (!state->enter) settle_stolen(task, state);
+    if (!state) {
+        return 0;
+    }
+    if (state->fault_counted) {
+        add_touch(state);
+    }
+    if (!state->enter) {
+        settle_stolen(task, state);
+    }
     state->fault_enter = bpf_ktime_get_ns();
     state->fault_address = address;
     state->fault_present = code & 1;
@@ -63,11 +71,17 @@ int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs* regs, unsigned
 static __always_inline int file_fault(struct address_space* mapping, __u64 offset, bool slow) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state || !state->fault_enter) return 0;
+    if (!state || !state->fault_enter) {
+        return 0;
+    }
     const bool major = slow && !state->fault_write;
-    if (state->fault_told && !major) return 0;
+    if (state->fault_told && !major) {
+        return 0;
+    }
     state->fault_counted = 0;
-    if (state->touch.pages) send_touch(state);
+    if (state->touch.pages) {
+        send_touch(state);
+    }
     struct inode* inode = BPF_CORE_READ(mapping, host);
     struct fault_place place = {
         .address = state->fault_address,
@@ -99,11 +113,17 @@ int BPF_PROG(fault_slow, struct address_space* mapping, unsigned long index) {
 #define MM_SHMEMPAGES 3
 SEC(HOOK "rss_stat")
 int BPF_PROG(fault_count, void* memory, int member) {
-    if (member != MM_FILEPAGES && member != MM_SHMEMPAGES) return 0;
+    if (member != MM_FILEPAGES && member != MM_SHMEMPAGES) {
+        return 0;
+    }
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state || !state->fault_enter || state->fault_told || state->fault_present || state->fault_counted) return 0;
-    if (memory != task->mm) return 0;
+    if (!state || !state->fault_enter || state->fault_told || state->fault_present || state->fault_counted) {
+        return 0;
+    }
+    if (memory != task->mm) {
+        return 0;
+    }
     state->fault_counted = 1;
     state->fault_end = bpf_ktime_get_ns();
     return 0;

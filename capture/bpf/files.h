@@ -15,18 +15,26 @@
 
 static __always_inline struct file* file_of(struct task_struct* task, int fd) {
     struct file* file = 0;
-    if (fd < 0) return 0;
+    if (fd < 0) {
+        return 0;
+    }
     if (use_cast) {
         struct files_struct* files = task->files;
-        if (!files) return 0;
+        if (!files) {
+            return 0;
+        }
         struct fdtable* table = files->fdt;
-        if (!table || (__u32)fd >= table->max_fds) return 0;
+        if (!table || (__u32)fd >= table->max_fds) {
+            return 0;
+        }
         /* The table is an array of pointers; a list_head begins with one. */
         struct list_head* slot = CAST((void*)table->fd + (__u64)(__u32)fd * sizeof(void*), list_head);
         return (struct file*)slot->next;
     }
     struct fdtable* table = BPF_CORE_READ(task, files, fdt);
-    if (!table || (__u32)fd >= BPF_CORE_READ(table, max_fds)) return 0;
+    if (!table || (__u32)fd >= BPF_CORE_READ(table, max_fds)) {
+        return 0;
+    }
     bpf_probe_read_kernel(&file, sizeof file, (void*)BPF_CORE_READ(table, fd) + (__u64)(__u32)fd * sizeof(void*));
     return file;
 }
@@ -35,11 +43,17 @@ static __always_inline struct file* file_of(struct task_struct* task, int fd) {
 static __noinline __u64 peer_inode(struct file* file) {
     struct socket* socket = (struct socket*)BPF_CORE_READ(file, private_data);
     struct sock* sock = (struct sock*)BPF_CORE_READ(socket, sk);
-    if (!sock || BPF_CORE_READ(sock, __sk_common.skc_family) != AF_UNIX) return 0;
+    if (!sock || BPF_CORE_READ(sock, __sk_common.skc_family) != AF_UNIX) {
+        return 0;
+    }
     struct sock* peer = BPF_CORE_READ((struct unix_sock*)sock, peer);
-    if (!peer) return 0;
+    if (!peer) {
+        return 0;
+    }
     struct socket* other = BPF_CORE_READ(peer, sk_socket);
-    if (!other) return 0;
+    if (!other) {
+        return 0;
+    }
     return BPF_CORE_READ((struct socket_alloc*)other, vfs_inode.i_ino);
 }
 
@@ -51,10 +65,18 @@ static __noinline __u64 peer_inode(struct file* file) {
 static __noinline __u32 kind_by_name(struct file* file) {
     __u64 name = 0;
     bpf_probe_read_kernel(&name, sizeof name, BPF_CORE_READ(file, f_path.dentry, d_name.name));
-    if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'f', 'd')) return RAW_FD_EVENTFD;
-    if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'p', 'o')) return RAW_FD_EPOLL;
-    if (name == WORD('[', 'i', 'o', '_', 'u', 'r', 'i', 'n')) return RAW_FD_URING;
-    if (name << 16 == WORD('m', 'e', 'm', 'f', 'd', ':', 0, 0) << 16) return RAW_FD_MEMFD;
+    if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'f', 'd')) {
+        return RAW_FD_EVENTFD;
+    }
+    if (name == WORD('[', 'e', 'v', 'e', 'n', 't', 'p', 'o')) {
+        return RAW_FD_EPOLL;
+    }
+    if (name == WORD('[', 'i', 'o', '_', 'u', 'r', 'i', 'n')) {
+        return RAW_FD_URING;
+    }
+    if (name << 16 == WORD('m', 'e', 'm', 'f', 'd', ':', 0, 0) << 16) {
+        return RAW_FD_MEMFD;
+    }
     return 0;
 }
 
@@ -102,8 +124,12 @@ static __always_inline void fill_file(struct raw_fd* out, struct file* address, 
     out->mode = mode;
     out->fd = fd;
     out->info = created & FMODE_CREATED ? RAW_FD_CREATED : 0;
-    if ((mode & S_IFMT) == S_IFSOCK) out->peer = peer_inode(address);
-    if (magic == ANON_INODE_MAGIC || magic == TMPFS_MAGIC) out->info |= kind_by_name(address);
+    if ((mode & S_IFMT) == S_IFSOCK) {
+        out->peer = peer_inode(address);
+    }
+    if (magic == ANON_INODE_MAGIC || magic == TMPFS_MAGIC) {
+        out->info |= kind_by_name(address);
+    }
 }
 
 static __always_inline void fill_part_fd(struct raw_part* part, struct raw_fd* out, struct file* file, int fd,
@@ -121,10 +147,14 @@ static struct file_key recent_files[RECENT_FILES];
 
 /* Remembers a file, so that its evictions are recorded as well. */
 static __always_inline void remember_file(const struct raw_fd* fd) {
-    if (!want_pagecache || (fd->mode & S_IFMT) != S_IFREG) return;
+    if (!want_pagecache || (fd->mode & S_IFMT) != S_IFREG) {
+        return;
+    }
     struct file_key key = {.inode = fd->inode, .device = fd->device};
     struct file_key* recent = &recent_files[(fd->inode ^ fd->device) & (RECENT_FILES - 1)];
-    if (recent->inode == key.inode && recent->device == key.device) return;
+    if (recent->inode == key.inode && recent->device == key.device) {
+        return;
+    }
     const __u8 yes = 1;
     bpf_map_update_elem(&files, &key, &yes, 0);
     *recent = key;

@@ -15,7 +15,9 @@ static __always_inline __u32 read_list(struct composer* c, __u64 user, __u64 ent
     }
     __u32 bytes = (__u32)entries * each;
     barrier_var(bytes);
-    if (!user || bytes == 0 || bytes > sizeof c->scratch->list / 2) return 0;
+    if (!user || bytes == 0 || bytes > sizeof c->scratch->list / 2) {
+        return 0;
+    }
     if (bpf_probe_read_user(c->scratch->list, bytes, (void*)user)) {
         c->flags |= RAW_FLAG_UNREADABLE;
         return 0;
@@ -34,7 +36,9 @@ static __always_inline __u64 list_word(struct composer* c, __u32 n) {
 static __always_inline void put_number(struct composer* c, __u32 n, __u64 value) {
     __u32 at = c->at;
     barrier_var(at);
-    if (at >= SCRATCH_LIMIT - SCRATCH_MARGIN) return;
+    if (at >= SCRATCH_LIMIT - SCRATCH_MARGIN) {
+        return;
+    }
     n &= LIST_LIMIT - 1; /* never more; said for the verifier */
     barrier_var(n);
     *(__u64*)(c->scratch->record + at + sizeof(struct raw_part) + n * 8) = value;
@@ -47,7 +51,9 @@ static long put_iovec(__u32 i, void* context) {
 }
 static __noinline void add_iovec(struct composer* c, __u64 user, __u64 entries, __u32 which) {
     const __u32 n = read_list(c, user, entries, 16);
-    if (!n || !place(c)) return;
+    if (!n || !place(c)) {
+        return;
+    }
     bpf_loop(n, put_iovec, c, 0);
     begin_part(c, RAW_PART_LIST, which, n * 8, n);
 }
@@ -60,13 +66,17 @@ static long put_word(__u32 i, void* context) {
 }
 /* At most so many of what can be waited for. */
 static __always_inline __s64 few(struct composer* c, __s64 entries) {
-    if (entries <= 128) return entries;
+    if (entries <= 128) {
+        return entries;
+    }
     c->flags |= RAW_FLAG_TRUNCATED;
     return 128;
 }
 static __noinline void add_words(struct composer* c, __u64 user, __u64 entries, __u32 which) {
     const __u32 n = read_list(c, user, few(c, entries), 8);
-    if (!n || !place(c)) return;
+    if (!n || !place(c)) {
+        return;
+    }
     bpf_loop(n, put_word, c, 0);
     begin_part(c, RAW_PART_VALUES, which, n * 8, n);
 }
@@ -75,17 +85,25 @@ static __noinline void add_words(struct composer* c, __u64 user, __u64 entries, 
 static long put_epoll(__u32 i, void* context) {
     struct composer* c = context;
     __u32 at = i * 12;
-    if (at > 12 * 256) return 1;
+    if (at > 12 * 256) {
+        return 1;
+    }
     __u32 words[3];
-    for (int k = 0; k < 3; ++k) words[k] = *(__u32*)(c->scratch->list + at + k * 4);
+    for (int k = 0; k < 3; ++k) {
+        words[k] = *(__u32*)(c->scratch->list + at + k * 4);
+    }
     put_number(c, i * 2, words[1] | (__u64)words[2] << 32);
     put_number(c, i * 2 + 1, words[0]);
     return 0;
 }
 static __noinline void add_epoll(struct composer* c, __u64 user, __s64 entries, __u32 which) {
-    if (entries <= 0) return;
+    if (entries <= 0) {
+        return;
+    }
     const __u32 n = read_list(c, user, few(c, entries), 12);
-    if (!n || !place(c)) return;
+    if (!n || !place(c)) {
+        return;
+    }
     bpf_loop(n, put_epoll, c, 0);
     begin_part(c, RAW_PART_VALUES, which, n * 16, n * 2);
 }
@@ -100,7 +118,9 @@ static __noinline void add_stat(struct composer* c, __u64 user, __u32 which) {
         return;
     }
     struct raw_part* part = begin_part(c, RAW_PART_STAT, which, sizeof(struct raw_stat), 1);
-    if (!part) return;
+    if (!part) {
+        return;
+    }
     struct raw_stat* out = (struct raw_stat*)(part + 1);
     const __u64 dev = words[0];
     out->device = kernel_device((dev >> 8 & 0xfff) | (dev >> 32 & ~0xfffu), (dev & 0xff) | (dev >> 12 & ~0xffu));
@@ -117,7 +137,9 @@ static __noinline void add_statx(struct composer* c, __u64 user, __u32 which) {
         return;
     }
     struct raw_part* part = begin_part(c, RAW_PART_STAT, which, sizeof(struct raw_stat), 1);
-    if (!part) return;
+    if (!part) {
+        return;
+    }
     struct raw_stat* out = (struct raw_stat*)(part + 1);
     out->device = kernel_device(words[34], words[35]);
     out->inode = words[8] | (__u64)words[9] << 32;
@@ -130,7 +152,9 @@ static __noinline void add_statx(struct composer* c, __u64 user, __u32 which) {
 static long add_passed(__u32 i, void* context) {
     struct composer* c = context;
     int fd = -1;
-    if (bpf_probe_read_user(&fd, sizeof fd, (void*)(c->user + i * 4))) return 1;
+    if (bpf_probe_read_user(&fd, sizeof fd, (void*)(c->user + i * 4))) {
+        return 1;
+    }
     add_fd(c, fd, c->which + i);
     return 0;
 }
@@ -142,8 +166,12 @@ struct control_head {
 static __noinline void add_control(struct composer* c, __u64 at, __u64 left, bool receives) {
     for (int k = 0; k < 4; ++k) {
         struct control_head head;
-        if (!at || left < sizeof head || bpf_probe_read_user(&head, sizeof head, (void*)at)) return;
-        if (head.length < sizeof head || head.length > left) return;
+        if (!at || left < sizeof head || bpf_probe_read_user(&head, sizeof head, (void*)at)) {
+            return;
+        }
+        if (head.length < sizeof head || head.length > left) {
+            return;
+        }
         if (head.level == 1 && head.type == 1) { /* SOL_SOCKET, SCM_RIGHTS */
             __u64 n = (head.length - sizeof head) / 4;
             if (c->count + n > 32) {
@@ -157,7 +185,9 @@ static __noinline void add_control(struct composer* c, __u64 at, __u64 left, boo
             return;
         }
         const __u64 step = (head.length + 7) & ~7ull;
-        if (step > left) return;
+        if (step > left) {
+            return;
+        }
         at += step;
         left -= step;
     }
@@ -188,14 +218,20 @@ static long put_message_bytes(__u32 i, void* context) {
 }
 static __always_inline long add_messages_control(__u32 i, struct composer* c, bool receives) {
     __u64 control[2];
-    if (bpf_probe_read_user(control, sizeof control, (void*)(c->base + (__u64)i * 64 + 32))) return 1;
-    if (control[0] && control[1]) add_control(c, control[0], control[1], receives);
+    if (bpf_probe_read_user(control, sizeof control, (void*)(c->base + (__u64)i * 64 + 32))) {
+        return 1;
+    }
+    if (control[0] && control[1]) {
+        add_control(c, control[0], control[1], receives);
+    }
     return 0;
 }
 static long add_received(__u32 i, void* context) { return add_messages_control(i, context, 1); }
 static long add_sent(__u32 i, void* context) { return add_messages_control(i, context, 0); }
 static __noinline void add_messages(struct composer* c, __u64 user, __u32 which, bool receives, __s64 messages) {
-    if (messages <= 0 || !user || !place(c)) return;
+    if (messages <= 0 || !user || !place(c)) {
+        return;
+    }
     if (messages > MESSAGES_LIMIT) {
         messages = MESSAGES_LIMIT;
         c->flags |= RAW_FLAG_TRUNCATED;
@@ -203,12 +239,15 @@ static __noinline void add_messages(struct composer* c, __u64 user, __u32 which,
     c->base = user;
     bpf_loop(messages, put_message_bytes, c, 0);
     begin_part(c, RAW_PART_LIST, which, (__u32)messages * 8, messages);
-    if (messages > MESSAGES_WITH_CONTROL) messages = MESSAGES_WITH_CONTROL;
+    if (messages > MESSAGES_WITH_CONTROL) {
+        messages = MESSAGES_WITH_CONTROL;
+    }
     c->count = 0;
-    if (receives)
+    if (receives) {
         bpf_loop(messages, add_received, c, 0);
-    else
+    } else {
         bpf_loop(messages, add_sent, c, 0);
+    }
 }
 
 /* The vector of one control block; few buffers, as the list of the scratch holds the blocks' addresses meanwhile. */
@@ -225,7 +264,9 @@ static long put_block_size(__u32 i, void* context) {
     return 0;
 }
 static __noinline void add_block_iovec(struct composer* c, __u64 user, __u64 entries) {
-    if (!place(c) || entries == 0 || entries > LIST_LIMIT) return;
+    if (!place(c) || entries == 0 || entries > LIST_LIMIT) {
+        return;
+    }
     c->user = user;
     bpf_loop(entries, put_block_size, c, 0);
     begin_part(c, RAW_PART_LIST, 2, (__u32)entries * 8, entries);
@@ -241,7 +282,9 @@ static long add_iocb(__u32 i, void* context) {
         return 0;
     }
     struct raw_part* part = begin_part(c, RAW_PART_IOCB, 2, sizeof(struct raw_iocb), 1);
-    if (!part) return 1;
+    if (!part) {
+        return 1;
+    }
     struct raw_iocb* out = (struct raw_iocb*)(part + 1);
     out->iocb = address;
     out->data = words[0];
@@ -252,13 +295,19 @@ static long add_iocb(__u32 i, void* context) {
     out->fd = (__s32)(words[2] >> 32);
     const int fd = out->fd;
     const __u16 opcode = out->opcode;
-    if (i == 0 || c->count != (__u32)fd) add_fd(c, fd, 2);
+    if (i == 0 || c->count != (__u32)fd) {
+        add_fd(c, fd, 2);
+    }
     c->count = fd;
-    if (opcode == IOCB_PREADV || opcode == IOCB_PWRITEV) add_block_iovec(c, words[3], words[4]);
+    if (opcode == IOCB_PREADV || opcode == IOCB_PWRITEV) {
+        add_block_iovec(c, words[3], words[4]);
+    }
     return 0;
 }
 static __noinline void add_iocbs(struct composer* c, __u64 user, __s64 entries) {
-    if (entries <= 0) return;
+    if (entries <= 0) {
+        return;
+    }
     const __u32 n = read_list(c, user, entries, 8);
     bpf_loop(n, add_iocb, c, 0);
 }
@@ -266,7 +315,9 @@ static __noinline void add_iocbs(struct composer* c, __u64 user, __s64 entries) 
 static long add_event(__u32 i, void* context) {
     struct composer* c = context;
     struct raw_part* part = begin_part(c, RAW_PART_EVENT, 3, sizeof(struct raw_aio_event), 1);
-    if (!part) return 1;
+    if (!part) {
+        return 1;
+    }
     struct raw_aio_event* out = (struct raw_aio_event*)(part + 1);
     out->data = list_word(c, i * 4);
     out->iocb = list_word(c, i * 4 + 1);
@@ -274,7 +325,9 @@ static long add_event(__u32 i, void* context) {
     return 0;
 }
 static __noinline void add_events(struct composer* c, __u64 user, __s64 entries) {
-    if (entries <= 0) return;
+    if (entries <= 0) {
+        return;
+    }
     const __u32 n = read_list(c, user, entries, 32);
     bpf_loop(n, add_event, c, 0);
 }

@@ -37,16 +37,22 @@ static __always_inline bool compose_seed(struct composer* c, __u32 fixed) {
 SEC("iter/task")
 int seed_tasks(struct bpf_iter__task* ctx) {
     struct task_struct* task = ctx->task;
-    if (!task) return 0;
+    if (!task) {
+        return 0;
+    }
     const __u32 parent = BPF_CORE_READ(task, real_parent, tgid);
     if (!is_seed(task)) {
         /* A child that was made between the listing and now. */
-        if (!bpf_map_lookup_elem(&seeds, &parent)) return 0;
+        if (!bpf_map_lookup_elem(&seeds, &parent)) {
+            return 0;
+        }
         const __u32 pid = task->tgid;
         const __u8 yes = 1;
         bpf_map_update_elem(&seeds, &pid, &yes, 0);
     }
-    if (state_of(task) || !follow(task)) return 0;
+    if (state_of(task) || !follow(task)) {
+        return 0;
+    }
     ++seeded;
     return 0;
 }
@@ -59,9 +65,13 @@ static __always_inline void fill_seed_head(struct raw_head* head, int type, stru
 
 static __always_inline void add_file_path(struct composer* c, struct path* path, __u32 type) {
     struct raw_part* part = place(c);
-    if (!part) return;
+    if (!part) {
+        return;
+    }
     const long n = bpf_d_path(path, (char*)(part + 1), PATH_LIMIT);
-    if (n <= 0 || n > PATH_LIMIT) return;
+    if (n <= 0 || n > PATH_LIMIT) {
+        return;
+    }
     const __u32 length = n - 1;
     part->type = type;
     part->size = sizeof *part + ((length + 7) & ~7u);
@@ -74,17 +84,25 @@ SEC("iter/task_file")
 int seed_files(struct bpf_iter__task_file* ctx) {
     struct task_struct* task = ctx->task;
     struct file* file = ctx->file;
-    if (!task || !file || task->pid != task->tgid || !is_seed(task)) return 0;
+    if (!task || !file || task->pid != task->tgid || !is_seed(task)) {
+        return 0;
+    }
     struct composer c = {};
-    if (!compose_seed(&c, sizeof(struct raw_head))) return 0;
+    if (!compose_seed(&c, sizeof(struct raw_head))) {
+        return 0;
+    }
     fill_seed_head((struct raw_head*)c.scratch->record, RAW_SEED_FD, task);
     struct raw_part* part = place(&c);
-    if (!part) return 0;
+    if (!part) {
+        return 0;
+    }
     struct raw_fd* out = (struct raw_fd*)(part + 1);
     fill_part_fd(part, out, file, ctx->fd, 0);
     unsigned long bits = 0;
     bpf_probe_read_kernel(&bits, sizeof bits, BPF_CORE_READ(task, files, fdt, close_on_exec) + ctx->fd / 64);
-    if (bits >> (ctx->fd & 63) & 1) out->info |= RAW_FD_CLOEXEC;
+    if (bits >> (ctx->fd & 63) & 1) {
+        out->info |= RAW_FD_CLOEXEC;
+    }
     remember_file(out);
     c.at += sizeof *part + sizeof *out;
     add_file_path(&c, &file->f_path, RAW_PART_STRING);
@@ -96,11 +114,17 @@ SEC("iter/task_vma")
 int seed_maps(struct bpf_iter__task_vma* ctx) {
     struct task_struct* task = ctx->task;
     struct vm_area_struct* vma = ctx->vma;
-    if (!task || !vma || task->pid != task->tgid || !is_seed(task)) return 0;
+    if (!task || !vma || task->pid != task->tgid || !is_seed(task)) {
+        return 0;
+    }
     struct file* file = vma->vm_file;
-    if (!file) return 0;
+    if (!file) {
+        return 0;
+    }
     struct composer c = {};
-    if (!compose_seed(&c, sizeof(struct raw_seed_map))) return 0;
+    if (!compose_seed(&c, sizeof(struct raw_seed_map))) {
+        return 0;
+    }
     struct raw_seed_map* record = (struct raw_seed_map*)c.scratch->record;
     fill_seed_head(&record->head, RAW_SEED_MAP, task);
     const __u64 flags = vma->vm_flags;

@@ -19,7 +19,9 @@ static __always_inline __u64 stolen_here(struct task_struct* task) { return task
 static __noinline int send_stolen(struct task_state* state, __u64 stolen) {
     const __u32 sequence = state->sequence++;
     struct raw_stolen* record = RESERVE(raw_stolen);
-    if (!record) return 0;
+    if (!record) {
+        return 0;
+    }
     fill_head(&record->head, RAW_STOLEN, sizeof *record, sequence, bpf_ktime_get_ns());
     record->stolen = stolen;
     SUBMIT(record);
@@ -28,17 +30,25 @@ static __noinline int send_stolen(struct task_state* state, __u64 stolen) {
 
 /* What is stolen from here on concerns the task; before it, a call of its or another task. */
 static __always_inline void stolen_from_here(struct task_struct* task, struct task_state* state) {
-    if (tells_stolen()) state->stolen = stolen_here(task);
+    if (tells_stolen()) {
+        state->stolen = stolen_here(task);
+    }
 }
 
 /* The task has run in its own code until now. */
 static __always_inline void settle_stolen(struct task_struct* task, struct task_state* state) {
-    if (!tells_stolen()) return;
+    if (!tells_stolen()) {
+        return;
+    }
     const __u64 here = stolen_here(task);
     const __u64 stolen = here - state->stolen;
-    if (stolen < STOLEN_LEAST) return;
+    if (stolen < STOLEN_LEAST) {
+        return;
+    }
     /* A task whose first look this is has no earlier one to compare with. */
-    if (state->stolen) send_stolen(state, stolen);
+    if (state->stolen) {
+        send_stolen(state, stolen);
+    }
     state->stolen = here;
 }
 

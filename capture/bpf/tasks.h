@@ -39,7 +39,9 @@ static __always_inline struct cgroup_key key_of(struct cgroup* group) {
 SEC(HOOK "cgroup_attach_task")
 int BPF_PROG(cgroup_enter, struct cgroup* group, const char* path, struct task_struct* task) {
     const struct cgroup_key key = key_of(group);
-    if (bpf_map_lookup_elem(&cgroups, &key) && !state_of(task)) follow(task);
+    if (bpf_map_lookup_elem(&cgroups, &key) && !state_of(task)) {
+        follow(task);
+    }
     return 0;
 }
 
@@ -49,7 +51,9 @@ int BPF_PROG(cgroup_made, struct cgroup* group) {
     struct cgroup* parent = BPF_CORE_READ(group, self.parent, cgroup);
     const struct cgroup_key above = key_of(parent), key = key_of(group);
     const __u8 yes = 1;
-    if (parent && bpf_map_lookup_elem(&cgroups, &above)) bpf_map_update_elem(&cgroups, &key, &yes, 0);
+    if (parent && bpf_map_lookup_elem(&cgroups, &above)) {
+        bpf_map_update_elem(&cgroups, &key, &yes, 0);
+    }
     return 0;
 }
 
@@ -61,15 +65,21 @@ int BPF_PROG(task_new, struct task_struct* child, __u64 flags) {
         /* Made right into a group of the unified hierarchy (CLONE_INTO_CGROUP). */
         if (want_cgroups) {
             const struct cgroup_key key = key_of(BPF_CORE_READ(child, cgroups, dfl_cgrp));
-            if (bpf_map_lookup_elem(&cgroups, &key)) follow(child);
+            if (bpf_map_lookup_elem(&cgroups, &key)) {
+                follow(child);
+            }
         }
         return 0;
     }
     struct task_state* new_state = follow(child);
-    if (new_state) new_state->compat = state->compat;
+    if (new_state) {
+        new_state->compat = state->compat;
+    }
     const __u32 sequence = state->sequence++;
     struct raw_spawn* record = RESERVE(raw_spawn);
-    if (!record) return 0;
+    if (!record) {
+        return 0;
+    }
     fill_head(&record->head, RAW_SPAWN, sizeof *record, sequence, bpf_ktime_get_ns());
     record->child_pid = child->tgid;
     record->child_tid = child->pid;
@@ -83,15 +93,21 @@ SEC(HOOK "sched_process_exec")
 int BPF_PROG(task_exec, struct task_struct* task, int old_pid, struct linux_binprm* program) {
     TYPED(program, linux_binprm);
     struct task_state* state = state_of(bpf_get_current_task_btf());
-    if (!state) return 0;
+    if (!state) {
+        return 0;
+    }
     /* Calls of 32-bit programs have other numbers; better none than wrong ones. */
     char class = 0;
     bpf_probe_read_kernel(&class, 1, &program->buf[4]);
     const bool compat = class == 1;
-    if (compat && !state->compat) count(COUNT_UNTRACKED, 1);
+    if (compat && !state->compat) {
+        count(COUNT_UNTRACKED, 1);
+    }
     state->compat = compat;
     struct composer c = {};
-    if (!compose(&c, sizeof(struct raw_exec))) return 0;
+    if (!compose(&c, sizeof(struct raw_exec))) {
+        return 0;
+    }
     struct raw_exec* record = (struct raw_exec*)c.scratch->record;
     fill_head(&record->head, RAW_EXEC, 0, state->sequence++, bpf_ktime_get_ns());
     record->old_tid = old_pid;
@@ -106,7 +122,9 @@ SEC(HOOK "sched_process_exit")
 int BPF_PROG(task_exit) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state) return 0;
+    if (!state) {
+        return 0;
+    }
     settle_touches(state);
     const __u64 now = bpf_ktime_get_ns();
     if (state->enter) {
@@ -129,7 +147,9 @@ int BPF_PROG(task_exit) {
         SUBMIT(record);
     }
     /* What it wakes from here on, it wakes by ending. */
-    if (!state->enter) state->enter = now;
+    if (!state->enter) {
+        state->enter = now;
+    }
     state->nr = NR_EXIT_GROUP;
     count(COUNT_LIVE, -1);
     return 0;
@@ -162,7 +182,9 @@ static __always_inline int count_interrupt(int by) {
     const __u32 zero = 0;
     __u32* depth = bpf_map_lookup_elem(&interrupts, &zero);
     /* An exit whose entry was before the recording began. */
-    if (depth && (by > 0 || *depth)) *depth += by;
+    if (depth && (by > 0 || *depth)) {
+        *depth += by;
+    }
     return 0;
 }
 #define COUNT_INTERRUPTS(name)                                       \
@@ -179,12 +201,18 @@ COUNT_INTERRUPTS(call_function_single)
 static __always_inline void note_waker(struct task_state* state, bool interrupt) {
     state->wake = bpf_ktime_get_ns();
     state->waker_tid = 0;
-    if (interrupt) return;
+    if (interrupt) {
+        return;
+    }
     struct task_struct* current = bpf_get_current_task_btf();
     struct task_state* waker = state_of(current);
-    if (!waker || waker == state || !waker->enter) return;
+    if (!waker || waker == state || !waker->enter) {
+        return;
+    }
     const __u32 nr = waker->nr;
-    if (!(rules[nr & (CALL_LIMIT - 1)].flags & RULE_WAKES)) return;
+    if (!(rules[nr & (CALL_LIMIT - 1)].flags & RULE_WAKES)) {
+        return;
+    }
     state->waker_pid = current->tgid;
     state->waker_tid = current->pid;
     state->waker_nr = nr;
@@ -194,14 +222,18 @@ static __always_inline void note_waker(struct task_state* state, bool interrupt)
 SEC(HOOK "sched_waking")
 int BPF_PROG(task_waking, struct task_struct* task) {
     struct task_state* state = state_of(task);
-    if (state) note_waker(state, in_interrupt_by_kernel());
+    if (state) {
+        note_waker(state, in_interrupt_by_kernel());
+    }
     return 0;
 }
 
 SEC(HOOK "sched_waking")
 int BPF_PROG(task_waking_counted, struct task_struct* task) {
     struct task_state* state = state_of(task);
-    if (state) note_waker(state, in_interrupt_by_count());
+    if (state) {
+        note_waker(state, in_interrupt_by_count());
+    }
     return 0;
 }
 
@@ -212,7 +244,9 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
     struct task_state* state = state_of(prev);
     const __u64 now = bpf_ktime_get_ns();
     if (state) {
-        if (!state->enter) settle_stolen(prev, state);
+        if (!state->enter) {
+            settle_stolen(prev, state);
+        }
         const __u32 kernel_state = switch_state ? (__u32)ctx[3] : prev->__state;
         state->off = now;
         state->wake = 0;
@@ -224,12 +258,18 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
         state->off_iowait = BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait);
     }
     state = state_of(next);
-    if (!state) return 0;
+    if (!state) {
+        return 0;
+    }
     stolen_from_here(next, state);
-    if (!state->off) return 0;
+    if (!state->off) {
+        return 0;
+    }
     const __u32 sequence = state->sequence++;
     struct raw_switch* record = RESERVE(raw_switch);
-    if (!record) return 0;
+    if (!record) {
+        return 0;
+    }
     fill_head(&record->head, RAW_SWITCH, sizeof *record, sequence, now);
     record->head.pid = next->tgid;
     record->head.tid = next->pid;

@@ -13,7 +13,9 @@ static __noinline int send_touch(struct task_state* state) {
     const __u32 pages = state->touch.pages;
     state->touch.pages = 0;
     struct raw_touch* record = RESERVE(raw_touch);
-    if (!record) return 0;
+    if (!record) {
+        return 0;
+    }
     fill_head(&record->head, RAW_TOUCH, sizeof *record, sequence, bpf_ktime_get_ns());
     record->enter = state->touch.enter;
     record->end = state->touch.end;
@@ -49,8 +51,12 @@ static __noinline int add_touch(struct task_state* state) {
 }
 
 static __always_inline void settle_touches(struct task_state* state) {
-    if (state->fault_counted) add_touch(state);
-    if (state->touch.pages) send_touch(state);
+    if (state->fault_counted) {
+        add_touch(state);
+    }
+    if (state->touch.pages) {
+        send_touch(state);
+    }
 }
 
 #endif

@@ -38,11 +38,17 @@ enum uring_op {
 
 /* A fixed file of the ring; 0 where the kernel keeps them otherwise (before 6.13). */
 static __always_inline struct file* fixed_file(struct io_ring_ctx* ring_context, __u32 number) {
-    if (!bpf_core_field_exists(ring_context->file_table.data.nodes)) return 0;
-    if (number >= BPF_CORE_READ(ring_context, file_table.data.nr)) return 0;
+    if (!bpf_core_field_exists(ring_context->file_table.data.nodes)) {
+        return 0;
+    }
+    if (number >= BPF_CORE_READ(ring_context, file_table.data.nr)) {
+        return 0;
+    }
     struct io_rsrc_node** nodes = BPF_CORE_READ(ring_context, file_table.data.nodes);
     struct io_rsrc_node* node = 0;
-    if (bpf_probe_read_kernel(&node, sizeof node, nodes + number) || !node) return 0;
+    if (bpf_probe_read_kernel(&node, sizeof node, nodes + number) || !node) {
+        return 0;
+    }
     return (struct file*)(BPF_CORE_READ(node, file_ptr) & ~7ul); /* the low bits are flags */
 }
 
@@ -63,14 +69,20 @@ static __always_inline bool read_sqe(struct io_kiocb* request, struct uring_sqe*
 SEC(HOOK "io_uring_submit_req")
 int BPF_PROG(uring_submit, struct io_kiocb* request) {
     struct task_state* state = state_of(bpf_get_current_task_btf());
-    if (!state) return 0;
+    if (!state) {
+        return 0;
+    }
     struct composer c = {};
     struct uring_sqe sqe = {};
-    if (!compose(&c, sizeof(struct raw_uring))) return 0;
+    if (!compose(&c, sizeof(struct raw_uring))) {
+        return 0;
+    }
     const bool read = read_sqe(request, &sqe);
     struct raw_uring* record = (struct raw_uring*)c.scratch->record;
     fill_head(&record->head, RAW_URING_SUBMIT, 0, state->sequence++, bpf_ktime_get_ns());
-    if (!read) c.flags |= RAW_FLAG_UNREADABLE;
+    if (!read) {
+        c.flags |= RAW_FLAG_UNREADABLE;
+    }
     record->ring = (__u64)BPF_CORE_READ(request, ctx);
     record->request = (__u64)request;
     record->user_data = BPF_CORE_READ(request, cqe.user_data);
@@ -98,7 +110,9 @@ int BPF_PROG(uring_submit, struct io_kiocb* request) {
         case URING_MKDIRAT: add_path(&c, sqe.address, 1); break;
         case URING_RENAMEAT:
         case URING_LINKAT:
-            if ((__s32)sqe.length >= 0) add_fd(&c, sqe.length, 2); /* fall through */
+            if ((__s32)sqe.length >= 0) {
+                add_fd(&c, sqe.length, 2); /* fall through */
+            }
         case URING_SYMLINKAT:
             add_path(&c, sqe.address, 1);
             add_path(&c, sqe.offset, 3);
@@ -111,7 +125,9 @@ int BPF_PROG(uring_submit, struct io_kiocb* request) {
 
 static __always_inline void add_file(struct composer* c, struct file* file, int fd, __u32 which) {
     struct raw_part* part = place(c);
-    if (!part) return;
+    if (!part) {
+        return;
+    }
     struct raw_fd* out = (struct raw_fd*)(part + 1);
     fill_part_fd(part, out, file, fd, which);
     remember_file(out);
@@ -122,18 +138,23 @@ static __always_inline void add_file(struct composer* c, struct file* file, int 
 static __always_inline void add_opened(struct composer* c, struct io_ring_ctx* ring_context, struct io_open* open,
                                        __s32 result) {
     const __u32 slot = bpf_core_field_exists(open->file_slot) ? BPF_CORE_READ(open, file_slot) : 0;
-    if (slot)
+    if (slot) {
         add_file(c, fixed_file(ring_context, slot == ~0u ? (__u32)result : slot - 1), -1, RAW_WHICH_RESULT);
-    else
+    } else {
         add_fd(c, result, RAW_WHICH_RESULT);
+    }
 }
 
 SEC(HOOK "io_uring_complete")
 int BPF_PROG(uring_complete, struct io_ring_ctx* ring_context, void* request, struct io_uring_cqe* cqe) {
     struct task_state* state = state_of(bpf_get_current_task_btf());
-    if (!state) return 0;
+    if (!state) {
+        return 0;
+    }
     struct composer c = {};
-    if (!compose(&c, sizeof(struct raw_uring))) return 0;
+    if (!compose(&c, sizeof(struct raw_uring))) {
+        return 0;
+    }
     struct raw_uring* record = (struct raw_uring*)c.scratch->record;
     fill_head(&record->head, RAW_URING_COMPLETE, 0, state->sequence++, bpf_ktime_get_ns());
     struct io_kiocb* done = request;
@@ -151,12 +172,17 @@ int BPF_PROG(uring_complete, struct io_ring_ctx* ring_context, void* request, st
     record->rw_flags = 0;
     const __s32 result = record->result;
     const __u16 opcode = record->opcode;
-    if (record->file) add_file(&c, (struct file*)record->file, -1, 0);
-    if (request && result >= 0 && (opcode == URING_OPENAT || opcode == URING_OPENAT2))
+    if (record->file) {
+        add_file(&c, (struct file*)record->file, -1, 0);
+    }
+    if (request && result >= 0 && (opcode == URING_OPENAT || opcode == URING_OPENAT2)) {
         add_opened(&c, ring_context, request, result);
+    }
     if (request && result == 0 && opcode == URING_STATX) {
         struct io_statx* asked = request;
-        if (bpf_core_field_exists(asked->buffer)) add_statx(&c, (__u64)BPF_CORE_READ(asked, buffer), 4);
+        if (bpf_core_field_exists(asked->buffer)) {
+            add_statx(&c, (__u64)BPF_CORE_READ(asked, buffer), 4);
+        }
     }
     send(&c);
     return 0;

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: MIT
 // The collector that CUDA loads into a job (CUDA_INJECTION64_PATH): accelerator work, the calls that submitted it or
 // waited for it, on the recorder's clock, to one file per process in $REPRISE_GPU_DIR. Built where CUPTI's headers are.
 // Nothing here may disturb the job: what fails is left out.
-// SPDX-License-Identifier: MIT
 #include <cupti.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -54,14 +54,18 @@ public:
         record.name_bytes = static_cast<uint32_t>(length);
         record.bytes = static_cast<uint32_t>((sizeof record + length + 7) / 8 * 8);
         pending_.append(reinterpret_cast<const char*>(&record), sizeof record);
-        if (length != 0) pending_.append(name, length);
+        if (length != 0) {
+            pending_.append(name, length);
+        }
         pending_.append(record.bytes - sizeof record - length, '\0');
     }
     bool flush() {
         size_t done = 0;
         while (done < pending_.size()) {
             const ssize_t n = ::write(fd_, pending_.data() + done, pending_.size() - done);
-            if (n <= 0) break;
+            if (n <= 0) {
+                break;
+            }
             done += static_cast<size_t>(n);
         }
         const bool whole = done == pending_.size();
@@ -97,8 +101,11 @@ void work(gpu_record_type type, const Activity& activity, const char* name) {
 
 // Of the host's many calls those that submit or wait.
 bool matters(const char* name) {
-    for (const char* part : {"Launch", "Memcpy", "Memset", "Synchronize"})
-        if (std::strstr(name, part) != nullptr) return true;
+    for (const char* part : {"Launch", "Memcpy", "Memset", "Synchronize"}) {
+        if (std::strstr(name, part) != nullptr) {
+            return true;
+        }
+    }
     return false;
 }
 
@@ -106,8 +113,9 @@ void call(const CUpti_ActivityAPI& activity) {
     const char* name = nullptr;
     const CUpti_CallbackDomain domain =
         activity.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
-    if (cuptiGetCallbackName(domain, activity.cbid, &name) != CUPTI_SUCCESS || name == nullptr || !matters(name))
+    if (cuptiGetCallbackName(domain, activity.cbid, &name) != CUPTI_SUCCESS || name == nullptr || !matters(name)) {
         return;
+    }
     gpu_record out = record_of(GPU_RECORD_CALL, activity.start, activity.end, activity.correlationId);
     out.tid = activity.threadId;
     file.add(out, name);
@@ -129,7 +137,9 @@ void one(const CUpti_Activity* activity) {
         case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
             const auto& sync = *reinterpret_cast<const CUpti_ActivitySynchronization*>(activity);
             gpu_record out = record_of(GPU_RECORD_SYNC, sync.start, sync.end, sync.correlationId);
-            if (sync.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE) out.stream = sync.streamId;
+            if (sync.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE) {
+                out.stream = sync.streamId;
+            }
             return file.add(out, nullptr);
         }
         default: return;
@@ -146,10 +156,13 @@ void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t* buffer, siz
     {
         const std::lock_guard guard(lock);
         CUpti_Activity* activity = nullptr;
-        while (valid != 0 && cuptiActivityGetNextRecord(buffer, valid, &activity) == CUPTI_SUCCESS) one(activity);
+        while (valid != 0 && cuptiActivityGetNextRecord(buffer, valid, &activity) == CUPTI_SUCCESS) {
+            one(activity);
+        }
         size_t dropped = 0;
-        if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped != 0)
+        if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped != 0) {
             file.add(record_of(GPU_RECORD_LOST, 0, 0, static_cast<uint32_t>(dropped)), nullptr);
+        }
         file.flush();
     }
     std::free(buffer);
@@ -159,14 +172,18 @@ pid_t owner;
 
 // A forked child that ends the usual way has nothing of its own to tell.
 void at_end() {
-    if (getpid() == owner) cuptiActivityFlushAll(1);
+    if (getpid() == owner) {
+        cuptiActivityFlushAll(1);
+    }
 }
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     const char* const folder = std::getenv("REPRISE_GPU_DIR");
-    if (folder == nullptr || !file.open(folder)) return 1;
+    if (folder == nullptr || !file.open(folder)) {
+        return 1;
+    }
     owner = getpid();
     // Before anything is enabled, so that all times are the recorder's.
     cuptiActivityRegisterTimestampCallback(timestamp);
@@ -177,8 +194,9 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     }
     for (const CUpti_ActivityKind kind :
          {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
-          CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION})
+          CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION}) {
         cuptiActivityEnable(kind);
+    }
     std::atexit(at_end);
     return 1;
 }

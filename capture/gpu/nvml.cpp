@@ -23,13 +23,17 @@ using NvmlDevice = void*;
 
 struct NvmlSampler::Impl {
     ~Impl() {
-        if (handle) dlclose(handle);
+        if (handle) {
+            dlclose(handle);
+        }
     }
 
     template <class Function>
     bool find(const char* name, Function& into) {
         into = reinterpret_cast<Function>(dlsym(handle, name));
-        if (!into) absent = std::string("the library has no function ") + name;
+        if (!into) {
+            absent = std::string("the library has no function ") + name;
+        }
         return into != nullptr;
     }
 
@@ -45,14 +49,17 @@ struct NvmlSampler::Impl {
         int (*begin)() = nullptr;
         if (!find("nvmlInit_v2", begin) || !find("nvmlDeviceGetCount_v2", count_of) ||
             !find("nvmlDeviceGetHandleByIndex_v2", device_at) || !find("nvmlDeviceGetUtilizationRates", utilization) ||
-            !find("nvmlShutdown", end))
+            !find("nvmlShutdown", end)) {
             return;
+        }
         if (const int rc = begin(); rc != 0) {
             absent = "NVIDIA's management library does not start: error " + std::to_string(rc);
             return;
         }
         begun = true;
-        if (count_of(&count) != 0 || count == 0) absent = "NVIDIA's management library sees no device";
+        if (count_of(&count) != 0 || count == 0) {
+            absent = "NVIDIA's management library sees no device";
+        }
         for (unsigned i = 0; i < count; ++i) {
             NvmlDevice device = nullptr;
             devices.push_back(device_at(i, &device) == 0 ? device : nullptr);
@@ -63,7 +70,9 @@ struct NvmlSampler::Impl {
     void sample() {
         for (size_t i = 0; i < devices.size(); ++i) {
             Utilization now{};
-            if (!devices[i] || utilization(devices[i], &now) != 0) continue;
+            if (!devices[i] || utilization(devices[i], &now) != 0) {
+                continue;
+            }
             ++sums[i].samples;
             sums[i].percent += now.gpu;
         }
@@ -71,8 +80,9 @@ struct NvmlSampler::Impl {
 
     void run(int period_ms) {
         std::unique_lock guard(lock);
-        do sample();
-        while (!ending.wait_for(guard, std::chrono::milliseconds(period_ms), [&] { return stop; }));
+        do {
+            sample();
+        } while (!ending.wait_for(guard, std::chrono::milliseconds(period_ms), [&] { return stop; }));
     }
 
     void* handle = nullptr;
@@ -89,7 +99,9 @@ struct NvmlSampler::Impl {
 
 NvmlSampler::NvmlSampler(const std::string& library, int period_ms) : impl_(std::make_unique<Impl>()) {
     impl_->open(library);
-    if (!impl_->absent.empty()) return;
+    if (!impl_->absent.empty()) {
+        return;
+    }
     // Signals are for the recorder, which waits for them: this thread takes none.
     sigset_t all, before;
     sigfillset(&all);
@@ -110,10 +122,15 @@ std::vector<NvmlSampler::Device> NvmlSampler::finish() {
         }
         impl_->ending.notify_all();
         impl_->thread.join();
-        for (Device& device : impl_->sums)
-            if (device.samples) device.percent /= static_cast<double>(device.samples);
+        for (Device& device : impl_->sums) {
+            if (device.samples) {
+                device.percent /= static_cast<double>(device.samples);
+            }
+        }
     }
-    if (impl_->begun) impl_->end();
+    if (impl_->begun) {
+        impl_->end();
+    }
     impl_->begun = false;
     return impl_->sums;
 }

@@ -1,6 +1,6 @@
-// Owns sampling how busy NVIDIA's management library says each device is: a check of what else is recorded. The library
-// is looked for when it is asked for; nothing is linked.
 // SPDX-License-Identifier: MIT
+// Samples how busy NVIDIA's management library says each device is: a check of what else is recorded. The library
+// is looked for when it is asked for; nothing is linked.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,9 @@ Process& Assembler::Impl::process(int32_t pid) {
 
 Assembler::Impl::Task& Assembler::Impl::task(int32_t pid, int32_t tid) {
     const uint64_t key = task_key(pid, tid);
-    if (last_task && last_key == key) return *last_task;
+    if (last_task && last_key == key) {
+        return *last_task;
+    }
     const auto it = task_of.find(key);
     Task& found = it != task_of.end() ? *it->second : new_task(pid, tid, process(pid));
     last_key = key;
@@ -77,8 +79,9 @@ void Assembler::Impl::add(Task& task, const Op& op) {
         }
         task.pending.push_back(std::move(entry));
         ++pending_ops;
-        if (task.pending.size() > kWindow && task.pending.front().op.end() < released)
+        if (task.pending.size() > kWindow && task.pending.front().op.end() < released) {
             write_oldest(task, task.pending.size());
+        }
         return;
     }
     if (entry.op.begin < task.written_to) {
@@ -96,9 +99,14 @@ void Assembler::Impl::add(Task& task, const Op& op) {
         pending.insert(later, std::move(entry));
     }
     ++pending_ops;
-    if (pending.size() > kWindow) write_oldest(task, kWindow / 2);
-    if (pending_ops > kMostPending)
-        for (Task& each : tasks) write_oldest(each, (each.pending.size() + 1) / 2);
+    if (pending.size() > kWindow) {
+        write_oldest(task, kWindow / 2);
+    }
+    if (pending_ops > kMostPending) {
+        for (Task& each : tasks) {
+            write_oldest(each, (each.pending.size() + 1) / 2);
+        }
+    }
 }
 
 void Assembler::Impl::write_oldest(Task& task, size_t n) {
@@ -131,8 +139,12 @@ void Assembler::Impl::call(const RawCall& raw) {
     op.arg = raw.arg;
     op.list = raw.list;
     op.request = raw.request;
-    if (raw.offset) op.offset = *raw.offset;
-    if (!raw.text.empty()) op.text = writer.intern(raw.text);
+    if (raw.offset) {
+        op.offset = *raw.offset;
+    }
+    if (!raw.text.empty()) {
+        op.text = writer.intern(raw.text);
+    }
 
     switch (raw.kind) {
         case OpKind::open: return open(t, raw, op);
@@ -223,15 +235,19 @@ void Assembler::Impl::call(const RawCall& raw) {
 
 void Assembler::Impl::finish() {
     released = INT64_MAX;
-    for (Task& each : tasks) write_oldest(each, each.pending.size());
-    if (offsets_followed)
+    for (Task& each : tasks) {
+        write_oldest(each, each.pending.size());
+    }
+    if (offsets_followed) {
         count("offsets_reconstructed", Severity::note,
               "reads and writes whose source names no offset; it was followed along the instance's position",
               offsets_followed);
-    if (offsets_from_unknown_position)
+    }
+    if (offsets_from_unknown_position) {
         count("offsets_assumed", Severity::warning,
               "reads and writes on descriptors open before the recording began; their offsets count from 0",
               offsets_from_unknown_position);
+    }
     files.finish(options.roles);
 }
 
@@ -258,11 +274,15 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
 void Assembler::set_directory(int32_t pid, std::string_view directory) {
     Process& process = impl_->process(pid);
     process.directory = clean_path(process.directory, directory);
-    if (directory.starts_with('/')) process.directory_known = true;
+    if (directory.starts_with('/')) {
+        process.directory_known = true;
+    }
 }
 
 void Assembler::adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags, std::string_view description) {
-    if (fd < 0) return;
+    if (fd < 0) {
+        return;
+    }
     Process& process = impl_->process(pid);
     process.descriptors->erase(fd);
     if (!description.empty() && !parse_description(description).path.empty()) {
@@ -270,7 +290,9 @@ void Assembler::adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags, s
         return;
     }
     auto instance = impl_->new_instance(kind, nullptr, flags, &process, fd);
-    if (!description.empty()) instance->channel = impl_->channel_of(description);
+    if (!description.empty()) {
+        instance->channel = impl_->channel_of(description);
+    }
     instance->described = description;
     constexpr int64_t kCloseOnExec = 02000000;
     impl_->put(process, fd, std::move(instance), flags & kCloseOnExec);
@@ -306,15 +328,20 @@ uint64_t Assembler::op_count(TaskId task) const {
 
 bool Assembler::add_edge(TaskId task, uint64_t op, const Edge& edge) {
     Impl::Task& of = *impl_->task_by_id.at(task);
-    if (op < of.written) return false;
+    if (op < of.written) {
+        return false;
+    }
     of.pending.at(op - of.written).edges.push_back(edge);
     return true;
 }
 
 void Assembler::release(int64_t before) {
     impl_->released = std::max(impl_->released, before);
-    if (impl_->pending_ops > kMostPending)
-        for (Impl::Task& each : impl_->tasks) impl_->write_oldest(each, each.pending.size());
+    if (impl_->pending_ops > kMostPending) {
+        for (Impl::Task& each : impl_->tasks) {
+            impl_->write_oldest(each, each.pending.size());
+        }
+    }
 }
 
 void Assembler::note_file(std::string_view path, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode) {

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// An open instance as a source sees it that looks into the kernel.
+/// An open instance as a source sees it that looks into the kernel.
 struct SeenInstance {
     uint64_t key = 0;  // names the instance while it lives, and may name another one later; 0: nothing is known
     HandleKind kind = HandleKind::file;
@@ -25,15 +25,16 @@ struct SeenInstance {
     int64_t flags = 0;               // O_*
 };
 
-// One call as its source saw it. Only what the source knows is filled in. Times are ns since the origin of the log.
-//
-// Calls by path: `path` empty means the descriptor `fd` itself (AT_EMPTY_PATH). A relative `path` starts at
-// `directory`, else at the directory open as `fd`, else at the process's current directory; `path2` likewise with
-// fd2_path and fd2. Makers of descriptors: open gives the descriptor in `result`; pipe in fd and fd2 (arg as in
-// ops.def). close with fd2 >= 0 is close_range: all descriptors fd..fd2, with its CLOSE_RANGE_* in flags. Copies
-// (sendfile...): from fd at offset to fd2 at offset2. Mappings: `address` is where mmap put it, and the argument of the
-// others; mremap: address, arg old size, size new size, address2 the new place. Asynchronous requests: fd2 where the
-// request names a file by another number than a descriptor's; an open with fd2 >= 0 made such a file and no descriptor.
+/// One call as its source saw it. Only what the source knows is filled in. Times are ns since the origin of the log.
+///
+/// Calls by path: `path` empty means the descriptor `fd` itself (AT_EMPTY_PATH). A relative `path` starts at
+/// `directory`, else at the directory open as `fd`, else at the process's current directory; `path2` likewise with
+/// fd2_path and fd2. Makers of descriptors: open gives the descriptor in `result`; pipe in fd and fd2 (arg as in
+/// ops.def). close with fd2 >= 0 is close_range: all descriptors fd..fd2, with its CLOSE_RANGE_* in flags. Copies
+/// (sendfile...): from fd at offset to fd2 at offset2. Mappings: `address` is where mmap put it, and the argument of
+/// the others; mremap: address, arg old size, size new size, address2 the new place. Asynchronous requests: fd2 where
+/// the request names a file by another number than a descriptor's; an open with fd2 >= 0 made such a file and no
+/// descriptor.
 struct RawCall {
     int32_t pid = 0, tid = 0;
     OpKind kind = OpKind::read;
@@ -43,7 +44,7 @@ struct RawCall {
     bool result_known = true;
     int32_t fd = -1, fd2 = -1;
     std::string_view fd_path, fd2_path;  // what the source says the descriptor is (strace -y); empty: unknown
-    // Directory of a relative path (AT_FDCWD or a dirfd); empty: the process's current directory as tracked.
+    /// Directory of a relative path (AT_FDCWD or a dirfd); empty: the process's current directory as tracked.
     std::string_view directory;
     std::string_view path, path2, text;      // raw bytes as passed to the call
     std::optional<int64_t> offset, offset2;  // unknown: the position is followed per open instance
@@ -51,26 +52,26 @@ struct RawCall {
     int64_t size = 0, flags = 0, mode = 0, arg = 0;
     uint64_t address = 0, address2 = 0;  // of mappings
     std::span<const int64_t> list;
-    // Attributes of the file, where the call's result shows them.
+    /// Attributes of the file, where the call's result shows them.
     std::optional<uint64_t> stat_size;
     std::optional<uint32_t> stat_mode;  // with S_IFMT
     uint64_t device = 0, inode = 0;
     std::string_view link_target;
     std::optional<bool> created;  // open with O_CREAT: whether it made the file (FMODE_CREATED)
-    // What fd and fd2 are (of relative paths: their directories), and what the call made: the instance in `result`, or
-    // those in fd and fd2 of pipe.
+    /// What fd and fd2 are (of relative paths: their directories), and what the call made: the instance in `result`, or
+    /// those in fd and fd2 of pipe.
     const SeenInstance *seen = nullptr, *seen2 = nullptr, *made = nullptr, *made2 = nullptr;
     TaskId peer = 0;       // spawn: the child, where begin_task made it already; join: who ended
     uint32_t request = 0;  // of asynchronous ones
 };
 
-// What became of a call.
+/// What became of a call.
 struct CallEffect {
     TaskId task = 0;
     uint64_t first = 0;  // number of its first op, where Options::in_order is set
     uint64_t ops = 0;
     OpKind kind = OpKind::wait;  // of the last of them
-    // Bytes moved through a pipe, socket or eventfd.
+    /// Bytes moved through a pipe, socket or eventfd.
     struct Moved {
         uint64_t channel = 0;  // 0: none
         int64_t from = 0, to = 0;
@@ -79,76 +80,77 @@ struct CallEffect {
     Moved received, sent;
 };
 
-// Feed calls in the order of their effect: opens (and whatever makes a descriptor) by their end, closes by their begin,
-// anything else by its begin. Ops reach the writer sorted by begin within each task.
+/// Feed calls in the order of their effect: opens (and whatever makes a descriptor) by their end, closes by their
+/// begin, anything else by its begin. Ops reach the writer sorted by begin within each task.
 class Assembler {
 public:
     struct Options {
         bool explicit_offsets = false;  // the source knows offsets itself; do not follow positions
-        // Data ops on descriptors the source never opened make an inherited instance (counted).
+        /// Data ops on descriptors the source never opened make an inherited instance (counted).
         bool adopt_unknown_fds = true;
         std::string_view initial_directory = "/";
-        // Ops of each task come in the order they shall have, so that their numbers are known at once; one that begins
-        // before the one before it is moved. Ops are held until release().
+        /// Ops of each task come in the order they shall have, so that their numbers are known at once; one that begins
+        /// before the one before it is moved. Ops are held until release().
         bool in_order = false;
         const RoleOverrides* roles = nullptr;  // outlives the assembler
     };
-    // The writer outlives the assembler.
+    /// The writer outlives the assembler.
     Assembler(LogWriter& writer, Options options);
     explicit Assembler(LogWriter& writer);
     ~Assembler();
 
-    // Task of (pid, tid), made on first use.
+    /// Task of (pid, tid), made on first use.
     TaskId task(int32_t pid, int32_t tid);
     void set_command(int32_t pid, std::string_view command);
     void set_host(int32_t pid, std::string_view host);
-    // chdir: where relative paths of the process start from now on. A relative `directory` starts at the old one.
+    /// chdir: where relative paths of the process start from now on. A relative `directory` starts at the old one.
     void set_directory(int32_t pid, std::string_view directory);
-    // A descriptor made by a call outside the op table (socket, epoll_create, SCM_RIGHTS...). `description` as in
-    // fd_path.
+    /// A descriptor made by a call outside the op table (socket, epoll_create, SCM_RIGHTS...). `description` as in
+    /// fd_path.
     void adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags = 0, std::string_view description = {});
 
-    // kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
-    // it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
+    /// kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
+    /// it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
     CallEffect call(const RawCall& call);
-    // As call(), for one whose place among the ops of its task comes later: what it changes is changed now, and its op
-    // is given back to be passed to op() then. Nothing where it makes none. Not for calls of several ops or with lists.
+    /// As call(), for one whose place among the ops of its task comes later: what it changes is changed now, and its op
+    /// is given back to be passed to op() then. Nothing where it makes none. Not for calls of several ops or with
+    /// lists.
     std::optional<Op> effect_of(const RawCall& call);
 
-    // A task that begins now: thread of pid, or another process (by `flags` as of spawn), a child of (parent, ptid).
+    /// A task that begins now: thread of pid, or another process (by `flags` as of spawn), a child of (parent, ptid).
     TaskId begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags);
-    // A descriptor (-1: only the instance) that came without a call of the op table. `path`: of its file, empty:
-    // unknown.
+    /// A descriptor (-1: only the instance) that came without a call of the op table. `path`: of its file, empty:
+    /// unknown.
     enum class Came : uint8_t { inherited, received, made };
     void adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how);
-    // A thread that called exec goes on under the number of its process's first one.
+    /// A thread that called exec goes on under the number of its process's first one.
     void rename_task(int32_t pid, int32_t old_tid, int32_t tid);
     void name_task(TaskId task, std::string_view name);
-    // Where relative paths of the process start.
+    /// Where relative paths of the process start.
     std::string directory_of(int32_t pid);
-    // Path of an open instance's file; empty: unknown.
+    /// Path of an open instance's file; empty: unknown.
     std::string path_of(int32_t pid, int32_t fd, const SeenInstance* seen);
-    // The mapping at an address of a process; map 0: none.
+    /// The mapping at an address of a process; map 0: none.
     struct Mapped {
         uint32_t map = 0;
         int64_t offset = 0;  // bytes from the start of the mapping
     };
     Mapped mapped_at(int32_t pid, uint64_t address) const;
 
-    // With Options::in_order: ops of the task so far, which is the number of the next one.
+    /// With Options::in_order: ops of the task so far, which is the number of the next one.
     uint64_t op_count(TaskId task) const;
-    // Adds an edge to an op that is still held; false: it is written.
+    /// Adds an edge to an op that is still held; false: it is written.
     bool add_edge(TaskId task, uint64_t op, const Edge& edge);
-    // Ops that ended before this time may be written.
+    /// Ops that ended before this time may be written.
     void release(int64_t before);
 
-    // A file's size as learnt elsewhere.
+    /// A file's size as learnt elsewhere.
     void note_file(std::string_view path, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode);
 
-    // Ops without descriptors (marker, gpu_*, compute, wait, idle): passed through, sorted with the rest.
+    /// Ops without descriptors (marker, gpu_*, compute, wait, idle): passed through, sorted with the rest.
     void op(int32_t pid, int32_t tid, const Op& op);
 
-    // Writes what is pending, sets sizes, origins and roles of all files. Call once, before LogWriter::finish.
+    /// Writes what is pending, sets sizes, origins and roles of all files. Call once, before LogWriter::finish.
     void finish();
 
 private:

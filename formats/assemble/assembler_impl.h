@@ -31,7 +31,7 @@ struct Assembler::Impl {
         int64_t written_to = INT64_MIN;  // begin of the last op the writer has
         uint64_t written = 0;            // ops the writer has
     };
-    // How a call proves what its descriptor is.
+    /// How a call proves what its descriptor is.
     enum class Evidence { none, file, directory };
 
     Impl(LogWriter& w, Options o) : writer(w), options(o), files(w), first_directory(o.initial_directory) {}
@@ -116,7 +116,7 @@ struct Assembler::Impl {
     Task* last_task = nullptr;
     uint64_t last_key = 0;
     std::unordered_map<std::string, std::shared_ptr<Channel>> channels;  // by the source's name of a pipe or socket
-    // By SeenInstance::key, the oldest first: a key names another instance once its file is gone.
+    /// By SeenInstance::key, the oldest first: a key names another instance once its file is gone.
     struct Bearer {
         std::shared_ptr<Instance> instance;
         int64_t since = INT64_MIN;

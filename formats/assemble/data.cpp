@@ -15,7 +15,9 @@ constexpr int64_t kProtWrite = 2;
 
 int64_t plus(int64_t a, int64_t b) {
     int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum)) return b < 0 ? INT64_MIN : INT64_MAX;
+    if (__builtin_add_overflow(a, b, &sum)) {
+        return b < 0 ? INT64_MIN : INT64_MAX;
+    }
     return sum;
 }
 
@@ -25,10 +27,14 @@ int64_t plus(int64_t a, int64_t b) {
 int64_t Assembler::Impl::place(Instance& instance, const std::optional<int64_t>& given, bool reads,
                                bool& at_unknown_end) {
     at_unknown_end = false;
-    if (given) return *given;
+    if (given) {
+        return *given;
+    }
     ++offsets_followed;
     if (!reads && instance.flags & kAppend && instance.file) {
-        if (const auto end = files.end_of(*instance.file)) return *end;
+        if (const auto end = files.end_of(*instance.file)) {
+            return *end;
+        }
         at_unknown_end = true;
         count("append_offsets_unknown", Severity::note,
               "appends to a file whose size no call had told; their offsets count from 0");
@@ -50,11 +56,14 @@ void Assembler::Impl::pass(Instance& instance, bool reads, int64_t result, int64
 
 void Assembler::Impl::moved_data(Instance& instance, int64_t offset, int64_t asked, int64_t result, bool reads,
                                  bool at_unknown_end, bool certain) {
-    if (!instance.file || result < 0) return;
-    if (reads)
+    if (!instance.file || result < 0) {
+        return;
+    }
+    if (reads) {
         files.did_read(*instance.file, offset, asked, result, certain);
-    else
+    } else {
         files.did_write(*instance.file, offset, result, at_unknown_end);
+    }
 }
 
 void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit_offset) {
@@ -62,7 +71,9 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     const bool reads = row.is(Trait::reads);
     const auto evidence = explicit_offset || raw.offset ? Evidence::file : Evidence::none;
     const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     if (!raw.result_known) {
         op.result = raw.size;
         count("results_assumed", Severity::warning, "reads and writes whose source names no result; taken as complete");
@@ -70,7 +81,9 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     op.handle = instance->id;
     if (!instance->is_file()) {
         op.kind = reads ? OpKind::receive : OpKind::send;
-        if (!reads) op.duration -= raw.preempted;
+        if (!reads) {
+            op.duration -= raw.preempted;
+        }
         pass(*instance, reads, op.result, op.offset);
         return add(task, op);
     }
@@ -79,7 +92,9 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     // preadv2 with offset -1 is readv with flags.
     const bool vectored = raw.kind == OpKind::preadv || raw.kind == OpKind::pwritev;
     const bool at_position = !explicit_offset || (vectored && raw.offset && *raw.offset == -1);
-    if (explicit_offset && at_position) op.kind = raw.kind == OpKind::preadv ? OpKind::readv : OpKind::writev;
+    if (explicit_offset && at_position) {
+        op.kind = raw.kind == OpKind::preadv ? OpKind::readv : OpKind::writev;
+    }
     const auto given = !at_position      ? raw.offset
                        : raw.position    ? raw.position
                        : explicit_offset ? std::nullopt
@@ -95,12 +110,16 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
 
 void Assembler::Impl::message(Task& task, const RawCall& raw, Op& op) {
     const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     op.handle = instance->id;
     // A look at what has come takes nothing away.
     constexpr int64_t kPeek = 2;  // MSG_PEEK
     const bool receives = raw.kind == OpKind::receive;
-    if (!receives) op.duration -= raw.preempted;
+    if (!receives) {
+        op.duration -= raw.preempted;
+    }
     pass(*instance, receives, receives && raw.flags & kPeek ? 0 : op.result, op.offset);
     add(task, op);
 }
@@ -108,7 +127,9 @@ void Assembler::Impl::message(Task& task, const RawCall& raw, Op& op) {
 void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
     const auto from = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
     const auto to = from ? for_call(*task.process, raw, raw.fd2, raw.fd2_path, Evidence::none, raw.seen2) : nullptr;
-    if (!from || !to) return;
+    if (!from || !to) {
+        return;
+    }
     op.handle = from->id;
     op.handle2 = to->id;
     op.fd2 = raw.fd2;
@@ -122,7 +143,9 @@ void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
         bool at_unknown_end = false;
         const bool certain = given || instance.position_known;
         const int64_t offset = place(instance, given, reads, at_unknown_end);
-        if (!given) instance.position = plus(offset, moved);
+        if (!given) {
+            instance.position = plus(offset, moved);
+        }
         moved_data(instance, offset, moved, op.result, reads, at_unknown_end, certain);
         return offset;
     };
@@ -133,20 +156,27 @@ void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
 
 void Assembler::Impl::lseek(Task& task, const RawCall& raw, Op& op) {
     const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::file, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     op.handle = instance->id;
     if (raw.result >= 0 && raw.result_known) {
         instance->position = raw.result;
         instance->position_known = true;
         constexpr int64_t kSeekEnd = 2;
         if (raw.arg == kSeekEnd && instance->file && raw.offset && raw.result >= *raw.offset &&
-            instance->kind == HandleKind::file)
+            instance->kind == HandleKind::file) {
             files.saw_attributes(*instance->file, static_cast<uint64_t>(wrapping_sub(raw.result, *raw.offset)),
                                  std::nullopt, false);
+        }
     } else if (raw.result >= 0) {
         // The result is not known: it follows from the request, but for SEEK_END.
-        if (raw.arg == 0) instance->position = raw.offset.value_or(0), instance->position_known = true;
-        if (raw.arg == 1) instance->position = plus(instance->position, raw.offset.value_or(0));
+        if (raw.arg == 0) {
+            instance->position = raw.offset.value_or(0), instance->position_known = true;
+        }
+        if (raw.arg == 1) {
+            instance->position = plus(instance->position, raw.offset.value_or(0));
+        }
         if (raw.arg == 2 && instance->file) {
             const auto end = files.end_of(*instance->file);
             instance->position = plus(end.value_or(static_cast<int64_t>(instance->file->size)), raw.offset.value_or(0));
@@ -158,34 +188,54 @@ void Assembler::Impl::lseek(Task& task, const RawCall& raw, Op& op) {
 }
 
 void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evidence evidence) {
-    if (raw.fd < 0) return add(task, op);  // sync; completions
+    if (raw.fd < 0) {
+        return add(task, op);  // sync; completions
+    }
     if (raw.kind == OpKind::fstat && raw.stat_mode) {
         const uint32_t type = *raw.stat_mode & 0170000;
-        if (type == 0100000) evidence = Evidence::file;
-        if (type == 0040000) evidence = Evidence::directory;
+        if (type == 0100000) {
+            evidence = Evidence::file;
+        }
+        if (type == 0040000) {
+            evidence = Evidence::directory;
+        }
     }
     const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     op.handle = instance->id;
     if (raw.kind == OpKind::fstat && raw.stat_mode && instance->kind == HandleKind::other) {
         const uint32_t type = *raw.stat_mode & 0170000;
-        if (type == 0010000) instance->kind = HandleKind::pipe;
-        if (type == 0140000) instance->kind = HandleKind::socket;
+        if (type == 0010000) {
+            instance->kind = HandleKind::pipe;
+        }
+        if (type == 0140000) {
+            instance->kind = HandleKind::socket;
+        }
         instance->kind_certain = true;  // character devices stay "other"
         update_row(*instance);
     }
     if (FileState* file = instance->file; file && raw.result >= 0) {
         note_attributes(*file, raw, false);
-        if (raw.kind == OpKind::getdents && file->type != FileType::directory) file->type = FileType::directory;
+        if (raw.kind == OpKind::getdents && file->type != FileType::directory) {
+            file->type = FileType::directory;
+        }
         const bool directory = file->type == FileType::directory && instance->kind == HandleKind::file &&
                                (instance->flags & 020000000) == 0;
         if (directory) {
             instance->kind = HandleKind::directory;
             update_row(*instance);
         }
-        if (raw.kind == OpKind::ftruncate) files.did_truncate(*file, raw.size);
-        if (raw.kind == OpKind::fallocate) file->changed = file->written = true;
-        if (raw.kind == OpKind::fsync || raw.kind == OpKind::fdatasync) file->synced = true;
+        if (raw.kind == OpKind::ftruncate) {
+            files.did_truncate(*file, raw.size);
+        }
+        if (raw.kind == OpKind::fallocate) {
+            file->changed = file->written = true;
+        }
+        if (raw.kind == OpKind::fsync || raw.kind == OpKind::fdatasync) {
+            file->synced = true;
+        }
     }
     add(task, op);
 }
@@ -203,15 +253,25 @@ void Assembler::Impl::request(Task& task, const RawCall& raw, Op& op) {
         op.fd = -1;
         return add(task, op);
     }
-    if (raw.fd < 0 && raw.fd2 >= 0) op.fd = raw.fd2;
+    if (raw.fd < 0 && raw.fd2 >= 0) {
+        op.fd = raw.fd2;
+    }
     const bool known = raw.fd >= 0 || (raw.seen && raw.seen->key);
-    if (!known) return add(task, op);
+    if (!known) {
+        return add(task, op);
+    }
     const auto evidence = reads || writes ? Evidence::file : Evidence::none;
     const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     op.handle = instance->id;
-    if (instance->file && reads) instance->file->read = instance->file->followed = true;
-    if (instance->file && writes) files.did_write(*instance->file, op.offset, raw.size, false);
+    if (instance->file && reads) {
+        instance->file->read = instance->file->followed = true;
+    }
+    if (instance->file && writes) {
+        files.did_write(*instance->file, op.offset, raw.size, false);
+    }
     add(task, op);
 }
 
@@ -220,11 +280,15 @@ void Assembler::Impl::mmap(Task& task, const RawCall& raw, Op& op) {
     const auto size = static_cast<uint64_t>(std::max<int64_t>(raw.size, 0));
     const bool of_a_file = raw.fd >= 0 || (raw.seen && raw.seen->key);
     if (!of_a_file || raw.flags & kMapAnonymous) {
-        if (raw.result >= 0) memory.remove(raw.address, size);
+        if (raw.result >= 0) {
+            memory.remove(raw.address, size);
+        }
         return;
     }
     const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, Evidence::file, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     op.handle = instance->id;
     if (raw.result >= 0) {
         op.result = 0;  // an address means nothing elsewhere
@@ -233,7 +297,9 @@ void Assembler::Impl::mmap(Task& task, const RawCall& raw, Op& op) {
         if (instance->file) {
             files.did_map(*instance->file, op.offset, raw.size);
             const bool shared = (raw.flags & 3) == 1 || (raw.flags & 3) == 3;  // MAP_SHARED, MAP_SHARED_VALIDATE
-            if (shared && raw.mode & kProtWrite) instance->file->written = true;
+            if (shared && raw.mode & kProtWrite) {
+                instance->file->written = true;
+            }
         }
     }
     add(task, op);
@@ -260,12 +326,16 @@ void Assembler::Impl::mremap(Task& task, const RawCall& raw, Op& op) {
     AddressMap::Piece piece;
     if (raw.result < 0) {
         const auto pieces = memory.find(raw.address, std::max<uint64_t>(old_size, 1));
-        if (pieces.empty()) return;
+        if (pieces.empty()) {
+            return;
+        }
         piece = pieces.front();
     } else {
         constexpr int64_t kDontUnmap = 4;  // MREMAP_DONTUNMAP
         const bool stays = raw.flags & kDontUnmap;
-        if (!memory.move(raw.address, old_size, raw.address2, new_size, stays, piece)) return;
+        if (!memory.move(raw.address, old_size, raw.address2, new_size, stays, piece)) {
+            return;
+        }
         op.result = 0;
     }
     op.map = piece.map;

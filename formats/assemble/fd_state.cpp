@@ -5,7 +5,9 @@ namespace reprise {
 namespace {
 
 bool drop_suffix(std::string_view& text, std::string_view suffix) {
-    if (!text.ends_with(suffix)) return false;
+    if (!text.ends_with(suffix)) {
+        return false;
+    }
     text.remove_suffix(suffix.size());
     return true;
 }
@@ -37,8 +39,12 @@ Description parse_description(std::string_view text) {
         const size_t open = text.rfind('<');
         if (open != std::string_view::npos) {
             const std::string_view device = text.substr(open + 1);
-            if (device.starts_with("char ")) out.type = FileType::character;
-            if (device.starts_with("block ")) out.type = FileType::block;
+            if (device.starts_with("char ")) {
+                out.type = FileType::character;
+            }
+            if (device.starts_with("block ")) {
+                out.type = FileType::block;
+            }
             text = text.substr(0, open);
         }
     }
@@ -47,7 +53,9 @@ Description parse_description(std::string_view text) {
         out.type = FileType::anonymous;
         return out;
     }
-    if (text.starts_with("/dev/pts/") || text == "/dev/tty") out.type = FileType::character;
+    if (text.starts_with("/dev/pts/") || text == "/dev/tty") {
+        out.type = FileType::character;
+    }
     out.path = text;
     return out;
 }

@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-// Bytes moved through a pipe, a socket's end or an eventfd.
+/// Bytes moved through a pipe, a socket's end or an eventfd.
 struct Channel {
     int64_t sent = 0, received = 0;
     uint64_t id = ++made;  // not used again when the channel is gone
@@ -24,7 +24,7 @@ private:
     static inline std::atomic<uint64_t> made{0};
 };
 
-// An open instance: what dup and fork share.
+/// An open instance: what dup and fork share.
 struct Instance {
     HandleId id = 0;
     HandleKind kind = HandleKind::file;
@@ -41,7 +41,7 @@ struct Instance {
     uint64_t device = 0, inode = 0;  // of what is open, where the source tells; inode 0: unknown
     uint32_t generation = 0;
 
-    // Data calls are reads and writes of bytes at offsets, not messages.
+    /// Data calls are reads and writes of bytes at offsets, not messages.
     bool is_file() const {
         return kind == HandleKind::file || kind == HandleKind::directory || kind == HandleKind::memfd;
     }
@@ -64,14 +64,14 @@ struct Process {
     bool seen_at_birth = false;  // the recording holds the spawn that made it
 };
 
-// What a source's name for a descriptor tells, as strace -y and /proc/PID/fd write it.
+/// What a source's name for a descriptor tells, as strace -y and /proc/PID/fd write it.
 struct Description {
     HandleKind kind = HandleKind::file;
     FileType type = FileType::unknown;
     std::string_view path;  // of files; empty: has none
     bool deleted = false;
 };
-// "/path", "/path(deleted)", "/dev/null<char 1:3>", "pipe:[1]", "TCP:[...]", "anon_inode:[eventfd]".
+/// "/path", "/path(deleted)", "/dev/null<char 1:3>", "pipe:[1]", "TCP:[...]", "anon_inode:[eventfd]".
 Description parse_description(std::string_view text);
 
 }  // namespace reprise

@@ -20,9 +20,13 @@ constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
 }  // namespace
 
 std::shared_ptr<Channel> Assembler::Impl::channel_of(std::string_view described) {
-    if (described.empty()) return std::make_shared<Channel>();
+    if (described.empty()) {
+        return std::make_shared<Channel>();
+    }
     auto& channel = channels[std::string(described)];
-    if (!channel) channel = std::make_shared<Channel>();
+    if (!channel) {
+        channel = std::make_shared<Channel>();
+    }
     return channel;
 }
 
@@ -53,7 +57,9 @@ void Assembler::Impl::update_row(const Instance& instance) {
 }
 
 void Assembler::Impl::put(Process& process, int64_t fd, std::shared_ptr<Instance> instance, bool close_on_exec) {
-    if (fd < 0 || fd > INT32_MAX) return;
+    if (fd < 0 || fd > INT32_MAX) {
+        return;
+    }
     (*process.descriptors)[static_cast<int32_t>(fd)] = {std::move(instance), close_on_exec};
 }
 
@@ -63,20 +69,30 @@ bool Assembler::Impl::still_is(Instance& instance, std::string_view described) {
     bool same = false;
     if (instance.file && !now.path.empty()) {
         const FileState* last = &files.at(now.path);
-        if (now.deleted && last != instance.file) last = &files.deleted(now.path);
-        for (const FileState* file = last; file && !same; file = file->moved_from) same = file == instance.file;
+        if (now.deleted && last != instance.file) {
+            last = &files.deleted(now.path);
+        }
+        for (const FileState* file = last; file && !same; file = file->moved_from) {
+            same = file == instance.file;
+        }
         const Description before = parse_description(instance.described);
         same = same || before.path == now.path || files.path_of(*instance.file) == now.path;
     } else if (!instance.file && now.path.empty()) {
         same = instance.kind == now.kind || instance.kind == HandleKind::other || now.kind == HandleKind::other;
-        if (same && instance.kind == HandleKind::pipe && !instance.described.empty()) same = false;
+        if (same && instance.kind == HandleKind::pipe && !instance.described.empty()) {
+            same = false;
+        }
     }
-    if (same) instance.described = described;
+    if (same) {
+        instance.described = described;
+    }
     return same;
 }
 
 void Assembler::Impl::learn_kind(Instance& instance, HandleKind kind, Process& process, int32_t fd) {
-    if (instance.kind != HandleKind::other || !instance.described.empty() || instance.kind_certain) return;
+    if (instance.kind != HandleKind::other || !instance.described.empty() || instance.kind_certain) {
+        return;
+    }
     instance.kind = kind;
     if (instance.is_file()) {
         const std::string label = "/unnamed/pid-" + std::to_string(process.pid) + "-fd-" + std::to_string(fd) + "-" +
@@ -91,51 +107,76 @@ void Assembler::Impl::learn_kind(Instance& instance, HandleKind kind, Process& p
 std::shared_ptr<Instance> Assembler::Impl::adopt_unknown(Process& process, int32_t fd, std::string_view described,
                                                          Evidence evidence, bool received) {
     Description what;
-    if (!described.empty()) what = parse_description(described);
+    if (!described.empty()) {
+        what = parse_description(described);
+    }
     FileState* file = nullptr;
     if (!what.path.empty()) {
         const std::string path = clean_path("/", what.path);
         file = what.deleted ? &files.deleted(path) : &files.present(path);
-        if (what.type != FileType::unknown) file->type = what.type;
+        if (what.type != FileType::unknown) {
+            file->type = what.type;
+        }
     }
     // What the recording made itself was not open from the start: it came over a socket, or by a call not recorded.
     received = received || (file && file->created);
     Process* owner = &process;
     // A socket most likely comes from a call that was not recorded either.
-    if (!received && what.kind != HandleKind::socket)
-        while (owner->seen_at_birth && owner->parent && !owner->parent->descriptors->contains(fd))
+    if (!received && what.kind != HandleKind::socket) {
+        while (owner->seen_at_birth && owner->parent && !owner->parent->descriptors->contains(fd)) {
             owner = owner->parent;
+        }
+    }
 
     HandleKind kind = described.empty() ? HandleKind::other : what.kind;
-    if (file && (file->type == FileType::directory || evidence == Evidence::directory)) kind = HandleKind::directory;
+    if (file && (file->type == FileType::directory || evidence == Evidence::directory)) {
+        kind = HandleKind::directory;
+    }
     auto made = new_instance(kind, file, 0, owner, fd);
     made->described = described;
     made->position_known = false;
-    if (!made->is_file()) made->channel = channel_of(described);
-    if (evidence == Evidence::file) learn_kind(*made, HandleKind::file, *owner, fd);
-    if (evidence == Evidence::directory) learn_kind(*made, HandleKind::directory, *owner, fd);
+    if (!made->is_file()) {
+        made->channel = channel_of(described);
+    }
+    if (evidence == Evidence::file) {
+        learn_kind(*made, HandleKind::file, *owner, fd);
+    }
+    if (evidence == Evidence::directory) {
+        learn_kind(*made, HandleKind::directory, *owner, fd);
+    }
     for (Process* each = &process;; each = each->parent) {
         put(*each, fd, made, false);
-        if (each == owner) break;
+        if (each == owner) {
+            break;
+        }
     }
-    if (received)
+    if (received) {
         count("descriptors_received", Severity::note,
               "descriptors of files that reached a process over a socket, or by a call not recorded");
-    else
+    } else {
         count("descriptors_adopted", Severity::note,
               "descriptors that no call of the recording opened; taken as open from the start");
+    }
     return made;
 }
 
 std::shared_ptr<Instance> Assembler::Impl::find(Process& process, int32_t fd, std::string_view described,
                                                 Evidence evidence) {
-    if (fd < 0) return nullptr;
+    if (fd < 0) {
+        return nullptr;
+    }
     const auto it = process.descriptors->find(fd);
     if (it != process.descriptors->end()) {
         Instance& known = *it->second.instance;
-        if (evidence == Evidence::file) learn_kind(known, HandleKind::file, process, fd);
-        if (evidence == Evidence::directory) learn_kind(known, HandleKind::directory, process, fd);
-        if (described.empty() || described == known.described) return it->second.instance;
+        if (evidence == Evidence::file) {
+            learn_kind(known, HandleKind::file, process, fd);
+        }
+        if (evidence == Evidence::directory) {
+            learn_kind(known, HandleKind::directory, process, fd);
+        }
+        if (described.empty() || described == known.described) {
+            return it->second.instance;
+        }
         if (known.described.empty() || still_is(known, described)) {
             known.described = described;
             return it->second.instance;
@@ -144,7 +185,9 @@ std::shared_ptr<Instance> Assembler::Impl::find(Process& process, int32_t fd, st
               "descriptors that meant another file than the calls seen so far had made them mean");
         process.descriptors->erase(it);
     }
-    if (!options.adopt_unknown_fds) return nullptr;
+    if (!options.adopt_unknown_fds) {
+        return nullptr;
+    }
     return adopt_unknown(process, fd, described, evidence);
 }
 
@@ -152,15 +195,18 @@ std::shared_ptr<Instance> Assembler::Impl::find(Process& process, int32_t fd, st
 std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawCall& raw, int32_t fd,
                                                     std::string_view described, Evidence evidence,
                                                     const SeenInstance* seen) {
-    if (seen && seen->key) return find_seen(process, fd, *seen, raw.begin);
+    if (seen && seen->key) {
+        return find_seen(process, fd, *seen, raw.begin);
+    }
     if (raw.result == kBadDescriptor && !process.descriptors->contains(fd)) {
         count("calls_on_bad_descriptors", Severity::note, "calls on descriptors that were not open; left out");
         return nullptr;
     }
     auto found = find(process, fd, described, raw.result < 0 ? Evidence::none : evidence);
-    if (!found)
+    if (!found) {
         count("calls_on_unknown_descriptors", Severity::loss,
               "calls on descriptors that no call of the recording opened; left out");
+    }
     return found;
 }
 
@@ -171,7 +217,9 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     const bool creates = raw.flags & kCreate;
     if (raw.result < 0) {
         FileState& refused = named(path, raw);
-        if (raw.result == kLoop && raw.flags & kNoFollow) files.saw_link(files.present(path), {});
+        if (raw.result == kLoop && raw.flags & kNoFollow) {
+            files.saw_link(files.present(path), {});
+        }
         op.file = files.id(refused);
         return add(task, op);
     }
@@ -182,27 +230,42 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         file = &directory;
     } else if (creates) {
         std::optional<bool> created = raw.created;
-        if (!created && raw.flags & kExclusive) created = true;
+        if (!created && raw.flags & kExclusive) {
+            created = true;
+        }
         file = &files.opened_to_create(path, created);
     } else {
         file = &files.present(path);
-        if (raw.made && files.is_another(*file, raw.made->device, raw.made->inode, raw.made->generation))
+        if (raw.made && files.is_another(*file, raw.made->device, raw.made->inode, raw.made->generation)) {
             file = &files.replaced(path);
+        }
     }
     const bool has_name = (raw.flags & kTemporary) != kTemporary;
     if (has_name) {
         note_attributes(*file, raw, false);
-        if (raw.flags & kDirectory) file->type = FileType::directory;
-        if (creates && file->created && file->type == FileType::unknown) file->type = FileType::regular;
-        if (creates && file->created && raw.mode) file->mode = static_cast<uint32_t>(raw.mode) & 07777;
-        if (raw.flags & kTruncate) files.did_truncate(*file, 0);
+        if (raw.flags & kDirectory) {
+            file->type = FileType::directory;
+        }
+        if (creates && file->created && file->type == FileType::unknown) {
+            file->type = FileType::regular;
+        }
+        if (creates && file->created && raw.mode) {
+            file->mode = static_cast<uint32_t>(raw.mode) & 07777;
+        }
+        if (raw.flags & kTruncate) {
+            files.did_truncate(*file, 0);
+        }
     }
     op.file = files.id(*file);
     HandleKind kind = file->type == FileType::directory && has_name ? HandleKind::directory : HandleKind::file;
-    if (raw.made && raw.made->kind != HandleKind::other) kind = raw.made->kind;
+    if (raw.made && raw.made->kind != HandleKind::other) {
+        kind = raw.made->kind;
+    }
     auto made = new_instance(kind, file, raw.flags, nullptr, -1);
     if (raw.made) {
-        if (has_name) files.saw_inode(*file, raw.made->device, raw.made->inode, raw.made->generation);
+        if (has_name) {
+            files.saw_inode(*file, raw.made->device, raw.made->inode, raw.made->generation);
+        }
         connect(*made, *raw.made);
         // Requests that name a fixed file are submitted before it is there.
         remember(*raw.made, made, raw.fd2 < 0 ? raw.begin + raw.duration : raw.begin);
@@ -210,14 +273,19 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     file->followed = true;
     if (!raw.fd_path.empty()) {
         const Description what = parse_description(raw.fd_path);
-        if (what.type != FileType::unknown && has_name) file->type = what.type;
+        if (what.type != FileType::unknown && has_name) {
+            file->type = what.type;
+        }
         const bool real_name = !path.starts_with("/proc/") && !path.starts_with("/dev/");
-        if (has_name && real_name && !what.path.empty() && !what.deleted && what.path != path)
+        if (has_name && real_name && !what.path.empty() && !what.deleted && what.path != path) {
             files.alias(what.path, *file);
+        }
         made->described = raw.fd_path;
     }
     op.handle = made->id;
-    if (raw.fd2 < 0) put(process, raw.result, std::move(made), raw.flags & kCloseOnExec);
+    if (raw.fd2 < 0) {
+        put(process, raw.result, std::move(made), raw.flags & kCloseOnExec);
+    }
     add(task, op);
 }
 
@@ -227,16 +295,19 @@ void Assembler::Impl::close(Task& task, const RawCall& raw, Op& op) {
     if (raw.seen && raw.seen->key) {
         // Its number may mean another instance by now: it is free from the start of a close.
         const auto instance = find_seen(process, -1, *raw.seen, raw.begin);
-        if (it != process.descriptors->end() && it->second.instance == instance) process.descriptors->erase(it);
+        if (it != process.descriptors->end() && it->second.instance == instance) {
+            process.descriptors->erase(it);
+        }
         op.handle = instance->id;
         return add(task, op);
     }
     if (it == process.descriptors->end() || raw.seen) {
-        if (raw.result >= 0)
+        if (raw.result >= 0) {
             count("closes_of_unknown_descriptors", Severity::note,
                   "closes of descriptors that nothing else in the recording used; left out");
-        else
+        } else {
             count("calls_on_bad_descriptors", Severity::note, "calls on descriptors that were not open; left out");
+        }
         return;
     }
     op.handle = it->second.instance->id;
@@ -245,9 +316,13 @@ void Assembler::Impl::close(Task& task, const RawCall& raw, Op& op) {
 }
 
 void Assembler::Impl::close_range(Task& task, const RawCall& raw, Op& op) {
-    if (raw.result < 0) return;
+    if (raw.result < 0) {
+        return;
+    }
     Process& process = *task.process;
-    if (raw.flags & kRangeUnshare) process.descriptors = std::make_shared<DescriptorTable>(*process.descriptors);
+    if (raw.flags & kRangeUnshare) {
+        process.descriptors = std::make_shared<DescriptorTable>(*process.descriptors);
+    }
     DescriptorTable& table = *process.descriptors;
     for (auto it = table.lower_bound(raw.fd); it != table.end() && it->first <= raw.fd2;) {
         if (raw.flags & kRangeCloseOnExec) {
@@ -266,11 +341,15 @@ void Assembler::Impl::close_range(Task& task, const RawCall& raw, Op& op) {
 void Assembler::Impl::dup(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
     auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     op.handle = instance->id;
     op.fd2 = raw.fd2;
     const bool same_number = raw.result == raw.fd;
-    if (raw.result >= 0 && !same_number) put(process, raw.result, std::move(instance), raw.flags & kCloseOnExec);
+    if (raw.result >= 0 && !same_number) {
+        put(process, raw.result, std::move(instance), raw.flags & kCloseOnExec);
+    }
     add(task, op);
 }
 
@@ -285,17 +364,24 @@ void Assembler::Impl::fcntl(Task& task, const RawCall& raw, Op& op) {
     }
     Process& process = *task.process;
     const auto instance = for_call(process, raw, raw.fd, raw.fd_path, Evidence::none, raw.seen);
-    if (!instance) return;
+    if (!instance) {
+        return;
+    }
     op.handle = instance->id;
-    if (raw.result >= 0 && raw.arg == kSetFd) (*process.descriptors)[raw.fd].close_on_exec = raw.flags & 1;
-    if (raw.result >= 0 && raw.arg == kSetFl)
+    if (raw.result >= 0 && raw.arg == kSetFd) {
+        (*process.descriptors)[raw.fd].close_on_exec = raw.flags & 1;
+    }
+    if (raw.result >= 0 && raw.arg == kSetFl) {
         instance->flags = (instance->flags & ~kStatusFlags) | (raw.flags & kStatusFlags);
+    }
     add(task, op);
 }
 
 void Assembler::Impl::pipe(Task& task, const RawCall& raw, Op& op) {
     op.fd2 = raw.fd2;
-    if (raw.result < 0) return add(task, op);
+    if (raw.result < 0) {
+        return add(task, op);
+    }
     Process& process = *task.process;
     const bool close_on_exec = raw.arg == 4 ? raw.flags & 1 : raw.flags & kCloseOnExec;  // MFD_CLOEXEC is 1
     const HandleKind kind = raw.arg == 1   ? HandleKind::pipe
@@ -304,8 +390,9 @@ void Assembler::Impl::pipe(Task& task, const RawCall& raw, Op& op) {
                                            : HandleKind::memfd;
     auto first = new_instance(kind, nullptr, raw.flags, nullptr, -1);
     first->described = raw.fd_path;
-    if (!raw.fd_path.empty() && kind != HandleKind::memfd && kind != HandleKind::eventfd)
+    if (!raw.fd_path.empty() && kind != HandleKind::memfd && kind != HandleKind::eventfd) {
         first->channel = channels[std::string(raw.fd_path)] = std::make_shared<Channel>();
+    }
     op.handle = first->id;
     if (raw.made) {
         connect(*first, *raw.made);
@@ -314,10 +401,11 @@ void Assembler::Impl::pipe(Task& task, const RawCall& raw, Op& op) {
     if (raw.fd2 >= 0) {
         auto second = new_instance(kind, nullptr, raw.flags, nullptr, -1);
         second->described = raw.fd2_path;
-        if (kind == HandleKind::pipe)
+        if (kind == HandleKind::pipe) {
             second->channel = first->channel;
-        else if (!raw.fd2_path.empty())
+        } else if (!raw.fd2_path.empty()) {
             second->channel = channels[std::string(raw.fd2_path)] = std::make_shared<Channel>();
+        }
         op.handle2 = second->id;
         if (raw.made2) {
             connect(*second, *raw.made2);
@@ -340,7 +428,9 @@ void Assembler::Impl::spawn(Task& task_in, const RawCall& raw, Op& op) {
         op.peer = raw.peer;
         return add(task_in, op);
     }
-    if (raw.result < 0 || raw.arg <= 0 || raw.arg > INT32_MAX) return add(task_in, op);
+    if (raw.result < 0 || raw.arg <= 0 || raw.arg > INT32_MAX) {
+        return add(task_in, op);
+    }
     Process& parent = *task_in.process;
     const auto child = static_cast<int32_t>(raw.arg);
     if (raw.flags & kCloneThread) {
@@ -353,7 +443,9 @@ void Assembler::Impl::spawn(Task& task_in, const RawCall& raw, Op& op) {
         const auto first = task_of.find(task_key(child, child));
         // Nobody is its own ancestor, whatever a damaged recording says.
         const auto above = [&](const Process* of) {
-            while (of && of != process) of = of->parent;
+            while (of && of != process) {
+                of = of->parent;
+            }
             return of != nullptr;
         };
         const bool early = process && !process->seen_at_birth && first != task_of.end() &&
@@ -367,10 +459,11 @@ void Assembler::Impl::spawn(Task& task_in, const RawCall& raw, Op& op) {
             op.peer = first->second->id;
         } else {
             process = &new_process(child, &parent);
-            if (raw.flags & kCloneFiles)
+            if (raw.flags & kCloneFiles) {
                 process->descriptors = parent.descriptors;
-            else
+            } else {
                 *process->descriptors = *parent.descriptors;
+            }
             process->memory = parent.memory;
             op.peer = new_task(child, child, *process).id;
         }
@@ -385,17 +478,22 @@ void Assembler::Impl::exec(Task& task, const RawCall& raw, Op& op) {
     if (!raw.path.empty()) {
         const std::string path = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
         FileState& file = named(path, raw);
-        if (raw.result >= 0 && file.type == FileType::unknown) file.type = FileType::regular;
+        if (raw.result >= 0 && file.type == FileType::unknown) {
+            file.type = FileType::regular;
+        }
         op.file = files.id(file);
     } else if (raw.fd >= 0) {
         const auto instance = raw.seen && raw.seen->key ? find_seen(process, raw.fd, *raw.seen, raw.begin)
                                                         : find(process, raw.fd, raw.fd_path, Evidence::file);
-        if (instance && instance->file) op.file = files.id(*instance->file);
+        if (instance && instance->file) {
+            op.file = files.id(*instance->file);
+        }
     }
     if (raw.result >= 0) {
         // A table shared with another process is its own from here.
-        if (process.descriptors.use_count() > 1)
+        if (process.descriptors.use_count() > 1) {
             process.descriptors = std::make_shared<DescriptorTable>(*process.descriptors);
+        }
         std::erase_if(*process.descriptors, [](const auto& entry) { return entry.second.close_on_exec; });
         process.memory = AddressMap();
     }

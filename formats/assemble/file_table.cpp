@@ -45,7 +45,9 @@ std::string clean_path(std::string_view directory, std::string_view path) {
             const size_t slash = std::min(text.find('/'), text.size());
             const std::string_view part = text.substr(0, slash);
             text.remove_prefix(std::min(slash + 1, text.size()));
-            if (part.empty() || part == ".") continue;
+            if (part.empty() || part == ".") {
+                continue;
+            }
             if (part == "..") {
                 const size_t cut = out.rfind('/');
                 out.resize(cut == std::string::npos ? 0 : cut);
@@ -55,14 +57,20 @@ std::string clean_path(std::string_view directory, std::string_view path) {
             out += part;
         }
     };
-    if (!path.starts_with('/')) add(directory);
+    if (!path.starts_with('/')) {
+        add(directory);
+    }
     add(path);
-    if (out.empty()) out = "/";
+    if (out.empty()) {
+        out = "/";
+    }
     return out;
 }
 
 FileTable::Slot& FileTable::slot(StringId path) {
-    if (slots_.size() <= path) slots_.resize(std::max<size_t>(path + 1, slots_.size() * 2));
+    if (slots_.size() <= path) {
+        slots_.resize(std::max<size_t>(path + 1, slots_.size() * 2));
+    }
     return slots_[path];
 }
 
@@ -77,7 +85,9 @@ FileState& FileTable::make(StringId path, Slot& at) {
 FileState& FileTable::at(std::string_view path) {
     const StringId id = writer_.intern(path);
     Slot& here = slot(id);
-    if (here.state && !here.state->gone) return *here.state;
+    if (here.state && !here.state->gone) {
+        return *here.state;
+    }
     FileState& file = make(id, here);
     if (here.removed) {
         file.presence = FileState::Presence::absent;
@@ -94,7 +104,9 @@ FileState& FileTable::at(std::string_view path) {
 FileId FileTable::id(FileState& file) {
     if (!file.id) {
         file.id = writer_.add_file(row_of(file));
-        if (file.moved_from) id(*file.moved_from);
+        if (file.moved_from) {
+            id(*file.moved_from);
+        }
     }
     return file.id;
 }
@@ -103,7 +115,9 @@ std::string FileTable::path_of(const FileState& file) const { return std::string
 
 void FileTable::was_there(FileState& file) {
     file.presence = FileState::Presence::present;
-    if (file.created) return;
+    if (file.created) {
+        return;
+    }
     if (parent_is_new(writer_.tables().strings[file.path])) {
         file.created = file.made_unseen = true;
         writer_.count(
@@ -116,11 +130,14 @@ void FileTable::was_there(FileState& file) {
 
 FileState& FileTable::present(std::string_view path) {
     FileState& file = at(path);
-    if (file.presence == FileState::Presence::absent)
+    if (file.presence == FileState::Presence::absent) {
         writer_.count(
             "files_appeared_unseen", Severity::note,
             "files that were missing at first and there later without a call of the recording that made them");
-    if (file.presence != FileState::Presence::present) was_there(file);
+    }
+    if (file.presence != FileState::Presence::present) {
+        was_there(file);
+    }
     return file;
 }
 
@@ -138,7 +155,9 @@ FileState& FileTable::absent(std::string_view path) {
     Slot& here = slot(id);
     if (here.state && !here.state->gone && here.state->presence == FileState::Presence::present) {
         // A dangling link answers to lstat and not to stat.
-        if (here.state->is_link) return *here.state;
+        if (here.state->is_link) {
+            return *here.state;
+        }
         writer_.count(
             "files_vanished_unseen", Severity::note,
             "files that were there at first and missing later without a call of the recording that removed them");
@@ -151,7 +170,9 @@ FileState& FileTable::absent(std::string_view path) {
 
 bool FileTable::parent_is_new(std::string_view path) {
     const size_t slash = path.rfind('/');
-    if (slash == std::string_view::npos || slash == 0) return false;
+    if (slash == std::string_view::npos || slash == 0) {
+        return false;
+    }
     const StringId id = writer_.intern(path.substr(0, slash));
     const Slot& parent = slot(id);
     return parent.state && parent.state->created && !parent.state->moved_from &&
@@ -166,7 +187,9 @@ FileState& FileTable::opened_to_create(std::string_view path, std::optional<bool
         return *file;
     }
     if (file->presence == FileState::Presence::present) {
-        if (!created) return *file;
+        if (!created) {
+            return *file;
+        }
         retire(slot(writer_.intern(path)));  // removed by somebody else before it was made again
         file = &at(path);
     }
@@ -181,7 +204,9 @@ FileState& FileTable::made(std::string_view path) { return opened_to_create(path
 
 FileState& FileTable::removed(std::string_view path) {
     FileState& file = at(path);
-    if (file.presence != FileState::Presence::present) was_there(file);
+    if (file.presence != FileState::Presence::present) {
+        was_there(file);
+    }
     retire(slot(writer_.intern(path)));
     file.gone = true;
     return file;
@@ -199,7 +224,9 @@ FileState& FileTable::move(FileState& from, std::string_view to) {
     file.device = from.device;
     file.inode = from.inode;
     file.inode_generation = from.inode_generation;
-    if (file.inode) of_inode_[{file.device, file.inode}] = &file;
+    if (file.inode) {
+        of_inode_[{file.device, file.inode}] = &file;
+    }
     file.current_size = from.current_size;
     file.greatest = std::max(from.greatest, from.existed ? from.size : 0);
     file.written_end = from.written_end;
@@ -216,7 +243,9 @@ FileState& FileTable::move(FileState& from, std::string_view to) {
 
 FileTable::Names FileTable::renamed(std::string_view from, std::string_view to, bool exchange) {
     FileState& source = present(from);
-    if (from == to) return {source, source};
+    if (from == to) {
+        return {source, source};
+    }
     if (exchange) {
         FileState& other = present(to);
         const StringId name = source.path;
@@ -230,7 +259,9 @@ FileTable::Names FileTable::renamed(std::string_view from, std::string_view to, 
     FileState& target = move(source, to);
     source.gone = true;
     target.renamed_into = true;
-    if (source.type == FileType::directory || source.type == FileType::unknown) move_children(from, to);
+    if (source.type == FileType::directory || source.type == FileType::unknown) {
+        move_children(from, to);
+    }
     return {source, target};
 }
 
@@ -240,12 +271,18 @@ void FileTable::move_children(std::string_view from, std::string_view to) {
     const size_t known = states_.size();
     for (size_t i = 0; i < known; ++i) {
         FileState& file = states_[i];
-        if (file.gone) continue;
+        if (file.gone) {
+            continue;
+        }
         const std::string_view path = writer_.tables().strings[file.path];
-        if (!below(path, old_name)) continue;
+        if (!below(path, old_name)) {
+            continue;
+        }
         const std::string name = new_name + std::string(path.substr(old_name.size()));
         retire(slot(file.path));
-        if (file.presence == FileState::Presence::present) move(file, name);
+        if (file.presence == FileState::Presence::present) {
+            move(file, name);
+        }
         file.gone = true;
     }
     moved_directories_.push_back({old_name, new_name});
@@ -254,7 +291,9 @@ void FileTable::move_children(std::string_view from, std::string_view to) {
 // A file seen for the first time below a renamed directory existed before below the directory's old name.
 FileState* FileTable::from_moved_directory(std::string_view path) {
     for (auto it = moved_directories_.rbegin(); it != moved_directories_.rend(); ++it) {
-        if (!below(path, it->to)) continue;
+        if (!below(path, it->to)) {
+            continue;
+        }
         FileState& file = states_.emplace_back();
         file.path = writer_.intern(it->from + std::string(path.substr(it->to.size())));
         was_there(file);
@@ -271,13 +310,17 @@ FileTable::Names FileTable::linked(std::string_view from, std::string_view to) {
 
 void FileTable::alias(std::string_view other, FileState& file) {
     Slot& there = slot(writer_.intern(other));
-    if (!there.state || (there.state->gone && there.state != &file)) there.state = &file;
+    if (!there.state || (there.state->gone && there.state != &file)) {
+        there.state = &file;
+    }
 }
 
 FileState& FileTable::deleted(std::string_view path) {
     const StringId name = writer_.intern(path);
     Slot& here = slot(name);
-    if (here.last_gone) return *here.last_gone;
+    if (here.last_gone) {
+        return *here.last_gone;
+    }
     FileState& file = states_.emplace_back();
     file.path = name;
     file.generation = here.generations++;
@@ -296,8 +339,12 @@ FileState& FileTable::unnamed(std::string_view label) {
 // The name a renamed or linked file had at first sight, as long as it still has the size it had then.
 FileState* FileTable::first_name(const FileState& file) {
     FileState* name = file.moved_from;
-    if (!name || file.changed) return nullptr;
-    while (name->moved_from && !name->changed) name = name->moved_from;
+    if (!name || file.changed) {
+        return nullptr;
+    }
+    while (name->moved_from && !name->changed) {
+        name = name->moved_from;
+    }
     return name->existed && !name->changed ? name : nullptr;
 }
 
@@ -314,9 +361,13 @@ void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, st
         file.mode = *stat_mode & 07777;
     }
     file.followed = true;
-    if (!size || (type != FileType::regular && type != FileType::unknown)) return;
+    if (!size || (type != FileType::regular && type != FileType::unknown)) {
+        return;
+    }
     const uint64_t now = *size;
-    if (FileState* first = first_name(file)) saw_attributes(*first, size, std::nullopt, no_follow);
+    if (FileState* first = first_name(file)) {
+        saw_attributes(*first, size, std::nullopt, no_follow);
+    }
     if (file.creation_guessed && !file.changed && now > file.written_end) {
         file.creation_guessed = file.created = false;
         file.existed = true;
@@ -333,15 +384,21 @@ void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, st
 }
 
 void FileTable::saw_inode(FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation) {
-    if (!inode) return;
+    if (!inode) {
+        return;
+    }
     file.device = device;
-    if (inode_generation || file.inode != inode) file.inode_generation = inode_generation;
+    if (inode_generation || file.inode != inode) {
+        file.inode_generation = inode_generation;
+    }
     file.inode = inode;
     of_inode_[{device, inode}] = &file;
 }
 
 bool FileTable::is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation) {
-    if (!inode || !file.inode) return false;
+    if (!inode || !file.inode) {
+        return false;
+    }
     // Generations are not told by everything that tells inodes; 0 is unknown.
     const bool reborn = file.inode_generation && inode_generation && file.inode_generation != inode_generation;
     return file.inode != inode || file.device != device || reborn;
@@ -359,19 +416,27 @@ FileState& FileTable::replaced(std::string_view path) {
 
 FileState* FileTable::by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation) {
     const auto it = of_inode_.find({device, inode});
-    if (it == of_inode_.end() || is_another(*it->second, device, inode, inode_generation)) return nullptr;
+    if (it == of_inode_.end() || is_another(*it->second, device, inode, inode_generation)) {
+        return nullptr;
+    }
     return it->second;
 }
 
 void FileTable::saw_link(FileState& file, std::string_view target) {
     file.is_link = true;
-    if (!target.empty()) file.target = writer_.intern(target);
+    if (!target.empty()) {
+        file.target = writer_.intern(target);
+    }
 }
 
 void FileTable::did_read(FileState& file, int64_t offset, int64_t asked, int64_t got, bool certain) {
     file.read = file.followed = true;
-    if (got < 0 || offset < 0 || got > INT64_MAX - offset) return;
-    if (FileState* first = first_name(file)) did_read(*first, offset, asked, got, certain);
+    if (got < 0 || offset < 0 || got > INT64_MAX - offset) {
+        return;
+    }
+    if (FileState* first = first_name(file)) {
+        did_read(*first, offset, asked, got, certain);
+    }
     const uint64_t end = static_cast<uint64_t>(offset) + static_cast<uint64_t>(got);
     file.greatest = std::max(file.greatest, got > 0 ? end : 0);
     if (got > 0 && end > file.written_end) {
@@ -379,23 +444,37 @@ void FileTable::did_read(FileState& file, int64_t offset, int64_t asked, int64_t
             file.creation_guessed = file.created = false;
             file.existed = true;
         }
-        if (file.size_source == FileState::SizeSource::furthest && !file.created) file.size = std::max(file.size, end);
+        if (file.size_source == FileState::SizeSource::furthest && !file.created) {
+            file.size = std::max(file.size, end);
+        }
     }
-    if (got >= asked || asked > kMostBytesOfACall || file.changed || file.created || !certain) return;
-    if (file.size_source != FileState::SizeSource::furthest || end != file.size) return;
-    if (file.type != FileType::regular && file.type != FileType::unknown) return;
-    if (is_stream(writer_.tables().strings[file.path])) return;
+    if (got >= asked || asked > kMostBytesOfACall || file.changed || file.created || !certain) {
+        return;
+    }
+    if (file.size_source != FileState::SizeSource::furthest || end != file.size) {
+        return;
+    }
+    if (file.type != FileType::regular && file.type != FileType::unknown) {
+        return;
+    }
+    if (is_stream(writer_.tables().strings[file.path])) {
+        return;
+    }
     file.size_source = FileState::SizeSource::end_of_file;
 }
 
 std::optional<int64_t> FileTable::end_of(const FileState& file) const {
-    if (file.current_size) return static_cast<int64_t>(std::min<uint64_t>(*file.current_size, INT64_MAX));
+    if (file.current_size) {
+        return static_cast<int64_t>(std::min<uint64_t>(*file.current_size, INT64_MAX));
+    }
     return std::nullopt;
 }
 
 void FileTable::did_write(FileState& file, int64_t offset, int64_t bytes, bool at_unknown_end) {
     file.written = file.followed = true;
-    if (bytes <= 0 || offset < 0 || bytes > INT64_MAX - offset) return;
+    if (bytes <= 0 || offset < 0 || bytes > INT64_MAX - offset) {
+        return;
+    }
     const auto count = static_cast<uint64_t>(bytes);
     file.bytes_written += count;
     if (at_unknown_end) {
@@ -404,29 +483,40 @@ void FileTable::did_write(FileState& file, int64_t offset, int64_t bytes, bool a
         return;
     }
     const uint64_t end = static_cast<uint64_t>(offset) + count;
-    if (file.size_source == FileState::SizeSource::furthest || end > file.size) file.changed = true;
+    if (file.size_source == FileState::SizeSource::furthest || end > file.size) {
+        file.changed = true;
+    }
     file.written_end = std::max(file.written_end, end);
     for (FileState* name = file.moved_from; name; name = name->moved_from) {
         name->changed = true;
         name->written_end = std::max(name->written_end, end);
     }
     file.greatest = std::max(file.greatest, end);
-    if (file.current_size) file.current_size = std::max(*file.current_size, end);
+    if (file.current_size) {
+        file.current_size = std::max(*file.current_size, end);
+    }
 }
 
 void FileTable::did_truncate(FileState& file, int64_t size) {
-    if (size < 0) return;
+    if (size < 0) {
+        return;
+    }
     file.written = file.changed = file.truncated = true;
-    for (FileState* name = file.moved_from; name; name = name->moved_from) name->changed = true;
+    for (FileState* name = file.moved_from; name; name = name->moved_from) {
+        name->changed = true;
+    }
     file.current_size = static_cast<uint64_t>(size);
     file.greatest = std::max(file.greatest, static_cast<uint64_t>(size));
 }
 
 void FileTable::did_map(FileState& file, int64_t offset, int64_t size) {
     file.read = file.followed = true;
-    if (offset < 0 || size <= 0 || size > INT64_MAX - offset || file.created) return;
-    if (file.size_source == FileState::SizeSource::furthest && !file.changed)
+    if (offset < 0 || size <= 0 || size > INT64_MAX - offset || file.created) {
+        return;
+    }
+    if (file.size_source == FileState::SizeSource::furthest && !file.changed) {
         file.size = std::max(file.size, static_cast<uint64_t>(offset) + static_cast<uint64_t>(size));
+    }
 }
 
 }  // namespace reprise

@@ -36,8 +36,8 @@ struct FileState {
     uint64_t device = 0, inode = 0;
     uint32_t inode_generation = 0;
 
-    // Size at first sight. `changed`: the recording altered the size, so that what is seen from now on is its own
-    // doing.
+    /// Size at first sight. `changed`: the recording altered the size, so that what is seen from now on is its own
+    /// doing.
     SizeSource size_source = SizeSource::furthest;
     uint64_t size = 0;
     bool changed = false;
@@ -62,19 +62,19 @@ class FileTable {
 public:
     explicit FileTable(LogWriter& writer) : writer_(writer) {}
 
-    // What the absolute, clean path means now.
+    /// What the absolute, clean path means now.
     FileState& at(std::string_view path);
-    // The row's id; adds the row on first use.
+    /// The row's id; adds the row on first use.
     FileId id(FileState& file);
     std::string path_of(const FileState& file) const;
 
-    // The path was found, or was looked for in vain.
+    /// The path was found, or was looked for in vain.
     FileState& present(std::string_view path);
     FileState& absent(std::string_view path);
-    // An open with O_CREAT succeeded. `created`: whether it made the file, where the source knows (O_EXCL,
-    // FMODE_CREATED).
+    /// An open with O_CREAT succeeded. `created`: whether it made the file, where the source knows (O_EXCL,
+    /// FMODE_CREATED).
     FileState& opened_to_create(std::string_view path, std::optional<bool> created);
-    // mkdir, symlink, O_TMPFILE: the file is new.
+    /// mkdir, symlink, O_TMPFILE: the file is new.
     FileState& made(std::string_view path);
     FileState& removed(std::string_view path);
     struct Names {
@@ -83,32 +83,32 @@ public:
     };
     Names renamed(std::string_view from, std::string_view to, bool exchange);
     Names linked(std::string_view from, std::string_view to);
-    // `other` is a second name for what `file` is (the source resolved a symbolic link).
+    /// `other` is a second name for what `file` is (the source resolved a symbolic link).
     void alias(std::string_view other, FileState& file);
-    // The latest file of that name that is gone; a new row where there is none.
+    /// The latest file of that name that is gone; a new row where there is none.
     FileState& deleted(std::string_view path);
-    // A file without a name any path leads to.
+    /// A file without a name any path leads to.
     FileState& unnamed(std::string_view label);
 
     void saw_attributes(FileState& file, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode,
                         bool no_follow);
     void saw_inode(FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation);
-    // Whether the file is known to be another one than that of this inode.
+    /// Whether the file is known to be another one than that of this inode.
     static bool is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation);
-    // The path leads to another file than before, though no call of the recording made it so.
+    /// The path leads to another file than before, though no call of the recording made it so.
     FileState& replaced(std::string_view path);
-    // The latest file seen with that inode; nullptr: none.
+    /// The latest file seen with that inode; nullptr: none.
     FileState* by_inode(uint64_t device, uint64_t inode, uint32_t inode_generation);
     void saw_link(FileState& file, std::string_view target);
-    // `asked` and `got`: bytes; `certain`: the offset is not a guess.
+    /// `asked` and `got`: bytes; `certain`: the offset is not a guess.
     void did_read(FileState& file, int64_t offset, int64_t asked, int64_t got, bool certain);
-    // Where an append goes: the end of the file, if known.
+    /// Where an append goes: the end of the file, if known.
     std::optional<int64_t> end_of(const FileState& file) const;
     void did_write(FileState& file, int64_t offset, int64_t bytes, bool at_unknown_end);
     void did_truncate(FileState& file, int64_t size);
     void did_map(FileState& file, int64_t offset, int64_t size);
 
-    // Settles sizes, origins, links and roles, and rewrites all rows. `roles`: what the user decided; may be null.
+    /// Settles sizes, origins, links and roles, and rewrites all rows. `roles`: what the user decided; may be null.
     void finish(const RoleOverrides* roles = nullptr);
 
 private:
@@ -141,7 +141,7 @@ private:
     std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode
 };
 
-// `path` seen from `directory` (absolute), as an absolute path without ".", ".." and "//".
+/// `path` seen from `directory` (absolute), as an absolute path without ".", ".." and "//".
 std::string clean_path(std::string_view directory, std::string_view path);
 
 }  // namespace reprise

@@ -12,7 +12,9 @@ namespace {
 
 std::string_view parent_of(std::string_view path) {
     const size_t slash = path.rfind('/');
-    if (slash == std::string_view::npos || path == "/") return {};
+    if (slash == std::string_view::npos || path == "/") {
+        return {};
+    }
     return slash == 0 ? std::string_view("/") : path.substr(0, slash);
 }
 
@@ -35,12 +37,16 @@ FileRow FileTable::row_of(const FileState& file) const {
     } else if (file.created) {
         row.origin = Origin::created;
         // Nothing was there at first sight; the size it grew to is worth knowing.
-        if (file.type != FileType::directory) row.size = std::max(file.greatest, file.written_end);
+        if (file.type != FileType::directory) {
+            row.size = std::max(file.greatest, file.written_end);
+        }
     } else if (file.presence == FileState::Presence::absent) {
         row.origin = Origin::absent;
     }
     // Nothing but a socket gets its name by a call that importers leave out.
-    if (file.made_unseen && row.type == FileType::unknown && !file.read && !file.written) row.type = FileType::socket;
+    if (file.made_unseen && row.type == FileType::unknown && !file.read && !file.written) {
+        row.type = FileType::socket;
+    }
     if (file.is_link && (file.target || !file.followed)) {
         row.type = FileType::symlink;
         row.target = file.target;
@@ -54,15 +60,22 @@ FileRow FileTable::row_of(const FileState& file) const {
 void FileTable::settle_links() {
     std::unordered_set<std::string_view> parents;
     const StringTable& strings = writer_.tables().strings;
-    for (const FileState& file : states_)
-        if (file.id)
-            for (std::string_view p = parent_of(strings[file.path]); !p.empty(); p = parent_of(p))
-                if (!parents.insert(p).second) break;
+    for (const FileState& file : states_) {
+        if (file.id) {
+            for (std::string_view p = parent_of(strings[file.path]); !p.empty(); p = parent_of(p)) {
+                if (!parents.insert(p).second) {
+                    break;
+                }
+            }
+        }
+    }
 
     const size_t known = states_.size();
     for (size_t i = 0; i < known; ++i) {
         FileState& link = states_[i];
-        if (!link.id || !link.is_link || !link.target) continue;
+        if (!link.id || !link.is_link || !link.target) {
+            continue;
+        }
         const std::string path(strings[link.path]);
         if (parents.contains(strings[link.path])) {
             // Files were used by paths that lead through it: here it stands for a directory.
@@ -70,12 +83,20 @@ void FileTable::settle_links() {
             link.type = FileType::directory;
             continue;
         }
-        if (!link.existed || !link.followed) continue;
+        if (!link.existed || !link.followed) {
+            continue;
+        }
         FileState& file = at(clean_path(parent_of(path), strings[link.target]));
-        if (&file == &link || file.presence == FileState::Presence::absent) continue;
+        if (&file == &link || file.presence == FileState::Presence::absent) {
+            continue;
+        }
         was_there(file);
-        if (file.type == FileType::unknown) file.type = link.type;
-        if (!file.mode) file.mode = link.mode;
+        if (file.type == FileType::unknown) {
+            file.type = link.type;
+        }
+        if (!file.mode) {
+            file.mode = link.mode;
+        }
         if (file.size_source < link.size_source || (file.size_source == link.size_source && file.size < link.size)) {
             file.size = link.size;
             file.size_source = link.size_source;
@@ -102,25 +123,41 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
         return facts;
     };
     for (const FileState& file : states_) {
-        if (!file.id) continue;
+        if (!file.id) {
+            continue;
+        }
         Role role = classify(facts_of(file));
-        if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) role = *wanted;
+        if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) {
+            role = *wanted;
+        }
         roles[file.id] = role;
-        if (role == Role::dataset)
-            for (std::string_view p = parent_of(facts_of(file).path); !p.empty(); p = parent_of(p))
-                if (!with_data.insert(p).second) break;
+        if (role == Role::dataset) {
+            for (std::string_view p = parent_of(facts_of(file).path); !p.empty(); p = parent_of(p)) {
+                if (!with_data.insert(p).second) {
+                    break;
+                }
+            }
+        }
     }
     for (const FileState& file : states_) {
-        if (!file.id) continue;
+        if (!file.id) {
+            continue;
+        }
         FileRow row = row_of(file);
         row.role = roles[file.id];
         // A checkpoint is one also under the name it was written by.
-        for (const FileState* next = file.moved_to; next && file.written; next = next->moved_to)
-            if (next->id && roles[next->id] == Role::checkpoint) row.role = Role::checkpoint;
+        for (const FileState* next = file.moved_to; next && file.written; next = next->moved_to) {
+            if (next->id && roles[next->id] == Role::checkpoint) {
+                row.role = Role::checkpoint;
+            }
+        }
         const bool undecided = row.role == Role::unknown || row.role == Role::dataset;
-        if (row.type == FileType::directory && undecided)
+        if (row.type == FileType::directory && undecided) {
             row.role = with_data.contains(strings[file.path]) ? Role::dataset : Role::unknown;
-        if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) row.role = *wanted;
+        }
+        if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) {
+            row.role = *wanted;
+        }
         writer_.update_file(file.id, row);
     }
 }
@@ -130,19 +167,23 @@ void FileTable::finish(const RoleOverrides* roles) {
     settle_roles(roles);
     uint64_t guessed = 0, inexact = 0;
     for (const FileState& file : states_) {
-        if (!file.id) continue;
+        if (!file.id) {
+            continue;
+        }
         guessed += file.creation_guessed;
         const FileRow row = row_of(file);
         const bool sized = row.type == FileType::regular || row.type == FileType::unknown;
         inexact += row.origin == Origin::existed && sized && !row.size_exact;
     }
-    if (guessed)
+    if (guessed) {
         writer_.count("creations_guessed", Severity::note,
                       "files opened with O_CREAT of which nothing tells whether they were there before; taken as new",
                       guessed);
-    if (inexact)
+    }
+    if (inexact) {
         writer_.count("sizes_inexact", Severity::note,
                       "files whose size no call told; the furthest offset used stands for it", inexact);
+    }
 }
 
 }  // namespace reprise

@@ -26,43 +26,58 @@ std::string Assembler::Impl::absolute(Process& process, std::string_view path, s
             const auto it = process.descriptors->find(fd);
             const std::string_view rest(end, static_cast<size_t>(digits.data() + digits.size() - end));
             if (error == std::errc{} && (rest.empty() || rest.starts_with('/')) && it != process.descriptors->end() &&
-                it->second.instance->file)
+                it->second.instance->file) {
                 return clean_path(files.path_of(*it->second.instance->file), rest.empty() ? rest : rest.substr(1));
+            }
         }
         return clean_path("/", path);
     }
-    if (!directory.empty()) return clean_path(directory, path);
+    if (!directory.empty()) {
+        return clean_path(directory, path);
+    }
     if (dirfd >= 0 && seen && seen->key) {
         const auto instance = find_seen(process, dirfd, *seen, INT64_MAX);
-        if (instance->file) return clean_path(files.path_of(*instance->file), path);
+        if (instance->file) {
+            return clean_path(files.path_of(*instance->file), path);
+        }
     }
     if (dirfd >= 0) {
         const auto it = process.descriptors->find(dirfd);
-        if (it != process.descriptors->end() && it->second.instance->file)
+        if (it != process.descriptors->end() && it->second.instance->file) {
             return clean_path(files.path_of(*it->second.instance->file), path);
+        }
         count("directories_unknown", Severity::warning,
               "paths relative to a directory descriptor that no call of the recording opened; taken as in the current "
               "directory");
     }
-    if (!process.directory_known && !path.empty())
+    if (!process.directory_known && !path.empty()) {
         count("relative_paths_assumed", Severity::warning,
               "relative paths of processes whose current directory no call had told; taken as below /");
+    }
     return clean_path(process.directory, path);
 }
 
 // The file of a path by what the call's result says of it.
 FileState& Assembler::Impl::named(std::string_view path, const RawCall& raw) {
-    if (raw.path.empty()) return files.at(path);  // "" is missing everywhere
+    if (raw.path.empty()) {
+        return files.at(path);  // "" is missing everywhere
+    }
     // ENOTDIR where a directory was asked for mostly means that the name leads to something else.
     const bool asks_directory =
         raw.kind == OpKind::rmdir || (raw.kind == OpKind::open && (raw.flags & kDirectory) != 0);
-    if (raw.result == kMissing || (raw.result == kNotDirectory && !asks_directory)) return files.absent(path);
-    if (raw.result >= 0 || raw.result == kExists) return files.present(path);
+    if (raw.result == kMissing || (raw.result == kNotDirectory && !asks_directory)) {
+        return files.absent(path);
+    }
+    if (raw.result >= 0 || raw.result == kExists) {
+        return files.present(path);
+    }
     return files.at(path);  // refused: nothing is known
 }
 
 void Assembler::Impl::note_attributes(FileState& file, const RawCall& raw, bool no_follow) {
-    if (raw.stat_size || raw.stat_mode) files.saw_attributes(file, raw.stat_size, raw.stat_mode, no_follow);
+    if (raw.stat_size || raw.stat_mode) {
+        files.saw_attributes(file, raw.stat_size, raw.stat_mode, no_follow);
+    }
     files.saw_inode(file, raw.device, raw.inode, 0);
 }
 
@@ -77,44 +92,65 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
     op.fd = -1;
     const bool done = raw.result >= 0;
     FileState* found = nullptr;
-    if (done && (raw.kind == OpKind::mkdir || raw.kind == OpKind::symlink))
+    if (done && (raw.kind == OpKind::mkdir || raw.kind == OpKind::symlink)) {
         found = &files.made(path);
-    else if (done && (raw.kind == OpKind::unlink || raw.kind == OpKind::rmdir))
+    } else if (done && (raw.kind == OpKind::unlink || raw.kind == OpKind::rmdir)) {
         found = &files.removed(path);
-    else
+    } else {
         found = &named(path, raw);
+    }
     FileState& file = *found;
     op.file = files.id(file);
 
-    if (raw.kind == OpKind::mkdir && (done || raw.result == kExists)) file.type = FileType::directory;
-    if (raw.kind == OpKind::mkdir && done) file.mode = static_cast<uint32_t>(raw.mode) & 07777;
-    if (raw.kind == OpKind::rmdir && done) file.type = FileType::directory;
-    if (raw.kind == OpKind::symlink && done) files.saw_link(file, raw.text);
+    if (raw.kind == OpKind::mkdir && (done || raw.result == kExists)) {
+        file.type = FileType::directory;
+    }
+    if (raw.kind == OpKind::mkdir && done) {
+        file.mode = static_cast<uint32_t>(raw.mode) & 07777;
+    }
+    if (raw.kind == OpKind::rmdir && done) {
+        file.type = FileType::directory;
+    }
+    if (raw.kind == OpKind::symlink && done) {
+        files.saw_link(file, raw.text);
+    }
     // Links below /proc lead to what is open, not to a name.
     if (raw.kind == OpKind::readlink && done && !path.starts_with("/proc/")) {
         const bool whole = raw.size <= 0 || raw.result < raw.size;
         files.saw_link(file, whole ? raw.link_target : std::string_view{});
-        if (whole) file.target_bytes = static_cast<uint64_t>(raw.result);
+        if (whole) {
+            file.target_bytes = static_cast<uint64_t>(raw.result);
+        }
     }
-    if (raw.kind == OpKind::truncate && done) files.did_truncate(file, raw.size);
+    if (raw.kind == OpKind::truncate && done) {
+        files.did_truncate(file, raw.size);
+    }
     if (done && (raw.kind == OpKind::stat || raw.kind == OpKind::access)) {
         const bool no_follow = raw.kind == OpKind::stat && raw.flags & kNoFollow;
         note_attributes(file, raw, no_follow);
-        if (!no_follow) file.followed = true;
+        if (!no_follow) {
+            file.followed = true;
+        }
     }
     add(task, op);
 }
 
 void Assembler::Impl::by_path_or_descriptor(Task& task, const RawCall& raw, Op& op) {
-    if (raw.path.empty()) return on_descriptor(task, raw, op, Evidence::none);
+    if (raw.path.empty()) {
+        return on_descriptor(task, raw, op, Evidence::none);
+    }
     const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen);
     op.fd = -1;
     FileState& file = named(path, raw);
     if (raw.result >= 0) {
         const bool no_follow = raw.flags & kNoFollow;
         note_attributes(file, raw, no_follow);
-        if (!no_follow) file.followed = true;
-        if (raw.kind == OpKind::chmod) file.mode = static_cast<uint32_t>(raw.mode) & 07777;
+        if (!no_follow) {
+            file.followed = true;
+        }
+        if (raw.kind == OpKind::chmod) {
+            file.mode = static_cast<uint32_t>(raw.mode) & 07777;
+        }
     }
     op.file = files.id(file);
     add(task, op);
@@ -126,7 +162,9 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
     if (raw.path.empty() && raw.fd >= 0) {  // linkat with AT_EMPTY_PATH
         const auto instance = raw.seen && raw.seen->key ? find_seen(process, raw.fd, *raw.seen, raw.begin)
                                                         : find(process, raw.fd, raw.fd_path, Evidence::file);
-        if (instance && instance->file) from = files.path_of(*instance->file);
+        if (instance && instance->file) {
+            from = files.path_of(*instance->file);
+        }
     } else {
         from = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
     }

@@ -64,14 +64,19 @@ bool ends_in_any(std::string_view name, const std::string_view (&endings)[N]) {
 template <class Test>
 bool any_directory(std::string_view path, Test test) {
     size_t start = 1;
-    for (size_t slash; (slash = path.find('/', start)) != std::string_view::npos; start = slash + 1)
-        if (slash > start && test(path.substr(start, slash - start))) return true;
+    for (size_t slash; (slash = path.find('/', start)) != std::string_view::npos; start = slash + 1) {
+        if (slash > start && test(path.substr(start, slash - start))) {
+            return true;
+        }
+    }
     return false;
 }
 
 // "python3", "python3.11"
 bool is_python_library(std::string_view part) {
-    if (!part.starts_with("python")) return false;
+    if (!part.starts_with("python")) {
+        return false;
+    }
     part.remove_prefix(6);
     return !part.empty() && part.find_first_not_of("0123456789.") == std::string_view::npos;
 }
@@ -81,30 +86,52 @@ bool is_checkpoint_directory(std::string_view part) {
 }
 
 bool is_program(std::string_view path, std::string_view name, std::string_view lower, bool directory) {
-    if (under_any(path, kDataBelowProgramPrefixes)) return false;
-    if (under_any(path, kProgramPrefixes)) return true;
+    if (under_any(path, kDataBelowProgramPrefixes)) {
+        return false;
+    }
+    if (under_any(path, kProgramPrefixes)) {
+        return true;
+    }
     if (any_directory(path, [](std::string_view part) {
             return is_any(part, kProgramParts) || is_python_library(part) || part.ends_with(".dist-info");
-        }))
+        })) {
         return true;
-    if (directory) return is_any(name, kProgramParts) || is_python_library(name) || name == "__pycache__";
+    }
+    if (directory) {
+        return is_any(name, kProgramParts) || is_python_library(name) || name == "__pycache__";
+    }
     const std::string_view parent = path.substr(0, path.size() - name.size());
     const bool plain_name = name.find('.') == std::string_view::npos;
-    if (plain_name && (parent.ends_with("/bin/") || parent.ends_with("/sbin/"))) return true;
-    if (is_any(name, kProgramNames) || ends_in_any(lower, kProgramEndings)) return true;
+    if (plain_name && (parent.ends_with("/bin/") || parent.ends_with("/sbin/"))) {
+        return true;
+    }
+    if (is_any(name, kProgramNames) || ends_in_any(lower, kProgramEndings)) {
+        return true;
+    }
     return lower.find(".so.") != std::string_view::npos;
 }
 
 Role role_of_written(const RoleFacts& facts, std::string_view name, std::string_view lower) {
     const std::string_view path = facts.path;
     const bool in_checkpoint = any_directory(path, is_checkpoint_directory) || is_checkpoint_directory(name);
-    if (in_checkpoint || ends_in_any(lower, kWrittenCheckpointEndings)) return Role::checkpoint;
-    if (ends_in_any(lower, kDataEndings)) return facts.read ? Role::dataset : Role::checkpoint;
-    if (under_any(path, kCachePrefixes)) return Role::cache;
-    if (facts.bytes_written >= kBigWrite) return Role::checkpoint;
-    if (ends_in_any(lower, kLogEndings) || is_any(name, kLogNames) || name.find("tfevents") != std::string_view::npos)
+    if (in_checkpoint || ends_in_any(lower, kWrittenCheckpointEndings)) {
+        return Role::checkpoint;
+    }
+    if (ends_in_any(lower, kDataEndings)) {
+        return facts.read ? Role::dataset : Role::checkpoint;
+    }
+    if (under_any(path, kCachePrefixes)) {
+        return Role::cache;
+    }
+    if (facts.bytes_written >= kBigWrite) {
+        return Role::checkpoint;
+    }
+    if (ends_in_any(lower, kLogEndings) || is_any(name, kLogNames) || name.find("tfevents") != std::string_view::npos) {
         return Role::log;
-    if (facts.bytes_written >= kMiB && (facts.renamed_into || facts.synced)) return Role::checkpoint;
+    }
+    if (facts.bytes_written >= kMiB && (facts.renamed_into || facts.synced)) {
+        return Role::checkpoint;
+    }
     return facts.read ? Role::cache : Role::log;
 }
 
@@ -115,21 +142,29 @@ RoleOverrides RoleOverrides::parse(const std::vector<std::string>& words) {
     for (const std::string& word : words) {
         const size_t equals = word.rfind('=');
         const auto role = equals == std::string::npos ? std::nullopt : role_by_name(word.substr(equals + 1));
-        if (!role || equals == 0)
+        if (!role || equals == 0) {
             throw usage_error("--role wants PATTERN=ROLE, not \"" + escape_line(word) + "\"",
                               "a role is one of dataset, checkpoint, log, cache, ipc, program, system");
+        }
         std::string pattern = word.substr(0, equals);
-        while (pattern.size() > 1 && pattern.ends_with('/')) pattern.pop_back();
+        while (pattern.size() > 1 && pattern.ends_with('/')) {
+            pattern.pop_back();
+        }
         out.rules_.push_back({std::move(pattern), *role});
     }
     return out;
 }
 
 std::optional<Role> RoleOverrides::role_of(std::string_view path) const {
-    if (rules_.empty()) return std::nullopt;
+    if (rules_.empty()) {
+        return std::nullopt;
+    }
     const std::string text(path);
-    for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule)
-        if (under(path, rule->pattern) || ::fnmatch(rule->pattern.c_str(), text.c_str(), 0) == 0) return rule->role;
+    for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule) {
+        if (under(path, rule->pattern) || ::fnmatch(rule->pattern.c_str(), text.c_str(), 0) == 0) {
+            return rule->role;
+        }
+    }
     return std::nullopt;
 }
 
@@ -142,21 +177,36 @@ Role classify(const RoleFacts& facts) {
     const bool directory = facts.type == FileType::directory;
 
     if (!path.starts_with('/') || facts.type == FileType::anonymous || facts.type == FileType::fifo ||
-        facts.type == FileType::socket || under(path, "/dev/shm"))
+        facts.type == FileType::socket || under(path, "/dev/shm")) {
         return Role::ipc;
+    }
     if (path == "/" || facts.type == FileType::character || facts.type == FileType::block ||
-        under_any(path, kSystemPrefixes))
+        under_any(path, kSystemPrefixes)) {
         return Role::system;
+    }
     const bool cached = any_directory(path, [](std::string_view part) { return is_any(part, kCacheParts); });
-    if (facts.written && !directory && cached) return Role::cache;
-    if (is_program(path, name, lower, directory)) return Role::program;
-    if (directory) return cached ? Role::cache : Role::unknown;
-    if (ends_in_any(lower, kCheckpointEndings)) return Role::checkpoint;
-    if (facts.written) return role_of_written(facts, name, lower);
+    if (facts.written && !directory && cached) {
+        return Role::cache;
+    }
+    if (is_program(path, name, lower, directory)) {
+        return Role::program;
+    }
+    if (directory) {
+        return cached ? Role::cache : Role::unknown;
+    }
+    if (ends_in_any(lower, kCheckpointEndings)) {
+        return Role::checkpoint;
+    }
+    if (facts.written) {
+        return role_of_written(facts, name, lower);
+    }
     // Looked at or inherited, but not used.
-    if (!facts.read && (is_any(name, kLogNames) || lower.ends_with(".log") || under(path, "/unnamed")))
+    if (!facts.read && (is_any(name, kLogNames) || lower.ends_with(".log") || under(path, "/unnamed"))) {
         return Role::log;
-    if (facts.read || facts.type == FileType::regular) return Role::dataset;
+    }
+    if (facts.read || facts.type == FileType::regular) {
+        return Role::dataset;
+    }
     return Role::unknown;
 }
 

@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-// What is known of a file when the recording has been read to its end.
+/// What is known of a file when the recording has been read to its end.
 struct RoleFacts {
     std::string_view path;
     FileType type = FileType::unknown;
@@ -22,16 +22,16 @@ struct RoleFacts {
     uint64_t bytes_written = 0;
 };
 
-// First matching rule wins: /dev/shm and anonymous memory are ipc; /proc /sys /dev /etc /run are system; shared
-// libraries, interpreters, /usr /bin /lib /opt, site-packages, *.py, *.pyc, *.so are program; written files are
-// checkpoint, log or cache by name and size; files that are only read are dataset.
+/// First matching rule wins: /dev/shm and anonymous memory are ipc; /proc /sys /dev /etc /run are system; shared
+/// libraries, interpreters, /usr /bin /lib /opt, site-packages, *.py, *.pyc, *.so are program; written files are
+/// checkpoint, log or cache by name and size; files that are only read are dataset.
 Role classify(const RoleFacts& facts);
 
-// Roles the user decides: `--role PATTERN=ROLE`. The pattern is a path, or one with * ? [...] as the shell's (* also
-// matches /); a directory stands for all below it. The last one that matches wins.
+/// Roles the user decides: `--role PATTERN=ROLE`. The pattern is a path, or one with * ? [...] as the shell's (* also
+/// matches /); a directory stands for all below it. The last one that matches wins.
 class RoleOverrides {
 public:
-    // Error (usage) for what is no PATTERN=ROLE.
+    /// Error (usage) for what is no PATTERN=ROLE.
     static RoleOverrides parse(const std::vector<std::string>& words);
     std::optional<Role> role_of(std::string_view path) const;
     bool empty() const { return rules_.empty(); }

@@ -14,16 +14,22 @@ constexpr size_t kMostBearers = 4;
 }  // namespace
 
 void Assembler::Impl::remember(const SeenInstance& seen, const std::shared_ptr<Instance>& instance, int64_t since) {
-    if (!seen.key) return;
+    if (!seen.key) {
+        return;
+    }
     auto& list = bearers[seen.key];
-    if (list.size() == kMostBearers) list.erase(list.begin());
+    if (list.size() == kMostBearers) {
+        list.erase(list.begin());
+    }
     list.push_back({instance, since});
 }
 
 std::shared_ptr<Channel> Assembler::Impl::channel_of_inode(uint64_t inode) {
     auto& known = channels_of_inodes[inode];
     auto channel = known.lock();
-    if (!channel) known = channel = std::make_shared<Channel>();
+    if (!channel) {
+        known = channel = std::make_shared<Channel>();
+    }
     if (channels_of_inodes.size() > channels_checked) {
         std::erase_if(channels_of_inodes, [](const auto& entry) { return entry.second.expired(); });
         channels_checked = std::max<size_t>(1024, channels_of_inodes.size() * 2);
@@ -36,9 +42,13 @@ void Assembler::Impl::connect(Instance& instance, const SeenInstance& seen) {
     instance.device = seen.device;
     instance.inode = seen.inode;
     instance.generation = seen.generation;
-    if (instance.kind == HandleKind::pipe && seen.inode) instance.channel = channel_of_inode(seen.inode);
+    if (instance.kind == HandleKind::pipe && seen.inode) {
+        instance.channel = channel_of_inode(seen.inode);
+    }
     if (instance.kind == HandleKind::socket) {
-        if (seen.inode) instance.channel = channel_of_inode(seen.inode);
+        if (seen.inode) {
+            instance.channel = channel_of_inode(seen.inode);
+        }
         // Whoever is at the other end is often known later than the socket.
         instance.to_peer = seen.peer ? channel_of_inode(seen.peer) : std::make_shared<Channel>();
         instance.peer = seen.peer;
@@ -54,11 +64,14 @@ std::shared_ptr<Instance> Assembler::Impl::make_seen(Process* owner, int32_t fd,
         if (path.starts_with('/')) {
             constexpr std::string_view kDeleted = " (deleted)";
             const bool deleted = path.ends_with(kDeleted);
-            if (deleted) path.remove_suffix(kDeleted.size());
+            if (deleted) {
+                path.remove_suffix(kDeleted.size());
+            }
             const std::string clean = clean_path("/", path);
             file = deleted ? &files.deleted(clean) : &files.present(clean);
-            if (!deleted && files.is_another(*file, seen.device, seen.inode, seen.generation))
+            if (!deleted && files.is_another(*file, seen.device, seen.inode, seen.generation)) {
                 file = &files.replaced(clean);
+            }
         } else {
             file = files.by_inode(seen.device, seen.inode, seen.generation);
         }
@@ -69,19 +82,24 @@ std::shared_ptr<Instance> Assembler::Impl::make_seen(Process* owner, int32_t fd,
             count("files_without_name", Severity::warning,
                   "files used through descriptors that no call of the recording opened; they stand below /unnamed");
         }
-        if (seen.type != FileType::unknown) file->type = seen.type;
+        if (seen.type != FileType::unknown) {
+            file->type = seen.type;
+        }
         files.saw_inode(*file, seen.device, seen.inode, seen.generation);
     }
     auto made = new_instance(seen.kind, file, seen.flags, owner, fd);
     made->kind_certain = true;
     connect(*made, seen);
     remember(seen, made, INT64_MIN);
-    if (how == Came::made) return made;
-    if (how == Came::inherited)
+    if (how == Came::made) {
+        return made;
+    }
+    if (how == Came::inherited) {
         count("descriptors_inherited", Severity::note, "descriptors that were open when the recording began");
-    else
+    } else {
         count("descriptors_received", Severity::note,
               "descriptors of files that reached a process over a socket, or by a call not recorded");
+    }
     return made;
 }
 
@@ -91,38 +109,53 @@ std::shared_ptr<Instance> Assembler::Impl::find_seen(Process& process, int32_t f
     if (const auto it = bearers.find(seen.key); it != bearers.end()) {
         const auto& list = it->second;
         size_t i = list.size() - 1;
-        while (i > 0 && list[i].since > begin) --i;
+        while (i > 0 && list[i].since > begin) {
+            --i;
+        }
         found = list[i].instance;
         // The key of another file: it came anew by a call that was not recorded.
         const bool another = found->inode && seen.inode &&
                              (found->inode != seen.inode || found->device != seen.device ||
                               (found->generation && seen.generation && found->generation != seen.generation));
-        if (another) found = {};
+        if (another) {
+            found = {};
+        }
     }
-    if (!found) found = make_seen(&process, fd, seen, {}, Came::received);
-    if (found->kind == HandleKind::socket && seen.peer != found->peer && seen.peer) connect(*found, seen);
+    if (!found) {
+        found = make_seen(&process, fd, seen, {}, Came::received);
+    }
+    if (found->kind == HandleKind::socket && seen.peer != found->peer && seen.peer) {
+        connect(*found, seen);
+    }
     if (fd >= 0) {
         const auto it = process.descriptors->find(fd);
-        if (it == process.descriptors->end() || it->second.instance != found) put(process, fd, found, false);
+        if (it == process.descriptors->end() || it->second.instance != found) {
+            put(process, fd, found, false);
+        }
     }
     return found;
 }
 
 TaskId Assembler::Impl::begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags) {
     Process& from = *task(parent, ptid).process;
-    if (flags & kCloneThread) return new_task(pid, tid, from).id;
+    if (flags & kCloneThread) {
+        return new_task(pid, tid, from).id;
+    }
     Process& made = new_process(pid, &from);
-    if (flags & kCloneFiles)
+    if (flags & kCloneFiles) {
         made.descriptors = from.descriptors;
-    else
+    } else {
         *made.descriptors = *from.descriptors;
+    }
     made.memory = from.memory;
     made.seen_at_birth = true;
     return new_task(pid, tid, made).id;
 }
 
 void Assembler::adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how) {
-    if (!seen.key) return;
+    if (!seen.key) {
+        return;
+    }
     Process& process = impl_->process(pid);
     const auto known = impl_->bearers.find(seen.key);
     const bool is_known = known != impl_->bearers.end();
@@ -159,9 +192,13 @@ std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen
 
 Assembler::Mapped Assembler::mapped_at(int32_t pid, uint64_t address) const {
     const auto it = impl_->process_of.find(pid);
-    if (it == impl_->process_of.end()) return {};
+    if (it == impl_->process_of.end()) {
+        return {};
+    }
     const auto pieces = it->second->memory.find(address, 1);
-    if (pieces.empty()) return {};
+    if (pieces.empty()) {
+        return {};
+    }
     return {pieces.front().map, pieces.front().offset};
 }
 

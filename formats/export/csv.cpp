@@ -21,7 +21,9 @@ void append_csv(std::string& out, std::string_view bytes) {
     }
     out += '"';
     for (const char c : text) {
-        if (c == '"') out += '"';
+        if (c == '"') {
+            out += '"';
+        }
         out += c;
     }
     out += '"';
@@ -40,12 +42,16 @@ void append_fields(std::string& out, const Tables& tables, const Op& op) {
     const OpInfo& row = info(op.kind);
     for (const FieldInfo& field : all_fields()) {
         out += ',';
-        if (!row.has(field.field)) continue;
+        if (!row.has(field.field)) {
+            continue;
+        }
         if (field.field == Field::text) {
             append_csv(out, tables.strings[op.text]);
         } else if (field.field == Field::list) {
             for (size_t i = 0; i < op.list.size(); ++i) {
-                if (i) out += ' ';
+                if (i) {
+                    out += ' ';
+                }
                 append_number(out, op.list[i]);
             }
         } else {
@@ -59,7 +65,9 @@ void append_edges(std::string& out, const Op& op) {
     out += ',';
     for (size_t i = 0; i < op.edges.size(); ++i) {
         const Edge& edge = op.edges[i];
-        if (i) out += ' ';
+        if (i) {
+            out += ' ';
+        }
         out += edge_name(edge.kind);
         out += ':';
         append_number(out, uint64_t{edge.task});
@@ -71,7 +79,9 @@ void append_edges(std::string& out, const Op& op) {
 }
 
 FileId second_file(const Tables& tables, const Op& op) {
-    if (op.file2) return op.file2;
+    if (op.file2) {
+        return op.file2;
+    }
     return op.handle2 < tables.handles.size() ? tables.handles[op.handle2].file : 0;
 }
 
@@ -108,7 +118,9 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
         text += "\r\n";
         out.drain();
         ++report.ops;
-        if (options.progress) options.progress(report.ops + report.left_out);
+        if (options.progress) {
+            options.progress(report.ops + report.left_out);
+        }
     });
     out.finish();
     report.files.push_back(output);

@@ -43,7 +43,9 @@ public:
 
 private:
     void gap() {
-        if (!first_) out_ += ' ';
+        if (!first_) {
+            out_ += ' ';
+        }
         first_ = false;
     }
     std::string& out_;
@@ -53,14 +55,18 @@ private:
 void append_list(std::string& out, std::span<const int64_t> list) {
     out += '[';
     for (size_t i = 0; i < list.size(); ++i) {
-        if (i) out += ',';
+        if (i) {
+            out += ',';
+        }
         append_number(out, list[i]);
     }
     out += ']';
 }
 
 FileId second_file(const Tables& tables, const Op& op) {
-    if (op.file2) return op.file2;
+    if (op.file2) {
+        return op.file2;
+    }
     return op.handle2 < tables.handles.size() ? tables.handles[op.handle2].file : 0;
 }
 
@@ -72,7 +78,9 @@ void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& 
     line.number("begin", op.begin).number("duration", op.duration).number("task", task).large("op", number);
     line.word(row.name).number("result", op.result);
     for (const FieldInfo& field : all_fields()) {
-        if (!row.has(field.field)) continue;
+        if (!row.has(field.field)) {
+            continue;
+        }
         if (field.field == Field::text) {
             line.text("text", tables.strings[op.text]);
         } else if (field.field == Field::list) {
@@ -86,7 +94,9 @@ void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& 
         line.word("edges=[");
         for (size_t i = 0; i < op.edges.size(); ++i) {
             const Edge& edge = op.edges[i];
-            if (i) out += ',';
+            if (i) {
+                out += ',';
+            }
             out += edge_name(edge.kind);
             out += ':';
             append_number(out, uint64_t{edge.task});
@@ -97,8 +107,12 @@ void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& 
         }
         out += ']';
     }
-    if (const FileId file = tables.file_of(op)) line.text("path", tables.path(file));
-    if (const FileId file = second_file(tables, op)) line.text("path2", tables.path(file));
+    if (const FileId file = tables.file_of(op)) {
+        line.text("path", tables.path(file));
+    }
+    if (const FileId file = second_file(tables, op)) {
+        line.text("path2", tables.path(file));
+    }
     out += '\n';
 }
 
@@ -122,14 +136,17 @@ void append_dump_json(std::string& out, const Tables& tables, TaskId task, const
     key("result");
     append_number(out, op.result);
     for (const FieldInfo& field : all_fields()) {
-        if (!row.has(field.field)) continue;
+        if (!row.has(field.field)) {
+            continue;
+        }
         key(field.name);
-        if (field.field == Field::text)
+        if (field.field == Field::text) {
             append_json(out, tables.strings[op.text]);
-        else if (field.field == Field::list)
+        } else if (field.field == Field::list) {
             append_list(out, op.list);
-        else
+        } else {
             append_number(out, field_value(op, field.field));
+        }
     }
     if (!op.edges.empty()) {
         key("edges");
@@ -162,11 +179,15 @@ void append_dump_json(std::string& out, const Tables& tables, TaskId task, const
 std::string dump_header(const Header& header) {
     std::string out;
     const auto text = [&](std::string_view key, std::string_view value) {
-        if (!out.empty()) out += '\n';
+        if (!out.empty()) {
+            out += '\n';
+        }
         Line(out).word("header").text(key, value);
     };
     const auto number = [&](std::string_view key, int64_t value) {
-        if (!out.empty()) out += '\n';
+        if (!out.empty()) {
+            out += '\n';
+        }
         Line(out).word("header").number(key, value);
     };
     number("time_unit_ns", header.time_unit_ns);

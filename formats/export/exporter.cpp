@@ -24,7 +24,9 @@ std::span<const Exporter* const> all_exporters() { return exporter_rows; }
 const Exporter& find_exporter(std::string_view name) {
     std::string names;
     for (const Exporter* exporter : exporter_rows) {
-        if (exporter->name == name) return *exporter;
+        if (exporter->name == name) {
+            return *exporter;
+        }
         names += (names.empty() ? "" : ", ") + std::string(exporter->name);
     }
     throw usage_error("there is no exporter '" + escape_line(name) + "'", "expected one of: " + names);

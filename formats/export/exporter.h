@@ -18,11 +18,11 @@ namespace reprise {
 struct ExportOptions {
     OpFilter filter = OpFilter::all();
     std::vector<TaskId> tasks;  // empty: all
-    // Told the number of ops seen so far; may be empty.
+    /// Told the number of ops seen so far; may be empty.
     std::function<void(uint64_t)> progress;
 };
 
-// What an exporter made, and what its format could not hold.
+/// What an exporter made, and what its format could not hold.
 struct ExportReport {
     uint64_t ops = 0;       // in the output
     uint64_t left_out = 0;  // by the filter
@@ -35,12 +35,12 @@ struct ExportReport {
 struct Exporter {
     std::string_view name;     // --to NAME
     std::string_view summary;  // one line for --help
-    // Writes `output` (perhaps several files beside or below it, see the exporter). Throws Error.
+    /// Writes `output` (perhaps several files beside or below it, see the exporter). Throws Error.
     ExportReport (*write)(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options);
 };
 
 std::span<const Exporter* const> all_exporters();
-// Error (usage) names those there are.
+/// Error (usage) names those there are.
 const Exporter& find_exporter(std::string_view name);
 
 }  // namespace reprise

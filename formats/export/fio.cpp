@@ -122,9 +122,14 @@ Action action_of(const Op& op) {
 }
 
 bool can_be_named(std::string_view name) {
-    if (name.empty() || name.size() > kLongestName) return false;
-    for (const char c : name)
-        if (c == '\0' || std::isspace(static_cast<unsigned char>(c))) return false;
+    if (name.empty() || name.size() > kLongestName) {
+        return false;
+    }
+    for (const char c : name) {
+        if (c == '\0' || std::isspace(static_cast<unsigned char>(c))) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -136,9 +141,13 @@ public:
     const std::string& of(FileId file) {
         const StringId path = tables_.files[file].path;
         const auto [at, added] = names_.try_emplace(path);
-        if (!added) return at->second;
+        if (!added) {
+            return at->second;
+        }
         std::string_view name = tables_.strings[path];
-        while (name.starts_with('/')) name.remove_prefix(1);
+        while (name.starts_with('/')) {
+            name.remove_prefix(1);
+        }
         if (can_be_named(name)) {
             at->second = name;
         } else {
@@ -166,9 +175,10 @@ public:
     void op(const Op& op) {
         const Action action = action_of(op);
         if (action == Action::none) {
-            if (info(op.kind).is(Trait::io))
+            if (info(op.kind).is(Trait::io)) {
                 report_.count("no_fio_action." + std::string(info(op.kind).name), Severity::warning,
                               "calls fio's iolog has no action for");
+            }
             return;
         }
         const FileId file = tables_.file_of(op);
@@ -190,7 +200,9 @@ public:
                 break;
             case Action::duplicate: ++state.instances; break;
             case Action::close:
-                if (state.instances > 0) --state.instances;
+                if (state.instances > 0) {
+                    --state.instances;
+                }
                 if (state.instances == 0 && state.open) {
                     line(op.begin, file, "close");
                     state.open = false;
@@ -231,10 +243,14 @@ private:
         out_.drain();
     }
     void ensure_open(State& state, FileId file, int64_t begin) {
-        if (!state.added) line(first_line_ ? origin_ : begin, file, "add");
+        if (!state.added) {
+            line(first_line_ ? origin_ : begin, file, "add");
+        }
         first_line_ = false;
         state.added = true;
-        if (!state.open) line(begin, file, "open");
+        if (!state.open) {
+            line(begin, file, "open");
+        }
         state.open = true;
     }
     void use(State& state, FileId file, const Op& op, std::string_view action, int64_t size) {
@@ -264,8 +280,9 @@ private:
                           "reads at the end of a file and other data calls that moved nothing");
             return;
         }
-        if (async)
+        if (async) {
             report_.count("asynchronous", Severity::note, "asynchronous requests, replayed where they were submitted");
+        }
         use(state, file, op, action, size);
         ++data_lines_;
         ++ops_;
@@ -287,7 +304,9 @@ struct Places {
     bool folder = false, single = false;
 
     std::filesystem::path log(TaskId task) const {
-        if (folder) return output / ("task-" + std::to_string(task) + ".iolog");
+        if (folder) {
+            return output / ("task-" + std::to_string(task) + ".iolog");
+        }
         return single ? output : std::filesystem::path(output.string() + "." + std::to_string(task));
     }
     std::filesystem::path job_file() const {
@@ -325,21 +344,32 @@ void write_job_file(const Places& places, std::span<const TaskId> tasks, const T
 }
 
 ExportReport write(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options) {
-    if (output == "-") throw usage_error("fio needs files: -o cannot be -", "name a file or a folder");
+    if (output == "-") {
+        throw usage_error("fio needs files: -o cannot be -", "name a file or a folder");
+    }
     const Tables& tables = log.tables();
     const OpSelector selector(log, options.filter);
     std::vector<TaskId> tasks = options.tasks;
-    if (tasks.empty())
-        for (TaskId task = 1; task < tables.tasks.size(); ++task)
-            if (log.op_count(task) > 0) tasks.push_back(task);
+    if (tasks.empty()) {
+        for (TaskId task = 1; task < tables.tasks.size(); ++task) {
+            if (log.op_count(task) > 0) {
+                tasks.push_back(task);
+            }
+        }
+    }
     int64_t origin = std::numeric_limits<int64_t>::max();
-    for (const TaskId task : tasks)
-        for (const BlockInfo& block : log.blocks_of(task)) origin = std::min(origin, block.begin);
+    for (const TaskId task : tasks) {
+        for (const BlockInfo& block : log.blocks_of(task)) {
+            origin = std::min(origin, block.begin);
+        }
+    }
 
     std::error_code ignored;
     const bool slash = output.string().ends_with('/');
     const Places places{output, slash || std::filesystem::is_directory(output, ignored), tasks.size() == 1};
-    if (slash) std::filesystem::create_directories(output);
+    if (slash) {
+        std::filesystem::create_directories(output);
+    }
     ExportReport report;
     Names names(tables);
     std::vector<TaskId> written;
@@ -347,11 +377,14 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     for (const TaskId task : tasks) {
         Job job(places.log(task), tables, names, report, origin);
         log.for_each(task, [&](const Op& op, uint64_t) {
-            if (selector.keeps(op))
+            if (selector.keeps(op)) {
                 job.op(op);
-            else
+            } else {
                 ++report.left_out;
-            if (options.progress) options.progress(++seen);
+            }
+            if (options.progress) {
+                options.progress(++seen);
+            }
         });
         if (!job.has_data()) {
             report.count("tasks_without_data", Severity::note, "tasks that move no file data; fio refuses such a job");
@@ -364,7 +397,9 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     }
     report.count("names_replaced", Severity::warning,
                  "file names with white space or too long for fio; the job file tells which", names.renamed().size());
-    if (report.counters.back().value == 0) report.counters.pop_back();
+    if (report.counters.back().value == 0) {
+        report.counters.pop_back();
+    }
     write_job_file(places, written, tables, names, report);
     return report;
 }

@@ -1,12 +1,12 @@
-// Owns the numbers of io_uring and libaio requests that the replay performs, as the kernel's ABI fixes them.
 // SPDX-License-Identifier: MIT
+// The numbers of io_uring and libaio requests that the replay performs, as the kernel's ABI fixes them.
 #pragma once
 
 #include <cstdint>
 
 namespace reprise {
 
-// linux/io_uring.h, io_uring_op
+/// linux/io_uring.h, io_uring_op
 enum UringOp : int64_t {
     kUringNop = 0,
     kUringReadv = 1,
@@ -21,7 +21,7 @@ enum UringOp : int64_t {
     kUringFadvise = 24,
 };
 
-// linux/aio_abi.h, IOCB_CMD_*
+/// linux/aio_abi.h, IOCB_CMD_*
 enum AioOp : int64_t {
     kAioPread = 0,
     kAioPwrite = 1,

@@ -40,7 +40,9 @@ struct Code {
 };
 
 constexpr Code encode(uint64_t value) {
-    if (value < kExact) return {static_cast<uint8_t>(value), 0};
+    if (value < kExact) {
+        return {static_cast<uint8_t>(value), 0};
+    }
     const auto top = static_cast<unsigned>(std::bit_width(value)) - 1;
     return {static_cast<uint8_t>(kExact + ((top - 4) << 2 | (value >> (top - 2) & 3))), static_cast<uint8_t>(top - 2)};
 }
@@ -94,11 +96,18 @@ const std::array<KindTraits, 256>& kind_traits() {
             row.makes_map = op.kind == OpKind::mmap;
             row.makes_request = op.kind == OpKind::uring_submit || op.kind == OpKind::aio_submit;
             const bool positioned = op.has(Field::offset) && op.has(Field::size) && op.has(Field::handle);
-            if ((op.is(Trait::reads) || op.is(Trait::writes)) && positioned)
+            if ((op.is(Trait::reads) || op.is(Trait::writes)) && positioned) {
                 row.motion = op.is(Trait::moves) ? Motion::transfer : Motion::explicit_transfer;
-            if (op.kind == OpKind::send || op.kind == OpKind::receive) row.motion = Motion::transfer;
-            if (op.kind == OpKind::lseek) row.motion = Motion::seek;
-            if (op.kind == OpKind::open) row.motion = Motion::open;
+            }
+            if (op.kind == OpKind::send || op.kind == OpKind::receive) {
+                row.motion = Motion::transfer;
+            }
+            if (op.kind == OpKind::lseek) {
+                row.motion = Motion::seek;
+            }
+            if (op.kind == OpKind::open) {
+                row.motion = Motion::open;
+            }
         }
         return made;
     }();
@@ -125,9 +134,13 @@ struct LastIds {
 
     uint32_t predict(bool makes) const { return makes ? made + 1 : used; }
     void see(uint32_t id, bool makes) {
-        if (id == 0) return;
+        if (id == 0) {
+            return;
+        }
         used = id;
-        if (makes) made = id;
+        if (makes) {
+            made = id;
+        }
     }
 };
 
@@ -206,9 +219,13 @@ void BlockCodec::Encoder::Impl::store_hybrid(const uint64_t* values, size_t coun
         classes[i] = code.cls;
         const uint64_t low = value & ((uint64_t{1} << code.bits) - 1);
         push(low & 0xffffffff, std::min<unsigned>(code.bits, 32));
-        if (code.bits > 32) push(low >> 32, code.bits - 32u);
+        if (code.bits > 32) {
+            push(low >> 32, code.bits - 32u);
+        }
     }
-    if (held_bits > 0) bits.push_back(static_cast<uint8_t>(held));
+    if (held_bits > 0) {
+        bits.push_back(static_cast<uint8_t>(held));
+    }
     if (count < kOwnFrame) {
         directory.push_back(kJointHybrid);
         joint.insert(joint.end(), classes.begin(), classes.end());
@@ -236,18 +253,25 @@ void BlockCodec::Encoder::Impl::store_stream(const uint64_t* values, size_t coun
         put_varint(directory, values[0]);
         return;
     }
-    if (noise) return store_hybrid(values, count);
+    if (noise) {
+        return store_hybrid(values, count);
+    }
     const unsigned width = byte_width(any);
     planes.resize(width * count);
-    for (unsigned w = 0; w < width; ++w)
-        for (size_t i = 0; i < count; ++i) planes[w * count + i] = static_cast<uint8_t>(values[i] >> (8 * w));
+    for (unsigned w = 0; w < width; ++w) {
+        for (size_t i = 0; i < count; ++i) {
+            planes[w * count + i] = static_cast<uint8_t>(values[i] >> (8 * w));
+        }
+    }
     if (count < kOwnFrame) {
         directory.push_back(static_cast<uint8_t>(kJointPlanes + width));
         joint.insert(joint.end(), planes.begin(), planes.end());
         return;
     }
     directory.push_back(static_cast<uint8_t>(kOwnPlanes + width));
-    for (unsigned w = 0; w < width; ++w) store_plane(ByteView(planes).subspan(w * count, count));
+    for (unsigned w = 0; w < width; ++w) {
+        store_plane(ByteView(planes).subspan(w * count, count));
+    }
 }
 
 void BlockCodec::Encoder::encode(std::span<const Run> runs, uint32_t unit_ns, std::span<const HandleRow> handle_rows,
@@ -258,32 +282,46 @@ void BlockCodec::Encoder::encode(std::span<const Run> runs, uint32_t unit_ns, st
     std::array<uint32_t, 256> counts{}, large_counts{};
     s.kinds.clear();
     size_t list_values = 0, edges = 0;
-    for (const Run& run : runs)
-        for (const auto& chunk : run.chunks)
+    for (const Run& run : runs) {
+        for (const auto& chunk : run.chunks) {
             for (const Op& op : chunk) {
                 const auto kind = static_cast<uint8_t>(op.kind);
                 s.kinds.push_back(kind);
                 ++counts[kind];
                 large_counts[kind] += traits[kind].has(Field::size) && op.size >= kLargeSize;
                 edges += op.edges.size();
-                if (traits[kind].has(Field::list)) list_values += op.list.size();
+                if (traits[kind].has(Field::list)) {
+                    list_values += op.list.size();
+                }
             }
+        }
+    }
     const auto stream_length = [&](size_t kind, size_t column) -> size_t {
         const size_t n_large = large_counts[kind];
-        if (column < kThinkLarge) return counts[kind] - n_large;
-        if (column < kResult) return n_large;
-        if (column >= kFirstField && !(traits[kind].fields >> (column - kFirstField) & 1)) return 0;
+        if (column < kThinkLarge) {
+            return counts[kind] - n_large;
+        }
+        if (column < kResult) {
+            return n_large;
+        }
+        if (column >= kFirstField && !(traits[kind].fields >> (column - kFirstField) & 1)) {
+            return 0;
+        }
         return counts[kind];
     };
     size_t total = 0;
-    for (size_t kind = 0; kind < 256; ++kind)
-        if (counts[kind])
+    for (size_t kind = 0; kind < 256; ++kind) {
+        if (counts[kind]) {
             total += counts[kind] * (kFirstField + static_cast<size_t>(std::popcount(traits[kind].fields)));
+        }
+    }
     s.residuals.resize(total);
     uint64_t* next = s.residuals.data();
     std::array<std::array<uint64_t*, kColumns>, 256> start;
     for (size_t kind = 0; kind < 256; ++kind) {
-        if (!counts[kind]) continue;
+        if (!counts[kind]) {
+            continue;
+        }
         for (size_t column = 0; column < kColumns; ++column) {
             start[kind][column] = s.cursor[kind][column] = next;
             next += stream_length(kind, column);
@@ -309,7 +347,9 @@ void BlockCodec::Encoder::encode(std::span<const Run> runs, uint32_t unit_ns, st
         previous_end = wrapping_add(begin, duration);
 
         const auto put_id = [&](Field field, uint32_t id, LastIds& last, bool makes) {
-            if (!t.has(field)) return;
+            if (!t.has(field)) {
+                return;
+            }
             s.put(k, column_of(field), id_code(id, last.predict(makes)));
             last.see(id, makes);
         };
@@ -320,7 +360,9 @@ void BlockCodec::Encoder::encode(std::span<const Run> runs, uint32_t unit_ns, st
                                         repeated_by_ops(handle_rows[op.handle])
                                     ? &handle_rows[op.handle]
                                     : nullptr;
-        if (made) files.used = made->file;
+        if (made) {
+            files.used = made->file;
+        }
         put_id(Field::file, op.file, files, false);
         put_id(Field::file2, op.file2, files2, false);
         put_id(Field::map, op.map, maps, t.makes_map);
@@ -343,19 +385,27 @@ void BlockCodec::Encoder::encode(std::span<const Run> runs, uint32_t unit_ns, st
             }
             case Motion::seek:
                 predicted_result = seek_result(op.arg, op.offset, instance.position[0]);
-                if (op.result >= 0) instance.position[0] = op.result;
+                if (op.result >= 0) {
+                    instance.position[0] = op.result;
+                }
                 break;
         }
         s.put(k, kResult, zigzag(wrapping_sub(op.result, predicted_result)));
-        if (t.has(Field::offset)) s.put(k, column_of(Field::offset), zigzag(wrapping_sub(op.offset, predicted_offset)));
+        if (t.has(Field::offset)) {
+            s.put(k, column_of(Field::offset), zigzag(wrapping_sub(op.offset, predicted_offset)));
+        }
         if (t.has(Field::fd)) {
             s.put(k, column_of(Field::fd), zigzag(int64_t{op.fd} - instance.fd));
             instance.fd = op.fd;
         }
-        if (t.motion == Motion::open) instance = {{}, static_cast<int32_t>(op.result)};
+        if (t.motion == Motion::open) {
+            instance = {{}, static_cast<int32_t>(op.result)};
+        }
 
         const auto put_plain = [&](Field field, int64_t value) {
-            if (t.has(field)) s.put(k, column_of(field), zigzag(value));
+            if (t.has(field)) {
+                s.put(k, column_of(field), zigzag(value));
+            }
         };
         put_plain(Field::fd2, op.fd2);
         put_plain(Field::offset2, op.offset2);
@@ -384,8 +434,11 @@ void BlockCodec::Encoder::encode(std::span<const Run> runs, uint32_t unit_ns, st
     };
     for (const Run& run : runs) {
         previous_end = floor_units(run.chunks.front().front().begin);
-        for (const auto& chunk : run.chunks)
-            for (const Op& op : chunk) encode_op(op, number++);
+        for (const auto& chunk : run.chunks) {
+            for (const Op& op : chunk) {
+                encode_op(op, number++);
+            }
+        }
     }
 
     // Directory: per kind its id, its count and how each of its columns is stored.
@@ -395,13 +448,19 @@ void BlockCodec::Encoder::encode(std::span<const Run> runs, uint32_t unit_ns, st
     put_varint(s.directory,
                static_cast<uint64_t>(std::count_if(counts.begin(), counts.end(), [](uint32_t c) { return c > 0; })));
     for (size_t kind = 0; kind < 256; ++kind) {
-        if (!counts[kind]) continue;
+        if (!counts[kind]) {
+            continue;
+        }
         s.directory.push_back(static_cast<uint8_t>(kind));
         put_varint(s.directory, counts[kind]);
-        if (traits[kind].has(Field::size)) put_varint(s.directory, large_counts[kind]);
-        for (size_t column = 0; column < kColumns; ++column)
-            if (const size_t length = stream_length(kind, column))
+        if (traits[kind].has(Field::size)) {
+            put_varint(s.directory, large_counts[kind]);
+        }
+        for (size_t column = 0; column < kColumns; ++column) {
+            if (const size_t length = stream_length(kind, column)) {
                 s.store_stream(start[kind][column], length, column < kResult);
+            }
+        }
     }
     put_varint(s.directory, list_values);
     put_varint(s.directory, lists.size());
@@ -425,7 +484,9 @@ OpBlock& OpBlock::operator=(OpBlock&&) noexcept = default;
 
 std::span<const int64_t> OpBlock::list_of(size_t i) const {
     const uint32_t at = list[i];
-    if (at == 0) return {};
+    if (at == 0) {
+        return {};
+    }
     const auto& start = storage_->list_start;
     return std::span(storage_->list_values).subspan(start[at], start[at + 1] - start[at]);
 }
@@ -434,11 +495,15 @@ bool OpBlock::has_edges() const { return !storage_->edges.empty(); }
 
 std::span<const Edge> OpBlock::edges_of(size_t i) const {
     const auto& index = storage_->edge_of;
-    if (index.empty()) return {};
+    if (index.empty()) {
+        return {};
+    }
     i += start_;
     const auto found =
         std::lower_bound(index.begin(), index.end(), i, [](const auto& row, size_t op) { return row.first < op; });
-    if (found == index.end() || found->first != i) return {};
+    if (found == index.end() || found->first != i) {
+        return {};
+    }
     const size_t from = found->second;
     const size_t to = found + 1 == index.end() ? storage_->edges.size() : (found + 1)->second;
     return std::span(storage_->edges).subspan(from, to - from);
@@ -539,22 +604,33 @@ struct Directory {
 void widen(ByteView plane, unsigned shift, uint64_t* into, bool first) {
     const uint8_t* from = plane.data();
     const size_t n = plane.size();
-    if (first)
-        for (size_t i = 0; i < n; ++i) into[i] = from[i];
-    else
-        for (size_t i = 0; i < n; ++i) into[i] |= static_cast<uint64_t>(from[i]) << shift;
+    if (first) {
+        for (size_t i = 0; i < n; ++i) {
+            into[i] = from[i];
+        }
+    } else {
+        for (size_t i = 0; i < n; ++i) {
+            into[i] |= static_cast<uint64_t>(from[i]) << shift;
+        }
+    }
 }
 
 // Reads the bits below `classes` (see hybrid) into `out`.
 void read_hybrid(ByteView classes, ByteView bits, uint64_t* out) {
     const auto& t = hybrid::kTables;
     size_t total = 0;
-    for (const uint8_t c : classes) total += t.bits[c];
-    if ((total + 7) / 8 != bits.size()) throw Corrupt("the bits of a column differ from its classes");
+    for (const uint8_t c : classes) {
+        total += t.bits[c];
+    }
+    if ((total + 7) / 8 != bits.size()) {
+        throw Corrupt("the bits of a column differ from its classes");
+    }
     // Eight bytes may be loaded at any position up to the last but seven; the end is read from a padded copy.
     std::array<uint8_t, 32> tail{};
     const size_t tail_from = bits.size() > 16 ? bits.size() - 16 : 0;
-    if (!bits.empty()) std::memcpy(tail.data(), bits.data() + tail_from, bits.size() - tail_from);
+    if (!bits.empty()) {
+        std::memcpy(tail.data(), bits.data() + tail_from, bits.size() - tail_from);
+    }
     const auto load = [](const uint8_t* at) {
         uint64_t word;
         std::memcpy(&word, at, sizeof word);
@@ -568,8 +644,9 @@ void read_hybrid(ByteView classes, ByteView bits, uint64_t* out) {
         const unsigned width = t.bits[c];
         const uint8_t* at = bits.data() + position / 8;
         uint64_t word = load(at) >> (position % 8);
-        if (width > 56) [[unlikely]]
+        if (width > 56) [[unlikely]] {
             word |= position % 8 ? load(at + 8) << (64 - position % 8) : 0;
+        }
         out[i] = t.base[c] | (word & ((uint64_t{1} << width) - 1));
         position += width;
     }
@@ -580,7 +657,9 @@ void read_hybrid(ByteView classes, ByteView bits, uint64_t* out) {
         uint64_t word = 0;
         if (width > 0) {
             word = load(at) >> (position % 8);
-            if (width > 56) word |= position % 8 ? load(at + 8) << (64 - position % 8) : 0;
+            if (width > 56) {
+                word |= position % 8 ? load(at + 8) << (64 - position % 8) : 0;
+            }
         }
         out[i] = t.base[c] | (word & ((uint64_t{1} << width) - 1));
         position += width;
@@ -594,8 +673,12 @@ void read_hybrid(ByteView classes, ByteView bits, uint64_t* out) {
 
 void check_ids(const char* what, const RawVector<uint32_t>& ids, size_t n, size_t table_size) {
     uint32_t greatest = 0;
-    for (size_t i = 0; i < n; ++i) greatest = std::max(greatest, ids[i]);
-    if (greatest != 0 && greatest >= table_size) bad_id(what, greatest, table_size);
+    for (size_t i = 0; i < n; ++i) {
+        greatest = std::max(greatest, ids[i]);
+    }
+    if (greatest != 0 && greatest >= table_size) {
+        bad_id(what, greatest, table_size);
+    }
 }
 
 }  // namespace
@@ -606,14 +689,19 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
     OpBlock::Scratch& scratch = *into.scratch_;
     const auto& traits = kind_traits();
     size_t n = 0;
-    for (const RunInfo& run : runs) n += run.ops;
-    if (n == 0 || n > kBlockOps) throw Corrupt("a block of " + std::to_string(n) + " ops");
+    for (const RunInfo& run : runs) {
+        n += run.ops;
+    }
+    if (n == 0 || n > kBlockOps) {
+        throw Corrupt("a block of " + std::to_string(n) + " ops");
+    }
 
     ByteReader in(payload);
     const Bytes directory_bytes = get_blob(in, scratch.decompressor, 1 << 20);
     s.kind = get_blob(in, scratch.decompressor, kBlockOps);
-    if (s.kind.size() != n)
+    if (s.kind.size() != n) {
         throw Corrupt("a block of " + std::to_string(s.kind.size()) + " ops where the index says " + std::to_string(n));
+    }
     const Bytes joint_bytes = get_blob(in, scratch.decompressor, size_t{256} << 20);
     ByteReader joint(joint_bytes), directory(directory_bytes);
 
@@ -635,9 +723,13 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
     uint64_t* residual = scratch.residuals.get();
     // The next plane of a stream; empty for all zeros. Valid until the next call.
     const auto plane = [&](size_t count, bool own) -> ByteView {
-        if (!own) return joint.take(count);
+        if (!own) {
+            return joint.take(count);
+        }
         const size_t stored = directory.count(count);
-        if (stored == 0 || stored == count) return in.take(stored);
+        if (stored == 0 || stored == count) {
+            return in.take(stored);
+        }
         scratch.plane.resize(count);
         scratch.decompressor.decompress(in.take(stored), scratch.plane);
         return scratch.plane;
@@ -648,21 +740,33 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
     const size_t kinds = directory.count(255);
     for (size_t row = 0; row < kinds; ++row) {
         const uint8_t kind = directory.byte();
-        if (!is_op(kind)) throw Corrupt("op id " + std::to_string(kind) + " is not in the op table of this version");
-        if (d->counts[kind]) throw Corrupt("op id " + std::to_string(kind) + " stands twice in a block");
+        if (!is_op(kind)) {
+            throw Corrupt("op id " + std::to_string(kind) + " is not in the op table of this version");
+        }
+        if (d->counts[kind]) {
+            throw Corrupt("op id " + std::to_string(kind) + " stands twice in a block");
+        }
         const size_t count = directory.count(n - counted);
-        if (count == 0) throw Corrupt("an empty kind in a block");
+        if (count == 0) {
+            throw Corrupt("an empty kind in a block");
+        }
         d->counts[kind] = static_cast<uint32_t>(count);
         counted += count;
         const size_t large = traits[kind].has(Field::size) ? directory.count(count) : 0;
         large_counts[kind] = static_cast<uint32_t>(large);
         d->fields |= traits[kind].fields;
         for (size_t column = 0; column < kColumns; ++column) {
-            if (column >= kFirstField && !(traits[kind].fields >> (column - kFirstField) & 1)) continue;
+            if (column >= kFirstField && !(traits[kind].fields >> (column - kFirstField) & 1)) {
+                continue;
+            }
             const size_t length = column < kThinkLarge ? count - large : column < kResult ? large : count;
-            if (length == 0) continue;
+            if (length == 0) {
+                continue;
+            }
             const uint8_t tag = directory.byte();
-            if (tag == kZero) continue;
+            if (tag == kZero) {
+                continue;
+            }
             d->nonzero |= 1u << column;
             if (tag == kConstant) {
                 *constant = directory.varint();
@@ -674,35 +778,51 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
             d->varies |= 1u << column;
             if (tag == kJointHybrid || tag == kOwnHybrid) {
                 const ByteView classes = plane(length, tag == kOwnHybrid);
-                if (classes.empty()) throw Corrupt("a column of times without classes");
+                if (classes.empty()) {
+                    throw Corrupt("a column of times without classes");
+                }
                 const int64_t bias = directory.signed_varint();
                 read_hybrid(classes, in.take(directory.count(in.left())), residual);
-                if (bias != 0)
-                    for (size_t i = 0; i < length; ++i) residual[i] += static_cast<uint64_t>(bias);
+                if (bias != 0) {
+                    for (size_t i = 0; i < length; ++i) {
+                        residual[i] += static_cast<uint64_t>(bias);
+                    }
+                }
                 residual += length;
                 continue;
             }
             const bool own = tag > kOwnPlanes;
             const unsigned width = tag - (own ? kOwnPlanes : kJointPlanes);
-            if (width < 1 || width > 8) throw Corrupt("column storage " + std::to_string(tag) + " is not known");
+            if (width < 1 || width > 8) {
+                throw Corrupt("column storage " + std::to_string(tag) + " is not known");
+            }
             bool first = true;
             for (unsigned w = 0; w < width; ++w) {
                 const ByteView bytes = plane(length, own);
-                if (bytes.empty() && first) std::fill_n(residual, length, 0);
-                if (!bytes.empty()) widen(bytes, 8 * w, residual, first);
+                if (bytes.empty() && first) {
+                    std::fill_n(residual, length, 0);
+                }
+                if (!bytes.empty()) {
+                    widen(bytes, 8 * w, residual, first);
+                }
                 first = false;
             }
             residual += length;
         }
     }
-    if (counted != n)
+    if (counted != n) {
         throw Corrupt("the kinds of a block add up to " + std::to_string(counted) + " ops of " + std::to_string(n));
+    }
     // Where an op's residuals are: the one chain of dependent steps; all other passes can run ahead.
     scratch.ordinal.resize(n);
     uint32_t* ordinal = scratch.ordinal.data();
     std::array<uint32_t, 256> seen{};
-    for (size_t i = 0; i < n; ++i) ordinal[i] = seen[s.kind[i]]++;
-    if (seen != d->counts) throw Corrupt("the kinds of a block differ from its directory");
+    for (size_t i = 0; i < n; ++i) {
+        ordinal[i] = seen[s.kind[i]]++;
+    }
+    if (seen != d->counts) {
+        throw Corrupt("the kinds of a block differ from its directory");
+    }
     // The way back: the ops of each kind, in order.
     scratch.places.resize(n);
     uint32_t* places = scratch.places.data();
@@ -711,20 +831,26 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
         d->first_place[k] = place;
         place += d->counts[k];
     }
-    for (size_t i = 0; i < n; ++i) places[d->first_place[s.kind[i]] + ordinal[i]] = static_cast<uint32_t>(i);
+    for (size_t i = 0; i < n; ++i) {
+        places[d->first_place[s.kind[i]] + ordinal[i]] = static_cast<uint32_t>(i);
+    }
     const size_t list_values = directory.count(joint_bytes.size());
     const size_t list_bytes = directory.count(joint_bytes.size());
     const size_t edge_count = directory.count(joint_bytes.size());
     const size_t edge_bytes = directory.count(joint_bytes.size());
     ByteReader lists(joint.take(list_bytes)), edges(joint.take(edge_bytes));
-    if (joint.left() || directory.left() || in.left()) throw Corrupt("bytes are left over at the end of a block");
+    if (joint.left() || directory.left() || in.left()) {
+        throw Corrupt("bytes are left over at the end of a block");
+    }
 
     const uint8_t* kind = s.kind.data();
     const auto has = [&](Field field) { return (d->fields & field_bit(field)) != 0; };
 
     // Ids.
     const auto ids = [&](Field field, RawVector<uint32_t>& out, bool KindTraits::*makes, bool of_instance) {
-        if (!has(field)) return;
+        if (!has(field)) {
+            return;
+        }
         out.resize(n);
         const Column& column = d->columns[column_of(field)];
         LastIds last;
@@ -732,15 +858,18 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
             const uint8_t k = kind[i];
             const bool makes_one = makes && traits[k].*makes;
             if (of_instance && traits[k].makes_handle && s.handle[i] != 0 &&
-                repeated_by_ops(tables.handles[s.handle[i]]))
+                repeated_by_ops(tables.handles[s.handle[i]])) {
                 last.used = tables.handles[s.handle[i]].file;
+            }
             const uint32_t id = id_from(column.at(k, ordinal[i]), last.predict(makes_one));
             out[i] = id;
             last.see(id, makes_one);
         }
     };
     ids(Field::handle, s.handle, &KindTraits::makes_handle, false);
-    if (has(Field::handle)) check_ids("handle", s.handle, n, tables.handles.size());
+    if (has(Field::handle)) {
+        check_ids("handle", s.handle, n, tables.handles.size());
+    }
     ids(Field::handle2, s.handle2, &KindTraits::makes_handle, false);
     ids(Field::file, s.file, nullptr, true);
     ids(Field::file2, s.file2, nullptr, false);
@@ -748,18 +877,32 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
     ids(Field::peer, s.peer, nullptr, false);
     ids(Field::text, s.text, nullptr, false);
     ids(Field::request, s.request, &KindTraits::makes_request, false);
-    if (has(Field::handle2)) check_ids("handle", s.handle2, n, tables.handles.size());
-    if (has(Field::file)) check_ids("file", s.file, n, tables.files);
-    if (has(Field::file2)) check_ids("file", s.file2, n, tables.files);
-    if (has(Field::peer)) check_ids("task", s.peer, n, tables.tasks);
-    if (has(Field::text)) check_ids("string", s.text, n, tables.strings);
+    if (has(Field::handle2)) {
+        check_ids("handle", s.handle2, n, tables.handles.size());
+    }
+    if (has(Field::file)) {
+        check_ids("file", s.file, n, tables.files);
+    }
+    if (has(Field::file2)) {
+        check_ids("file", s.file2, n, tables.files);
+    }
+    if (has(Field::peer)) {
+        check_ids("task", s.peer, n, tables.tasks);
+    }
+    if (has(Field::text)) {
+        check_ids("string", s.text, n, tables.strings);
+    }
 
     // Plain columns.
     bool makes_handles = false;
-    for (size_t k = 0; k < 256; ++k) makes_handles |= d->counts[k] && traits[k].makes_handle;
+    for (size_t k = 0; k < 256; ++k) {
+        makes_handles |= d->counts[k] && traits[k].makes_handle;
+    }
     const auto plain = [&](Field field, auto& out) {
         using Value = typename std::remove_reference_t<decltype(out)>::value_type;
-        if (!has(field)) return;
+        if (!has(field)) {
+            return;
+        }
         const size_t number = column_of(field);
         const bool repeats_rows = field == Field::flags && makes_handles;
         if (field != Field::fd2 && !repeats_rows && !(d->nonzero >> number & 1)) {
@@ -772,15 +915,24 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
         // What a kind has the same in all its ops goes by kind; the kinds whose values differ are few: each is spread
         // over its places in one go.
         std::array<Value, 256> values;
-        for (size_t k = 0; k < 256; ++k)
-            values[k] = traits[k].has(field) ? static_cast<Value>(unzigzag(*column.base[k])) : none;
-        for (size_t i = 0; i < n; ++i) out[i] = values[kind[i]];
-        if (!(d->varies >> number & 1)) return;
         for (size_t k = 0; k < 256; ++k) {
-            if (!column.step[k]) continue;
+            values[k] = traits[k].has(field) ? static_cast<Value>(unzigzag(*column.base[k])) : none;
+        }
+        for (size_t i = 0; i < n; ++i) {
+            out[i] = values[kind[i]];
+        }
+        if (!(d->varies >> number & 1)) {
+            return;
+        }
+        for (size_t k = 0; k < 256; ++k) {
+            if (!column.step[k]) {
+                continue;
+            }
             const uint64_t* from = column.base[k];
             const uint32_t *place = places + d->first_place[k], *end = place + d->counts[k];
-            while (place != end) out[*place++] = static_cast<Value>(unzigzag(*from++));
+            while (place != end) {
+                out[*place++] = static_cast<Value>(unzigzag(*from++));
+            }
         }
     };
     plain(Field::fd2, s.fd2);
@@ -793,10 +945,16 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
     const int64_t* size_of = has(Field::size) ? s.size.data() : zeros.data();
     const int64_t* arg_of = has(Field::arg) ? s.arg.data() : zeros.data();
     const uint32_t* handle_of = has(Field::handle) ? s.handle.data() : no_ids.data();
-    if (has(Field::size))
-        for (size_t i = 0; i < n; ++i)
-            if (size_of[i] >= kLargeSize) ++larges_seen[kind[i]];
-    if (larges_seen != large_counts) throw Corrupt("the sizes of a block differ from its directory");
+    if (has(Field::size)) {
+        for (size_t i = 0; i < n; ++i) {
+            if (size_of[i] >= kLargeSize) {
+                ++larges_seen[kind[i]];
+            }
+        }
+    }
+    if (larges_seen != large_counts) {
+        throw Corrupt("the sizes of a block differ from its directory");
+    }
 
     // Times, apart for large transfers.
     s.begin.resize(n);
@@ -822,10 +980,13 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
         }
     }
 
-    if (makes_handles)
-        for (size_t i = 0; i < n; ++i)
-            if (traits[kind[i]].makes_handle && s.handle[i] != 0 && repeated_by_ops(tables.handles[s.handle[i]]))
+    if (makes_handles) {
+        for (size_t i = 0; i < n; ++i) {
+            if (traits[kind[i]].makes_handle && s.handle[i] != 0 && repeated_by_ops(tables.handles[s.handle[i]])) {
                 s.flags[i] = wrapping_add(s.flags[i], tables.handles[s.handle[i]].flags);
+            }
+        }
+    }
 
     // Result, offset and descriptor, which depend on what the instance did before.
     s.result.resize(n);
@@ -856,7 +1017,9 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
                 }
                 case Motion::seek:
                     result = wrapping_add(result, seek_result(arg_of[i], offset, instance.position[0]));
-                    if (result >= 0) instance.position[0] = result;
+                    if (result >= 0) {
+                        instance.position[0] = result;
+                    }
                     break;
             }
             s.result[i] = result;
@@ -868,7 +1031,9 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
             } else {
                 s.fd[i] = -1;
             }
-            if (t.motion == Motion::open) instance = {{}, static_cast<int32_t>(result)};
+            if (t.motion == Motion::open) {
+                instance = {{}, static_cast<int32_t>(result)};
+            }
         }
     }
 
@@ -879,26 +1044,37 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
         s.list.assign(n, 0);
         const Column& column = d->columns[column_of(Field::list)];
         for (size_t i = 0; i < n; ++i) {
-            if (!traits[kind[i]].has(Field::list)) continue;
+            if (!traits[kind[i]].has(Field::list)) {
+                continue;
+            }
             const uint64_t length = column.at(kind[i], ordinal[i]);
-            if (length == 0) continue;
-            if (length > list_values - list_total) throw Corrupt("a list is longer than the lists of its block");
+            if (length == 0) {
+                continue;
+            }
+            if (length > list_values - list_total) {
+                throw Corrupt("a list is longer than the lists of its block");
+            }
             list_total += length;
             int64_t last = 0;
-            for (uint64_t j = 0; j < length; ++j)
+            for (uint64_t j = 0; j < length; ++j) {
                 s.list_values.push_back(last = wrapping_add(last, lists.signed_varint()));
+            }
             s.list[i] = static_cast<uint32_t>(s.list_start.size() - 1);
             s.list_start.push_back(static_cast<uint32_t>(s.list_values.size()));
         }
     }
-    if (list_total != list_values || lists.left()) throw Corrupt("the lists of a block differ from its directory");
+    if (list_total != list_values || lists.left()) {
+        throw Corrupt("the lists of a block differ from its directory");
+    }
 
     // Edges.
     s.edges.clear();
     s.edge_of.clear();
     while (edges.left()) {
         const uint64_t op = edges.varint();
-        if (op >= n || (!s.edge_of.empty() && op <= s.edge_of.back().first)) throw Corrupt("edges out of order");
+        if (op >= n || (!s.edge_of.empty() && op <= s.edge_of.back().first)) {
+            throw Corrupt("edges out of order");
+        }
         s.edge_of.emplace_back(static_cast<uint32_t>(op), static_cast<uint32_t>(s.edges.size()));
         const size_t of_op = edges.count(edge_count - s.edges.size());
         for (size_t j = 0; j < of_op; ++j) {
@@ -907,15 +1083,20 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
             const uint8_t edge_kind = edges.byte();
             edge.confidence = edges.byte();
             edge.op = edges.varint();
-            if (task == 0 || task >= tables.tasks) bad_id("task", task, tables.tasks);
-            if (edge_kind < 1 || edge_kind > static_cast<uint8_t>(EdgeKind::queue))
+            if (task == 0 || task >= tables.tasks) {
+                bad_id("task", task, tables.tasks);
+            }
+            if (edge_kind < 1 || edge_kind > static_cast<uint8_t>(EdgeKind::queue)) {
                 throw Corrupt("edge kind " + std::to_string(edge_kind) + " is not known");
+            }
             edge.task = static_cast<TaskId>(task);
             edge.kind = static_cast<EdgeKind>(edge_kind);
             s.edges.push_back(edge);
         }
     }
-    if (s.edges.size() != edge_count) throw Corrupt("the edges of a block differ from its directory");
+    if (s.edges.size() != edge_count) {
+        throw Corrupt("the edges of a block differ from its directory");
+    }
 
     s.fields = d->fields;
     into.view(0, n);

@@ -13,8 +13,8 @@
 
 namespace reprise {
 
-// Per-instance memory of the predictors. Instances share entries by the low bits of their id, in the encoder as in the
-// decoder, so a clash costs bytes, never correctness.
+/// Per-instance memory of the predictors. Instances share entries by the low bits of their id, in the encoder as in the
+/// decoder, so a clash costs bytes, never correctness.
 struct Instances {
     static constexpr size_t kSize = 4096;
     struct Entry {
@@ -28,7 +28,7 @@ struct Instances {
     Entry& of(uint32_t handle) { return entries[handle % kSize]; }
 };
 
-// A vector whose resize leaves new elements as they are: the decoder fills every one.
+/// A vector whose resize leaves new elements as they are: the decoder fills every one.
 template <class T>
 struct Uninitialised : std::allocator<T> {
     template <class U>
@@ -47,7 +47,7 @@ struct Uninitialised : std::allocator<T> {
 template <class T>
 using RawVector = std::vector<T, Uninitialised<T>>;
 
-// What an OpBlock looks at; shared by the OpBlocks of one section.
+/// What an OpBlock looks at; shared by the OpBlocks of one section.
 struct OpBlock::Storage {
     std::vector<BlockInfo> blocks;  // stored in this section
     bool shared = false;            // other OpBlocks may come to look at it
@@ -62,7 +62,7 @@ struct OpBlock::Storage {
     std::vector<std::pair<uint32_t, uint32_t>> edge_of;  // (op, first edge), sorted by op
 };
 
-// Working memory of the decoder, kept from block to block.
+/// Working memory of the decoder, kept from block to block.
 struct OpBlock::Scratch {
     Decompressor decompressor;
     Instances instances;

@@ -48,9 +48,13 @@ const char* unit(By by) {
 std::vector<double> numbers(const nlohmann::json& series, const char* name) {
     std::vector<double> out;
     const auto found = series.find(name);
-    if (found == series.end() || !found->is_array()) return out;
+    if (found == series.end() || !found->is_array()) {
+        return out;
+    }
     for (const auto& value : *found) {
-        if (!value.is_number() || out.size() == kMostPoints) break;
+        if (!value.is_number() || out.size() == kMostPoints) {
+            break;
+        }
         out.push_back(std::max(0.0, value.get<double>()));
     }
     return out;
@@ -61,18 +65,25 @@ std::vector<double> numbers(const nlohmann::json& series, const char* name) {
 Context read_context(const Header& header) {
     Context context;
     const auto text = header.extra.find(kContextKey);
-    if (text == header.extra.end()) return context;
+    if (text == header.extra.end()) {
+        return context;
+    }
     const auto json = nlohmann::json::parse(text->second, nullptr, false);
     if (!json.is_object() || !json.contains("interval_ms") || !json["interval_ms"].is_number_integer() ||
-        !json.contains("series") || !json["series"].is_object())
+        !json.contains("series") || !json["series"].is_object()) {
         return context;
+    }
     const auto interval_ms = json["interval_ms"].get<int64_t>();
-    if (interval_ms <= 0 || interval_ms > kLongestInterval) return context;
+    if (interval_ms <= 0 || interval_ms > kLongestInterval) {
+        return context;
+    }
     context.interval_ns = interval_ms * 1'000'000;
     const double seconds = static_cast<double>(interval_ms) / 1e3;
     for (const Shown& shown : kShown) {
         ContextSeries one{shown.name, unit(shown.by), numbers(json["series"], shown.stored)};
-        if (one.values.empty()) continue;
+        if (one.values.empty()) {
+            continue;
+        }
         const std::vector<double> counts = numbers(json["series"], shown.count);
         for (size_t i = 0; i < one.values.size(); ++i) {
             double& value = one.values[i];

@@ -23,7 +23,7 @@ struct Context {
     std::vector<ContextSeries> series;
 };
 
-// Empty where the header has none, or none that can be read.
+/// Empty where the header has none, or none that can be read.
 Context read_context(const Header& header);
 
 }  // namespace reprise

@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// Copies the tables into a writer that has none yet, with equal ids; returns the new id of each string, which differ
-// only where a log holds one twice.
+/// Copies the tables into a writer that has none yet, with equal ids; returns the new id of each string, which differ
+/// only where a log holds one twice.
 std::vector<StringId> copy_tables(const Tables& from, LogWriter& to);
 
 }  // namespace reprise

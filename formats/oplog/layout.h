@@ -45,7 +45,7 @@ struct FileEnd {
 };
 static_assert(sizeof(FileEnd) == 16);
 
-// XXH3 of the payload, seeded with type and size so that the head is covered too.
+/// XXH3 of the payload, seeded with type and size so that the head is covered too.
 inline uint64_t section_checksum(uint8_t type, ByteView payload) {
     return XXH3_64bits_withSeed(payload.data(), payload.size(), uint64_t{payload.size()} << 8 | type);
 }

@@ -26,8 +26,11 @@ constexpr FieldInfo kFields[] = {
 // Ids are dense, so that kind - 1 is the row: checked here once.
 constexpr bool ids_are_dense() {
     uint8_t expected = 1;
-    for (const OpInfo& op : kOps)
-        if (static_cast<uint8_t>(op.kind) != expected++) return false;
+    for (const OpInfo& op : kOps) {
+        if (static_cast<uint8_t>(op.kind) != expected++) {
+            return false;
+        }
+    }
     return true;
 }
 static_assert(ids_are_dense(), "ops.def: ids must be 1, 2, 3, ...");
@@ -42,8 +45,11 @@ const OpInfo& info(OpKind kind) { return kOps[static_cast<size_t>(kind) - 1]; }
 bool is_op(uint8_t id) { return id >= 1 && id < kOpKindLimit; }
 
 std::optional<OpKind> op_by_name(std::string_view name) {
-    for (const OpInfo& op : kOps)
-        if (op.name == name) return op.kind;
+    for (const OpInfo& op : kOps) {
+        if (op.name == name) {
+            return op.kind;
+        }
+    }
     return std::nullopt;
 }
 
@@ -61,7 +67,9 @@ std::string_view edge_name(EdgeKind kind) {
 
 int64_t data_bytes(const Op& op) {
     const OpInfo& row = info(op.kind);
-    if (op.result <= 0 || (!row.is(Trait::reads) && !row.is(Trait::writes))) return 0;
+    if (op.result <= 0 || (!row.is(Trait::reads) && !row.is(Trait::writes))) {
+        return 0;
+    }
     return op.result;
 }
 

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Identifiers are dense and start at 1; 0 means none.
+/// Identifiers are dense and start at 1; 0 means none.
 using StringId = uint32_t;
 using FileId = uint32_t;
 using HandleId = uint32_t;
@@ -22,7 +22,7 @@ enum class OpKind : uint8_t {
 #include "formats/oplog/ops.def"
 };
 
-// One past the greatest id in the op table.
+/// One past the greatest id in the op table.
 inline constexpr size_t kOpKindLimit = 0
 #define OP(id, name, calls, fields, traits, meaning) +1
 #include "formats/oplog/ops.def"
@@ -56,7 +56,7 @@ enum class Trait : uint8_t {
     mark,
 };
 
-// What the op table says about one op.
+/// What the op table says about one op.
 struct OpInfo {
     OpKind kind;
     std::string_view name;
@@ -75,22 +75,22 @@ struct FieldInfo {
     std::string_view meaning;
 };
 
-// All rows in the order of their ids.
+/// All rows in the order of their ids.
 std::span<const OpInfo> all_ops();
 std::span<const FieldInfo> all_fields();
 
-// Row of a kind. `kind` must be in the table (a decoded log guarantees it).
+/// Row of a kind. `kind` must be in the table (a decoded log guarantees it).
 const OpInfo& info(OpKind kind);
 
-// True if a byte read from a file names an op of the table.
+/// True if a byte read from a file names an op of the table.
 bool is_op(uint8_t id);
 std::optional<OpKind> op_by_name(std::string_view name);
 
-// Evidence of a dependency, strongest first (DESIGN: replay causes, not timestamps).
+/// Evidence of a dependency, strongest first (DESIGN: replay causes, not timestamps).
 enum class EdgeKind : uint8_t { marker = 1, message, wake, lifecycle, resource, queue };
 std::string_view edge_name(EdgeKind kind);
 
-// This op may start only after op number `op` of task `task` is done.
+/// This op may start only after op number `op` of task `task` is done.
 struct Edge {
     TaskId task = 0;
     EdgeKind kind = EdgeKind::marker;
@@ -100,10 +100,10 @@ struct Edge {
     bool operator==(const Edge&) const = default;
 };
 
-// read/pread/...: the destination buffer was fresh memory, so the call paid its page faults.
+/// read/pread/...: the destination buffer was fresh memory, so the call paid its page faults.
 inline constexpr int64_t kFreshMemory = int64_t{1} << 32;
 
-// arg of wait: what kind of wait it was (formats/oplog/ops.def).
+/// arg of wait: what kind of wait it was (formats/oplog/ops.def).
 enum WaitClass : int64_t {
     kWaitUnknown = 0,
     kWaitFutex,
@@ -115,14 +115,14 @@ enum WaitClass : int64_t {
     kWaitEpoll,
 };
 
-// flags of compute: how the thread passed the time.
+/// flags of compute: how the thread passed the time.
 enum ComputeClass : int64_t { kComputeUnknown = 0, kComputeSleeps, kComputeSpins, kComputeWorks };
 
-// marker: how an instant relates to a span.
+/// marker: how an instant relates to a span.
 enum class MarkerPhase : int64_t { instant = 0, begin = 1, end = 2 };
 
-// One op. Times are nanoseconds since the origin of the log. Fields outside the op's schema are ignored by the writer
-// and read back as 0 (fd, fd2: -1).
+/// One op. Times are nanoseconds since the origin of the log. Fields outside the op's schema are ignored by the writer
+/// and read back as 0 (fd, fd2: -1).
 struct Op {
     OpKind kind = OpKind::compute;
     int64_t begin = 0;
@@ -150,7 +150,7 @@ struct Op {
     int64_t end() const { return begin + duration; }
 };
 
-// Bytes of file data the op moved: its result for data ops that succeeded, else 0.
+/// Bytes of file data the op moved: its result for data ops that succeeded, else 0.
 int64_t data_bytes(const Op& op);
 
 }  // namespace reprise

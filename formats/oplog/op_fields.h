@@ -15,7 +15,7 @@ constexpr int64_t scalar(int64_t value) { return value; }
 constexpr int64_t scalar(std::span<const int64_t> list) { return static_cast<int64_t>(list.size()); }
 }  // namespace op_fields_detail
 
-// Value of a field; for `list` its length.
+/// Value of a field; for `list` its length.
 inline int64_t field_value(const Op& op, Field field) {
     switch (field) {
 // Version 14 joins the two directives otherwise.
@@ -28,16 +28,20 @@ inline int64_t field_value(const Op& op, Field field) {
     return 0;
 }
 
-// Begin plus duration without overflow, whatever a file says (ns).
+/// Begin plus duration without overflow, whatever a file says (ns).
 inline int64_t end_of(int64_t begin, int64_t duration) {
     int64_t end;
-    if (!__builtin_add_overflow(begin, duration, &end)) return end;
+    if (!__builtin_add_overflow(begin, duration, &end)) {
+        return end;
+    }
     return duration < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
-// `to` minus `from`, likewise.
+/// `to` minus `from`, likewise.
 inline int64_t distance_ns(int64_t from, int64_t to) {
     int64_t distance;
-    if (!__builtin_sub_overflow(to, from, &distance)) return distance;
+    if (!__builtin_sub_overflow(to, from, &distance)) {
+        return distance;
+    }
     return to < from ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
 inline int64_t end_of(const Op& op) { return end_of(op.begin, op.duration); }

@@ -16,7 +16,9 @@ constexpr Role kRoles[] = {Role::unknown, Role::dataset, Role::checkpoint, Role:
 constexpr uint32_t kMostFollowed = 1u << 28;
 
 bool matches_any(const std::vector<std::string>& globs, std::string_view path) {
-    if (globs.empty() || path.empty()) return false;
+    if (globs.empty() || path.empty()) {
+        return false;
+    }
     const std::string text(path);
     return std::any_of(globs.begin(), globs.end(),
                        [&](const std::string& glob) { return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0; });
@@ -27,7 +29,9 @@ bool contains(const std::vector<Role>& roles, Role role) {
 }
 
 void add_role(std::vector<Role>& roles, Role role) {
-    if (!contains(roles, role)) roles.push_back(role);
+    if (!contains(roles, role)) {
+        roles.push_back(role);
+    }
 }
 
 // Letters, digits and the usual signs of paths stay; anything else becomes %XX.
@@ -55,9 +59,15 @@ Error bad_filter(std::string_view text, std::string_view what) {
 }
 
 int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
     return -1;
 }
 
@@ -70,7 +80,9 @@ std::string decode(std::string_view text, std::string_view whole) {
         }
         const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
         const int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-        if (low < 0) throw bad_filter(whole, "a % is not followed by two hexadecimal digits");
+        if (low < 0) {
+            throw bad_filter(whole, "a % is not followed by two hexadecimal digits");
+        }
         out += static_cast<char>(high * 16 + low);
         i += 2;
     }
@@ -83,7 +95,9 @@ void split(std::string_view text, char separator, Visit visit) {
     while (!text.empty()) {
         const size_t end = text.find(separator);
         visit(text.substr(0, end));
-        if (end == std::string_view::npos) return;
+        if (end == std::string_view::npos) {
+            return;
+        }
         text.remove_prefix(end + 1);
     }
 }
@@ -103,7 +117,9 @@ OpFilter OpFilter::from_words(const std::vector<std::string>& only, const std::v
     std::vector<Role> wanted;
     bool all_roles = false;
     for (const std::string& word : only) {
-        if (word.empty()) throw usage_error("--only is empty", "expected a role, a glob or all");
+        if (word.empty()) {
+            throw usage_error("--only is empty", "expected a role, a glob or all");
+        }
         if (word == "all") {
             all_roles = true;
         } else if (const auto role = role_by_name(word)) {
@@ -112,16 +128,25 @@ OpFilter OpFilter::from_words(const std::vector<std::string>& only, const std::v
             filter.only_paths.push_back(word);
         }
     }
-    if (all_roles || (wanted.empty() && !filter.only_paths.empty())) filter.leave_out.clear();
+    if (all_roles || (wanted.empty() && !filter.only_paths.empty())) {
+        filter.leave_out.clear();
+    }
     if (!all_roles && !wanted.empty()) {
         filter.leave_out.clear();
-        for (const Role role : kRoles)
-            if (!contains(wanted, role)) filter.leave_out.push_back(role);
+        for (const Role role : kRoles) {
+            if (!contains(wanted, role)) {
+                filter.leave_out.push_back(role);
+            }
+        }
     }
     for (const std::string& word : leave) {
-        if (word.empty()) throw usage_error("--not is empty", "expected a role or a glob");
+        if (word.empty()) {
+            throw usage_error("--not is empty", "expected a role or a glob");
+        }
         if (word == "all") {
-            for (const Role role : kRoles) add_role(filter.leave_out, role);
+            for (const Role role : kRoles) {
+                add_role(filter.leave_out, role);
+            }
         } else if (const auto role = role_by_name(word)) {
             add_role(filter.leave_out, *role);
         } else {
@@ -132,15 +157,23 @@ OpFilter OpFilter::from_words(const std::vector<std::string>& only, const std::v
 }
 
 bool OpFilter::keeps_file(const Tables& tables, FileId file) const {
-    if (file == 0 || file >= tables.files.size()) return true;
-    if (contains(leave_out, tables.files[file].role)) return false;
+    if (file == 0 || file >= tables.files.size()) {
+        return true;
+    }
+    if (contains(leave_out, tables.files[file].role)) {
+        return false;
+    }
     const std::string_view path = tables.path(file);
-    if (!only_paths.empty() && !matches_any(only_paths, path)) return false;
+    if (!only_paths.empty() && !matches_any(only_paths, path)) {
+        return false;
+    }
     return !matches_any(not_paths, path);
 }
 
 bool OpFilter::keeps(const Tables& tables, const Op& op) const {
-    if (info(op.kind).is(Trait::cause)) return true;
+    if (info(op.kind).is(Trait::cause)) {
+        return true;
+    }
     const auto keeps_handle = [&](HandleId handle) {
         return handle >= tables.handles.size() || keeps_file(tables, tables.handles[handle].file);
     };
@@ -151,11 +184,17 @@ bool OpFilter::keeps(const Tables& tables, const Op& op) const {
 std::string OpFilter::to_string() const {
     std::string out = "leave=";
     for (size_t i = 0; i < leave_out.size(); ++i) {
-        if (i) out += ',';
+        if (i) {
+            out += ',';
+        }
         out += role_name(leave_out[i]);
     }
-    for (const std::string& glob : only_paths) out += ";only=" + encode(glob);
-    for (const std::string& glob : not_paths) out += ";not=" + encode(glob);
+    for (const std::string& glob : only_paths) {
+        out += ";only=" + encode(glob);
+    }
+    for (const std::string& glob : not_paths) {
+        out += ";not=" + encode(glob);
+    }
     return out;
 }
 
@@ -164,13 +203,17 @@ OpFilter OpFilter::parse(std::string_view text) {
     bool leave_seen = false;
     split(text, ';', [&](std::string_view piece) {
         const size_t equals = piece.find('=');
-        if (equals == std::string_view::npos) throw bad_filter(text, "a part has no '='");
+        if (equals == std::string_view::npos) {
+            throw bad_filter(text, "a part has no '='");
+        }
         const std::string_view key = piece.substr(0, equals), value = piece.substr(equals + 1);
         if (key == "leave") {
             leave_seen = true;
             split(value, ',', [&](std::string_view name) {
                 const auto role = role_by_name(name);
-                if (!role) throw bad_filter(text, "'" + escape_line(name) + "' is not a role");
+                if (!role) {
+                    throw bad_filter(text, "'" + escape_line(name) + "' is not a role");
+                }
                 add_role(filter.leave_out, *role);
             });
         } else if (key == "only") {
@@ -181,7 +224,9 @@ OpFilter OpFilter::parse(std::string_view text) {
             throw bad_filter(text, "'" + escape_line(key) + "' is none of leave, only, not");
         }
     });
-    if (!leave_seen) throw bad_filter(text, "it has no part leave=");
+    if (!leave_seen) {
+        throw bad_filter(text, "it has no part leave=");
+    }
     return filter;
 }
 
@@ -191,7 +236,9 @@ OpSelector::OpSelector(const LogReader& log, OpFilter filter) : tables_(&log.tab
         kept_[file] = filter_.keeps_file(*tables_, file);
         keeps_everything_ = keeps_everything_ && kept_[file];
     }
-    if (!keeps_everything_) follow(log);
+    if (!keeps_everything_) {
+        follow(log);
+    }
 }
 
 bool OpSelector::keeps_handle(HandleId handle) const {
@@ -199,17 +246,26 @@ bool OpSelector::keeps_handle(HandleId handle) const {
 }
 
 bool OpSelector::keeps(const Op& op) const {
-    if (keeps_everything_ || info(op.kind).is(Trait::cause)) return true;
-    if (!keeps_file(op.file) || !keeps_file(op.file2) || !keeps_handle(op.handle) || !keeps_handle(op.handle2))
+    if (keeps_everything_ || info(op.kind).is(Trait::cause)) {
+        return true;
+    }
+    if (!keeps_file(op.file) || !keeps_file(op.file2) || !keeps_handle(op.handle) || !keeps_handle(op.handle2)) {
         return false;
-    if (op.map < map_dropped_.size() && map_dropped_[op.map]) return false;
+    }
+    if (op.map < map_dropped_.size() && map_dropped_[op.map]) {
+        return false;
+    }
     return !(op.request < request_dropped_.size() && request_dropped_[op.request]);
 }
 
 void OpSelector::follow(const LogReader& log) {
     const auto drop = [](std::vector<bool>& dropped, uint32_t id) {
-        if (id == 0 || id >= kMostFollowed) return;
-        if (id >= dropped.size()) dropped.resize(std::max<size_t>(id + 1, dropped.size() * 2));
+        if (id == 0 || id >= kMostFollowed) {
+            return;
+        }
+        if (id >= dropped.size()) {
+            dropped.resize(std::max<size_t>(id + 1, dropped.size() * 2));
+        }
         dropped[id] = true;
     };
     OpBlock block;
@@ -218,8 +274,12 @@ void OpSelector::follow(const LogReader& log) {
         for (size_t i = 0; i < block.count(); ++i) {
             const auto kind = static_cast<OpKind>(block.kind[i]);
             const bool maps = kind == OpKind::mmap;
-            if (!maps && kind != OpKind::uring_submit && kind != OpKind::aio_submit) continue;
-            if (keeps_file(block.file[i]) && keeps_handle(block.handle[i])) continue;
+            if (!maps && kind != OpKind::uring_submit && kind != OpKind::aio_submit) {
+                continue;
+            }
+            if (keeps_file(block.file[i]) && keeps_handle(block.handle[i])) {
+                continue;
+            }
             drop(maps ? map_dropped_ : request_dropped_, maps ? block.map[i] : block.request[i]);
         }
         log.forget(where);

@@ -13,40 +13,40 @@
 
 namespace reprise {
 
-// A file is kept where its role is not left out, a glob of only_paths matches its path (or there are none), and none
-// of not_paths does. Globs are fnmatch(3) without flags: `*` also matches "/". Files without a path match no glob.
+/// A file is kept where its role is not left out, a glob of only_paths matches its path (or there are none), and none
+/// of not_paths does. Globs are fnmatch(3) without flags: `*` also matches "/". Files without a path match no glob.
 struct OpFilter {
     std::vector<Role> leave_out = default_left_out();  // program and system
     std::vector<std::string> only_paths, not_paths;
 
     static std::vector<Role> default_left_out();
-    // A filter that keeps everything.
+    /// A filter that keeps everything.
     static OpFilter all();
-    // From the words of --only and --not: each is a role's name, a glob, or "all" (every role). Roles in `only` replace
-    // the default; globs alone in `only` switch it off, as naming a path is a choice. Throws Error (usage) where a word
-    // is empty.
+    /// From the words of --only and --not: each is a role's name, a glob, or "all" (every role). Roles in `only`
+    /// replace the default; globs alone in `only` switch it off, as naming a path is a choice. Throws Error (usage)
+    /// where a word is empty.
     static OpFilter from_words(const std::vector<std::string>& only, const std::vector<std::string>& leave);
 
-    // File 0 (none) is kept.
+    /// File 0 (none) is kept.
     bool keeps_file(const Tables& tables, FileId file) const;
-    // By the files and instances the op itself names; all of them must be kept. Ops of trait `cause` (spawn, exec,
-    // exit, messages, ...) are kept whatever they name: tasks and descriptors depend on them. An op that names only a
-    // mapping or an asynchronous request is kept: use OpSelector, which knows what they belong to.
+    /// By the files and instances the op itself names; all of them must be kept. Ops of trait `cause` (spawn, exec,
+    /// exit, messages, ...) are kept whatever they name: tasks and descriptors depend on them. An op that names only a
+    /// mapping or an asynchronous request is kept: use OpSelector, which knows what they belong to.
     bool keeps(const Tables& tables, const Op& op) const;
 
-    // One line of printable ASCII, e.g. "leave=program,system;only=/data/*": `parse` gives the same filter back.
+    /// One line of printable ASCII, e.g. "leave=program,system;only=/data/*": `parse` gives the same filter back.
     std::string to_string() const;
-    // Throws Error (bad_input).
+    /// Throws Error (bad_input).
     static OpFilter parse(std::string_view text);
 
     bool operator==(const OpFilter&) const = default;
 };
 
-// A filter applied to one log: one decision per file, made once, and ops on mappings and requests decided by the mmap
-// or submission they come from. Replay, export and compare use it, so that they agree. The log outlives the selector.
+/// A filter applied to one log: one decision per file, made once, and ops on mappings and requests decided by the mmap
+/// or submission they come from. Replay, export and compare use it, so that they agree. The log outlives the selector.
 class OpSelector {
 public:
-    // Reads the mmap and submission ops of the log where the filter leaves out any of its files; else nothing.
+    /// Reads the mmap and submission ops of the log where the filter leaves out any of its files; else nothing.
     OpSelector(const LogReader& log, OpFilter filter);
 
     const OpFilter& filter() const { return filter_; }

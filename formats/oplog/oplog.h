@@ -20,9 +20,9 @@ namespace reprise {
 inline constexpr uint16_t kFormatVersion = 1;
 inline constexpr size_t kBlockOps = 65536;  // most ops in a block
 
-// One decoded block: arrays of equal length `count()`, one per column. Columns that no op of the block has point at a
-// shared array of zeros (fd, fd2: of -1). Reuse one object for many blocks: its memory is kept. Short blocks of several
-// tasks are stored together; objects that hold such neighbours share one decoded copy.
+/// One decoded block: arrays of equal length `count()`, one per column. Columns that no op of the block has point at a
+/// shared array of zeros (fd, fd2: of -1). Reuse one object for many blocks: its memory is kept. Short blocks of
+/// several tasks are stored together; objects that hold such neighbours share one decoded copy.
 class OpBlock {
 public:
     OpBlock();
@@ -40,12 +40,12 @@ public:
     const int64_t* result = nullptr;
 #define FIELD(name, type, meaning) const type* name = nullptr;
 #include "formats/oplog/ops.def"
-    // `list` holds an index for list_of, 0: empty.
+    /// `list` holds an index for list_of, 0: empty.
     std::span<const int64_t> list_of(size_t i) const;
     std::span<const Edge> edges_of(size_t i) const;
     bool has_edges() const;
 
-    // Row form; its spans stay valid until this block is decoded again.
+    /// Row form; its spans stay valid until this block is decoded again.
     Op row(size_t i) const;
 
 private:
@@ -66,9 +66,9 @@ struct WriterOptions {
     bool sync = true;                         // fsync before the rename
 };
 
-// Writes `path`.partial and renames it in finish(). A writer destroyed without finish() leaves the .partial file,
-// recoverable up to its last whole block. Throws Error (machine) when the disk is full or not writable.
-// Not thread-safe. Add the rows an op refers to before the op; rows may be changed later through update_*.
+/// Writes `path`.partial and renames it in finish(). A writer destroyed without finish() leaves the .partial file,
+/// recoverable up to its last whole block. Throws Error (machine) when the disk is full or not writable.
+/// Not thread-safe. Add the rows an op refers to before the op; rows may be changed later through update_*.
 class LogWriter {
 public:
     LogWriter(std::filesystem::path path, Header header, WriterOptions options = {});
@@ -89,15 +89,15 @@ public:
     void update_process(ProcessId id, const ProcessRow& row);
     void update_task(TaskId id, const TaskRow& row);
 
-    // Ops of one task in the order of their begin times; returns the op's number within its task, from 0.
+    /// Ops of one task in the order of their begin times; returns the op's number within its task, from 0.
     uint64_t append(TaskId task, const Op& op);
-    // Ops appended to a task so far.
+    /// Ops appended to a task so far.
     uint64_t op_count(TaskId task) const;
 
     void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
 
     void finish();
-    // Removes the .partial file instead of finishing.
+    /// Removes the .partial file instead of finishing.
     void discard();
     uint64_t bytes_written() const;
 
@@ -122,8 +122,8 @@ struct ReadOptions {
     bool verify_checksums = true;
 };
 
-// Reads a log through mmap. Throws Error (bad_input) that names the file and position for anything that is not a whole
-// log of this version. decode() is const and may be called from several threads with different blocks.
+/// Reads a log through mmap. Throws Error (bad_input) that names the file and position for anything that is not a whole
+/// log of this version. decode() is const and may be called from several threads with different blocks.
 class LogReader {
 public:
     explicit LogReader(const std::filesystem::path& path, ReadOptions options = {});
@@ -136,21 +136,21 @@ public:
     const Tables& tables() const;
     uint64_t file_bytes() const;
     uint64_t op_count() const;
-    // Ops of one task.
+    /// Ops of one task.
     uint64_t op_count(TaskId task) const;
-    // Set where `recover` was needed: what was missing, as a sentence.
+    /// Set where `recover` was needed: what was missing, as a sentence.
     const std::optional<std::string>& recovered() const;
 
-    // All blocks, in file order; per task in op order.
+    /// All blocks, in file order; per task in op order.
     std::span<const BlockInfo> blocks() const;
     std::vector<BlockInfo> blocks_of(TaskId task) const;
     void decode(const BlockInfo& block, OpBlock& into) const;
-    // Lets the kernel drop the block's pages; the log can still be read again.
+    /// Lets the kernel drop the block's pages; the log can still be read again.
     void forget(const BlockInfo& block) const;
 
-    // Calls visit(op, number within the task) for each op of a task in order.
+    /// Calls visit(op, number within the task) for each op of a task in order.
     void for_each(TaskId task, const std::function<void(const Op&, uint64_t)>& visit) const;
-    // All ops by (begin, task, number). Holds one block per task.
+    /// All ops by (begin, task, number). Holds one block per task.
     void for_each_in_time(const std::function<void(TaskId, const Op&, uint64_t)>& visit) const;
 
 private:

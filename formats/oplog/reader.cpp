@@ -28,9 +28,10 @@ class Mapping {
 public:
     explicit Mapping(const std::filesystem::path& path) {
         const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0) {
             throw bad_input(path.string(), std::string("cannot be opened: ") + std::strerror(errno),
                             "check the name and its permissions");
+        }
         struct stat info {};
         const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
         if (regular && info.st_size > 0) {
@@ -45,10 +46,14 @@ public:
             data_ = static_cast<const uint8_t*>(at);
         }
         ::close(fd);
-        if (!regular) throw bad_input(path.string(), "is not a regular file", "give the name of an .oplog file");
+        if (!regular) {
+            throw bad_input(path.string(), "is not a regular file", "give the name of an .oplog file");
+        }
     }
     ~Mapping() {
-        if (data_) ::munmap(const_cast<uint8_t*>(data_), size_);
+        if (data_) {
+            ::munmap(const_cast<uint8_t*>(data_), size_);
+        }
     }
     Mapping(const Mapping&) = delete;
     Mapping& operator=(const Mapping&) = delete;
@@ -82,11 +87,15 @@ struct LogReader::Impl {
         try {
             read_by_index();
         } catch (const Error& error) {
-            if (!options.recover) throw;
+            if (!options.recover) {
+                throw;
+            }
             whole = false;
             recovered = error.what();
         }
-        if (!whole) read_in_order();
+        if (!whole) {
+            read_in_order();
+        }
         try {
             check_references(tables);
         } catch (const Corrupt& problem) {
@@ -95,11 +104,13 @@ struct LogReader::Impl {
         view = {tables.strings.size(), tables.files.size(), tables.tasks.size(), tables.handles};
         ops_of.assign(tables.tasks.size(), 0);
         for (const BlockInfo& block : blocks) {
-            if (block.task == 0 || block.task >= tables.tasks.size())
+            if (block.task == 0 || block.task >= tables.tasks.size()) {
                 fail(block.file_offset, "a block of a task that is not in the table");
-            if (block.first != ops_of[block.task])
+            }
+            if (block.first != ops_of[block.task]) {
                 fail(block.file_offset,
                      "the blocks of task " + std::to_string(block.task) + " do not follow one another");
+            }
             ops_of[block.task] += block.ops;
             ops += block.ops;
         }
@@ -111,39 +122,49 @@ struct LogReader::Impl {
 
     void check_head() const {
         const ByteView all = mapping.bytes();
-        if (all.empty())
+        if (all.empty()) {
             throw bad_input(path.string() + ":0", "the file is empty, an op log was expected",
                             "record or import again");
+        }
         const size_t shown = std::min(all.size(), kMagic.size());
-        if (std::memcmp(all.data(), kMagic.data(), shown) != 0)
+        if (std::memcmp(all.data(), kMagic.data(), shown) != 0) {
             throw bad_input(path.string() + ":0", "this is not an op log",
                             "make one with `reprise import` or `reprise capture`");
-        if (all.size() < sizeof(FileHead)) fail(all.size(), "the file ends within its first 16 bytes");
+        }
+        if (all.size() < sizeof(FileHead)) {
+            fail(all.size(), "the file ends within its first 16 bytes");
+        }
         FileHead head;
         std::memcpy(&head, all.data(), sizeof head);
-        if (head.version != kFormatVersion)
+        if (head.version != kFormatVersion) {
             throw bad_input(path.string() + ":8",
                             "op log version " + std::to_string(head.version) + ", this reprise reads version " +
                                 std::to_string(kFormatVersion),
                             head.version > kFormatVersion ? "use a newer reprise"
                                                           : "use an older reprise, or import the source again");
+        }
     }
 
     // The section at `at`; throws Corrupt where there is none.
     std::pair<SectionType, ByteView> section(uint64_t at) const {
         const ByteView all = mapping.bytes();
-        if (at > all.size() || all.size() - at < sizeof(SectionHead)) throw Corrupt("the file ends within a section");
+        if (at > all.size() || all.size() - at < sizeof(SectionHead)) {
+            throw Corrupt("the file ends within a section");
+        }
         SectionHead head;
         std::memcpy(&head, all.data() + at, sizeof head);
         if (head.type < static_cast<uint8_t>(SectionType::header) ||
-            head.type > static_cast<uint8_t>(SectionType::index))
+            head.type > static_cast<uint8_t>(SectionType::index)) {
             throw Corrupt("section type " + std::to_string(head.type) + " is not known");
-        if (head.size > all.size() - at - sizeof head)
+        }
+        if (head.size > all.size() - at - sizeof head) {
             throw Corrupt("the file ends within a section of " + std::to_string(head.size) + " bytes");
+        }
         const ByteView payload = all.subspan(at + sizeof head, head.size);
-        if (options.verify_checksums && section_checksum(head.type, payload) != head.checksum)
+        if (options.verify_checksums && section_checksum(head.type, payload) != head.checksum) {
             throw Corrupt("the checksum of this " + std::string(section_name(static_cast<SectionType>(head.type))) +
                           " section differs");
+        }
         return {static_cast<SectionType>(head.type), payload};
     }
 
@@ -168,13 +189,19 @@ struct LogReader::Impl {
     void read_by_index() {
         const ByteView all = mapping.bytes();
         FileEnd end;
-        if (all.size() < sizeof(FileHead) + sizeof end) fail(all.size(), "the file was cut");
+        if (all.size() < sizeof(FileHead) + sizeof end) {
+            fail(all.size(), "the file was cut");
+        }
         std::memcpy(&end, all.data() + all.size() - sizeof end, sizeof end);
-        if (end.magic != kEndMagic) fail(all.size(), "the file was cut: its end mark is missing");
+        if (end.magic != kEndMagic) {
+            fail(all.size(), "the file was cut: its end mark is missing");
+        }
         uint64_t at = end.index_offset;
         try {
             const auto [type, payload] = section(at);
-            if (type != SectionType::index) throw Corrupt("the end mark does not point at the index");
+            if (type != SectionType::index) {
+                throw Corrupt("the end mark does not point at the index");
+            }
             ByteReader in(payload);
             const Bytes raw = get_blob(in, decompressor, size_t{256} << 20);
             ByteReader index(raw);
@@ -184,8 +211,9 @@ struct LogReader::Impl {
                 table_at += index.varint();
                 at = table_at;
                 const auto [found, bytes] = section(at);
-                if (found != listed)
+                if (found != listed) {
                     throw Corrupt("the index names a " + std::string(section_name(listed)) + " section here");
+                }
                 read_table(found, bytes);
             }
             at = end.index_offset;
@@ -202,12 +230,18 @@ struct LogReader::Impl {
                 block.start = static_cast<uint32_t>(index.count(kBlockOps));
                 block.begin = wrapping_add(before.begin, index.signed_varint());
                 block.end = wrapping_add(block.begin, index.signed_varint());
-                if (block.ops == 0) throw Corrupt("an empty block in the index");
+                if (block.ops == 0) {
+                    throw Corrupt("an empty block in the index");
+                }
                 blocks.push_back(block);
                 before = block;
             }
-            if (index.left() || in.left()) throw Corrupt("bytes are left over at the end of the index");
-            if (!has_header) throw Corrupt("there is no header");
+            if (index.left() || in.left()) {
+                throw Corrupt("bytes are left over at the end of the index");
+            }
+            if (!has_header) {
+                throw Corrupt("there is no header");
+            }
         } catch (const Corrupt& problem) {
             fail(at, problem.what());
         }
@@ -225,14 +259,20 @@ struct LogReader::Impl {
         try {
             while (at < mapping.bytes().size()) {
                 const auto [type, payload] = section(at);
-                if (type == SectionType::index) break;
+                if (type == SectionType::index) {
+                    break;
+                }
                 if (type == SectionType::ops) {
                     ByteReader in(payload);
                     std::vector<BlockInfo> found = section_blocks(in, at);
                     next.resize(std::max<size_t>(next.size(), tables.tasks.size()), 0);
                     for (BlockInfo& block : found) {
-                        if (block.task >= next.size()) throw Corrupt("a block of a task that is not in the table");
-                        if (block.first != next[block.task]) throw Corrupt("a block is missing before this one");
+                        if (block.task >= next.size()) {
+                            throw Corrupt("a block of a task that is not in the table");
+                        }
+                        if (block.first != next[block.task]) {
+                            throw Corrupt("a block is missing before this one");
+                        }
                         next[block.task] += block.ops;
                         block.stored_bytes = static_cast<uint32_t>(sizeof(SectionHead) + payload.size());
                     }
@@ -245,9 +285,10 @@ struct LogReader::Impl {
         } catch (const Corrupt& problem) {
             reason = problem.what();
         }
-        if (!has_header)
+        if (!has_header) {
             throw bad_input(path.string() + ":" + std::to_string(at), "nothing can be recovered: " + reason,
                             "record or import again");
+        }
         recovered =
             "read up to byte " + std::to_string(at) + " of " + std::to_string(mapping.bytes().size()) + ": " + reason;
         tables.count("recovered_log", Severity::loss, "the log was cut; ops after the last whole block are missing");
@@ -266,9 +307,13 @@ struct LogReader::Impl {
             block.file_offset = at;
             block.start = start;
             start += block.ops;
-            if (block.ops == 0) throw Corrupt("an empty block");
+            if (block.ops == 0) {
+                throw Corrupt("an empty block");
+            }
         }
-        if (found.empty()) throw Corrupt("a section of ops without a block");
+        if (found.empty()) {
+            throw Corrupt("a section of ops without a block");
+        }
         return found;
     }
 
@@ -296,16 +341,22 @@ std::span<const BlockInfo> LogReader::blocks() const { return impl_->blocks; }
 
 std::vector<BlockInfo> LogReader::blocks_of(TaskId task) const {
     std::vector<BlockInfo> found;
-    for (const BlockInfo& block : impl_->blocks)
-        if (block.task == task) found.push_back(block);
+    for (const BlockInfo& block : impl_->blocks) {
+        if (block.task == task) {
+            found.push_back(block);
+        }
+    }
     return found;
 }
 
 void LogReader::Impl::decode(const BlockInfo& block, OpBlock& into) {
     const auto look = [&] {
-        for (const BlockInfo& one : into.storage_->blocks)
-            if (one.start == block.start && one.task == block.task && one.ops == block.ops && one.first == block.first)
+        for (const BlockInfo& one : into.storage_->blocks) {
+            if (one.start == block.start && one.task == block.task && one.ops == block.ops &&
+                one.first == block.first) {
                 return into.view(block.start, block.ops);
+            }
+        }
         throw Corrupt("these blocks are not those the index names");
     };
     {
@@ -319,14 +370,20 @@ void LogReader::Impl::decode(const BlockInfo& block, OpBlock& into) {
         }
     }
     // Memory that another object looks at, or could come to look at, is not written to.
-    if (!into.storage_ || into.storage_->shared) into.storage_ = std::make_shared<OpBlock::Storage>();
+    if (!into.storage_ || into.storage_->shared) {
+        into.storage_ = std::make_shared<OpBlock::Storage>();
+    }
     OpBlock::Storage& storage = *into.storage_;
     const auto [type, payload] = section(block.file_offset);
-    if (type != SectionType::ops) throw Corrupt("the index names a section of ops here");
+    if (type != SectionType::ops) {
+        throw Corrupt("the index names a section of ops here");
+    }
     ByteReader in(payload);
     storage.blocks = section_blocks(in, block.file_offset);
     std::vector<RunInfo> runs;
-    for (const BlockInfo& one : storage.blocks) runs.push_back({one.ops, one.begin});
+    for (const BlockInfo& one : storage.blocks) {
+        runs.push_back({one.ops, one.begin});
+    }
     BlockCodec::decode(in.take(in.left()), header.time_unit_ns, runs, view, into);
     look();
     if (runs.size() > 1) {
@@ -351,15 +408,21 @@ void LogReader::forget(const BlockInfo& block) const {
     const ByteView all = impl_->mapping.bytes();
     const uint64_t from = block.file_offset / page * page;
     const uint64_t to = std::min<uint64_t>(all.size(), block.file_offset + block.stored_bytes) / page * page;
-    if (to > from) ::madvise(const_cast<uint8_t*>(all.data() + from), to - from, MADV_DONTNEED);
+    if (to > from) {
+        ::madvise(const_cast<uint8_t*>(all.data() + from), to - from, MADV_DONTNEED);
+    }
 }
 
 void LogReader::for_each(TaskId task, const std::function<void(const Op&, uint64_t)>& visit) const {
     OpBlock decoded;
     for (const BlockInfo& block : impl_->blocks) {
-        if (block.task != task) continue;
+        if (block.task != task) {
+            continue;
+        }
         decode(block, decoded);
-        for (size_t i = 0; i < decoded.count(); ++i) visit(decoded.row(i), decoded.first + i);
+        for (size_t i = 0; i < decoded.count(); ++i) {
+            visit(decoded.row(i), decoded.first + i);
+        }
         forget(block);
     }
 }
@@ -373,20 +436,27 @@ void LogReader::for_each_in_time(const std::function<void(TaskId, const Op&, uin
     std::vector<std::unique_ptr<Cursor>> cursors(impl_->tables.tasks.size());
     for (const BlockInfo& block : impl_->blocks) {
         auto& cursor = cursors[block.task];
-        if (!cursor) cursor = std::make_unique<Cursor>();
+        if (!cursor) {
+            cursor = std::make_unique<Cursor>();
+        }
         cursor->blocks.push_back(block);
     }
     using Entry = std::pair<int64_t, TaskId>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     // Blocks are decoded when their time comes, so that tasks that run one after another share no memory.
-    for (TaskId task = 1; task < cursors.size(); ++task)
-        if (cursors[task]) queue.emplace(cursors[task]->blocks[0].begin, task);
+    for (TaskId task = 1; task < cursors.size(); ++task) {
+        if (cursors[task]) {
+            queue.emplace(cursors[task]->blocks[0].begin, task);
+        }
+    }
     while (!queue.empty()) {
         const TaskId task = queue.top().second;
         queue.pop();
         Cursor& cursor = *cursors[task];
         if (cursor.at == cursor.decoded.count()) {
-            if (cursor.next_block > 0) forget(cursor.blocks[cursor.next_block - 1]);
+            if (cursor.next_block > 0) {
+                forget(cursor.blocks[cursor.next_block - 1]);
+            }
             decode(cursor.blocks[cursor.next_block++], cursor.decoded);
             cursor.at = 0;
         }
@@ -394,15 +464,20 @@ void LogReader::for_each_in_time(const std::function<void(TaskId, const Op&, uin
         for (;;) {
             visit(task, cursor.decoded.row(cursor.at), cursor.decoded.first + cursor.at);
             ++cursor.at;
-            if (cursor.at == cursor.decoded.count()) break;
-            if (!queue.empty() && Entry(cursor.decoded.begin[cursor.at], task) > queue.top()) break;
+            if (cursor.at == cursor.decoded.count()) {
+                break;
+            }
+            if (!queue.empty() && Entry(cursor.decoded.begin[cursor.at], task) > queue.top()) {
+                break;
+            }
         }
-        if (cursor.at < cursor.decoded.count())
+        if (cursor.at < cursor.decoded.count()) {
             queue.emplace(cursor.decoded.begin[cursor.at], task);
-        else if (cursor.next_block < cursor.blocks.size())
+        } else if (cursor.next_block < cursor.blocks.size()) {
             queue.emplace(cursor.blocks[cursor.next_block].begin, task);
-        else
+        } else {
             cursors[task].reset();
+        }
     }
 }
 

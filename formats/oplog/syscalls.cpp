@@ -5,7 +5,7 @@ namespace reprise {
 
 std::string_view syscall_name(unsigned nr) {
     switch (nr) {
-// clang-format off
+        // clang-format off
 #define RAW(nr, name, kind, arguments, action, flags, arg) \
     case nr: return #name;
 #include "formats/oplog/syscalls.def"

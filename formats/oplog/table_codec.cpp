@@ -43,16 +43,21 @@ void enum_column(Codec& codec, Rows& rows, Member member, uint8_t greatest, cons
     for (auto* row : rows) {
         auto value = static_cast<uint8_t>(row->*member);
         codec.value(value);
-        if (value > greatest) throw Corrupt(std::string(what) + " " + std::to_string(value) + " is not known");
-        if constexpr (!std::is_const_v<std::remove_reference_t<decltype(*row)>>)
+        if (value > greatest) {
+            throw Corrupt(std::string(what) + " " + std::to_string(value) + " is not known");
+        }
+        if constexpr (!std::is_const_v<std::remove_reference_t<decltype(*row)>>) {
             row->*member = static_cast<std::decay_t<decltype(row->*member)>>(value);
+        }
     }
 }
 
 template <class Codec, class Rows, class Member>
 void column(Codec& codec, Rows& rows, Member member) {
     codec.start();
-    for (auto* row : rows) codec.value(row->*member);
+    for (auto* row : rows) {
+        codec.value(row->*member);
+    }
 }
 
 template <class Codec, class Row>
@@ -100,10 +105,14 @@ Bytes encode_rows(const std::vector<Row>& table, std::span<const uint32_t> ids, 
                   Columns columns) {
     ColumnWriter writer;
     put_varint(writer.raw, ids.size());
-    for (const uint32_t id : ids) writer.value(id);
+    for (const uint32_t id : ids) {
+        writer.value(id);
+    }
     std::vector<const Row*> rows;
     rows.reserve(ids.size());
-    for (const uint32_t id : ids) rows.push_back(&table[id]);
+    for (const uint32_t id : ids) {
+        rows.push_back(&table[id]);
+    }
     columns(writer, rows);
     Bytes out;
     put_blob(out, writer.raw, compressor);
@@ -114,7 +123,9 @@ template <class Row, class Columns>
 void decode_rows(ByteView bytes, std::vector<Row>& table, Decompressor& decompressor, Columns columns) {
     ByteReader in(bytes);
     const Bytes raw = get_blob(in, decompressor, kSectionLimit);
-    if (in.left()) throw Corrupt("bytes are left over at the end of a table");
+    if (in.left()) {
+        throw Corrupt("bytes are left over at the end of a table");
+    }
     ColumnReader reader{ByteReader(raw)};
     const size_t n = reader.raw.count(reader.raw.left());
     std::vector<uint32_t> ids(n);
@@ -123,22 +134,30 @@ void decode_rows(ByteView bytes, std::vector<Row>& table, Decompressor& decompre
         int64_t value = 0;
         reader.value(value);
         // New ids follow the table's end one by one, so that a hostile id cannot ask for memory.
-        if (value <= previous || value > static_cast<int64_t>(table.size()))
+        if (value <= previous || value > static_cast<int64_t>(table.size())) {
             throw Corrupt("row id " + std::to_string(value) + " is out of order");
+        }
         previous = id = static_cast<uint32_t>(value);
-        if (id == table.size()) table.emplace_back();
+        if (id == table.size()) {
+            table.emplace_back();
+        }
     }
     std::vector<Row*> rows;
     rows.reserve(n);
-    for (const uint32_t id : ids) rows.push_back(&table[id]);
+    for (const uint32_t id : ids) {
+        rows.push_back(&table[id]);
+    }
     columns(reader, rows);
-    if (reader.raw.left()) throw Corrupt("bytes are left over at the end of a table");
+    if (reader.raw.left()) {
+        throw Corrupt("bytes are left over at the end of a table");
+    }
 }
 
 void check(const char* what, uint64_t id, size_t size) {
-    if (id >= size && id != 0)
+    if (id >= size && id != 0) {
         throw Corrupt(std::string(what) + " " + std::to_string(id) + " is not in its table of " +
                       std::to_string(size - 1));
+    }
 }
 
 }  // namespace
@@ -163,8 +182,9 @@ Bytes encode_header(const Header& header) {
     put_varint(out, header.time_unit_ns);
     put_signed(out, header.origin_unix_ns);
     for (const std::string* text :
-         {&header.clock, &header.source, &header.tool, &header.host, &header.kernel, &header.command})
+         {&header.clock, &header.source, &header.tool, &header.host, &header.kernel, &header.command}) {
         put_string(out, *text);
+    }
     put_varint(out, header.extra.size());
     for (const auto& [key, value] : header.extra) {
         put_string(out, key);
@@ -177,17 +197,22 @@ Header decode_header(ByteView bytes) {
     ByteReader in(bytes);
     Header header;
     const uint64_t unit = in.varint();
-    if (unit == 0 || unit > 1000000000) throw Corrupt("a time unit of " + std::to_string(unit) + " ns");
+    if (unit == 0 || unit > 1000000000) {
+        throw Corrupt("a time unit of " + std::to_string(unit) + " ns");
+    }
     header.time_unit_ns = static_cast<uint32_t>(unit);
     header.origin_unix_ns = in.signed_varint();
     for (std::string* text :
-         {&header.clock, &header.source, &header.tool, &header.host, &header.kernel, &header.command})
+         {&header.clock, &header.source, &header.tool, &header.host, &header.kernel, &header.command}) {
         *text = in.string();
+    }
     for (size_t n = in.count(in.left()); n > 0; --n) {
         std::string key(in.string());
         header.extra[std::move(key)] = in.string();
     }
-    if (in.left()) throw Corrupt("bytes are left over at the end of the header");
+    if (in.left()) {
+        throw Corrupt("bytes are left over at the end of the header");
+    }
     return header;
 }
 
@@ -215,7 +240,9 @@ Bytes encode_strings(const StringTable& strings, size_t first, Compressor& compr
 void decode_strings(ByteView bytes, StringTable& strings, Decompressor& decompressor) {
     ByteReader in(bytes);
     const Bytes raw = get_blob(in, decompressor, kSectionLimit);
-    if (in.left()) throw Corrupt("bytes are left over at the end of the strings");
+    if (in.left()) {
+        throw Corrupt("bytes are left over at the end of the strings");
+    }
     ByteReader lengths(raw);
     const size_t n = lengths.count(lengths.left());
     std::vector<std::pair<size_t, size_t>> sizes(n);
@@ -227,15 +254,21 @@ void decode_strings(ByteView bytes, StringTable& strings, Decompressor& decompre
     std::string previous;
     size_t total = 0;
     for (const auto& [shared, rest] : sizes) {
-        if (shared > previous.size()) throw Corrupt("a string shares more than the one before it has");
+        if (shared > previous.size()) {
+            throw Corrupt("a string shares more than the one before it has");
+        }
         previous.resize(shared);
         const ByteView bytes_of = text.take(rest);
         previous.append(reinterpret_cast<const char*>(bytes_of.data()), bytes_of.size());
         total += previous.size();
-        if (total > kSectionLimit) throw Corrupt("more string bytes than a section may have");
+        if (total > kSectionLimit) {
+            throw Corrupt("more string bytes than a section may have");
+        }
         strings.append(previous);
     }
-    if (text.left()) throw Corrupt("bytes are left over at the end of the strings");
+    if (text.left()) {
+        throw Corrupt("bytes are left over at the end of the strings");
+    }
 }
 
 #define TABLE(name, member)                                                                                     \
@@ -270,14 +303,17 @@ void decode_counters(ByteView bytes, Tables& tables) {
         Counter counter;
         counter.name = in.string();
         const uint8_t severity = in.byte();
-        if (severity > static_cast<uint8_t>(Severity::loss))
+        if (severity > static_cast<uint8_t>(Severity::loss)) {
             throw Corrupt("severity " + std::to_string(severity) + " is not known");
+        }
         counter.severity = static_cast<Severity>(severity);
         counter.value = in.varint();
         counter.meaning = in.string();
         tables.counters.push_back(std::move(counter));
     }
-    if (in.left()) throw Corrupt("bytes are left over at the end of the counters");
+    if (in.left()) {
+        throw Corrupt("bytes are left over at the end of the counters");
+    }
 }
 
 void check_references(const Tables& tables) {
@@ -295,7 +331,9 @@ void check_references(const Tables& tables) {
         check("process", row.parent, tables.processes.size());
         check("string", row.command, strings);
         check("string", row.host, strings);
-        if (row.parent == id) throw Corrupt("process " + std::to_string(id) + " is its own parent");
+        if (row.parent == id) {
+            throw Corrupt("process " + std::to_string(id) + " is its own parent");
+        }
     }
     for (const TaskRow& row : tables.tasks) {
         check("process", row.process, tables.processes.size());

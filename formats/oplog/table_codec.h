@@ -14,11 +14,11 @@ std::string_view section_name(SectionType type);
 Bytes encode_header(const Header& header);
 Header decode_header(ByteView bytes);
 
-// Strings from id `first` on.
+/// Strings from id `first` on.
 Bytes encode_strings(const StringTable& strings, size_t first, Compressor& compressor);
 void decode_strings(ByteView bytes, StringTable& strings, Decompressor& decompressor);
 
-// The rows with the given ids (ascending). Decoding grows the table by exactly the new ids or replaces old rows.
+/// The rows with the given ids (ascending). Decoding grows the table by exactly the new ids or replaces old rows.
 Bytes encode_files(const Tables& tables, std::span<const uint32_t> ids, Compressor& compressor);
 Bytes encode_handles(const Tables& tables, std::span<const uint32_t> ids, Compressor& compressor);
 Bytes encode_processes(const Tables& tables, std::span<const uint32_t> ids, Compressor& compressor);
@@ -31,7 +31,7 @@ void decode_tasks(ByteView bytes, Tables& tables, Decompressor& decompressor);
 Bytes encode_counters(const Tables& tables);
 void decode_counters(ByteView bytes, Tables& tables);
 
-// Ids in the rows that point into other tables, checked once all sections are read. Throws Corrupt.
+/// Ids in the rows that point into other tables, checked once all sections are read. Throws Corrupt.
 void check_references(const Tables& tables);
 
 }  // namespace reprise

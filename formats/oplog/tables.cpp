@@ -36,8 +36,11 @@ std::string_view role_name(Role role) {
 }
 
 std::optional<Role> role_by_name(std::string_view name) {
-    for (int i = 0; i <= static_cast<int>(Role::system); ++i)
-        if (role_name(static_cast<Role>(i)) == name) return static_cast<Role>(i);
+    for (int i = 0; i <= static_cast<int>(Role::system); ++i) {
+        if (role_name(static_cast<Role>(i)) == name) {
+            return static_cast<Role>(i);
+        }
+    }
     return std::nullopt;
 }
 
@@ -93,7 +96,9 @@ std::string_view StringTable::store(std::string_view text) {
 }
 
 StringId StringTable::intern(std::string_view text) {
-    if (auto found = ids_.find(text); found != ids_.end()) return found->second;
+    if (auto found = ids_.find(text); found != ids_.end()) {
+        return found->second;
+    }
     const auto id = append(text);
     ids_.emplace(views_[id], id);
     return id;
@@ -108,7 +113,9 @@ Tables::Tables() : files(1), handles(1), processes(1), tasks(1) {}
 
 void Tables::count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
     for (Counter& counter : counters) {
-        if (counter.name != name) continue;
+        if (counter.name != name) {
+            continue;
+        }
         counter.value += n;
         return;
     }
@@ -117,8 +124,11 @@ void Tables::count(std::string_view name, Severity severity, std::string_view me
 
 uint64_t Tables::losses() const {
     uint64_t sum = 0;
-    for (const Counter& counter : counters)
-        if (counter.severity == Severity::loss) sum += counter.value;
+    for (const Counter& counter : counters) {
+        if (counter.severity == Severity::loss) {
+            sum += counter.value;
+        }
+    }
     return sum;
 }
 

@@ -18,12 +18,12 @@ namespace reprise {
 enum class FileType : uint8_t { unknown, regular, directory, symlink, fifo, socket, character, block, anonymous };
 std::string_view file_type_name(FileType type);
 
-// What a file is for; decided by formats/assemble/roles.h.
+/// What a file is for; decided by formats/assemble/roles.h.
 enum class Role : uint8_t { unknown, dataset, checkpoint, log, cache, ipc, program, system };
 std::string_view role_name(Role role);
 std::optional<Role> role_by_name(std::string_view name);
 
-// Whether the file was there before the recording touched it.
+/// Whether the file was there before the recording touched it.
 enum class Origin : uint8_t {
     unknown,
     existed,  // `prepare` makes it
@@ -32,7 +32,7 @@ enum class Origin : uint8_t {
 };
 std::string_view origin_name(Origin origin);
 
-// A file is (device, inode, generation). A path deleted and made anew is another row.
+/// A file is (device, inode, generation). A path deleted and made anew is another row.
 struct FileRow {
     StringId path = 0;  // absolute and lexically clean where the source allows
     uint64_t device = 0;
@@ -52,13 +52,13 @@ struct FileRow {
 enum class HandleKind : uint8_t { file, directory, pipe, socket, eventfd, memfd, epoll, other };
 std::string_view handle_kind_name(HandleKind kind);
 
-// An open instance (open file description).
+/// An open instance (open file description).
 struct HandleRow {
     FileId file = 0;
     int64_t flags = 0;  // O_*
     HandleKind kind = HandleKind::file;
     bool inherited = false;  // open before the recording began: no op of the log makes it
-    // For inherited instances: where they were first seen.
+    /// For inherited instances: where they were first seen.
     ProcessId process = 0;
     int32_t fd = -1;
 
@@ -82,11 +82,11 @@ struct TaskRow {
     bool operator==(const TaskRow&) const = default;
 };
 
-// note: nothing to worry about; warning: the replay may differ; loss: something that happened is not in the log.
+/// note: nothing to worry about; warning: the replay may differ; loss: something that happened is not in the log.
 enum class Severity : uint8_t { note, warning, loss };
 std::string_view severity_name(Severity severity);
 
-// A named count of rows dropped, guessed or repaired, with a sentence of meaning.
+/// A named count of rows dropped, guessed or repaired, with a sentence of meaning.
 struct Counter {
     std::string name;
     Severity severity = Severity::note;
@@ -96,7 +96,7 @@ struct Counter {
     bool operator==(const Counter&) const = default;
 };
 
-// What a log says about itself. Unknown keys of newer minor versions are kept in `extra`.
+/// What a log says about itself. Unknown keys of newer minor versions are kept in `extra`.
 struct Header {
     uint32_t time_unit_ns = 1;   // resolution of the stored times
     int64_t origin_unix_ns = 0;  // wall clock at log time 0; 0: unknown
@@ -111,14 +111,14 @@ struct Header {
     bool operator==(const Header&) const = default;
 };
 
-// Interned byte strings; equal strings have equal ids. Not only UTF-8.
+/// Interned byte strings; equal strings have equal ids. Not only UTF-8.
 class StringTable {
 public:
     StringTable();
     StringId intern(std::string_view text);
-    // Appends without looking for an equal one (the reader's way); returns its id.
+    /// Appends without looking for an equal one (the reader's way); returns its id.
     StringId append(std::string_view text);
-    // Empty for 0 and for ids that are not in the table.
+    /// Empty for 0 and for ids that are not in the table.
     std::string_view operator[](StringId id) const { return id < views_.size() ? views_[id] : std::string_view{}; }
     size_t size() const { return views_.size(); }  // with row 0
 
@@ -142,14 +142,16 @@ struct Tables {
     std::string_view path(FileId file) const {
         return file < files.size() ? strings[files[file].path] : std::string_view{};
     }
-    // File of an op: the one it names, else that of its handle; 0 if neither.
+    /// File of an op: the one it names, else that of its handle; 0 if neither.
     FileId file_of(const Op& op) const {
-        if (op.file) return op.file;
+        if (op.file) {
+            return op.file;
+        }
         return op.handle < handles.size() ? handles[op.handle].file : 0;
     }
-    // Adds to the counter of that name, making it on first use.
+    /// Adds to the counter of that name, making it on first use.
     void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
-    // Sum of the counters of severity `loss`.
+    /// Sum of the counters of severity `loss`.
     uint64_t losses() const;
 };
 

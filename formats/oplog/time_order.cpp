@@ -32,14 +32,22 @@ public:
     Merge(const LogReader& log, TimeRange range, std::span<const TaskId> tasks) : log_(log), range_(range) {
         std::map<TaskId, Cursor> by_task;
         for (const BlockInfo& block : log.blocks()) {
-            if (block.ops == 0 || block.begin >= range.to || block.end < range.from) continue;
-            if (!tasks.empty() && std::find(tasks.begin(), tasks.end(), block.task) == tasks.end()) continue;
+            if (block.ops == 0 || block.begin >= range.to || block.end < range.from) {
+                continue;
+            }
+            if (!tasks.empty() && std::find(tasks.begin(), tasks.end(), block.task) == tasks.end()) {
+                continue;
+            }
             Cursor& cursor = by_task[block.task];
             cursor.task = block.task;
             cursor.blocks.push_back(block);
         }
-        for (auto& [task, cursor] : by_task) cursors_.push_back(std::move(cursor));
-        for (size_t i = 0; i < cursors_.size(); ++i) due_.push({cursors_[i].blocks[0].begin, cursors_[i].task, i});
+        for (auto& [task, cursor] : by_task) {
+            cursors_.push_back(std::move(cursor));
+        }
+        for (size_t i = 0; i < cursors_.size(); ++i) {
+            due_.push({cursors_[i].blocks[0].begin, cursors_[i].task, i});
+        }
     }
 
     void run(const std::function<void(TaskId, const Op&, uint64_t)>& visit) {
@@ -54,24 +62,31 @@ private:
     // Visits ops of one task until another task's op comes first or its block ends.
     void advance(size_t index, const std::function<void(TaskId, const Op&, uint64_t)>& visit) {
         Cursor& cursor = cursors_[index];
-        if (!cursor.decoded) open(cursor);
+        if (!cursor.decoded) {
+            open(cursor);
+        }
         while (cursor.row < cursor.block.count()) {
             const int64_t begin = cursor.block.begin[cursor.row];
-            if (begin >= range_.to) break;
+            if (begin >= range_.to) {
+                break;
+            }
             if (!due_.empty() && std::pair(due_.top().begin, due_.top().task) < std::pair(begin, cursor.task)) {
                 due_.push({begin, cursor.task, index});
                 return;
             }
-            if (begin >= range_.from) visit(cursor.task, cursor.block.row(cursor.row), cursor.block.first + cursor.row);
+            if (begin >= range_.from) {
+                visit(cursor.task, cursor.block.row(cursor.row), cursor.block.first + cursor.row);
+            }
             ++cursor.row;
         }
         log_.forget(cursor.blocks[cursor.next_block]);
         free_.push_back(std::move(cursor.block));
         cursor.decoded = false;
-        if (++cursor.next_block < cursor.blocks.size())
+        if (++cursor.next_block < cursor.blocks.size()) {
             due_.push({cursor.blocks[cursor.next_block].begin, cursor.task, index});
-        else
+        } else {
             cursor.blocks = {};
+        }
     }
 
     void open(Cursor& cursor) {

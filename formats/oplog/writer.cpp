@@ -56,7 +56,9 @@ struct Pending {
     }
     void clear(SpareChunks& spare) {
         for (auto& chunk : chunks) {
-            if (chunk.capacity() < kChunk || spare.chunks.size() >= SpareChunks::kMost) continue;
+            if (chunk.capacity() < kChunk || spare.chunks.size() >= SpareChunks::kMost) {
+                continue;
+            }
             chunk.clear();
             spare.chunks.push_back(std::move(chunk));
         }
@@ -67,15 +69,18 @@ struct Pending {
         last_end = INT64_MIN;
     }
     void point_spans() {
-        if (lists.empty() && edges.empty()) return;
+        if (lists.empty() && edges.empty()) {
+            return;
+        }
         size_t list = 0, edge = 0;
-        for (auto& chunk : chunks)
+        for (auto& chunk : chunks) {
             for (Op& op : chunk) {
                 op.list = std::span<const int64_t>(lists).subspan(list, op.list.size());
                 op.edges = std::span<const Edge>(edges).subspan(edge, op.edges.size());
                 list += op.list.size();
                 edge += op.edges.size();
             }
+        }
     }
     static size_t bytes(const Op& op) { return sizeof(Op) + op.list.size_bytes() + op.edges.size_bytes(); }
     size_t bytes() const { return count * sizeof(Op) + lists.size() * sizeof(int64_t) + edges.size() * sizeof(Edge); }
@@ -88,13 +93,17 @@ struct Dirty {
 
     std::vector<uint32_t> take(size_t size) {
         std::vector<uint32_t> ids(changed.begin(), changed.end());
-        for (size_t id = written; id < size; ++id) ids.push_back(static_cast<uint32_t>(id));
+        for (size_t id = written; id < size; ++id) {
+            ids.push_back(static_cast<uint32_t>(id));
+        }
         written = size;
         changed.clear();
         return ids;
     }
     void change(uint32_t id) {
-        if (id < written) changed.insert(id);
+        if (id < written) {
+            changed.insert(id);
+        }
     }
 };
 
@@ -130,23 +139,30 @@ struct LogWriter::Impl {
           unit_ns(header.time_unit_ns),
           compressor(with.level),
           encoder(with.level) {
-        if (unit_ns == 0) throw std::logic_error("time_unit_ns must not be 0");
+        if (unit_ns == 0) {
+            throw std::logic_error("time_unit_ns must not be 0");
+        }
         options.block_ops = std::clamp<size_t>(options.block_ops, 1, kBlockOps);
         // The final rename would put a file in the place of a device, a pipe or a folder.
         std::error_code ignored;
         if (const auto there = std::filesystem::status(path, ignored);
-            std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+            std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
             throw machine_error(path.string() + " is not a regular file, and a log cannot be written there",
                                 "name a file that may be made or replaced");
+        }
         fd = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (fd < 0) fail("cannot be created", "choose a folder that exists and may be written to");
+        if (fd < 0) {
+            fail("cannot be created", "choose a folder that exists and may be written to");
+        }
         const FileHead head_bytes;
         write({reinterpret_cast<const uint8_t*>(&head_bytes), sizeof head_bytes});
         section(SectionType::header, encode_header(header));
     }
 
     ~Impl() {
-        if (fd >= 0) ::close(fd);
+        if (fd >= 0) {
+            ::close(fd);
+        }
     }
 
     [[noreturn]] void fail(const char* what, const char* todo) {
@@ -158,9 +174,12 @@ struct LogWriter::Impl {
     void write(ByteView bytes) {
         while (!bytes.empty()) {
             const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0)
+            if (n < 0 && errno == EINTR) {
+                continue;
+            }
+            if (n < 0) {
                 fail("cannot be written", "make room on that disk; what was written so far can be read with --recover");
+            }
             bytes = bytes.subspan(static_cast<size_t>(n));
             offset += static_cast<uint64_t>(n);
         }
@@ -171,7 +190,9 @@ struct LogWriter::Impl {
         head.type = static_cast<uint8_t>(type);
         head.size = static_cast<uint32_t>(bytes.size());
         head.checksum = section_checksum(head.type, bytes);
-        if (type != SectionType::ops) sections.emplace_back(type, offset);
+        if (type != SectionType::ops) {
+            sections.emplace_back(type, offset);
+        }
         write({reinterpret_cast<const uint8_t*>(&head), sizeof head});
         write(bytes);
     }
@@ -181,20 +202,26 @@ struct LogWriter::Impl {
             section(SectionType::strings, encode_strings(tables.strings, strings_written, compressor));
             strings_written = tables.strings.size();
         }
-        if (const auto ids = processes.take(tables.processes.size()); !ids.empty())
+        if (const auto ids = processes.take(tables.processes.size()); !ids.empty()) {
             section(SectionType::processes, encode_processes(tables, ids, compressor));
-        if (const auto ids = tasks.take(tables.tasks.size()); !ids.empty())
+        }
+        if (const auto ids = tasks.take(tables.tasks.size()); !ids.empty()) {
             section(SectionType::tasks, encode_tasks(tables, ids, compressor));
-        if (const auto ids = files.take(tables.files.size()); !ids.empty())
+        }
+        if (const auto ids = files.take(tables.files.size()); !ids.empty()) {
             section(SectionType::files, encode_files(tables, ids, compressor));
-        if (const auto ids = handles.take(tables.handles.size()); !ids.empty())
+        }
+        if (const auto ids = handles.take(tables.handles.size()); !ids.empty()) {
             section(SectionType::handles, encode_handles(tables, ids, compressor));
+        }
         table_bytes = 0;
     }
 
     void grow_tables(size_t bytes) {
         table_bytes += bytes;
-        if (table_bytes > kTableBytes) flush_tables();
+        if (table_bytes > kTableBytes) {
+            flush_tables();
+        }
     }
 
     // As the codec stores times.
@@ -234,8 +261,9 @@ struct LogWriter::Impl {
         }
         encoder.encode(runs, unit_ns, tables.handles, payload);
         section(SectionType::ops, payload);
-        for (size_t i = first_block; i < blocks.size(); ++i)
+        for (size_t i = first_block; i < blocks.size(); ++i) {
             blocks[i].stored_bytes = static_cast<uint32_t>(offset - blocks[i].file_offset);
+        }
         for (const TaskId task : group) {
             Pending& p = pending[task];
             pending_bytes -= p.bytes();
@@ -252,7 +280,9 @@ struct LogWriter::Impl {
         size_t ops = 0;
         for (TaskId task = 1; task < pending.size(); ++task) {
             const size_t n = pending[task].count;
-            if (n == 0) continue;
+            if (n == 0) {
+                continue;
+            }
             if (!group.empty() && ops + n > options.block_ops) {
                 write_section(group);
                 group.clear();
@@ -261,7 +291,9 @@ struct LogWriter::Impl {
             group.push_back(task);
             ops += n;
         }
-        if (!group.empty()) write_section(group);
+        if (!group.empty()) {
+            write_section(group);
+        }
     }
 
     Bytes index() {
@@ -303,7 +335,9 @@ StringId LogWriter::intern(std::string_view text) {
     const size_t before = impl_->tables.strings.size();
     const StringId id = impl_->tables.strings.intern(text);
     // Not flushed here: the row that uses the string follows.
-    if (impl_->tables.strings.size() > before) impl_->table_bytes += text.size() + 16;
+    if (impl_->tables.strings.size() > before) {
+        impl_->table_bytes += text.size() + 16;
+    }
     return id;
 }
 
@@ -331,49 +365,65 @@ TaskId LogWriter::add_task(const TaskRow& row) {
 }
 
 void LogWriter::update_file(FileId id, const FileRow& row) {
-    if (impl_->tables.files.at(id) == row) return;
+    if (impl_->tables.files.at(id) == row) {
+        return;
+    }
     impl_->tables.files[id] = row;
     impl_->files.change(id);
 }
 
 void LogWriter::update_handle(HandleId id, const HandleRow& row) {
     const HandleRow& old = impl_->tables.handles.at(id);
-    if (old == row) return;
-    if (old.inherited != row.inherited || (repeated_by_ops(old) && (old.file != row.file || old.flags != row.flags)))
+    if (old == row) {
+        return;
+    }
+    if (old.inherited != row.inherited || (repeated_by_ops(old) && (old.file != row.file || old.flags != row.flags))) {
         throw std::logic_error(
             "file and flags of an instance that an op makes must not change: the op takes them from the row");
+    }
     impl_->tables.handles[id] = row;
     impl_->handles.change(id);
 }
 
 void LogWriter::update_process(ProcessId id, const ProcessRow& row) {
-    if (impl_->tables.processes.at(id) == row) return;
+    if (impl_->tables.processes.at(id) == row) {
+        return;
+    }
     impl_->tables.processes[id] = row;
     impl_->processes.change(id);
 }
 
 void LogWriter::update_task(TaskId id, const TaskRow& row) {
-    if (impl_->tables.tasks.at(id) == row) return;
+    if (impl_->tables.tasks.at(id) == row) {
+        return;
+    }
     impl_->tables.tasks[id] = row;
     impl_->tasks.change(id);
 }
 
 uint64_t LogWriter::append(TaskId task, const Op& op) {
-    if (task == 0 || task >= impl_->pending.size()) throw std::logic_error("append to a task that was not added");
+    if (task == 0 || task >= impl_->pending.size()) {
+        throw std::logic_error("append to a task that was not added");
+    }
     Pending& p = impl_->pending[task];
-    if (op.begin < p.last_begin) throw std::logic_error("ops of a task must come in the order of their begin times");
+    if (op.begin < p.last_begin) {
+        throw std::logic_error("ops of a task must come in the order of their begin times");
+    }
     p.last_begin = op.begin;
     Op& kept = p.push(op, impl_->spare);
-    if (!info(op.kind).has(Field::list)) kept.list = {};
+    if (!info(op.kind).has(Field::list)) {
+        kept.list = {};
+    }
     p.lists.insert(p.lists.end(), kept.list.begin(), kept.list.end());
     p.edges.insert(p.edges.end(), op.edges.begin(), op.edges.end());
     p.last_end = std::max(p.last_end, op.end());
     impl_->pending_bytes += Pending::bytes(kept);
     const uint64_t number = p.done + p.count - 1;
-    if (p.count >= impl_->options.block_ops)
+    if (p.count >= impl_->options.block_ops) {
         impl_->flush_ops(task);
-    else if (impl_->pending_bytes > impl_->options.memory_bytes)
+    } else if (impl_->pending_bytes > impl_->options.memory_bytes) {
         impl_->flush_all();
+    }
     return number;
 }
 
@@ -388,7 +438,9 @@ void LogWriter::count(std::string_view name, Severity severity, std::string_view
 
 void LogWriter::finish() {
     Impl& s = *impl_;
-    if (s.finished) return;
+    if (s.finished) {
+        return;
+    }
     s.flush_all();
     s.flush_tables();
     s.header.time_unit_ns = s.unit_ns;
@@ -398,17 +450,25 @@ void LogWriter::finish() {
     end.index_offset = s.offset;
     s.section(SectionType::index, s.index());
     s.write({reinterpret_cast<const uint8_t*>(&end), sizeof end});
-    if (s.options.sync && ::fsync(s.fd) != 0 && errno != EINVAL)
+    if (s.options.sync && ::fsync(s.fd) != 0 && errno != EINVAL) {
         s.fail("cannot be flushed", "check the disk it lies on");
-    if (::close(std::exchange(s.fd, -1)) != 0) s.fail("cannot be closed", "check the disk it lies on");
-    if (::rename(s.partial.c_str(), s.path.c_str()) != 0)
+    }
+    if (::close(std::exchange(s.fd, -1)) != 0) {
+        s.fail("cannot be closed", "check the disk it lies on");
+    }
+    if (::rename(s.partial.c_str(), s.path.c_str()) != 0) {
         s.fail("cannot be renamed to its final name", "the log is complete; rename it by hand");
+    }
     s.finished = true;
 }
 
 void LogWriter::discard() {
-    if (impl_->finished) return;
-    if (impl_->fd >= 0) ::close(std::exchange(impl_->fd, -1));
+    if (impl_->finished) {
+        return;
+    }
+    if (impl_->fd >= 0) {
+        ::close(std::exchange(impl_->fd, -1));
+    }
     ::unlink(impl_->partial.c_str());
     impl_->finished = true;
 }

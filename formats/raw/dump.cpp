@@ -34,11 +34,21 @@ void put_time(std::string& out, uint64_t ns) {
 }
 
 std::string which_name(unsigned which) {
-    if (which < 6) return std::to_string(which);
-    if (which == RAW_WHICH_RESULT) return "=";
-    if (which == RAW_WHICH_RESULT2) return "=2";
-    if (which >= RAW_WHICH_SENT) return "sent" + std::to_string(which - RAW_WHICH_SENT);
-    if (which >= RAW_WHICH_RECEIVED) return "received" + std::to_string(which - RAW_WHICH_RECEIVED);
+    if (which < 6) {
+        return std::to_string(which);
+    }
+    if (which == RAW_WHICH_RESULT) {
+        return "=";
+    }
+    if (which == RAW_WHICH_RESULT2) {
+        return "=2";
+    }
+    if (which >= RAW_WHICH_SENT) {
+        return "sent" + std::to_string(which - RAW_WHICH_SENT);
+    }
+    if (which >= RAW_WHICH_RECEIVED) {
+        return "received" + std::to_string(which - RAW_WHICH_RECEIVED);
+    }
     return "?" + std::to_string(which);
 }
 
@@ -51,10 +61,15 @@ void put_fd(std::string& out, const raw_fd& fd) {
         static_cast<unsigned long long>(fd.file), fd.device >> 20, fd.device & 0xfffff,
         static_cast<unsigned long long>(fd.inode), fd.generation, static_cast<unsigned long long>(fd.size),
         static_cast<long long>(fd.position), fd.flags, fd.mode);
-    if (fd.peer) put(out, " peer=%llu", static_cast<unsigned long long>(fd.peer));
+    if (fd.peer) {
+        put(out, " peer=%llu", static_cast<unsigned long long>(fd.peer));
+    }
     static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll", "uring", "memfd"};
-    for (unsigned bit = 0; bit < std::size(kInfo); ++bit)
-        if (fd.info >> bit & 1) put(out, " %s", kInfo[bit]);
+    for (unsigned bit = 0; bit < std::size(kInfo); ++bit) {
+        if (fd.info >> bit & 1) {
+            put(out, " %s", kInfo[bit]);
+        }
+    }
     out += "}";
 }
 
@@ -118,7 +133,9 @@ void put_call(std::string& out, const raw_call& call) {
     }
     put(out, ") = %lld enter=", static_cast<long long>(call.result));
     put_time(out, call.enter);
-    if (call.own_ns) put(out, " own=%u", call.own_ns);
+    if (call.own_ns) {
+        put(out, " own=%u", call.own_ns);
+    }
 }
 
 void put_switch(std::string& out, const raw_switch& record) {
@@ -126,25 +143,31 @@ void put_switch(std::string& out, const raw_switch& record) {
     out += " off=";
     put_time(out, record.off);
     put(out, " %s", record.state < 3 ? states[record.state] : "?");
-    if (record.nr != 0xffff) out += " in " + raw_call_name(record.nr);
-    if (record.in_iowait) out += " iowait";
+    if (record.nr != 0xffff) {
+        out += " in " + raw_call_name(record.nr);
+    }
+    if (record.in_iowait) {
+        out += " iowait";
+    }
     if (record.wake) {
         out += " wake=";
         put_time(out, record.wake);
     }
-    if (record.waker_tid)
+    if (record.waker_tid) {
         put(out, " by %u/%u in %s", record.waker_pid, record.waker_tid, raw_call_name(record.waker_nr).c_str());
+    }
 }
 
 void put_uring(std::string& out, const raw_uring& record) {
     put(out, " ring=%llx request=%llx data=%llx op=%u", static_cast<unsigned long long>(record.ring),
         static_cast<unsigned long long>(record.request), static_cast<unsigned long long>(record.user_data),
         record.opcode);
-    if (record.head.type == RAW_URING_SUBMIT)
+    if (record.head.type == RAW_URING_SUBMIT) {
         put(out, " fd=%d offset=%lld length=%u flags=%x%s", record.fd, static_cast<long long>(record.offset),
             record.length, record.flags, record.sqpoll ? " sqpoll" : "");
-    else
+    } else {
         put(out, " result=%d flags=%x", record.result, record.flags);
+    }
 }
 
 void put_body(std::string& out, const raw_head& head) {
@@ -185,7 +208,9 @@ void put_body(std::string& out, const raw_head& head) {
             put(out, " %s inode=%u:%u:%llu offset=%llu bytes=%u", record.evicted ? "evicted" : "added",
                 record.device >> 20, record.device & 0xfffff, static_cast<unsigned long long>(record.inode),
                 static_cast<unsigned long long>(record.offset), record.bytes);
-            if (record.in_nr != 0xffff) out += " in " + raw_call_name(record.in_nr);
+            if (record.in_nr != 0xffff) {
+                out += " in " + raw_call_name(record.in_nr);
+            }
             break;
         }
         case RAW_BLOCK: {
@@ -228,7 +253,9 @@ void put_body(std::string& out, const raw_head& head) {
 }  // namespace
 
 std::string raw_call_name(unsigned nr) {
-    if (const std::string_view name = syscall_name(nr); !name.empty()) return std::string(name);
+    if (const std::string_view name = syscall_name(nr); !name.empty()) {
+        return std::string(name);
+    }
     return "call_" + std::to_string(nr);
 }
 
@@ -242,10 +269,18 @@ std::string raw_line(const raw_head& head) {
         return out + " " + escape_line(text.c_str());
     }
     put_body(out, head);
-    for (const raw_part& part : RawParts(head)) put_part(out, part);
-    if (head.flags & RAW_FLAG_UNFINISHED) out += " UNFINISHED";
-    if (head.flags & RAW_FLAG_TRUNCATED) out += " TRUNCATED";
-    if (head.flags & RAW_FLAG_UNREADABLE) out += " UNREADABLE";
+    for (const raw_part& part : RawParts(head)) {
+        put_part(out, part);
+    }
+    if (head.flags & RAW_FLAG_UNFINISHED) {
+        out += " UNFINISHED";
+    }
+    if (head.flags & RAW_FLAG_TRUNCATED) {
+        out += " TRUNCATED";
+    }
+    if (head.flags & RAW_FLAG_UNREADABLE) {
+        out += " UNREADABLE";
+    }
     return out;
 }
 

@@ -1,5 +1,5 @@
-// Owns raw records as text, one line each: for looking at them and for tests.
 // SPDX-License-Identifier: MIT
+// Raw records as text, one line each: for looking at them and for tests.
 #pragma once
 
 #include <string>

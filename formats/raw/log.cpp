@@ -72,17 +72,27 @@ size_t raw_struct_bytes(uint8_t type) {
 
 bool raw_records_whole(ByteView records) {
     while (!records.empty()) {
-        if (records.size() < sizeof(raw_head)) return false;
+        if (records.size() < sizeof(raw_head)) {
+            return false;
+        }
         const auto& head = *reinterpret_cast<const raw_head*>(records.data());
         const size_t fixed = raw_struct_bytes(head.type);
-        if (fixed == 0 || head.size < fixed || head.size % 8 != 0 || head.size > records.size()) return false;
+        if (fixed == 0 || head.size < fixed || head.size % 8 != 0 || head.size > records.size()) {
+            return false;
+        }
         if (head.type != RAW_META) {
             size_t left = head.size - fixed;
             while (left != 0) {
-                if (left < sizeof(raw_part)) return false;
+                if (left < sizeof(raw_part)) {
+                    return false;
+                }
                 const auto& part = *reinterpret_cast<const raw_part*>(records.data() + (head.size - left));
-                if (part.size < sizeof(raw_part) || part.size % 8 != 0 || part.size > left) return false;
-                if (!part_whole(part)) return false;
+                if (part.size < sizeof(raw_part) || part.size % 8 != 0 || part.size > left) {
+                    return false;
+                }
+                if (!part_whole(part)) {
+                    return false;
+                }
                 left -= part.size;
             }
         }
@@ -121,11 +131,15 @@ struct RawWriter::Impl {
     void write(ByteView bytes, uint64_t begin) const {
         while (!bytes.empty()) {
             const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-            if (n < 0 && errno == EINTR) continue;
+            if (n < 0 && errno == EINTR) {
+                continue;
+            }
             if (n < 0) {
                 const int error = errno;
                 // Half a chunk is of no use; without it there is a little room again.
-                if (::ftruncate(fd, static_cast<off_t>(begin)) == 0) ::lseek(fd, static_cast<off_t>(begin), SEEK_SET);
+                if (::ftruncate(fd, static_cast<off_t>(begin)) == 0) {
+                    ::lseek(fd, static_cast<off_t>(begin), SEEK_SET);
+                }
                 fail("cannot be written", error);
             }
             bytes = bytes.subspan(static_cast<size_t>(n));
@@ -161,7 +175,9 @@ struct RawWriter::Impl {
         std::unique_lock lock(mutex);
         while (true) {
             work.wait(lock, [&] { return stopping || !queue.empty(); });
-            if (queue.empty()) return;
+            if (queue.empty()) {
+                return;
+            }
             Bytes chunk = std::move(queue.front());
             queue.pop_front();
             if (!failure) {
@@ -182,10 +198,14 @@ struct RawWriter::Impl {
     }
 
     void push() {
-        if (current.empty()) return;
+        if (current.empty()) {
+            return;
+        }
         std::unique_lock lock(mutex);
         room.wait(lock, [&] { return queue.size() < options.pending_chunks || failure; });
-        if (failure) std::rethrow_exception(failure);
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
         queue.push_back(std::move(current));
         current = Bytes();
         if (!spare.empty()) {
@@ -198,7 +218,9 @@ struct RawWriter::Impl {
     }
 
     void stop() {
-        if (!thread.joinable()) return;
+        if (!thread.joinable()) {
+            return;
+        }
         {
             const std::lock_guard lock(mutex);
             stopping = true;
@@ -213,9 +235,13 @@ RawWriter::RawWriter(const std::filesystem::path& path, std::string_view meta, O
     Impl& impl = *impl_;
     impl.path = path;
     impl.options = options;
-    if (meta.size() > 60000) throw std::logic_error("RAW_META is too long");
+    if (meta.size() > 60000) {
+        throw std::logic_error("RAW_META is too long");
+    }
     impl.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (impl.fd < 0) impl.fail("cannot be created", errno);
+    if (impl.fd < 0) {
+        impl.fail("cannot be created", errno);
+    }
     try {
         impl.write({reinterpret_cast<const uint8_t*>(kRawMagic), sizeof kRawMagic}, 0);
         impl.written = sizeof kRawMagic;
@@ -237,11 +263,15 @@ RawWriter::RawWriter(const std::filesystem::path& path, std::string_view meta, O
 
 RawWriter::~RawWriter() {
     impl_->stop();
-    if (impl_->fd >= 0) ::close(impl_->fd);
+    if (impl_->fd >= 0) {
+        ::close(impl_->fd);
+    }
 }
 
 void RawWriter::append(ByteView records) {
-    if (impl_->current.size() + records.size() > kRawChunkBytes) impl_->push();
+    if (impl_->current.size() + records.size() > kRawChunkBytes) {
+        impl_->push();
+    }
     impl_->current.insert(impl_->current.end(), records.begin(), records.end());
 }
 
@@ -251,12 +281,18 @@ void RawWriter::finish() {
     Impl& impl = *impl_;
     impl.push();
     impl.stop();
-    if (impl.failure) std::rethrow_exception(impl.failure);
+    if (impl.failure) {
+        std::rethrow_exception(impl.failure);
+    }
     impl.write_chunk({});
     // Some file systems cannot sync and say EINVAL; what they hold is as safe as it gets.
-    if (::fsync(impl.fd) != 0 && errno != EINVAL) impl.fail("cannot be synced", errno);
+    if (::fsync(impl.fd) != 0 && errno != EINVAL) {
+        impl.fail("cannot be synced", errno);
+    }
     const int fd = std::exchange(impl.fd, -1);
-    if (::close(fd) != 0) impl.fail("cannot be closed", errno);
+    if (::close(fd) != 0) {
+        impl.fail("cannot be closed", errno);
+    }
 }
 
 uint64_t RawWriter::bytes() const {
@@ -280,12 +316,17 @@ struct RawReader::Impl {
         auto* at = static_cast<uint8_t*>(to);
         while (n != 0) {
             const ssize_t got = ::pread(fd, at, n, static_cast<off_t>(offset));
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0)
+            if (got < 0 && errno == EINTR) {
+                continue;
+            }
+            if (got < 0) {
                 throw bad_input(reprise::at(path.string(), offset),
                                 std::string("cannot be read: ") + std::strerror(errno),
                                 "copy the file to a sound disk first");
-            if (got == 0) return false;
+            }
+            if (got == 0) {
+                return false;
+            }
             at += got;
             n -= static_cast<size_t>(got);
             offset += static_cast<uint64_t>(got);
@@ -302,18 +343,31 @@ struct RawReader::Impl {
     }
 
     ByteView next() {
-        if (ended) return {};
+        if (ended) {
+            return {};
+        }
         const uint64_t begin = offset;
-        if (begin >= size) return end_at(begin, "the recorder did not end it: no end mark");
+        if (begin >= size) {
+            return end_at(begin, "the recorder did not end it: no end mark");
+        }
         RawChunkHead head;
-        if (!read(&head, sizeof head)) return end_at(begin, "it ends inside a chunk");
+        if (!read(&head, sizeof head)) {
+            return end_at(begin, "it ends inside a chunk");
+        }
         if (head.magic != RawChunkHead::kMagic || head.codec > 1 || head.raw > kRawChunkBytes ||
-            head.stored > head.raw || (head.codec == 0 && head.stored != head.raw))
+            head.stored > head.raw || (head.codec == 0 && head.stored != head.raw)) {
             return end_at(begin, "damaged chunk");
-        if (head.stored > size - offset) return end_at(begin, "it ends inside a chunk");
+        }
+        if (head.stored > size - offset) {
+            return end_at(begin, "it ends inside a chunk");
+        }
         stored.resize(head.stored);
-        if (!read(stored.data(), stored.size())) return end_at(begin, "it ends inside a chunk");
-        if (chunk_hash(head, stored) != head.hash) return end_at(begin, "the checksum of a chunk differs");
+        if (!read(stored.data(), stored.size())) {
+            return end_at(begin, "it ends inside a chunk");
+        }
+        if (chunk_hash(head, stored) != head.hash) {
+            return end_at(begin, "the checksum of a chunk differs");
+        }
         if (head.raw == 0) {
             ended = true;
             return {};
@@ -328,7 +382,9 @@ struct RawReader::Impl {
                 return end_at(begin, "a chunk cannot be unpacked");
             }
         }
-        if (!raw_records_whole(raw)) return end_at(begin, "a chunk holds something else than records");
+        if (!raw_records_whole(raw)) {
+            return end_at(begin, "a chunk holds something else than records");
+        }
         return raw;
     }
 };
@@ -340,27 +396,34 @@ RawReader::RawReader(const std::filesystem::path& path) : impl_(std::make_unique
     struct stat stat {};
     if (impl.fd < 0 || ::fstat(impl.fd, &stat) != 0) {
         const std::string why = std::strerror(errno);
-        if (impl.fd >= 0) ::close(impl.fd);
+        if (impl.fd >= 0) {
+            ::close(impl.fd);
+        }
         throw bad_input(path.string(), "cannot be opened: " + why, "name a raw log of reprise capture");
     }
     try {
         impl.size = static_cast<uint64_t>(stat.st_size);
         uint8_t magic[sizeof kRawMagic];
-        if (!impl.read(magic, sizeof magic) || !sniff(magic))
+        if (!impl.read(magic, sizeof magic) || !sniff(magic)) {
             throw bad_input(path.string(), "is no raw log of reprise capture", "name the .raw file that capture left");
-        if (std::memcmp(magic, kRawMagic, sizeof magic) != 0)
+        }
+        if (std::memcmp(magic, kRawMagic, sizeof magic) != 0) {
             throw bad_input(
                 path.string(),
                 "is a raw log of version " + std::to_string(magic[6]) + ", expected " + std::to_string(RAW_VERSION),
                 "read it with the version of reprise that recorded it");
+        }
         const uint64_t begin = impl.offset;
         const ByteView first = impl.next();
         const auto* head = reinterpret_cast<const raw_head*>(first.data());
-        if (first.empty() || head->type != RAW_META)
+        if (first.empty() || head->type != RAW_META) {
             throw bad_input(path.string(), "holds no records" + (impl.cut.empty() ? "" : ": " + impl.cut),
                             "the recorder was killed before it wrote anything; record again");
+        }
         impl.meta.assign(reinterpret_cast<const char*>(head + 1), head->size - sizeof *head);
-        while (!impl.meta.empty() && impl.meta.back() == '\0') impl.meta.pop_back();
+        while (!impl.meta.empty() && impl.meta.back() == '\0') {
+            impl.meta.pop_back();
+        }
         impl.offset = begin;
     } catch (...) {
         ::close(impl.fd);

@@ -1,7 +1,7 @@
-// Owns the container of raw records on disk (`.raw`): writer and reader side by side, and the checked walk over
+// SPDX-License-Identifier: MIT
+// The container of raw records on disk (`.raw`): writer and reader side by side, and the checked walk over
 // records. Layout: 8 bytes of magic, then chunks {RawChunkHead, stored bytes}; each chunk holds whole records, the
 // first chunk begins with RAW_META, a chunk without bytes ends the file. Host byte order (formats/raw/record.h).
-// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>

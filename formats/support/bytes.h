@@ -20,7 +20,7 @@ constexpr uint64_t zigzag(int64_t value) {
 }
 constexpr int64_t unzigzag(uint64_t value) { return static_cast<int64_t>((value >> 1) ^ (~(value & 1) + 1)); }
 
-// Differences wrap around, so that any pair of values has one.
+/// Differences wrap around, so that any pair of values has one.
 constexpr int64_t wrapping_sub(int64_t a, int64_t b) {
     return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
 }
@@ -28,7 +28,7 @@ constexpr int64_t wrapping_add(int64_t a, int64_t b) {
     return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
-// Damage found while decoding. The reader turns it into an Error that names the file and position.
+/// Damage found while decoding. The reader turns it into an Error that names the file and position.
 class Corrupt : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -55,7 +55,7 @@ void put_fixed(Bytes& out, T value) {
     out.insert(out.end(), from, from + sizeof value);
 }
 
-// Reads what the put_ functions wrote; throws Corrupt rather than pass the end.
+/// Reads what the put_ functions wrote; throws Corrupt rather than pass the end.
 class ByteReader {
 public:
     explicit ByteReader(ByteView bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
@@ -63,7 +63,9 @@ public:
     size_t left() const { return static_cast<size_t>(end_ - at_); }
 
     uint8_t byte() {
-        if (at_ == end_) throw Corrupt("ends early");
+        if (at_ == end_) {
+            throw Corrupt("ends early");
+        }
         return *at_++;
     }
 
@@ -73,7 +75,9 @@ public:
             const uint8_t next = byte();
             value |= static_cast<uint64_t>(next & 0x7f) << shift;
             if (next < 0x80) {
-                if (shift == 63 && next > 1) break;
+                if (shift == 63 && next > 1) {
+                    break;
+                }
                 return value;
             }
         }
@@ -82,17 +86,20 @@ public:
 
     int64_t signed_varint() { return unzigzag(varint()); }
 
-    // A count of things that each take at least `each` bytes of what is left.
+    /// A count of things that each take at least `each` bytes of what is left.
     size_t count(size_t limit) {
         const uint64_t value = varint();
-        if (value > limit)
+        if (value > limit) {
             throw Corrupt("a count of " + std::to_string(value) + " where at most " + std::to_string(limit) +
                           " can be");
+        }
         return static_cast<size_t>(value);
     }
 
     ByteView take(size_t n) {
-        if (n > left()) throw Corrupt("ends early");
+        if (n > left()) {
+            throw Corrupt("ends early");
+        }
         ByteView taken{at_, n};
         at_ += n;
         return taken;

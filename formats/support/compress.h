@@ -17,9 +17,9 @@ public:
     ~Compressor();
     Compressor(Compressor&&) noexcept;
 
-    // Appends the compressed bytes to `out`; returns how many there are.
+    /// Appends the compressed bytes to `out`; returns how many there are.
     size_t compress(ByteView raw, Bytes& out);
-    // For bytes whose order tells nothing: entropy coding only, no search for repetitions.
+    /// For bytes whose order tells nothing: entropy coding only, no search for repetitions.
     size_t compress_noise(ByteView raw, Bytes& out);
 
 private:
@@ -36,7 +36,7 @@ public:
     ~Decompressor();
     Decompressor(Decompressor&&) noexcept;
 
-    // Fills exactly `raw`; throws Corrupt where the bytes are anything else.
+    /// Fills exactly `raw`; throws Corrupt where the bytes are anything else.
     void decompress(ByteView stored, std::span<uint8_t> raw);
 
 private:
@@ -46,9 +46,9 @@ private:
     std::unique_ptr<ZSTD_DCtx_s, Free> context_;
 };
 
-// A blob: its raw size, stored size and bytes; stored raw where compression does not pay.
+/// A blob: its raw size, stored size and bytes; stored raw where compression does not pay.
 void put_blob(Bytes& out, ByteView raw, Compressor& compressor);
-// Reads a blob of at most `limit` raw bytes.
+/// Reads a blob of at most `limit` raw bytes.
 Bytes get_blob(ByteReader& in, Decompressor& decompressor, size_t limit);
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
-// Owns the one exception type a command ends with (and its exit codes).
 // SPDX-License-Identifier: MIT
+// The one exception type a command ends with (and its exit codes).
 #pragma once
 
 #include <stdexcept>

@@ -28,9 +28,13 @@ size_t decode_utf8(std::string_view text, uint32_t& code) {
     } else {
         return 0;
     }
-    if (text.size() < length) return 0;
+    if (text.size() < length) {
+        return 0;
+    }
     for (size_t i = 1; i < length; ++i) {
-        if ((byte_at(text, i) & 0xc0) != 0x80) return 0;
+        if ((byte_at(text, i) & 0xc0) != 0x80) {
+            return 0;
+        }
         code = code << 6 | (byte_at(text, i) & 0x3f);
     }
     const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
@@ -63,7 +67,9 @@ void append_escaped_with(std::string& out, std::string_view bytes, char quote) {
                 out += "\\r";
             } else {
                 length = length == 0 ? 1 : length;
-                for (size_t i = 0; i < length; ++i) append_hex(out, byte_at(bytes, i));
+                for (size_t i = 0; i < length; ++i) {
+                    append_hex(out, byte_at(bytes, i));
+                }
             }
             length = length == 0 ? 1 : length;
         } else if (bytes[0] == '\\' || (quote && bytes[0] == quote)) {
@@ -91,7 +97,9 @@ void append_json(std::string& out, std::string_view bytes) {
     append_escaped(text, bytes);
     out += '"';
     for (const char c : text) {  // printable UTF-8 by now: only these two need more
-        if (c == '"' || c == '\\') out += '\\';
+        if (c == '"' || c == '\\') {
+            out += '\\';
+        }
         out += c;
     }
     out += '"';

@@ -35,7 +35,9 @@ class RawFile {
 public:
     explicit RawFile(const std::filesystem::path& path) : path_(path) {
         fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (fd_ < 0) fail(errno, "cannot open");
+        if (fd_ < 0) {
+            fail(errno, "cannot open");
+        }
         struct stat status {};
         if (::fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode)) {
             ::close(fd_);
@@ -55,7 +57,9 @@ public:
                 position_ += static_cast<uint64_t>(got);
                 return static_cast<size_t>(got);
             }
-            if (errno != EINTR) fail(errno, "cannot read");
+            if (errno != EINTR) {
+                fail(errno, "cannot read");
+            }
         }
     }
     uint64_t position() const { return position_; }
@@ -63,7 +67,9 @@ public:
 private:
     [[noreturn]] void fail(int error, std::string_view what) const {
         const std::string text = std::string(what) + ": " + std::strerror(error);
-        if (error == ENOENT || error == ENOTDIR) throw bad_input(path_.native(), text, "check the path");
+        if (error == ENOENT || error == ENOTDIR) {
+            throw bad_input(path_.native(), text, "check the path");
+        }
         throw machine_error(escape_line(path_.native()) + ": " + text, {});
     }
 
@@ -122,7 +128,9 @@ class PlainSource final : public Source {
 public:
     using Source::Source;
     size_t read(char* into, size_t room) override {
-        if (left() == 0 && !refill()) return 0;
+        if (left() == 0 && !refill()) {
+            return 0;
+        }
         const size_t bytes = std::min(room, left());
         std::memcpy(into, data(), bytes);
         use(bytes);
@@ -141,9 +149,13 @@ public:
         state_->avail_out = asked;
         while (state_->avail_out == asked) {
             const bool more = left() > 0 || refill();
-            if (between_members_ && (!more || (started_ && !next_member()))) return 0;
+            if (between_members_ && (!more || (started_ && !next_member()))) {
+                return 0;
+            }
             // The decoder may still hold output after the last byte of input.
-            if (!step() && !more) throw Damage{used(), "the gzip stream ends too early"};
+            if (!step() && !more) {
+                throw Damage{used(), "the gzip stream ends too early"};
+            }
         }
         return asked - state_->avail_out;
     }
@@ -155,12 +167,15 @@ private:
     }
     // After a member: true if another follows, false at the end of the file.
     bool next_member() {
-        if (static_cast<unsigned char>(*data()) == 0x1f) return true;
+        if (static_cast<unsigned char>(*data()) == 0x1f) {
+            return true;
+        }
         do {
             const char* end = data() + left();
-            if (const char* other = std::find_if(data(), end, [](char c) { return c != 0; }); other != end)
+            if (const char* other = std::find_if(data(), end, [](char c) { return c != 0; }); other != end) {
                 throw Damage{used() + static_cast<uint64_t>(other - data()),
                              "bytes that are not gzip follow the gzip stream"};
+            }
             use(left());
         } while (refill());
         return false;
@@ -180,9 +195,10 @@ private:
         state_->avail_in = static_cast<uint32_t>(before);
         const int status = isal_inflate(state_.get());
         use(before - state_->avail_in);
-        if (status != ISAL_DECOMP_OK && status != ISAL_END_INPUT)
+        if (status != ISAL_DECOMP_OK && status != ISAL_END_INPUT) {
             throw Damage{used(), status == ISAL_INCORRECT_CHECKSUM ? "the gzip stream is damaged: wrong checksum"
                                                                    : "the gzip stream is damaged"};
+        }
         between_members_ = state_->block_state == ISAL_BLOCK_FINISH;
         return between_members_ || left() < before || state_->avail_out < room;
     }
@@ -196,7 +212,9 @@ private:
 class ZstdSource final : public Source {
 public:
     explicit ZstdSource(RawFile& file) : Source(file), stream_(ZSTD_createDStream()) {
-        if (!stream_) throw std::bad_alloc();
+        if (!stream_) {
+            throw std::bad_alloc();
+        }
     }
     ~ZstdSource() override { ZSTD_freeDStream(stream_); }
 
@@ -205,14 +223,17 @@ public:
         while (out.pos == 0) {
             // Output may be pending in the decoder after the last input byte.
             if (left() == 0 && !refill() && (frame_done_ || !pending_)) {
-                if (frame_done_) return 0;
+                if (frame_done_) {
+                    return 0;
+                }
                 throw Damage{used(), "the zstd stream ends too early"};
             }
             ZSTD_inBuffer in{data(), left(), 0};
             const size_t status = ZSTD_decompressStream(stream_, &out, &in);
             use(in.pos);
-            if (ZSTD_isError(status))
+            if (ZSTD_isError(status)) {
                 throw Damage{used(), std::string("the zstd stream is damaged: ") + ZSTD_getErrorName(status)};
+            }
             frame_done_ = status == 0;
             pending_ = out.pos == out.size;
         }
@@ -261,27 +282,31 @@ struct LineReader::Impl {
 
     // More bytes behind `end`; false at the end of the input.
     bool fill() {
-        if (ended) return false;
+        if (ended) {
+            return false;
+        }
         if (begin > 0) {
             std::memmove(buffer.data(), buffer.data() + begin, end - begin);
             end -= begin;
             begin = 0;
         }
         if (end + kPadding == buffer.size()) {
-            if (end >= kLongestLine)
+            if (end >= kLongestLine) {
                 throw bad_input(at(path.native(), lines + 1), "the line is longer than 256 MiB; expected text",
                                 "check that this is a text trace and not something else");
+            }
             buffer.resize(end * 2 + kPadding);
         }
         size_t got = 0;
         try {
             got = source->read(buffer.data() + end, buffer.size() - kPadding - end);
         } catch (const Damage& damage) {
-            if (!truncated_ok)
+            if (!truncated_ok) {
                 throw bad_input(path.native(),
                                 damage.what + " (at byte " + std::to_string(damage.position) +
                                     " of the file, after line " + std::to_string(lines) + ")",
                                 "copy the file again");
+            }
             truncated = true;
         }
         end += got;
@@ -307,8 +332,12 @@ bool LineReader::next(std::string_view& line) {
             return true;
         }
         searched = length;
-        if (my.fill()) continue;
-        if (length == 0) return false;
+        if (my.fill()) {
+            continue;
+        }
+        if (length == 0) {
+            return false;
+        }
         // fill() moved the rest to the front and it ends the input.
         line = {my.buffer.data() + my.begin, my.end - my.begin};
         my.begin = my.end;
@@ -333,7 +362,9 @@ std::string read_head(const std::filesystem::path& path, size_t limit) {
     try {
         while (length < limit) {
             const size_t got = source->read(head.data() + length, limit - length);
-            if (got == 0) break;
+            if (got == 0) {
+                break;
+            }
             length += got;
         }
     } catch (const Damage&) {

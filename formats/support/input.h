@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Streams the decompressed bytes of a file. Memory is bounded by the longest line.
+/// Streams the decompressed bytes of a file. Memory is bounded by the longest line.
 class LineReader {
 public:
     explicit LineReader(std::filesystem::path path);
@@ -18,9 +18,9 @@ public:
     LineReader(const LineReader&) = delete;
     LineReader& operator=(const LineReader&) = delete;
 
-    // Next line without its newline; false at the end. The view is valid until the next call and is followed by at
-    // least 64 readable bytes (simdjson's padding). A damaged compressed stream throws Error with the position, unless
-    // `truncated_ok` was set, in which case it ends the input and truncated() is true. A line beyond 256 MiB throws.
+    /// Next line without its newline; false at the end. The view is valid until the next call and is followed by at
+    /// least 64 readable bytes (simdjson's padding). A damaged compressed stream throws Error with the position, unless
+    /// `truncated_ok` was set, in which case it ends the input and truncated() is true. A line beyond 256 MiB throws.
     bool next(std::string_view& line);
     uint64_t line_number() const;  // of the line last returned, from 1
     uint64_t bytes() const;        // decompressed bytes of the lines returned so far
@@ -28,7 +28,7 @@ public:
     bool truncated() const;
     void set_truncated_ok(bool ok);
     const std::filesystem::path& path() const;
-    // "file:line" for messages.
+    /// "file:line" for messages.
     std::string where() const;
 
 private:
@@ -36,7 +36,7 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-// First bytes of a file, decompressed, at most `limit`; what there is where the compressed stream is damaged.
+/// First bytes of a file, decompressed, at most `limit`; what there is where the compressed stream is damaged.
 std::string read_head(const std::filesystem::path& path, size_t limit = 65536);
 
 }  // namespace reprise

@@ -34,9 +34,13 @@ public:
         do {
             stream_.next_out = out_.data();
             stream_.avail_out = static_cast<uint32_t>(out_.size());
-            if (isal_deflate(&stream_) != COMP_OK) return false;
+            if (isal_deflate(&stream_) != COMP_OK) {
+                return false;
+            }
             const size_t ready = out_.size() - stream_.avail_out;
-            if (ready > 0 && !write(std::string_view(reinterpret_cast<const char*>(out_.data()), ready))) return false;
+            if (ready > 0 && !write(std::string_view(reinterpret_cast<const char*>(out_.data()), ready))) {
+                return false;
+            }
         } while (stream_.avail_out == 0);
         return true;
     }
@@ -76,13 +80,21 @@ TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)), sin
     sink_->name = path_.string() + (sink_->renames ? ".partial" : "");
     errno = 0;
     sink_->file = std::fopen(sink_->name.c_str(), "wbe");
-    if (!sink_->file) throw cannot_write(sink_->name);
-    if (path_.extension() == ".gz") sink_->packer = std::make_unique<Packer>();
+    if (!sink_->file) {
+        throw cannot_write(sink_->name);
+    }
+    if (path_.extension() == ".gz") {
+        sink_->packer = std::make_unique<Packer>();
+    }
 }
 
 TextOutput::~TextOutput() {
-    if (sink_->file && sink_->file != stdout) std::fclose(sink_->file);
-    if (sink_->renames) std::remove(sink_->name.c_str());
+    if (sink_->file && sink_->file != stdout) {
+        std::fclose(sink_->file);
+    }
+    if (sink_->renames) {
+        std::remove(sink_->name.c_str());
+    }
 }
 
 void TextOutput::write_out(bool last) {
@@ -90,7 +102,9 @@ void TextOutput::write_out(bool last) {
     const auto write = [&](std::string_view bytes) {
         return std::fwrite(bytes.data(), 1, bytes.size(), sink_->file) == bytes.size();
     };
-    if (!(sink_->packer ? sink_->packer->add(text, last, write) : write(text))) throw cannot_write(sink_->name);
+    if (!(sink_->packer ? sink_->packer->add(text, last, write) : write(text))) {
+        throw cannot_write(sink_->name);
+    }
     text.clear();
 }
 
@@ -99,9 +113,15 @@ void TextOutput::finish() {
     errno = 0;
     const bool done = sink_->file == stdout ? std::fflush(stdout) == 0 : std::fclose(sink_->file) == 0;
     sink_->file = nullptr;
-    if (!done) throw cannot_write(sink_->name);
-    if (!sink_->renames) return;
-    if (std::rename(sink_->name.c_str(), path_.c_str()) != 0) throw cannot_write(path_.string());
+    if (!done) {
+        throw cannot_write(sink_->name);
+    }
+    if (!sink_->renames) {
+        return;
+    }
+    if (std::rename(sink_->name.c_str(), path_.c_str()) != 0) {
+        throw cannot_write(path_.string());
+    }
     sink_->renames = false;
 }
 

@@ -9,10 +9,10 @@
 
 namespace reprise {
 
-// Writes FILE by way of FILE.partial and rename; compressed where FILE ends in ".gz"; "-" is standard output. A device,
-// pipe or socket is written to as it is, never replaced.
-// Append to `text` and call drain() after each line: memory stays bounded. Throws Error (machine) where writing fails.
-// Destroyed without finish() it removes the .partial file.
+/// Writes FILE by way of FILE.partial and rename; compressed where FILE ends in ".gz"; "-" is standard output. A
+/// device, pipe or socket is written to as it is, never replaced. Append to `text` and call drain() after each line:
+/// memory stays bounded. Throws Error (machine) where writing fails. Destroyed without finish() it removes the .partial
+/// file.
 class TextOutput {
 public:
     explicit TextOutput(std::filesystem::path path);
@@ -22,7 +22,9 @@ public:
 
     std::string text;
     void drain() {
-        if (text.size() >= kFull) write_out(false);
+        if (text.size() >= kFull) {
+            write_out(false);
+        }
     }
     void put(std::string_view bytes) {
         text += bytes;

@@ -1,5 +1,5 @@
-// Owns a file descriptor that is closed when it goes out of scope.
 // SPDX-License-Identifier: MIT
+// A file descriptor that is closed when it goes out of scope.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// Owns the descriptors of one worker process: which real one stands for a recorded open instance. fork copies it, as
-// the kernel copies the descriptors themselves.
 // SPDX-License-Identifier: MIT
+// The descriptors of one worker process: which real one stands for a recorded open instance. fork copies it, as
+// the kernel copies the descriptors themselves.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace reprise {
 
 class DescriptorTable {
 public:
-    // What get() returns where there is no descriptor.
+    /// What get() returns where there is no descriptor.
     static constexpr int kUnknown = -1000;  // never opened in this process
     static constexpr int kClosed = -1001;
     /// Not open, and every op on it is left out for that reason.
@@ -52,7 +52,7 @@ private:
     std::mutex& lock_;
     size_t size_;
     std::vector<std::atomic<int32_t>> table_;
-    // Of instances with kHandleDuplicated: (recorded, real) of each descriptor.
+    /// Of instances with kHandleDuplicated: (recorded, real) of each descriptor.
     std::unordered_map<HandleId, std::vector<std::pair<int, int>>> all_;
 };
 

@@ -1,5 +1,5 @@
-// Owns the mappings of one worker process, and touching their pages without dying.
 // SPDX-License-Identifier: MIT
+// The mappings of one worker process, and touching their pages without dying.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ public:
     void clear();
 
 private:
-    // What is left of a mapping, in whole pages. After mremap two may hold the same bytes: then the newer one, which is
-    // behind the other, is meant.
+    /// What is left of a mapping, in whole pages. After mremap two may hold the same bytes: then the newer one, which
+    /// is behind the other, is meant.
     struct Piece {
         uint64_t offset = 0;
         std::byte* at = nullptr;

@@ -1,5 +1,5 @@
-// Owns performing nothing: what remains is the replayer itself.
 // SPDX-License-Identifier: MIT
+// Performs nothing: what remains is the replayer itself.
 #pragma once
 
 #include "formats/oplog/oplog.h"

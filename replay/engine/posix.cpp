@@ -1,5 +1,5 @@
-// Owns the dispatch over all ops, and descriptors.
 // SPDX-License-Identifier: MIT
+// The dispatch over all ops, and descriptors.
 #include "replay/engine/posix.h"
 
 #include <sys/file.h>

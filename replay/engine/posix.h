@@ -1,6 +1,6 @@
-// Owns performing ops as the system calls they were recorded from, for one task. The calls that jobs make most are
-// inline; the others are in engine_posix*.cpp.
 // SPDX-License-Identifier: MIT
+// Performs ops as the system calls they were recorded from, for one task. The calls that jobs make most are
+// inline; the others are in engine_posix*.cpp.
 #pragma once
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ public:
 
 private:
     int64_t perform_other(const OpBlock& b, size_t i, OpKind kind);
-    // Descriptors
+    /// Descriptors
     int64_t open(const OpBlock& b, size_t i);
     void expect_open(const OpBlock& b, size_t i);
     int64_t close(const OpBlock& b, size_t i);
@@ -64,7 +64,7 @@ private:
     int64_t control(const OpBlock& b, size_t i);
     int64_t make_memfd(const OpBlock& b, size_t i);
     int64_t fstat(const OpBlock& b, size_t i);
-    // Data
+    /// Data
     int64_t vectored(const OpBlock& b, size_t i, OpKind kind);
     int64_t copy(const OpBlock& b, size_t i, OpKind kind);
     static bool stands_at(int fd, int64_t offset);
@@ -74,13 +74,13 @@ private:
     int64_t aio(const OpBlock& b, size_t i);
     int64_t complete(const OpBlock& b, size_t i);
     int64_t lock(const OpBlock& b, size_t i);
-    // Names
+    /// Names
     int64_t by_path(const OpBlock& b, size_t i, OpKind kind);
     int64_t by_name(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
     int64_t two_names(const OpBlock& b, size_t i, OpKind kind);
     int64_t by_resolved(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
     int64_t attribute(const OpBlock& b, size_t i, OpKind kind, const char* path, bool follow);
-    // Memory
+    /// Memory
     int64_t map(const OpBlock& b, size_t i);
     int64_t on_map(const OpBlock& b, size_t i, OpKind kind);
     int64_t touch(const OpBlock& b, size_t i) const;

@@ -1,5 +1,5 @@
-// Owns vectored calls, copies inside the kernel, and asynchronous requests.
 // SPDX-License-Identifier: MIT
+// Vectored calls, copies inside the kernel, and asynchronous requests.
 #include <unistd.h>
 #include <climits>
 

@@ -1,5 +1,5 @@
-// Owns mapped memory.
 // SPDX-License-Identifier: MIT
+// Mapped memory.
 #include <sys/mman.h>
 
 #include "replay/engine/posix.h"

@@ -1,6 +1,6 @@
-// Owns the calls that name files by path. The directory is resolved beneath the root by the kernel; the call then
-// names the last component in it and never follows it, or acts on what openat2 found.
 // SPDX-License-Identifier: MIT
+// The calls that name files by path. The directory is resolved beneath the root by the kernel; the call then
+// names the last component in it and never follows it, or acts on what openat2 found.
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/statfs.h>

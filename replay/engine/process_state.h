@@ -1,5 +1,5 @@
-// Owns what the tasks of one worker process share: descriptors, mappings, directories, requests. fork copies it.
 // SPDX-License-Identifier: MIT
+// What the tasks of one worker process share: descriptors, mappings, directories, requests. fork copies it.
 #pragma once
 
 #include <atomic>

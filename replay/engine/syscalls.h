@@ -1,6 +1,6 @@
-// Owns the bare system call: results as -errno, no errno, no cancellation points, no interceptors; and when it began
-// and ended.
 // SPDX-License-Identifier: MIT
+// The bare system call: results as -errno, no errno, no cancellation points, no interceptors; and when it began
+// and ended.
 #pragma once
 
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
-// Owns the arithmetic of pace `causal`: when the next op of a task is due, given when the op before it really ended.
-// The task issues by it and the collector computes lateness by it, so both always agree.
 // SPDX-License-Identifier: MIT
+// The arithmetic of pace `causal`: when the next op of a task is due, given when the op before it really ended.
+// The task issues by it and the collector computes lateness by it, so both always agree.
 #pragma once
 
 #include <algorithm>
@@ -98,7 +98,7 @@ private:
         left_ = 0;
         most_ = think_.most;
     }
-    // A log may name any times. What is too long to be said stays long, and never becomes nothing.
+    /// A log may name any times. What is too long to be said stays long, and never becomes nothing.
     static int64_t sum(int64_t a, int64_t b) {
         int64_t out = 0;
         return __builtin_add_overflow(a, b, &out) ? (b < 0 ? INT64_MIN : INT64_MAX) : out;

@@ -1,6 +1,6 @@
-// Owns what recorded computing is to a replay: which of it takes the processor, until when, and how much of it the
-// recording has at once.
 // SPDX-License-Identifier: MIT
+// What recorded computing is to a replay: which of it takes the processor, until when, and how much of it the
+// recording has at once.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct Computing {
     }
 };
 
-// Pace causal: an op that takes the processor for `ns`, due at `due`, issued at `begin`. What waking up took is made up
-// for; what other threads took is not, as the job itself would have lost it.
+/// Pace causal: an op that takes the processor for `ns`, due at `due`, issued at `begin`. What waking up took is made
+/// up for; what other threads took is not, as the job itself would have lost it.
 inline int64_t compute_deadline(int64_t due, int64_t begin, int64_t ns) {
     constexpr int64_t kMostMadeUp = 200'000;
     return std::max(due, begin - kMostMadeUp) + ns;

@@ -1,5 +1,5 @@
-// Owns how much faster this machine computes than the one of a recording.
 // SPDX-License-Identifier: MIT
+// How much faster this machine computes than the one of a recording.
 #pragma once
 
 #include <filesystem>

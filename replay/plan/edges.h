@@ -1,10 +1,10 @@
-// Owns the resource edges of a plan (DESIGN: replay causes, not timestamps, item 5) and the edges that a log carries.
+// SPDX-License-Identifier: MIT
+// The resource edges of a plan (DESIGN: replay causes, not timestamps, item 5) and the edges that a log carries.
 //
 // Every resource (a descriptor of a process, the position of an open instance, a mapping, a path, the content of a
 // file) has three kinds of access. An exclusive access makes, moves or ends it and waits for all earlier accesses; a
 // use waits for earlier exclusive accesses and for producers; a producer adds content and waits for exclusive accesses
 // only. "Earlier" means: ended before this one began in the recording. Accesses that overlapped there stay free.
-// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ public:
     bool finish();
 
 private:
-    // By whom and when (ns) a process or an instance was made.
+    /// By whom and when (ns) a process or an instance was made.
     struct Birth {
         ProcessId process = 0;
         int64_t time = 0;

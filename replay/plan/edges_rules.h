@@ -1,5 +1,5 @@
-// Owns the rules of which op accesses which resource, and how. Shared by the two passes of the edge planner.
 // SPDX-License-Identifier: MIT
+// The rules of which op accesses which resource, and how. Shared by the two passes of the edge planner.
 #pragma once
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Mappings beyond this number are not followed: a hostile log could name any.
+/// Mappings beyond this number are not followed: a hostile log could name any.
 inline constexpr uint32_t kMostMaps = 1u << 26;
 
 /// The fields of an op that decide its accesses.

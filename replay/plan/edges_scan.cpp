@@ -1,5 +1,5 @@
-// Owns the first pass: which handles, mappings, paths and files several tasks share.
 // SPDX-License-Identifier: MIT
+// The first pass: which handles, mappings, paths and files several tasks share.
 #include <fcntl.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Owns the reasons why an op of the log is not performed.
 // SPDX-License-Identifier: MIT
+// The reasons why an op of the log is not performed.
 #pragma once
 
 #include <cstdint>

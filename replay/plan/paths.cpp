@@ -1,5 +1,5 @@
-// Owns path mapping and the openat2 calls that hold everything beneath the root.
 // SPDX-License-Identifier: MIT
+// Path mapping and the openat2 calls that hold everything beneath the root.
 #include "replay/plan/paths.h"
 
 #include <fcntl.h>
@@ -25,28 +25,38 @@ bool each_component(std::string_view path, Visit visit) {
         const size_t slash = path.find('/');
         const std::string_view part = path.substr(0, slash);
         path = slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
-        if (!part.empty() && !visit(part)) return false;
+        if (!part.empty() && !visit(part)) {
+            return false;
+        }
     }
     return true;
 }
 
 /// True if `path` is `prefix` or lies below it; both absolute and clean.
 bool lies_below(std::string_view path, std::string_view prefix) {
-    if (prefix == "/") return true;
+    if (prefix == "/") {
+        return true;
+    }
     return path.starts_with(prefix) && (path.size() == prefix.size() || path[prefix.size()] == '/');
 }
 
 /// Most recorded paths are clean already, and a log may have millions.
 bool is_clean_absolute(std::string_view path) {
-    if (path.size() < 2 || path[0] != '/' || path.back() == '/') return false;
+    if (path.size() < 2 || path[0] != '/' || path.back() == '/') {
+        return false;
+    }
     for (size_t i = 0; i + 1 < path.size(); ++i) {
-        if (path[i] == '/' && (path[i + 1] == '/' || path[i + 1] == '.')) return false;
+        if (path[i] == '/' && (path[i + 1] == '/' || path[i + 1] == '.')) {
+            return false;
+        }
     }
     return true;
 }
 
 bool kernel_takes(std::string_view relative) {
-    if (relative.size() >= PATH_MAX) return false;
+    if (relative.size() >= PATH_MAX) {
+        return false;
+    }
     return each_component(relative, [](std::string_view part) { return part.size() <= NAME_MAX; });
 }
 
@@ -57,18 +67,26 @@ std::optional<std::string> clean_path(std::string_view path) {
     std::string out = absolute ? "/" : "";
     const size_t start = out.size();
     const bool inside = each_component(path, [&](std::string_view part) {
-        if (part == ".") return true;
+        if (part == ".") {
+            return true;
+        }
         if (part == "..") {
-            if (out.size() == start) return false;
+            if (out.size() == start) {
+                return false;
+            }
             const size_t slash = out.rfind('/');
             out.resize(slash == std::string::npos || slash < start ? start : slash);
             return true;
         }
-        if (out.size() > start) out += '/';
+        if (out.size() > start) {
+            out += '/';
+        }
         out += part;
         return true;
     });
-    if (!inside) return std::nullopt;
+    if (!inside) {
+        return std::nullopt;
+    }
     return out.empty() ? "." : out;
 }
 
@@ -81,16 +99,28 @@ PathMap PathMap::parse(const std::vector<std::string>& rules) {
                                "example --map /data/train=train");
         };
         const size_t equals = text.find('=');
-        if (equals == std::string::npos) throw wrong("there is no '='");
+        if (equals == std::string::npos) {
+            throw wrong("there is no '='");
+        }
         const std::string_view from = std::string_view(text).substr(0, equals);
         const std::string_view to = std::string_view(text).substr(equals + 1);
-        if (!from.starts_with('/')) throw wrong("OLD is not absolute");
-        if (to.starts_with('/')) throw wrong("NEW is not relative to the root");
+        if (!from.starts_with('/')) {
+            throw wrong("OLD is not absolute");
+        }
+        if (to.starts_with('/')) {
+            throw wrong("NEW is not relative to the root");
+        }
         const auto clean_from = clean_path(from);
         const auto clean_to = clean_path(to);
-        if (!clean_from) throw wrong("OLD leads above '/'");
-        if (!clean_to) throw wrong("NEW leads out of the root");
-        if (text.find('\0') != std::string::npos) throw wrong("it holds a NUL byte");
+        if (!clean_from) {
+            throw wrong("OLD leads above '/'");
+        }
+        if (!clean_to) {
+            throw wrong("NEW leads out of the root");
+        }
+        if (text.find('\0') != std::string::npos) {
+            throw wrong("it holds a NUL byte");
+        }
         Rule rule{*clean_from, *clean_to == "." ? "" : *clean_to};
         const auto same = std::find_if(map.rules_.begin(), map.rules_.end(),
                                        [&](const Rule& other) { return other.from == rule.from; });
@@ -106,11 +136,15 @@ PathMap PathMap::parse(const std::vector<std::string>& rules) {
 }
 
 std::optional<std::string> PathMap::map(std::string_view recorded) const {
-    if (!recorded.starts_with('/') || recorded.find('\0') != std::string_view::npos) return std::nullopt;
+    if (!recorded.starts_with('/') || recorded.find('\0') != std::string_view::npos) {
+        return std::nullopt;
+    }
     std::string cleaned;
     if (!is_clean_absolute(recorded)) {
         auto clean = clean_path(recorded);
-        if (!clean) return std::nullopt;
+        if (!clean) {
+            return std::nullopt;
+        }
         cleaned = std::move(*clean);
         recorded = cleaned;
     }
@@ -121,19 +155,29 @@ std::optional<std::string> PathMap::map(std::string_view recorded) const {
         out = recorded.substr(1);
     } else {
         std::string_view rest = recorded.substr(rule->from == "/" ? 0 : rule->from.size());
-        if (rest.starts_with('/')) rest.remove_prefix(1);
+        if (rest.starts_with('/')) {
+            rest.remove_prefix(1);
+        }
         out = rule->to;
-        if (!out.empty() && !rest.empty()) out += '/';
+        if (!out.empty() && !rest.empty()) {
+            out += '/';
+        }
         out += rest;
     }
-    if (std::string_view(out).substr(0, out.find('/')).starts_with(kMarkerName)) return std::nullopt;
-    if (!kernel_takes(out)) return std::nullopt;
+    if (std::string_view(out).substr(0, out.find('/')).starts_with(kMarkerName)) {
+        return std::nullopt;
+    }
+    if (!kernel_takes(out)) {
+        return std::nullopt;
+    }
     return out.empty() ? "." : out;
 }
 
 std::optional<std::string> PathMap::map_link(std::string_view link, std::string_view target) const {
     const auto place = map(link);
-    if (!place || *place == "." || target.empty()) return std::nullopt;
+    if (!place || *place == "." || target.empty()) {
+        return std::nullopt;
+    }
     std::string full;
     if (!target.starts_with('/')) {
         const auto clean = clean_path(link);
@@ -141,14 +185,18 @@ std::optional<std::string> PathMap::map_link(std::string_view link, std::string_
     }
     full += target;
     const auto destination = map(full);
-    if (!destination) return std::nullopt;
+    if (!destination) {
+        return std::nullopt;
+    }
     const size_t slash = place->rfind('/');
     return relative_from(slash == std::string::npos ? "." : std::string_view(*place).substr(0, slash), *destination);
 }
 
 nlohmann::json PathMap::to_json() const {
     auto json = nlohmann::json::object();
-    for (const Rule& rule : rules_) json[percent_encode(rule.from)] = percent_encode(rule.to.empty() ? "." : rule.to);
+    for (const Rule& rule : rules_) {
+        json[percent_encode(rule.from)] = percent_encode(rule.to.empty() ? "." : rule.to);
+    }
     return json;
 }
 
@@ -157,10 +205,14 @@ PathMap PathMap::from_json(const nlohmann::json& json, std::string_view where) {
         return bad_input(where, "the path maps are not an object of absolute to relative paths",
                          "prepare an empty root anew");
     };
-    if (!json.is_object()) throw wrong();
+    if (!json.is_object()) {
+        throw wrong();
+    }
     std::vector<std::string> rules;
     for (const auto& [from, to] : json.items()) {
-        if (!to.is_string()) throw wrong();
+        if (!to.is_string()) {
+            throw wrong();
+        }
         const std::string old_path = percent_decode(from);
         if (old_path.find('=') == std::string::npos) {
             rules.push_back(old_path + "=" + percent_decode(to.get<std::string>()));
@@ -176,13 +228,19 @@ PathMap PathMap::from_json(const nlohmann::json& json, std::string_view where) {
 }
 
 std::string relative_from(std::string_view from, std::string_view to) {
-    if (from == ".") from = {};
-    if (to == ".") to = {};
+    if (from == ".") {
+        from = {};
+    }
+    if (to == ".") {
+        to = {};
+    }
     // Drop the leading components both have.
     while (!from.empty() && !to.empty()) {
         const size_t a = from.find('/');
         const size_t b = to.find('/');
-        if (from.substr(0, a) != to.substr(0, b)) break;
+        if (from.substr(0, a) != to.substr(0, b)) {
+            break;
+        }
         from = a == std::string_view::npos ? std::string_view{} : from.substr(a + 1);
         to = b == std::string_view::npos ? std::string_view{} : to.substr(b + 1);
     }
@@ -192,7 +250,9 @@ std::string relative_from(std::string_view from, std::string_view to) {
         return true;
     });
     if (!to.empty()) {
-        if (!out.empty()) out += '/';
+        if (!out.empty()) {
+            out += '/';
+        }
         out += to;
     }
     return out.empty() ? "." : out;
@@ -216,9 +276,15 @@ std::string percent_encode(std::string_view bytes) {
 
 std::string percent_decode(std::string_view text) {
     const auto digit = [](char c) {
-        if (c >= '0' && c <= '9') return c - '0';
-        if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-        if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+        if (c >= '0' && c <= '9') {
+            return c - '0';
+        }
+        if (c >= 'A' && c <= 'F') {
+            return c - 'A' + 10;
+        }
+        if (c >= 'a' && c <= 'f') {
+            return c - 'a' + 10;
+        }
         return -1;
     };
     std::string out;
@@ -236,16 +302,24 @@ std::string percent_decode(std::string_view text) {
 int open_beneath(int root, const char* path, int flags, mode_t mode, Links links) {
     open_how how{};
     how.flags = static_cast<uint64_t>(static_cast<unsigned>(flags)) | O_CLOEXEC;
-    if ((flags & O_PATH) == 0) how.flags |= O_NOCTTY;
+    if ((flags & O_PATH) == 0) {
+        how.flags |= O_NOCTTY;
+    }
     // openat2, unlike open, refuses a mode without creation.
     how.mode = (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) != 0 ? mode & 07777 : 0;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-    if (links == Links::refuse) how.resolve |= RESOLVE_NO_SYMLINKS;
+    if (links == Links::refuse) {
+        how.resolve |= RESOLVE_NO_SYMLINKS;
+    }
     for (int tries = 0;; ++tries) {
         const long fd = ::syscall(SYS_openat2, root, path, &how, sizeof how);
-        if (fd >= 0) return static_cast<int>(fd);
+        if (fd >= 0) {
+            return static_cast<int>(fd);
+        }
         // EAGAIN: ".." raced with a rename elsewhere; the kernel asks to try again.
-        if (errno != EINTR && (errno != EAGAIN || tries > 100)) return -errno;
+        if (errno != EINTR && (errno != EAGAIN || tries > 100)) {
+            return -errno;
+        }
     }
 }
 

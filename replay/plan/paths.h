@@ -1,5 +1,5 @@
-// Owns where a recorded path lies below the root, and opening beneath the root and nowhere else.
 // SPDX-License-Identifier: MIT
+// Where a recorded path lies below the root, and opening beneath the root and nowhere else.
 #pragma once
 
 #include <sys/types.h>

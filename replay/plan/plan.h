@@ -1,6 +1,6 @@
-// Owns what a replay knows before it starts: who starts whom, which ops wait for which, where recorded files lie below
-// the root, and how large buffers must be. Never holds the ops themselves.
 // SPDX-License-Identifier: MIT
+// What a replay knows before it starts: who starts whom, which ops wait for which, where recorded files lie below
+// the root, and how large buffers must be. Never holds the ops themselves.
 #pragma once
 
 #include <array>

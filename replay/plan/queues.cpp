@@ -60,14 +60,22 @@ int64_t data_of(const Survey& survey, const OpBlock& b, size_t i) {
     const auto kind = static_cast<OpKind>(b.kind[i]);
     if (kind == OpKind::touch) {
         const auto found = survey.data_map.find(b.map[i]);
-        if (found == survey.data_map.end() || !found->second) return 0;
+        if (found == survey.data_map.end() || !found->second) {
+            return 0;
+        }
         const auto list = b.list_of(i);
-        if (list.empty()) return b.size[i];
+        if (list.empty()) {
+            return b.size[i];
+        }
         int64_t sum = 0;
-        for (size_t at = 1; at < list.size(); at += 2) sum += std::max<int64_t>(list[at], 0);
+        for (size_t at = 1; at < list.size(); at += 2) {
+            sum += std::max<int64_t>(list[at], 0);
+        }
         return sum;
     }
-    if (!info(kind).is(Trait::reads) || info(kind).is(Trait::async) || b.result[i] <= 0) return 0;
+    if (!info(kind).is(Trait::reads) || info(kind).is(Trait::async) || b.result[i] <= 0) {
+        return 0;
+    }
     const uint32_t handle = b.handle[i];
     return handle < survey.data_handle.size() && survey.data_handle[handle] ? b.result[i] : 0;
 }
@@ -95,7 +103,9 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
                 const auto kind = static_cast<OpKind>(b.kind[i]);
                 const bool waits =
                     kind == OpKind::wait || kind == OpKind::receive || kind == OpKind::idle || kind == OpKind::join;
-                if (!waits || (kind == OpKind::wait && b.arg[i] == kWaitSleep)) facts.busy += b.duration[i];
+                if (!waits || (kind == OpKind::wait && b.arg[i] == kWaitSleep)) {
+                    facts.busy += b.duration[i];
+                }
                 if (kind == OpKind::mmap && b.handle[i] != 0 && b.map[i] != 0) {
                     survey.data_map[b.map[i]] =
                         b.handle[i] < survey.data_handle.size() && survey.data_handle[b.handle[i]];
@@ -116,7 +126,9 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
                     ++facts.reads;
                 }
                 for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
-                    if (edge.task == 0 || edge.task >= blocks.size() || edge.task == task) continue;
+                    if (edge.task == 0 || edge.task >= blocks.size() || edge.task == task) {
+                        continue;
+                    }
                     Survey::Pair& pair = survey.pairs[{edge.task, task}];
                     pair.wakes += edge.kind == EdgeKind::wake ? 1 : 0;
                     pair.messages += edge.kind == EdgeKind::message ? 1 : 0;
@@ -125,16 +137,22 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
             }
             log.forget(where);
             seen += b.count();
-            if (progress) progress(seen);
+            if (progress) {
+                progress(seen);
+            }
         }
     }
     for (const auto& [key, sum] : touched) {
         const auto found = survey.data_map.find(key.second);
-        if (found == survey.data_map.end() || !found->second) continue;
+        if (found == survey.data_map.end() || !found->second) {
+            continue;
+        }
         survey.tasks[key.first].bytes += sum.first;
         survey.tasks[key.first].reads += sum.second;
     }
-    for (const Survey::TaskFacts& facts : survey.tasks) survey.bytes += facts.bytes;
+    for (const Survey::TaskFacts& facts : survey.tasks) {
+        survey.bytes += facts.bytes;
+    }
     return survey;
 }
 
@@ -158,7 +176,9 @@ public:
 
     std::optional<InferredQueue> by_back_pressure(std::vector<std::pair<uint64_t, Edge>>& edges) {
         read();
-        if (!capacity()) return std::nullopt;
+        if (!capacity()) {
+            return std::nullopt;
+        }
         make_edges(edges);
         return queue_;
     }
@@ -166,14 +186,18 @@ public:
     std::optional<InferredQueue> by_conservation(std::vector<std::pair<uint64_t, Edge>>& edges) {
         read();
         std::erase_if(steps_, [](const Step& step) { return !step.submits; });
-        if (steps_.size() < kLeastWakes) return std::nullopt;
+        if (steps_.size() < kLeastWakes) {
+            return std::nullopt;
+        }
         const double share = static_cast<double>(queue_.bytes) / static_cast<double>(steps_.size());
         uint64_t contradicted = 0;
         for (size_t k = 0; k < steps_.size(); ++k) {
             const auto wanted = static_cast<int64_t>(share * static_cast<double>(k + 1));
             contradicted += read_by(steps_[k].begin) < wanted ? 1 : 0;
         }
-        if (contradicted * 20 > steps_.size()) return std::nullopt;
+        if (contradicted * 20 > steps_.size()) {
+            return std::nullopt;
+        }
         queue_.by = InferredQueue::By::conservation;
         queue_.wakes = steps_.size();
         queue_.confidence = 40;
@@ -212,7 +236,9 @@ private:
             for (size_t i = 0; i < b.count(); ++i) {
                 for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
                     const bool order = edge.kind == EdgeKind::wake || edge.kind == EdgeKind::message;
-                    if (order && edge.task == master) orders.emplace_back(b.first + i, edge.op);
+                    if (order && edge.task == master) {
+                        orders.emplace_back(b.first + i, edge.op);
+                    }
                 }
             }
             log_.forget(where);
@@ -222,12 +248,18 @@ private:
     /// The consumer's op behind op `op` of `task`, if it is the consumer's or a relay's.
     std::optional<uint64_t> behind(TaskId task, uint64_t op) const {
         for (size_t turn = 0; turn <= kMostRelays; ++turn) {
-            if (task == queue_.consumer) return op;
+            if (task == queue_.consumer) {
+                return op;
+            }
             const auto relay = relays_.find(task);
-            if (relay == relays_.end()) return std::nullopt;
+            if (relay == relays_.end()) {
+                return std::nullopt;
+            }
             const auto& orders = orders_.at(task);
             const auto after = std::upper_bound(orders.begin(), orders.end(), std::pair{op, UINT64_MAX});
-            if (after == orders.begin()) return std::nullopt;
+            if (after == orders.begin()) {
+                return std::nullopt;
+            }
             op = std::prev(after)->second;
             task = relay->second;
         }
@@ -235,15 +267,23 @@ private:
     }
 
     void read() {
-        for (const auto& [relay, master] : relays_) read_relay(relay, master);
-        for (const TaskId reader : queue_.readers) read_reader(reader);
+        for (const auto& [relay, master] : relays_) {
+            read_relay(relay, master);
+        }
+        for (const TaskId reader : queue_.readers) {
+            read_reader(reader);
+        }
         std::sort(progress_.begin(), progress_.end(), [](const Read& a, const Read& b) { return a.end < b.end; });
         int64_t sum = 0;
-        for (Read& read : progress_) read.sum = sum += read.bytes;
+        for (Read& read : progress_) {
+            read.sum = sum += read.bytes;
+        }
         queue_.bytes = sum;
         std::sort(no_room_.begin(), no_room_.end());
         int64_t until = INT64_MIN;
-        for (const auto& [begin, end] : no_room_) full_until_.push_back(until = std::max(until, end));
+        for (const auto& [begin, end] : no_room_) {
+            full_until_.push_back(until = std::max(until, end));
+        }
         read_consumer();
     }
 
@@ -257,10 +297,14 @@ private:
                 }
                 for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
                     const bool back = edge.kind == EdgeKind::wake || edge.kind == EdgeKind::message;
-                    if (!back) continue;
+                    if (!back) {
+                        continue;
+                    }
                     if (const auto op = behind(edge.task, edge.op)) {
                         room_.emplace(*op, b.begin[i]);
-                        if (end_of(b, i) - b.begin[i] >= kLeastWait) no_room_.emplace_back(b.begin[i], end_of(b, i));
+                        if (end_of(b, i) - b.begin[i] >= kLeastWait) {
+                            no_room_.emplace_back(b.begin[i], end_of(b, i));
+                        }
                     }
                 }
             }
@@ -324,25 +368,35 @@ private:
     /// The longest stretch of a full queue tells how fast the consumer takes data, and with the moment of an empty
     /// queue before it, how far ahead the readers were.
     bool capacity() {
-        if (queue_.wakes < kLeastWakes) return false;
+        if (queue_.wakes < kLeastWakes) {
+            return false;
+        }
         size_t best = 0, best_begin = 0;
         for (size_t begin = 0; begin < moments_.size();) {
             size_t end = begin;
-            while (end < moments_.size() && moments_[end].full) ++end;
+            while (end < moments_.size() && moments_[end].full) {
+                ++end;
+            }
             if (end - begin > best) {
                 best = end - begin;
                 best_begin = begin;
             }
             begin = end + 1;
         }
-        if (best < kLeastStretch) return false;
+        if (best < kLeastStretch) {
+            return false;
+        }
         const Moment& from = moments_[best_begin];
         const Moment& to = moments_[best_begin + best - 1];
-        if (to.busy <= from.busy || to.read <= from.read) return false;
+        if (to.busy <= from.busy || to.read <= from.read) {
+            return false;
+        }
         rate_ = static_cast<double>(to.read - from.read) / static_cast<double>(to.busy - from.busy);
         Moment anchor;  // nothing taken when the consumer begins
         const bool anchored = best_begin > 0;
-        if (anchored) anchor = moments_[best_begin - 1];
+        if (anchored) {
+            anchor = moments_[best_begin - 1];
+        }
         std::vector<double> leads;
         for (size_t i = best_begin; i < best_begin + best; ++i) {
             const double taken =
@@ -365,18 +419,24 @@ private:
     /// `need` bytes must have been read before `op`, which began at `begin`.
     void need(std::vector<std::pair<uint64_t, Edge>>& edges, uint64_t op, int64_t begin, double bytes) {
         const auto wanted = static_cast<int64_t>(bytes);
-        if (wanted <= needed_) return;
+        if (wanted <= needed_) {
+            return;
+        }
         // Whole reads only: what is half read is not needed yet.
         const auto last = std::upper_bound(progress_.begin(), progress_.end(), wanted,
                                            [](int64_t w, const Read& read) { return w < read.sum; });
         std::map<TaskId, uint64_t> sources;
         for (auto it = last; it != progress_.begin() && sources.size() < queue_.readers.size();) {
             --it;
-            if (it->end <= begin) sources.emplace(it->task, it->op);
+            if (it->end <= begin) {
+                sources.emplace(it->task, it->op);
+            }
         }
         for (const auto& [task, source] : sources) {
             auto& known = last_source_[task];
-            if (known > source) continue;
+            if (known > source) {
+                continue;
+            }
             known = source + 1;
             edges.emplace_back(op, Edge{task, EdgeKind::queue, queue_.confidence, source});
             ++queue_.edges;
@@ -391,9 +451,13 @@ private:
         double taken = 0;
         const auto steps_until = [&](uint64_t op, double most) {
             for (; step < steps_.size() && steps_[step].op < op; ++step) {
-                if (!last || steps_[step].op <= last->op) continue;
+                if (!last || steps_[step].op <= last->op) {
+                    continue;
+                }
                 const double bytes = taken + rate_ * static_cast<double>(steps_[step].busy - last->busy);
-                if (bytes - static_cast<double>(needed_) < unit()) continue;
+                if (bytes - static_cast<double>(needed_) < unit()) {
+                    continue;
+                }
                 need(edges, steps_[step].op, steps_[step].begin, std::min(bytes, most));
             }
         };
@@ -455,11 +519,15 @@ std::map<TaskId, Party> find_parties(const Survey& survey) {
     const auto reads = [&](TaskId task) { return survey.tasks[task].bytes > some; };
     std::vector<TaskId> readers;
     for (TaskId task = 1; task < survey.tasks.size(); ++task) {
-        if (reads(task)) readers.push_back(task);
+        if (reads(task)) {
+            readers.push_back(task);
+        }
     }
     std::map<TaskId, uint64_t> makers;  // wakes of readers
     for (const auto& [tasks, pair] : survey.pairs) {
-        if (!reads(tasks.first) && reads(tasks.second)) makers[tasks.first] += pair.all();
+        if (!reads(tasks.first) && reads(tasks.second)) {
+            makers[tasks.first] += pair.all();
+        }
     }
     std::erase_if(makers, [](const auto& maker) { return maker.second < kLeastOfRelay; });
     std::map<TaskId, Party> parties;
@@ -476,7 +544,9 @@ std::map<TaskId, Party> find_parties(const Survey& survey) {
                     orders = pair.all();
                 }
             }
-            if (master == 0 || kMostParts * orders < wakes) break;
+            if (master == 0 || kMostParts * orders < wakes) {
+                break;
+            }
             chain.push_back(master);
         }
         const auto most = std::max_element(chain.begin(), chain.end(), [&](TaskId x, TaskId y) {
@@ -484,13 +554,17 @@ std::map<TaskId, Party> find_parties(const Survey& survey) {
         });
         const TaskId consumer = *most;
         std::map<TaskId, TaskId> relays;
-        for (auto it = chain.begin(); it != most; ++it) relays.emplace(*it, *std::next(it));
+        for (auto it = chain.begin(); it != most; ++it) {
+            relays.emplace(*it, *std::next(it));
+        }
         Party& party = parties[consumer];
         party.consumer = consumer;
         party.wakes += wakes;
         party.relays.insert(relays.begin(), relays.end());
         for (const TaskId reader : readers) {
-            if (survey.pair(maker, reader).all() != 0) party.readers.insert(reader);
+            if (survey.pair(maker, reader).all() != 0) {
+                party.readers.insert(reader);
+            }
         }
     }
     return parties;
@@ -499,11 +573,17 @@ std::map<TaskId, Party> find_parties(const Survey& survey) {
 void find_queues(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
                  QueueInference& result) {
     for (auto& [consumer, party] : find_parties(survey)) {
-        if (party.wakes < kLeastWakes) continue;
+        if (party.wakes < kLeastWakes) {
+            continue;
+        }
         const std::set<TaskId> feeders = fed_by(survey, {party.readers.begin(), party.readers.end()}, consumer);
         uint64_t carried = 0;
-        for (const TaskId feeder : feeders) carried += survey.pair(feeder, consumer).carried();
-        if (static_cast<double>(carried) >= kCarried * static_cast<double>(party.wakes)) continue;
+        for (const TaskId feeder : feeders) {
+            carried += survey.pair(feeder, consumer).carried();
+        }
+        if (static_cast<double>(carried) >= kCarried * static_cast<double>(party.wakes)) {
+            continue;
+        }
         std::vector<std::pair<uint64_t, Edge>> edges;
         Queue queue(log, survey, blocks, party, feeders);
         if (const std::optional<InferredQueue> found = queue.by_back_pressure(edges)) {
@@ -520,11 +600,17 @@ void conserve(const LogReader& log, const Survey& survey, const std::vector<std:
     Party party;
     party.readers.insert(result.feed_nobody.begin(), result.feed_nobody.end());
     for (TaskId task = 1; task < survey.tasks.size(); ++task) {
-        if (survey.tasks[task].submits < kLeastWakes) continue;
-        if (party.consumer != 0 || survey.tasks[task].bytes > some || result.edges.count(task) != 0) return;
+        if (survey.tasks[task].submits < kLeastWakes) {
+            continue;
+        }
+        if (party.consumer != 0 || survey.tasks[task].bytes > some || result.edges.count(task) != 0) {
+            return;
+        }
         party.consumer = task;
     }
-    if (party.consumer == 0 || party.readers.empty()) return;
+    if (party.consumer == 0 || party.readers.empty()) {
+        return;
+    }
     std::vector<std::pair<uint64_t, Edge>> edges;
     const TaskId consumer = party.consumer;
     Queue queue(log, survey, blocks, party, party.readers);
@@ -538,14 +624,22 @@ void conserve(const LogReader& log, const Survey& survey, const std::vector<std:
 void find_doubts(const Survey& survey, QueueInference& result) {
     constexpr uint64_t kLeastPolls = 20;
     int64_t computing = 0;
-    for (const Survey::TaskFacts& facts : survey.tasks) computing += facts.computing;
+    for (const Survey::TaskFacts& facts : survey.tasks) {
+        computing += facts.computing;
+    }
     for (TaskId task = 1; task < survey.tasks.size(); ++task) {
         const Survey::TaskFacts& facts = survey.tasks[task];
-        if (facts.polls >= kLeastPolls && 2 * facts.polls > facts.waits) result.event_loops.push_back(task);
-        if (static_cast<double>(facts.bytes) <= 0.1 * static_cast<double>(survey.bytes)) continue;
+        if (facts.polls >= kLeastPolls && 2 * facts.polls > facts.waits) {
+            result.event_loops.push_back(task);
+        }
+        if (static_cast<double>(facts.bytes) <= 0.1 * static_cast<double>(survey.bytes)) {
+            continue;
+        }
         // Somebody else does the work, and nothing leads there.
         const bool works = facts.submits != 0 || 4 * facts.computing > computing;
-        if (works || facts.reads < kLeastWakes) continue;
+        if (works || facts.reads < kLeastWakes) {
+            continue;
+        }
         uint64_t out = 0;
         for (auto it = survey.pairs.lower_bound({task, 0}); it != survey.pairs.end() && it->first.first == task; ++it) {
             out += it->second.all() + it->second.markers;
@@ -553,7 +647,9 @@ void find_doubts(const Survey& survey, QueueInference& result) {
         for (const InferredQueue& queue : result.queues) {
             out += std::count(queue.readers.begin(), queue.readers.end(), task) != 0 ? queue.edges : 0;
         }
-        if (out < 2) result.feed_nobody.push_back(task);
+        if (out < 2) {
+            result.feed_nobody.push_back(task);
+        }
     }
 }
 
@@ -564,13 +660,19 @@ QueueInference infer_queues(const LogReader& log, const std::function<void(uint6
     std::vector<std::vector<BlockInfo>> blocks(log.tables().tasks.size());
     size_t tasks = 0;
     for (const BlockInfo& block : log.blocks()) {
-        if (block.task >= blocks.size()) return result;  // the planner says what is wrong
+        if (block.task >= blocks.size()) {
+            return result;  // the planner says what is wrong
+        }
         tasks += blocks[block.task].empty() ? 1 : 0;
         blocks[block.task].push_back(block);
     }
-    if (tasks < 2) return result;
+    if (tasks < 2) {
+        return result;
+    }
     const Survey survey = take_survey(log, blocks, progress);
-    if (survey.bytes == 0) return result;
+    if (survey.bytes == 0) {
+        return result;
+    }
     find_queues(log, survey, blocks, result);
     find_doubts(survey, result);
     conserve(log, survey, blocks, result);

@@ -41,17 +41,17 @@ struct InferredQueue {
 
 struct QueueInference {
     std::vector<InferredQueue> queues;
-    // By task, ascending: the op that needs the edge. Every source was done in the recording before that op began.
+    /// By task, ascending: the op that needs the edge. Every source was done in the recording before that op began.
     std::unordered_map<TaskId, std::vector<std::pair<uint64_t, Edge>>> edges;
-    // Tasks that read data which no edge, recorded or inferred, leads away from.
+    /// Tasks that read data which no edge, recorded or inferred, leads away from.
     std::vector<TaskId> feed_nobody;
-    // Tasks that take what they read next from a poll: the recorded order need not be the program's own.
+    /// Tasks that take what they read next from a poll: the recorded order need not be the program's own.
     std::vector<TaskId> event_loops;
 
     bool empty() const { return queues.empty() && feed_nobody.empty() && event_loops.empty(); }
 };
 
-// Reads the log once, and the blocks of the tasks at a queue once more. `progress` is told ops read in the first pass.
+/// Reads the log once, and the blocks of the tasks at a queue once more. `progress` is told ops read in the first pass.
 QueueInference infer_queues(const LogReader& log, const std::function<void(uint64_t ops)>& progress = {});
 
 }  // namespace reprise

@@ -1,5 +1,5 @@
-// Owns the numbering of what tasks wait for: each waiter knows how far its source has to be, each source whom to wake.
 // SPDX-License-Identifier: MIT
+// The numbering of what tasks wait for: each waiter knows how far its source has to be, each source whom to wake.
 #include <algorithm>
 #include <numeric>
 

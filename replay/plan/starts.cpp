@@ -1,5 +1,5 @@
-// Owns who starts whom: which processes and tasks begin with the run, which with an op of another task.
 // SPDX-License-Identifier: MIT
+// Who starts whom: which processes and tasks begin with the run, which with an op of another task.
 #include <algorithm>
 #include <queue>
 #include <vector>

@@ -1,6 +1,6 @@
-// Owns how warm the caches of a task are, in the recording and in this run: computing after a wait takes longer the
-// longer the wait was, and a replay may wait for a shorter or longer time than the recording did.
 // SPDX-License-Identifier: MIT
+// How warm the caches of a task are, in the recording and in this run: computing after a wait takes longer the
+// longer the wait was, and a replay may wait for a shorter or longer time than the recording did.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ public:
     }
 
 private:
-    // Cold caches make computing at most so slow: three quarters of the time is what they cost (80 % were measured).
+    /// Cold caches make computing at most so slow: three quarters of the time is what they cost (80 % were measured).
     static constexpr double kMost = 0.75;
     static constexpr int64_t kNone = INT64_MIN;
 

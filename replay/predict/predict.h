@@ -1,5 +1,5 @@
-// Owns the replay without I/O: the plan of a log in virtual time, against a storage model.
 // SPDX-License-Identifier: MIT
+// The replay without I/O: the plan of a log in virtual time, against a storage model.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Owns how long the calls of a log take in a prediction.
 // SPDX-License-Identifier: MIT
+// How long the calls of a log take in a prediction.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Owns the storage of a prediction: a page cache before a device that serves some reads at once, at a limited rate.
 // SPDX-License-Identifier: MIT
+// The storage of a prediction: a page cache before a device that serves some reads at once, at a limited rate.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// Owns the generator of incompressible content.
+// SPDX-License-Identifier: MIT
+// The generator of incompressible content.
 //
 // xoshiro256+ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 2021), eight generators
 // side by side so that one step fills a cache line; each unit of 64 KiB is seeded by splitmix64 from (file, unit).
 // tests/bench/bench_prepare.cpp shows the rate: it must stay far above any device's.
-// SPDX-License-Identifier: MIT
 #include "replay/prepare/content.h"
 
 #include <algorithm>
@@ -33,8 +33,11 @@ State seed_unit(uint64_t seed, uint64_t unit) {
     uint64_t mixed = unit;
     uint64_t state = seed ^ splitmix(mixed);
     State out;
-    for (auto& word : out.words)
-        for (uint64_t& lane : word) lane = splitmix(state);
+    for (auto& word : out.words) {
+        for (uint64_t& lane : word) {
+            lane = splitmix(state);
+        }
+    }
     return out;
 }
 
@@ -73,8 +76,12 @@ using Fill = void (*)(State&, std::byte*, size_t);
 }
 
 Fill best_fill() {
-    if (__builtin_cpu_supports("avx512f")) return fill_avx512;
-    if (__builtin_cpu_supports("avx2")) return fill_avx2;
+    if (__builtin_cpu_supports("avx512f")) {
+        return fill_avx512;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        return fill_avx2;
+    }
     return fill_plain;
 }
 #else

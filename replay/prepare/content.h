@@ -1,5 +1,5 @@
-// Owns the bytes that prepared files hold.
 // SPDX-License-Identifier: MIT
+// The bytes that prepared files hold.
 #pragma once
 
 #include <cstddef>

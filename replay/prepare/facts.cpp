@@ -1,5 +1,5 @@
-// Owns the pass over the ops that learns what they do to files.
 // SPDX-License-Identifier: MIT
+// The pass over the ops that learns what they do to files.
 #include "replay/prepare/facts.h"
 
 #include <fcntl.h>
@@ -29,16 +29,26 @@ public:
         facts_.files.resize(tables.files.size());
         for (const HandleRow& handle : tables.handles) {
             // Open before the recording began, so it was there.
-            if (handle.inherited) touch(handle.file).used = std::numeric_limits<int64_t>::min();
-            if (handle.kind == HandleKind::directory) touch(handle.file).directory = true;
+            if (handle.inherited) {
+                touch(handle.file).used = std::numeric_limits<int64_t>::min();
+            }
+            if (handle.kind == HandleKind::directory) {
+                touch(handle.file).directory = true;
+            }
         }
     }
 
     void op(const Op& op) {
         const OpInfo& row = info(op.kind);
-        if (row.is(Trait::path) && op.file != 0) named(op);
-        if (op.result < 0) return;
-        if (row.is(Trait::writes) || row.is(Trait::reads)) data(op, row);
+        if (row.is(Trait::path) && op.file != 0) {
+            named(op);
+        }
+        if (op.result < 0) {
+            return;
+        }
+        if (row.is(Trait::writes) || row.is(Trait::reads)) {
+            data(op, row);
+        }
         special(op);
     }
 
@@ -57,7 +67,9 @@ private:
             // It was in the way.
             if (op.result == -EEXIST && op.kind != OpKind::link && op.kind != OpKind::rename) {
                 earliest(file.used, op.begin);
-                if (op.kind == OpKind::mkdir) file.directory = true;
+                if (op.kind == OpKind::mkdir) {
+                    file.directory = true;
+                }
             }
             return;
         }
@@ -76,9 +88,15 @@ private:
             return;
         }
         earliest((op.flags & O_CREAT) != 0 ? file.made : file.used, op.begin);
-        if ((op.flags & O_DIRECTORY) != 0) file.directory = true;
-        if ((op.flags & (O_NOFOLLOW | O_PATH)) == 0) file.opened = true;
-        if ((op.flags & O_TRUNC) != 0 && (op.flags & O_ACCMODE) != O_RDONLY) file.change(0, kEnd);
+        if ((op.flags & O_DIRECTORY) != 0) {
+            file.directory = true;
+        }
+        if ((op.flags & (O_NOFOLLOW | O_PATH)) == 0) {
+            file.opened = true;
+        }
+        if ((op.flags & O_TRUNC) != 0 && (op.flags & O_ACCMODE) != O_RDONLY) {
+            file.change(0, kEnd);
+        }
     }
 
     void data(const Op& op, const OpInfo& row) {
@@ -88,7 +106,9 @@ private:
             FileFacts& source = touch(file_of(op.handle));
             source.reach = std::max(source.reach, range_end(op.offset, op.result));
         }
-        if (!row.is(Trait::writes)) return;
+        if (!row.is(Trait::writes)) {
+            return;
+        }
         FileFacts& file = touch(file_of(copies ? op.handle2 : op.handle));
         const int64_t offset = copies ? op.offset2 : op.offset;
         file.change(unsigned_or_zero(offset), range_end(offset, moved));
@@ -106,7 +126,9 @@ private:
             subject(op).change(unsigned_or_zero(op.offset), moves ? kEnd : range_end(op.offset, op.size));
         } else if (op.kind == OpKind::unlink || op.kind == OpKind::rmdir) {
             removed(op.file);
-            if (op.kind == OpKind::rmdir) touch(op.file).directory = true;
+            if (op.kind == OpKind::rmdir) {
+                touch(op.file).directory = true;
+            }
         } else if (op.kind == OpKind::rename) {
             renamed(op);
         } else if (op.kind == OpKind::link) {
@@ -119,8 +141,9 @@ private:
         } else if (op.kind == OpKind::uring_submit) {
             uring(op);
         } else if (op.kind == OpKind::aio_submit) {
-            if (op.arg == IOCB_CMD_PWRITE || op.arg == IOCB_CMD_PWRITEV)
+            if (op.arg == IOCB_CMD_PWRITE || op.arg == IOCB_CMD_PWRITEV) {
                 touch(file_of(op.handle)).change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
+            }
         }
     }
 
@@ -129,8 +152,9 @@ private:
         const HandleRow& handle = op.handle < tables_.handles.size() ? tables_.handles[op.handle] : none;
         // A mapping of a writable instance can be made writable later.
         const bool writable = (op.mode & PROT_WRITE) != 0 || (handle.flags & O_ACCMODE) == O_RDWR;
-        if ((op.flags & MAP_SHARED) != 0 && writable)
+        if ((op.flags & MAP_SHARED) != 0 && writable) {
             touch(handle.file).change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
+        }
     }
 
     void removed(FileId id) {
@@ -188,8 +212,11 @@ LogFacts gather_facts(const LogReader& log) {
     OpBlock block;
     for (const BlockInfo& place : log.blocks()) {
         log.decode(place, block);
-        for (size_t i = 0; i < block.count(); ++i)
-            if (of_interest[block.kind[i]]) gatherer.op(block.row(i));
+        for (size_t i = 0; i < block.count(); ++i) {
+            if (of_interest[block.kind[i]]) {
+                gatherer.op(block.row(i));
+            }
+        }
         log.forget(place);
     }
     std::stable_sort(facts.renames.begin(), facts.renames.end(),

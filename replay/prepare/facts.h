@@ -1,5 +1,5 @@
-// Owns what the ops of a log say about each file: made, used, removed, changed where.
 // SPDX-License-Identifier: MIT
+// What the ops of a log say about each file: made, used, removed, changed where.
 #pragma once
 
 #include <cstdint>

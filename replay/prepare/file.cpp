@@ -1,5 +1,5 @@
-// Owns writing the content of one regular file.
 // SPDX-License-Identifier: MIT
+// Writes the content of one regular file.
 #include "replay/prepare/file.h"
 
 #include <fcntl.h>
@@ -25,20 +25,30 @@ void WriteBuffer::Free::operator()(std::byte* memory) const { std::free(memory);
 
 WriteBuffer::WriteBuffer(Content content)
     : content_(content), memory_(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kWriteBytes))) {
-    if (!memory_) throw std::bad_alloc();
-    if (content != Content::random) std::memset(memory_.get(), 0, kWriteBytes);
+    if (!memory_) {
+        throw std::bad_alloc();
+    }
+    if (content != Content::random) {
+        std::memset(memory_.get(), 0, kWriteBytes);
+    }
 }
 
 std::span<const std::byte> WriteBuffer::content(uint64_t seed, uint64_t offset, size_t size) {
     const std::span<std::byte> bytes(memory_.get(), size);
-    if (content_ == Content::random) fill_random(seed, offset, bytes);
+    if (content_ == Content::random) {
+        fill_random(seed, offset, bytes);
+    }
     return bytes;
 }
 
 int begin_file(int fd, uint64_t size) {
     const auto room = static_cast<off_t>(size + 1);
-    if (::fallocate(fd, 0, 0, room) == 0) return 0;
-    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return -errno;
+    if (::fallocate(fd, 0, 0, room) == 0) {
+        return 0;
+    }
+    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) {
+        return -errno;
+    }
     return ::ftruncate(fd, room) == 0 ? 0 : -errno;
 }
 
@@ -58,7 +68,9 @@ int write_content(int fd, uint64_t seed, uint64_t from, uint64_t to, WriteBuffer
             if (n > 0) {
                 written += static_cast<size_t>(n);
                 // A short direct write may leave the rest unaligned.
-                if (!direct || written == size || written % kAlignment == 0) continue;
+                if (!direct || written == size || written % kAlignment == 0) {
+                    continue;
+                }
             } else if (n < 0 && errno == EINTR) {
                 continue;
             } else if (n == 0) {
@@ -67,7 +79,9 @@ int write_content(int fd, uint64_t seed, uint64_t from, uint64_t to, WriteBuffer
                 return -errno;
             }
             direct = false;
-            if (::fcntl(fd, F_SETFL, flags & ~O_DIRECT) != 0) return -errno;
+            if (::fcntl(fd, F_SETFL, flags & ~O_DIRECT) != 0) {
+                return -errno;
+            }
         }
         from += wanted;
         done.fetch_add(wanted, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// Owns making one regular file with its content as fast as the device takes it.
 // SPDX-License-Identifier: MIT
+// Makes one regular file with its content as fast as the device takes it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Owns the layout of a root: which paths were there at first, and which ones the log makes.
 // SPDX-License-Identifier: MIT
+// The layout of a root: which paths were there at first, and which ones the log makes.
 #include "replay/prepare/layout.h"
 
 #include <sys/stat.h>
@@ -35,8 +35,12 @@ public:
 
     void reserve(size_t entries) {
         size_t slots = 64;
-        while (slots < entries * 2) slots *= 2;
-        if (slots > slots_.size()) rehash(slots);
+        while (slots < entries * 2) {
+            slots *= 2;
+        }
+        if (slots > slots_.size()) {
+            rehash(slots);
+        }
     }
     /// The entry of that path, or `fresh` after noting that it is about to be the entry of that path.
     uint32_t find_or_add(std::string_view path, uint32_t fresh) {
@@ -67,9 +71,13 @@ private:
         std::vector<Slot> old(slots);
         old.swap(slots_);
         for (const Slot& slot : old) {
-            if (slot.entry == kFree) continue;
+            if (slot.entry == kFree) {
+                continue;
+            }
             size_t at = std::hash<std::string_view>()(entries_[slot.entry].path) & mask();
-            while (slots_[at].entry != kFree) at = (at + 1) & mask();
+            while (slots_[at].entry != kFree) {
+                at = (at + 1) & mask();
+            }
             slots_[at] = slot;
         }
     }
@@ -88,12 +96,17 @@ public:
         find_renames();
         find_links();
         index_.reserve(tables_.files.size());
-        for (FileId id = 1; id < tables_.files.size(); ++id) add_row(id);
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            add_row(id);
+        }
         add_parents();
         settle();
         group();
-        for (const CounterText& text : texts_)
-            if (text.value > 0) out_.counters.push_back({text.name, text.severity, text.value, text.meaning});
+        for (const CounterText& text : texts_) {
+            if (text.value > 0) {
+                out_.counters.push_back({text.name, text.severity, text.value, text.meaning});
+            }
+        }
         return std::move(out_);
     }
 
@@ -133,13 +146,20 @@ private:
     void find_renames() {
         for (const RenameFact& rename : facts_.renames) {
             if (rename.from == 0 || rename.to == 0 || rename.from >= tables_.files.size() ||
-                rename.to >= tables_.files.size())
+                rename.to >= tables_.files.size()) {
                 continue;
-            if (type_of(rename.from) != FileType::directory && type_of(rename.to) != FileType::directory) continue;
-            if (!filter_.keeps_file(tables_, rename.from) || !filter_.keeps_file(tables_, rename.to)) continue;
+            }
+            if (type_of(rename.from) != FileType::directory && type_of(rename.to) != FileType::directory) {
+                continue;
+            }
+            if (!filter_.keeps_file(tables_, rename.from) || !filter_.keeps_file(tables_, rename.to)) {
+                continue;
+            }
             auto from = maps_.map(tables_.path(rename.from));
             auto to = maps_.map(tables_.path(rename.to));
-            if (!from || !to || *from == "." || *to == "." || *from == *to) continue;
+            if (!from || !to || *from == "." || *to == "." || *from == *to) {
+                continue;
+            }
             out_.directory_renames.push_back({*from, *to});
             renames_.push_back({rename.time, std::move(*from), std::move(*to)});
         }
@@ -148,42 +168,64 @@ private:
     void find_links() {
         for (FileId id = 1; id < tables_.files.size(); ++id) {
             const FileRow& row = tables_.files[id];
-            if (row.type != FileType::symlink || row.target == 0 || row.origin == Origin::absent) continue;
-            if (!filter_.keeps_file(tables_, id)) continue;
+            if (row.type != FileType::symlink || row.target == 0 || row.origin == Origin::absent) {
+                continue;
+            }
+            if (!filter_.keeps_file(tables_, id)) {
+                continue;
+            }
             const auto path = maps_.map(tables_.path(id));
             const auto target = maps_.map_link(tables_.path(id), tables_.strings[row.target]);
-            if (!path || !target) continue;
+            if (!path || !target) {
+                continue;
+            }
             // The target as a path from the root; map_link saw to it that it stays inside.
             const std::string_view parent = parent_of(*path);
             auto full = clean_path(parent.empty() ? *target : std::string(parent) + "/" + *target);
-            if (full) links_.emplace(*path, *full == "." ? "" : std::move(*full));
+            if (full) {
+                links_.emplace(*path, *full == "." ? "" : std::move(*full));
+            }
         }
     }
 
     /// Where a path lay before directories were renamed, and once symbolic links on the way are followed.
     std::optional<std::string> locate(std::string path, int64_t first_seen, bool follow_last) {
-        for (auto rename = renames_.rbegin(); rename != renames_.rend(); ++rename)
-            if (rename->time <= first_seen && below(path, rename->to))
+        for (auto rename = renames_.rbegin(); rename != renames_.rend(); ++rename) {
+            if (rename->time <= first_seen && below(path, rename->to)) {
                 path = rename->from + path.substr(rename->to.size());
-        if (links_.empty()) return path;
+            }
+        }
+        if (links_.empty()) {
+            return path;
+        }
         constexpr int kMostLinks = 40;  // as the kernel
         for (int hops = 0; hops <= kMostLinks; ++hops) {
             bool followed = false;
             for (size_t end = path.find('/');; end = path.find('/', end + 1)) {
                 const bool last = end == std::string::npos;
-                if (last && !follow_last) break;
+                if (last && !follow_last) {
+                    break;
+                }
                 if (const auto link = links_.find(path.substr(0, end)); link != links_.end()) {
                     const std::string rest = last ? "" : path.substr(end + 1);
                     path = link->second;
-                    if (!path.empty() && !rest.empty()) path += '/';
+                    if (!path.empty() && !rest.empty()) {
+                        path += '/';
+                    }
                     path += rest;
                     followed = true;
                     break;
                 }
-                if (last) break;
+                if (last) {
+                    break;
+                }
             }
-            if (!followed) return path;
-            if (path.empty()) return ".";
+            if (!followed) {
+                return path;
+            }
+            if (path.empty()) {
+                return ".";
+            }
         }
         return std::nullopt;
     }
@@ -201,44 +243,71 @@ private:
             case FileType::socket:
             case FileType::character:
             case FileType::block:
-                if (filter_.keeps_file(tables_, id)) count(special);
+                if (filter_.keeps_file(tables_, id)) {
+                    count(special);
+                }
                 return;
         }
         bool initial = row.origin == Origin::existed;
         bool made = row.origin == Origin::created || (row.origin == Origin::unknown && facts.made != FileFacts::kNever);
-        if (row.origin == Origin::unknown) initial = facts.used < facts.made;
+        if (row.origin == Origin::unknown) {
+            initial = facts.used < facts.made;
+        }
         if (facts.nameless) {
             // O_TMPFILE names the directory.
             initial = true;
             made = false;
         }
-        if (!initial && !made) return;
+        if (!initial && !made) {
+            return;
+        }
         if (!filter_.keeps_file(tables_, id)) {
             ++out_.files_left_out;
             return;
         }
         auto path = maps_.map(tables_.path(id));
-        if (!path) return count(unmappable);
+        if (!path) {
+            return count(unmappable);
+        }
         const FileType type = facts.nameless ? FileType::directory : type_of(id);
         path = locate(std::move(*path), std::min(facts.made, facts.used), type != FileType::symlink);
-        if (!path) return count(tangled);
-        if (*path == ".") return;
-        LayoutEntry& entry = entry_at(*path);
-        entry.made |= made;
-        if (!facts.nameless) merge_changes(entry, facts);
-        if (!initial) {
-            if (entry.type == FileType::unknown) entry.type = type;
+        if (!path) {
+            return count(tangled);
+        }
+        if (*path == ".") {
             return;
         }
-        if (entry.initial && entry.type != FileType::unknown && type != entry.type && type != FileType::unknown)
+        LayoutEntry& entry = entry_at(*path);
+        entry.made |= made;
+        if (!facts.nameless) {
+            merge_changes(entry, facts);
+        }
+        if (!initial) {
+            if (entry.type == FileType::unknown) {
+                entry.type = type;
+            }
+            return;
+        }
+        if (entry.initial && entry.type != FileType::unknown && type != entry.type && type != FileType::unknown) {
             return count(conflicts);
-        if (entry.initial) count(shared);
+        }
+        if (entry.initial) {
+            count(shared);
+        }
         entry.initial = true;
-        if (type != FileType::unknown) entry.type = type;
-        if (row.mode != 0 && type == row.type) entry.mode = row.mode & 0777;
-        if (type == FileType::symlink) return add_link(entry, row, facts);
+        if (type != FileType::unknown) {
+            entry.type = type;
+        }
+        if (row.mode != 0 && type == row.type) {
+            entry.mode = row.mode & 0777;
+        }
+        if (type == FileType::symlink) {
+            return add_link(entry, row, facts);
+        }
         entry.size = std::max(entry.size, row.size);
-        if (type != FileType::directory && !row.size_exact && row.origin != Origin::created) count(guessed);
+        if (type != FileType::directory && !row.size_exact && row.origin != Origin::created) {
+            count(guessed);
+        }
     }
 
     void merge_changes(LayoutEntry& entry, const FileFacts& facts) {
@@ -251,7 +320,9 @@ private:
     void add_link(LayoutEntry& entry, const FileRow& row, const FileFacts& facts) {
         if (row.target == 0) {
             entry.target = "target-not-recorded";
-            if (row.size != 0) entry.target.resize(std::min<uint64_t>(row.size, 4095), '-');
+            if (row.size != 0) {
+                entry.target.resize(std::min<uint64_t>(row.size, 4095), '-');
+            }
             return count(targetless);
         }
         const auto target = maps_.map_link(tables_.strings[row.path], tables_.strings[row.target]);
@@ -260,10 +331,14 @@ private:
             return count(tangled);
         }
         entry.target = *target;
-        if (!facts.opened) return;
+        if (!facts.opened) {
+            return;
+        }
         // It was opened through the link, so something was there.
         const auto end = locate(entry.path, FileFacts::kNever, true);
-        if (!end || *end == "." || *end == entry.path) return count(tangled);
+        if (!end || *end == "." || *end == entry.path) {
+            return count(tangled);
+        }
         LayoutEntry& file = entry_at(*end);
         if (!file.initial && !file.made) {
             file.initial = true;
@@ -281,7 +356,9 @@ private:
     uint32_t index_at(std::string_view path) {
         const auto fresh = static_cast<uint32_t>(out_.entries.size());
         const uint32_t index = index_.find_or_add(path, fresh);
-        if (index == fresh) out_.entries.emplace_back().path = path;
+        if (index == fresh) {
+            out_.entries.emplace_back().path = path;
+        }
         return index;
     }
 
@@ -291,21 +368,33 @@ private:
         uint32_t last = kRoot;
         for (uint32_t i = 0; i < out_.entries.size(); ++i) {
             const std::string_view parent = parent_of(out_.entries[i].path);
-            if (parent.empty()) continue;
+            if (parent.empty()) {
+                continue;
+            }
             // Files of one directory mostly follow each other.
-            if (last == kRoot || out_.entries[last].path != parent) last = index_at(parent);
+            if (last == kRoot || out_.entries[last].path != parent) {
+                last = index_at(parent);
+            }
             out_.entries[i].parent = last;
         }
         for (uint32_t i = 0; i < out_.entries.size(); ++i) {
             // Up to the first directory that was needed already: that one has its own turn.
             for (uint32_t at = i; out_.entries[at].parent != kRoot;) {
                 const LayoutEntry& entry = out_.entries[at];
-                if (!entry.initial && !entry.made) break;
+                if (!entry.initial && !entry.made) {
+                    break;
+                }
                 LayoutEntry& parent = out_.entries[entry.parent];
                 // Made below a directory that the log makes as well: nothing to do in advance.
-                if (!entry.initial && parent.made && !parent.initial) break;
-                if (parent.type == FileType::unknown) parent.type = FileType::directory;
-                if (parent.type != FileType::directory || parent.initial) break;
+                if (!entry.initial && parent.made && !parent.initial) {
+                    break;
+                }
+                if (parent.type == FileType::unknown) {
+                    parent.type = FileType::directory;
+                }
+                if (parent.type != FileType::directory || parent.initial) {
+                    break;
+                }
                 parent.initial = true;
                 at = entry.parent;
             }
@@ -319,18 +408,26 @@ private:
         std::vector<uint32_t> chain;
         for (uint32_t start = 0; start < state.size(); ++start) {
             chain.clear();
-            for (uint32_t i = start; i != kRoot && state[i] == 0; i = out_.entries[i].parent) chain.push_back(i);
+            for (uint32_t i = start; i != kRoot && state[i] == 0; i = out_.entries[i].parent) {
+                chain.push_back(i);
+            }
             for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
                 LayoutEntry& entry = out_.entries[*it];
                 const bool lost = entry.parent != kRoot &&
                                   (state[entry.parent] == 2 || out_.entries[entry.parent].type != FileType::directory);
                 state[*it] = lost ? 2 : 1;
                 if (lost) {
-                    if (entry.initial || entry.made) count(conflicts);
+                    if (entry.initial || entry.made) {
+                        count(conflicts);
+                    }
                     entry.initial = entry.made = false;
                 }
-                if (entry.type == FileType::unknown) entry.type = FileType::regular;
-                if (entry.type == FileType::directory) entry.size = 0;
+                if (entry.type == FileType::unknown) {
+                    entry.type = FileType::regular;
+                }
+                if (entry.type == FileType::directory) {
+                    entry.size = 0;
+                }
                 // A name made anew may hold anything where a file was at first.
                 if (entry.initial && entry.made) {
                     entry.changed_from = 0;
@@ -343,11 +440,17 @@ private:
     void group() {
         out_.first.assign(out_.entries.size() + 2, 0);
         const auto slot = [](uint32_t parent) { return parent == kRoot ? size_t{0} : size_t{parent} + 1; };
-        for (const LayoutEntry& entry : out_.entries) ++out_.first[slot(entry.parent) + 1];
-        for (size_t i = 1; i < out_.first.size(); ++i) out_.first[i] += out_.first[i - 1];
+        for (const LayoutEntry& entry : out_.entries) {
+            ++out_.first[slot(entry.parent) + 1];
+        }
+        for (size_t i = 1; i < out_.first.size(); ++i) {
+            out_.first[i] += out_.first[i - 1];
+        }
         out_.children.resize(out_.entries.size());
         auto next = out_.first;
-        for (uint32_t i = 0; i < out_.entries.size(); ++i) out_.children[next[slot(out_.entries[i].parent)]++] = i;
+        for (uint32_t i = 0; i < out_.entries.size(); ++i) {
+            out_.children[next[slot(out_.entries[i].parent)]++] = i;
+        }
     }
 
     const Tables& tables_;

@@ -1,6 +1,6 @@
-// Owns the answer to "what lay there before the recording began, and what does the recording do to it?", from the log
-// alone; nothing here looks at a file system.
 // SPDX-License-Identifier: MIT
+// The answer to "what lay there before the recording began, and what does the recording do to it?", from the log
+// alone; nothing here looks at a file system.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Owns running many small pieces of work on a few threads.
 // SPDX-License-Identifier: MIT
+// Runs many small pieces of work on a few threads.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,9 @@ namespace reprise {
 template <typename Work>
 void run_parallel(unsigned threads, size_t pieces, std::atomic<bool>& stop, const std::function<void()>& tick,
                   Work work) {
-    if (pieces == 0) return;
+    if (pieces == 0) {
+        return;
+    }
     const auto workers = static_cast<size_t>(std::clamp<size_t>(threads, 1, pieces));
     struct alignas(64) Share {
         std::atomic<size_t> next{0};
@@ -45,13 +47,17 @@ void run_parallel(unsigned threads, size_t pieces, std::atomic<bool>& stop, cons
                 Share& share = shares[(self + turn) % workers];
                 while (!stop.load(std::memory_order_relaxed)) {
                     const size_t piece = share.next.fetch_add(1, std::memory_order_relaxed);
-                    if (piece >= share.end) break;
+                    if (piece >= share.end) {
+                        break;
+                    }
                     work(self, piece);
                 }
             }
         } catch (...) {
             const std::lock_guard lock(mutex);
-            if (!failure) failure = std::current_exception();
+            if (!failure) {
+                failure = std::current_exception();
+            }
             stop = true;
         }
         // Notify under the lock: the waiter's frame owns everything here and may be gone once it is released.
@@ -61,19 +67,25 @@ void run_parallel(unsigned threads, size_t pieces, std::atomic<bool>& stop, cons
     };
 
     boost::asio::thread_pool pool(workers);
-    for (size_t w = 0; w < workers; ++w) boost::asio::post(pool, [&run_worker, w] { run_worker(w); });
+    for (size_t w = 0; w < workers; ++w) {
+        boost::asio::post(pool, [&run_worker, w] { run_worker(w); });
+    }
     {
         std::unique_lock lock(mutex);
         while (running > 0) {  // NOLINT(bugprone-infinite-loop): the workers count it down
             finished.wait_for(lock, std::chrono::milliseconds(50));
-            if (!tick) continue;
+            if (!tick) {
+                continue;
+            }
             lock.unlock();
             tick();
             lock.lock();
         }
     }
     pool.join();
-    if (failure) std::rethrow_exception(failure);
+    if (failure) {
+        std::rethrow_exception(failure);
+    }
 }
 
 }  // namespace reprise

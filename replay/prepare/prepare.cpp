@@ -1,5 +1,5 @@
-// Owns the rules of preparation: what a root without, with a half-made and with a finished marker permits.
 // SPDX-License-Identifier: MIT
+// The rules of preparation: what a root without, with a half-made and with a finished marker permits.
 #include "replay/prepare/prepare.h"
 
 #include <fcntl.h>
@@ -25,9 +25,12 @@ int64_t unix_now_ns() {
 
 std::string listed(const Examples& examples) {
     std::string text;
-    for (const std::string& path : examples.paths) text += "\n    " + path;
-    if (examples.count > examples.paths.size())
+    for (const std::string& path : examples.paths) {
+        text += "\n    " + path;
+    }
+    if (examples.count > examples.paths.size()) {
         text += "\n    ... and " + std::to_string(examples.count - examples.paths.size()) + " more";
+    }
     return text;
 }
 
@@ -37,10 +40,16 @@ unsigned default_prepare_threads() { return std::clamp(2 * std::thread::hardware
 
 Preparation::Preparation(const LogReader& log, PrepareOptions options)
     : log_(log), options_(std::move(options)), root_name_(options_.root.string()) {
-    while (root_name_.size() > 1 && root_name_.ends_with('/')) root_name_.pop_back();
-    if (options_.threads == 0) options_.threads = default_prepare_threads();
+    while (root_name_.size() > 1 && root_name_.ends_with('/')) {
+        root_name_.pop_back();
+    }
+    if (options_.threads == 0) {
+        options_.threads = default_prepare_threads();
+    }
     open_root();
-    if (root_ >= 0) found_ = read_marker(root_, root_name_);
+    if (root_ >= 0) {
+        found_ = read_marker(root_, root_name_);
+    }
     choose_settings();
     layout_ = make_layout(log_, filter_, marker_.maps);
     SurveyOptions survey;
@@ -52,37 +61,48 @@ Preparation::Preparation(const LogReader& log, PrepareOptions options)
 }
 
 Preparation::~Preparation() {
-    if (root_ >= 0) ::close(root_);
-    if (parent_ >= 0) ::close(parent_);
+    if (root_ >= 0) {
+        ::close(root_);
+    }
+    if (parent_ >= 0) {
+        ::close(parent_);
+    }
 }
 
 void Preparation::open_root() {
     const auto refuse = [&](std::string_view why, std::string_view todo) {
         return machine_error("root " + escape_line(root_name_) + ": " + std::string(why), todo);
     };
-    if (root_name_.empty()) throw usage_error("the root is empty", "name a directory with --root");
+    if (root_name_.empty()) {
+        throw usage_error("the root is empty", "name a directory with --root");
+    }
     root_ = ::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root_ < 0 && errno == ENOTDIR)
+    if (root_ < 0 && errno == ENOTDIR) {
         throw refuse("not a directory", "name an empty directory, or one that does not exist yet");
-    if (root_ < 0 && errno != ENOENT)
+    }
+    if (root_ < 0 && errno != ENOENT) {
         throw refuse(std::strerror(errno), "name a directory that this user may read and write");
+    }
     if (root_ >= 0) {
         struct stat here {};
         struct stat top {};
         if (::fstat(root_, &here) == 0 && ::stat("/", &top) == 0 && here.st_dev == top.st_dev &&
-            here.st_ino == top.st_ino)
+            here.st_ino == top.st_ino) {
             throw refuse("this is the root of the system", "name a directory made for this purpose");
+        }
         return;
     }
     // A dangling link is also ENOENT, and making what it points to is not what was asked for.
     struct stat link {};
-    if (::lstat(root_name_.c_str(), &link) == 0)
+    if (::lstat(root_name_.c_str(), &link) == 0) {
         throw refuse("a symbolic link that leads nowhere", "name a directory, or one that does not exist yet");
+    }
     const std::filesystem::path above = std::filesystem::path(root_name_).parent_path();
     parent_ = ::open(above.empty() ? "." : above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (parent_ < 0)
+    if (parent_ < 0) {
         throw refuse("neither it nor the directory that would hold it exists",
                      "make the directory first: mkdir -p " + escape_line(root_name_));
+    }
 }
 
 void Preparation::choose_settings() {
@@ -100,11 +120,13 @@ void Preparation::choose_settings() {
     } else if (found_) {
         licence_ = found_->state == MarkerState::incomplete ? Licence::resume : Licence::ours;
     }
-    if (found_ && !same_log)
+    if (found_ && !same_log) {
         remarks_.push_back("The root was prepared for another log (" + escape_line(found_->log) +
                            "); its files stay where they are not in the way.");
-    if (found_ && same_log && found_->maps != marker_.maps)
+    }
+    if (found_ && same_log && found_->maps != marker_.maps) {
         remarks_.push_back("The root was prepared with other --map rules; files laid out by them stay.");
+    }
 }
 
 bool Preparation::nothing_to_do() const {
@@ -121,20 +143,23 @@ void Preparation::check() const {
             "run prepare without --reset on an empty directory first");
     }
     if (!options_.reset && found_) {
-        if (found_->state == MarkerState::resetting)
+        if (found_->state == MarkerState::resetting) {
             throw machine_error("an earlier --reset of " + root + " was cut short", "run it again with --reset");
+        }
         const bool may_have_changed =
             std::any_of(layout_.entries.begin(), layout_.entries.end(),
                         [](const LayoutEntry& entry) { return entry.initial && entry.changed(); });
-        if (found_->state == MarkerState::changed && may_have_changed)
+        if (found_->state == MarkerState::changed && may_have_changed) {
             throw machine_error("a replay has changed files below " + root + " since it was prepared",
                                 "put them back with --reset");
+        }
         if (found_->content != marker_.content && survey_.bytes_laid_out > 0 &&
-            survey_.count[static_cast<size_t>(Action::keep)] > 0)
+            survey_.count[static_cast<size_t>(Action::keep)] > 0) {
             throw machine_error("root " + root + " was prepared with --content " +
                                     std::string(content_name(found_->content)) + ", not " +
                                     std::string(content_name(marker_.content)),
                                 "make its files anew with --reset");
+        }
     }
     const std::string_view todo =
         found_ ? "put everything back with --reset" : "use an empty directory; nothing was changed";
@@ -149,7 +174,9 @@ void Preparation::check() const {
     }
     check_sizes();
     for (const Demand& demand : survey_.demands) {
-        if (demand.fits()) continue;
+        if (demand.fits()) {
+            continue;
+        }
         const bool bytes = demand.bytes > demand.free_bytes + demand.given_back_bytes;
         const auto number = [](uint64_t value) { return std::to_string(value); };
         throw machine_error(
@@ -161,35 +188,49 @@ void Preparation::check() const {
 }
 
 void Preparation::check_sizes() const {
-    if (survey_.largest == 0) return;
+    if (survey_.largest == 0) {
+        return;
+    }
     const auto refuse = [&] {
         return machine_error("the log has a file of " + std::to_string(survey_.largest) + " bytes, " +
                                  escape_line(survey_.largest_path) + ", which is more than the file system of " +
                                  escape_line(root_name_) + " can hold in one file",
                              "leave it out with --only, or use another file system");
     };
-    if (survey_.largest >= static_cast<uint64_t>(INT64_MAX)) throw refuse();
+    if (survey_.largest >= static_cast<uint64_t>(INT64_MAX)) {
+        throw refuse();
+    }
     constexpr uint64_t kAnyTakes = uint64_t{1} << 31;
-    if (survey_.largest < kAnyTakes) return;
+    if (survey_.largest < kAnyTakes) {
+        return;
+    }
     // A file without a name shows the limit and leaves nothing behind; where there is no such thing, writing will tell.
     const int fd = ::openat(root_ >= 0 ? root_ : parent_, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0) return;
+    if (fd < 0) {
+        return;
+    }
     const bool too_large = ::ftruncate(fd, static_cast<off_t>(survey_.largest + 1)) != 0 && errno == EFBIG;
     ::close(fd);
-    if (too_large) throw refuse();
+    if (too_large) {
+        throw refuse();
+    }
 }
 
 bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     if (root_ < 0) {
-        if (::mkdir(root_name_.c_str(), 0755) != 0)
+        if (::mkdir(root_name_.c_str(), 0755) != 0) {
             throw machine_error("cannot make the root " + escape_line(root_name_) + ": " + std::strerror(errno),
                                 "make it by hand and see that this user may write there");
+        }
         root_ = ::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (root_ < 0)
+        if (root_ < 0) {
             throw machine_error("cannot open the root " + escape_line(root_name_) + ": " + std::strerror(errno),
                                 "see that this user may read and write there");
+        }
     }
-    if (nothing_to_do()) return true;
+    if (nothing_to_do()) {
+        return true;
+    }
     // The marker comes first: whatever is made from now on is known to be ours.
     marker_.state = options_.reset ? MarkerState::resetting : MarkerState::incomplete;
     marker_.time_unix_ns = unix_now_ns();
@@ -202,7 +243,9 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
                   .reset = options_.reset,
                   .threads = options_.threads},
                  state, tick);
-    if (state.stop) return false;
+    if (state.stop) {
+        return false;
+    }
     marker_.state = MarkerState::complete;
     marker_.time_unix_ns = unix_now_ns();
     write_marker(root_, root_name_, marker_);

@@ -1,5 +1,5 @@
-// Owns the preparation of a root for a log: from options to a plan that can be shown, and from the plan to files.
 // SPDX-License-Identifier: MIT
+// The preparation of a root for a log: from options to a plan that can be shown, and from the plan to files.
 #pragma once
 
 #include <filesystem>

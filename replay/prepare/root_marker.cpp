@@ -1,5 +1,5 @@
-// Owns the marker file of a prepared root and the fingerprint of a log.
 // SPDX-License-Identifier: MIT
+// The marker file of a prepared root and the fingerprint of a log.
 #include "replay/prepare/root_marker.h"
 
 #include <fcntl.h>
@@ -32,7 +32,9 @@ Error cannot(std::string_view what, std::string_view root_name, int error) {
 struct Descriptor {
     int fd;
     ~Descriptor() {
-        if (fd >= 0) ::close(fd);
+        if (fd >= 0) {
+            ::close(fd);
+        }
     }
 };
 
@@ -52,7 +54,9 @@ public:
             bytes.remove_prefix(8);
         }
         uint64_t rest = 0;
-        if (!bytes.empty()) std::memcpy(&rest, bytes.data(), bytes.size());  // data() may be null
+        if (!bytes.empty()) {
+            std::memcpy(&rest, bytes.data(), bytes.size());  // data() may be null
+        }
         number(rest);
     }
     uint64_t value() const {
@@ -78,8 +82,11 @@ std::string_view content_name(Content content) {
 }
 
 std::optional<Content> content_by_name(std::string_view name) {
-    for (const Content content : {Content::random, Content::zero, Content::sparse})
-        if (content_name(content) == name) return content;
+    for (const Content content : {Content::random, Content::zero, Content::sparse}) {
+        if (content_name(content) == name) {
+            return content;
+        }
+    }
     return std::nullopt;
 }
 
@@ -96,37 +103,59 @@ std::string_view marker_state_name(MarkerState state) {
 std::optional<Marker> read_marker(int root, std::string_view root_name) {
     const std::string name(kMarkerName);
     const Descriptor file{open_beneath(root, name.c_str(), O_RDONLY | O_NONBLOCK, 0, Links::refuse)};
-    if (file.fd == -ENOENT) return std::nullopt;
-    if (file.fd < 0) throw cannot("read", root_name, -file.fd);
+    if (file.fd == -ENOENT) {
+        return std::nullopt;
+    }
+    if (file.fd < 0) {
+        throw cannot("read", root_name, -file.fd);
+    }
     const auto wrong = [&](std::string_view why) {
         return bad_input(name_in(root_name), "this is not a marker that reprise understands: " + std::string(why),
                          "use an empty directory as the root, or remove the file if the root holds nothing of value");
     };
     struct stat status {};
-    if (::fstat(file.fd, &status) != 0) throw cannot("read", root_name, errno);
-    if (!S_ISREG(status.st_mode)) throw wrong("not a regular file");
-    if (static_cast<uint64_t>(status.st_size) > kLongestMarker) throw wrong("too large");
+    if (::fstat(file.fd, &status) != 0) {
+        throw cannot("read", root_name, errno);
+    }
+    if (!S_ISREG(status.st_mode)) {
+        throw wrong("not a regular file");
+    }
+    if (static_cast<uint64_t>(status.st_size) > kLongestMarker) {
+        throw wrong("too large");
+    }
     std::string text(static_cast<size_t>(status.st_size), '\0');
     size_t got = 0;
     while (got < text.size()) {
         const ssize_t n = ::read(file.fd, text.data() + got, text.size() - got);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw cannot("read", root_name, errno);
-        if (n == 0) break;
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            throw cannot("read", root_name, errno);
+        }
+        if (n == 0) {
+            break;
+        }
         got += static_cast<size_t>(n);
     }
     text.resize(got);
 
     const auto json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object()) throw wrong("not a JSON object");
+    if (!json.is_object()) {
+        throw wrong("not a JSON object");
+    }
     const auto string_of = [&](const char* key) {
         const auto found = json.find(key);
-        if (found == json.end() || !found->is_string()) throw wrong(std::string("no text '") + key + "'");
+        if (found == json.end() || !found->is_string()) {
+            throw wrong(std::string("no text '") + key + "'");
+        }
         return percent_decode(found->get<std::string>());
     };
     const auto number_of = [&](const char* key) {
         const auto found = json.find(key);
-        if (found == json.end() || !found->is_number_integer()) throw wrong(std::string("no number '") + key + "'");
+        if (found == json.end() || !found->is_number_integer()) {
+            throw wrong(std::string("no number '") + key + "'");
+        }
         return found->get<int64_t>();
     };
     if (const int64_t version = number_of("version"); version != kMarkerVersion) {
@@ -137,13 +166,19 @@ std::optional<Marker> read_marker(int root, std::string_view root_name) {
     bool known = false;
     for (const MarkerState candidate :
          {MarkerState::incomplete, MarkerState::resetting, MarkerState::complete, MarkerState::changed}) {
-        if (marker_state_name(candidate) != state) continue;
+        if (marker_state_name(candidate) != state) {
+            continue;
+        }
         marker.state = candidate;
         known = true;
     }
-    if (!known) throw wrong("state '" + escape_line(state) + "'");
+    if (!known) {
+        throw wrong("state '" + escape_line(state) + "'");
+    }
     const auto content = content_by_name(string_of("content"));
-    if (!content) throw wrong("content '" + escape_line(string_of("content")) + "'");
+    if (!content) {
+        throw wrong("content '" + escape_line(string_of("content")) + "'");
+    }
     marker.content = *content;
     marker.tool = string_of("tool");
     marker.log = string_of("log");
@@ -172,7 +207,9 @@ void write_marker(int root, std::string_view root_name, const Marker& marker) {
     const std::string partial = name + ".partial";
     ::unlinkat(root, partial.c_str(), 0);
     const Descriptor file{open_beneath(root, partial.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644, Links::refuse)};
-    if (file.fd < 0) throw cannot("write", root_name, -file.fd);
+    if (file.fd < 0) {
+        throw cannot("write", root_name, -file.fd);
+    }
     const auto give_up = [&] {
         Error error = cannot("write", root_name, errno);
         ::unlinkat(root, partial.c_str(), 0);
@@ -181,18 +218,28 @@ void write_marker(int root, std::string_view root_name, const Marker& marker) {
     size_t done = 0;
     while (done < text.size()) {
         const ssize_t n = ::write(file.fd, text.data() + done, text.size() - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) throw give_up();
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            throw give_up();
+        }
         done += static_cast<size_t>(n);
     }
-    if (::fsync(file.fd) != 0) throw give_up();
-    if (::renameat(root, partial.c_str(), root, name.c_str()) != 0) throw give_up();
+    if (::fsync(file.fd) != 0) {
+        throw give_up();
+    }
+    if (::renameat(root, partial.c_str(), root, name.c_str()) != 0) {
+        throw give_up();
+    }
 }
 
 void mark_changed(int root, std::string_view root_name) {
     auto marker = read_marker(root, root_name);
     // A root that is being laid out or reset stays so: both say more than "changed".
-    if (!marker || marker->state != MarkerState::complete) return;
+    if (!marker || marker->state != MarkerState::complete) {
+        return;
+    }
     marker->state = MarkerState::changed;
     marker->time_unix_ns =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -205,8 +252,9 @@ std::string log_fingerprint(const LogReader& log) {
     const Header& header = log.header();
     hash.number(header.time_unit_ns);
     hash.number(static_cast<uint64_t>(header.origin_unix_ns));
-    for (const std::string* text : {&header.clock, &header.source, &header.host, &header.kernel, &header.command})
+    for (const std::string* text : {&header.clock, &header.source, &header.host, &header.kernel, &header.command}) {
         hash.text(*text);
+    }
     const Tables& tables = log.tables();
     for (const FileRow& file : tables.files) {
         hash.text(tables.strings[file.path]);
@@ -229,11 +277,15 @@ std::string log_fingerprint(const LogReader& log) {
     // Blocks are cut by the writer's memory; their first and last times and the number of ops are the recording's.
     hash.number(log.op_count());
     int64_t end = 0;
-    for (const BlockInfo& block : log.blocks()) end = block.end > end ? block.end : end;
+    for (const BlockInfo& block : log.blocks()) {
+        end = block.end > end ? block.end : end;
+    }
     hash.number(static_cast<uint64_t>(end));
     static constexpr char kHex[] = "0123456789abcdef";
     std::string out;
-    for (int shift = 60; shift >= 0; shift -= 4) out += kHex[hash.value() >> shift & 15];
+    for (int shift = 60; shift >= 0; shift -= 4) {
+        out += kHex[hash.value() >> shift & 15];
+    }
     return out;
 }
 

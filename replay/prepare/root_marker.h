@@ -1,5 +1,5 @@
-// Owns the marker file: what `prepare` leaves in a root, and without which nothing destructive runs there.
 // SPDX-License-Identifier: MIT
+// The marker file: what `prepare` leaves in a root, and without which nothing destructive runs there.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Owns looking at what lies below the root and deciding what is to be done.
 // SPDX-License-Identifier: MIT
+// Looks at what lies below the root and deciding what is to be done.
 #include "replay/prepare/survey.h"
 
 #include <dirent.h>
@@ -34,7 +34,9 @@ uint64_t round_up(uint64_t value, uint64_t unit) {
 /// Whether a directory descriptor lists nothing but itself and its parent.
 bool is_empty(int directory) {
     DIR* const listing = ::fdopendir(::dup(directory));
-    if (listing == nullptr) return false;
+    if (listing == nullptr) {
+        return false;
+    }
     bool empty = true;
     while (const dirent* entry = ::readdir(listing)) {
         if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0) {
@@ -100,13 +102,18 @@ private:
     }
 
     uint32_t device_index(int fd, dev_t device, std::string_view where) {
-        for (uint32_t i = 0; i < out_.demands.size(); ++i)
-            if (out_.demands[i].device == device) return i;
+        for (uint32_t i = 0; i < out_.demands.size(); ++i) {
+            if (out_.demands[i].device == device) {
+                return i;
+            }
+        }
         Demand demand;
         demand.device = device;
         demand.where = where;
         struct statvfs space {};
-        if (::fstatvfs(fd, &space) != 0) cannot_look(where, errno);
+        if (::fstatvfs(fd, &space) != 0) {
+            cannot_look(where, errno);
+        }
         demand.block = std::clamp<uint64_t>(space.f_frsize, 512, uint64_t{1} << 20);
         demand.free_bytes = static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
         demand.free_inodes = space.f_files == 0 ? UINT64_MAX : space.f_favail;
@@ -116,20 +123,28 @@ private:
 
     /// Where a directory is now: under its own name, or under the one the log gave it.
     std::string place_of(uint32_t directory) const {
-        if (directory == kRoot) return ".";
-        if (const auto moved = moved_.find(directory); moved != moved_.end()) return moved->second;
+        if (directory == kRoot) {
+            return ".";
+        }
+        if (const auto moved = moved_.find(directory); moved != moved_.end()) {
+            return moved->second;
+        }
         return layout_.entries[directory].path;
     }
 
     void look_at_directories() {
         const int fd = root_ >= 0 ? root_ : parent_;
         struct stat status {};
-        if (::fstat(fd, &status) != 0) cannot_look("", errno);
+        if (::fstat(fd, &status) != 0) {
+            cannot_look("", errno);
+        }
         root_device_ = device_index(fd, status.st_dev, root_name_);
         root_empty_ = true;
         if (root_ >= 0) {
             const int listed = open_beneath(root_, ".", O_RDONLY | O_DIRECTORY, 0, Links::refuse);
-            if (listed < 0) cannot_look("", -listed);
+            if (listed < 0) {
+                cannot_look("", -listed);
+            }
             root_empty_ = is_empty(listed);
             ::close(listed);
         }
@@ -139,7 +154,9 @@ private:
             pending.pop_back();
             const auto [begin, end] = layout_.children_of(directory);
             for (const uint32_t* child = begin; child != end; ++child) {
-                if (layout_.entries[*child].type != FileType::directory) continue;
+                if (layout_.entries[*child].type != FileType::directory) {
+                    continue;
+                }
                 look_at_directory(*child);
                 pending.push_back(*child);
             }
@@ -162,7 +179,9 @@ private:
             }
             fd = open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
         }
-        if (fd == -ENOENT && options_.licence == Licence::reset && entry.initial) fd = look_for_renamed(index);
+        if (fd == -ENOENT && options_.licence == Licence::reset && entry.initial) {
+            fd = look_for_renamed(index);
+        }
         if (fd == -ENOENT) {
             decide(tally_for_directories_, index, nullptr);
             return;
@@ -174,8 +193,12 @@ private:
             decide(tally_for_directories_, index, &status);
             return;
         }
-        if (fd < 0) cannot_look(entry.path, -fd);
-        if (::fstat(fd, &status) != 0) cannot_look(entry.path, errno);
+        if (fd < 0) {
+            cannot_look(entry.path, -fd);
+        }
+        if (::fstat(fd, &status) != 0) {
+            cannot_look(entry.path, errno);
+        }
         out_.held[index] = 1;
         device_[index] = device_index(fd, status.st_dev, entry.path);
         empty_[index] = is_empty(fd) ? 1 : 0;
@@ -188,15 +211,21 @@ private:
         std::vector<std::string_view> names;
         std::string_view at = layout_.entries[index].path;
         for (const DirectoryRename& rename : layout_.directory_renames) {
-            if (rename.from != at) continue;
+            if (rename.from != at) {
+                continue;
+            }
             at = rename.to;
             names.push_back(at);
         }
         for (auto name = names.rbegin(); name != names.rend(); ++name) {
-            if (root_ < 0 || is_initial(*name)) continue;
+            if (root_ < 0 || is_initial(*name)) {
+                continue;
+            }
             const std::string place(*name);
             const int fd = open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
-            if (fd < 0) continue;
+            if (fd < 0) {
+                continue;
+            }
             moved_.insert_or_assign(index, place);
             out_.renames_back.push_back({place, layout_.entries[index].path});
             return fd;
@@ -220,8 +249,9 @@ private:
             const uint32_t directory = slot == 0 ? kRoot : static_cast<uint32_t>(slot - 1);
             // Taken here: in a hostile log a file has children, and another thread may be at that file.
             const uint32_t device = directory == kRoot ? root_device_ : device_[directory];
-            for (uint64_t at = layout_.first[slot]; at < layout_.first[slot + 1]; at += kPiece)
+            for (uint64_t at = layout_.first[slot]; at < layout_.first[slot + 1]; at += kPiece) {
                 pieces.push_back({directory, device, at, std::min(at + kPiece, layout_.first[slot + 1])});
+            }
         }
         const unsigned threads = std::max(1u, options_.threads);
         std::vector<Tally> tallies(threads);
@@ -231,12 +261,16 @@ private:
             int fd = -1;
             if (!nothing_in(piece.directory)) {
                 fd = open_beneath(root_, place_of(piece.directory).c_str(), O_PATH | O_DIRECTORY, 0, Links::refuse);
-                if (fd < 0) cannot_look(place_of(piece.directory), -fd);
+                if (fd < 0) {
+                    cannot_look(place_of(piece.directory), -fd);
+                }
             }
             for (uint64_t i = piece.begin; i < piece.end; ++i) {
                 const uint32_t index = layout_.children[i];
                 const LayoutEntry& entry = layout_.entries[index];
-                if (entry.type == FileType::directory) continue;
+                if (entry.type == FileType::directory) {
+                    continue;
+                }
                 device_[index] = piece.device;
                 struct stat status {};
                 // The name is a tail of the path, so it ends with its NUL.
@@ -250,10 +284,14 @@ private:
                     cannot_look(entry.path, error);
                 }
             }
-            if (fd >= 0) ::close(fd);
+            if (fd >= 0) {
+                ::close(fd);
+            }
         });
         add(tally_for_directories_);
-        for (const Tally& tally : tallies) add(tally);
+        for (const Tally& tally : tallies) {
+            add(tally);
+        }
     }
 
     /// `status`: what is there; nullptr: nothing.
@@ -262,17 +300,24 @@ private:
         const Action action = action_for(tally, entry, status, directory);
         out_.actions[index] = action;
         ++tally.count[static_cast<size_t>(action)];
-        if (entry.initial && entry.type == FileType::regular)
+        if (entry.initial && entry.type == FileType::regular) {
             tally.laid_out = add_saturating(tally.laid_out, entry.size);
-        if (action == Action::none || action == Action::keep) return;
-        if (tally.needs.size() <= device_[index]) tally.needs.resize(device_[index] + 1);
+        }
+        if (action == Action::none || action == Action::keep) {
+            return;
+        }
+        if (tally.needs.size() <= device_[index]) {
+            tally.needs.resize(device_[index] + 1);
+        }
         Tally::Need& need = tally.needs[device_[index]];
         const uint64_t there = status != nullptr ? static_cast<uint64_t>(status->st_blocks) * 512 : 0;
         if (action == Action::remove || action == Action::remake) {
             need.bytes_back += there;
             ++need.inodes_back;
         }
-        if (action == Action::remove) return;
+        if (action == Action::remove) {
+            return;
+        }
         uint64_t bytes = 0;
         if (entry.type == FileType::regular) {
             if (entry.size > tally.largest) {
@@ -292,7 +337,9 @@ private:
             }
             tally.bytes = add_saturating(tally.bytes, bytes);
         }
-        if (action == Action::refill) return;
+        if (action == Action::refill) {
+            return;
+        }
         ++need.inodes;
         if (entry.type == FileType::directory) {
             ++tally.directories;
@@ -306,17 +353,25 @@ private:
     Action action_for(Tally& tally, const LayoutEntry& entry, const struct stat* status, int directory) const {
         const Licence licence = options_.licence;
         if (!entry.initial) {
-            if (!entry.made || status == nullptr) return Action::none;
-            if (licence != Licence::reset) tally.in_the_way.add(entry.path, "the recording makes it");
+            if (!entry.made || status == nullptr) {
+                return Action::none;
+            }
+            if (licence != Licence::reset) {
+                tally.in_the_way.add(entry.path, "the recording makes it");
+            }
             return Action::remove;
         }
-        if (status == nullptr) return Action::make;
+        if (status == nullptr) {
+            return Action::make;
+        }
         const std::string difference = difference_of(entry, *status, directory);
         if (!difference.empty()) {
             // Half-made files of an earlier run are ours; nothing else that differs may be touched.
             const bool half_made =
                 licence == Licence::resume && entry.type == FileType::regular && S_ISREG(status->st_mode);
-            if (licence != Licence::reset && !half_made) tally.differing.add(entry.path, difference);
+            if (licence != Licence::reset && !half_made) {
+                tally.differing.add(entry.path, difference);
+            }
             return Action::remake;
         }
         if (licence == Licence::strange && entry.changed() &&
@@ -324,34 +379,45 @@ private:
             tally.in_the_way.add(entry.path, "the recording changes it");
             return Action::keep;
         }
-        if (licence != Licence::reset) return Action::keep;
+        if (licence != Licence::reset) {
+            return Action::keep;
+        }
         if (entry.type == FileType::regular) {
             const bool has_data = entry.size > 0;
-            if (has_data && (options_.remake_data || (entry.data_changed() && status->st_nlink > 1)))
+            if (has_data && (options_.remake_data || (entry.data_changed() && status->st_nlink > 1))) {
                 return Action::remake;
-            if (has_data && entry.data_changed()) return Action::refill;
+            }
+            if (has_data && entry.data_changed()) {
+                return Action::refill;
+            }
         }
         return entry.attributes && entry.type != FileType::symlink ? Action::refill : Action::keep;
     }
 
     /// Empty: what is there is what should be.
     static std::string difference_of(const LayoutEntry& entry, const struct stat& status, int directory) {
-        if ((status.st_mode & S_IFMT) != format_of(entry.type))
+        if ((status.st_mode & S_IFMT) != format_of(entry.type)) {
             return "not a " + std::string(file_type_name(entry.type));
-        if (entry.type == FileType::regular && static_cast<uint64_t>(status.st_size) != entry.size)
+        }
+        if (entry.type == FileType::regular && static_cast<uint64_t>(status.st_size) != entry.size) {
             return "has " + std::to_string(status.st_size) + " bytes, the recording's had " +
                    std::to_string(entry.size);
+        }
         if (entry.type == FileType::symlink) {
             std::string target(PATH_MAX, '\0');
             const ssize_t n = ::readlinkat(directory, entry.name().data(), target.data(), target.size());
             target.resize(n > 0 ? static_cast<size_t>(n) : 0);
-            if (target != entry.target) return "leads to another place";
+            if (target != entry.target) {
+                return "leads to another place";
+            }
         }
         return {};
     }
 
     void add(const Tally& tally) {
-        for (size_t i = 0; i < kActions; ++i) out_.count[i] += tally.count[i];
+        for (size_t i = 0; i < kActions; ++i) {
+            out_.count[i] += tally.count[i];
+        }
         out_.files += tally.files;
         out_.directories += tally.directories;
         out_.links += tally.links;
@@ -394,13 +460,18 @@ bool Demand::fits() const {
 
 void Examples::add(std::string_view path, std::string_view why) {
     ++count;
-    if (paths.size() < kMost) paths.push_back(escape_line(path) + " (" + std::string(why) + ")");
+    if (paths.size() < kMost) {
+        paths.push_back(escape_line(path) + " (" + std::string(why) + ")");
+    }
 }
 
 void Examples::merge(const Examples& other) {
     count += other.count;
-    for (const std::string& path : other.paths)
-        if (paths.size() < kMost) paths.push_back(path);
+    for (const std::string& path : other.paths) {
+        if (paths.size() < kMost) {
+            paths.push_back(path);
+        }
+    }
 }
 
 Survey survey_root(const Layout& layout, int root, int parent, std::string_view root_name,

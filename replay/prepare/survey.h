@@ -1,6 +1,6 @@
-// Owns the comparison of a layout with what lies below the root now: what is to be made, what stands in the way, and
-// whether it fits. Reads only.
 // SPDX-License-Identifier: MIT
+// The comparison of a layout with what lies below the root now: what is to be made, what stands in the way, and
+// whether it fits. Reads only.
 #pragma once
 
 #include <sys/types.h>

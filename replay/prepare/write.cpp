@@ -1,5 +1,5 @@
-// Owns the order of the work: remove, rename back, directories, files, sync; and sharing the files among threads.
 // SPDX-License-Identifier: MIT
+// The order of the work: remove, rename back, directories, files, sync; and sharing the files among threads.
 #include "replay/prepare/write.h"
 
 #include <fcntl.h>
@@ -48,15 +48,21 @@ private:
 
 mode_t mode_of(const LayoutEntry& entry) {
     const bool directory = entry.type == FileType::directory;
-    if (entry.mode == 0) return directory ? 0755 : 0644;
+    if (entry.mode == 0) {
+        return directory ? 0755 : 0644;
+    }
     // The replay must get in whatever the recorded bits.
     return (entry.mode & 0777) | (directory ? 0700 : 0600);
 }
 
 /// Removes a name that is no directory, or an empty one. 0 (also where nothing is there) or -errno.
 int remove_name(int directory, const char* name) {
-    if (::unlinkat(directory, name, 0) == 0 || errno == ENOENT) return 0;
-    if (errno != EISDIR && errno != EPERM) return -errno;
+    if (::unlinkat(directory, name, 0) == 0 || errno == ENOENT) {
+        return 0;
+    }
+    if (errno != EISDIR && errno != EPERM) {
+        return -errno;
+    }
     return ::unlinkat(directory, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
 }
 
@@ -85,11 +91,17 @@ public:
     void run() {
         const NoUmask modes_as_given;
         list_directories();
-        if (job_.reset) remove_made(false);
+        if (job_.reset) {
+            remove_made(false);
+        }
         make_directories();
-        if (job_.reset) remove_made(true);
+        if (job_.reset) {
+            remove_made(true);
+        }
         make_files();
-        if (!state_.stop) sync();
+        if (!state_.stop) {
+            sync();
+        }
     }
 
 private:
@@ -129,8 +141,11 @@ private:
         directories_.push_back(kRoot);
         for (size_t i = 0; i < directories_.size(); ++i) {
             const auto [begin, end] = layout_.children_of(directories_[i]);
-            for (const uint32_t* child = begin; child != end; ++child)
-                if (layout_.entries[*child].type == FileType::directory) directories_.push_back(*child);
+            for (const uint32_t* child = begin; child != end; ++child) {
+                if (layout_.entries[*child].type == FileType::directory) {
+                    directories_.push_back(*child);
+                }
+            }
         }
     }
 
@@ -142,25 +157,39 @@ private:
     void remove_made(bool directories_too) {
         for (auto directory = directories_.rbegin(); directory != directories_.rend() && !state_.stop; ++directory) {
             const auto [begin, end] = layout_.children_of(*directory);
-            if (std::none_of(begin, end, [&](uint32_t child) { return removable(child); })) continue;
+            if (std::none_of(begin, end, [&](uint32_t child) { return removable(child); })) {
+                continue;
+            }
             const Descriptor opened(open_directory(*directory));
-            if (opened.get() < 0) continue;  // gone itself
+            if (opened.get() < 0) {
+                continue;  // gone itself
+            }
             for (const uint32_t* child = begin; child != end; ++child) {
-                if (!removable(*child)) continue;
+                if (!removable(*child)) {
+                    continue;
+                }
                 const LayoutEntry& entry = layout_.entries[*child];
-                if (!directories_too && entry.type == FileType::directory) continue;
+                if (!directories_too && entry.type == FileType::directory) {
+                    continue;
+                }
                 struct stat status {};
-                if (::fstatat(opened.get(), entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+                if (::fstatat(opened.get(), entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+                    continue;
+                }
                 const int error = -remove_name(opened.get(), entry.name().data());
                 if (error == ENOTEMPTY || error == EEXIST) {
-                    if (directories_too) state_.left.add(entry.path, "not empty");
+                    if (directories_too) {
+                        state_.left.add(entry.path, "not empty");
+                    }
                 } else if (error != 0) {
                     fail("remove", entry.path, error);
                 } else {
                     did_one();
                 }
             }
-            if (tick_) tick_();
+            if (tick_) {
+                tick_();
+            }
         }
     }
 
@@ -170,8 +199,11 @@ private:
     }
 
     const DirectoryRename* rename_back_to(std::string_view path) const {
-        for (const DirectoryRename& rename : job_.survey.renames_back)
-            if (rename.to == path) return &rename;
+        for (const DirectoryRename& rename : job_.survey.renames_back) {
+            if (rename.to == path) {
+                return &rename;
+            }
+        }
         return nullptr;
     }
 
@@ -179,23 +211,32 @@ private:
         std::string_view old_name, new_name;
         const Descriptor old_parent(open_parent(job_.root, rename.from, Links::refuse, &old_name));
         const Descriptor new_parent(open_parent(job_.root, rename.to, Links::refuse, &new_name));
-        if (old_parent.get() < 0) fail("rename", rename.from, -old_parent.get());
-        if (new_parent.get() < 0) fail("rename", rename.to, -new_parent.get());
+        if (old_parent.get() < 0) {
+            fail("rename", rename.from, -old_parent.get());
+        }
+        if (new_parent.get() < 0) {
+            fail("rename", rename.to, -new_parent.get());
+        }
         if (::renameat2(old_parent.get(), std::string(old_name).c_str(), new_parent.get(),
-                        std::string(new_name).c_str(), RENAME_NOREPLACE) != 0)
+                        std::string(new_name).c_str(), RENAME_NOREPLACE) != 0) {
             fail("rename", rename.from, errno);
+        }
         did_one();
     }
 
     /// Permission bits, and no extended attributes of users.
     void put_back_attributes(int fd, const LayoutEntry& entry) {
-        if (::fchmod(fd, mode_of(entry)) != 0) fail("set the mode of", entry.path, errno);
+        if (::fchmod(fd, mode_of(entry)) != 0) {
+            fail("set the mode of", entry.path, errno);
+        }
         std::vector<char> names(65536);
         const ssize_t size = ::flistxattr(fd, names.data(), names.size());
         for (ssize_t at = 0; at < size;) {
             const std::string name(names.data() + at);
             at += static_cast<ssize_t>(name.size()) + 1;
-            if (name.starts_with("user.")) ::fremovexattr(fd, name.c_str());
+            if (name.starts_with("user.")) {
+                ::fremovexattr(fd, name.c_str());
+            }
         }
     }
 
@@ -203,20 +244,33 @@ private:
 
     void make_directories() {
         for (const uint32_t directory : directories_) {
-            if (state_.stop) return;
+            if (state_.stop) {
+                return;
+            }
             const auto [begin, end] = layout_.children_of(directory);
-            if (std::none_of(begin, end, [&](uint32_t child) { return concerns_directory(child); })) continue;
+            if (std::none_of(begin, end, [&](uint32_t child) { return concerns_directory(child); })) {
+                continue;
+            }
             const Descriptor fd(open_directory(directory));
-            if (fd.get() < 0) fail("enter", path_of(directory), -fd.get());
-            for (const uint32_t* child = begin; child != end; ++child)
-                if (concerns_directory(*child)) make_directory(fd.get(), *child);
-            if (tick_) tick_();
+            if (fd.get() < 0) {
+                fail("enter", path_of(directory), -fd.get());
+            }
+            for (const uint32_t* child = begin; child != end; ++child) {
+                if (concerns_directory(*child)) {
+                    make_directory(fd.get(), *child);
+                }
+            }
+            if (tick_) {
+                tick_();
+            }
         }
     }
 
     bool concerns_directory(uint32_t index) const {
         const LayoutEntry& entry = layout_.entries[index];
-        if (entry.type != FileType::directory || !entry.initial) return false;
+        if (entry.type != FileType::directory || !entry.initial) {
+            return false;
+        }
         return makes(index) || action(index) == Action::refill ||
                (!job_.survey.renames_back.empty() && rename_back_to(entry.path) != nullptr);
     }
@@ -224,18 +278,28 @@ private:
     void make_directory(int parent, uint32_t index) {
         const LayoutEntry& entry = layout_.entries[index];
         const char* const name = entry.name().data();
-        if (const DirectoryRename* rename = rename_back_to(entry.path)) rename_back(*rename);
+        if (const DirectoryRename* rename = rename_back_to(entry.path)) {
+            rename_back(*rename);
+        }
         if (action(index) == Action::refill) {
             const Descriptor fd(open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, Links::refuse));
-            if (fd.get() < 0) fail("open", entry.path, -fd.get());
+            if (fd.get() < 0) {
+                fail("open", entry.path, -fd.get());
+            }
             put_back_attributes(fd.get(), entry);
             return did_one();
         }
-        if (!makes(index)) return;
-        if (action(index) == Action::remake) {
-            if (const int error = -remove_name(parent, name); error != 0) fail("remove", entry.path, error);
+        if (!makes(index)) {
+            return;
         }
-        if (::mkdirat(parent, name, mode_of(entry)) != 0) fail("make the directory", entry.path, errno);
+        if (action(index) == Action::remake) {
+            if (const int error = -remove_name(parent, name); error != 0) {
+                fail("remove", entry.path, error);
+            }
+        }
+        if (::mkdirat(parent, name, mode_of(entry)) != 0) {
+            fail("make the directory", entry.path, errno);
+        }
         did_one();
     }
 
@@ -249,13 +313,17 @@ private:
         // and more of the clock's than one alone.
         std::array<std::mutex, 64> turns;
         run_parallel(job_.threads, pieces_.size(), state_.stop, tick_, [&](size_t worker, size_t number) {
-            if (!buffers[worker]) buffers[worker] = std::make_unique<WriteBuffer>(job_.content);
+            if (!buffers[worker]) {
+                buffers[worker] = std::make_unique<WriteBuffer>(job_.content);
+            }
             const Piece& piece = pieces_[number];
             if (piece.big != nullptr) {
                 write_chunk(*piece.big, piece.begin, piece.end, *buffers[worker]);
             } else {
                 std::unique_lock<std::mutex> turn;
-                if (piece.names_only) turn = std::unique_lock(turns[piece.directory % turns.size()]);
+                if (piece.names_only) {
+                    turn = std::unique_lock(turns[piece.directory % turns.size()]);
+                }
                 make_some(piece, *buffers[worker]);
             }
         });
@@ -266,7 +334,9 @@ private:
         Writer& writer;
         ~BigFileCleanup() {
             for (const auto& big : writer.big_files_) {
-                if (big->fd < 0) continue;
+                if (big->fd < 0) {
+                    continue;
+                }
                 ::close(big->fd);
                 writer.discard(big->entry);
             }
@@ -275,9 +345,13 @@ private:
 
     void discard(uint32_t index) {
         const LayoutEntry& entry = layout_.entries[index];
-        if (!makes(index)) return;
+        if (!makes(index)) {
+            return;
+        }
         const Descriptor parent(open_directory(entry.parent));
-        if (parent.get() >= 0) ::unlinkat(parent.get(), entry.name().data(), 0);
+        if (parent.get() >= 0) {
+            ::unlinkat(parent.get(), entry.name().data(), 0);
+        }
     }
 
     void plan_pieces() {
@@ -288,14 +362,20 @@ private:
             const auto cut = [&] {
                 piece.end = work_.size();
                 piece.names_only = bytes == 0;
-                if (piece.end > piece.begin) pieces_.push_back(piece);
+                if (piece.end > piece.begin) {
+                    pieces_.push_back(piece);
+                }
                 piece.begin = work_.size();
                 bytes = 0;
             };
             for (const uint32_t* child = begin; child != end; ++child) {
                 const LayoutEntry& entry = layout_.entries[*child];
-                if (entry.type == FileType::directory) continue;
-                if (!makes(*child) && action(*child) != Action::refill) continue;
+                if (entry.type == FileType::directory) {
+                    continue;
+                }
+                if (!makes(*child) && action(*child) != Action::refill) {
+                    continue;
+                }
                 const auto [from, to] = range_of(*child);
                 if (to - from > kChunk) {
                     add_big(*child, from, to);
@@ -303,7 +383,9 @@ private:
                 }
                 work_.push_back(*child);
                 bytes += to - from;
-                if (bytes >= kPieceBytes || work_.size() - piece.begin >= kPieceFiles) cut();
+                if (bytes >= kPieceBytes || work_.size() - piece.begin >= kPieceFiles) {
+                    cut();
+                }
             }
             cut();
         }
@@ -314,8 +396,12 @@ private:
     /// Bytes of a file that are to be written.
     std::pair<uint64_t, uint64_t> range_of(uint32_t index) const {
         const LayoutEntry& entry = layout_.entries[index];
-        if (entry.type != FileType::regular || job_.content == Content::sparse) return {0, 0};
-        if (makes(index)) return {0, entry.size};
+        if (entry.type != FileType::regular || job_.content == Content::sparse) {
+            return {0, 0};
+        }
+        if (makes(index)) {
+            return {0, entry.size};
+        }
         const uint64_t from = entry.changed_from - entry.changed_from % kContentUnit;
         const uint64_t to = std::min(entry.changed_to, entry.size);
         return from < to ? std::pair{from, to} : std::pair<uint64_t, uint64_t>{0, 0};
@@ -337,7 +423,9 @@ private:
         const LayoutEntry& entry = layout_.entries[index];
         const char* const name = entry.name().data();
         if (action(index) == Action::remake) {
-            if (const int error = -remove_name(directory, name); error != 0) fail("remove", entry.path, error);
+            if (const int error = -remove_name(directory, name); error != 0) {
+                fail("remove", entry.path, error);
+            }
         }
         const bool fresh = makes(index);
         // One component and O_EXCL or O_NOFOLLOW: nothing can lead elsewhere.
@@ -345,10 +433,14 @@ private:
         int fd = ::openat(directory, name, flags | (direct ? O_DIRECT : 0), mode_of(entry));
         if (fd < 0 && direct && errno == EINVAL) {
             // Some file systems make the file before they refuse the flag.
-            if (fresh) ::unlinkat(directory, name, 0);
+            if (fresh) {
+                ::unlinkat(directory, name, 0);
+            }
             fd = ::openat(directory, name, flags, mode_of(entry));
         }
-        if (fd < 0) fail(fresh ? "make" : "open", entry.path, errno);
+        if (fd < 0) {
+            fail(fresh ? "make" : "open", entry.path, errno);
+        }
         struct stat status {};
         if (!fresh && (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
             ::close(fd);
@@ -363,20 +455,32 @@ private:
             const std::lock_guard lock(big.mutex);
             if (big.fd < 0) {
                 const Descriptor parent(open_directory(entry.parent));
-                if (parent.get() < 0) fail("enter", path_of(entry.parent), -parent.get());
+                if (parent.get() < 0) {
+                    fail("enter", path_of(entry.parent), -parent.get());
+                }
                 big.fd = open_regular(parent.get(), big.entry, true);
-                if (action(big.entry) == Action::refill && entry.attributes) put_back_attributes(big.fd, entry);
-                if (const int error = makes(big.entry) ? -begin_file(big.fd, entry.size) : 0; error != 0)
+                if (action(big.entry) == Action::refill && entry.attributes) {
+                    put_back_attributes(big.fd, entry);
+                }
+                if (const int error = makes(big.entry) ? -begin_file(big.fd, entry.size) : 0; error != 0) {
                     fail("make room for", entry.path, error);
+                }
             }
         }
         const int error = -write_content(big.fd, content_seed(entry.path), from, to, buffer, state_.stop, state_.bytes);
-        if (error != 0) fail("write", entry.path, error);
-        if (state_.stop) return;  // perhaps not whole
-        if (big.chunks_left.fetch_sub(1) != 1) return;
+        if (error != 0) {
+            fail("write", entry.path, error);
+        }
+        if (state_.stop) {
+            return;  // perhaps not whole
+        }
+        if (big.chunks_left.fetch_sub(1) != 1) {
+            return;
+        }
         const std::lock_guard lock(big.mutex);
-        if (const int unfinished = -finish_file(big.fd, entry.size); unfinished != 0)
+        if (const int unfinished = -finish_file(big.fd, entry.size); unfinished != 0) {
             fail("finish", entry.path, unfinished);
+        }
         ::close(big.fd);
         big.fd = -1;
         did_one();
@@ -384,7 +488,9 @@ private:
 
     void make_some(const Piece& piece, WriteBuffer& buffer) {
         const Descriptor directory(open_directory(piece.directory));
-        if (directory.get() < 0) fail("enter", path_of(piece.directory), -directory.get());
+        if (directory.get() < 0) {
+            fail("enter", path_of(piece.directory), -directory.get());
+        }
         for (size_t i = piece.begin; i < piece.end && !state_.stop.load(std::memory_order_relaxed); ++i) {
             const uint32_t index = work_[i];
             const LayoutEntry& entry = layout_.entries[index];
@@ -401,44 +507,66 @@ private:
         const LayoutEntry& entry = layout_.entries[index];
         const char* const name = entry.name().data();
         if (action(index) == Action::refill) {
-            if (::fchmodat(directory, name, mode_of(entry), 0) != 0) fail("set the mode of", entry.path, errno);
+            if (::fchmodat(directory, name, mode_of(entry), 0) != 0) {
+                fail("set the mode of", entry.path, errno);
+            }
             return;
         }
         if (action(index) == Action::remake) {
-            if (const int error = -remove_name(directory, name); error != 0) fail("remove", entry.path, error);
+            if (const int error = -remove_name(directory, name); error != 0) {
+                fail("remove", entry.path, error);
+            }
         }
         const int result = entry.type == FileType::symlink ? ::symlinkat(entry.target.c_str(), directory, name)
                                                            : ::mknodat(directory, name, S_IFIFO | mode_of(entry), 0);
-        if (result != 0) fail("make", entry.path, errno);
+        if (result != 0) {
+            fail("make", entry.path, errno);
+        }
     }
 
     void make_regular(int directory, uint32_t index, WriteBuffer& buffer) {
         const LayoutEntry& entry = layout_.entries[index];
         if (entry.size == 0 && action(index) == Action::make) {
             // One call instead of open and close; like O_EXCL it never follows or replaces anything.
-            if (::mknodat(directory, entry.name().data(), S_IFREG | mode_of(entry), 0) != 0)
+            if (::mknodat(directory, entry.name().data(), S_IFREG | mode_of(entry), 0) != 0) {
                 fail("make", entry.path, errno);
+            }
             return;
         }
         const auto [from, to] = range_of(index);
         const bool direct = to - from >= kDirectFrom;
         const Descriptor fd(open_regular(directory, index, direct));
-        if (action(index) == Action::refill && entry.attributes) put_back_attributes(fd.get(), entry);
+        if (action(index) == Action::refill && entry.attributes) {
+            put_back_attributes(fd.get(), entry);
+        }
         int error = 0;
         if (job_.content == Content::sparse) {
-            if (!makes(index) && entry.data_changed()) error = -finish_file(fd.get(), 0);
-            if (error == 0) error = -finish_file(fd.get(), entry.size);
+            if (!makes(index) && entry.data_changed()) {
+                error = -finish_file(fd.get(), 0);
+            }
+            if (error == 0) {
+                error = -finish_file(fd.get(), entry.size);
+            }
         } else {
             // Files of one write have no size before it, so theirs tells whether they are whole.
-            if (makes(index) && to - from > kWriteBytes) error = -begin_file(fd.get(), entry.size);
+            if (makes(index) && to - from > kWriteBytes) {
+                error = -begin_file(fd.get(), entry.size);
+            }
             static const std::atomic<bool> never{false};
-            if (error == 0)
+            if (error == 0) {
                 error = -write_content(fd.get(), content_seed(entry.path), from, to, buffer,
                                        direct ? state_.stop : never, state_.bytes);
-            if (error == 0 && direct && !state_.stop) error = -finish_file(fd.get(), entry.size);
+            }
+            if (error == 0 && direct && !state_.stop) {
+                error = -finish_file(fd.get(), entry.size);
+            }
         }
-        if (makes(index) && (error != 0 || (state_.stop && direct))) ::unlinkat(directory, entry.name().data(), 0);
-        if (error != 0) fail("write", entry.path, error);
+        if (makes(index) && (error != 0 || (state_.stop && direct))) {
+            ::unlinkat(directory, entry.name().data(), 0);
+        }
+        if (error != 0) {
+            fail("write", entry.path, error);
+        }
     }
 
     /// What was written must be on the device before the replay starts to measure it.
@@ -446,7 +574,9 @@ private:
         for (const Demand& demand : job_.survey.demands) {
             const std::string where = demand.where == job_.root_name ? "." : demand.where;
             const Descriptor fd(open_beneath(job_.root, where.c_str(), O_RDONLY | O_DIRECTORY, 0, Links::refuse));
-            if (fd.get() >= 0 && ::syncfs(fd.get()) != 0) fail("sync", demand.where, errno);
+            if (fd.get() >= 0 && ::syncfs(fd.get()) != 0) {
+                fail("sync", demand.where, errno);
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-// Owns carrying out what a survey found: removing, renaming back, making directories and files, filling them.
 // SPDX-License-Identifier: MIT
+// Carries out what a survey found: removing, renaming back, making directories and files, filling them.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Owns turning the spool of a run into its op log and its numbers.
 // SPDX-License-Identifier: MIT
+// Turns the spool of a run into its op log and its numbers.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// Owns the decoding of blocks ahead of the tasks of one worker process, so that the border between two blocks costs
-// nothing.
 // SPDX-License-Identifier: MIT
+// The decoding of blocks ahead of the tasks of one worker process, so that the border between two blocks costs
+// nothing.
 #pragma once
 
 #include <condition_variable>

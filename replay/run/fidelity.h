@@ -1,5 +1,5 @@
-// Owns the verdict of a run on itself: whether this machine could keep the recording's time.
 // SPDX-License-Identifier: MIT
+// The verdict of a run on itself: whether this machine could keep the recording's time.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Fidelity {
     double delay_total_error() const { return delays_asked_ns > 0 ? delay_error.sum() / delays_asked_ns : 0.0; }
 };
 
-// The run failed where it lost more than these shares, and 50 ms; docs/replay.md explains them.
+/// The run failed where it lost more than these shares, and 50 ms; docs/replay.md explains them.
 inline constexpr double kMostLateShare = 0.05;   // 99th percentile of lateness, of the elapsed time
 inline constexpr double kMostDelayError = 0.05;  // of delays together, and of the elapsed time
 inline constexpr double kMostProcessorShare =

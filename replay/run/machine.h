@@ -1,5 +1,5 @@
-// Owns the facts about this machine and the replay's root that stand in every result.
 // SPDX-License-Identifier: MIT
+// The facts about this machine and the replay's root that stand in every result.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct MachineFacts {
     std::string host, kernel, cpu;  // cpu: model name, empty where unknown
     int cpus = 0;                   // that this process may use
     uint64_t memory_bytes = 0;
-    // Of the root; empty without one.
+    /// Of the root; empty without one.
     std::string file_system;  // type, e.g. "ext4"
     std::string device;       // as mounted, e.g. "/dev/nvme0n1p1"
     std::string mount_options;

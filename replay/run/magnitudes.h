@@ -1,5 +1,5 @@
-// Owns counting values by magnitude, so that percentiles of any number of ops cost a fixed amount of memory.
 // SPDX-License-Identifier: MIT
+// Counts values by magnitude, so that percentiles of any number of ops cost a fixed amount of memory.
 #pragma once
 
 #include <array>

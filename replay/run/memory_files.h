@@ -1,5 +1,5 @@
-// Owns that what a job keeps in /dev/shm is memory in its replay as well, wherever the root lies.
 // SPDX-License-Identifier: MIT
+// Keeps in memory what the job kept in /dev/shm, wherever the root lies.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Owns a replay as a whole: plan, worker processes, their supervision, the result.
 // SPDX-License-Identifier: MIT
+// A replay as a whole: plan, worker processes, their supervision, the result.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ struct ReplayOptions {
     bool read_only = false;        // leave out what alters files
     bool allow_loss = false;       // replay a log that says it is not whole
     std::filesystem::path output;  // the run's op log; empty: none
-    // In place of an empty `output`, where the log uses accelerators: their utilisation is read off the run's log.
+    /// In place of an empty `output`, where the log uses accelerators: their utilisation is read off the run's log.
     std::filesystem::path accelerator_output;
     std::string fingerprint;    // of the recording, for the run's header; empty: not stored
     bool catch_signals = true;  // SIGINT and SIGTERM end the run with a valid result; a second one kills it

@@ -1,6 +1,6 @@
-// Owns the memory that the supervisor and all worker processes of a run share: completion counters, the go and stop
-// words, device queues, and the spool of results.
 // SPDX-License-Identifier: MIT
+// The memory that the supervisor and all worker processes of a run share: completion counters, the go and stop
+// words, device queues, and the spool of results.
 #pragma once
 
 #include <sys/types.h>
@@ -94,7 +94,7 @@ struct alignas(64) RunControl {
 
 /// What one op did. 24 bytes, written by the hot loop, read by the collector.
 struct SpoolRow {
-    // Ticks; the top bit: not performed, and `end` holds the LeftOut reason. All zero: left out by the filter.
+    /// Ticks; the top bit: not performed, and `end` holds the LeftOut reason. All zero: left out by the filter.
     uint64_t begin = 0;
     uint64_t end = 0;
     int64_t result = 0;

@@ -1,5 +1,5 @@
-// Owns the worker processes of a run from outside: forks them, watches them, ends them, leaves none behind.
 // SPDX-License-Identifier: MIT
+// The worker processes of a run from outside: forks them, watches them, ends them, leaves none behind.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Owns the path that issues ops: one task, its blocks, its edges, its clock. Everything here runs once per op or less;
-// tests/bench/bench_replay_pread.cpp measures it.
 // SPDX-License-Identifier: MIT
+// The path that issues ops: one task, its blocks, its edges, its clock. Everything here runs once per op or less;
+// tests/bench/bench_replay_pread.cpp measures it.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Owns the promise that a run never hangs: it finds tasks that wait for each other in a circle, and says which edge to
-// give up.
 // SPDX-License-Identifier: MIT
+// The promise that a run never hangs: it finds tasks that wait for each other in a circle, and says which edge to
+// give up.
 #pragma once
 
 #include <cstdint>

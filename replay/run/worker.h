@@ -1,5 +1,5 @@
-// Owns one worker process of a run: the process that stands for a recorded process, with a thread per recorded thread.
 // SPDX-License-Identifier: MIT
+// One worker process of a run: the process that stands for a recorded process, with a thread per recorded thread.
 #pragma once
 
 #include <cstdint>

@@ -179,7 +179,9 @@ TEST_CASE("work of a stream that runs far ahead leaves room for another's before
 TEST_CASE("steps are marks, else spans of the accelerator, else submissions") {
     Feed feed;
     const auto lengths = [&](int64_t end) { return feed.finish(0, end).at(0).steps; };
-    for (int64_t at = 0; at < 10'000; at += 100) feed.submit(1, at, 50);
+    for (int64_t at = 0; at < 10'000; at += 100) {
+        feed.submit(1, at, 50);
+    }
     SUBCASE("submissions") {
         const StepTimes steps = lengths(10'000);
         CHECK(steps.rule == StepRule::submission);

@@ -22,8 +22,11 @@ Comparison compare_run(const test::RunChanges& changes, const CompareOptions& op
 }
 
 const Check& check_of(const Comparison& comparison, std::string_view name) {
-    for (const Check& check : comparison.checks)
-        if (check.name == name) return check;
+    for (const Check& check : comparison.checks) {
+        if (check.name == name) {
+            return check;
+        }
+    }
     throw std::logic_error("no such check");
 }
 
@@ -130,7 +133,9 @@ TEST_CASE("tolerances decide what fails") {
 
 TEST_CASE("alignment finds its way after insertions, deletions and blocks that moved") {
     std::vector<int64_t> a;
-    for (int64_t i = 0; i < 5000; ++i) a.push_back(i);
+    for (int64_t i = 0; i < 5000; ++i) {
+        a.push_back(i);
+    }
     std::vector<int64_t> b = a;
     b.erase(b.begin() + 100, b.begin() + 300);
     b.insert(b.begin() + 2000, 50, 999999);
@@ -160,8 +165,12 @@ TEST_CASE("random edits: every op is matched, missing, extra, moved or has other
         std::vector<int64_t> a, b;
         for (int64_t i = 0; i < 3000; ++i) {
             const int64_t offset = random() % 50;
-            if (random() % 20) a.push_back(offset);
-            if (random() % 20) b.push_back(offset);
+            if (random() % 20) {
+                a.push_back(offset);
+            }
+            if (random() % 20) {
+                b.push_back(offset);
+            }
         }
         const Comparison result = compare_reads(a, b);
         CHECK(result.matched + result.missing + result.moved + result.arguments == a.size());

@@ -47,7 +47,10 @@ TEST_CASE("a histogram takes nothing, zero, negative and the greatest value") {
     CHECK(histogram.percentile(1) == std::numeric_limits<int64_t>::max());
     CHECK(histogram.max() == std::numeric_limits<int64_t>::max());
     Histogram small;
-    for (int64_t value = 0; value < 256; ++value) small.add(value);
-    for (int64_t value = 0; value < 256; ++value)
+    for (int64_t value = 0; value < 256; ++value) {
+        small.add(value);
+    }
+    for (int64_t value = 0; value < 256; ++value) {
         CHECK(small.percentile(static_cast<double>(value + 1) / 256) == value);
+    }
 }

@@ -12,7 +12,9 @@ using namespace reprise;
 TEST_CASE("DLIO Unet3D on 8 ranks: counts, bytes, epochs and their AU") {
     REPRISE_TRACE(folder, "dftracer/dlio_unet3d_hdf5_8ranks");
     std::vector<std::filesystem::path> inputs;
-    for (int rank = 0; rank < 8; ++rank) inputs.push_back(folder / ("trace-" + std::to_string(rank) + "-of-8.pfw.gz"));
+    for (int rank = 0; rank < 8; ++rank) {
+        inputs.push_back(folder / ("trace-" + std::to_string(rank) + "-of-8.pfw.gz"));
+    }
     const test::TempDir dir;
     find_importer(inputs, {}).import(inputs, dir / "a.oplog", {});
     const LogReader log(dir / "a.oplog");
@@ -40,8 +42,9 @@ TEST_CASE("DLIO Unet3D on 8 ranks: counts, bytes, epochs and their AU") {
         CHECK(std::abs(*row.au_mlperf() * 100 - au_mlperf[epoch]) < 0.051);
         CHECK(*row.au() == doctest::Approx(5 * 1.36178 / elapsed[epoch]).epsilon(0.001));
     }
-    for (const DeviceUtilisation& device : summary.devices)
+    for (const DeviceUtilisation& device : summary.devices) {
         CHECK(device.busy / 25 == doctest::Approx(1.36178e9).epsilon(0.0002));
+    }
 }
 
 TEST_CASE("a real log agrees with itself") {
@@ -55,6 +58,8 @@ TEST_CASE("a real log agrees with itself") {
     CHECK(same.matched == same.a.io_ops);
     CHECK(same.missing + same.extra + same.moved + same.arguments + same.results + same.results_known == 0);
     uint64_t of_roles = 0;
-    for (const RoleSummary& role : same.a.roles) of_roles += role.bytes_read;
+    for (const RoleSummary& role : same.a.roles) {
+        of_roles += role.bytes_read;
+    }
     CHECK(of_roles == same.a.bytes_read);
 }

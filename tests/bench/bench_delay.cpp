@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: MIT
 // What the clockwork of a replay adds of its own, as Markdown tables and, with --json FILE, as JSON:
 //   delay    10 000 delays of 50 us, 1 ms and 10 ms, one thread and two: total error, p50, p99 (takes four minutes)
 //   compute  the same lengths taken from the processor, one thread and as many as processors
 //   dlrm     steps of 375 us whose batches lie in the cache: utilisation of the accelerator by the harness itself
 //   edges    pace causal per op without an edge, and a wake across processes beside a bare futex
 // Usage: bench_delay [delay|compute|dlrm|edges]... [--count N] [--dir DIR] [--json FILE]
-// SPDX-License-Identifier: MIT
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -343,8 +343,12 @@ double edge_wake(const Settings& settings, int turns, int64_t think) {
     std::vector<int64_t> waits[2], ends[2];
     for (int side = 0; side < 2; ++side) {
         run.for_each(task[side], [&](const Op& op, uint64_t) {
-            if (op.kind == OpKind::wait) waits[side].push_back(op.end());
-            if (op.kind == (think > 0 ? OpKind::compute : OpKind::wait)) ends[side].push_back(op.end());
+            if (op.kind == OpKind::wait) {
+                waits[side].push_back(op.end());
+            }
+            if (op.kind == (think > 0 ? OpKind::compute : OpKind::wait)) {
+                ends[side].push_back(op.end());
+            }
         });
     }
     std::vector<double> took;
@@ -435,10 +439,18 @@ int main(int argc, char** argv) {
     Json out;
     out["cpus"] = usable_cpus();
     std::printf("%d processors\n", usable_cpus());
-    if (wanted("edges")) out["edges"] = edges(settings);
-    if (wanted("dlrm")) out["dlrm"] = dlrm(settings);
-    if (wanted("compute")) out["compute"] = delays(settings, true);
-    if (wanted("delay")) out["delay"] = delays(settings, false);
+    if (wanted("edges")) {
+        out["edges"] = edges(settings);
+    }
+    if (wanted("dlrm")) {
+        out["dlrm"] = dlrm(settings);
+    }
+    if (wanted("compute")) {
+        out["compute"] = delays(settings, true);
+    }
+    if (wanted("delay")) {
+        out["delay"] = delays(settings, false);
+    }
     if (!json.empty()) {
         std::ofstream(json) << out.dump(2) << "\n";
     }

@@ -51,7 +51,9 @@ struct Input {
 fs::path scratch() {
     static const fs::path folder = [] {
         std::string pattern = (fs::temp_directory_path() / "bench_import.XXXXXX").string();
-        if (!mkdtemp(pattern.data())) std::abort();
+        if (!mkdtemp(pattern.data())) {
+            std::abort();
+        }
         return fs::path(pattern);
     }();
     return folder;
@@ -64,7 +66,9 @@ void unpack(const fs::path& from, const fs::path& to) {
         std::fwrite(line.data(), 1, line.size(), out);
         std::fputc('\n', out);
     }
-    if (out) std::fclose(out);
+    if (out) {
+        std::fclose(out);
+    }
 }
 
 std::vector<Input> inputs() {
@@ -88,7 +92,9 @@ std::vector<Input> inputs() {
 
 uint64_t count_events(const Input& input) {
     dftracer::Lines lines;
-    for (const auto& file : input.files) lines.read(file, {});
+    for (const auto& file : input.files) {
+        lines.read(file, {});
+    }
     return lines.events.size();
 }
 
@@ -105,21 +111,28 @@ int main(int argc, char** argv) {
     for (const Input& input : all) {
         const uint64_t events = count_events(input);
         benchmark::RegisterBenchmark(("lines/" + input.name).c_str(), [&input, events](benchmark::State& state) {
-            for (auto _ : state)
+            for (auto _ : state) {
                 for (const auto& file : input.files) {
                     LineReader reader(file);
-                    for (std::string_view line; reader.next(line);) benchmark::DoNotOptimize(line.data());
+                    for (std::string_view line; reader.next(line);) {
+                        benchmark::DoNotOptimize(line.data());
+                    }
                 }
+            }
             report(state, events);
         })->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("parse/" + input.name).c_str(), [&input, events](benchmark::State& state) {
-            for (auto _ : state) benchmark::DoNotOptimize(count_events(input));
+            for (auto _ : state) {
+                benchmark::DoNotOptimize(count_events(input));
+            }
             report(state, events);
         })->Unit(benchmark::kMillisecond);
         benchmark::RegisterBenchmark(("import/" + input.name).c_str(), [&input, events](benchmark::State& state) {
             ImportOptions options;
             options.writer.sync = false;
-            for (auto _ : state) find_importer(input.files, {}).import(input.files, scratch() / "out.oplog", options);
+            for (auto _ : state) {
+                find_importer(input.files, {}).import(input.files, scratch() / "out.oplog", options);
+            }
             report(state, events);
         })->Unit(benchmark::kMillisecond);
     }

@@ -21,7 +21,9 @@ namespace {
 struct Scratch {
     std::string name = (std::filesystem::temp_directory_path() / "reprise-bench-XXXXXX").string();
     Scratch() {
-        if (!mkdtemp(name.data())) std::abort();
+        if (!mkdtemp(name.data())) {
+            std::abort();
+        }
     }
     ~Scratch() { std::filesystem::remove_all(name); }
 };
@@ -34,10 +36,16 @@ std::filesystem::path scratch() {
 std::vector<std::filesystem::path> inputs(const std::string& name) {
     const char* traces = std::getenv("REPRISE_TRACES");
     const std::filesystem::path root = traces ? traces : "../shared/traces";
-    if (!std::filesystem::exists(root / name)) return {};
-    if (!std::filesystem::is_directory(root / name)) return {root / name};
+    if (!std::filesystem::exists(root / name)) {
+        return {};
+    }
+    if (!std::filesystem::is_directory(root / name)) {
+        return {root / name};
+    }
     std::vector<std::filesystem::path> found;
-    for (const auto& entry : std::filesystem::directory_iterator(root / name)) found.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(root / name)) {
+        found.push_back(entry.path());
+    }
     std::sort(found.begin(), found.end());
     return found;
 }
@@ -50,7 +58,9 @@ void make_log(const std::filesystem::path& path, uint64_t ops) {
     const ProcessId process = writer.add_process({.pid = 1});
     TaskId tasks[4];
     int64_t clock[4] = {};
-    for (TaskId& task : tasks) task = writer.add_task({.process = process});
+    for (TaskId& task : tasks) {
+        task = writer.add_task({.process = process});
+    }
     std::mt19937_64 random(1);
     HandleId handle = 0;
     for (uint64_t i = 0; i < ops; ++i) {
@@ -96,20 +106,26 @@ constexpr Source kSources[] = {
 // The op log of a source, made on first use; empty where its trace is missing.
 std::filesystem::path log_of(const Source& source) {
     const std::filesystem::path path = scratch() / (std::string(source.name) + ".oplog");
-    if (std::filesystem::exists(path)) return path;
+    if (std::filesystem::exists(path)) {
+        return path;
+    }
     if (!source.trace) {
         make_log(path, 4'000'000);
         return path;
     }
     const auto from = inputs(source.trace);
-    if (from.empty()) return {};
+    if (from.empty()) {
+        return {};
+    }
     find_importer(from, "").import(from, path, {});
     return path;
 }
 
 void decode(benchmark::State& state, const Source& source) {
     const auto path = log_of(source);
-    if (path.empty()) return state.SkipWithError("SKIPPED: trace not found; set REPRISE_TRACES");
+    if (path.empty()) {
+        return state.SkipWithError("SKIPPED: trace not found; set REPRISE_TRACES");
+    }
     const LogReader log(path);
     for (auto _ : state) {
         OpBlock block;  // a fresh one, so that no decoded section is met again
@@ -125,7 +141,9 @@ void decode(benchmark::State& state, const Source& source) {
 
 void encode(benchmark::State& state, const Source& source) {
     const auto path = log_of(source);
-    if (path.empty()) return state.SkipWithError("SKIPPED: trace not found; set REPRISE_TRACES");
+    if (path.empty()) {
+        return state.SkipWithError("SKIPPED: trace not found; set REPRISE_TRACES");
+    }
     const LogReader log(path);
     const Tables& tables = log.tables();
     std::vector<std::pair<TaskId, Op>> ops;
@@ -136,12 +154,24 @@ void encode(benchmark::State& state, const Source& source) {
     });
     for (auto _ : state) {
         LogWriter writer(scratch() / "encoded.oplog", log.header(), {.sync = false});
-        for (StringId id = 1; id < tables.strings.size(); ++id) writer.intern(tables.strings[id]);
-        for (size_t i = 1; i < tables.processes.size(); ++i) writer.add_process(tables.processes[i]);
-        for (size_t i = 1; i < tables.tasks.size(); ++i) writer.add_task(tables.tasks[i]);
-        for (size_t i = 1; i < tables.files.size(); ++i) writer.add_file(tables.files[i]);
-        for (size_t i = 1; i < tables.handles.size(); ++i) writer.add_handle(tables.handles[i]);
-        for (const auto& [task, op] : ops) writer.append(task, op);
+        for (StringId id = 1; id < tables.strings.size(); ++id) {
+            writer.intern(tables.strings[id]);
+        }
+        for (size_t i = 1; i < tables.processes.size(); ++i) {
+            writer.add_process(tables.processes[i]);
+        }
+        for (size_t i = 1; i < tables.tasks.size(); ++i) {
+            writer.add_task(tables.tasks[i]);
+        }
+        for (size_t i = 1; i < tables.files.size(); ++i) {
+            writer.add_file(tables.files[i]);
+        }
+        for (size_t i = 1; i < tables.handles.size(); ++i) {
+            writer.add_handle(tables.handles[i]);
+        }
+        for (const auto& [task, op] : ops) {
+            writer.append(task, op);
+        }
         writer.finish();
     }
     state.counters["ops/s"] =
@@ -152,8 +182,11 @@ void encode(benchmark::State& state, const Source& source) {
 double peak_mib() {
     double kib = 0;
     std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with("VmHWM:")) kib = std::strtod(line.c_str() + 6, nullptr);
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("VmHWM:")) {
+            kib = std::strtod(line.c_str() + 6, nullptr);
+        }
+    }
     std::ofstream("/proc/self/clear_refs") << 5;
     return kib / 1024;
 }
@@ -175,7 +208,9 @@ void long_log(benchmark::State& state) {
             n += block.count();
             log.forget(one);
         }
-        if (n != ops) state.SkipWithError("ops are missing");
+        if (n != ops) {
+            state.SkipWithError("ops are missing");
+        }
     }
     state.counters["write_peak_MiB"] = write_peak;
     state.counters["read_peak_MiB"] = peak_mib();

@@ -92,13 +92,17 @@ double bare_once(const Spec& spec, const fs::path& root) {
         fs::create_directory(root / name);
     }
     std::vector<std::string> names;
-    for (size_t i = 0; i < spec.files; ++i) names.push_back((root / name_of(spec, i)).string());
+    for (size_t i = 0; i < spec.files; ++i) {
+        names.push_back((root / name_of(spec, i)).string());
+    }
     std::vector<std::byte> bytes(spec.size);
     fill_random(1, 0, bytes);
     const auto start = Clock::now();
     for (const std::string& name : names) {
         const int fd = ::open(name.c_str(), O_CREAT | O_WRONLY, 0644);
-        if (spec.size > 0 && ::write(fd, bytes.data(), bytes.size()) < 0) std::abort();
+        if (spec.size > 0 && ::write(fd, bytes.data(), bytes.size()) < 0) {
+            std::abort();
+        }
         ::close(fd);
     }
     const int fd = ::open(root.c_str(), O_RDONLY);
@@ -109,7 +113,9 @@ double bare_once(const Spec& spec, const fs::path& root) {
 
 double shell(const std::string& command) {
     const auto start = Clock::now();
-    if (std::system((command + " >/dev/null 2>&1").c_str()) != 0) return 0;
+    if (std::system((command + " >/dev/null 2>&1").c_str()) != 0) {
+        return 0;
+    }
     return seconds_since(start);
 }
 
@@ -120,8 +126,9 @@ double cpu_seconds() {
     for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
         rusage usage{};
         ::getrusage(who, &usage);
-        for (const timeval& time : {usage.ru_utime, usage.ru_stime})
+        for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
             sum += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+        }
     }
     return sum;
 }
@@ -134,12 +141,13 @@ struct Side {
 
 /// Runs the sides in turn, prints amount/seconds of each and the ratio of the first to the others.
 void compare(const char* title, double amount, const char* unit, std::vector<Side> sides) {
-    for (int round = 0; round < rounds; ++round)
+    for (int round = 0; round < rounds; ++round) {
         for (Side& side : sides) {
             const double before = cpu_seconds();
             side.seconds.push_back(side.once(round));
             side.cpu.push_back(cpu_seconds() - before);
         }
+    }
     const double first = median(sides[0].seconds);
     std::printf("%s\n", title);
     for (const Side& side : sides) {
@@ -150,7 +158,9 @@ void compare(const char* title, double amount, const char* unit, std::vector<Sid
         }
         std::printf("  %-34s %10.3f s %12.1f %s %8.3f s cpu", side.name, seconds, amount / seconds, unit,
                     median(side.cpu));
-        if (&side != &sides[0]) std::printf("   prepare is %.2f x as fast", seconds / first);
+        if (&side != &sides[0]) {
+            std::printf("   prepare is %.2f x as fast", seconds / first);
+        }
         std::printf("\n");
     }
     std::fflush(stdout);
@@ -163,7 +173,9 @@ void bench_content() {
     std::vector<double> seconds;
     for (int round = 0; round < rounds; ++round) {
         const auto start = Clock::now();
-        for (uint64_t i = 0; i < 4096; ++i) fill_random(1, i << 20, memory);
+        for (uint64_t i = 0; i < 4096; ++i) {
+            fill_random(1, i << 20, memory);
+        }
         seconds.push_back(seconds_since(start));
     }
     std::printf("random content, one core\n  %-34s %10.3f s %12.1f MiB/s\n", "fill_random", median(seconds),
@@ -211,9 +223,11 @@ void bench_files(const char* title, const Spec& spec, double amount, const char*
             {{"prepare", [&](int round) { return prepare_once(log, fresh("p", round), threads); }},
              {"bare loop", [&](int round) { return bare_once(spec, fresh("b", round)); }}});
     fs::create_directories(top / title);
-    for (const auto& item : fs::directory_iterator(top))
-        if (item.path().filename().string().find(' ') == std::string::npos)
+    for (const auto& item : fs::directory_iterator(top)) {
+        if (item.path().filename().string().find(' ') == std::string::npos) {
             fs::rename(item, top / title / item.path().filename());
+        }
+    }
 }
 
 }  // namespace
@@ -228,17 +242,31 @@ int main(int argc, char** argv) {
         const std::string word = argv[i];
         if (word.starts_with("--") && i + 1 < argc) {
             const char* const value = argv[++i];
-            if (word == "--dir") directory = value;
-            if (word == "--large-mib") large_mib = std::strtoull(value, nullptr, 10);
-            if (word == "--samples") samples = std::strtoull(value, nullptr, 10);
-            if (word == "--empty") empty = std::strtoull(value, nullptr, 10);
-            if (word == "--threads") threads = static_cast<unsigned>(std::atoi(value));
-            if (word == "--rounds") rounds = std::max(1, std::atoi(value));
+            if (word == "--dir") {
+                directory = value;
+            }
+            if (word == "--large-mib") {
+                large_mib = std::strtoull(value, nullptr, 10);
+            }
+            if (word == "--samples") {
+                samples = std::strtoull(value, nullptr, 10);
+            }
+            if (word == "--empty") {
+                empty = std::strtoull(value, nullptr, 10);
+            }
+            if (word == "--threads") {
+                threads = static_cast<unsigned>(std::atoi(value));
+            }
+            if (word == "--rounds") {
+                rounds = std::max(1, std::atoi(value));
+            }
         } else {
             which.push_back(word);
         }
     }
-    if (which.empty()) which = {"content", "large", "samples", "empty"};
+    if (which.empty()) {
+        which = {"content", "large", "samples", "empty"};
+    }
     std::string name = directory + "/reprise-bench-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
         std::perror(name.c_str());
@@ -248,12 +276,17 @@ int main(int argc, char** argv) {
     int code = 0;
     try {
         for (const std::string& one : which) {
-            if (one == "content") bench_content();
-            if (one == "large") bench_large(large_mib);
-            if (one == "samples")
+            if (one == "content") {
+                bench_content();
+            }
+            if (one == "large") {
+                bench_large(large_mib);
+            }
+            if (one == "samples") {
                 bench_files(("files of 110 KiB: " + std::to_string(samples)).c_str(),
                             {.files = samples, .directories = 10, .size = 112640},
                             static_cast<double>(samples) * 112640 / 1048576, "MiB/s");
+            }
             if (one == "empty") {
                 bench_files(("empty files in 100 directories: " + std::to_string(empty)).c_str(),
                             {.files = empty, .directories = 100, .size = 0}, static_cast<double>(empty), "files/s");

@@ -1,10 +1,10 @@
+// SPDX-License-Identifier: MIT
 // The replayer beside a bare loop of the same calls and beside fio's read_iolog, interleaved in one run:
 //   pread   1 M random 4 KiB preads of a cached file, as fast as possible
 //   open    100 000 x open, fstat, read, close of small files, as fast as possible
 //   null    the null engine: the replayer alone, per second and per second of processor time
 //   timed   4 threads x 200 cycles of open, fstat, 64 KiB reads, close and a pause of 4 ms, at recorded times
 // Usage: bench_replay [pread|open|null|timed]... [--rounds N] [--dir DIR]. DIR ($TMPDIR by default) holds the files.
-// SPDX-License-Identifier: MIT
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// Recorded computing takes the processor for as long as recorded, also where threads compete for it.
 // SPDX-License-Identifier: MIT
+// Recorded computing takes the processor for as long as recorded, also where threads compete for it.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// What a machine is like: measured once in short, kept as JSON, compared.
 // SPDX-License-Identifier: MIT
+// What a machine is like: measured once in short, kept as JSON, compared.
 #include "calibrate/host_profile.h"
 
 #include <doctest/doctest.h>
@@ -115,7 +115,9 @@ TEST_CASE("a short measurement has every number") {
         CHECK(one.p99_ns >= one.p50_ns);
         CHECK(one.total >= 0);
     }
-    for (const double cost : {p.clock_ns, p.spin_ns, p.call_ns, p.pread_ns, p.open_ns, p.wake_ns}) CHECK(cost > 0);
+    for (const double cost : {p.clock_ns, p.spin_ns, p.call_ns, p.pread_ns, p.open_ns, p.wake_ns}) {
+        CHECK(cost > 0);
+    }
     CHECK(p.pread_ns > p.clock_ns);
     CHECK(p.waits.measured());
     const TempDir dir;

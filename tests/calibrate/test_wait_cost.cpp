@@ -1,5 +1,5 @@
-// What a wait costs the computing after it.
 // SPDX-License-Identifier: MIT
+// What a wait costs the computing after it.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -32,7 +32,9 @@ struct Recording {
         size_t found = 0;
         for (const std::string& line : lines) {
             bool all = true;
-            for (const std::string& word : words) all = all && line.find(word) != std::string::npos;
+            for (const std::string& word : words) {
+                all = all && line.find(word) != std::string::npos;
+            }
             found += all ? 1 : 0;
         }
         return found;
@@ -46,8 +48,11 @@ Recording record(const std::string& script, CaptureOptions how = {}) {
     Recording out;
     out.result = capture(how);
     RawReader reader(how.raw);
-    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next())
-        for (const raw_head& head : RawRecords(chunk)) out.lines.push_back(raw_line(head));
+    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
+        for (const raw_head& head : RawRecords(chunk)) {
+            out.lines.push_back(raw_line(head));
+        }
+    }
     CHECK(reader.cut().empty());
     return out;
 }
@@ -76,7 +81,9 @@ TEST_CASE("recorded calls: whatever the assembler understands is recorded, with 
                     break;
                 case 'S':
                     // fstat has it from the descriptor.
-                    if (rule.kind == RULE_FD) break;
+                    if (rule.kind == RULE_FD) {
+                        break;
+                    }
                     [[fallthrough]];
                 case 'i':
                 case 'H': CHECK((rule.extra != EXTRA_NONE && rule.extra_arg == argument)); break;
@@ -92,11 +99,18 @@ TEST_CASE("recorded calls: whatever the assembler understands is recorded, with 
 
 TEST_CASE("recorded calls: fast paths ask for nothing that only the slow one gives") {
     for (const call_rule& rule : call_rules()) {
-        if (rule.kind == RULE_FD) CHECK((rule.fd != 0 && !rule.fd2 && !rule.path && !rule.string && !rule.extra));
-        if (rule.kind == RULE_OPEN) CHECK((rule.fd == RULE_RESULT && rule.path && !rule.path2 && !rule.extra));
-        if (rule.kind == RULE_PLAIN) CHECK((!rule.fd && !rule.path && !rule.string && !rule.extra));
-        if (rule.kind == RULE_RICH && rule.extra != EXTRA_NONE && rule.extra != EXTRA_SELECT)
+        if (rule.kind == RULE_FD) {
+            CHECK((rule.fd != 0 && !rule.fd2 && !rule.path && !rule.string && !rule.extra));
+        }
+        if (rule.kind == RULE_OPEN) {
+            CHECK((rule.fd == RULE_RESULT && rule.path && !rule.path2 && !rule.extra));
+        }
+        if (rule.kind == RULE_PLAIN) {
+            CHECK((!rule.fd && !rule.path && !rule.string && !rule.extra));
+        }
+        if (rule.kind == RULE_RICH && rule.extra != EXTRA_NONE && rule.extra != EXTRA_SELECT) {
             CHECK(rule.extra_arg != 0);
+        }
     }
 }
 
@@ -108,15 +122,21 @@ TEST_CASE("capture: what cannot be recorded is said before anything runs") {
     CHECK(check.hooks.size() >= 15);
     for (const CaptureHook& hook : check.hooks) {
         CHECK(!hook.follows.empty());
-        if (!check.refusal.empty()) CHECK(!hook.granted);
+        if (!check.refusal.empty()) {
+            CHECK(!hook.granted);
+        }
     }
 }
 
 TEST_CASE("capture: identities, positions and flags, by plain loads and by probe reads") {
-    if (const std::string refusal = bpf_refusal(); !refusal.empty()) REPRISE_SKIP(refusal);
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) {
+        REPRISE_SKIP(refusal);
+    }
     for (const bool probe_reads : {false, true}) {
         CAPTURE(probe_reads);
-        if (probe_reads) ::setenv("REPRISE_CAPTURE_PROBE_READS", "1", 1);
+        if (probe_reads) {
+            ::setenv("REPRISE_CAPTURE_PROBE_READS", "1", 1);
+        }
         const Recording seen = record("exec 5<>made; echo abc >&5; echo defg >&5; exec 5>&-; exec 6<made; read x <&6");
         ::unsetenv("REPRISE_CAPTURE_PROBE_READS");
         CHECK(seen.count({"CALL", "open", "created}", "path1=\"made\""}) == 1);
@@ -130,7 +150,9 @@ TEST_CASE("capture: identities, positions and flags, by plain loads and by probe
 }
 
 TEST_CASE("capture: who woke whom") {
-    if (const std::string refusal = bpf_refusal(); !refusal.empty()) REPRISE_SKIP(refusal);
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) {
+        REPRISE_SKIP(refusal);
+    }
     const Recording seen = record("(sleep 0.1; echo x) | cat >/dev/null");
     CHECK(seen.count({"SPAWN"}) >= 3);
     // cat slept in read until the other side wrote; the shell in wait4 until its child ended.
@@ -142,16 +164,28 @@ TEST_CASE("capture: who woke whom") {
 }
 
 TEST_CASE("capture: groups that are left out leave nothing") {
-    if (const std::string refusal = bpf_refusal(); !refusal.empty()) REPRISE_SKIP(refusal);
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) {
+        REPRISE_SKIP(refusal);
+    }
     CaptureOptions how;
-    for (const CaptureGroup& group : capture_groups()) how.without.emplace_back(group.name);
+    for (const CaptureGroup& group : capture_groups()) {
+        how.without.emplace_back(group.name);
+    }
     const Recording seen = record("cat /etc/passwd >copy; sleep 0.3; sync", how);
     std::map<std::string, size_t> types;
-    for (const std::string& line : seen.lines) ++types[line.substr(0, line.find(' '))];
+    for (const std::string& line : seen.lines) {
+        ++types[line.substr(0, line.find(' '))];
+    }
     CHECK(types["CALL"] > 20);
-    for (const char* type : {"SWITCH", "FAULT", "PAGE_CACHE", "BLOCK", "PRESSURE", "SUBMIT"}) CHECK(types[type] == 0);
+    for (const char* type : {"SWITCH", "FAULT", "PAGE_CACHE", "BLOCK", "PRESSURE", "SUBMIT"}) {
+        CHECK(types[type] == 0);
+    }
     const Recording all = record("cat /etc/passwd >copy; sleep 0.3; sync");
     types.clear();
-    for (const std::string& line : all.lines) ++types[line.substr(0, line.find(' '))];
-    for (const char* type : {"SWITCH", "FAULT", "PAGE_CACHE"}) CHECK(types[type] > 0);
+    for (const std::string& line : all.lines) {
+        ++types[line.substr(0, line.find(' '))];
+    }
+    for (const char* type : {"SWITCH", "FAULT", "PAGE_CACHE"}) {
+        CHECK(types[type] > 0);
+    }
 }

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: MIT
 // The registry: parsing, help, completion and exit codes of a command that is
 // there for this test only.
-// SPDX-License-Identifier: MIT
 #include "cli/command.h"
 
 #include <doctest/doctest.h>
@@ -23,11 +23,21 @@ std::string last_run;
 
 int run_probe(const po::variables_map& values) {
     const auto& first = values["in"].as<std::string>();
-    if (first == "bad") throw bad_input(at("x.oplog", 4096), "block checksum differs", "copy it again");
-    if (first == "machine") throw machine_error("no space left", "free some");
-    if (first == "memory") throw std::bad_alloc();
-    if (first == "system") throw std::filesystem::filesystem_error("no", std::make_error_code(std::errc::io_error));
-    if (first == "bug") throw std::logic_error("surprise");
+    if (first == "bad") {
+        throw bad_input(at("x.oplog", 4096), "block checksum differs", "copy it again");
+    }
+    if (first == "machine") {
+        throw machine_error("no space left", "free some");
+    }
+    if (first == "memory") {
+        throw std::bad_alloc();
+    }
+    if (first == "system") {
+        throw std::filesystem::filesystem_error("no", std::make_error_code(std::errc::io_error));
+    }
+    if (first == "bug") {
+        throw std::logic_error("surprise");
+    }
     last_run = first + " " + values["pace"].as<std::string>() + " " + std::to_string(values["jobs"].as<int>());
     for (const auto& rest :
          values.count("rest") != 0 ? values["rest"].as<std::vector<std::string>>() : std::vector<std::string>{}) {

@@ -1,5 +1,5 @@
-// The progress line: when it shows, what it says, that it goes away.
 // SPDX-License-Identifier: MIT
+// The progress line: when it shows, what it says, that it goes away.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): posix_openpt

@@ -1,5 +1,5 @@
-// Tables on the screen and as JSON.
 // SPDX-License-Identifier: MIT
+// Tables on the screen and as JSON.
 #include <sstream>
 
 #include "cli/table.h"

@@ -1,5 +1,5 @@
-// Quantities as people read and write them.
 // SPDX-License-Identifier: MIT
+// Quantities as people read and write them.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -18,11 +18,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     std::vector<std::string> words[2];
     size_t begin = 0;
-    for (size_t i = 0; i <= size; ++i)
+    for (size_t i = 0; i <= size; ++i) {
         if (i == size || data[i] == '\n') {
             words[(i - begin) & 1].emplace_back(text.substr(begin, i - begin));
             begin = i + 1;
         }
+    }
     try {
         const OpFilter filter = OpFilter::from_words(words[0], words[1]);
         fuzz::require(OpFilter::parse(filter.to_string()) == filter, "parse(to_string()) is the filter");

@@ -70,7 +70,9 @@ void add_record(Bytes& in, int64_t& now, std::vector<uint8_t>& out) {
     const uint8_t where = in.next();
     record.device = where & 1;
     record.stream = where >> 1 & 3;
-    if ((where & 0x38) == 0x38) record.stream = GPU_BUFFER_NONE;
+    if ((where & 0x38) == 0x38) {
+        record.stream = GPU_BUFFER_NONE;
+    }
     record.correlation = in.next() & 31;
     record.tid = kPid + 1 + (where >> 6 & 1);
     const std::string_view name = kNames[in.next() % std::size(kNames)];
@@ -79,7 +81,9 @@ void add_record(Bytes& in, int64_t& now, std::vector<uint8_t>& out) {
     const size_t at = out.size();
     if ((how & 0xf8) == 0xf8) {  // one field of four bytes, any value
         uint8_t* const field = reinterpret_cast<uint8_t*>(&record) + in.next() % (sizeof record / 4) * 4;
-        for (size_t i = 0; i < 4; ++i) field[i] = in.next();
+        for (size_t i = 0; i < 4; ++i) {
+            field[i] = in.next();
+        }
     }
     append(out, record);
     out.insert(out.end(), name.begin(), name.end());
@@ -121,7 +125,9 @@ const std::filesystem::path& job() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    if (size == 0) return 0;
+    if (size == 0) {
+        return 0;
+    }
     const std::filesystem::path folder = fuzz::scratch() / "gpu";
     std::filesystem::create_directories(folder);
     if (data[0] & 1) {
@@ -130,21 +136,29 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else {
         Bytes in(data + 1, size - 1);
         std::vector<uint8_t> files[2];
-        for (uint32_t i = 0; i < 2; ++i) append(files[i], head_of(kPid + i));
+        for (uint32_t i = 0; i < 2; ++i) {
+            append(files[i], head_of(kPid + i));
+        }
         int64_t now = kBoot;
-        while (!in.empty() && files[0].size() + files[1].size() < 60'000) add_record(in, now, files[in.next() & 1]);
+        while (!in.empty() && files[0].size() + files[1].size() < 60'000) {
+            add_record(in, now, files[in.next() & 1]);
+        }
         write_file(folder / "20.1.gpu", files[0].data(), files[0].size());
         write_file(folder / "21.1.gpu", files[1].data(), files[1].size());
     }
 
     kineto::Events events;
     fuzz::require(read_gpu_buffers(folder, events) == 2, "all files are read");
-    for (const kineto::Work& one : events.work)
+    for (const kineto::Work& one : events.work) {
         fuzz::require(one.duration >= 0 && one.name < events.names.size(), "work has a length and a name");
-    for (const kineto::HostCall& one : events.calls)
+    }
+    for (const kineto::HostCall& one : events.calls) {
         fuzz::require(one.duration >= 0 && one.name < events.names.size(), "calls have a length and a name");
+    }
     fuzz::require((events.malformed == 0) == events.first_malformed.empty(), "what is malformed is placed");
-    if (events.work.empty()) return 0;  // the recording stays as it is
+    if (events.work.empty()) {
+        return 0;  // the recording stays as it is
+    }
 
     const std::filesystem::path profile = fuzz::scratch() / "profile.oplog", whole = fuzz::scratch() / "whole.oplog";
     ImportOptions options;

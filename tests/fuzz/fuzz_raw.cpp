@@ -29,9 +29,15 @@ void add_record(Bytes8& in, uint64_t& now, std::vector<uint8_t>& out) {
     for (size_t i = sizeof(raw_head); i + 8 <= record.size(); i += 8) {
         const uint8_t how = in.next();
         uint64_t value = how & 15;
-        if (how & 16) value = now - in.next();
-        if (how & 32) value = uint64_t{in.next()} << 12;
-        if (how & 64) value = ~value;
+        if (how & 16) {
+            value = now - in.next();
+        }
+        if (how & 32) {
+            value = uint64_t{in.next()} << 12;
+        }
+        if (how & 64) {
+            value = ~value;
+        }
         std::memcpy(record.data() + i, &value, 8);
     }
     for (uint8_t parts = in.next() % 4; parts > 0; --parts) {
@@ -73,18 +79,26 @@ void add_record(Bytes8& in, uint64_t& now, std::vector<uint8_t>& out) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    if (size == 0) return 0;
-    if (data[0] & 1) return fuzz::import_bytes("raw", data + 1, size - 1);
+    if (size == 0) {
+        return 0;
+    }
+    if (data[0] & 1) {
+        return fuzz::import_bytes("raw", data + 1, size - 1);
+    }
     Bytes8 in(data + 1, size - 1);
     std::vector<uint8_t> records;
     uint64_t now = 1'000'000'000;
-    while (!in.empty() && records.size() < 60'000) add_record(in, now, records);
+    while (!in.empty() && records.size() < 60'000) {
+        add_record(in, now, records);
+    }
     const std::filesystem::path raw = fuzz::scratch() / "in.raw";
     {
         RawWriter::Options options;
         options.compress = false;
         RawWriter writer(raw, "{\"command\":\"fuzz\"}", options);
-        if (raw_records_whole(records)) writer.append(records);
+        if (raw_records_whole(records)) {
+            writer.append(records);
+        }
         writer.finish();
     }
     const std::filesystem::path inputs[] = {raw};

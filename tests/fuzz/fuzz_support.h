@@ -17,11 +17,13 @@
 
 namespace reprise::fuzz {
 
-// The input as a file in memory.
+/// The input as a file in memory.
 class MemoryFile {
 public:
     MemoryFile(const uint8_t* data, size_t size) : fd_(memfd_create("fuzz", MFD_CLOEXEC)) {
-        if (fd_ < 0 || write(fd_, data, size) != static_cast<ssize_t>(size)) std::abort();
+        if (fd_ < 0 || write(fd_, data, size) != static_cast<ssize_t>(size)) {
+            std::abort();
+        }
     }
     ~MemoryFile() { close(fd_); }
     MemoryFile(const MemoryFile&) = delete;
@@ -32,13 +34,15 @@ private:
     int fd_;
 };
 
-// For outputs; in memory where possible, removed at exit.
+/// For outputs; in memory where possible, removed at exit.
 inline const std::filesystem::path& scratch() {
     static const std::filesystem::path folder = [] {
         const std::filesystem::path shm = "/dev/shm";
         std::string pattern =
             (std::filesystem::is_directory(shm) ? shm : std::filesystem::temp_directory_path()) / "reprise-fuzz-XXXXXX";
-        if (!mkdtemp(pattern.data())) std::abort();
+        if (!mkdtemp(pattern.data())) {
+            std::abort();
+        }
         return std::filesystem::path(pattern);
     }();
     static const int at_exit = std::atexit([] {
@@ -50,13 +54,15 @@ inline const std::filesystem::path& scratch() {
 }
 
 inline void require(bool holds, const char* what) {
-    if (holds) return;
+    if (holds) {
+        return;
+    }
     std::fprintf(stderr, "broken promise: %s\n", what);
     std::abort();
 }
 
-// Decodes every block both ways and touches every field. Throws Error.
-// `ordered`: the log was written by us, so that its ops must be in order, too.
+/// Decodes every block both ways and touches every field. Throws Error.
+/// `ordered`: the log was written by us, so that its ops must be in order, too.
 inline uint64_t read_all(const LogReader& log, bool ordered) {
     const Tables& tables = log.tables();
     uint64_t sum = 0, ops = 0;
@@ -75,8 +81,12 @@ inline uint64_t read_all(const LogReader& log, bool ordered) {
             require(op.file < tables.files.size() && op.file2 < tables.files.size(), "files are of the table");
             require(op.text < tables.strings.size() && op.peer < tables.tasks.size(),
                     "strings and tasks are of the table");
-            for (const int64_t value : op.list) sum += static_cast<uint64_t>(value);
-            for (const Edge& edge : op.edges) sum += edge.op + edge.task;
+            for (const int64_t value : op.list) {
+                sum += static_cast<uint64_t>(value);
+            }
+            for (const Edge& edge : op.edges) {
+                sum += edge.op + edge.task;
+            }
             sum += static_cast<uint64_t>(data_bytes(op)) + tables.path(tables.file_of(op)).size();
             ++ops;
         }
@@ -88,7 +98,7 @@ inline uint64_t read_all(const LogReader& log, bool ordered) {
     return sum;
 }
 
-// Imports the bytes by one importer. An Error is a fine answer; a log that cannot be read back is not.
+/// Imports the bytes by one importer. An Error is a fine answer; a log that cannot be read back is not.
 inline int import_bytes(const char* importer, const uint8_t* data, size_t size) {
     const MemoryFile input(data, size);
     const std::filesystem::path inputs[] = {input.path()};

@@ -1,5 +1,5 @@
-// capture_load MODE [N] [FILE]: jobs that are hard on a recorder (tests/cli/capture.sh, tests/bench/bench_capture.py).
 // SPDX-License-Identifier: MIT
+// capture_load MODE [N] [FILE]: jobs that are hard on a recorder (tests/cli/capture.sh, tests/bench/bench_capture.py).
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,7 +40,9 @@ int processes(long n, const char* file) {
             ::close(open_file(file, O_RDONLY));
             ::_exit(0);
         }
-        if (child < 0) return 9;
+        if (child < 0) {
+            return 9;
+        }
         ++running;
     }
     while (::wait(nullptr) > 0) {
@@ -52,13 +54,18 @@ int processes(long n, const char* file) {
 int threads(long n, const char* file) {
     const int fd = open_file(file, O_RDONLY);
     std::vector<std::thread> all;
-    for (long i = 0; i < n; ++i)
+    for (long i = 0; i < n; ++i) {
         all.emplace_back([fd, i] {
             char byte = 0;
-            if (::pread(fd, &byte, 1, i) != 1) std::exit(9);
+            if (::pread(fd, &byte, 1, i) != 1) {
+                std::exit(9);
+            }
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
         });
-    for (auto& thread : all) thread.join();
+    }
+    for (auto& thread : all) {
+        thread.join();
+    }
     return 0;
 }
 
@@ -66,23 +73,33 @@ int threads(long n, const char* file) {
 int long_path() {
     for (const size_t length : {4095U, 4096U}) {
         std::string path;
-        while (path.size() < length) path += "/.";
+        while (path.size() < length) {
+            path += "/.";
+        }
         path.resize(length - 1);
         path += length % 2 ? "." : "/";
         const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if ((fd >= 0) != (length < 4096)) return 9;
+        if ((fd >= 0) != (length < 4096)) {
+            return 9;
+        }
     }
     return 0;
 }
 
 // Into the background as daemons go: two forks and a session of its own. It writes N lines, one every 20 ms.
 int daemon_writes(long n, const char* file) {
-    if (::fork() != 0) return 0;
+    if (::fork() != 0) {
+        return 0;
+    }
     ::setsid();
-    if (::fork() != 0) ::_exit(0);
+    if (::fork() != 0) {
+        ::_exit(0);
+    }
     const int fd = open_file(file, O_WRONLY | O_CREAT | O_APPEND);
     for (long i = 0; i < n; ++i) {
-        if (::write(fd, "daemon\n", 7) != 7) ::_exit(9);
+        if (::write(fd, "daemon\n", 7) != 7) {
+            ::_exit(9);
+        }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     return 0;
@@ -93,8 +110,11 @@ int flat_out(long n, const char* file) {
     const int fd = open_file(file, O_RDONLY);
     std::vector<char> page(4096);
     const auto begin = Clock::now();
-    for (long i = 0; i < n; ++i)
-        if (::pread(fd, page.data(), page.size(), 0) < 0) return 9;
+    for (long i = 0; i < n; ++i) {
+        if (::pread(fd, page.data(), page.size(), 0) < 0) {
+            return 9;
+        }
+    }
     std::printf("%.1f\n", std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
                               static_cast<double>(std::max(n, 1L)));
     return 0;
@@ -124,7 +144,9 @@ int cost(long n, const char* file, bool cycle) {
         for (long i = 0; i < kBatch; ++i) {
             if (cycle) {
                 const int one = ::open(file, O_RDONLY);
-                if (one < 0 || ::read(one, page.data(), page.size()) < 0) return 9;
+                if (one < 0 || ::read(one, page.data(), page.size()) < 0) {
+                    return 9;
+                }
                 ::close(one);
             } else if (::pread(fd, page.data(), page.size(), (i & 15) * 4096) < 0) {
                 return 9;
@@ -133,7 +155,9 @@ int cost(long n, const char* file, bool cycle) {
         wall.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kBatch);
         processor.push_back((processor_ns() - cpu) / kBatch);
     }
-    if (wall.empty()) return 2;
+    if (wall.empty()) {
+        return 2;
+    }
     std::printf("%.1f %.1f\n", median(processor), median(wall));
     return 0;
 }
@@ -146,13 +170,27 @@ int main(int argc, char** argv) {
     const std::string mode = argc > 1 ? argv[1] : "";
     const long n = argc > 2 ? std::strtol(argv[2], nullptr, 10) : 1;
     const char* file = argc > 3 ? argv[3] : "/dev/null";
-    if (mode == "processes") return processes(n, file);
-    if (mode == "threads") return threads(n, file);
-    if (mode == "long_path") return long_path();
-    if (mode == "daemon") return daemon_writes(n, file);
-    if (mode == "flat_out") return flat_out(n, file);
-    if (mode == "pread" || mode == "cycle") return cost(n, file, mode == "cycle");
-    if (mode == "crash") return crash();
+    if (mode == "processes") {
+        return processes(n, file);
+    }
+    if (mode == "threads") {
+        return threads(n, file);
+    }
+    if (mode == "long_path") {
+        return long_path();
+    }
+    if (mode == "daemon") {
+        return daemon_writes(n, file);
+    }
+    if (mode == "flat_out") {
+        return flat_out(n, file);
+    }
+    if (mode == "pread" || mode == "cycle") {
+        return cost(n, file, mode == "cycle");
+    }
+    if (mode == "crash") {
+        return crash();
+    }
     std::fprintf(stderr, "capture_load processes|threads|long_path|daemon|flat_out|pread|cycle|crash [N] [FILE]\n");
     return 2;
 }

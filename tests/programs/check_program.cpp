@@ -40,7 +40,9 @@ std::string unquoted(const std::string& text) {
 
 Expectation read_expectation(const char* path) {
     std::ifstream in(path, std::ios::binary);
-    if (!in) throw std::runtime_error(std::string(path) + ": cannot be read");
+    if (!in) {
+        throw std::runtime_error(std::string(path) + ": cannot be read");
+    }
     std::stringstream whole;
     whole << in.rdbuf();
     std::string text = whole.str();
@@ -53,7 +55,9 @@ Expectation read_expectation(const char* path) {
         int32_t tid = 0;
         ExpectedOp op;
         op.line = number;
-        if (!(words >> tid >> op.kind)) throw std::runtime_error("line " + std::to_string(number) + ": " + line);
+        if (!(words >> tid >> op.kind)) {
+            throw std::runtime_error("line " + std::to_string(number) + ": " + line);
+        }
         if (op.kind == "root") {
             words >> out.root;
             continue;
@@ -68,9 +72,13 @@ Expectation read_expectation(const char* path) {
                 op.fields[word.substr(0, equals)] = unquoted(word.substr(equals + 1));
             }
         }
-        if (op.kind != "scope") out.tasks[tid].push_back(op);
+        if (op.kind != "scope") {
+            out.tasks[tid].push_back(op);
+        }
     }
-    if (out.root.empty()) throw std::runtime_error(std::string(path) + ": no line names the root");
+    if (out.root.empty()) {
+        throw std::runtime_error(std::string(path) + ": no line names the root");
+    }
     return out;
 }
 
@@ -78,7 +86,9 @@ Expectation read_expectation(const char* path) {
 class Bijection {
 public:
     bool same(const std::string& label, uint64_t id) {
-        if ((label == "-") != (id == 0)) return false;
+        if ((label == "-") != (id == 0)) {
+            return false;
+        }
         const auto [a, new_label] = of_label_.emplace(label, id);
         const auto [b, new_id] = of_id_.emplace(id, label);
         return a->second == id && b->second == label;
@@ -96,7 +106,9 @@ public:
 
     int run() {
         std::map<int32_t, TaskId> by_tid;
-        for (TaskId id = 1; id < log_.tables().tasks.size(); ++id) by_tid[log_.tables().tasks[id].tid] = id;
+        for (TaskId id = 1; id < log_.tables().tasks.size(); ++id) {
+            by_tid[log_.tables().tasks[id].tid] = id;
+        }
         for (const auto& [tid, ops] : expected_.tasks) {
             const auto found = by_tid.find(tid);
             if (found == by_tid.end()) {
@@ -106,12 +118,16 @@ public:
             task(tid, found->second, ops);
             by_tid.erase(found);
         }
-        for (const auto& [tid, id] : by_tid)
+        for (const auto& [tid, id] : by_tid) {
             log_.for_each(id, [&, number = tid](const Op& op, uint64_t n) {
-                if (in_scope(op))
+                if (in_scope(op)) {
                     differs(number, "the program did not make this: " + text(op) + " (op " + std::to_string(n) + ")");
+                }
             });
-        if (differences_ == 0) std::printf("%zu ops of %zu tasks as expected\n", compared_, expected_.tasks.size());
+        }
+        if (differences_ == 0) {
+            std::printf("%zu ops of %zu tasks as expected\n", compared_, expected_.tasks.size());
+        }
         return differences_ == 0 ? 0 : 1;
     }
 
@@ -133,7 +149,9 @@ private:
     std::string text(const Op& op) const { return reprise::test::op_text(log_.tables(), op, expected_.root); }
     static std::string text(const ExpectedOp& op) {
         std::string out = "line " + std::to_string(op.line) + ": " + op.kind;
-        for (const auto& [name, value] : op.fields) out += " " + name + "=" + value;
+        for (const auto& [name, value] : op.fields) {
+            out += " " + name + "=" + value;
+        }
         return out;
     }
 
@@ -145,13 +163,17 @@ private:
                 started_ = true;
                 ops.clear();
             }
-            if (!in_scope(op)) return;
+            if (!in_scope(op)) {
+                return;
+            }
             ops.push_back({op, {op.list.begin(), op.list.end()}, n});
             ops.back().op.list = {};
         });
         size_t e = 0, o = 0, before = differences_;
         const auto skip_touches = [&] {
-            while (!touches_ && e < expected.size() && expected[e].kind == "touch") ++e;
+            while (!touches_ && e < expected.size() && expected[e].kind == "touch") {
+                ++e;
+            }
         };
         for (skip_touches(); e < expected.size() && o < ops.size(); skip_touches()) {
             if (touches_ && expected[e].kind == "touch" && ops[o].op.kind == OpKind::touch) {
@@ -163,13 +185,19 @@ private:
             const ExpectedOp& want = expected[e++];
             ++compared_;
             const std::string wrong = compare(want, held.op);
-            if (wrong.empty()) continue;
+            if (wrong.empty()) {
+                continue;
+            }
             differs(tid, wrong + "\n    expected " + text(want) + "\n    log      op " + std::to_string(held.number) +
                              ": " + text(held.op));
-            if (want.kind != info(held.op.kind).name || differences_ - before >= 5) return;  // the rest would be noise
+            if (want.kind != info(held.op.kind).name || differences_ - before >= 5) {
+                return;  // the rest would be noise
+            }
         }
         for (; e < expected.size(); ++e, skip_touches()) {
-            if (e >= expected.size()) break;
+            if (e >= expected.size()) {
+                break;
+            }
             return differs(tid, "not in the log: " + text(expected[e]));
         }
         if (o < ops.size()) {
@@ -190,26 +218,37 @@ private:
         for (; o < ops.size() && ops[o].op.kind == OpKind::touch; ++o) {
             const Op& op = ops[o].op;
             std::string label = "map " + std::to_string(op.map);
-            for (const auto& [key, pages] : want)
-                if (maps_.same(key.first, op.map)) label = key.first;
+            for (const auto& [key, pages] : want) {
+                if (maps_.same(key.first, op.map)) {
+                    label = key.first;
+                }
+            }
             auto& pages = got[{label, op.flags}];
             const auto range = [&](int64_t from, int64_t size) {
-                for (int64_t at = from & ~int64_t{4095}; at < from + size; at += 4096) pages.insert(at);
+                for (int64_t at = from & ~int64_t{4095}; at < from + size; at += 4096) {
+                    pages.insert(at);
+                }
             };
             int64_t at = op.offset;
-            if (ops[o].list.empty()) range(at, op.size);
+            if (ops[o].list.empty()) {
+                range(at, op.size);
+            }
             for (size_t k = 0; k + 1 < ops[o].list.size(); k += 2) {
                 at += ops[o].list[k];
                 range(at, ops[o].list[k + 1]);
                 at += ops[o].list[k + 1];
             }
         }
-        if (want == got) return;
+        if (want == got) {
+            return;
+        }
         const auto show = [](const Pages& all) {
             std::string out;
             for (const auto& [key, pages] : all) {
                 out += " " + key.first + (key.second ? " written:" : " read:");
-                for (const int64_t page : pages) out += " " + std::to_string(page);
+                for (const int64_t page : pages) {
+                    out += " " + std::to_string(page);
+                }
             }
             return out;
         };
@@ -220,29 +259,46 @@ private:
     // What is wrong with an op, or nothing.
     std::string compare(const ExpectedOp& want, const Op& op) {
         const OpInfo& row = info(op.kind);
-        if (want.kind != row.name) return "another op";
+        if (want.kind != row.name) {
+            return "another op";
+        }
         for (const auto& [name, value] : want.fields) {
             bool known = name == "result";
-            for (const FieldInfo& field : all_fields()) known = known || (field.name == name && row.has(field.field));
-            if (!known) return "the program speaks of a field that the kind has not: " + name;
+            for (const FieldInfo& field : all_fields()) {
+                known = known || (field.name == name && row.has(field.field));
+            }
+            if (!known) {
+                return "the program speaks of a field that the kind has not: " + name;
+            }
         }
         for (const FieldInfo& field : all_fields()) {
-            if (!row.has(field.field)) continue;
+            if (!row.has(field.field)) {
+                continue;
+            }
             const auto value = want.fields.find(std::string(field.name));
-            if (value == want.fields.end()) return "the program does not say: " + std::string(field.name);
-            if (value->second != "*" && !same(field.field, value->second, op))
+            if (value == want.fields.end()) {
+                return "the program does not say: " + std::string(field.name);
+            }
+            if (value->second != "*" && !same(field.field, value->second, op)) {
                 return std::string(field.name) + " differs";
+            }
         }
         const auto result = want.fields.find("result");
-        if (result == want.fields.end()) return "the program does not say: result";
+        if (result == want.fields.end()) {
+            return "the program does not say: result";
+        }
         return result->second == "*" || number(result->second) == op.result ? "" : "result differs";
     }
 
     static int64_t number(const std::string& text) { return std::stoll(text); }
 
     bool same_file(const std::string& label, FileId id) {
-        if ((label == "-") != (id == 0)) return false;
-        if (id == 0) return true;
+        if ((label == "-") != (id == 0)) {
+            return false;
+        }
+        if (id == 0) {
+            return true;
+        }
         const size_t mark = label.rfind('#');
         const std::string name = label.substr(0, mark);
         const uint32_t generation =
@@ -273,7 +329,9 @@ private:
             case Field::request: return requests_.same(value, op.request);
             case Field::list: {
                 std::string list;
-                for (const int64_t each : op.list) list += (list.empty() ? "" : ",") + std::to_string(each);
+                for (const int64_t each : op.list) {
+                    list += (list.empty() ? "" : ",") + std::to_string(each);
+                }
                 return list == value;
             }
         }

@@ -56,10 +56,14 @@ __attribute__((format(printf, 1, 2))) UNUSED static void say(const char* format,
     va_start(list, format);
     used += (size_t)vsnprintf(line + used, sizeof line - used, format, list);
     va_end(list);
-    if (used + 1 >= sizeof line) give_up("a line is too long");
+    if (used + 1 >= sizeof line) {
+        give_up("a line is too long");
+    }
     line[used++] = '\n';
     const size_t at = atomic_fetch_add(g_used, used);
-    if (at + used >= g_room) give_up("too many lines");
+    if (at + used >= g_room) {
+        give_up("too many lines");
+    }
     memcpy(g_text + at, line, used);
 }
 
@@ -79,8 +83,9 @@ UNUSED static long call6(long nr, long a, long b, long c, long d, long e, long f
 /* A call that must do what the program says. */
 #define WANT(got, want) want_(got, want, __FILE__, __LINE__)
 UNUSED static long want_(long got, long want, const char* file, int line) {
-    if (want == ANY_FD ? got < 0 : got != want)
+    if (want == ANY_FD ? got < 0 : got != want) {
         give_up("%s:%d: the call gave %ld, the test wants %ld", file, line, got, want);
+    }
     return got;
 }
 
@@ -92,10 +97,11 @@ UNUSED static const char* full(const char* path) {
     char* const out = room[next++ % 8];
     const char* const mark = strrchr(path, '#');
     const int length = mark ? (int)(mark - path) : (int)strlen(path);
-    if (length == 0)
+    if (length == 0) {
         snprintf(out, sizeof room[0], "%s", g_root);
-    else
+    } else {
         snprintf(out, sizeof room[0], "%s/%.*s", g_root, length, path);
+    }
     return out;
 }
 
@@ -111,10 +117,16 @@ UNUSED static struct descriptor* slot_(const char* name, int make) {
     struct descriptor* empty = NULL;
     for (size_t i = 0; i < sizeof g_descriptors / sizeof g_descriptors[0]; i++) {
         struct descriptor* const each = &g_descriptors[i];
-        if (strcmp(each->name, name) == 0) return each;
-        if (empty == NULL && each->name[0] == 0) empty = each;
+        if (strcmp(each->name, name) == 0) {
+            return each;
+        }
+        if (empty == NULL && each->name[0] == 0) {
+            empty = each;
+        }
     }
-    if (!make || empty == NULL) give_up("no descriptor '%s'", name);
+    if (!make || empty == NULL) {
+        give_up("no descriptor '%s'", name);
+    }
     snprintf(empty->name, sizeof empty->name, "%s", name);
     return empty;
 }
@@ -138,7 +150,9 @@ UNUSED static const char* on(const char* name) {
 /* --- open instances */
 
 UNUSED static void say_open(const char* name, const char* path, long flags, long mode, long result) {
-    if (result >= 0) bind_fd(name, name, result);
+    if (result >= 0) {
+        bind_fd(name, name, result);
+    }
     say("open file=%s handle=%s flags=%ld mode=%ld result=%ld", path, result >= 0 ? name : "-", flags, mode, result);
 }
 UNUSED static void do_open(const char* name, const char* path, int flags, int mode, long want) {
@@ -202,22 +216,32 @@ UNUSED static void do_fsync(const char* name) {
 
 UNUSED static void make_file(const char* path, long bytes) {
     const int fd = open(full(path), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-    for (long i = 0; i < (long)sizeof g_buffer; i++) g_buffer[i] = (char)(i * 7 + i / 4096);
+    for (long i = 0; i < (long)sizeof g_buffer; i++) {
+        g_buffer[i] = (char)(i * 7 + i / 4096);
+    }
     for (long done = 0; fd >= 0 && done < bytes;) {
         const long most = bytes - done < (long)sizeof g_buffer ? bytes - done : (long)sizeof g_buffer;
         const long n = write(fd, g_buffer, (size_t)most);
-        if (n <= 0) give_up("cannot make %s: %s", path, strerror(errno));
+        if (n <= 0) {
+            give_up("cannot make %s: %s", path, strerror(errno));
+        }
         done += n;
     }
-    if (fd < 0 || close(fd) != 0) give_up("cannot make %s: %s", path, strerror(errno));
+    if (fd < 0 || close(fd) != 0) {
+        give_up("cannot make %s: %s", path, strerror(errno));
+    }
 }
 
 UNUSED static void map_expectation(void) {
     const int fd = open(g_expect_path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || ftruncate(fd, (off_t)g_room) != 0) give_up("cannot make %s: %s", g_expect_path, strerror(errno));
+    if (fd < 0 || ftruncate(fd, (off_t)g_room) != 0) {
+        give_up("cannot make %s: %s", g_expect_path, strerror(errno));
+    }
     g_text = mmap(NULL, g_room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     g_used = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (g_text == MAP_FAILED || g_used == MAP_FAILED) give_up("cannot map %s: %s", g_expect_path, strerror(errno));
+    if (g_text == MAP_FAILED || g_used == MAP_FAILED) {
+        give_up("cannot map %s: %s", g_expect_path, strerror(errno));
+    }
     close(fd);
     *g_used = strnlen(g_text, g_room);
 }
@@ -227,8 +251,9 @@ static void setup(void);
 /* First line of main. `scope`: kinds besides file calls that the program accounts for, all of them, e.g. "pipe send".
  */
 UNUSED static void begin(int argc, char** argv, const char* scope) {
-    if (argc < 3 || argv[1][0] != '/' || strlen(argv[1]) >= sizeof g_root)
+    if (argc < 3 || argv[1][0] != '/' || strlen(argv[1]) >= sizeof g_root) {
         give_up("usage: %s /DIRECTORY EXPECT|--setup", argv[0]);
+    }
     strcpy(g_root, argv[1]); /* as it is: looking at it would be recorded */
     umask(0);
     if (strcmp(argv[2], "--setup") == 0) {
@@ -240,7 +265,9 @@ UNUSED static void begin(int argc, char** argv, const char* scope) {
     memset(g_buffer, 'x', sizeof g_buffer); /* present, so that no read finds fresh memory */
     if (*g_used == 0) {
         say("root %s", g_root);
-        if (scope != NULL) say("scope %s", scope);
+        if (scope != NULL) {
+            say("scope %s", scope);
+        }
     }
 }
 
@@ -248,7 +275,9 @@ UNUSED static void begin(int argc, char** argv, const char* scope) {
 UNUSED static int do_fork(void) { return (int)WANT(CALL0(SYS_fork), ANY_FD); }
 UNUSED static void do_wait(int pid) {
     int status = 0;
-    if (CALL4(SYS_wait4, pid, &status, 0, 0) != pid || status != 0) give_up("the child failed: status %d", status);
+    if (CALL4(SYS_wait4, pid, &status, 0, 0) != pid || status != 0) {
+        give_up("the child failed: status %d", status);
+    }
 }
 
 #endif

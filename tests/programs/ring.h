@@ -22,14 +22,18 @@ static struct ring g_ring;
 UNUSED static int make_ring(unsigned flags) {
     struct io_uring_params p = {.flags = flags, .sq_thread_idle = 1000};
     const long fd = CALL2(SYS_io_uring_setup, 8, &p);
-    if (fd < 0) return 0;
+    if (fd < 0) {
+        return 0;
+    }
     char* const sq = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(unsigned), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_POPULATE, (int)fd, IORING_OFF_SQ_RING);
     char* const cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_POPULATE, (int)fd, IORING_OFF_CQ_RING);
     void* const sqes = mmap(NULL, p.sq_entries * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_POPULATE, (int)fd, IORING_OFF_SQES);
-    if (sq == MAP_FAILED || cq == MAP_FAILED || sqes == MAP_FAILED) give_up("cannot map the ring");
+    if (sq == MAP_FAILED || cq == MAP_FAILED || sqes == MAP_FAILED) {
+        give_up("cannot map the ring");
+    }
     g_ring = (struct ring){.fd = (int)fd,
                            .head = (void*)(sq + p.sq_off.head),
                            .tail = (void*)(sq + p.sq_off.tail),
@@ -46,7 +50,9 @@ UNUSED static int make_ring(unsigned flags) {
 }
 
 UNUSED static void need_ring(unsigned flags) {
-    if (!make_ring(flags)) give_up("SKIPPED: no io_uring here");
+    if (!make_ring(flags)) {
+        give_up("SKIPPED: no io_uring here");
+    }
     close(g_ring.fd);
 }
 

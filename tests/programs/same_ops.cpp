@@ -64,9 +64,13 @@ public:
         find_used_handles();
         for (TaskId id = 1; id < tables.tasks.size(); ++id) {
             // The first process of a recorded replay is the replayer itself.
-            if (replayed_ && tables.tasks[id].process == 1) continue;
+            if (replayed_ && tables.tasks[id].process == 1) {
+                continue;
+            }
             TaskOps task{id, collect(id)};
-            if (!task.ops.empty()) tasks.push_back(std::move(task));
+            if (!task.ops.empty()) {
+                tasks.push_back(std::move(task));
+            }
         }
     }
 
@@ -85,13 +89,18 @@ private:
     }
 
     void find_used_handles() {
-        for (TaskId id = 1; id < log_.tables().tasks.size(); ++id)
+        for (TaskId id = 1; id < log_.tables().tasks.size(); ++id) {
             log_.for_each(id, [&](const Op& op, uint64_t) {
-                if (op.kind == OpKind::open || op.kind == OpKind::close || own_question(op)) return;
-                if (op.kind == OpKind::syncfs && holds_root(op.handle)) return;
+                if (op.kind == OpKind::open || op.kind == OpKind::close || own_question(op)) {
+                    return;
+                }
+                if (op.kind == OpKind::syncfs && holds_root(op.handle)) {
+                    return;
+                }
                 used_.insert(op.handle);
                 used_.insert(op.handle2);
             });
+        }
     }
 
     // The instance is the root, or a directory above it.
@@ -101,10 +110,16 @@ private:
     }
 
     std::string below_root(FileId id) const {
-        if (id == 0) return "-";
+        if (id == 0) {
+            return "-";
+        }
         std::string_view path = log_.tables().path(id);
-        if (path == root_) return ".";
-        if (path.starts_with(root_ + "/")) path.remove_prefix(root_.size() + 1);
+        if (path == root_) {
+            return ".";
+        }
+        if (path.starts_with(root_ + "/")) {
+            path.remove_prefix(root_.size() + 1);
+        }
         return std::string(path) + "#" + std::to_string(log_.tables().files[id].generation);
     }
 
@@ -115,40 +130,67 @@ private:
         log_.for_each(id, [&](const Op& recorded, uint64_t) {
             Op op = recorded;
             const OpInfo& row = info(op.kind);
-            if (op.kind == OpKind::exec && op.result >= 0 && !out.empty()) out.back().exec_follows = true;
-            if (row.is(Trait::cause) && !(op.kind == OpKind::pipe && op.arg == 4)) return;
-            if (op.kind == OpKind::marker || op.kind == OpKind::uring_enter) return;
+            if (op.kind == OpKind::exec && op.result >= 0 && !out.empty()) {
+                out.back().exec_follows = true;
+            }
+            if (row.is(Trait::cause) && !(op.kind == OpKind::pipe && op.arg == 4)) {
+                return;
+            }
+            if (op.kind == OpKind::marker || op.kind == OpKind::uring_enter) {
+                return;
+            }
             const bool whole = op.kind == OpKind::syncfs && op.handle != 0 && holds_root(op.handle);
-            if (!whole && !scope_.has(op)) return;
-            if (op.kind == OpKind::touch && !touches) return;
-            if (own_question(op)) return;
+            if (!whole && !scope_.has(op)) {
+                return;
+            }
+            if (op.kind == OpKind::touch && !touches) {
+                return;
+            }
+            if (own_question(op)) {
+                return;
+            }
             const std::pair number(tables.tasks[id].process, op.kind == OpKind::dup ? op.result : op.fd);
             if (replayed_ && op.kind == OpKind::dup && op.arg == 4 && op.fd2 == kKeptFrom) {
                 kept_.insert(number);
                 return;
             }
-            if (op.kind == OpKind::close && kept_.erase(number) != 0) return;
+            if (op.kind == OpKind::close && kept_.erase(number) != 0) {
+                return;
+            }
             const bool ends_only = op.kind == OpKind::open || op.kind == OpKind::close;
-            if (ends_only && op.handle != 0 && !used_.contains(op.handle) && for_naming(op)) return;
-            if (whole) op.handle = 0;
+            if (ends_only && op.handle != 0 && !used_.contains(op.handle) && for_naming(op)) {
+                return;
+            }
+            if (whole) {
+                op.handle = 0;
+            }
             if (row.is(Trait::reads) && row.is(Trait::writes)) {
-                if (is_pipe(op.handle)) op.handle = 0, op.offset = 0;
-                if (is_pipe(op.handle2)) op.handle2 = 0, op.offset2 = 0;
+                if (is_pipe(op.handle)) {
+                    op.handle = 0, op.offset = 0;
+                }
+                if (is_pipe(op.handle2)) {
+                    op.handle2 = 0, op.offset2 = 0;
+                }
                 while (replayed_ && !out.empty() && out.back().op.kind == OpKind::lseek && out.back().op.arg == 1 &&
                        out.back().op.offset == 0 &&
-                       (out.back().op.handle == op.handle || out.back().op.handle == op.handle2))
+                       (out.back().op.handle == op.handle || out.back().op.handle == op.handle2)) {
                     out.pop_back();
+                }
             }
             std::vector<int64_t> list(op.list.begin(), op.list.end());
             if (op.kind == OpKind::uring_submit || op.kind == OpKind::aio_submit) {
                 const auto call = as_call(op);
-                if (!call) return;
+                if (!call) {
+                    return;
+                }
                 requests[op.request] = out.size();
                 op = *call;
             }
             if (op.kind == OpKind::uring_complete || op.kind == OpKind::aio_complete) {
                 const auto found = requests.find(op.request);
-                if (found == requests.end()) return;
+                if (found == requests.end()) {
+                    return;
+                }
                 Seen& asked = out[found->second];
                 asked.op.result = op.result;
                 asked.shown = reprise::test::op_text(tables, asked.op, root_);
@@ -156,7 +198,9 @@ private:
             }
             op.list = {};
             op.edges = {};
-            if (op.kind == OpKind::touch) return touched(op, list, out);
+            if (op.kind == OpKind::touch) {
+                return touched(op, list, out);
+            }
             Seen seen{
                 op, std::move(list), below_root(op.file), below_root(op.file2), std::string(tables.strings[op.text]),
                 {}};
@@ -181,7 +225,9 @@ private:
             }
         };
         int64_t at = op.offset;
-        if (list.empty()) range(at, op.size);
+        if (list.empty()) {
+            range(at, op.size);
+        }
         for (size_t i = 0; i + 1 < list.size(); i += 2) {
             at += list[i];
             range(at, list[i + 1]);
@@ -208,21 +254,24 @@ private:
         const bool ring = request.kind == OpKind::uring_submit;
         const int64_t code = request.arg;
         op.arg = 0;
-        if (ring ? code == 0 : code == 6) return std::nullopt;
-        if (ring ? code == 22 || code == 4 : code == 0)
+        if (ring ? code == 0 : code == 6) {
+            return std::nullopt;
+        }
+        if (ring ? code == 22 || code == 4 : code == 0) {
             op.kind = OpKind::pread;
-        else if (ring ? code == 23 || code == 5 : code == 1)
+        } else if (ring ? code == 23 || code == 5 : code == 1) {
             op.kind = OpKind::pwrite;
-        else if (ring ? code == 1 : code == 7)
+        } else if (ring ? code == 1 : code == 7) {
             op.kind = OpKind::preadv;
-        else if (ring ? code == 2 : code == 8)
+        } else if (ring ? code == 2 : code == 8) {
             op.kind = OpKind::pwritev;
-        else if (ring ? code == 3 : code == 2)
+        } else if (ring ? code == 3 : code == 2) {
             op.kind = OpKind::fsync;
-        else if (!ring && code == 3)
+        } else if (!ring && code == 3) {
             op.kind = OpKind::fdatasync;
-        else
+        } else {
             throw std::runtime_error("an asynchronous request of a kind that same_ops does not know");
+        }
         return op;
     }
 
@@ -241,7 +290,9 @@ public:
 class Pairs {
 public:
     bool same(uint64_t a, uint64_t b) {
-        if (a == 0 || b == 0) return a == b;
+        if (a == 0 || b == 0) {
+            return a == b;
+        }
         return forth_.emplace(a, b).first->second == b && back_.emplace(b, a).first->second == a;
     }
 
@@ -262,32 +313,66 @@ bool leads_to(const std::string& name, const std::string& file) {
 // Field that differs, or empty.
 std::string difference(const Seen& a, const Seen& b, Numbers& numbers) {
     const Op &x = a.op, &y = b.op;
-    if (y.kind == OpKind::open && (y.flags & kPathOnly) != 0 && y.result < 0 && x.kind != OpKind::open)
+    if (y.kind == OpKind::open && (y.flags & kPathOnly) != 0 && y.result < 0 && x.kind != OpKind::open) {
         return x.result == y.result && leads_to(b.file, a.file) ? "" : "result of a call that was not reached";
-    if (x.kind != y.kind) return "kind";
+    }
+    if (x.kind != y.kind) {
+        return "kind";
+    }
     const OpInfo& row = info(x.kind);
-    if (row.has(Field::file) && a.file != b.file) return "file";
-    if (row.has(Field::file2) && a.file2 != b.file2) return "file2";
-    if (row.has(Field::handle) && !numbers.handles.same(x.handle, y.handle)) return "handle";
-    if (row.has(Field::handle2) && !numbers.handles.same(x.handle2, y.handle2)) return "handle2";
-    if (row.has(Field::map) && !numbers.maps.same(x.map, y.map)) return "map";
-    if (x.offset != y.offset) return "offset";
-    if (x.offset2 != y.offset2) return "offset2";
-    if (x.size != y.size) return "size";
-    if (x.mode != y.mode && x.kind != OpKind::mprotect) return "mode";
-    if (row.has(Field::list) && a.list != b.list) return "list";
-    if (row.has(Field::text) && a.text != b.text) return "text";
+    if (row.has(Field::file) && a.file != b.file) {
+        return "file";
+    }
+    if (row.has(Field::file2) && a.file2 != b.file2) {
+        return "file2";
+    }
+    if (row.has(Field::handle) && !numbers.handles.same(x.handle, y.handle)) {
+        return "handle";
+    }
+    if (row.has(Field::handle2) && !numbers.handles.same(x.handle2, y.handle2)) {
+        return "handle2";
+    }
+    if (row.has(Field::map) && !numbers.maps.same(x.map, y.map)) {
+        return "map";
+    }
+    if (x.offset != y.offset) {
+        return "offset";
+    }
+    if (x.offset2 != y.offset2) {
+        return "offset2";
+    }
+    if (x.size != y.size) {
+        return "size";
+    }
+    if (x.mode != y.mode && x.kind != OpKind::mprotect) {
+        return "mode";
+    }
+    if (row.has(Field::list) && a.list != b.list) {
+        return "list";
+    }
+    if (row.has(Field::text) && a.text != b.text) {
+        return "text";
+    }
     const bool dup = x.kind == OpKind::dup, lock = x.kind == OpKind::flock;
-    if (!dup && (lock ? x.arg | kNoBlock : x.arg) != (lock ? y.arg | kNoBlock : y.arg)) return "arg";
+    if (!dup && (lock ? x.arg | kNoBlock : x.arg) != (lock ? y.arg | kNoBlock : y.arg)) {
+        return "arg";
+    }
     int64_t added = kFreshMemory;
-    if (x.kind == OpKind::open || (x.kind == OpKind::fcntl && x.arg == kSetFl)) added |= kAddedOpenFlags;
-    if (x.kind == OpKind::stat || x.kind == OpKind::statx || x.kind == OpKind::access || x.kind == OpKind::utimens)
+    if (x.kind == OpKind::open || (x.kind == OpKind::fcntl && x.arg == kSetFl)) {
+        added |= kAddedOpenFlags;
+    }
+    if (x.kind == OpKind::stat || x.kind == OpKind::statx || x.kind == OpKind::access || x.kind == OpKind::utimens) {
         added |= kAddedAtFlags;
-    if ((x.flags & ~added) != (y.flags & ~added)) return "flags";
+    }
+    if ((x.flags & ~added) != (y.flags & ~added)) {
+        return "flags";
+    }
     const bool number = (x.kind == OpKind::open || dup || x.kind == OpKind::pipe) && x.result >= 0 && y.result >= 0;
     const bool status = x.kind == OpKind::fcntl && x.arg == kGetFl;
-    if (!number && (status ? x.result | kAddedOpenFlags : x.result) != (status ? y.result | kAddedOpenFlags : y.result))
+    if (!number &&
+        (status ? x.result | kAddedOpenFlags : x.result) != (status ? y.result | kAddedOpenFlags : y.result)) {
         return "result";
+    }
     return "";
 }
 
@@ -315,7 +400,9 @@ Agreement agreement(const TaskOps& a, const TaskOps& b, Numbers& numbers) {
             break;
         }
         ++n.b;
-        if (a.ops[n.a++].exec_follows) n.b = after_exec(b.ops, n.b);
+        if (a.ops[n.a++].exec_follows) {
+            n.b = after_exec(b.ops, n.b);
+        }
     }
     return n;
 }
@@ -332,11 +419,17 @@ int compare(const Side& a, const Side& b) {
             return n.a == task.ops.size() && n.b == other.ops.size();
         };
         for (const TaskOps& other : b.tasks) {
-            if (taken.contains(other.id)) continue;
+            if (taken.contains(other.id)) {
+                continue;
+            }
             Numbers tried = numbers;
             const Agreement n = agreement(task, other, tried);
-            if (best == nullptr || n.a > most.a || whole(other, n)) best = &other, most = n;
-            if (whole(other, n)) break;
+            if (best == nullptr || n.a > most.a || whole(other, n)) {
+                best = &other, most = n;
+            }
+            if (whole(other, n)) {
+                break;
+            }
         }
         if (best == nullptr) {
             std::printf("task %u of A has no counterpart: %s\n", task.id, task.ops.front().shown.c_str());
@@ -346,7 +439,9 @@ int compare(const Side& a, const Side& b) {
         taken.insert(best->id);
         agreement(task, *best, numbers);
         same += most.a;
-        if (whole(*best, most)) continue;
+        if (whole(*best, most)) {
+            continue;
+        }
         ++wrong;
         const auto show = [&](const TaskOps& side, size_t i) {
             return i < side.ops.size() ? side.ops[i].shown.c_str() : "(nothing more)";
@@ -358,14 +453,16 @@ int compare(const Side& a, const Side& b) {
         }
         std::printf("task %u, op %zu: %s differs\n    A %s\n    B %s\n", task.id, most.a, field.c_str(),
                     show(task, most.a), show(*best, most.b));
-        for (size_t i = 1; i < 3; ++i)
+        for (size_t i = 1; i < 3; ++i) {
             std::printf("      then A %s\n      then B %s\n", show(task, most.a + i), show(*best, most.b + i));
+        }
     }
-    for (const TaskOps& other : b.tasks)
+    for (const TaskOps& other : b.tasks) {
         if (!taken.contains(other.id)) {
             std::printf("task %u of B has no counterpart: %s\n", other.id, other.ops.front().shown.c_str());
             ++wrong;
         }
+    }
     std::printf("%zu of %zu ops of %zu tasks are the same\n", same, all, a.tasks.size());
     return wrong == 0 && same == all && all > 0 ? 0 : 1;
 }

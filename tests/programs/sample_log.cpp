@@ -12,21 +12,22 @@ int main(int argc, char** argv) {
         return 2;
     }
     const std::string_view name = argv[1];
-    if (name == "sample")
+    if (name == "sample") {
         write_sample(argv[2]);
-    else if (name == "run")
+    } else if (name == "run") {
         write_sample_run(argv[2]);
-    else if (name == "run-short-read")
+    } else if (name == "run-short-read") {
         write_sample_run(argv[2], {.short_read = true});
-    else if (name == "run-missing")
+    } else if (name == "run-missing") {
         write_sample_run(argv[2], {.missing_op = true});
-    else if (name == "run-slower")
+    } else if (name == "run-slower") {
         write_sample_run(argv[2], {.slower = 1.1});
-    else if (name == "all-ops")
+    } else if (name == "all-ops") {
         write_all_ops(argv[2]);
-    else if (name == "fio")
+    } else if (name == "fio") {
         write_fio_sample(argv[2]);
-    else
+    } else {
         return 2;
+    }
     return 0;
 }

@@ -1,5 +1,5 @@
-// Owns building small op logs by hand: a job of processes and threads whose ops are spelled out.
 // SPDX-License-Identifier: MIT
+// Builds small op logs by hand: a job of processes and threads whose ops are spelled out.
 #pragma once
 
 #include <fcntl.h>

@@ -71,19 +71,27 @@ std::string bytes_of(const std::filesystem::path& path) {
 // Every string of the log, whoever refers to it.
 std::vector<std::string> strings_of(const LogReader& log) {
     std::vector<std::string> all{log.header().host, log.header().kernel, log.header().command};
-    for (const auto& [key, value] : log.header().extra) all.push_back(key + "=" + value);
-    for (StringId id = 1; id < log.tables().strings.size(); ++id) all.emplace_back(log.tables().strings[id]);
-    for (const Counter& counter : log.tables().counters) all.push_back(counter.name + " " + counter.meaning);
+    for (const auto& [key, value] : log.header().extra) {
+        all.push_back(key + "=" + value);
+    }
+    for (StringId id = 1; id < log.tables().strings.size(); ++id) {
+        all.emplace_back(log.tables().strings[id]);
+    }
+    for (const Counter& counter : log.tables().counters) {
+        all.push_back(counter.name + " " + counter.meaning);
+    }
     return all;
 }
 
 std::vector<std::string> components(std::string_view path) {
     std::vector<std::string> out(1);
-    for (const char c : path)
-        if (c == '/')
+    for (const char c : path) {
+        if (c == '/') {
             out.emplace_back();
-        else
+        } else {
             out.back() += c;
+        }
+    }
     return out;
 }
 
@@ -149,8 +157,12 @@ TEST_CASE("anonymize: depth, endings, equality, sizes and ops stay") {
                 out << static_cast<int>(op.kind) << ' ' << op.begin << ' ' << op.duration << ' ' << op.result << ' '
                     << op.file << ' ' << op.handle << ' ' << op.offset << ' ' << op.size << ' ' << op.flags << ' '
                     << op.arg << ' ' << op.map << ' ' << op.peer << ' ' << (op.text != 0);
-                for (const int64_t each : op.list) out << ' ' << each;
-                for (const Edge& edge : op.edges) out << " <" << edge.task << ':' << edge.op;
+                for (const int64_t each : op.list) {
+                    out << ' ' << each;
+                }
+                for (const Edge& edge : op.edges) {
+                    out << " <" << edge.task << ':' << edge.op;
+                }
                 into.push_back(out.str());
             };
         };

@@ -1,5 +1,5 @@
-// What-if logs: data-parallel copies of a job, other step times of its accelerators.
 // SPDX-License-Identifier: MIT
+// What-if logs: data-parallel copies of a job, other step times of its accelerators.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
-// Accelerator work of a profile grafted onto a recording: by clock, by step, and profiles of another job.
 // SPDX-License-Identifier: MIT
+// Accelerator work of a profile grafted onto a recording: by clock, by step, and profiles of another job.
 #include "transform/graft.h"
 
 #include "formats/support/error.h"
@@ -70,8 +70,12 @@ std::string text(const LogReader& log, TaskId task) {
     log.for_each(task, [&](const Op& op, uint64_t) {
         out += std::string(info(op.kind).name) + " " + std::to_string(op.begin / kMs) + "+" +
                std::to_string(op.duration / kMs);
-        if (op.kind == OpKind::gpu_submit) out += " #" + std::to_string(op.size / kMs);
-        for (const Edge& edge : op.edges) out += " <" + std::to_string(edge.task) + ":" + std::to_string(edge.op);
+        if (op.kind == OpKind::gpu_submit) {
+            out += " #" + std::to_string(op.size / kMs);
+        }
+        for (const Edge& edge : op.edges) {
+            out += " <" + std::to_string(edge.task) + ":" + std::to_string(edge.op);
+        }
         out += "\n";
     });
     return out;
@@ -85,7 +89,9 @@ LogReader recorded(const TempDir& dir, int64_t origin = kOrigin, std::string_vie
     const TaskId main = job.thread(50, 50), reader = job.thread(51, 51);
     for (int64_t step = 0; step < 3; ++step) {
         const int64_t at = 1000 + step * 100;
-        if (!mark.empty()) job.mark(main, mark, step + 10, at, MarkerPhase::begin);
+        if (!mark.empty()) {
+            job.mark(main, mark, step + 10, at, MarkerPhase::begin);
+        }
         const uint64_t read = job.add(reader, OpKind::pread, at + 1, 5);
         const std::vector<Edge> edges{{reader, EdgeKind::wake, 100, read}};
         Op wait;
@@ -96,7 +102,9 @@ LogReader recorded(const TempDir& dir, int64_t origin = kOrigin, std::string_vie
         Op woken;
         woken.edges = back;
         job.add(reader, OpKind::wait, at + 50, 45, woken);
-        if (!mark.empty()) job.mark(main, mark, step + 10, at + 95, MarkerPhase::end);
+        if (!mark.empty()) {
+            job.mark(main, mark, step + 10, at + 95, MarkerPhase::end);
+        }
     }
     return job.finish();
 }

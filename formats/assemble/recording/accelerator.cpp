@@ -17,27 +17,33 @@ RawAssembly::StandIn RawAssembly::stand_in_of(const TaskState& task) {
 }
 
 void RawAssembly::begin_accelerator(TaskState& task, int64_t from) {
-    if (task.accelerator_from)
+    if (task.accelerator_from) {
         count("accelerator_spans_unended", Severity::note,
               "spans of the mark accelerator that begin inside another one of their thread; they are one with it");
-    else
+    } else {
         task.accelerator_from = from, task.accelerator_late = 0;
+    }
     writer_.header().extra["accelerator.source"] = "marks";
 }
 
 void RawAssembly::end_accelerator(TaskState& task) {
-    if (!task.accelerator_from)
+    if (!task.accelerator_from) {
         count("accelerator_spans_unbegun", Severity::note,
               "ends of the mark accelerator whose begin is not in the recording");
+    }
     task.accelerator_from.reset();
 }
 
 void RawAssembly::work_until(TaskState& task, int64_t until) {
-    if (!task.accelerator_from) return;
+    if (!task.accelerator_from) {
+        return;
+    }
     // A device is done when it is done, also where the thread that waits for it gets no processor at once.
     const int64_t busy = until - *task.accelerator_from - task.accelerator_late;
     task.accelerator_late = 0;
-    if (busy <= 0) return;
+    if (busy <= 0) {
+        return;
+    }
     const StandIn device = stand_in_of(task);
     Op op;
     op.kind = OpKind::gpu_submit;
@@ -56,8 +62,12 @@ void RawAssembly::work_until(TaskState& task, int64_t until) {
 }
 
 bool RawAssembly::passes_time(const TaskState& task, const raw_call& record, const RawCallRow& row) {
-    if (!task.accelerator_from) return false;
-    if (row.action == RawAction::futex) return !LockWords::wakes(record.args[1]);
+    if (!task.accelerator_from) {
+        return false;
+    }
+    if (row.action == RawAction::futex) {
+        return !LockWords::wakes(record.args[1]);
+    }
     return row.action == RawAction::wait;
 }
 

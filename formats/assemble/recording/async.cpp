@@ -21,14 +21,20 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
     const auto& parts = filler_.parts();
     for (size_t i = 0; i < parts.size(); ++i) {
         const raw_part* part = parts[i];
-        if (part->type != RAW_PART_IOCB || left-- <= 0) continue;
+        if (part->type != RAW_PART_IOCB || left-- <= 0) {
+            continue;
+        }
         const auto& iocb = *static_cast<const raw_iocb*>(raw_part_data(*part));
         SeenInstance seen;
         one.seen = nullptr;
         for (const raw_part* each : filler_.parts()) {
-            if (each->type != RAW_PART_FD) continue;
+            if (each->type != RAW_PART_FD) {
+                continue;
+            }
             const auto& fd = *static_cast<const raw_fd*>(raw_part_data(*each));
-            if (fd.fd != iocb.fd) continue;
+            if (fd.fd != iocb.fd) {
+                continue;
+            }
             seen = seen_instance(fd);
             one.seen = &seen;
         }
@@ -44,7 +50,9 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
             if (next != parts.end() && (*next)->type == RAW_PART_LIST) {
                 const auto sizes = raw_part_numbers(**next);
                 one.list = {sizes.data(), sizes.size()};
-                for (const raw_s64 size : sizes) one.size += std::clamp<int64_t>(size, 0, INT32_MAX);
+                for (const raw_s64 size : sizes) {
+                    one.size += std::clamp<int64_t>(size, 0, INT32_MAX);
+                }
             }
         }
         one.flags = iocb.rw_flags;
@@ -75,7 +83,9 @@ CallEffect RawAssembly::aio_reap(TaskState& task, const RawCall& raw, bool slept
     one.kind = OpKind::aio_complete;
     one.arg = 0;
     for (const raw_part* part : filler_.parts()) {
-        if (part->type != RAW_PART_EVENT) continue;
+        if (part->type != RAW_PART_EVENT) {
+            continue;
+        }
         const auto& event = *static_cast<const raw_aio_event*>(raw_part_data(*part));
         auto& requests = aio_[task.pid];
         const auto found = requests.find(event.iocb);
@@ -104,26 +114,36 @@ void RawAssembly::uring_submit(const raw_uring& record) {
     const bool fixed = record.flags & kFixedFile;
     int64_t size = record.length;
     for (const raw_part& part : RawParts(record.head)) {
-        if (part.type != RAW_PART_LIST) continue;
+        if (part.type != RAW_PART_LIST) {
+            continue;
+        }
         size = 0;
-        for (const raw_s64 each : raw_part_numbers(part)) size += std::clamp<int64_t>(each, 0, INT32_MAX);
+        for (const raw_s64 each : raw_part_numbers(part)) {
+            size += std::clamp<int64_t>(each, 0, INT32_MAX);
+        }
     }
     event.size = size;
     uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), size, record.ring,
                               fixed ? record.fd : -1};
-    if (fixed)
-        if (const auto known = fixed_files_.find({record.ring, record.fd}); known != fixed_files_.end())
+    if (fixed) {
+        if (const auto known = fixed_files_.find({record.ring, record.fd}); known != fixed_files_.end()) {
             event.file = known->second;
+        }
+    }
     const auto* words = reinterpret_cast<const uint64_t*>(&record);
     event.record = std::make_shared<std::vector<uint64_t>>(words, words + record.head.size / sizeof(uint64_t));
-    if (is_ring_call(record)) uring_[record.request].record = event.record;
+    if (is_ring_call(record)) {
+        uring_[record.request].record = event.record;
+    }
     task.events.push_back(std::move(event));
     bound_events(task);
 }
 
 void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) {
     const auto& record = *reinterpret_cast<const raw_uring*>(event.record->data());
-    if (is_ring_call(record)) return;  // an op when it is done
+    if (is_ring_call(record)) {
+        return;  // an op when it is done
+    }
     work_until(task, begin);
     RawCall raw;
     raw.pid = static_cast<int32_t>(task.pid);
@@ -147,14 +167,18 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
             seen = seen_instance(*static_cast<const raw_fd*>(raw_part_data(part)));
             raw.seen = &seen;
         }
-        if (part.type == RAW_PART_PATH) raw.path = raw_part_text(part);
+        if (part.type == RAW_PART_PATH) {
+            raw.path = raw_part_text(part);
+        }
         if (part.type == RAW_PART_LIST) {
             const auto list = raw_part_numbers(part);
             raw.list = {list.data(), list.size()};
         }
     }
     const CallEffect effect = assembler_.call(raw);
-    if (effect.ops && effect.first == 0) began(task, {task.id, 0, raw.begin, raw.begin, false, true});
+    if (effect.ops && effect.first == 0) {
+        began(task, {task.id, 0, raw.begin, raw.begin, false, true});
+    }
 }
 
 void RawAssembly::uring_complete(const raw_uring& record) {
@@ -166,18 +190,30 @@ void RawAssembly::uring_complete(const raw_uring& record) {
     const Request request = found->second;
     uring_.erase(found);
     const auto it = tasks_.find(request.task);
-    if (it == tasks_.end()) return;
-    if (request.record) return ring_call_done(it->second, request, record);
-    if (request.fixed >= 0)
+    if (it == tasks_.end()) {
+        return;
+    }
+    if (request.record) {
+        return ring_call_done(it->second, request, record);
+    }
+    if (request.fixed >= 0) {
         // Only now it is known which file the number stands for.
         for (const raw_part& part : RawParts(record.head)) {
-            if (part.type != RAW_PART_FD) continue;
+            if (part.type != RAW_PART_FD) {
+                continue;
+            }
             const auto& fd = *static_cast<const raw_fd*>(raw_part_data(part));
-            if (!fd.file) continue;
+            if (!fd.file) {
+                continue;
+            }
             fixed_files_[{request.ring, request.fixed}] = fd;
-            for (Event& each : it->second.events)
-                if (each.kind == Event::Kind::submit && each.request == request.id) each.file = fd;
+            for (Event& each : it->second.events) {
+                if (each.kind == Event::Kind::submit && each.request == request.id) {
+                    each.file = fd;
+                }
+            }
         }
+    }
     Event event;
     event.kind = Event::Kind::complete;
     event.begin = event.end = at(record.head.time);

@@ -34,8 +34,9 @@ bool RawAssembly::is_op(const raw_call& record, const RawCallRow& row, bool slep
     switch (row.action) {
         case RawAction::wait: return waited;
         case RawAction::futex:
-            if (LockWords::wakes(record.args[1]))
+            if (LockWords::wakes(record.args[1])) {
                 return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
+            }
             return waited;
         case RawAction::wake: return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
         case RawAction::wait_child: return record.result > 0 || row.nr == kWaitId || waited;
@@ -55,7 +56,9 @@ bool RawAssembly::is_op(const raw_call& record, const RawCallRow& row, bool slep
 void RawAssembly::call(const raw_call& record) {
     const RawCallRow* row = find_raw_call(record.nr);
     TaskState& task = state(record.head.pid, record.head.tid);
-    if (!row) return;
+    if (!row) {
+        return;
+    }
     task.owed += record.own_ns;
     const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
     if (row->action == RawAction::exit) {
@@ -73,14 +76,18 @@ void RawAssembly::call(const raw_call& record) {
     });
     const RawTaskKey key = raw_task_key(task.pid, task.tid);
     const bool unfinished = record.head.flags & RAW_FLAG_UNFINISHED;
-    if (unfinished) task.cut_enter = begin;
+    if (unfinished) {
+        task.cut_enter = begin;
+    }
     // ERESTARTSYS and the like: the kernel makes the call again, or not, as the signal's handler wants.
     const bool again = !unfinished && record.result <= -512 && record.result >= -516;
     if (unfinished || again) {
         const bool frees = row->kind == OpKind::close || row->kind == OpKind::munmap;
         if (!frees || again) {
             // What it took is known, what it did is not, or nothing.
-            if ((!slept && is_wait_action(row->action)) || passes_time(task, record, *row)) return;
+            if ((!slept && is_wait_action(row->action)) || passes_time(task, record, *row)) {
+                return;
+            }
             settle(task, begin);
             Op op;
             op.kind = OpKind::wait;
@@ -117,7 +124,9 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
     const bool slept = std::any_of(task.events.begin(), task.events.end(), [](const Event& event) {
         return event.kind == Event::Kind::off && event.state != RAW_OFF_RUNNABLE;
     });
-    if (!prepare(task, record, row, raw)) return after_call(task, end);
+    if (!prepare(task, record, row, raw)) {
+        return after_call(task, end);
+    }
     const int64_t taken = std::min(before_call(task, begin), raw.duration);
     raw.begin = std::max(begin + taken, task.cursor);
     work_until(task, raw.begin);
@@ -126,10 +135,14 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
     // processor for much of it, as they will have there.
     for (const Event& event : task.events) {
         const bool ready = event.kind == Event::Kind::off && event.state == RAW_OFF_RUNNABLE;
-        if (ready) raw.preempted += std::max<int64_t>(std::min(event.end, end) - std::max(event.begin, raw.begin), 0);
+        if (ready) {
+            raw.preempted += std::max<int64_t>(std::min(event.end, end) - std::max(event.begin, raw.begin), 0);
+        }
     }
     raw.preempted = std::min(raw.preempted, raw.duration);
-    if (raw.kind == OpKind::wait && raw.arg == kWaitWokeOthers) raw.duration -= raw.preempted;
+    if (raw.kind == OpKind::wait && raw.arg == kWaitWokeOthers) {
+        raw.duration -= raw.preempted;
+    }
     const uint64_t before = assembler_.op_count(task.id);
 
     CallEffect effect;
@@ -137,28 +150,35 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
         mark(task, record, raw);
         return after_call(task, end);
     }
-    if (row.action == RawAction::aio_submit)
+    if (row.action == RawAction::aio_submit) {
         effect = aio_submit(task, raw);
-    else if (row.action == RawAction::aio_reap)
+    } else if (row.action == RawAction::aio_reap) {
         effect = aio_reap(task, raw, slept);
-    else
+    } else {
         effect = assembler_.call(raw);
+    }
     if (effect.ops > 0) {
         const uint64_t last = effect.first + effect.ops - 1;
-        if (before == 0) began(task, {task.id, 0, raw.begin, end, slept, true});
+        if (before == 0) {
+            began(task, {task.id, 0, raw.begin, end, slept, true});
+        }
         link(task, record, row, effect, {task.id, last, begin, end, slept, true});
     } else if (can_wake_any(row.nr)) {
         edges_.may_have_woken(raw_task_key(task.pid, task.tid), begin, {task.id, before, begin, end, slept, false});
     }
-    if (row.action == RawAction::receive && raw.result >= 0)
+    if (row.action == RawAction::receive && raw.result >= 0) {
         for (const raw_part* part : filler_.parts()) {
-            if (part->type != RAW_PART_FD || part->which < RAW_WHICH_RECEIVED || part->which >= RAW_WHICH_SENT)
+            if (part->type != RAW_PART_FD || part->which < RAW_WHICH_RECEIVED || part->which >= RAW_WHICH_SENT) {
                 continue;
+            }
             const auto& fd = *static_cast<const raw_fd*>(raw_part_data(*part));
             assembler_.adopt(raw.pid, fd.fd, seen_instance(fd), {}, Assembler::Came::received);
         }
+    }
     after_call(task, end);
-    if (task.accelerator_from) task.accelerator_from = std::max(*task.accelerator_from, end);
+    if (task.accelerator_from) {
+        task.accelerator_from = std::max(*task.accelerator_from, end);
+    }
 }
 
 // The arguments that mean something else here than in the table's words. False: nothing is left to do.
@@ -170,7 +190,9 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             raw.fd2 = static_cast<int32_t>(std::min<uint64_t>(static_cast<uint32_t>(record.args[1]), INT32_MAX));
             return true;
         case RawAction::fcntl:
-            if (argument_is_address(raw.arg)) raw.flags = 0;
+            if (argument_is_address(raw.arg)) {
+                raw.flags = 0;
+            }
             return true;
         case RawAction::mmap:
             if (done) {
@@ -186,22 +208,35 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             return true;
         case RawAction::pipe: {
             raw.fd = raw.fd2 = -1;
-            if (row.nr == kEventFd) raw.flags = 0;
-            if (row.nr == kSocketPair) raw.text = {};
-            if (!done) return true;
+            if (row.nr == kEventFd) {
+                raw.flags = 0;
+            }
+            if (row.nr == kSocketPair) {
+                raw.text = {};
+            }
+            if (!done) {
+                return true;
+            }
             const raw_fd *first = filler_.fd_of(RAW_WHICH_RESULT), *second = filler_.fd_of(RAW_WHICH_RESULT2);
             if (raw.arg >= 3) {
                 raw.fd = static_cast<int32_t>(record.result);
                 raw.made2 = nullptr;
             } else {
-                if (first) raw.fd = first->fd;
-                if (second) raw.fd2 = second->fd;
+                if (first) {
+                    raw.fd = first->fd;
+                }
+                if (second) {
+                    raw.fd2 = second->fd;
+                }
             }
             return true;
         }
         case RawAction::spawn:
-            if (row.nr == kClone3)
-                if (const auto values = filler_.values_of(0); !values.empty()) raw.flags = values[0];
+            if (row.nr == kClone3) {
+                if (const auto values = filler_.values_of(0); !values.empty()) {
+                    raw.flags = values[0];
+                }
+            }
             if (done && task.spawned) {
                 raw.peer = task.spawned;
                 raw.flags = task.spawn_flags | (raw.flags & 0xff);
@@ -218,10 +253,11 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             }
             const auto ended = pid > 0 ? ended_.find(static_cast<uint32_t>(pid)) : ended_.end();
             raw.arg = row.arg;
-            if (ended != ended_.end())
+            if (ended != ended_.end()) {
                 raw.peer = ended->second.task;
-            else
+            } else {
                 raw.kind = OpKind::wait;  // nobody ended, or nobody we know
+            }
             return true;
         }
         case RawAction::futex:
@@ -234,16 +270,21 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             }
             return true;
         case RawAction::exec:
-            if (raw.path.empty() && done && raw.fd < 0) raw.path = task.program;
+            if (raw.path.empty() && done && raw.fd < 0) {
+                raw.path = task.program;
+            }
             return true;
         default: memory_effects(record, row, raw); return true;
     }
 }
 
 void RawAssembly::memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw) {
-    if (row.arguments.find('B') == std::string_view::npos || record.result <= 0) return;
-    if (processes_[record.head.pid].fresh.fill(raw.address, static_cast<uint64_t>(record.result)))
+    if (row.arguments.find('B') == std::string_view::npos || record.result <= 0) {
+        return;
+    }
+    if (processes_[record.head.pid].fresh.fill(raw.address, static_cast<uint64_t>(record.result))) {
         raw.flags |= kFreshMemory;
+    }
 }
 
 // What calls do besides being ops.
@@ -259,38 +300,55 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const R
         case RawAction::pivot_root:
         case RawAction::unshare:
         case RawAction::setns:
-            if (done) changed_names(record, row, raw);
+            if (done) {
+                changed_names(record, row, raw);
+            }
             return;
         case RawAction::marker: {
             constexpr uint64_t kSetName = 15;  // PR_SET_NAME
-            if (record.args[0] == kSetName && done) assembler_.name_task(task.id, filler_.string_of(1));
+            if (record.args[0] == kSetName && done) {
+                assembler_.name_task(task.id, filler_.string_of(1));
+            }
             return;
         }
         case RawAction::make:
-            if (done && raw.made)
+            if (done && raw.made) {
                 assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made);
+            }
             return;
         case RawAction::mmap:
-            if (!done) return;
-            if (raw.flags & kMapAnonymous && !(raw.flags & kMapPopulate))
+            if (!done) {
+                return;
+            }
+            if (raw.flags & kMapAnonymous && !(raw.flags & kMapPopulate)) {
                 fresh.mapped(static_cast<uint64_t>(record.result), record.args[1]);
-            else
+            } else {
                 fresh.unmapped(static_cast<uint64_t>(record.result), record.args[1]);
+            }
             return;
         case RawAction::mremap:
-            if (done) fresh.unmapped(record.args[0], record.args[1]);
+            if (done) {
+                fresh.unmapped(record.args[0], record.args[1]);
+            }
             return;
         case RawAction::op:
-            if (row.kind == OpKind::munmap && done) fresh.unmapped(record.args[0], record.args[1]);
+            if (row.kind == OpKind::munmap && done) {
+                fresh.unmapped(record.args[0], record.args[1]);
+            }
             if (row.kind == OpKind::madvise && done && (raw.arg == kDontNeed || raw.arg == kFree) &&
-                assembler_.mapped_at(pid, record.args[0]).map == 0)
+                assembler_.mapped_at(pid, record.args[0]).map == 0) {
                 fresh.mapped(record.args[0], record.args[1]);
+            }
             return;
         case RawAction::exec:
-            if (!done) return;
-            for (const uint16_t which : {1, 2})
-                if (const std::string_view command = filler_.string_of(which); !command.empty())
+            if (!done) {
+                return;
+            }
+            for (const uint16_t which : {1, 2}) {
+                if (const std::string_view command = filler_.string_of(which); !command.empty()) {
                     assembler_.set_command(pid, command);
+                }
+            }
             return;
         default: return;
     }
@@ -307,34 +365,50 @@ void RawAssembly::mark(TaskState& task, const raw_call& record, const RawCall& r
     op.flags = static_cast<int64_t>(record.args[3]);
     const RawOpRef self{task.id, put(task, op), raw.begin, op.end(), false, true};
     if (is_accelerator_mark(name)) {
-        if (op.flags == static_cast<int64_t>(MarkerPhase::begin)) begin_accelerator(task, op.end());
-        if (op.flags == static_cast<int64_t>(MarkerPhase::end)) end_accelerator(task);
+        if (op.flags == static_cast<int64_t>(MarkerPhase::begin)) {
+            begin_accelerator(task, op.end());
+        }
+        if (op.flags == static_cast<int64_t>(MarkerPhase::end)) {
+            end_accelerator(task);
+        }
     }
     // "fetch", "fetch.2": the worker's side; "batch", "batch.2": the consumer's.
     const size_t point = std::min(name.find('.'), name.size());
     const std::string_view what = name.substr(0, point), loader = name.substr(point);
     const auto phase = static_cast<MarkerPhase>(op.flags);
-    if (what == "fetch" && phase == MarkerPhase::end)
+    if (what == "fetch" && phase == MarkerPhase::end) {
         edges_.fetched(task.pid, processes_[task.pid].parent, loader, op.arg, self);
-    if (what == "batch" && phase != MarkerPhase::end) edges_.batch(task.pid, loader, op.arg, self);
+    }
+    if (what == "batch" && phase != MarkerPhase::end) {
+        edges_.batch(task.pid, loader, op.arg, self);
+    }
 }
 
 void RawAssembly::link(TaskState& task, const raw_call& record, const RawCallRow& row, const CallEffect& effect,
                        RawOpRef self) {
     bool explained = false;
-    if (effect.received.channel) explained = edges_.received(effect.received, self);
-    if (effect.sent.channel) edges_.sent(effect.sent, self);
+    if (effect.received.channel) {
+        explained = edges_.received(effect.received, self);
+    }
+    if (effect.sent.channel) {
+        edges_.sent(effect.sent, self);
+    }
     const bool own_wait = row.action == RawAction::spawn || row.action == RawAction::wait_child ||
                           row.kind == OpKind::flock || row.kind == OpKind::fcntl || row.kind == OpKind::dup;
     const bool failed_wait = record.result == kTimedOut || (row.kind == OpKind::wait && record.result == kInterrupted);
     const bool lock = row.action == RawAction::futex &&
                       (LockWords::waits_for_mutex(record.args) || facts_.locks.is_lock(task.pid, record.args[0]));
-    if (!explained && self.slept && !own_wait && !failed_wait && !lock) wake_edge(task, self, row.nr);
+    if (!explained && self.slept && !own_wait && !failed_wait && !lock) {
+        wake_edge(task, self, row.nr);
+    }
     if (row.action == RawAction::wait_child && effect.kind == OpKind::join) {
         int64_t pid = record.result;
-        if (const auto values = filler_.values_of(2); row.nr == kWaitId && !values.empty()) pid = values[0];
-        if (const auto ended = ended_.find(static_cast<uint32_t>(pid)); ended != ended_.end())
+        if (const auto values = filler_.values_of(2); row.nr == kWaitId && !values.empty()) {
+            pid = values[0];
+        }
+        if (const auto ended = ended_.find(static_cast<uint32_t>(pid)); ended != ended_.end()) {
             edges_.add(self, ended->second, EdgeKind::lifecycle);
+        }
     }
     if (row.action == RawAction::spawn && task.spawned && record.result >= 0) {
         const auto child = tasks_.find(raw_task_key(task.spawned_pid, task.spawned_tid));
@@ -349,7 +423,9 @@ void RawAssembly::link(TaskState& task, const raw_call& record, const RawCallRow
         }
         task.spawned = 0;
     }
-    if (can_wake_any(row.nr)) edges_.may_have_woken(raw_task_key(task.pid, task.tid), self.begin, self);
+    if (can_wake_any(row.nr)) {
+        edges_.may_have_woken(raw_task_key(task.pid, task.tid), self.begin, self);
+    }
 }
 
 }  // namespace reprise

@@ -15,30 +15,40 @@ constexpr const char* kNames[] = {"cpu_some_us",     "cpu_full_us",    "memory_s
 }  // namespace
 
 void RawContext::add(uint64_t time, Series series, uint64_t value) {
-    if (value == 0) return;
+    if (value == 0) {
+        return;
+    }
     uint64_t at = time > origin_ ? (time - origin_) / interval_ns_ : 0;
     while (at >= kMostPoints) {
         // Twice as coarse.
-        if (interval_ns_ > UINT64_MAX / 4) return;
+        if (interval_ns_ > UINT64_MAX / 4) {
+            return;
+        }
         interval_ns_ *= 2;
         for (auto& values : values_) {
-            for (size_t i = 0; i < values.size(); ++i)
-                if (i % 2)
+            for (size_t i = 0; i < values.size(); ++i) {
+                if (i % 2) {
                     values[i / 2] += values[i];
-                else
+                } else {
                     values[i / 2] = values[i];
+                }
+            }
             values.resize((values.size() + 1) / 2);
         }
         at = (time - origin_) / interval_ns_;
     }
     auto& values = values_[series];
-    if (values.size() <= at) values.resize(at + 1);
+    if (values.size() <= at) {
+        values.resize(at + 1);
+    }
     values[at] += value;
 }
 
 void RawContext::see(const raw_pressure& record) {
     const auto grown = [&](Series series, uint64_t now, uint64_t before) {
-        if (any_pressure_ && now > before) add(record.head.time, series, now - before);
+        if (any_pressure_ && now > before) {
+            add(record.head.time, series, now - before);
+        }
     };
     grown(cpu_some, record.cpu_some, last_.cpu_some);
     grown(cpu_full, record.cpu_full, last_.cpu_full);
@@ -70,9 +80,14 @@ void RawContext::see(const raw_block& record) {
 
 std::string RawContext::json() const {
     nlohmann::ordered_json series = nlohmann::ordered_json::object();
-    for (size_t i = 0; i < kSeries; ++i)
-        if (!values_[i].empty()) series[kNames[i]] = values_[i];
-    if (series.empty()) return {};
+    for (size_t i = 0; i < kSeries; ++i) {
+        if (!values_[i].empty()) {
+            series[kNames[i]] = values_[i];
+        }
+    }
+    if (series.empty()) {
+        return {};
+    }
     const nlohmann::ordered_json out = {{"interval_ms", interval_ns_ / 1'000'000}, {"series", series}};
     return out.dump();
 }

@@ -16,7 +16,7 @@ public:
     void see(const raw_pressure& record);
     void see(const raw_page_cache& record);
     void see(const raw_block& record);
-    // JSON (formats/FORMAT.md); empty where nothing was seen.
+    /// JSON (formats/FORMAT.md); empty where nothing was seen.
     std::string json() const;
 
 private:

@@ -118,11 +118,17 @@ bool can_wake_any(uint16_t nr) { return power_of(nr) != 0; }
 // the target, and then only what lies before it is certain. Either way time runs backwards along the edges, so that no
 // circle of ops can wait for itself.
 void RawEdges::add(const RawOpRef& target, const RawOpRef& source, EdgeKind kind) {
-    if (source.task == 0 || source.task == target.task) return;
-    if (source.begin >= target.end && source.end > target.end) return;
+    if (source.task == 0 || source.task == target.task) {
+        return;
+    }
+    if (source.begin >= target.end && source.end > target.end) {
+        return;
+    }
     uint64_t op = source.number;
     if (!source.is_op || (source.end > target.end && source.slept)) {
-        if (op == 0) return;
+        if (op == 0) {
+            return;
+        }
         --op;
     }
     assembler_.add_edge(target.task, target.number, {source.task, kind, 100, op});
@@ -130,12 +136,18 @@ void RawEdges::add(const RawOpRef& target, const RawOpRef& source, EdgeKind kind
 
 void RawEdges::sent(const CallEffect::Moved& moved, const RawOpRef& source) {
     Channel& channel = channels_[moved.channel];
-    if (moved.to == moved.from) return;
+    if (moved.to == moved.from) {
+        return;
+    }
     channel.sent = moved.to;
     const int64_t end = moved.to + channel.shift;
-    if (!moved.counts_bytes) channel.sends.clear();  // whoever reads an eventfd next reads all that was added
+    if (!moved.counts_bytes) {
+        channel.sends.clear();  // whoever reads an eventfd next reads all that was added
+    }
     channel.sends.push_back({end, source});
-    if (channel.sends.size() > kMostSends) channel.sends.pop_front();
+    if (channel.sends.size() > kMostSends) {
+        channel.sends.pop_front();
+    }
     while (!channel.waiting.empty() && (channel.waiting.front().first <= end || !moved.counts_bytes)) {
         add(channel.waiting.front().second, source, EdgeKind::message);
         channel.waiting.pop_front();
@@ -143,14 +155,20 @@ void RawEdges::sent(const CallEffect::Moved& moved, const RawOpRef& source) {
 }
 
 bool RawEdges::received(const CallEffect::Moved& moved, const RawOpRef& target) {
-    if (moved.to == moved.from) return false;
+    if (moved.to == moved.from) {
+        return false;
+    }
     Channel& channel = channels_[moved.channel];
     if (!moved.counts_bytes) {
-        if (channel.sends.empty()) return false;
+        if (channel.sends.empty()) {
+            return false;
+        }
         add(target, channel.sends.back().source, EdgeKind::message);
         return true;
     }
-    while (!channel.sends.empty() && channel.sends.front().end < moved.to) channel.sends.pop_front();
+    while (!channel.sends.empty() && channel.sends.front().end < moved.to) {
+        channel.sends.pop_front();
+    }
     if (!channel.sends.empty()) {
         add(target, channel.sends.front().source, EdgeKind::message);
         return true;
@@ -168,15 +186,25 @@ bool RawEdges::received(const CallEffect::Moved& moved, const RawOpRef& target) 
 void RawEdges::may_have_woken(RawTaskKey task, int64_t enter, const RawOpRef& source) {
     auto& calls = wakers_[task];
     calls.push_back({enter, source});
-    if (calls.size() > kMostWakingCalls) calls.pop_front();
+    if (calls.size() > kMostWakingCalls) {
+        calls.pop_front();
+    }
     const auto it = awaited_.find(task);
-    if (it == awaited_.end()) return;
+    if (it == awaited_.end()) {
+        return;
+    }
     std::erase_if(it->second, [&](const auto& each) {
-        if (each.first > enter) return false;
-        if (each.first == enter) add(each.second, source, EdgeKind::wake);
+        if (each.first > enter) {
+            return false;
+        }
+        if (each.first == enter) {
+            add(each.second, source, EdgeKind::wake);
+        }
         return true;
     });
-    if (it->second.empty()) awaited_.erase(it);
+    if (it->second.empty()) {
+        awaited_.erase(it);
+    }
 }
 
 void RawEdges::woken(const RawOpRef& target, RawTaskKey waker, int64_t waker_enter) {
@@ -184,7 +212,9 @@ void RawEdges::woken(const RawOpRef& target, RawTaskKey waker, int64_t waker_ent
         const auto& calls = it->second;
         const auto found = std::lower_bound(calls.begin(), calls.end(), waker_enter,
                                             [](const WakingCall& call, int64_t enter) { return call.enter < enter; });
-        if (found != calls.end() && found->enter == waker_enter) return add(target, found->source, EdgeKind::wake);
+        if (found != calls.end() && found->enter == waker_enter) {
+            return add(target, found->source, EdgeKind::wake);
+        }
         if (found != calls.end()) {
             ++wakes_unmatched_;
             return;
@@ -204,8 +234,9 @@ void RawEdges::give_up(const Waiting& waiting) {
     if (waiting.channel) {
         Channel& channel = channels_[waiting.channel];
         if (channel.waiting.empty() || channel.waiting.front().second.task != waiting.target.task ||
-            channel.waiting.front().second.number != waiting.target.number)
+            channel.waiting.front().second.number != waiting.target.number) {
             return;
+        }
         // These bytes came from where nobody recorded; those that are sent later follow them.
         const int64_t to = channel.waiting.front().first;
         channel.shift = std::max(channel.shift, to - channel.sent);
@@ -214,14 +245,20 @@ void RawEdges::give_up(const Waiting& waiting) {
         return;
     }
     const auto it = awaited_.find(waiting.waker);
-    if (it == awaited_.end()) return;
+    if (it == awaited_.end()) {
+        return;
+    }
     const auto found = std::find_if(it->second.begin(), it->second.end(), [&](const auto& each) {
         return each.first == waiting.waker_enter && each.second.task == waiting.target.task &&
                each.second.number == waiting.target.number;
     });
-    if (found == it->second.end()) return;
+    if (found == it->second.end()) {
+        return;
+    }
     it->second.erase(found);
-    if (it->second.empty()) awaited_.erase(it);
+    if (it->second.empty()) {
+        awaited_.erase(it);
+    }
     RawOpRef source;
     source.number = settle_(waiting.waker, waiting.waker_enter);
     if (source.number == 0) {
@@ -245,19 +282,29 @@ void RawEdges::advance(int64_t now) {
 void RawEdges::fetched(uint32_t process, uint32_t parent, std::string_view loader, int64_t number,
                        const RawOpRef& source) {
     for (const uint32_t consumer : {process, parent}) {
-        if (consumer == 0) continue;
+        if (consumer == 0) {
+            continue;
+        }
         auto& numbers = fetches_[{consumer, std::string(loader)}];
-        if (numbers.size() >= kMostFetches) numbers.erase(numbers.begin());
+        if (numbers.size() >= kMostFetches) {
+            numbers.erase(numbers.begin());
+        }
         numbers[number] = source;
     }
 }
 
 void RawEdges::batch(uint32_t process, std::string_view loader, int64_t number, const RawOpRef& target) {
     const auto numbers = fetches_.find({process, std::string(loader)});
-    if (numbers == fetches_.end()) return;
+    if (numbers == fetches_.end()) {
+        return;
+    }
     const auto found = numbers->second.find(number);
-    if (found == numbers->second.end()) return;
-    if (found->second.end <= target.end) add(target, found->second, EdgeKind::marker);
+    if (found == numbers->second.end()) {
+        return;
+    }
+    if (found->second.end <= target.end) {
+        add(target, found->second, EdgeKind::marker);
+    }
     numbers->second.erase(found);
 }
 

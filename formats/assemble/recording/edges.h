@@ -16,11 +16,11 @@
 
 namespace reprise {
 
-// A recorded task by its numbers.
+/// A recorded task by its numbers.
 using RawTaskKey = uint64_t;
 inline RawTaskKey raw_task_key(uint32_t pid, uint32_t tid) { return uint64_t{pid} << 32 | tid; }
 
-// An op, or where one would be: a call that made none stands before op `number`.
+/// An op, or where one would be: a call that made none stands before op `number`.
 struct RawOpRef {
     TaskId task = 0;
     uint64_t number = 0;
@@ -31,25 +31,25 @@ struct RawOpRef {
 
 class RawEdges {
 public:
-    // How long an op may wait for its source, ns of the recording's time.
+    /// How long an op may wait for its source, ns of the recording's time.
     static constexpr int64_t kLag = 10'000'000;
 
-    // `settle(task, enter)` brings a task up to the call it is in and returns the number of its next op.
+    /// `settle(task, enter)` brings a task up to the call it is in and returns the number of its next op.
     using Settle = std::function<uint64_t(RawTaskKey task, int64_t enter)>;
     RawEdges(Assembler& assembler, Settle settle) : assembler_(assembler), settle_(std::move(settle)) {}
 
     void sent(const CallEffect::Moved& moved, const RawOpRef& source);
-    // True where the message's source is known or awaited: the op needs no other edge.
+    /// True where the message's source is known or awaited: the op needs no other edge.
     bool received(const CallEffect::Moved& moved, const RawOpRef& target);
-    // A call that can wake others ended; `enter` names it.
+    /// A call that can wake others ended; `enter` names it.
     void may_have_woken(RawTaskKey task, int64_t enter, const RawOpRef& source);
     void woken(const RawOpRef& target, RawTaskKey waker, int64_t waker_enter);
     void add(const RawOpRef& target, const RawOpRef& source, EdgeKind kind);
-    // Markers: the end of a fetch by a process whose parent is `parent`, and the batch it became.
+    /// Markers: the end of a fetch by a process whose parent is `parent`, and the batch it became.
     void fetched(uint32_t process, uint32_t parent, std::string_view loader, int64_t number, const RawOpRef& source);
     void batch(uint32_t process, std::string_view loader, int64_t number, const RawOpRef& target);
 
-    // No record that ends before `now` is to come.
+    /// No record that ends before `now` is to come.
     void advance(int64_t now);
     void finish() { advance(INT64_MAX); }
     void forget_task(RawTaskKey task) { wakers_.erase(task); }
@@ -91,7 +91,7 @@ private:
     uint64_t wakes_unmatched_ = 0, messages_unmatched_ = 0;
 };
 
-// Whether a call of number `waker_nr` can end a wait inside a call of number `nr`.
+/// Whether a call of number `waker_nr` can end a wait inside a call of number `nr`.
 bool can_wake(uint16_t waker_nr, uint16_t nr);
 bool can_wake_any(uint16_t nr);
 

@@ -23,7 +23,9 @@ constexpr uint64_t kAroundGil = 128;
 constexpr uint64_t kFewestGilWaits = 8;
 
 void note(std::vector<uint32_t>& tasks, uint32_t tid) {
-    if (tasks.size() < kTasksOfAWord && std::find(tasks.begin(), tasks.end(), tid) == tasks.end()) tasks.push_back(tid);
+    if (tasks.size() < kTasksOfAWord && std::find(tasks.begin(), tasks.end(), tid) == tasks.end()) {
+        tasks.push_back(tid);
+    }
 }
 
 }  // namespace
@@ -42,17 +44,23 @@ bool LockWords::wakes(uint64_t operation) {
 
 bool LockWords::waits_for_mutex(const raw_u64 (&args)[6]) {
     const uint64_t command = args[1] & kCommandMask;
-    if (command == kLockPi || command == kLockPi2) return true;
+    if (command == kLockPi || command == kLockPi2) {
+        return true;
+    }
     return (command == kWait || command == kWaitBitset) && static_cast<uint32_t>(args[2]) == kContended;
 }
 
 void LockWords::see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]) {
     const bool is_wait = waits(args[1]), is_wake = wakes(args[1]);
-    if (!is_wait && !is_wake) return;
+    if (!is_wait && !is_wake) {
+        return;
+    }
     Process& process = processes_[pid];
     auto it = process.words.find(args[0]);
     if (it == process.words.end()) {
-        if (words_ >= kMostWords) return;
+        if (words_ >= kMostWords) {
+            return;
+        }
         ++words_;
         it = process.words.try_emplace(args[0]).first;
     }
@@ -72,13 +80,17 @@ void LockWords::settle() {
         uint64_t most = kFewestGilWaits - 1;
         for (const auto& [address, word] : process.words) {
             words_dropped_ += word.mutex;
-            if (word.mutex || word.waits <= most || word.timed != word.waits) continue;
+            if (word.mutex || word.waits <= most || word.timed != word.waits) {
+                continue;
+            }
             const bool waiters_wake =
                 std::any_of(word.waiters.begin(), word.waiters.end(), [&wakers = word.wakers](uint32_t tid) {
                     return std::find(wakers.begin(), wakers.end(), tid) != wakers.end();
                 });
             // A process has one such lock: the busiest of those that look like it.
-            if (!waiters_wake) continue;
+            if (!waiters_wake) {
+                continue;
+            }
             most = word.waits;
             process.gil = address;
         }
@@ -88,23 +100,31 @@ void LockWords::settle() {
 
 bool LockWords::is_lock(uint32_t pid, uint64_t word) const {
     const auto process = processes_.find(pid);
-    if (process == processes_.end()) return false;
+    if (process == processes_.end()) {
+        return false;
+    }
     const uint64_t gil = process->second.gil;
-    if (gil && word + kAroundGil >= gil && word <= gil + kAroundGil) return true;
+    if (gil && word + kAroundGil >= gil && word <= gil + kAroundGil) {
+        return true;
+    }
     const auto found = process->second.words.find(word);
     return found != process->second.words.end() && found->second.mutex;
 }
 
 void CallGaps::see(const raw_head& head) {
     if (head.type != RAW_CALL) {
-        if (head.tid != 0) last_[head.tid] = 0;
+        if (head.tid != 0) {
+            last_[head.tid] = 0;
+        }
         return;
     }
     uint64_t& last = last_[head.tid];
     const auto& call = reinterpret_cast<const raw_call&>(head);
     if (last != 0 && call.enter > last + call.own_ns) {
         ++seen_;
-        if (const uint64_t rest = call.enter - last - call.own_ns; rest < kMost) ++counts_[rest / kStep];
+        if (const uint64_t rest = call.enter - last - call.own_ns; rest < kMost) {
+            ++counts_[rest / kStep];
+        }
         told_ += std::min(call.own_ns, kMostTold);
     }
     last = head.time;
@@ -112,11 +132,15 @@ void CallGaps::see(const raw_head& head) {
 
 int64_t CallGaps::before() const {
     constexpr uint64_t kEnough = 1'000, kShare = 10;  // not the least: caches are rarely as warm as there
-    if (seen_ < kEnough) return 0;
+    if (seen_ < kEnough) {
+        return 0;
+    }
     uint64_t below = 0;
     for (size_t i = 0; i < counts_.size(); ++i) {
         below += counts_[i];
-        if (below * kShare >= seen_) return static_cast<int64_t>(i * kStep);
+        if (below * kShare >= seen_) {
+            return static_cast<int64_t>(i * kStep);
+        }
     }
     return 0;
 }
@@ -157,7 +181,9 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
                 case RAW_CALL: {
                     const auto& call = reinterpret_cast<const raw_call&>(head);
                     first = std::min(first, call.enter);
-                    if (call.nr == kFutex) facts.locks.see(head.pid, head.tid, call.args);
+                    if (call.nr == kFutex) {
+                        facts.locks.see(head.pid, head.tid, call.args);
+                    }
                     break;
                 }
                 case RAW_SWITCH:
@@ -193,11 +219,15 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
                 default: break;
             }
         }
-        if (progress) progress(reader.offset());
+        if (progress) {
+            progress(reader.offset());
+        }
     }
     facts.cut = reader.cut();
     facts.origin = first == UINT64_MAX ? clock_time : first;
-    if (clock_time) facts.origin_unix = clock_unix + static_cast<int64_t>(facts.origin - clock_time);
+    if (clock_time) {
+        facts.origin_unix = clock_unix + static_cast<int64_t>(facts.origin - clock_time);
+    }
     facts.locks.settle();
     facts.call_gap_ns = bounded_gap(gaps.before(), facts.meta);
     facts.call_told_ns = facts.call_gap_ns != 0 ? gaps.told() : 0;

@@ -18,14 +18,14 @@
 
 namespace reprise {
 
-// Locks are not causes (DESIGN 1): waits for them come and go with contention.
+/// Locks are not causes (DESIGN 1): waits for them come and go with contention.
 class LockWords {
 public:
     void see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]);  // a futex call's arguments
-    // Once all were seen.
+    /// Once all were seen.
     void settle();
     bool is_lock(uint32_t pid, uint64_t word) const;
-    // A wait on such a word that shows by its own value that it is for a mutex.
+    /// A wait on such a word that shows by its own value that it is for a mutex.
     static bool waits_for_mutex(const raw_u64 (&args)[6]);
     static bool waits(uint64_t operation);
     static bool wakes(uint64_t operation);
@@ -46,15 +46,15 @@ private:
     uint64_t words_dropped_ = 0;
 };
 
-// The distance between two calls of a task that did nothing else between them. Some of it is the recorder's own. What
-// its program takes after a call the records tell; what it takes before one, and the slower way into the kernel, is the
-// nearly the same everywhere, so that the shorter distances of a recording show it.
+/// The distance between two calls of a task that did nothing else between them. Some of it is the recorder's own. What
+/// its program takes after a call the records tell; what it takes before one, and the slower way into the kernel, is
+/// the nearly the same everywhere, so that the shorter distances of a recording show it.
 class CallGaps {
 public:
     void see(const raw_head& head);
-    // ns; 0: not enough calls to tell.
+    /// ns; 0: not enough calls to tell.
     int64_t before() const;
-    // ns, of what the records tell of themselves: the mean, so that it is right for all calls together.
+    /// ns, of what the records tell of themselves: the mean, so that it is right for all calls together.
     int64_t told() const;
 
 private:
@@ -79,7 +79,7 @@ struct RawFacts {
     std::vector<std::vector<uint64_t>> seeds;  // whole records: RAW_SEED_*
 };
 
-// Reads the log to its end. `progress` is told bytes of the file.
+/// Reads the log to its end. `progress` is told bytes of the file.
 RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(uint64_t)>& progress);
 
 }  // namespace reprise

@@ -12,7 +12,7 @@ public:
     void mapped(uint64_t address, uint64_t size) { add(address, size); }
     void unmapped(uint64_t address, uint64_t size) { remove(address, size); }
     void break_at(uint64_t address);
-    // A call filled these bytes; true where most of them were fresh. They are not any more.
+    /// A call filled these bytes; true where most of them were fresh. They are not any more.
     bool fill(uint64_t address, uint64_t size);
     void clear() {
         ranges_.clear();

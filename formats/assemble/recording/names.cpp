@@ -11,9 +11,13 @@ namespace {
 
 // What follows `above` in `path`, with its slash; nothing where it is not below it. Of "/" both are "".
 std::optional<std::string> rest_of(const std::string& path, const std::string& above) {
-    if (!path.starts_with(above)) return std::nullopt;
+    if (!path.starts_with(above)) {
+        return std::nullopt;
+    }
     std::string rest = path.substr(above.size());
-    if (!rest.empty() && rest.front() != '/') return std::nullopt;
+    if (!rest.empty() && rest.front() != '/') {
+        return std::nullopt;
+    }
     return rest;
 }
 
@@ -23,11 +27,15 @@ std::string without_slash(std::string_view path) { return path == "/" ? std::str
 
 void RawAssembly::below_root(RawCall& raw) {
     const auto process = processes_.find(static_cast<uint32_t>(raw.pid));
-    if (process == processes_.end() || process->second.root.empty()) return;
+    if (process == processes_.end() || process->second.root.empty()) {
+        return;
+    }
     size_t i = 0;
     for (std::string_view* path : {&raw.path, &raw.path2}) {
         std::string& whole = rooted_[i++];
-        if (!path->starts_with('/')) continue;
+        if (!path->starts_with('/')) {
+            continue;
+        }
         whole = process->second.root + std::string(*path);
         *path = whole;
     }
@@ -36,8 +44,12 @@ void RawAssembly::below_root(RawCall& raw) {
 // What a process had when the recording came to it.
 void RawAssembly::seed_names(uint32_t pid, const raw_part& part) {
     const std::string_view text = raw_part_text(part);
-    if (part.which == 1) assembler_.set_directory(static_cast<int32_t>(pid), text);
-    if (part.which == 2 && text.starts_with('/')) processes_[pid].root = without_slash(text);
+    if (part.which == 1) {
+        assembler_.set_directory(static_cast<int32_t>(pid), text);
+    }
+    if (part.which == 2 && text.starts_with('/')) {
+        processes_[pid].root = without_slash(text);
+    }
     if (part.which == 3) {
         uint64_t inode = 0;  // "mnt:[INODE]"
         const size_t digits = std::min(text.find('[') + 1, text.size());
@@ -52,23 +64,31 @@ void RawAssembly::changed_names(const raw_call& record, const RawCallRow& row, c
     ProcessState& process = processes_[record.head.pid];
     switch (row.action) {
         case RawAction::chdir:
-            if (!raw.path.empty()) assembler_.set_directory(pid, raw.path);
+            if (!raw.path.empty()) {
+                assembler_.set_directory(pid, raw.path);
+            }
             return;
         case RawAction::fchdir:
-            if (const std::string path = assembler_.path_of(pid, raw.fd, raw.seen); !path.empty())
+            if (const std::string path = assembler_.path_of(pid, raw.fd, raw.seen); !path.empty()) {
                 assembler_.set_directory(pid, path);
+            }
             return;
         case RawAction::chroot:
-            if (!raw.path.empty()) process.root = without_slash(clean_path(assembler_.directory_of(pid), raw.path));
+            if (!raw.path.empty()) {
+                process.root = without_slash(clean_path(assembler_.directory_of(pid), raw.path));
+            }
             return;
         case RawAction::unshare:
-            if (raw.flags & kNewMounts) process.mounts = ++namespaces_;
+            if (raw.flags & kNewMounts) {
+                process.mounts = ++namespaces_;
+            }
             return;
         case RawAction::setns: {
             // Without a type the descriptor says it: by its name, as it is mostly opened below /proc.
             const bool typed = raw.flags != 0;
-            if (typed ? !(raw.flags & kNewMounts) : !assembler_.path_of(pid, raw.fd, raw.seen).ends_with("/ns/mnt"))
+            if (typed ? !(raw.flags & kNewMounts) : !assembler_.path_of(pid, raw.fd, raw.seen).ends_with("/ns/mnt")) {
                 return;
+            }
             const bool of_namespace = raw.seen && raw.seen->type == FileType::regular;  // and not a pidfd
             process.mounts = of_namespace && raw.seen->inode ? raw.seen->inode : ++namespaces_;
             process.root.clear();
@@ -90,13 +110,21 @@ void RawAssembly::pivoted(uint32_t pid, const std::string& new_root, const std::
     const uint64_t mounts = processes_[pid].mounts;
     const std::string old = place + rest_of(without_slash(put_old), from).value_or("");
     const auto moved = [&](const std::string& path) {
-        if (path == place) return std::string(place);  // the kernel moves those who are at the old root itself
-        if (const auto rest = rest_of(path, from)) return place + *rest;
-        if (const auto rest = rest_of(path, place)) return old + *rest;
+        if (path == place) {
+            return std::string(place);  // the kernel moves those who are at the old root itself
+        }
+        if (const auto rest = rest_of(path, from)) {
+            return place + *rest;
+        }
+        if (const auto rest = rest_of(path, place)) {
+            return old + *rest;
+        }
         return path;
     };
     for (auto& [id, process] : processes_) {
-        if (process.mounts != mounts) continue;
+        if (process.mounts != mounts) {
+            continue;
+        }
         process.root = moved(process.root);
         const std::string directory = moved(without_slash(assembler_.directory_of(static_cast<int32_t>(id))));
         assembler_.set_directory(static_cast<int32_t>(id), directory.empty() ? "/" : directory);

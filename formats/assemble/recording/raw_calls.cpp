@@ -33,10 +33,18 @@ FileType type_of(uint32_t mode) {
 }
 
 HandleKind kind_of(const raw_fd& fd) {
-    if (fd.info & RAW_FD_EVENTFD) return HandleKind::eventfd;
-    if (fd.info & RAW_FD_EPOLL) return HandleKind::epoll;
-    if (fd.info & RAW_FD_MEMFD) return HandleKind::memfd;
-    if (fd.info & RAW_FD_URING) return HandleKind::other;
+    if (fd.info & RAW_FD_EVENTFD) {
+        return HandleKind::eventfd;
+    }
+    if (fd.info & RAW_FD_EPOLL) {
+        return HandleKind::epoll;
+    }
+    if (fd.info & RAW_FD_MEMFD) {
+        return HandleKind::memfd;
+    }
+    if (fd.info & RAW_FD_URING) {
+        return HandleKind::other;
+    }
     switch (type_of(fd.mode)) {
         case FileType::regular:
         case FileType::character:
@@ -56,7 +64,9 @@ std::span<const RawCallRow> all_raw_calls() { return kCalls; }
 const RawCallRow* find_raw_call(uint16_t nr) {
     static const auto rows = [] {
         std::array<const RawCallRow*, kNumbers> table{};
-        for (const RawCallRow& row : kCalls) table[row.nr] = &row;
+        for (const RawCallRow& row : kCalls) {
+            table[row.nr] = &row;
+        }
         return table;
     }();
     return nr < kNumbers ? rows[nr] : nullptr;
@@ -81,8 +91,11 @@ SeenInstance seen_instance(const raw_fd& fd) {
 }
 
 const raw_part* RawCallFiller::part(raw_part_type type, uint16_t which) const {
-    for (const raw_part* each : parts_)
-        if (each->type == type && each->which == which) return each;
+    for (const raw_part* each : parts_) {
+        if (each->type == type && each->which == which) {
+            return each;
+        }
+    }
     return nullptr;
 }
 
@@ -103,7 +116,9 @@ std::string_view RawCallFiller::string_of(uint16_t which) const {
 
 const SeenInstance* RawCallFiller::seen(uint16_t which) {
     const raw_fd* fd = fd_of(which);
-    if (!fd || used_ == instances_.size()) return nullptr;
+    if (!fd || used_ == instances_.size()) {
+        return nullptr;
+    }
     instances_[used_] = seen_instance(*fd);
     return &instances_[used_++];
 }
@@ -111,14 +126,17 @@ const SeenInstance* RawCallFiller::seen(uint16_t which) {
 void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t which, RawCall& out, bool& readable) {
     const uint64_t value = record.args[which];
     const auto path = [&](std::string_view& into) {
-        if (const raw_part* found = part(RAW_PART_PATH, which))
+        if (const raw_part* found = part(RAW_PART_PATH, which)) {
             into = raw_part_text(*found);
-        else if (value != 0)
+        } else if (value != 0) {
             readable = false;
+        }
     };
     const auto after_call = [&]() -> std::optional<int64_t> {
         const auto values = values_of(which);
-        if (values.empty()) return std::nullopt;
+        if (values.empty()) {
+            return std::nullopt;
+        }
         // The kernel has moved it on by what was copied.
         return values[0] - std::max<int64_t>(record.result, 0);
     };
@@ -154,10 +172,15 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
             if (const raw_part* found = part(RAW_PART_LIST, which)) {
                 int64_t sum = 0;
                 const auto list = raw_part_numbers(*found);
-                for (const raw_s64 size : list)
-                    if (__builtin_add_overflow(sum, std::max<int64_t>(size, 0), &sum)) sum = INT64_MAX;
+                for (const raw_s64 size : list) {
+                    if (__builtin_add_overflow(sum, std::max<int64_t>(size, 0), &sum)) {
+                        sum = INT64_MAX;
+                    }
+                }
                 out.size = std::max(sum, letter == 'M' || list.empty() ? record.result : 0);
-                if (letter == 'i') out.list = {list.data(), list.size()};
+                if (letter == 'i') {
+                    out.list = {list.data(), list.size()};
+                }
             } else {
                 out.size = std::max<int64_t>(record.result, 0);
             }
@@ -166,8 +189,9 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
             // One op for all of them: what counts is how many bytes went.
             out.size = 0;
             if (const raw_part* found = part(RAW_PART_LIST, which); found && record.result > 0) {
-                for (const raw_s64 bytes : raw_part_numbers(*found))
+                for (const raw_s64 bytes : raw_part_numbers(*found)) {
                     out.size += std::clamp<int64_t>(bytes, 0, INT32_MAX);
+                }
                 out.result = out.size;
             }
             break;
@@ -191,7 +215,9 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
 bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t origin, RawCall& out) {
     parts_.clear();
     used_ = 0;
-    for (const raw_part& each : RawParts(record.head)) parts_.push_back(&each);
+    for (const raw_part& each : RawParts(record.head)) {
+        parts_.push_back(&each);
+    }
     out = {};
     out.pid = static_cast<int32_t>(record.head.pid);
     out.tid = static_cast<int32_t>(record.head.tid);
@@ -202,27 +228,42 @@ bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t 
     out.flags = row.flags;
     out.arg = row.arg;
     bool readable = true;
-    for (size_t i = 0; i < row.arguments.size(); ++i)
+    for (size_t i = 0; i < row.arguments.size(); ++i) {
         fill_argument(record, row.arguments[i], static_cast<uint16_t>(i), out, readable);
+    }
 
     const raw_fd* made = fd_of(RAW_WHICH_RESULT);
-    if (made) out.made = seen(RAW_WHICH_RESULT);
-    if (fd_of(RAW_WHICH_RESULT2)) out.made2 = seen(RAW_WHICH_RESULT2);
+    if (made) {
+        out.made = seen(RAW_WHICH_RESULT);
+    }
+    if (fd_of(RAW_WHICH_RESULT2)) {
+        out.made2 = seen(RAW_WHICH_RESULT2);
+    }
     if (row.kind == OpKind::open && made && record.result >= 0) {
         out.created = (made->info & RAW_FD_CREATED) != 0;
-        if (type_of(made->mode) == FileType::regular) out.stat_size = made->size;
+        if (type_of(made->mode) == FileType::regular) {
+            out.stat_size = made->size;
+        }
         out.stat_mode = made->mode;
     }
     if (row.nr == kFstat && record.result >= 0) {
         // What it returned is what the file's inode says.
         if (const raw_fd* fd = fd_of(0); fd && fd->file && !out.stat_mode) {
-            if (type_of(fd->mode) == FileType::regular) out.stat_size = fd->size;
+            if (type_of(fd->mode) == FileType::regular) {
+                out.stat_size = fd->size;
+            }
             out.stat_mode = fd->mode;
         }
     }
-    if (row.nr == kUnlinkAt && out.flags & kRemoveDirectory) out.kind = OpKind::rmdir;
-    if (row.nr == kVmsplice) out.flags = 0;  // its flags are not those of a writev
-    if (row.nr == kCreat) out.fd = -1;
+    if (row.nr == kUnlinkAt && out.flags & kRemoveDirectory) {
+        out.kind = OpKind::rmdir;
+    }
+    if (row.nr == kVmsplice) {
+        out.flags = 0;  // its flags are not those of a writev
+    }
+    if (row.nr == kCreat) {
+        out.fd = -1;
+    }
 
     // Where a call at the position read or wrote: the position it left behind tells.
     const bool at_position = out.kind == OpKind::read || out.kind == OpKind::write || out.kind == OpKind::readv ||
@@ -232,8 +273,9 @@ bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t 
         const bool by_offset = out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
         const FileType type = fd ? type_of(fd->mode) : FileType::unknown;
         const bool seeks = type == FileType::regular || type == FileType::block || type == FileType::directory;
-        if (seeks && fd->file && (!by_offset || out.offset == -1))
+        if (seeks && fd->file && (!by_offset || out.offset == -1)) {
             out.position = fd->position - std::max<int64_t>(record.result, 0);
+        }
     }
     return readable;
 }

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// What a call means beside its arguments.
+/// What a call means beside its arguments.
 enum class RawAction : uint8_t {
     op,           // an op of the table, nothing else
     close_range,  // one close per descriptor
@@ -55,22 +55,22 @@ struct RawCallRow {
 };
 
 std::span<const RawCallRow> all_raw_calls();
-// nullptr for a call that is not in the table.
+/// nullptr for a call that is not in the table.
 const RawCallRow* find_raw_call(uint16_t nr);
 
-// What a raw_fd says, in the words of the assembler.
+/// What a raw_fd says, in the words of the assembler.
 SeenInstance seen_instance(const raw_fd& fd);
-// As a stat call numbers devices.
+/// As a stat call numbers devices.
 uint64_t user_device(uint32_t kernel_device);
 
-// Fills RawCalls from records; one object for many, its memory is kept. What `out` points to is valid until the next
-// call and as long as the record.
+/// Fills RawCalls from records; one object for many, its memory is kept. What `out` points to is valid until the next
+/// call and as long as the record.
 class RawCallFiller {
 public:
-    // False: a path could not be read, so that nothing can be made of the call. Times are set relative to `origin`.
+    /// False: a path could not be read, so that nothing can be made of the call. Times are set relative to `origin`.
     bool fill(const raw_call& record, const RawCallRow& row, int64_t origin, RawCall& out);
 
-    // The record's parts, found by fill().
+    /// The record's parts, found by fill().
     const raw_fd* fd_of(uint16_t which) const;
     std::span<const raw_s64> values_of(uint16_t which) const;
     std::string_view string_of(uint16_t which) const;

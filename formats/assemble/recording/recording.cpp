@@ -58,12 +58,18 @@ private:
         const size_t forced = waiting_.size() > kMostWaiting ? waiting_.size() - kMostWaiting / 2 : 0;
         for (; n < waiting_.size() && (waiting_[n].time <= until || n < forced); ++n) {
             visit(*waiting_[n].head);
-            if (n % 256 == 0) assembly.advance(waiting_[n].time);
+            if (n % 256 == 0) {
+                assembly.advance(waiting_[n].time);
+            }
         }
         waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(n));
         uint64_t least = UINT64_MAX;
-        for (const Ref& ref : waiting_) least = std::min(least, ref.chunk);
-        for (; !chunks_.empty() && first_chunk_ < least; ++first_chunk_) chunks_.pop_front();
+        for (const Ref& ref : waiting_) {
+            least = std::min(least, ref.chunk);
+        }
+        for (; !chunks_.empty() && first_chunk_ < least; ++first_chunk_) {
+            chunks_.pop_front();
+        }
     }
 
     std::deque<std::vector<uint64_t>> chunks_;
@@ -79,15 +85,19 @@ std::string complete_header(Header& header, const RawFacts& facts) {
     header.origin_unix_ns = facts.origin_unix;
     std::string directory;
     const auto meta = nlohmann::json::parse(facts.meta, nullptr, false);
-    if (!meta.is_object()) return directory;
+    if (!meta.is_object()) {
+        return directory;
+    }
     for (const auto& [key, value] : meta.items()) {
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         if (key == "command") {
             std::string command;
-            if (value.is_array())
-                for (const auto& word : value)
+            if (value.is_array()) {
+                for (const auto& word : value) {
                     command +=
                         (command.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : word.dump());
+                }
+            }
             header.command = value.is_array() ? command : text;
         } else if (key == "host") {
             header.host = text;
@@ -119,13 +129,17 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                      Assembler::Options how;
                      how.in_order = true;
                      how.roles = &options.roles;
-                     if (initial_directory.starts_with('/')) how.initial_directory = initial_directory;
+                     if (initial_directory.starts_with('/')) {
+                         how.initial_directory = initial_directory;
+                     }
                      return how;
                  }()),
       edges_(assembler_,
              [this](RawTaskKey key, int64_t enter) -> uint64_t {
                  const auto it = tasks_.find(key);
-                 if (it == tasks_.end()) return 0;
+                 if (it == tasks_.end()) {
+                     return 0;
+                 }
                  settle(it->second, enter);
                  return settled_ops(assembler_.op_count(it->second.id));
              }),
@@ -142,8 +156,12 @@ RawAssembly::TaskState& RawAssembly::state(uint32_t pid, uint32_t tid) {
 }
 
 void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
-    if (task.any_sequence && head.sequence > task.next_sequence) lost_records_ += head.sequence - task.next_sequence;
-    if (!task.any_sequence && head.sequence > 0) lost_records_ += head.sequence;
+    if (task.any_sequence && head.sequence > task.next_sequence) {
+        lost_records_ += head.sequence - task.next_sequence;
+    }
+    if (!task.any_sequence && head.sequence > 0) {
+        lost_records_ += head.sequence;
+    }
     task.any_sequence = true;
     task.next_sequence = std::max(task.next_sequence, head.sequence + 1);
 }
@@ -151,7 +169,9 @@ void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
 void RawAssembly::record(const raw_head& head) {
     const bool numbered = (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH || head.type == RAW_STOLEN) &&
                           head.type != RAW_META && head.type != RAW_EXEC;
-    if (numbered && head.tid != 0) check_sequence(state(head.pid, head.tid), head);
+    if (numbered && head.tid != 0) {
+        check_sequence(state(head.pid, head.tid), head);
+    }
     switch (head.type) {
         case RAW_CALL: return call(reinterpret_cast<const raw_call&>(head));
         case RAW_SPAWN: return spawned(reinterpret_cast<const raw_spawn&>(head));
@@ -236,7 +256,9 @@ void RawAssembly::spawned(const raw_spawn& record) {
             made.root = it->second.root;
             made.mounts = it->second.mounts;
         }
-        if (flags & kNewMounts) made.mounts = ++namespaces_;
+        if (flags & kNewMounts) {
+            made.mounts = ++namespaces_;
+        }
         made.parent = parent_pid;
         processes_[record.child_pid] = std::move(made);
         ended_.erase(record.child_pid);
@@ -262,11 +284,16 @@ void RawAssembly::executed(const raw_exec& record) {
     task.accelerator_from.reset();
     processes_[pid].fresh.clear();
     assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
-    for (const raw_part& part : RawParts(record.head))
-        if (part.type == RAW_PART_PATH) task.program = raw_part_text(part);
+    for (const raw_part& part : RawParts(record.head)) {
+        if (part.type == RAW_PART_PATH) {
+            task.program = raw_part_text(part);
+        }
+    }
     // The recorder names the first program with its arguments.
     ProcessState& process = processes_[pid];
-    if (!process.commanded && !task.program.empty()) assembler_.set_command(static_cast<int32_t>(pid), task.program);
+    if (!process.commanded && !task.program.empty()) {
+        assembler_.set_command(static_cast<int32_t>(pid), task.program);
+    }
     process.commanded = false;
 }
 
@@ -284,12 +311,16 @@ void RawAssembly::exited(const raw_exit& record) {
     began(task, self);
     // What it wakes by ending, it wakes inside the call it was in.
     edges_.may_have_woken(raw_task_key(pid, tid), task.cut_enter.value_or(begin), self);
-    if (record.last || tid == pid) ended_[pid] = self;
+    if (record.last || tid == pid) {
+        ended_[pid] = self;
+    }
     gone_.emplace_back(end, raw_task_key(pid, tid));
 }
 
 void RawAssembly::flush(const GpuTask& gpu) {
-    if (gpu.end <= gpu.begin) return;
+    if (gpu.end <= gpu.begin) {
+        return;
+    }
     Op op;
     op.kind = OpKind::gpu_submit;
     op.begin = gpu.begin;
@@ -322,14 +353,23 @@ void RawAssembly::gpu(const raw_gpu& record) {
     gpu.begin = begin;
     gpu.end = end;
     gpu.text = 0;
-    for (const raw_part& part : RawParts(record.head))
-        if (part.type == RAW_PART_STRING) gpu.text = writer_.intern(raw_part_text(part));
+    for (const raw_part& part : RawParts(record.head)) {
+        if (part.type == RAW_PART_STRING) {
+            gpu.text = writer_.intern(raw_part_text(part));
+        }
+    }
 }
 
 void RawAssembly::seed(const raw_head& head) {
-    if (head.type == RAW_SEED_TASK) seed_task(reinterpret_cast<const raw_seed_task&>(head));
-    if (head.type == RAW_SEED_FD) seed_fd(head);
-    if (head.type == RAW_SEED_MAP) seed_map(reinterpret_cast<const raw_seed_map&>(head));
+    if (head.type == RAW_SEED_TASK) {
+        seed_task(reinterpret_cast<const raw_seed_task&>(head));
+    }
+    if (head.type == RAW_SEED_FD) {
+        seed_fd(head);
+    }
+    if (head.type == RAW_SEED_MAP) {
+        seed_map(reinterpret_cast<const raw_seed_map&>(head));
+    }
 }
 
 void RawAssembly::seed_task(const raw_seed_task& record) {
@@ -337,7 +377,9 @@ void RawAssembly::seed_task(const raw_seed_task& record) {
     assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
     processes_[record.head.pid].parent = record.parent_pid;
     for (const raw_part& part : RawParts(record.head)) {
-        if (part.type != RAW_PART_STRING) continue;
+        if (part.type != RAW_PART_STRING) {
+            continue;
+        }
         const auto pid = static_cast<int32_t>(record.head.pid);
         if (part.which == 0) {
             assembler_.set_command(pid, raw_part_text(part));
@@ -351,21 +393,34 @@ void RawAssembly::seed_fd(const raw_head& head) {
     const raw_fd* fd = nullptr;
     std::string_view path;
     for (const raw_part& part : RawParts(head)) {
-        if (part.type == RAW_PART_FD) fd = static_cast<const raw_fd*>(raw_part_data(part));
-        if (part.type == RAW_PART_STRING || part.type == RAW_PART_PATH) path = raw_part_text(part);
+        if (part.type == RAW_PART_FD) {
+            fd = static_cast<const raw_fd*>(raw_part_data(part));
+        }
+        if (part.type == RAW_PART_STRING || part.type == RAW_PART_PATH) {
+            path = raw_part_text(part);
+        }
     }
-    if (!fd || !fd->file) return;
+    if (!fd || !fd->file) {
+        return;
+    }
     SeenInstance seen = seen_instance(*fd);
     constexpr int64_t kCloseOnExec = 02000000;
-    if (fd->info & RAW_FD_CLOEXEC) seen.flags |= kCloseOnExec;
+    if (fd->info & RAW_FD_CLOEXEC) {
+        seen.flags |= kCloseOnExec;
+    }
     assembler_.adopt(static_cast<int32_t>(head.pid), fd->fd, seen, path, Assembler::Came::inherited);
 }
 
 void RawAssembly::seed_map(const raw_seed_map& record) {
     std::string_view path;
-    for (const raw_part& part : RawParts(record.head))
-        if (part.type == RAW_PART_PATH || part.type == RAW_PART_STRING) path = raw_part_text(part);
-    if (!path.starts_with('/') || record.size == 0) return;
+    for (const raw_part& part : RawParts(record.head)) {
+        if (part.type == RAW_PART_PATH || part.type == RAW_PART_STRING) {
+            path = raw_part_text(part);
+        }
+    }
+    if (!path.starts_with('/') || record.size == 0) {
+        return;
+    }
     SeenInstance seen;
     seen.key = UINT64_MAX - ++seed_instances_;  // no address of a file
     seen.type = FileType::regular;
@@ -395,7 +450,9 @@ void RawAssembly::advance(uint64_t time) {
                                    [&](const auto& each) { return each.first > now; });
     for (auto each = waiting_for_spawn_.begin(); each != late; ++each) {
         const auto child = tasks_.find(each->second);
-        if (child == tasks_.end() || !child->second.first) continue;
+        if (child == tasks_.end() || !child->second.first) {
+            continue;
+        }
         const auto parent = tasks_.find(child->second.parent);
         if (parent != tasks_.end()) {
             const RawOpRef before{parent->second.id, assembler_.op_count(parent->second.id), 0, 0, false, false};
@@ -405,12 +462,16 @@ void RawAssembly::advance(uint64_t time) {
     }
     waiting_for_spawn_.erase(waiting_for_spawn_.begin(), late);
     edges_.advance(now);
-    if (now != INT64_MAX) assembler_.release(now - RawEdges::kLag);
+    if (now != INT64_MAX) {
+        assembler_.release(now - RawEdges::kLag);
+    }
     const auto kept =
         std::find_if(gone_.begin(), gone_.end(), [&](const auto& each) { return each.first > now - kKeepEnded; });
     for (auto each = gone_.begin(); each != kept; ++each) {
         const auto it = tasks_.find(each->second);
-        if (it == tasks_.end() || it->second.cursor > each->first) continue;  // its number is another's
+        if (it == tasks_.end() || it->second.cursor > each->first) {
+            continue;  // its number is another's
+        }
         tasks_.erase(it);
         edges_.forget_task(each->second);
     }
@@ -419,13 +480,20 @@ void RawAssembly::advance(uint64_t time) {
 
 void RawAssembly::finish() {
     // What tasks did after their last call is told by nothing but their being off the processor.
-    for (auto& [key, task] : tasks_)
-        if (!task.events.empty()) settle(task, task.events.back().end);
-    for (const auto& [key, gpu] : gpus_) flush(gpu);
+    for (auto& [key, task] : tasks_) {
+        if (!task.events.empty()) {
+            settle(task, task.events.back().end);
+        }
+    }
+    for (const auto& [key, gpu] : gpus_) {
+        flush(gpu);
+    }
     advance(UINT64_MAX);
     assembler_.finish();
     const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n) count(name, severity, meaning, n);
+        if (n) {
+            count(name, severity, meaning, n);
+        }
     };
     const raw_loss& loss = facts_.loss;
     add("capture_ring_full", Severity::loss, "records that the recorder had no room for: give it a larger buffer",
@@ -436,7 +504,9 @@ void RawAssembly::finish() {
     // Those the recorder knows of are the same ones.
     add("capture_records_missing", Severity::loss, "gaps in the numbering of a task's records",
         lost_records_ > loss.failed_reserves ? lost_records_ - loss.failed_reserves : 0);
-    if (!facts_.cut.empty()) count("capture_cut", Severity::loss, "the raw log is not complete: " + facts_.cut);
+    if (!facts_.cut.empty()) {
+        count("capture_cut", Severity::loss, "the raw log is not complete: " + facts_.cut);
+    }
     add("locks_dropped", Severity::note, "waits for mutexes and Python's interpreter lock; they are not causes",
         locks_);
     add("wakes_unmatched", Severity::note, "wakes by calls that are not in the recording", edges_.wakes_unmatched());
@@ -448,19 +518,29 @@ void RawAssembly::finish() {
     add("messages_unmatched", Severity::note, "reads of bytes that no recorded task wrote",
         edges_.messages_unmatched());
     Header& header = writer_.header();
-    if (loss.most_lag_ns) header.extra["capture.longest_lag_ns"] = std::to_string(loss.most_lag_ns);
+    if (loss.most_lag_ns) {
+        header.extra["capture.longest_lag_ns"] = std::to_string(loss.most_lag_ns);
+    }
     if (const int64_t own = facts_.call_gap_ns + facts_.call_told_ns) {
         header.extra["capture.call_gap_ns"] = std::to_string(own);
     }
-    if (stolen_) header.extra["capture.stolen_ns"] = std::to_string(stolen_);
-    if (run_queue_) header.extra["capture.run_queue_ns"] = std::to_string(run_queue_);
-    if (std::string context = context_.json(); !context.empty()) header.extra[kContextKey] = std::move(context);
+    if (stolen_) {
+        header.extra["capture.stolen_ns"] = std::to_string(stolen_);
+    }
+    if (run_queue_) {
+        header.extra["capture.run_queue_ns"] = std::to_string(run_queue_);
+    }
+    if (std::string context = context_.json(); !context.empty()) {
+        header.extra[kContextKey] = std::move(context);
+    }
 }
 
 void assemble_raw(const std::filesystem::path& raw, LogWriter& writer, const RawAssembleOptions& options) {
     uint64_t total = 0, half = 0;
     const auto progress = [&](uint64_t bytes) {
-        if (options.progress) options.progress(half + bytes, total);
+        if (options.progress) {
+            options.progress(half + bytes, total);
+        }
     };
     RawReader reader(raw);
     total = reader.file_bytes() * 2;
@@ -468,7 +548,9 @@ void assemble_raw(const std::filesystem::path& raw, LogWriter& writer, const Raw
     half = reader.file_bytes();
     const std::string directory = complete_header(writer.header(), facts);
     RawAssembly assembly(facts, writer, options, directory);
-    for (const auto& seed : facts.seeds) assembly.seed(*reinterpret_cast<const raw_head*>(seed.data()));
+    for (const auto& seed : facts.seeds) {
+        assembly.seed(*reinterpret_cast<const raw_head*>(seed.data()));
+    }
     Reorder reorder;
     const auto visit = [&](const raw_head& head) { assembly.record(head); };
     for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {

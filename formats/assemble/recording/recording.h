@@ -15,18 +15,18 @@
 namespace reprise {
 
 struct RawAssembleOptions {
-    // Told bytes of the raw log read so far, of twice its size.
+    /// Told bytes of the raw log read so far, of twice its size.
     std::function<void(uint64_t done, uint64_t total)> progress;
     RoleOverrides roles;
-    // Time on the processor between two calls below this is not an op of its own, only their distance.
+    /// Time on the processor between two calls below this is not an op of its own, only their distance.
     int64_t least_compute_ns = 1000;
 };
 
-// Assembles `raw` into the writer, whose header it completes; the caller finishes the writer. A log that was cut is
-// assembled as far as it goes, which a counter of severity loss says. Throws Error (bad_input) for what is no raw log.
+/// Assembles `raw` into the writer, whose header it completes; the caller finishes the writer. A log that was cut is
+/// assembled as far as it goes, which a counter of severity loss says. Throws Error (bad_input) for what is no raw log.
 void assemble_raw(const std::filesystem::path& raw, LogWriter& writer, const RawAssembleOptions& options = {});
 
-// The same into a new log; nothing is left behind where it fails.
+/// The same into a new log; nothing is left behind where it fails.
 void assemble_raw_file(const std::filesystem::path& raw, const std::filesystem::path& output,
                        const RawAssembleOptions& options = {}, const WriterOptions& writer = {});
 

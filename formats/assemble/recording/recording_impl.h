@@ -27,32 +27,32 @@ public:
     RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAssembleOptions& options,
                 std::string_view initial_directory);
     void seed(const raw_head& head);
-    // Records in the order of their times.
+    /// Records in the order of their times.
     void record(const raw_head& head);
-    // Nothing that ended before `time` (of the recording's clock) is to come.
+    /// Nothing that ended before `time` (of the recording's clock) is to come.
     void advance(uint64_t time);
     void finish();
 
 private:
-    // Pages of a mapping, one after the other.
+    /// Pages of a mapping, one after the other.
     struct Place {
         uint32_t map = 0, pages = 0;
         int64_t offset = 0;  // bytes from the start of the mapping
     };
-    // Something that happened to a task besides its calls, ns since the origin.
+    /// Something that happened to a task besides its calls, ns since the origin.
     struct Event {
         enum class Kind : uint8_t { off, fault, submit, complete, ring_call };
         Kind kind = Kind::off;
         int64_t begin = 0, end = 0;
-        // off
+        /// off
         int64_t wake = 0, waker_enter = 0;
         RawTaskKey waker = 0;
         uint16_t waker_nr = 0, nr = 0, state = 0;
-        // fault, or faults on neighbouring pages
+        /// fault, or faults on neighbouring pages
         std::vector<Place> places;  // of those that lie in mappings
         int64_t busy = 0;           // ns inside them
         bool write = false;
-        // submit, complete
+        /// submit, complete
         uint32_t request = 0;
         int64_t size = 0, result = 0;
         std::shared_ptr<std::vector<uint64_t>> record;  // of a submission
@@ -127,7 +127,7 @@ private:
     uint64_t put(TaskState& task, const Op& op);
     void began(TaskState& task, const RawOpRef& first);
     void bound_events(TaskState& task);
-    // Makes ops of the time up to `until` and of the events that began before it.
+    /// Makes ops of the time up to `until` and of the events that began before it.
     void settle(TaskState& task, int64_t until);
     void compute(TaskState& task, int64_t begin, int64_t duration);
     void blocked(TaskState& task, const Event& event);
@@ -135,13 +135,13 @@ private:
     void fault(const raw_fault& record);
     void touches(const raw_touch& record);
     std::vector<Place> places(uint32_t pid, uint64_t address, uint32_t pages);
-    // False where no page lies in a mapping that a call made.
+    /// False where no page lies in a mapping that a call made.
     bool start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
     void touch_page(TaskState& task, std::optional<Touch>& touch, const Event& event, uint32_t map, int64_t offset);
     void end_touch(TaskState& task, std::optional<Touch>& touch);
     void submitted(TaskState& task, const Event& event, int64_t begin);
     void completed(TaskState& task, const Event& event, int64_t begin);
-    // Those of the events inside a call, before and after it; returns the time the faults took.
+    /// Those of the events inside a call, before and after it; returns the time the faults took.
     int64_t before_call(TaskState& task, int64_t begin);
     void after_call(TaskState& task, int64_t end);
     void wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr);
@@ -154,9 +154,9 @@ private:
     StandIn stand_in_of(const TaskState& task);
     void begin_accelerator(TaskState& task, int64_t from);
     void end_accelerator(TaskState& task);
-    // Inside a span: the device worked until now, and the thread waited for it. Else nothing.
+    /// Inside a span: the device worked until now, and the thread waited for it. Else nothing.
     void work_until(TaskState& task, int64_t until);
-    // Whether a call inside a span does nothing but wait, and so is the accelerator's time.
+    /// Whether a call inside a span does nothing but wait, and so is the accelerator's time.
     static bool passes_time(const TaskState& task, const raw_call& record, const RawCallRow& row);
 
     // --- raw_assemble_calls.cpp: calls
@@ -176,7 +176,7 @@ private:
     // --- raw_assemble_ring_calls.cpp: requests that stand for calls on names and descriptors
     static bool is_ring_call(const raw_uring& record);
     void ring_call_done(TaskState& task, const Request& request, const raw_uring& completion);
-    // `from`: it does not begin before that, but for a submission that lies inside a call
+    /// `from`: it does not begin before that, but for a submission that lies inside a call
     void ring_called(TaskState& task, const Event& event, int64_t from);
 
     // --- raw_assemble_names.cpp: roots, current directories, mount namespaces

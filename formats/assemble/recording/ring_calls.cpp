@@ -24,7 +24,9 @@ constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
 
 // Number of the fixed file that an open or close is about; -1: it is a descriptor.
 int32_t slot_of(const raw_uring& asked, const raw_uring& completion) {
-    if (asked.result == 0 || (asked.opcode != kOpenAt && asked.opcode != kOpenAt2 && asked.opcode != kClose)) return -1;
+    if (asked.result == 0 || (asked.opcode != kOpenAt && asked.opcode != kOpenAt2 && asked.opcode != kClose)) {
+        return -1;
+    }
     return asked.result == -1 ? completion.result : asked.result - 1;
 }
 
@@ -43,7 +45,9 @@ bool fill(const raw_uring& asked, RawCall& raw, SeenInstance (&seen)[2]) {
             names[other] = raw_part_text(part);
             (other ? second : first) = true;
         }
-        if (part.type == RAW_PART_VALUES) how = raw_part_numbers(part);
+        if (part.type == RAW_PART_VALUES) {
+            how = raw_part_numbers(part);
+        }
     }
     raw.fd = asked.fd;
     raw.path = names[0];
@@ -55,7 +59,9 @@ bool fill(const raw_uring& asked, RawCall& raw, SeenInstance (&seen)[2]) {
             return first;
         case kOpenAt2:
             raw.kind = OpKind::open;
-            if (how.size() >= 2) raw.flags = how[0], raw.mode = how[1];
+            if (how.size() >= 2) {
+                raw.flags = how[0], raw.mode = how[1];
+            }
             return first;
         case kClose: raw.kind = OpKind::close; return true;
         case kStatx:
@@ -125,17 +131,27 @@ void RawAssembly::ring_call_done(TaskState& task, const Request& request, const 
             raw.stat_size = stat.size;
             raw.stat_mode = stat.mode;
         }
-        if (part.type != RAW_PART_FD || part.which != RAW_WHICH_RESULT) continue;
+        if (part.type != RAW_PART_FD || part.which != RAW_WHICH_RESULT) {
+            continue;
+        }
         const auto& fd = *static_cast<const raw_fd*>(raw_part_data(part));
-        if (!fd.file) continue;
+        if (!fd.file) {
+            continue;
+        }
         made = seen_instance(fd);
         raw.made = &made;
         raw.created = (fd.info & RAW_FD_CREATED) != 0;
-        if (made.type == FileType::regular) raw.stat_size = fd.size;
+        if (made.type == FileType::regular) {
+            raw.stat_size = fd.size;
+        }
         raw.stat_mode = fd.mode;
-        if (slot >= 0) fixed_files_[fixed] = fd;
+        if (slot >= 0) {
+            fixed_files_[fixed] = fd;
+        }
     }
-    if (slot >= 0 && raw.kind == OpKind::open) raw.fd2 = slot;
+    if (slot >= 0 && raw.kind == OpKind::open) {
+        raw.fd2 = slot;
+    }
     if (slot >= 0 && raw.kind == OpKind::close) {
         raw.fd = -1;
         raw.seen = nullptr;
@@ -147,8 +163,12 @@ void RawAssembly::ring_call_done(TaskState& task, const Request& request, const 
     }
     below_root(raw);
     std::optional<Op> op = assembler_.effect_of(raw);
-    if (!op) return;
-    if (slot >= 0 && raw.kind == OpKind::close) op->fd = slot;
+    if (!op) {
+        return;
+    }
+    if (slot >= 0 && raw.kind == OpKind::close) {
+        op->fd = slot;
+    }
     count("ring_calls", Severity::note, "opens and the like by io_uring; kept as the calls they stand for");
     Event event;
     event.kind = Event::Kind::ring_call;
@@ -174,7 +194,9 @@ void RawAssembly::ring_called(TaskState& task, const Event& event, int64_t from)
     op.duration = end - op.begin;
     const uint64_t number = assembler_.op_count(task.id);
     assembler_.op(static_cast<int32_t>(task.pid), static_cast<int32_t>(task.tid), op);
-    if (number == 0) began(task, {task.id, 0, op.begin, end, false, true});
+    if (number == 0) {
+        began(task, {task.id, 0, op.begin, end, false, true});
+    }
 }
 
 }  // namespace reprise

@@ -34,14 +34,20 @@ uint64_t RawAssembly::put(TaskState& task, const Op& op) {
     const uint64_t number = assembler_.op_count(task.id);
     assembler_.op(static_cast<int32_t>(task.pid), static_cast<int32_t>(task.tid), op);
     task.cursor = std::max(task.cursor, op.end());
-    if (task.accelerator_from) task.accelerator_from = std::max(*task.accelerator_from, op.end());
-    if (number == 0) began(task, {task.id, 0, op.begin, op.end(), false, true});
+    if (task.accelerator_from) {
+        task.accelerator_from = std::max(*task.accelerator_from, op.end());
+    }
+    if (number == 0) {
+        began(task, {task.id, 0, op.begin, op.end(), false, true});
+    }
     return number;
 }
 
 // Op 0 of a task depends on the op that spawned it.
 void RawAssembly::began(TaskState& task, const RawOpRef& first) {
-    if (task.parent == 0 || first.number != 0) return;
+    if (task.parent == 0 || first.number != 0) {
+        return;
+    }
     if (task.spawn) {
         edges_.add(first, *task.spawn, EdgeKind::lifecycle);
         task.spawn.reset();
@@ -54,20 +60,26 @@ void RawAssembly::began(TaskState& task, const RawOpRef& first) {
 
 // A task that calls nothing for long, or one call for very long, keeps few events.
 void RawAssembly::bound_events(TaskState& task) {
-    if (task.events.size() < kMostEvents) return;
+    if (task.events.size() < kMostEvents) {
+        return;
+    }
     const Event last = task.events.back();
     if (last.kind != Event::Kind::off || last.nr == kNoCall) {
         // No call is under way unless the last event lies inside one, which a fault does not tell.
         const bool in_call = std::any_of(task.events.end() - 64, task.events.end(), [](const Event& each) {
             return each.kind == Event::Kind::off && each.nr != kNoCall;
         });
-        if (!in_call || last.kind == Event::Kind::off) return settle(task, last.end);
+        if (!in_call || last.kind == Event::Kind::off) {
+            return settle(task, last.end);
+        }
     }
     task.events.erase(task.events.begin() + kMostEvents / 4, task.events.begin() + kMostEvents / 2);
 }
 
 void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
-    if (duration < options_.least_compute_ns || task.accelerator_from) return;
+    if (duration < options_.least_compute_ns || task.accelerator_from) {
+        return;
+    }
     Op op;
     op.kind = OpKind::compute;
     op.begin = std::max(begin, task.cursor);
@@ -78,7 +90,9 @@ void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
 
 // Off the processor and asleep, in no call that is an op.
 void RawAssembly::blocked(TaskState& task, const Event& event) {
-    if (task.accelerator_from) return;
+    if (task.accelerator_from) {
+        return;
+    }
     Op op;
     op.kind = event.nr == kNoCall && event.state == RAW_OFF_SLEEPING ? OpKind::idle : OpKind::wait;
     op.arg = op.kind == OpKind::wait && event.nr != kNoCall ? class_of(event.nr) : 0;
@@ -86,8 +100,9 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
     const int64_t end = event.wake > event.begin ? event.wake : event.end;
     op.duration = std::max<int64_t>(end - op.begin, 0);
     const RawOpRef self{task.id, put(task, op), op.begin, event.end, true, true};
-    if (op.kind == OpKind::wait && op.arg != kWaitLock && event.waker && can_wake(event.waker_nr, event.nr))
+    if (op.kind == OpKind::wait && op.arg != kWaitLock && event.waker && can_wake(event.waker_nr, event.nr)) {
         edges_.woken(self, event.waker, event.waker_enter);
+    }
 }
 
 // Now, and not when the task's time is settled: by then another thread may have unmapped it, or put another there.
@@ -102,10 +117,11 @@ std::vector<RawAssembly::Place> RawAssembly::places(uint32_t pid, uint64_t addre
             continue;
         }
         Place* const last = out.empty() ? nullptr : &out.back();
-        if (last && last->map == where.map && last->offset + int64_t{last->pages} * kPage == where.offset)
+        if (last && last->map == where.map && last->offset + int64_t{last->pages} * kPage == where.offset) {
             ++last->pages;
-        else
+        } else {
             out.push_back({where.map, 1, where.offset});
+        }
     }
     return out;
 }
@@ -117,7 +133,9 @@ void RawAssembly::fault(const raw_fault& record) {
     event.begin = at(record.enter);
     event.end = at(record.head.time);
     // One fault may be told twice, by what maps pages around and by what reads the page.
-    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    if (event.begin <= task.last_fault || event.begin < task.cursor) {
+        return;
+    }
     task.last_fault = event.begin;
     event.busy = event.end - event.begin;
     event.places = places(task.pid, record.address, 1);
@@ -132,7 +150,9 @@ void RawAssembly::touches(const raw_touch& record) {
     event.kind = Event::Kind::fault;
     event.begin = at(record.enter);
     event.end = std::max(at(record.end), event.begin);
-    if (event.begin <= task.last_fault || event.begin < task.cursor) return;
+    if (event.begin <= task.last_fault || event.begin < task.cursor) {
+        return;
+    }
     task.last_fault = event.begin;
     event.busy = std::min<int64_t>(static_cast<int64_t>(record.busy), event.end - event.begin);
     event.places = places(task.pid, record.address, std::min<uint32_t>(record.pages, 1 << 20));
@@ -142,10 +162,14 @@ void RawAssembly::touches(const raw_touch& record) {
 }
 
 bool RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event) {
-    if (event.places.empty()) return false;
-    for (const Place& place : event.places)
-        for (uint32_t i = 0; i < place.pages; ++i)
+    if (event.places.empty()) {
+        return false;
+    }
+    for (const Place& place : event.places) {
+        for (uint32_t i = 0; i < place.pages; ++i) {
             touch_page(task, touch, event, place.map, place.offset + int64_t{i} * kPage);
+        }
+    }
     touch->duration += event.busy;
     touch->last = event.end;
     return true;
@@ -179,7 +203,9 @@ void RawAssembly::touch_page(TaskState& task, std::optional<Touch>& touch, const
 }
 
 void RawAssembly::end_touch(TaskState& task, std::optional<Touch>& touch) {
-    if (!touch) return;
+    if (!touch) {
+        return;
+    }
     Op op;
     op.kind = OpKind::touch;
     op.begin = std::max(touch->begin, task.cursor);
@@ -188,7 +214,9 @@ void RawAssembly::end_touch(TaskState& task, std::optional<Touch>& touch) {
     op.offset = touch->offset;
     op.size = touch->size;
     op.flags = touch->write;
-    if (touch->list.size() > 2) op.list = touch->list;
+    if (touch->list.size() > 2) {
+        op.list = touch->list;
+    }
     put(task, op);
     touch.reset();
 }
@@ -198,7 +226,9 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
         // Nothing is known of the time before a task's first event.
         task.started = true;
         task.cursor = until;
-        for (const Event& event : task.events) task.cursor = std::min(task.cursor, event.begin);
+        for (const Event& event : task.events) {
+            task.cursor = std::min(task.cursor, event.begin);
+        }
     }
     auto& events = task.events;
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
@@ -291,7 +321,9 @@ int64_t RawAssembly::before_call(TaskState& task, int64_t begin) {
     std::optional<Touch> touch;
     int64_t taken = 0;
     for (Event event : task.events) {
-        if (event.kind != Event::Kind::fault) continue;
+        if (event.kind != Event::Kind::fault) {
+            continue;
+        }
         const int64_t length = std::max<int64_t>(event.busy, 0);
         event.begin = begin + taken;
         event.end = event.begin + length;
@@ -306,9 +338,15 @@ void RawAssembly::after_call(TaskState& task, int64_t end) {
     task.cursor = std::max(task.cursor, end);
     task.after_call = true;
     for (const Event& event : task.events) {
-        if (event.kind == Event::Kind::submit) submitted(task, event, event.begin);
-        if (event.kind == Event::Kind::complete) completed(task, event, event.begin);
-        if (event.kind == Event::Kind::ring_call) ring_called(task, event, INT64_MIN);
+        if (event.kind == Event::Kind::submit) {
+            submitted(task, event, event.begin);
+        }
+        if (event.kind == Event::Kind::complete) {
+            completed(task, event, event.begin);
+        }
+        if (event.kind == Event::Kind::ring_call) {
+            ring_called(task, event, INT64_MIN);
+        }
     }
     task.events.clear();
 }
@@ -316,8 +354,12 @@ void RawAssembly::after_call(TaskState& task, int64_t end) {
 // The last time the task slept inside its call is what the call waited for.
 void RawAssembly::wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr) {
     for (auto event = task.events.rbegin(); event != task.events.rend(); ++event) {
-        if (event->kind != Event::Kind::off || event->state == RAW_OFF_RUNNABLE) continue;
-        if (event->waker && can_wake(event->waker_nr, nr)) edges_.woken(target, event->waker, event->waker_enter);
+        if (event->kind != Event::Kind::off || event->state == RAW_OFF_RUNNABLE) {
+            continue;
+        }
+        if (event->waker && can_wake(event->waker_nr, nr)) {
+            edges_.woken(target, event->waker, event->waker_enter);
+        }
         return;
     }
 }

@@ -38,22 +38,40 @@ template <class Row, class Number>
 std::vector<int64_t> viewer_ids(const std::vector<Row>& rows, Number number) {
     std::vector<int64_t> ids(rows.size()), sorted;
     bool distinct = true;
-    for (size_t i = 1; i < rows.size(); ++i) sorted.push_back(number(rows[i]));
+    for (size_t i = 1; i < rows.size(); ++i) {
+        sorted.push_back(number(rows[i]));
+    }
     std::sort(sorted.begin(), sorted.end());
     distinct =
         std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() && (sorted.empty() || sorted.front() > 0);
-    for (size_t i = 1; i < rows.size(); ++i) ids[i] = distinct ? number(rows[i]) : static_cast<int64_t>(i);
+    for (size_t i = 1; i < rows.size(); ++i) {
+        ids[i] = distinct ? number(rows[i]) : static_cast<int64_t>(i);
+    }
     return ids;
 }
 
 std::string_view category(const OpInfo& row) {
-    if (row.is(Trait::reads)) return "read";
-    if (row.is(Trait::writes)) return "write";
-    if (row.is(Trait::syncs)) return "sync";
-    if (row.is(Trait::memory)) return "memory";
-    if (row.is(Trait::async)) return "async";
-    if (row.is(Trait::cause)) return "cause";
-    if (row.is(Trait::accelerator)) return "accelerator";
+    if (row.is(Trait::reads)) {
+        return "read";
+    }
+    if (row.is(Trait::writes)) {
+        return "write";
+    }
+    if (row.is(Trait::syncs)) {
+        return "sync";
+    }
+    if (row.is(Trait::memory)) {
+        return "memory";
+    }
+    if (row.is(Trait::async)) {
+        return "async";
+    }
+    if (row.is(Trait::cause)) {
+        return "cause";
+    }
+    if (row.is(Trait::accelerator)) {
+        return "accelerator";
+    }
     return "metadata";
 }
 
@@ -75,7 +93,9 @@ class Lanes {
 public:
     size_t place(int64_t& begin, int64_t end, int64_t rounding) {
         for (size_t lane = 0;; ++lane) {
-            if (lane == ends_.size()) ends_.emplace_back();
+            if (lane == ends_.size()) {
+                ends_.emplace_back();
+            }
             std::vector<int64_t>& open = ends_[lane];
             while (!open.empty() &&
                    (open.back() <= begin || (open.back() < end && open.back() <= end_of(begin, rounding)))) {
@@ -112,11 +132,15 @@ public:
         begin_ = std::numeric_limits<int64_t>::max();
         end_ = std::numeric_limits<int64_t>::min();
         for (const BlockInfo& block : log.blocks()) {
-            if (!tasks.empty() && std::find(tasks.begin(), tasks.end(), block.task) == tasks.end()) continue;
+            if (!tasks.empty() && std::find(tasks.begin(), tasks.end(), block.task) == tasks.end()) {
+                continue;
+            }
             begin_ = std::min(begin_, block.begin);
             end_ = std::max(end_, block.end);
         }
-        if (begin_ > end_) begin_ = end_ = 0;
+        if (begin_ > end_) {
+            begin_ = end_ = 0;
+        }
         int64_t span;
         if (__builtin_sub_overflow(end_, begin_, &span)) {
             span = std::numeric_limits<int64_t>::max();
@@ -138,32 +162,45 @@ public:
             to_.shift(shift);
             other("zero", "timeline 0 is log time -" + std::to_string(shift) + " ns");
         }
-        for (const Counter& counter : tables_.counters)
-            if (counter.severity != Severity::note)
+        for (const Counter& counter : tables_.counters) {
+            if (counter.severity != Severity::note) {
                 other(counter.name, std::to_string(counter.value) + ": " + counter.meaning);
+            }
+        }
         out_.text += "},\"traceEvents\":[\n";
         for (ProcessId id = 1; id < tables_.processes.size(); ++id) {
             const ProcessRow& row = tables_.processes[id];
             std::string name(tables_.strings[row.command]);
-            if (name.empty()) name = "process " + std::to_string(row.pid);
-            if (row.host) name += " on " + std::string(tables_.strings[row.host]);
+            if (name.empty()) {
+                name = "process " + std::to_string(row.pid);
+            }
+            if (row.host) {
+                name += " on " + std::string(tables_.strings[row.host]);
+            }
             to_.name("process_name", pids_[id], 0, name);
         }
     }
 
     void op(TaskId task, const Op& op, uint64_t number) {
-        if (task >= tracks_.size()) return;
+        if (task >= tracks_.size()) {
+            return;
+        }
         if (op.kind == OpKind::marker) {
             marker(task, op, number);
             return;
         }
-        if (op.kind == OpKind::gpu_submit) accelerator(task, op);
+        if (op.kind == OpKind::gpu_submit) {
+            accelerator(task, op);
+        }
         call(task, op, number);
     }
 
     void finish() {
-        for (TaskId task = 1; task < tracks_.size(); ++task)
-            while (!tracks_[task].open.empty()) end_marker(task, std::max(end_, tracks_[task].open.back().begin));
+        for (TaskId task = 1; task < tracks_.size(); ++task) {
+            while (!tracks_[task].open.empty()) {
+                end_marker(task, std::max(end_, tracks_[task].open.back().begin));
+            }
+        }
         counters();
         context();
         out_.text += "\n]}\n";
@@ -187,7 +224,9 @@ private:
     };
 
     void other(std::string_view key, std::string_view value) {
-        if (value.empty()) return;
+        if (value.empty()) {
+            return;
+        }
         out_.text += ',';
         append_json(out_.text, key);
         out_.text += ':';
@@ -196,7 +235,9 @@ private:
 
     // The least id from `from` on that nobody has.
     int64_t new_id(int64_t from) {
-        while (!used_.insert(from).second) ++from;
+        while (!used_.insert(from).second) {
+            ++from;
+        }
         return from;
     }
     int64_t pid_of(TaskId task) const {
@@ -207,7 +248,9 @@ private:
     std::string task_name(TaskId task, bool with_id) const {
         const TaskRow& row = tables_.tasks[task];
         std::string name(tables_.strings[row.name]);
-        if (name.empty()) name = "task";
+        if (name.empty()) {
+            name = "task";
+        }
         return with_id || row.tid != tids_[task] ? name + " " + std::to_string(row.tid) : name;
     }
     int64_t lane_id(TaskId task, size_t lane) {
@@ -235,12 +278,19 @@ private:
         to_.duration(std::max<int64_t>(0, end_time - begin));
         to_.args();
         to_.number("op", static_cast<int64_t>(number));
-        if (const FileId file = file_of(op)) to_.text("file", tables_.path(file));
-        if (op.file2) to_.text("file2", tables_.path(op.file2));
-        for (const FieldInfo& field : all_fields()) arg(row, op, field);
+        if (const FileId file = file_of(op)) {
+            to_.text("file", tables_.path(file));
+        }
+        if (op.file2) {
+            to_.text("file2", tables_.path(op.file2));
+        }
+        for (const FieldInfo& field : all_fields()) {
+            arg(row, op, field);
+        }
         to_.number("result", op.result);
-        if (op.result < 0 && op.result > -4096 && row.is(Trait::io))
+        if (op.result < 0 && op.result > -4096 && row.is(Trait::io)) {
             to_.text("error", std::strerror(static_cast<int>(-op.result)));
+        }
         to_.args_end();
         to_.end();
         flows(task, op, number, id, begin, end_time);
@@ -250,7 +300,9 @@ private:
     // The file of an op, also of one that only names a mapping.
     FileId file_of(const Op& op) {
         const FileId file = tables_.file_of(op);
-        if (!info(op.kind).has(Field::map) || op.map == 0) return file;
+        if (!info(op.kind).has(Field::map) || op.map == 0) {
+            return file;
+        }
         if (op.kind == OpKind::mmap) {
             maps_[op.map] = file;
             return file;
@@ -261,7 +313,9 @@ private:
 
     // Numbers a reader of the timeline asks for; ids of tables would tell nothing.
     void arg(const OpInfo& row, const Op& op, const FieldInfo& field) {
-        if (!row.has(field.field)) return;
+        if (!row.has(field.field)) {
+            return;
+        }
         switch (field.field) {
             case Field::handle:
             case Field::handle2:
@@ -270,10 +324,14 @@ private:
             case Field::list: return;
             case Field::text: to_.text("text", tables_.strings[op.text]); return;
             case Field::peer:
-                if (op.peer && op.peer < tracks_.size()) to_.text("peer", task_name(op.peer, true));
+                if (op.peer && op.peer < tracks_.size()) {
+                    to_.text("peer", task_name(op.peer, true));
+                }
                 return;
             case Field::arg:
-                if (op.kind != OpKind::wait) break;
+                if (op.kind != OpKind::wait) {
+                    break;
+                }
                 to_.text("for", wait_name(op.arg));
                 return;
             case Field::fd:
@@ -293,11 +351,14 @@ private:
     // thread. An arrow ends where an event begins; what releases an op that had begun before therefore points to an
     // instant at the op's end.
     void flows(TaskId task, const Op& op, uint64_t number, int64_t id, int64_t begin, int64_t end) {
-        for (const TimelineEdges::Source& source : edges_.from(task, number))
+        for (const TimelineEdges::Source& source : edges_.from(task, number)) {
             flow("s", task, id, begin, source.id(), source.kind);
+        }
         for (const Edge& edge : op.edges) {
             const TimelineEdges::Source* source = edges_.source(edge);
-            if (source == nullptr) continue;
+            if (source == nullptr) {
+                continue;
+            }
             const bool within = source->end > begin;
             // The arrow's begin must come first, also where rounding moved it.
             if (within && distance_ns(source->begin, end) <= 2 * int64_t{log_.header().time_unit_ns}) {
@@ -326,7 +387,9 @@ private:
         to_.text("cat", "edge");
         to_.time(at);
         to_.number("id", number);
-        if (phase == "f") to_.text("bp", "e");
+        if (phase == "f") {
+            to_.text("bp", "e");
+        }
         to_.end();
     }
 
@@ -367,10 +430,13 @@ private:
                                            [&](const OpenMarker& m) { return m.name == op.text; });
             if (open != track.open.rend()) {
                 const auto crossed = static_cast<uint64_t>(open - track.open.rbegin());
-                if (crossed)
+                if (crossed) {
                     report_.count("markers_crossed", Severity::note,
                                   "spans cut short in the timeline because an outer span ended first", crossed);
-                for (uint64_t i = 0; i < crossed; ++i) end_marker(task, op.begin);
+                }
+                for (uint64_t i = 0; i < crossed; ++i) {
+                    end_marker(task, op.begin);
+                }
                 // At the end itself viewers find the span closed.
                 const int64_t inside = std::max(track.open.back().begin, op.begin - 1);
                 flows(task, op, number, track.marker_id, inside, inside);
@@ -382,17 +448,23 @@ private:
         const bool begins = phase == MarkerPhase::begin;
         to_.event(begins ? "B" : "i", pid_of(task), track.marker_id);
         std::string name(tables_.strings[op.text]);
-        if (op.arg >= 0) name += " " + std::to_string(op.arg);
+        if (op.arg >= 0) {
+            name += " " + std::to_string(op.arg);
+        }
         to_.text("name", phase == MarkerPhase::end ? name + " (end)" : name);
         to_.text("cat", "marker");
         to_.time(op.begin);
-        if (!begins) to_.text("s", "t");
+        if (!begins) {
+            to_.text("s", "t");
+        }
         to_.args();
         to_.number("number", op.arg);
         to_.args_end();
         to_.end();
         flows(task, op, number, track.marker_id, op.begin, op.begin);
-        if (begins) track.open.push_back({op.text, op.begin});
+        if (begins) {
+            track.open.push_back({op.text, op.begin});
+        }
     }
 
     void end_marker(TaskId task, int64_t at) {
@@ -406,7 +478,9 @@ private:
     // Spreads an op's bytes evenly over its duration.
     void throughput(const Op& op, const OpInfo& row) {
         const int64_t bytes = data_bytes(op);
-        if (bytes <= 0) return;
+        if (bytes <= 0) {
+            return;
+        }
         std::vector<double>& bins = row.is(Trait::reads) ? read_ : written_;
         const int64_t last = std::clamp(end_of(op), begin_, end_), first = std::clamp(op.begin, begin_, last);
         const auto a = static_cast<size_t>((first - begin_) / bin_ns_),
@@ -427,27 +501,37 @@ private:
         const auto moved = [](double bytes) { return bytes > 0; };
         const bool any_read = std::any_of(read_.begin(), read_.end(), moved),
                    any_written = std::any_of(written_.begin(), written_.end(), moved);
-        if (!any_read && !any_written) return;
+        if (!any_read && !any_written) {
+            return;
+        }
         const int64_t pid = new_id(1);
         to_.name("process_name", pid, 0, "throughput");
         for (size_t bin = 0; bin <= read_.size(); ++bin) {
             const bool past = bin == read_.size();
             const int64_t at = end_of(begin_, static_cast<int64_t>(bin) * bin_ns_);
-            if (any_read) to_.counter(pid, "read", "MB/s", at, past ? 0 : rate(read_[bin]));
-            if (any_written) to_.counter(pid, "write", "MB/s", at, past ? 0 : rate(written_[bin]));
+            if (any_read) {
+                to_.counter(pid, "read", "MB/s", at, past ? 0 : rate(read_[bin]));
+            }
+            if (any_written) {
+                to_.counter(pid, "write", "MB/s", at, past ? 0 : rate(written_[bin]));
+            }
         }
     }
     double rate(double bytes) const { return bytes / 1e6 / (static_cast<double>(bin_ns_) / 1e9); }
 
     void context() {
         const Context context = read_context(log_.header());
-        if (context.series.empty()) return;
+        if (context.series.empty()) {
+            return;
+        }
         const int64_t pid = new_id(1);
         to_.name("process_name", pid, 0, "machine");
-        for (const ContextSeries& series : context.series)
-            for (size_t i = 0; i <= series.values.size(); ++i)
+        for (const ContextSeries& series : context.series) {
+            for (size_t i = 0; i <= series.values.size(); ++i) {
                 to_.counter(pid, series.name, series.unit, static_cast<int64_t>(i) * context.interval_ns,
                             i < series.values.size() ? series.values[i] : 0);
+            }
+        }
     }
 
     const LogReader& log_;
@@ -479,7 +563,9 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
         } else {
             ++report.left_out;
         }
-        if (options.progress) options.progress(report.ops + report.left_out);
+        if (options.progress) {
+            options.progress(report.ops + report.left_out);
+        }
     });
     timeline.finish();
     out.finish();

@@ -24,14 +24,22 @@ TimelineEdges::TimelineEdges(const LogReader& log, std::span<const TaskId> tasks
     };
     OpBlock block;
     for (const BlockInfo& where : log.blocks()) {
-        if (!wanted(where.task)) continue;
+        if (!wanted(where.task)) {
+            continue;
+        }
         log.decode(where, block);
-        if (!block.has_edges()) continue;
+        if (!block.has_edges()) {
+            continue;
+        }
         for (size_t i = 0; i < block.count(); ++i) {
             const std::span<const Edge> edges = block.edges_of(i);
-            if (edges.empty() || !selector.keeps(block.row(i))) continue;
+            if (edges.empty() || !selector.keeps(block.row(i))) {
+                continue;
+            }
             for (const Edge& edge : edges) {
-                if (!wanted(edge.task)) continue;
+                if (!wanted(edge.task)) {
+                    continue;
+                }
                 Source source;
                 source.task = edge.task;
                 source.op = edge.op;
@@ -42,7 +50,9 @@ TimelineEdges::TimelineEdges(const LogReader& log, std::span<const TaskId> tasks
     }
     std::sort(sources_.begin(), sources_.end(), before);
     sources_.erase(std::unique(sources_.begin(), sources_.end(), same), sources_.end());
-    for (size_t i = 0; i < sources_.size(); ++i) sources_[i].id_ = static_cast<int64_t>(i) + 1;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+        sources_[i].id_ = static_cast<int64_t>(i) + 1;
+    }
 
     for (const BlockInfo& where : log.blocks()) {
         Source first;
@@ -52,7 +62,9 @@ TimelineEdges::TimelineEdges(const LogReader& log, std::span<const TaskId> tasks
         const auto inside = [&] {
             return at != sources_.end() && at->task == where.task && at->op < where.first + where.ops;
         };
-        if (!inside()) continue;
+        if (!inside()) {
+            continue;
+        }
         log.decode(where, block);
         for (; inside(); ++at) {
             const Op op = block.row(static_cast<size_t>(at->op - where.first));
@@ -70,7 +82,9 @@ std::span<const Source> TimelineEdges::from(TaskId task, uint64_t op) const {
     key.kind = EdgeKind{};
     const auto first = std::lower_bound(sources_.begin(), sources_.end(), key, before);
     auto last = first;
-    while (last != sources_.end() && last->task == task && last->op == op) ++last;
+    while (last != sources_.end() && last->task == task && last->op == op) {
+        ++last;
+    }
     return {first, last};
 }
 

@@ -13,7 +13,7 @@ namespace reprise {
 
 class TimelineEdges {
 public:
-    // What leaves `op` of `task` by edges of one kind.
+    /// What leaves `op` of `task` by edges of one kind.
     struct Source {
         TaskId task = 0;
         EdgeKind kind = EdgeKind::marker;
@@ -28,12 +28,12 @@ public:
         int64_t id_ = 0;
     };
 
-    // Reads the ops of `tasks` (empty: all), and those of the sources' tasks again. Memory grows with the sources.
+    /// Reads the ops of `tasks` (empty: all), and those of the sources' tasks again. Memory grows with the sources.
     TimelineEdges(const LogReader& log, std::span<const TaskId> tasks, const OpSelector& selector);
 
-    // The sources that an op is.
+    /// The sources that an op is.
     std::span<const Source> from(TaskId task, uint64_t op) const;
-    // The source of an edge; null for one that is not drawn.
+    /// The source of an edge; null for one that is not drawn.
     const Source* source(const Edge& edge) const;
 
 private:

@@ -14,10 +14,14 @@ namespace {
 void append_us(std::string& out, int64_t ns) {
     const bool negative = ns < 0;
     const uint64_t size = negative ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-    if (negative) out += '-';
+    if (negative) {
+        out += '-';
+    }
     append_number(out, size / 1000);
     const auto part = static_cast<unsigned>(size % 1000);
-    if (part == 0) return;
+    if (part == 0) {
+        return;
+    }
     out += '.';
     out += static_cast<char>('0' + part / 100);
     out += static_cast<char>('0' + part / 10 % 10);
@@ -27,7 +31,9 @@ void append_us(std::string& out, int64_t ns) {
 }  // namespace
 
 void TraceEvents::member(std::string_view key) {
-    if (!first_) out_.text += ',';
+    if (!first_) {
+        out_.text += ',';
+    }
     first_ = false;
     out_.text += '"';
     out_.text += key;
@@ -35,7 +41,9 @@ void TraceEvents::member(std::string_view key) {
 }
 
 void TraceEvents::event(std::string_view phase, int64_t pid, int64_t tid) {
-    if (any_) out_.text += ",\n";
+    if (any_) {
+        out_.text += ",\n";
+    }
     any_ = true;
     out_.text += '{';
     first_ = true;

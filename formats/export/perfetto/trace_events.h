@@ -16,7 +16,7 @@ class TraceEvents {
 public:
     explicit TraceEvents(TextOutput& out) : out_(out) {}
 
-    // Added to all times from now on: viewers drop what is before 0.
+    /// Added to all times from now on: viewers drop what is before 0.
     void shift(int64_t ns) { shift_ = ns; }
 
     void event(std::string_view phase, int64_t pid, int64_t tid);
@@ -24,14 +24,14 @@ public:
     void number(std::string_view key, int64_t value);
     void time(int64_t ns);  // "ts"
     void duration(int64_t ns);
-    // Members until args_end() belong to "args".
+    /// Members until args_end() belong to "args".
     void args();
     void args_end();
     void end();
 
-    // Names a process (tid 0) or thread.
+    /// Names a process (tid 0) or thread.
     void name(std::string_view what, int64_t pid, int64_t tid, std::string_view name);
-    // Perfetto shows the unit behind the name.
+    /// Perfetto shows the unit behind the name.
     void counter(int64_t pid, std::string_view name, std::string_view unit, int64_t ns, double value);
 
 private:

@@ -25,7 +25,9 @@ void Calls::feed(const Event& event) {
     raw.fd = event.known & kFd ? event.fd : -1;
     raw.size = event.size;
     Descriptors*& mine = of_thread_[event.thread];
-    if (!mine) mine = &of_process_[raw.pid];
+    if (!mine) {
+        mine = &of_process_[raw.pid];
+    }
     mine_ = mine;
     if (name.call >= Call::fopen || name.category == "STDIO") {
         feed_stdio(event, name.call, raw);
@@ -50,7 +52,9 @@ void Calls::send(RawCall& raw, bool result_known) {
             default: raw.result = -EIO; break;
         }
     }
-    if (!raw.path.empty() && raw.path[0] != '/') ++relative_;
+    if (!raw.path.empty() && raw.path[0] != '/') {
+        ++relative_;
+    }
     assembler_.call(raw);
 }
 
@@ -65,7 +69,9 @@ void Calls::opened(const Event& event, RawCall& raw) {
     raw.fd = -1;
     const int64_t fd = event.result;
     if (fd >= 0 && fd < kMostDescriptors) {
-        if (static_cast<size_t>(fd) >= mine_->path.size()) mine_->path.resize(static_cast<size_t>(fd) + 1);
+        if (static_cast<size_t>(fd) >= mine_->path.size()) {
+            mine_->path.resize(static_cast<size_t>(fd) + 1);
+        }
         mine_->path[static_cast<size_t>(fd)] = event.path;
     }
     send(raw, true);
@@ -83,11 +89,15 @@ void Calls::on_descriptor(const Event& event, RawCall& raw, OpKind kind) {
         // Open before the recording began, or by a way that DFTracer does not see: the name says what it is.
         raw.fd_path = text(event.path);
         if (raw.fd < kMostDescriptors && kind != OpKind::close) {
-            if (fd >= mine_->path.size()) mine_->path.resize(fd + 1);
+            if (fd >= mine_->path.size()) {
+                mine_->path.resize(fd + 1);
+            }
             mine_->path[fd] = event.path;
         }
     }
-    if (kind == OpKind::close && fd < mine_->path.size()) mine_->path[fd] = 0;
+    if (kind == OpKind::close && fd < mine_->path.size()) {
+        mine_->path[fd] = 0;
+    }
     send(raw, event.known & kResult);
 }
 
@@ -124,7 +134,9 @@ void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
         case Call::writev: return on_descriptor(event, raw, OpKind::writev);
         case Call::pread:
         case Call::pwrite:
-            if (event.known & kOffset) raw.offset = event.offset;
+            if (event.known & kOffset) {
+                raw.offset = event.offset;
+            }
             return on_descriptor(event, raw, call == Call::pread ? OpKind::pread : OpKind::pwrite);
         case Call::lseek:
             raw.offset = event.offset;
@@ -209,11 +221,15 @@ void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
             return;
         }
         case Call::chdir:
-            if (!(event.known & kResult) || event.result == 0) assembler_.set_directory(raw.pid, text(event.path));
+            if (!(event.known & kResult) || event.result == 0) {
+                assembler_.set_directory(raw.pid, text(event.path));
+            }
             ++ignored_;
             return;
         case Call::fork:
-            if (!(event.known & kResult) || event.result <= 0) return;  // 0: the child's own record of it
+            if (!(event.known & kResult) || event.result <= 0) {
+                return;  // 0: the child's own record of it
+            }
             raw.kind = OpKind::spawn;
             raw.fd = -1;
             raw.arg = processes_.child(event.thread, event.result);
@@ -238,7 +254,9 @@ void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
 }
 
 int32_t Calls::take_number() {
-    if (mine_->free.empty()) return mine_->next++;
+    if (mine_->free.empty()) {
+        return mine_->next++;
+    }
     const int32_t number = mine_->free.back();
     mine_->free.pop_back();
     return number;
@@ -290,7 +308,9 @@ void Calls::feed_stdio(const Event& event, Call call, RawCall& raw) {
                 ++incomplete_;
                 return;
             }
-            if (!known) raw.result = raw.size;
+            if (!known) {
+                raw.result = raw.size;
+            }
             return send(raw, known);
         case Call::fgets: raw.kind = OpKind::read; return send(raw, known);
         case Call::fputs:
@@ -315,11 +335,16 @@ void Calls::feed_stdio(const Event& event, Call call, RawCall& raw) {
 
 void Calls::count(LogWriter& writer) const {
     const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n > 0) writer.count(name, severity, meaning, n);
+        if (n > 0) {
+            writer.count(name, severity, meaning, n);
+        }
     };
     std::string unknown;
-    for (const Name& name : lines_.names)
-        if (name.call == Call::unknown && unknown.size() < 300) unknown += (unknown.empty() ? "" : ", ") + name.name;
+    for (const Name& name : lines_.names) {
+        if (name.call == Call::unknown && unknown.size() < 300) {
+            unknown += (unknown.empty() ? "" : ", ") + name.name;
+        }
+    }
     add("calls_unknown", Severity::loss, "calls this importer does not know are not in the log: " + unknown, unknown_);
     add("calls_incomplete", Severity::warning,
         "calls whose arguments DFTracer does not record (duplicated descriptors, locks, munmap, msync) were left out",

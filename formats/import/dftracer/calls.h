@@ -17,7 +17,7 @@ namespace reprise::dftracer {
 
 class Calls {
 public:
-    // `origin`: microseconds of log time 0. All arguments outlive this.
+    /// `origin`: microseconds of log time 0. All arguments outlive this.
     Calls(const Lines& lines, const Processes& processes, Assembler& assembler, int64_t origin)
         : lines_(lines),
           processes_(processes),
@@ -25,12 +25,12 @@ public:
           origin_(origin),
           of_thread_(lines.threads.size()) {}
 
-    // In the order of effect.
+    /// In the order of effect.
     void feed(const Event& event);
     void count(LogWriter& writer) const;
 
 private:
-    // Descriptors of a process as far as paths are known, and its open FILEs.
+    /// Descriptors of a process as far as paths are known, and its open FILEs.
     struct Descriptors {
         std::vector<StringId> path;                      // per number; 0: not open
         std::map<StringId, std::vector<int32_t>> files;  // numbers made up for FILEs, per path

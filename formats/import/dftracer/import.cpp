@@ -26,7 +26,9 @@ bool sniff(std::string_view head) {
         head.remove_prefix(std::min(end + 1, head.size()));
         const size_t brace = line.find('{');
         if (brace == line.npos || line.find_first_not_of(" \t[,") != brace) {
-            if (line.find_first_not_of(" \t\r[") == line.npos) continue;  // before the first event
+            if (line.find_first_not_of(" \t\r[") == line.npos) {
+                continue;  // before the first event
+            }
             return false;
         }
         const auto has = [&](std::string_view key) { return line.find(key) != line.npos; };
@@ -48,16 +50,24 @@ struct Step {
 void sort_by_time(std::vector<Step>& steps, int64_t origin) {
     constexpr unsigned kBits = 11;
     uint64_t greatest = 0;
-    for (const Step& step : steps) greatest |= static_cast<uint64_t>(step.time - origin);
+    for (const Step& step : steps) {
+        greatest |= static_cast<uint64_t>(step.time - origin);
+    }
     std::vector<Step> other(steps.size());
     for (unsigned shift = 0; shift < 64 && greatest >> shift; shift += kBits) {
         size_t starts[(size_t{1} << kBits) + 1] = {};
         const auto digit = [&](const Step& step) {
             return (static_cast<uint64_t>(step.time - origin) >> shift) & ((1u << kBits) - 1);
         };
-        for (const Step& step : steps) ++starts[digit(step) + 1];
-        for (size_t i = 1; i < std::size(starts); ++i) starts[i] += starts[i - 1];
-        for (const Step& step : steps) other[starts[digit(step)]++] = step;
+        for (const Step& step : steps) {
+            ++starts[digit(step) + 1];
+        }
+        for (size_t i = 1; i < std::size(starts); ++i) {
+            starts[i] += starts[i - 1];
+        }
+        for (const Step& step : steps) {
+            other[starts[digit(step)]++] = step;
+        }
         steps.swap(other);
     }
 }
@@ -112,26 +122,34 @@ void Import::read() {
     uint64_t done = 0;
     for (const auto& input : inputs_) {
         lines_.read(input, [&](uint64_t bytes) {
-            if (options_.progress) options_.progress(done + bytes);
+            if (options_.progress) {
+                options_.progress(done + bytes);
+            }
         });
         std::error_code ignored;
         const auto size = std::filesystem::file_size(input, ignored);
-        if (!ignored) done += size;
+        if (!ignored) {
+            done += size;
+        }
     }
 }
 
 void Import::refuse_what_holds_no_calls() const {
-    if (!lines_.events.empty()) return;
+    if (!lines_.events.empty()) {
+        return;
+    }
     const std::string first = inputs_.empty() ? std::string() : inputs_.front().native();
-    if (lines_.aggregated > 0)
+    if (lines_.aggregated > 0) {
         throw bad_input(lines_.first_aggregated,
                         "this trace holds aggregated counters (" + std::to_string(lines_.aggregated) +
                             " of them) and no individual calls: how often and how long, but not when, where and in "
                             "which order; nothing can be replayed from it",
                         "record again without aggregation");
-    if (lines_.malformed > 0)
+    }
+    if (lines_.malformed > 0) {
         throw bad_input(lines_.first_malformed, "and no line of the input could be read as a DFTracer event",
                         "check that the file is a .pfw trace, or name its format with --from");
+    }
     throw bad_input(first, "holds no events", {});
 }
 
@@ -142,14 +160,17 @@ void Import::choose_compute_spans() {
         bool any = false;
         for (size_t i = 0; i < computes_.size(); ++i) {
             const Name& name = lines_.names[i];
-            if (name.call != Call::span || !chosen(name)) continue;
+            if (name.call != Call::span || !chosen(name)) {
+                continue;
+            }
             computes_[i] = 1;
             any = true;
         }
         return any;
     };
-    for (const Name& name : lines_.names)
+    for (const Name& name : lines_.names) {
         has_host_compute_ |= name.call == Call::span && name.span == Span::host_compute;
+    }
     if (!options_.compute_spans.empty()) {
         const bool any = mark([&](const Name& name) {
             const std::string full = name.category + ":" + name.name;
@@ -159,15 +180,21 @@ void Import::choose_compute_spans() {
                                           ::fnmatch(pattern.c_str(), full.c_str(), 0) == 0;
                                });
         });
-        if (any) return;
+        if (any) {
+            return;
+        }
         std::string seen;
-        for (const Name& name : lines_.names)
-            if (name.call == Call::span && seen.size() < 600)
+        for (const Name& name : lines_.names) {
+            if (name.call == Call::span && seen.size() < 600) {
                 seen += (seen.empty() ? "" : ", ") + name.category + ":" + name.name;
+            }
+        }
         throw usage_error("--compute-span matches no span of the trace",
                           "spans in it: " + escape_line(seen.empty() ? "none" : seen));
     }
-    if (mark([](const Name& name) { return name.span == Span::compute; })) return;
+    if (mark([](const Name& name) { return name.span == Span::compute; })) {
+        return;
+    }
     mark([](const Name& name) { return name.span == Span::compute_or_step; });
 }
 
@@ -190,30 +217,45 @@ void Import::order() {
     }
     sort_by_time(steps_, origin_);
     const auto before = [&](const Step& a, const Step& b) {  // of the same time
-        if (a.what != b.what) return a.what < b.what;
+        if (a.what != b.what) {
+            return a.what < b.what;
+        }
         const int64_t da = events[a.event].duration, db = events[b.event].duration;
-        if (a.what == Step::span_begin && da != db) return da > db;  // the outer span first
+        if (a.what == Step::span_begin && da != db) {
+            return da > db;  // the outer span first
+        }
         return a.event < b.event;
     };
     for (size_t first = 0; first < steps_.size();) {
         size_t last = first + 1;
-        while (last < steps_.size() && steps_[last].time == steps_[first].time) ++last;
-        if (last - first > 1)
+        while (last < steps_.size() && steps_[last].time == steps_[first].time) {
+            ++last;
+        }
+        if (last - first > 1) {
             std::sort(steps_.begin() + static_cast<ptrdiff_t>(first), steps_.begin() + static_cast<ptrdiff_t>(last),
                       before);
+        }
         first = last;
     }
     drop_duplicates();
     // Ends only now, so that a dropped span has none.
     std::vector<Step> ends;
-    for (const Step& step : steps_)
-        if (step.what == Step::span_begin && kept(lines_.names[events[step.event].name]))
+    for (const Step& step : steps_) {
+        if (step.what == Step::span_begin && kept(lines_.names[events[step.event].name])) {
             ends.push_back({events[step.event].begin + events[step.event].duration, step.event,
                             events[step.event].duration > 0 ? Step::span_end : Step::empty_span_end});
-    if (ends.empty()) return;
+        }
+    }
+    if (ends.empty()) {
+        return;
+    }
     std::sort(ends.begin(), ends.end(), [&](const Step& a, const Step& b) {
-        if (a.time != b.time) return a.time < b.time;
-        if (a.what != b.what) return a.what < b.what;
+        if (a.time != b.time) {
+            return a.time < b.time;
+        }
+        if (a.what != b.what) {
+            return a.what < b.what;
+        }
         const int64_t da = events[a.event].duration, db = events[b.event].duration;
         return da != db ? da < db : a.event > b.event;  // the inner span first
     });
@@ -235,7 +277,9 @@ void Import::drop_duplicates() {
     size_t out = 0;
     for (size_t first = 0; first < steps_.size();) {
         size_t last = first + 1;
-        while (last < steps_.size() && steps_[last].time == steps_[first].time) ++last;
+        while (last < steps_.size() && steps_[last].time == steps_[first].time) {
+            ++last;
+        }
         const size_t kept_from = out;
         std::set<uint32_t, decltype(key_less)> seen(key_less);
         const bool many = last - first > kFew;
@@ -245,8 +289,9 @@ void Import::drop_duplicates() {
             if (many) {
                 is_copy = !seen.insert(step.event).second;
             } else {
-                for (size_t k = kept_from; k < out && !is_copy; ++k)
+                for (size_t k = kept_from; k < out && !is_copy; ++k) {
                     is_copy = same(events[steps_[k].event], events[step.event]);
+                }
             }
             if (is_copy) {
                 ++duplicates_;
@@ -285,7 +330,9 @@ void Import::feed_span(Assembler& assembler, LogWriter& writer, const Event& eve
         }
     }
     // A span that stands as accelerator time is no marker too, unless it delimits the step.
-    if (computes && name.span != Span::compute_or_step) return;
+    if (computes && name.span != Span::compute_or_step) {
+        return;
+    }
     Op op;
     op.kind = OpKind::marker;
     op.begin = ns(begin ? event.begin : event.begin + event.duration);
@@ -318,10 +365,14 @@ void Import::feed(LogWriter& writer) {
     compute_end_.assign(lines_.threads.size(), INT64_MIN);
     // One accelerator per process that computes, numbered in the order of their pids: that of the ranks.
     lines_.events.for_each([&](const Event& event) {
-        if (computes_[event.name]) devices_.try_emplace(processes_.pid(event.thread));
+        if (computes_[event.name]) {
+            devices_.try_emplace(processes_.pid(event.thread));
+        }
     });
     int64_t number = 0;
-    for (auto& [pid, device] : devices_) device = number++;
+    for (auto& [pid, device] : devices_) {
+        device = number++;
+    }
     for (const Step& step : steps_) {
         const Event& event = lines_.events[step.event];
         switch (step.what) {
@@ -343,7 +394,9 @@ void Import::feed(LogWriter& writer) {
 
 void Import::count(LogWriter& writer, const Calls& calls) const {
     const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n > 0) writer.count(name, severity, meaning, n);
+        if (n > 0) {
+            writer.count(name, severity, meaning, n);
+        }
     };
     add("events", Severity::note, "events of the trace, without copies", lines_.events.size() - duplicates_);
     add("duplicates_dropped", Severity::note,
@@ -365,9 +418,10 @@ void Import::count(LogWriter& writer, const Calls& calls) const {
         spans_dropped_);
     add("nested_compute_spans", Severity::note, "compute spans inside another one were not counted twice",
         nested_computes_);
-    if (devices_.empty() && has_host_compute_)
+    if (devices_.empty() && has_host_compute_) {
         add("no_accelerator_spans", Severity::warning,
             "no span of this trace is known to mean a busy accelerator; name those that do with --compute-span", 1);
+    }
     processes_.count(writer);
     calls.count(writer);
 }
@@ -380,8 +434,11 @@ void Import::run(const std::filesystem::path& output) {
     lines_.events.for_each([&](const Event& event) { origin_ = std::min(origin_, event.begin); });
     order();
     processes_.infer(lines_, [&](auto&& visit) {
-        for (const Step& step : steps_)
-            if (step.what == Step::call) visit(lines_.events[step.event]);
+        for (const Step& step : steps_) {
+            if (step.what == Step::call) {
+                visit(lines_.events[step.event]);
+            }
+        }
     });
 
     Header header;
@@ -390,8 +447,12 @@ void Import::run(const std::filesystem::path& output) {
     header.clock = "realtime";
     header.source = "dftracer";
     header.host = processes_.first_host(lines_);
-    if (!lines_.starts.empty()) header.command = std::string(lines_.strings[lines_.starts.front().command]);
-    if (lines_.version) header.extra["dftracer_version"] = std::to_string(lines_.version);
+    if (!lines_.starts.empty()) {
+        header.command = std::string(lines_.strings[lines_.starts.front().command]);
+    }
+    if (lines_.version) {
+        header.extra["dftracer_version"] = std::to_string(lines_.version);
+    }
     LogWriter writer(output, header, options_.writer);
     try {
         feed(writer);

@@ -21,8 +21,12 @@ constexpr int64_t kLatest = INT64_MAX / 1000 / 2;
 
 std::string_view trimmed(std::string_view text) {
     const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0'; };
-    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+    while (!text.empty() && blank(text.back())) {
+        text.remove_suffix(1);
+    }
+    while (!text.empty() && blank(text.front())) {
+        text.remove_prefix(1);
+    }
     return text;
 }
 
@@ -30,17 +34,21 @@ std::string_view trimmed(std::string_view text) {
 // rounded. False if it is no number, or beyond 64 bits.
 bool to_odd_integer(std::string_view token, int64_t& into) {
     const char* end = token.data() + token.size();
-    if (const auto [stop, error] = std::from_chars(token.data(), end, into); error == std::errc() && stop == end)
+    if (const auto [stop, error] = std::from_chars(token.data(), end, into); error == std::errc() && stop == end) {
         return true;
+    }
     uint64_t big = 0;
     if (const auto [stop, error] = std::from_chars(token.data(), end, big); error == std::errc() && stop == end) {
         into = static_cast<int64_t>(big);
         return true;
     }
     double real = 0;
-    if (const auto [stop, error] = std::from_chars(token.data(), end, real); error != std::errc() || stop != end)
+    if (const auto [stop, error] = std::from_chars(token.data(), end, real); error != std::errc() || stop != end) {
         return false;
-    if (!(std::abs(real) < 9.2e18)) return false;
+    }
+    if (!(std::abs(real) < 9.2e18)) {
+        return false;
+    }
     into = std::llround(real);
     return true;
 }
@@ -49,7 +57,9 @@ bool to_odd_integer(std::string_view token, int64_t& into) {
 uint64_t load_8(const char* raw) {
     uint64_t word = 0;
     std::memcpy(&word, raw, 8);
-    if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+    if constexpr (std::endian::native == std::endian::big) {
+        word = __builtin_bswap64(word);
+    }
     return word;
 }
 
@@ -58,7 +68,9 @@ uint64_t load_8(const char* raw) {
 bool to_digits(const char* raw, size_t count, uint64_t& into) {
     constexpr uint64_t kOnes = 0x0101010101010101;
     uint64_t v = (load_8(raw) ^ (kOnes * '0')) << (8 * (8 - count));  // leading zeros
-    if (((v + kOnes * 0x76) | v) & (kOnes << 7)) return false;        // a byte above 9
+    if (((v + kOnes * 0x76) | v) & (kOnes << 7)) {
+        return false;  // a byte above 9
+    }
     v = v * 10 + (v >> 8);
     v = ((v & 0x000000ff000000ff) * 0x000f424000000064 + ((v >> 16) & 0x000000ff000000ff) * 0x0000271000000001) >> 32;
     into = v & 0xffffffff;
@@ -68,13 +80,18 @@ bool to_digits(const char* raw, size_t count, uint64_t& into) {
 // `token` lies in a line, so that its padding is behind it.
 bool to_integer(std::string_view token, int64_t& into) {
     uint64_t high = 0, low = 0;
-    if (token.empty() || token.size() > 16) return to_odd_integer(token, into);
+    if (token.empty() || token.size() > 16) {
+        return to_odd_integer(token, into);
+    }
     if (token.size() <= 8) {
-        if (!to_digits(token.data(), token.size(), low)) return to_odd_integer(token, into);
+        if (!to_digits(token.data(), token.size(), low)) {
+            return to_odd_integer(token, into);
+        }
     } else {
         const size_t first = token.size() - 8;
-        if (!to_digits(token.data(), first, high) || !to_digits(token.data() + first, 8, low))
+        if (!to_digits(token.data(), first, high) || !to_digits(token.data() + first, 8, low)) {
             return to_odd_integer(token, into);
+        }
     }
     into = static_cast<int64_t>(high * 100'000'000 + low);
     return true;
@@ -83,7 +100,9 @@ bool to_integer(std::string_view token, int64_t& into) {
 // Keys of up to 8 bytes as integers, to switch on.
 constexpr uint64_t operator""_key(const char* text, size_t size) {
     uint64_t word = 0;
-    for (size_t i = 0; i < size; ++i) word |= static_cast<uint64_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+    for (size_t i = 0; i < size; ++i) {
+        word |= static_cast<uint64_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+    }
     return word;
 }
 
@@ -157,7 +176,9 @@ Lines::~Lines() = default;
 
 // Interns; undoes the widening of lines that were not UTF-8.
 StringId Lines::Impl::text_of(std::string_view text) {
-    if (!is_widened) return out.strings.intern(text);
+    if (!is_widened) {
+        return out.strings.intern(text);
+    }
     std::string narrow;
     for (size_t i = 0; i < text.size(); ++i) {
         const auto lead = static_cast<unsigned char>(text[i]);
@@ -171,7 +192,9 @@ StringId Lines::Impl::text_of(std::string_view text) {
 }
 
 StringId Lines::Impl::path_of(std::string_view text) {
-    if (text == last_path && last_path_id) return last_path_id;
+    if (text == last_path && last_path_id) {
+        return last_path_id;
+    }
     last_path.assign(text);
     last_path_id = text_of(text);
     if (is_widened) {
@@ -188,8 +211,9 @@ uint16_t Lines::Impl::name_of(std::string_view category, std::string_view name) 
         (name.size() + static_cast<unsigned char>(name.front()) * 7u + static_cast<unsigned char>(name.back()) * 31u) %
         std::size(recent_names);
     uint16_t& recent = recent_names[slot];
-    if (recent < out.names.size() && out.names[recent].name == name && out.names[recent].category == category)
+    if (recent < out.names.size() && out.names[recent].name == name && out.names[recent].category == category) {
         return recent;
+    }
     lookup.assign(category).append(1, '\0').append(name);
     if (out.names.size() >= UINT16_MAX) {  // hostile: a trace has a few hundred; the rest are of one name
         category = "other";
@@ -197,15 +221,20 @@ uint16_t Lines::Impl::name_of(std::string_view category, std::string_view name) 
         lookup = "other";
     }
     const auto [row, is_new] = name_rows.try_emplace(lookup, static_cast<uint16_t>(out.names.size()));
-    if (is_new) out.names.push_back(make_name(category, name));
+    if (is_new) {
+        out.names.push_back(make_name(category, name));
+    }
     return recent = row->second;
 }
 
 uint32_t Lines::Impl::thread_of(StringId host, int64_t pid, int64_t tid) {
-    if (last_thread_row != UINT32_MAX && host == last_thread_host && pid == last_pid && tid == last_tid)
+    if (last_thread_row != UINT32_MAX && host == last_thread_host && pid == last_pid && tid == last_tid) {
         return last_thread_row;
+    }
     const auto [row, is_new] = thread_rows.try_emplace({host, pid, tid}, static_cast<uint32_t>(out.threads.size()));
-    if (is_new) out.threads.push_back({host, pid, tid});
+    if (is_new) {
+        out.threads.push_back({host, pid, tid});
+    }
     last_thread_host = host;
     last_pid = pid;
     last_tid = tid;
@@ -213,8 +242,12 @@ uint32_t Lines::Impl::thread_of(StringId host, int64_t pid, int64_t tid) {
 }
 
 StringId Lines::Impl::host_of(const Record& record) {
-    if (record.host.empty()) return 0;
-    if (record.host == last_host && last_host_id) return last_host_id;
+    if (record.host.empty()) {
+        return 0;
+    }
+    if (record.host == last_host && last_host_id) {
+        return last_host_id;
+    }
     last_host.assign(record.host);
     last_host_id = 0;
     if (record.host_is_hash) {
@@ -233,14 +266,20 @@ StringId Lines::Impl::use_hash(std::string_view hash, size_t event, bool second,
     lookup.assign(hash);
     Hash& row = hashes[lookup];
     unsure = row.redefined;
-    if (!row.text) row.waiting.emplace_back(event, second);
+    if (!row.text) {
+        row.waiting.emplace_back(event, second);
+    }
     return row.text;
 }
 
 // FH, HH, SH: name and value of a hash.
 void Lines::Impl::define(const Record& record) {
-    if (record.name != "FH" && record.name != "HH" && record.name != "SH") return;
-    if (record.value.empty()) return;
+    if (record.name != "FH" && record.name != "HH" && record.name != "SH") {
+        return;
+    }
+    if (record.value.empty()) {
+        return;
+    }
     const StringId text = text_of(record.args_name);
     Hash& row = hashes[std::string(record.value)];
     if (row.text && row.text != text) {
@@ -249,14 +288,18 @@ void Lines::Impl::define(const Record& record) {
     }
     row.text = text;
     last_host_id = 0;
-    for (const auto& [event, second] : row.waiting) (second ? out.events[event].path2 : out.events[event].path) = text;
+    for (const auto& [event, second] : row.waiting) {
+        (second ? out.events[event].path2 : out.events[event].path) = text;
+    }
     row.waiting.clear();
 }
 
 const char* Lines::Impl::parse_args(od::object args, Record& record) {
     Event& event = record.event;
     for (auto entry : args) {
-        if (entry.error()) return "the arguments are not JSON";
+        if (entry.error()) {
+            return "the arguments are not JSON";
+        }
         od::field&& field = std::move(entry).value_unsafe();  // a copy costs as much as the rest
         const uint64_t key = key_at(field.key().raw());
         od::value& value = field.value();
@@ -267,11 +310,15 @@ const char* Lines::Impl::parse_args(od::object args, Record& record) {
                 return;
             }
             into = static_cast<std::remove_reference_t<decltype(into)>>(wide);
-            if (into != wide) record.in_range = false;
+            if (into != wide) {
+                record.in_range = false;
+            }
             event.known |= known;
         };
         const auto string = [&](std::string_view& into) {
-            if (value.get_string().get(into)) into = token_of(value);
+            if (value.get_string().get(into)) {
+                into = token_of(value);
+            }
         };
         switch (key) {
             case "ret"_key:
@@ -320,10 +367,14 @@ const char* Lines::Impl::parse_args(od::object args, Record& record) {
             case "cwd"_key:
             case "cwd_hash"_key: record.directory = token_of(value); break;
             case "ppid"_key:
-                if (!to_integer(token_of(value), record.parent)) record.parent = 0;
+                if (!to_integer(token_of(value), record.parent)) {
+                    record.parent = 0;
+                }
                 break;
             case "version"_key:
-                if (!to_integer(token_of(value), record.version)) record.version = 0;
+                if (!to_integer(token_of(value), record.version)) {
+                    record.version = 0;
+                }
                 break;
             default: break;
         }
@@ -334,27 +385,35 @@ const char* Lines::Impl::parse_args(od::object args, Record& record) {
 // Null, or what is wrong. The views of `record` last until the next call.
 const char* Lines::Impl::parse(std::string_view line, Record& record) {
     od::document document;
-    if (parser.iterate(line.data(), line.size(), line.size() + simdjson::SIMDJSON_PADDING).get(document))
+    if (parser.iterate(line.data(), line.size(), line.size() + simdjson::SIMDJSON_PADDING).get(document)) {
         return "not JSON";
+    }
     od::object object;
-    if (document.get_object().get(object)) return "not a JSON object";
+    if (document.get_object().get(object)) {
+        return "not a JSON object";
+    }
     const char* problem = nullptr;
     for (auto entry : object) {
-        if (entry.error()) return "not JSON";
+        if (entry.error()) {
+            return "not JSON";
+        }
         od::field&& field = std::move(entry).value_unsafe();
         const uint64_t key = key_at(field.key().raw());
         od::value& value = field.value();
         const auto number = [&](int64_t& into) {
-            if (to_integer(token_of(value), into)) return true;
+            if (to_integer(token_of(value), into)) {
+                return true;
+            }
             problem = "a number is missing or beyond 64 bits";
             return false;
         };
         switch (key) {
             case "id"_key: {
                 int64_t id = 0;
-                if (number(id))
+                if (number(id)) {
                     record.event.id = static_cast<uint32_t>(id) ^
                                       static_cast<uint32_t>(static_cast<uint64_t>(id) >> 32) * 0x9e3779b9u;
+                }
                 break;
             }
             case "name"_key: record.name = token_of(value); break;
@@ -366,8 +425,12 @@ const char* Lines::Impl::parse(std::string_view line, Record& record) {
             case "ph"_key: record.phase = token_of(value); break;
             case "args"_key: {
                 od::object args;
-                if (value.get_object().get(args)) break;  // absent or null
-                if (const char* wrong = parse_args(args, record)) return wrong;
+                if (value.get_object().get(args)) {
+                    break;  // absent or null
+                }
+                if (const char* wrong = parse_args(args, record)) {
+                    return wrong;
+                }
                 break;
             }
             default: break;
@@ -387,17 +450,26 @@ const char* Lines::Impl::take(const Record& record) {
         ++out.aggregated;
         return nullptr;
     }
-    if (phase != "X" && phase != "1") return phase.empty() ? "no phase (\"ph\")" : "an unknown phase (\"ph\")";
-    if (!record.has_begin || !record.has_duration) return "no time or no duration";
+    if (phase != "X" && phase != "1") {
+        return phase.empty() ? "no phase (\"ph\")" : "an unknown phase (\"ph\")";
+    }
+    if (!record.has_begin || !record.has_duration) {
+        return "no time or no duration";
+    }
     Event event = record.event;
-    if (event.begin < 0 || event.begin > kLatest || event.duration < 0 || event.duration > kLatest)
+    if (event.begin < 0 || event.begin > kLatest || event.duration < 0 || event.duration > kLatest) {
         return "a time out of range";
-    if (record.name.empty()) return "no name";
+    }
+    if (record.name.empty()) {
+        return "no name";
+    }
 
     event.name = name_of(record.category, record.name);
     event.thread = thread_of(host_of(record), record.pid, record.tid);
     Name& name = out.names[event.name];
-    if (!record.in_range && name.call != Call::span) return "an argument that is no number, or beyond its range";
+    if (!record.in_range && name.call != Call::span) {
+        return "an argument that is no number, or beyond its range";
+    }
     ++name.events;
     const size_t index = out.events.size();
     if (name.call == Call::meta) {
@@ -410,13 +482,19 @@ const char* Lines::Impl::take(const Record& record) {
             start.command = text(record.command);
             start.directory = text(record.directory);
             out.starts.push_back(start);
-            if (record.version) out.version = record.version;
+            if (record.version) {
+                out.version = record.version;
+            }
         }
         return nullptr;
     }
     if (name.call == Call::span) {
-        if (!to_integer(record.epoch, event.offset)) event.offset = -1;
-        if (!to_integer(record.step, event.size)) event.size = -1;
+        if (!to_integer(record.epoch, event.offset)) {
+            event.offset = -1;
+        }
+        if (!to_integer(record.step, event.size)) {
+            event.size = -1;
+        }
     }
     bool unsure = false;
     if (!record.directory_path.empty()) {  // openat: its path argument, beside that of the directory
@@ -425,7 +503,9 @@ const char* Lines::Impl::take(const Record& record) {
     } else if (!record.path.empty()) {
         event.path = record.path_is_hash ? use_hash(record.path, index, false, unsure) : path_of(record.path);
     }
-    if (unsure) event.known |= kPathUnsure;
+    if (unsure) {
+        event.known |= kPathUnsure;
+    }
     if (!record.path2.empty()) {
         // A hash in the newer dialects, the path itself in the first.
         event.path2 = record.path_is_hash && record.path2[0] != '/' ? use_hash(record.path2, index, true, unsure)
@@ -438,11 +518,14 @@ const char* Lines::Impl::take(const Record& record) {
 // Hashes that were used and never defined keep standing for some file: the same hash, the same made-up name.
 void Lines::Impl::end_of_file() {
     for (auto& [hash, row] : hashes) {
-        if (row.waiting.empty()) continue;
+        if (row.waiting.empty()) {
+            continue;
+        }
         const StringId text = out.strings.intern("/unnamed-by-dftracer/" + hash);
         out.names_missing += row.waiting.size();
-        for (const auto& [event, second] : row.waiting)
+        for (const auto& [event, second] : row.waiting) {
             (second ? out.events[event].path2 : out.events[event].path) = text;
+        }
     }
     hashes.clear();
     last_host.clear();
@@ -454,12 +537,22 @@ void Lines::read(const std::filesystem::path& path, const std::function<void(uin
     LineReader reader(path);
     reader.set_truncated_ok(true);
     for (std::string_view raw; reader.next(raw);) {
-        if (progress && reader.line_number() % 4096 == 0) progress(reader.file_bytes());
+        if (progress && reader.line_number() % 4096 == 0) {
+            progress(reader.file_bytes());
+        }
         std::string_view line = trimmed(raw);
-        if (line.ends_with(',')) line = trimmed(line.substr(0, line.size() - 1));
-        if (line.empty() || line == "[" || line == "]") continue;
-        if (line.front() == '[') line = trimmed(line.substr(1));
-        if (line.back() == ']' && line.size() > 1 && line[line.size() - 2] == '}') line.remove_suffix(1);
+        if (line.ends_with(',')) {
+            line = trimmed(line.substr(0, line.size() - 1));
+        }
+        if (line.empty() || line == "[" || line == "]") {
+            continue;
+        }
+        if (line.front() == '[') {
+            line = trimmed(line.substr(1));
+        }
+        if (line.back() == ']' && line.size() > 1 && line[line.size() - 2] == '}') {
+            line.remove_suffix(1);
+        }
         Record record;
         my.is_widened = false;
         const char* problem = my.parse(line, record);
@@ -481,12 +574,22 @@ void Lines::read(const std::filesystem::path& path, const std::function<void(uin
             problem = my.parse(my.widened, record);
         }
         const uint64_t aggregated_before = aggregated;
-        if (!problem) problem = my.take(record);
-        if (problem && ++malformed == 1) first_malformed = reader.where() + ": " + problem;
-        if (aggregated == 1 && aggregated_before == 0) first_aggregated = reader.where();
+        if (!problem) {
+            problem = my.take(record);
+        }
+        if (problem && ++malformed == 1) {
+            first_malformed = reader.where() + ": " + problem;
+        }
+        if (aggregated == 1 && aggregated_before == 0) {
+            first_aggregated = reader.where();
+        }
     }
-    if (reader.truncated()) ++truncated_files;
-    if (progress) progress(reader.file_bytes());
+    if (reader.truncated()) {
+        ++truncated_files;
+    }
+    if (progress) {
+        progress(reader.file_bytes());
+    }
     my.end_of_file();
 }
 

@@ -19,7 +19,7 @@
 
 namespace reprise::dftracer {
 
-// One complete event ("X"), packed: a run may have many millions. Times are microseconds of the wall clock.
+/// One complete event ("X"), packed: a run may have many millions. Times are microseconds of the wall clock.
 struct Event {
     int64_t begin = 0;
     int64_t duration = 0;
@@ -38,20 +38,24 @@ struct Event {
 };
 static_assert(sizeof(Event) == 72);
 
-// Grows without moving what is there: doubling would touch, and the kernel clear, twice the memory.
+/// Grows without moving what is there: doubling would touch, and the kernel clear, twice the memory.
 class Events {
 public:
     size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
     void push_back(const Event& event) {
-        if (size_ % kChunk == 0) chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+        if (size_ % kChunk == 0) {
+            chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+        }
         (*chunks_.back())[size_++ % kChunk] = event;
     }
     Event& operator[](size_t i) { return (*chunks_[i / kChunk])[i % kChunk]; }
     const Event& operator[](size_t i) const { return (*chunks_[i / kChunk])[i % kChunk]; }
     template <typename Visit>
     void for_each(Visit&& visit) const {
-        for (size_t i = 0; i < size_; ++i) visit((*this)[i]);
+        for (size_t i = 0; i < size_; ++i) {
+            visit((*this)[i]);
+        }
     }
 
 private:
@@ -69,7 +73,7 @@ struct Thread {
     int64_t tid = 0;
 };
 
-// What a `start` event says of its process.
+/// What a `start` event says of its process.
 struct Start {
     uint32_t thread = 0;
     StringId command = 0;
@@ -77,7 +81,7 @@ struct Start {
     int64_t parent = 0;
 };
 
-// Everything read so far. Feed it all files of a run.
+/// Everything read so far. Feed it all files of a run.
 class Lines {
 public:
     Lines();
@@ -93,7 +97,7 @@ public:
     std::vector<Start> starts;
     StringTable strings;  // paths, hosts, commands: raw bytes
 
-    // For messages and counters.
+    /// For messages and counters.
     uint64_t malformed = 0;
     std::string first_malformed;   // file:line: what is wrong
     uint64_t aggregated = 0;       // records that sum up many calls

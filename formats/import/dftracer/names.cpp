@@ -91,7 +91,9 @@ constexpr CallRow kStdio[] = {
 };
 
 Call find_call(const CallRow* begin, const CallRow* end, std::string_view name) {
-    if (name.size() > 2 && name.ends_with("64")) name.remove_suffix(2);
+    if (name.size() > 2 && name.ends_with("64")) {
+        name.remove_suffix(2);
+    }
     const CallRow* row = std::find_if(begin, end, [&](const CallRow& r) { return r.name == name; });
     return row == end ? Call::unknown : row->call;
 }
@@ -100,16 +102,34 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 
 // Names of spans are conventions of DLIO, of DFTracer's own AI categories and of the traces that were published.
 Span find_span(std::string_view category, std::string_view name) {
-    if (category == "ai_framework" && name.ends_with(".compute")) return Span::compute;  // DLIO
-    if (category == "compute" && name == "compute") return Span::compute;                // DFTracer's AI categories
-    if (name == "fetch.block") return Span::compute_or_step;
-    if (name == "fetch.iter") return Span::fetch;
-    if (name == "DLIOBenchmark._train" || name == "epoch" || name == "epoch.block") return Span::epoch;
+    if (category == "ai_framework" && name.ends_with(".compute")) {
+        return Span::compute;  // DLIO
+    }
+    if (category == "compute" && name == "compute") {
+        return Span::compute;  // DFTracer's AI categories
+    }
+    if (name == "fetch.block") {
+        return Span::compute_or_step;
+    }
+    if (name == "fetch.iter") {
+        return Span::fetch;
+    }
+    if (name == "DLIOBenchmark._train" || name == "epoch" || name == "epoch.block") {
+        return Span::epoch;
+    }
     const bool loader = category == "data_loader" || category == "dataloader" || category == "IO";
-    if (loader && name.ends_with(".iter")) return Span::fetch;
-    if (loader && name.ends_with(".yield")) return Span::step;
-    if (name.ends_with(".checkpoint") || name.ends_with("save_checkpoint")) return Span::checkpoint;
-    if (contains(category, "comput")) return Span::host_compute;
+    if (loader && name.ends_with(".iter")) {
+        return Span::fetch;
+    }
+    if (loader && name.ends_with(".yield")) {
+        return Span::step;
+    }
+    if (name.ends_with(".checkpoint") || name.ends_with("save_checkpoint")) {
+        return Span::checkpoint;
+    }
+    if (contains(category, "comput")) {
+        return Span::host_compute;
+    }
     return Span::other;
 }
 
@@ -132,10 +152,18 @@ Name make_name(std::string_view category, std::string_view name) {
 int32_t fopen_flags(std::string_view mode) {
     const bool both = contains(mode, "+");
     int32_t flags = both ? O_RDWR : O_RDONLY;
-    if (mode.starts_with("w")) flags = (both ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC;
-    if (mode.starts_with("a")) flags = (both ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND;
-    if (contains(mode, "e")) flags |= O_CLOEXEC;
-    if (contains(mode, "x")) flags |= O_EXCL;
+    if (mode.starts_with("w")) {
+        flags = (both ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC;
+    }
+    if (mode.starts_with("a")) {
+        flags = (both ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND;
+    }
+    if (contains(mode, "e")) {
+        flags |= O_CLOEXEC;
+    }
+    if (contains(mode, "x")) {
+        flags |= O_EXCL;
+    }
     return flags;
 }
 

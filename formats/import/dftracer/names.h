@@ -8,7 +8,7 @@
 
 namespace reprise::dftracer {
 
-// Calls this importer can tell apart; several names of libc map to one.
+/// Calls this importer can tell apart; several names of libc map to one.
 enum class Call : uint8_t {
     unknown,  // a POSIX or STDIO call without a row in the table
     span,     // no call
@@ -80,10 +80,10 @@ struct Name {
     uint64_t events = 0;
 };
 
-// Never fails: unknown calls are Call::unknown, unknown spans Span::other.
+/// Never fails: unknown calls are Call::unknown, unknown spans Span::other.
 Name make_name(std::string_view category, std::string_view name);
 
-// Flags (O_*) of a mode of fopen.
+/// Flags (O_*) of a mode of fopen.
 int32_t fopen_flags(std::string_view mode);
 
 }  // namespace reprise::dftracer

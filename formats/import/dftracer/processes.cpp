@@ -16,12 +16,18 @@ bool fits(int64_t number) { return number >= 0 && number <= std::numeric_limits<
 class Numbers {
 public:
     int32_t claim(int64_t wanted) {
-        if (fits(wanted) && taken_.insert(static_cast<int32_t>(wanted)).second) return static_cast<int32_t>(wanted);
-        while (!taken_.insert(next_).second) ++next_;
+        if (fits(wanted) && taken_.insert(static_cast<int32_t>(wanted)).second) {
+            return static_cast<int32_t>(wanted);
+        }
+        while (!taken_.insert(next_).second) {
+            ++next_;
+        }
         return next_++;
     }
     void reserve(int64_t number) {
-        if (fits(number)) taken_.insert(static_cast<int32_t>(number));
+        if (fits(number)) {
+            taken_.insert(static_cast<int32_t>(number));
+        }
     }
 
 private:
@@ -35,8 +41,11 @@ private:
 void Processes::group_by_host(const Lines& lines) {
     const auto& threads = lines.threads;
     std::map<int64_t, StringId> host_of;  // the first host of a pid
-    for (const Thread& thread : threads)
-        if (thread.host) host_of.try_emplace(thread.pid, thread.host);
+    for (const Thread& thread : threads) {
+        if (thread.host) {
+            host_of.try_emplace(thread.pid, thread.host);
+        }
+    }
     std::map<std::pair<StringId, int64_t>, uint32_t> processes;
     std::map<std::pair<uint32_t, int64_t>, uint32_t> first_row;
     members_.assign(threads.size(), {});
@@ -44,16 +53,23 @@ void Processes::group_by_host(const Lines& lines) {
     for (uint32_t row = 0; row < threads.size(); ++row) {
         const Thread& thread = threads[row];
         StringId host = thread.host;
-        if (!host)
-            if (const auto known = host_of.find(thread.pid); known != host_of.end()) host = known->second;
+        if (!host) {
+            if (const auto known = host_of.find(thread.pid); known != host_of.end()) {
+                host = known->second;
+            }
+        }
         const uint32_t process =
             processes.try_emplace({host, thread.pid}, static_cast<uint32_t>(processes.size())).first->second;
-        if (process == of_process_.size()) of_process_.emplace_back();
+        if (process == of_process_.size()) {
+            of_process_.emplace_back();
+        }
         const auto [stands, is_new] = first_row.try_emplace({process, thread.tid}, row);
         same_[row] = stands->second;
         members_[row].process = process;
         members_[row].joined = row;
-        if (is_new) of_process_[process].push_back(row);
+        if (is_new) {
+            of_process_[process].push_back(row);
+        }
     }
     // The first thread of a process: the one that bears its number, else the one seen first.
     std::vector<int64_t> begin(threads.size(), std::numeric_limits<int64_t>::max());
@@ -77,54 +93,81 @@ void Processes::look_at(const Lines& lines, const Event& event) {
                                                                        : nullptr;
     };
     if (call == Call::fork) {
-        if (!(event.known & kResult)) return;
-        if (event.result == 0 && !me.first) me.forked = true;
-        if (event.result > 0) children_.try_emplace({me.process, event.result}, 0);
+        if (!(event.known & kResult)) {
+            return;
+        }
+        if (event.result == 0 && !me.first) {
+            me.forked = true;
+        }
+        if (event.result > 0) {
+            children_.try_emplace({me.process, event.result}, 0);
+        }
         return;
     }
     if (call == Call::open || call == Call::creat || call == Call::openat) {
         const int64_t fd = event.result;
-        if (!(event.known & kResult) || fd < 0 || fd >= kMostDescriptors) return;
+        if (!(event.known & kResult) || fd < 0 || fd >= kMostDescriptors) {
+            return;
+        }
         for (const uint32_t other : of_process_[me.process]) {
-            if (other == row) continue;
+            if (other == row) {
+                continue;
+            }
             if (const StringId* path = slot(members_[other], fd); path && *path) {
                 me.alone |= !me.first;
                 members_[other].alone |= !members_[other].first;
             }
         }
-        if (static_cast<size_t>(fd) >= me.open.size()) me.open.resize(static_cast<size_t>(fd) + 1);
+        if (static_cast<size_t>(fd) >= me.open.size()) {
+            me.open.resize(static_cast<size_t>(fd) + 1);
+        }
         me.open[static_cast<size_t>(fd)] = event.path ? event.path : UINT32_MAX;
         return;
     }
-    if (!(event.known & kFd)) return;
+    if (!(event.known & kFd)) {
+        return;
+    }
     StringId* mine = slot(me, event.fd);
     if (!mine || !*mine) {
         for (const uint32_t other : of_process_[me.process]) {
-            if (other == row) continue;
+            if (other == row) {
+                continue;
+            }
             StringId* theirs = slot(members_[other], event.fd);
-            if (!theirs || !*theirs || (event.path && *theirs != event.path)) continue;
+            if (!theirs || !*theirs || (event.path && *theirs != event.path)) {
+                continue;
+            }
             const std::pair<uint32_t, uint32_t> pair{row, other};
-            if (std::find(shared_.begin(), shared_.end(), pair) == shared_.end()) shared_.push_back(pair);
+            if (std::find(shared_.begin(), shared_.end(), pair) == shared_.end()) {
+                shared_.push_back(pair);
+            }
             mine = theirs;
             break;
         }
     }
-    if (call == Call::close && mine && *mine) *mine = 0;
+    if (call == Call::close && mine && *mine) {
+        *mine = 0;
+    }
 }
 
 uint32_t Processes::root(uint32_t thread) {
-    while (members_[thread].joined != thread)
+    while (members_[thread].joined != thread) {
         thread = members_[thread].joined = members_[members_[thread].joined].joined;
+    }
     return thread;
 }
 
 void Processes::number(const Lines& lines) {
     for (const auto& [a, b] : shared_) {
         const bool apart = members_[a].alone || members_[b].alone || members_[a].forked || members_[b].forked;
-        if (!apart) members_[root(a)].joined = root(b);
+        if (!apart) {
+            members_[root(a)].joined = root(b);
+        }
     }
     Numbers pids;
-    for (const Thread& thread : lines.threads) pids.reserve(thread.pid);
+    for (const Thread& thread : lines.threads) {
+        pids.reserve(thread.pid);
+    }
     std::set<int64_t> borne;  // pids already given to their process on one host
     log_pid_.assign(lines.threads.size(), 0);
     log_tid_.assign(lines.threads.size(), 0);
@@ -137,8 +180,11 @@ void Processes::number(const Lines& lines) {
         const int32_t own = fits(pid) && borne.insert(pid).second ? static_cast<int32_t>(pid) : pids.claim(-1);
         numbers[root(first)] = own;
         Numbers tids;
-        for (const uint32_t row : rows)
-            if (fits(lines.threads[row].tid)) tids.reserve(lines.threads[row].tid);
+        for (const uint32_t row : rows) {
+            if (fits(lines.threads[row].tid)) {
+                tids.reserve(lines.threads[row].tid);
+            }
+        }
         for (const uint32_t row : rows) {
             const int64_t tid = lines.threads[row].tid;
             const bool apart = members_[row].forked || any_alone;
@@ -153,13 +199,18 @@ void Processes::number(const Lines& lines) {
                 log_pid_[row] = number->second;
             }
             log_tid_[row] = fits(tid) ? static_cast<int32_t>(tid) : tids.claim(-1);
-            if (!members_[row].forked) continue;
+            if (!members_[row].forked) {
+                continue;
+            }
             log_tid_[row] = log_pid_[row];  // the only thread of its process
             children_[{members_[row].process, tid}] = log_pid_[row];
         }
     }
-    for (auto& [key, number] : children_)
-        if (!number) number = pids.claim(key.second);
+    for (auto& [key, number] : children_) {
+        if (!number) {
+            number = pids.claim(key.second);
+        }
+    }
     for (uint32_t row = 0; row < same_.size(); ++row) {
         log_pid_[row] = log_pid_[same_[row]];
         log_tid_[row] = log_tid_[same_[row]];
@@ -178,30 +229,40 @@ int32_t Processes::child(uint32_t thread, int64_t result) const {
 }
 
 std::string Processes::first_host(const Lines& lines) const {
-    for (const Thread& thread : lines.threads)
-        if (thread.host) return std::string(lines.strings[thread.host]);
+    for (const Thread& thread : lines.threads) {
+        if (thread.host) {
+            return std::string(lines.strings[thread.host]);
+        }
+    }
     return {};
 }
 
 void Processes::describe(const Lines& lines, Assembler& assembler) const {
     for (uint32_t row = 0; row < same_.size(); ++row) {
         // Forked children take these from their parent when it forks.
-        if (!lines.threads[row].host || members_[same_[row]].forked) continue;
+        if (!lines.threads[row].host || members_[same_[row]].forked) {
+            continue;
+        }
         assembler.set_host(log_pid_[row], lines.strings[lines.threads[row].host]);
     }
     for (const Start& start : lines.starts) {
         const int32_t pid = log_pid_[start.thread];
-        if (start.command) assembler.set_command(pid, lines.strings[start.command]);
-        if (start.directory) assembler.set_directory(pid, lines.strings[start.directory]);
+        if (start.command) {
+            assembler.set_command(pid, lines.strings[start.command]);
+        }
+        if (start.directory) {
+            assembler.set_directory(pid, lines.strings[start.directory]);
+        }
     }
 }
 
 void Processes::count(LogWriter& writer) const {
-    if (inferred_ > 0)
+    if (inferred_ > 0) {
         writer.count("processes_inferred", Severity::note,
                      "threads that opened descriptor numbers which other threads of their pid had open were taken for "
                      "forked processes",
                      inferred_);
+    }
 }
 
 }  // namespace reprise::dftracer

@@ -14,24 +14,24 @@
 
 namespace reprise::dftracer {
 
-// Threads share descriptors unless the recording shows that they cannot: a fork that returned 0 in them, or an open
-// that gave a number which was open in another thread of the same pid. In a process with such a thread, only threads
-// that use each other's descriptors stay together. Equal pids of different hosts are different processes.
+/// Threads share descriptors unless the recording shows that they cannot: a fork that returned 0 in them, or an open
+/// that gave a number which was open in another thread of the same pid. In a process with such a thread, only threads
+/// that use each other's descriptors stay together. Equal pids of different hosts are different processes.
 class Processes {
 public:
     using Visit = std::function<void(const Event&)>;
-    // `each_call` calls its argument for each call in the order of effect.
+    /// `each_call` calls its argument for each call in the order of effect.
     void infer(const Lines& lines, const std::function<void(const Visit&)>& each_call);
 
-    // Numbers for the log: unique per process and thread. `thread` is a row of Lines::threads.
+    /// Numbers for the log: unique per process and thread. `thread` is a row of Lines::threads.
     int32_t pid(uint32_t thread) const { return log_pid_[thread]; }
     int32_t tid(uint32_t thread) const { return log_tid_[thread]; }
 
-    // Number (pid and tid) of the process that a fork of `thread` which returned `result` made.
+    /// Number (pid and tid) of the process that a fork of `thread` which returned `result` made.
     int32_t child(uint32_t thread, int64_t result) const;
 
     std::string first_host(const Lines& lines) const;
-    // Tells hosts, commands and directories.
+    /// Tells hosts, commands and directories.
     void describe(const Lines& lines, Assembler& assembler) const;
     void count(LogWriter& writer) const;
 

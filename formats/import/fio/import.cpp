@@ -64,7 +64,9 @@ bool to_number(std::string_view token, int64_t& into) {
 
 // Takes the last word off `text`; empty if there is none.
 std::string_view last_word(std::string_view& text) {
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) {
+        text.remove_suffix(1);
+    }
     const size_t cut = text.find_last_of(' ');
     const std::string_view word = cut == text.npos ? text : text.substr(cut + 1);
     text = cut == text.npos ? std::string_view{} : text.substr(0, cut);
@@ -104,7 +106,9 @@ uint32_t Import::file_of(std::string_view name, bool adds) {
     Job& owner = jobs_[job];
     const auto [row, is_new] =
         owner.file_rows.try_emplace(std::string(name), static_cast<uint32_t>(owner.files.size()));
-    if (is_new) owner.files.push_back({std::string(name), false, -1});
+    if (is_new) {
+        owner.files.push_back({std::string(name), false, -1});
+    }
     lines_.back().job = job;
     return row->second;
 }
@@ -115,8 +119,12 @@ const char* Import::take(std::string_view text) {
     const int version = jobs_.back().version;
     if (version == 3) {
         const size_t space = text.find(' ');
-        if (space == text.npos || !to_number(text.substr(0, space), line.time)) return "expected a time stamp first";
-        if (line.time > kLatest) return "a time out of range";
+        if (space == text.npos || !to_number(text.substr(0, space), line.time)) {
+            return "expected a time stamp first";
+        }
+        if (line.time > kLatest) {
+            return "a time out of range";
+        }
         text.remove_prefix(space + 1);
     }
     // From the right, so that names may hold spaces.
@@ -132,8 +140,9 @@ const char* Import::take(std::string_view text) {
         std::string_view before = rest;
         row = find(last_word(before));
         if (row != std::end(kActions) && row->has_range) {
-            if (!to_number(offset, line.offset) || !to_number(length, line.length))
+            if (!to_number(offset, line.offset) || !to_number(length, line.length)) {
                 return "an offset or length that is no number, or beyond 64 bits";
+            }
             rest = before;
         } else if (offset == "wait" && to_number(length, line.offset)) {
             row = find("wait");  // "wait us" and "name wait us" occur as well
@@ -141,7 +150,9 @@ const char* Import::take(std::string_view text) {
             return "expected a file name and add, open, close, read, write, sync, datasync, trim or wait";
         }
     }
-    if (line.length > INT64_MAX - line.offset) return "a range beyond 64 bits";
+    if (line.length > INT64_MAX - line.offset) {
+        return "a range beyond 64 bits";
+    }
     line.action = row->action;
     Job& job = jobs_.back();
     if (line.action == Action::wait) {
@@ -149,21 +160,29 @@ const char* Import::take(std::string_view text) {
             ++waits_in_v3_;
             return nullptr;
         }
-        if (line.offset > kLatest - job.clock) return "a time out of range";
+        if (line.offset > kLatest - job.clock) {
+            return "a time out of range";
+        }
         line.time = job.clock;
         job.clock += line.offset;
         line.job = static_cast<uint32_t>(jobs_.size() - 1);
         lines_.push_back(line);
         return nullptr;
     }
-    if (rest.empty()) return "expected a file name";
+    if (rest.empty()) {
+        return "expected a file name";
+    }
     lines_.push_back(line);
     const uint32_t file = file_of(rest, line.action == Action::add);
     Line& stored = lines_.back();
     stored.file = file;
     Job& owner = jobs_[stored.job];
-    if (owner.version == 2) stored.time = owner.clock;
-    if (line.action == Action::write || line.action == Action::trim) owner.files[file].written = true;
+    if (owner.version == 2) {
+        stored.time = owner.clock;
+    }
+    if (line.action == Action::write || line.action == Action::trim) {
+        owner.files[file].written = true;
+    }
     return nullptr;
 }
 
@@ -173,31 +192,42 @@ void Import::read(const std::filesystem::path& path) {
     job_of_file_.clear();
     bool begun = false;
     for (std::string_view text; reader.next(text);) {
-        if (options_.progress && reader.line_number() % 4096 == 0) options_.progress(done_ + reader.file_bytes());
+        if (options_.progress && reader.line_number() % 4096 == 0) {
+            options_.progress(done_ + reader.file_bytes());
+        }
         if (text.starts_with(kMagic)) {  // again inside: several jobs wrote to one log
             const char digit = text.size() > kMagic.size() ? text[kMagic.size()] : '?';
-            if (digit != '2' && digit != '3')
+            if (digit != '2' && digit != '3') {
                 throw bad_input(reader.where(),
                                 "is a fio iolog of version " + escape_line(text.substr(kMagic.size(), 8)) +
                                     "; versions 2 and 3 can be read",
                                 "record it again with write_iolog of fio 1.17 or newer");
+            }
             jobs_.push_back({});
             jobs_.back().version = digit - '0';
             jobs_.back().log = path;
             begun = true;
             continue;
         }
-        if (!begun)
+        if (!begun) {
             throw bad_input(reader.where(),
                             "expected \"fio version 2 iolog\" or \"fio version 3 iolog\" in the first line", {});
-        if (text.find_first_not_of(" \r\t") == text.npos) continue;
-        if (const char* problem = take(text); problem && ++malformed_ == 1)
+        }
+        if (text.find_first_not_of(" \r\t") == text.npos) {
+            continue;
+        }
+        if (const char* problem = take(text); problem && ++malformed_ == 1) {
             first_malformed_ = reader.where() + ": " + problem;
+        }
     }
-    if (!begun) throw bad_input(path.native(), "is empty; expected a fio iolog", {});
+    if (!begun) {
+        throw bad_input(path.native(), "is empty; expected a fio iolog", {});
+    }
     cut_ += reader.truncated();
     done_ += reader.file_bytes();
-    if (options_.progress) options_.progress(done_);
+    if (options_.progress) {
+        options_.progress(done_);
+    }
 }
 
 void Import::feed(LogWriter& writer) {
@@ -205,8 +235,9 @@ void Import::feed(LogWriter& writer) {
     Assembler::Options assembling;
     assembling.roles = &options_.roles;
     Assembler assembler(writer, assembling);
-    for (uint32_t i = 0; i < jobs_.size(); ++i)
+    for (uint32_t i = 0; i < jobs_.size(); ++i) {
         assembler.set_command(static_cast<int32_t>(i + 1), "fio " + jobs_[i].log.filename().native());
+    }
     uint64_t adopted = 0;
     for (const Line& line : lines_) {
         RawCall raw;
@@ -223,9 +254,13 @@ void Import::feed(LogWriter& writer) {
         }
         Job& job = jobs_[line.job];
         File& file = job.files[line.file];
-        if (line.action == Action::add) continue;
+        if (line.action == Action::add) {
+            continue;
+        }
         if (line.action == Action::open) {
-            if (file.fd >= 0) continue;  // fio ignores it, too
+            if (file.fd >= 0) {
+                continue;  // fio ignores it, too
+            }
             file.fd = job.next_fd++;
             raw.kind = OpKind::open;
             raw.path = file.name;
@@ -236,7 +271,9 @@ void Import::feed(LogWriter& writer) {
             continue;
         }
         if (file.fd < 0) {
-            if (line.action == Action::close) continue;
+            if (line.action == Action::close) {
+                continue;
+            }
             file.fd = job.next_fd++;
             raw.fd_path = file.name;
             ++adopted;
@@ -274,7 +311,9 @@ void Import::feed(LogWriter& writer) {
     assembler.finish();
 
     const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n > 0) writer.count(name, severity, meaning, n);
+        if (n > 0) {
+            writer.count(name, severity, meaning, n);
+        }
     };
     add("durations_unknown", Severity::warning,
         "calls without a duration: fio logs when a request was issued, not how long it took", lines_.size());
@@ -294,9 +333,12 @@ void Import::feed(LogWriter& writer) {
 }
 
 void Import::run(const std::filesystem::path& output) {
-    for (const auto& input : inputs_) read(input);
-    if (lines_.empty() && malformed_ > 0)
+    for (const auto& input : inputs_) {
+        read(input);
+    }
+    if (lines_.empty() && malformed_ > 0) {
         throw bad_input(first_malformed_, "and no line of the input could be read", {});
+    }
     Header header;
     header.time_unit_ns = options_.time_unit_ns ? options_.time_unit_ns : 1000;
     header.clock = "relative";

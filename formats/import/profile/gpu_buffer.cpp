@@ -19,9 +19,14 @@ bool is_time(int64_t ns) { return ns >= 0 && ns < kLastTime; }
 
 // "cudaLaunchKernel_v7000", "cudaStreamSynchronize_ptsz_v7000"
 std::string_view without_version(std::string_view name) {
-    if (const size_t version = name.rfind("_v"); version != name.npos && version > 0) name = name.substr(0, version);
-    for (const std::string_view stream : {"_ptsz", "_ptds"})
-        if (name.ends_with(stream)) name.remove_suffix(stream.size());
+    if (const size_t version = name.rfind("_v"); version != name.npos && version > 0) {
+        name = name.substr(0, version);
+    }
+    for (const std::string_view stream : {"_ptsz", "_ptds"}) {
+        if (name.ends_with(stream)) {
+            name.remove_suffix(stream.size());
+        }
+    }
     return name;
 }
 
@@ -46,26 +51,33 @@ public:
                 malformed(at);
                 return;
             }
-            if (record.bytes > bytes_.size() - at) break;
+            if (record.bytes > bytes_.size() - at) {
+                break;
+            }
             one(record, {bytes_.data() + at + sizeof record, record.name_bytes}, at);
         }
         into_.cut = into_.cut || at != bytes_.size();
         for (size_t i = first_call_; i < into_.calls.size(); ++i) {
             kineto::HostCall& call = into_.calls[i];
-            if (const auto found = streams_.find(call.correlation); found != streams_.end())
+            if (const auto found = streams_.find(call.correlation); found != streams_.end()) {
                 call.stream = found->second == GPU_BUFFER_NONE ? -1 : static_cast<int64_t>(found->second);
+            }
         }
     }
 
 private:
     template <class Struct>
     bool take(size_t at, Struct& into) const {
-        if (at > bytes_.size() || bytes_.size() - at < sizeof into) return false;
+        if (at > bytes_.size() || bytes_.size() - at < sizeof into) {
+            return false;
+        }
         std::memcpy(&into, bytes_.data() + at, sizeof into);
         return true;
     }
     void malformed(size_t at) {
-        if (into_.malformed++ == 0) into_.first_malformed = std::to_string(at) + " of " + name_;
+        if (into_.malformed++ == 0) {
+            into_.first_malformed = std::to_string(at) + " of " + name_;
+        }
     }
     // Processes count their calls each for itself.
     uint64_t correlation(const gpu_record& record) const {
@@ -78,14 +90,18 @@ private:
             return;
         }
         kineto::Span span;
-        if (!is_time(record.begin) || !is_time(record.end) || record.end < record.begin) return malformed(at);
+        if (!is_time(record.begin) || !is_time(record.end) || record.end < record.begin) {
+            return malformed(at);
+        }
         span.duration = record.end - record.begin;
         span.begin = record.begin - head_.monotonic + head_.realtime;
         switch (record.type) {
             case GPU_RECORD_KERNEL:
             case GPU_RECORD_COPY:
             case GPU_RECORD_FILL: {
-                if (record.device > kMostIds || record.stream > kMostIds) return malformed(at);
+                if (record.device > kMostIds || record.stream > kMostIds) {
+                    return malformed(at);
+                }
                 kineto::Work work;
                 static_cast<kineto::Span&>(work) = span;
                 work.device = record.device;
@@ -109,7 +125,9 @@ private:
                 return;
             }
             case GPU_RECORD_SYNC:
-                if (record.correlation != 0) streams_[correlation(record)] = record.stream;
+                if (record.correlation != 0) {
+                    streams_[correlation(record)] = record.stream;
+                }
                 return;
             default: malformed(at);
         }
@@ -128,9 +146,11 @@ private:
 uint64_t read_gpu_buffers(const std::filesystem::path& folder, kineto::Events& into) {
     std::error_code error;
     std::vector<std::filesystem::path> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-        if (entry.path().extension() == GPU_BUFFER_SUFFIX && entry.is_regular_file(error))
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        if (entry.path().extension() == GPU_BUFFER_SUFFIX && entry.is_regular_file(error)) {
             paths.push_back(entry.path());
+        }
+    }
     std::sort(paths.begin(), paths.end());
     for (const auto& path : paths) {
         std::ifstream file(path, std::ios::binary);

@@ -9,8 +9,8 @@
 #define GPU_BUFFER_SUFFIX ".gpu"
 #define GPU_BUFFER_NONE 0xffffffffu
 
-// NOLINTBEGIN(readability-identifier-naming): plain C names
-// Times of records are CLOCK_MONOTONIC, ns, as the recorder's.
+/// NOLINTBEGIN(readability-identifier-naming): plain C names
+/// Times of records are CLOCK_MONOTONIC, ns, as the recorder's.
 struct gpu_file_head {
     char magic[8];
     uint32_t bytes;  // of this head
@@ -47,8 +47,8 @@ struct gpu_record {
 
 namespace reprise {
 
-// Adds the events of all files *.gpu in a folder; times become those of the wall clock. A file that was cut is read up
-// to its last whole record, and counted as such; one that is none is malformed. Returns how many files there were.
+/// Adds the events of all files *.gpu in a folder; times become those of the wall clock. A file that was cut is read up
+/// to its last whole record, and counted as such; one that is none is malformed. Returns how many files there were.
 uint64_t read_gpu_buffers(const std::filesystem::path& folder, kineto::Events& into);
 
 }  // namespace reprise

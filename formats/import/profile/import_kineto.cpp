@@ -22,13 +22,16 @@ void import(std::span<const std::filesystem::path> inputs, const std::filesystem
         uint64_t here = 0;
         kineto::read_events(input, events, [&](uint64_t bytes) {
             here = bytes;
-            if (options.progress) options.progress(before + bytes);
+            if (options.progress) {
+                options.progress(before + bytes);
+            }
         });
         before += here;
     }
-    if (events.work.empty())
+    if (events.work.empty()) {
         throw bad_input(inputs.front().native(), "this profile holds no accelerator work",
                         "record it with ProfilerActivity.CUDA among the activities");
+    }
     write_profile_log(events, "kineto", output, options);
 }
 

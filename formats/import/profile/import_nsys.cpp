@@ -12,10 +12,13 @@ bool sniff(std::string_view head) { return head.starts_with(std::string_view("SQ
 void import(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
             const ImportOptions& options) {
     kineto::Events events;
-    for (const auto& input : inputs) nsys::read_events(input, events);
-    if (events.work.empty())
+    for (const auto& input : inputs) {
+        nsys::read_events(input, events);
+    }
+    if (events.work.empty()) {
         throw bad_input(inputs.front().native(), "this export holds no accelerator work",
                         "profile with --trace=cuda, and the steps of the job, not only its start");
+    }
     write_profile_log(events, "nsys", output, options);
 }
 

@@ -51,9 +51,15 @@ void read_args(od::object args, Fields& fields) {
     for (auto field : args) {
         const std::string_view key = field.unescaped_key();
         od::value value = field.value();
-        if (key == "device") fields.device = token_of(value);
-        if (key == "stream") fields.stream = token_of(value);
-        if (key == "correlation") fields.correlation = token_of(value);
+        if (key == "device") {
+            fields.device = token_of(value);
+        }
+        if (key == "stream") {
+            fields.stream = token_of(value);
+        }
+        if (key == "correlation") {
+            fields.correlation = token_of(value);
+        }
     }
 }
 
@@ -62,22 +68,23 @@ Fields read_fields(od::object event) {
     for (auto field : event) {
         const std::string_view key = field.unescaped_key();
         od::value value = field.value();
-        if (key == "ph")
+        if (key == "ph") {
             fields.phase = token_of(value);
-        else if (key == "cat")
+        } else if (key == "cat") {
             fields.category = token_of(value);
-        else if (key == "name")
+        } else if (key == "name") {
             fields.name = token_of(value);
-        else if (key == "ts")
+        } else if (key == "ts") {
             fields.ts = token_of(value);
-        else if (key == "dur")
+        } else if (key == "dur") {
             fields.duration = token_of(value);
-        else if (key == "pid")
+        } else if (key == "pid") {
             fields.pid = token_of(value);
-        else if (key == "tid")
+        } else if (key == "tid") {
             fields.tid = token_of(value);
-        else if (key == "args" && value.type() == od::json_type::object)
+        } else if (key == "args" && value.type() == od::json_type::object) {
             read_args(value.get_object(), fields);
+        }
     }
     return fields;
 }
@@ -87,31 +94,48 @@ bool take(const Fields& fields, Events& into) {
     constexpr std::string_view kStep = "ProfilerStep#";
     const bool work = is_work(fields.category), call = is_call(fields.category);
     const bool step = fields.name.starts_with(kStep) && fields.category.find("gpu") == std::string_view::npos;
-    if (fields.phase != "X" || !(work || call || step)) return true;
+    if (fields.phase != "X" || !(work || call || step)) {
+        return true;
+    }
     Span span;
-    if (!microseconds_to_ns(fields.ts, span.begin) || !microseconds_to_ns(fields.duration, span.duration)) return false;
-    if (span.duration < 0) return false;
+    if (!microseconds_to_ns(fields.ts, span.begin) || !microseconds_to_ns(fields.duration, span.duration)) {
+        return false;
+    }
+    if (span.duration < 0) {
+        return false;
+    }
     uint64_t correlation = 0;
-    if (!fields.correlation.empty() && !to_integer(fields.correlation, correlation)) return false;
+    if (!fields.correlation.empty() && !to_integer(fields.correlation, correlation)) {
+        return false;
+    }
     if (work) {
         Work one{span, 0, 0, correlation, into.name_of(fields.name)};
         if (!to_integer(fields.device.empty() ? fields.pid : fields.device, one.device) ||
-            !to_stream(fields.stream.empty() ? fields.tid : fields.stream, one.stream))
+            !to_stream(fields.stream.empty() ? fields.tid : fields.stream, one.stream)) {
             return false;
-        if (one.device < 0 || one.device > kMostIds || one.stream < 0 || one.stream > kMostIds) return false;
+        }
+        if (one.device < 0 || one.device > kMostIds || one.stream < 0 || one.stream > kMostIds) {
+            return false;
+        }
         into.work.push_back(one);
         return true;
     }
     int32_t pid = 0, tid = 0;
-    if (!to_integer(fields.pid, pid) || !to_integer(fields.tid, tid)) return false;
+    if (!to_integer(fields.pid, pid) || !to_integer(fields.tid, tid)) {
+        return false;
+    }
     if (call) {
         HostCall one{span, pid, tid, correlation, into.name_of(fields.name), -1};
-        if (!fields.stream.empty() && !to_stream(fields.stream, one.stream)) return false;
+        if (!fields.stream.empty() && !to_stream(fields.stream, one.stream)) {
+            return false;
+        }
         into.calls.push_back(one);
         return true;
     }
     Step one{span, pid, tid, 0};
-    if (!to_integer(fields.name.substr(kStep.size()), one.number)) return false;
+    if (!to_integer(fields.name.substr(kStep.size()), one.number)) {
+        return false;
+    }
     into.steps.push_back(one);
     return true;
 }
@@ -121,8 +145,9 @@ const char* parse(const std::filesystem::path& path, std::string& text, Events& 
     const size_t length = text.size();
     text.resize(length + simdjson::SIMDJSON_PADDING);
     const auto malformed = [&](const char* position) {
-        if (into.malformed++ == 0)
+        if (into.malformed++ == 0) {
             into.first_malformed = at(path.native(), static_cast<unsigned long long>(position - text.data()));
+        }
     };
     bool found = false;
     const char* problem = nullptr;
@@ -146,20 +171,23 @@ const char* parse(const std::filesystem::path& path, std::string& text, Events& 
                     od::value event = element.value();
                     ++into.events;
                     const char* const position = event.raw_json_token().data();
-                    if (event.type() != od::json_type::object || !take(read_fields(event.get_object()), into))
+                    if (event.type() != od::json_type::object || !take(read_fields(event.get_object()), into)) {
                         malformed(position);
+                    }
                 }
             }
         }
     } catch (const simdjson::simdjson_error& error) {
-        if (found)
+        if (found) {
             into.cut = true;
-        else
+        } else {
             problem = simdjson::error_message(error.error());
+        }
     }
     text.resize(length);
-    if (!found && problem == nullptr)
+    if (!found && problem == nullptr) {
         throw bad_input(path.native(), "this JSON has no list traceEvents", "expected what torch.profiler exports");
+    }
     return problem;
 }
 
@@ -167,30 +195,48 @@ const char* parse(const std::filesystem::path& path, std::string& text, Events& 
 
 uint32_t Events::name_of(std::string_view name) {
     const auto [at, fresh] = ids_.try_emplace(std::string(name), static_cast<uint32_t>(names.size()));
-    if (fresh) names.emplace_back(name);
+    if (fresh) {
+        names.emplace_back(name);
+    }
     return at->second;
 }
 
 bool microseconds_to_ns(std::string_view text, int64_t& ns) {
     const bool negative = text.starts_with('-');
-    if (negative) text.remove_prefix(1);
+    if (negative) {
+        text.remove_prefix(1);
+    }
     const size_t point = text.find('.');
     const std::string_view whole = text.substr(0, point);
     uint64_t us = 0;
-    if (whole.empty() || !to_integer(whole, us) || us > kLatest) return false;
+    if (whole.empty() || !to_integer(whole, us) || us > kLatest) {
+        return false;
+    }
     int64_t fraction = 0;
     if (point != text.npos) {
         const std::string_view digits = text.substr(point + 1);
-        if (digits.empty()) return false;
-        for (size_t i = 0; i < digits.size(); ++i) {
-            if (digits[i] < '0' || digits[i] > '9') return false;
-            if (i < 3) fraction = fraction * 10 + (digits[i] - '0');
-            if (i == 3 && digits[i] >= '5') ++fraction;
+        if (digits.empty()) {
+            return false;
         }
-        for (size_t i = digits.size(); i < 3; ++i) fraction *= 10;
+        for (size_t i = 0; i < digits.size(); ++i) {
+            if (digits[i] < '0' || digits[i] > '9') {
+                return false;
+            }
+            if (i < 3) {
+                fraction = fraction * 10 + (digits[i] - '0');
+            }
+            if (i == 3 && digits[i] >= '5') {
+                ++fraction;
+            }
+        }
+        for (size_t i = digits.size(); i < 3; ++i) {
+            fraction *= 10;
+        }
     }
     ns = static_cast<int64_t>(us) * 1000 + fraction;
-    if (negative) ns = -ns;
+    if (negative) {
+        ns = -ns;
+    }
     return true;
 }
 
@@ -203,31 +249,44 @@ void read_events(const std::filesystem::path& path, Events& into, const std::fun
         for (std::string_view line; reader.next(line);) {
             text.append(line);
             text += '\n';
-            if (progress && text.size() - told > (4u << 20)) progress(reader.file_bytes()), told = text.size();
+            if (progress && text.size() - told > (4u << 20)) {
+                progress(reader.file_bytes()), told = text.size();
+            }
         }
         into.cut |= reader.truncated();
-        if (progress) progress(reader.file_bytes());
+        if (progress) {
+            progress(reader.file_bytes());
+        }
     }
-    if (text.size() > std::numeric_limits<uint32_t>::max())
+    if (text.size() > std::numeric_limits<uint32_t>::max()) {
         throw bad_input(path.native(), "the profile is larger than 4 GiB of JSON", "record fewer steps");
+    }
     const size_t first_work = into.work.size(), first_call = into.calls.size(), first_step = into.steps.size();
     int64_t base = 0;
     if (const char* error = parse(path, text, into, base); error != nullptr) {
         // A file cut inside a string is not even scanned: end it behind its last whole event.
         const size_t last = text.rfind("},");
-        if (last == text.npos || text.find("\"traceEvents\"") > last)
+        if (last == text.npos || text.find("\"traceEvents\"") > last) {
             throw bad_input(path.native(), std::string("this is not a PyTorch profile: ") + error,
                             "expected JSON with a list traceEvents, as torch.profiler exports it");
+        }
         text.resize(last + 1);
         text += "]}";
         into.cut = true;
-        if ((error = parse(path, text, into, base)) != nullptr)
+        if ((error = parse(path, text, into, base)) != nullptr) {
             throw bad_input(path.native(), std::string("this is not a PyTorch profile: ") + error,
                             "expected JSON with a list traceEvents, as torch.profiler exports it");
+        }
     }
-    for (size_t i = first_work; i < into.work.size(); ++i) into.work[i].begin += base;
-    for (size_t i = first_call; i < into.calls.size(); ++i) into.calls[i].begin += base;
-    for (size_t i = first_step; i < into.steps.size(); ++i) into.steps[i].begin += base;
+    for (size_t i = first_work; i < into.work.size(); ++i) {
+        into.work[i].begin += base;
+    }
+    for (size_t i = first_call; i < into.calls.size(); ++i) {
+        into.calls[i].begin += base;
+    }
+    for (size_t i = first_step; i < into.steps.size(); ++i) {
+        into.steps[i].begin += base;
+    }
 }
 
 }  // namespace reprise::kineto

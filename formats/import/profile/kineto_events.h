@@ -12,7 +12,7 @@
 
 namespace reprise::kineto {
 
-// Times are ns: as stamped plus baseTimeNanoseconds where the file has one.
+/// Times are ns: as stamped plus baseTimeNanoseconds where the file has one.
 struct Span {
     int64_t begin = 0, duration = 0;
     int64_t end() const { return begin + duration; }
@@ -58,10 +58,10 @@ private:
     std::unordered_map<std::string, uint32_t> ids_;
 };
 
-// Adds the events of one file. Throws Error (bad_input) for what is no such profile.
+/// Adds the events of one file. Throws Error (bad_input) for what is no such profile.
 void read_events(const std::filesystem::path& path, Events& into, const std::function<void(uint64_t)>& progress);
 
-// "1623142623529248.125" us to ns, exactly; false where it is no such number or beyond 64 bits of ns.
+/// "1623142623529248.125" us to ns, exactly; false where it is no such number or beyond 64 bits of ns.
 bool microseconds_to_ns(std::string_view text, int64_t& ns);
 
 }  // namespace reprise::kineto

@@ -22,7 +22,9 @@ public:
         sqlite3* opened = nullptr;
         const int rc = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
         db_.reset(opened);
-        if (rc != SQLITE_OK) fail();
+        if (rc != SQLITE_OK) {
+            fail();
+        }
         // A file of others: nothing in it is run.
         sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
         sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -40,23 +42,33 @@ public:
         bool plain = false;
         each("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '" + table + "'",
              [&](sqlite3_stmt*) { plain = true; });
-        if (plain) each("PRAGMA table_info(" + table + ")", [&](sqlite3_stmt* row) { out.insert(text(row, 1)); });
+        if (plain) {
+            each("PRAGMA table_info(" + table + ")", [&](sqlite3_stmt* row) { out.insert(text(row, 1)); });
+        }
         return out;
     }
 
     template <class Visit>
     void each(const std::string& query, Visit visit) const {
         sqlite3_stmt* prepared = nullptr;
-        if (sqlite3_prepare_v2(db_.get(), query.c_str(), -1, &prepared, nullptr) != SQLITE_OK) fail();
+        if (sqlite3_prepare_v2(db_.get(), query.c_str(), -1, &prepared, nullptr) != SQLITE_OK) {
+            fail();
+        }
         const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, sqlite3_finalize);
         int rc = 0;
-        while ((rc = sqlite3_step(prepared)) == SQLITE_ROW) visit(prepared);
-        if (rc != SQLITE_DONE) fail();
+        while ((rc = sqlite3_step(prepared)) == SQLITE_ROW) {
+            visit(prepared);
+        }
+        if (rc != SQLITE_DONE) {
+            fail();
+        }
     }
 
     static std::string text(sqlite3_stmt* row, int column) {
         const auto* bytes = sqlite3_column_text(row, column);
-        if (!bytes) return {};
+        if (!bytes) {
+            return {};
+        }
         return {reinterpret_cast<const char*>(bytes), static_cast<size_t>(sqlite3_column_bytes(row, column))};
     }
 
@@ -74,11 +86,15 @@ int32_t tid_of(int64_t global) { return static_cast<int32_t>(global & 0xffffff);
 
 std::optional<int64_t> step_number(std::string_view text) {
     for (const std::string_view prefix : {"ProfilerStep#", "step ", "step#", "step_", "Step ", "step"}) {
-        if (!text.starts_with(prefix)) continue;
+        if (!text.starts_with(prefix)) {
+            continue;
+        }
         const std::string_view digits = text.substr(prefix.size());
         int64_t number = 0;
         const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-        if (error == std::errc() && rest == digits.data() + digits.size()) return number;
+        if (error == std::errc() && rest == digits.data() + digits.size()) {
+            return number;
+        }
     }
     return std::nullopt;
 }
@@ -103,8 +119,11 @@ bool waits(std::string_view name) {
                                 "futex",
                                 "wait4",
                                 "waitpid"};
-    for (const std::string_view each : kWaits)
-        if (name == each) return true;
+    for (const std::string_view each : kWaits) {
+        if (name == each) {
+            return true;
+        }
+    }
     return false;
 }
 
@@ -114,20 +133,23 @@ public:
 
     void run() {
         const auto strings = db_.columns("StringIds");
-        if (!strings.contains("id") || !strings.contains("value"))
+        if (!strings.contains("id") || !strings.contains("value")) {
             throw bad_input(path_.native(),
                             "is an SQLite database, but no export of Nsight Systems: no table StringIds",
                             "export one: nsys export --type sqlite report.nsys-rep");
+        }
         db_.each("SELECT id, value FROM StringIds", [&](sqlite3_stmt* row) {
             names_[sqlite3_column_int64(row, 0)] = into_.name_of(plain(Database::text(row, 1)));
         });
-        if (db_.columns("TARGET_INFO_SESSION_START_TIME").contains("utcEpochNs"))
+        if (db_.columns("TARGET_INFO_SESSION_START_TIME").contains("utcEpochNs")) {
             db_.each("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME",
                      [&](sqlite3_stmt* row) { epoch_ = sqlite3_column_int64(row, 0); });
+        }
         const auto meta = db_.columns("META_DATA_EXPORT");
-        if (meta.contains("name") && meta.contains("value"))
+        if (meta.contains("name") && meta.contains("value")) {
             db_.each("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_HOST'",
                      [&](sqlite3_stmt* row) { into_.host = Database::text(row, 0); });
+        }
         work("CUPTI_ACTIVITY_KIND_KERNEL", "");
         work("CUPTI_ACTIVITY_KIND_MEMCPY", "memcpy");
         work("CUPTI_ACTIVITY_KIND_MEMSET", "memset");
@@ -142,8 +164,9 @@ private:
     static std::string plain(std::string name) {
         const size_t at = name.rfind("_v");
         if (at != std::string::npos && at > 0 && at + 2 < name.size() && name.starts_with("cu") &&
-            name.find_first_not_of("0123456789", at + 2) == std::string::npos)
+            name.find_first_not_of("0123456789", at + 2) == std::string::npos) {
             name.resize(at);
+        }
         return name;
     }
 
@@ -155,7 +178,9 @@ private:
     // Calls visit(row) for rows with the columns asked for, `start` and `end` first; counts those that cannot be.
     template <class Visit>
     void table(const std::string& name, const std::set<std::string>& columns, const std::string& more, Visit visit) {
-        if (!columns.contains("start") || !columns.contains("end")) return;
+        if (!columns.contains("start") || !columns.contains("end")) {
+            return;
+        }
         uint64_t number = 0;
         db_.each("SELECT start, \"end\", " + more + " FROM " + name + " ORDER BY start", [&](sqlite3_stmt* row) {
             ++into_.events;
@@ -168,7 +193,9 @@ private:
                              __builtin_add_overflow(sqlite3_column_int64(row, 1), epoch_, &end) || end < span.begin ||
                              __builtin_sub_overflow(end, span.begin, &span.duration);
             if (bad) {
-                if (into_.malformed++ == 0) into_.first_malformed = "row " + std::to_string(number) + " of " + name;
+                if (into_.malformed++ == 0) {
+                    into_.first_malformed = "row " + std::to_string(number) + " of " + name;
+                }
                 return;
             }
             visit(row, span);
@@ -194,7 +221,9 @@ private:
                   one.stream = sqlite3_column_int64(row, 3);
                   constexpr int64_t kMostIds = 1'000'000;
                   if (one.device < 0 || one.device > kMostIds || one.stream < 0 || one.stream > kMostIds) {
-                      if (into_.malformed++ == 0) into_.first_malformed = "a device or stream of " + name;
+                      if (into_.malformed++ == 0) {
+                          into_.first_malformed = "a device or stream of " + name;
+                      }
                       return;
                   }
                   one.correlation = correlation(row, 4, pid_of(sqlite3_column_int64(row, 5)));
@@ -248,9 +277,13 @@ private:
                   column(columns, "textId", "0"),
               [&](sqlite3_stmt* row, const kineto::Span& span) {
                   std::string title = Database::text(row, 3);
-                  if (title.empty()) title = into_.names[name_of(sqlite3_column_int64(row, 4))];
+                  if (title.empty()) {
+                      title = into_.names[name_of(sqlite3_column_int64(row, 4))];
+                  }
                   const auto number = step_number(title);
-                  if (!number) return;
+                  if (!number) {
+                      return;
+                  }
                   kineto::Step step;
                   static_cast<kineto::Span&>(step) = span;
                   step.pid = pid_of(sqlite3_column_int64(row, 2));
@@ -267,7 +300,9 @@ private:
               column(columns, "globalTid", "0") + ", " + column(columns, "nameId", "0") + ", " +
                   column(columns, "nestingLevel", "0"),
               [&](sqlite3_stmt* row, const kineto::Span& span) {
-                  if (sqlite3_column_int64(row, 4) > 0) return;  // inside another one
+                  if (sqlite3_column_int64(row, 4) > 0) {
+                      return;  // inside another one
+                  }
                   const uint32_t title = name_of(sqlite3_column_int64(row, 3));
                   if (!waits(into_.names[title])) {
                       ++into_.os_calls;

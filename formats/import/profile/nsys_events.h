@@ -8,10 +8,10 @@
 
 namespace reprise::nsys {
 
-// Adds work of devices (kernels, copies, fills), the calls that launched it or waited for it, NVTX ranges that are
-// steps
-// ("ProfilerStep#N", "step N"), and waits inside calls of the system's libraries. Throws Error (bad_input) for what is
-// no such export; a table or column that is not there is no fault.
+/// Adds work of devices (kernels, copies, fills), the calls that launched it or waited for it, NVTX ranges that are
+/// steps
+/// ("ProfilerStep#N", "step N"), and waits inside calls of the system's libraries. Throws Error (bad_input) for what is
+/// no such export; a table or column that is not there is no fault.
 void read_events(const std::filesystem::path& path, kineto::Events& into);
 
 }  // namespace reprise::nsys

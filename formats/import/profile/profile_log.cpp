@@ -34,21 +34,31 @@ public:
 
     void run(const std::filesystem::path& output) {
         origin_ = INT64_MAX;
-        for (const auto& one : events_.work) origin_ = std::min(origin_, one.begin);
-        for (const auto& one : events_.steps) origin_ = std::min(origin_, one.begin);
-        for (const auto& one : events_.blocked) origin_ = std::min(origin_, one.begin);
+        for (const auto& one : events_.work) {
+            origin_ = std::min(origin_, one.begin);
+        }
+        for (const auto& one : events_.steps) {
+            origin_ = std::min(origin_, one.begin);
+        }
+        for (const auto& one : events_.blocked) {
+            origin_ = std::min(origin_, one.begin);
+        }
         calls();
         steps();
         work();
         for (auto& [key, list] : tasks_) {
-            for (const HostOp& host : list) origin_ = std::min(origin_, host.op.begin);
+            for (const HostOp& host : list) {
+                origin_ = std::min(origin_, host.op.begin);
+            }
         }
         Header header;
         header.time_unit_ns = options_.time_unit_ns ? options_.time_unit_ns : 1;
         header.clock = "realtime";
         header.source = source_;
         header.extra["accelerator.source"] = source_;
-        if (source_ == "cupti") header.extra["accelerator.clock"] = "monotonic, as the recorder's";
+        if (source_ == "cupti") {
+            header.extra["accelerator.clock"] = "monotonic, as the recorder's";
+        }
         header.host = events_.host;
         header.origin_unix_ns = origin_;
         LogWriter writer(output, header, options_.writer);
@@ -71,10 +81,15 @@ private:
     using TaskKey = std::pair<int32_t, int32_t>;
 
     void calls() {
-        for (const kineto::HostCall& call : events_.calls)
-            if (call.correlation != 0) by_correlation_.emplace(call.correlation, &call);
         for (const kineto::HostCall& call : events_.calls) {
-            if (!synchronises(events_.names[call.name])) continue;
+            if (call.correlation != 0) {
+                by_correlation_.emplace(call.correlation, &call);
+            }
+        }
+        for (const kineto::HostCall& call : events_.calls) {
+            if (!synchronises(events_.names[call.name])) {
+                continue;
+            }
             Op op;
             op.kind = OpKind::gpu_wait;
             op.begin = call.begin;
@@ -95,11 +110,16 @@ private:
 
     // A synchronising call names no device: the one its thread's work goes to.
     int64_t device_of(const kineto::HostCall& call) {
-        if (call.device >= 0) return call.device;
-        if (device_of_task_.empty())
-            for (const kineto::Work& one : events_.work)
-                if (const auto it = by_correlation_.find(one.correlation); it != by_correlation_.end())
+        if (call.device >= 0) {
+            return call.device;
+        }
+        if (device_of_task_.empty()) {
+            for (const kineto::Work& one : events_.work) {
+                if (const auto it = by_correlation_.find(one.correlation); it != by_correlation_.end()) {
                     device_of_task_.emplace(TaskKey{it->second->pid, it->second->tid}, one.device);
+                }
+            }
+        }
         const auto it = device_of_task_.find({call.pid, call.tid});
         return it != device_of_task_.end() ? it->second : events_.work.empty() ? 0 : events_.work.front().device;
     }
@@ -128,23 +148,33 @@ private:
             size_t next = first + 1;
             for (; next < events_.work.size(); ++next) {
                 const kineto::Work& one = events_.work[next];
-                if (one.device != start.device || one.stream != start.stream) break;
+                if (one.device != start.device || one.stream != start.stream) {
+                    break;
+                }
                 overlaps_ += one.begin < end;
                 // Queued in time, and so kept waiting by the device alone.
                 const kineto::HostCall* launch = launch_of(one);
                 const bool queued = launch == nullptr || launch->begin <= end;
-                if (one.begin - end > kGap || end - start.begin > kLongest || !queued) break;
+                if (one.begin - end > kGap || end - start.begin > kLongest || !queued) {
+                    break;
+                }
                 end = std::max(end, one.end());
             }
             submit(start, end, next - first);
             first = next;
         }
-        for (const auto& [call, op] : pending_waits_) wait_for_streams(*call, op);
+        for (const auto& [call, op] : pending_waits_) {
+            wait_for_streams(*call, op);
+        }
         // Copies that their call waited for.
         for (const kineto::Work& one : events_.work) {
             const kineto::HostCall* const call = launch_of(one);
-            if (call == nullptr || call->end() < one.end() || call->end() > one.end() + kNear) continue;
-            if (call->duration < kNear || waits_of_.count(call) != 0) continue;
+            if (call == nullptr || call->end() < one.end() || call->end() > one.end() + kNear) {
+                continue;
+            }
+            if (call->duration < kNear || waits_of_.count(call) != 0) {
+                continue;
+            }
             Op op;
             op.kind = OpKind::gpu_wait;
             op.begin = call->begin;
@@ -176,12 +206,16 @@ private:
                 add_wait(call, op);
                 any = true;
             }
-            if (key.stream == std::numeric_limits<int64_t>::max()) break;
+            if (key.stream == std::numeric_limits<int64_t>::max()) {
+                break;
+            }
             ++key.stream;
             key.begin = std::numeric_limits<int64_t>::min();
             at = next;
         }
-        if (!any) add_wait(call, op);
+        if (!any) {
+            add_wait(call, op);
+        }
     }
 
     const kineto::HostCall* launch_of(const kineto::Work& one) const {
@@ -235,7 +269,9 @@ private:
             for (HostOp& host : list) {
                 host.op.begin -= origin_;
                 const std::string_view text = host.text ? host.text : std::string_view(events_.names[host.name]);
-                if (!text.empty() && host.op.kind != OpKind::gpu_wait) host.op.text = writer.intern(text);
+                if (!text.empty() && host.op.kind != OpKind::gpu_wait) {
+                    host.op.text = writer.intern(text);
+                }
                 writer.append(task, host.op);
             }
         }
@@ -243,7 +279,9 @@ private:
 
     void count(LogWriter& writer) const {
         const auto add = [&](std::string_view name, Severity severity, const std::string& meaning, uint64_t n) {
-            if (n > 0) writer.count(name, severity, meaning, n);
+            if (n > 0) {
+                writer.count(name, severity, meaning, n);
+            }
         };
         add("profile_without_io", Severity::note, "a profile tells what accelerators did, not what was read or written",
             1);

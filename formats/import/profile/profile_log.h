@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// `source` for the header. Sorts the events. Throws Error (machine) where `output` cannot be written.
+/// `source` for the header. Sorts the events. Throws Error (machine) where `output` cannot be written.
 void write_profile_log(kineto::Events& events, std::string_view source, const std::filesystem::path& output,
                        const ImportOptions& options);
 

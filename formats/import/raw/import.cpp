@@ -14,11 +14,15 @@ bool sniff(std::string_view head) {
 
 void import(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
             const ImportOptions& options) {
-    if (inputs.size() != 1) throw usage_error("raw recordings are imported one at a time", "a log holds one recording");
+    if (inputs.size() != 1) {
+        throw usage_error("raw recordings are imported one at a time", "a log holds one recording");
+    }
     RawAssembleOptions how;
     how.roles = options.roles;
     // The input is read twice.
-    if (options.progress) how.progress = [&](uint64_t done, uint64_t) { options.progress(done / 2); };
+    if (options.progress) {
+        how.progress = [&](uint64_t done, uint64_t) { options.progress(done / 2); };
+    }
     assemble_raw_file(inputs.front(), output, how, options.writer);
 }
 

@@ -197,7 +197,9 @@ std::span<const StraceCallRow> all_strace_calls() { return kCalls; }
 const StraceCallRow* find_strace_call(std::string_view name) {
     static const auto rows = [] {
         std::unordered_map<std::string_view, const StraceCallRow*> out;
-        for (const StraceCallRow& row : kCalls) out.emplace(row.name, &row);
+        for (const StraceCallRow& row : kCalls) {
+            out.emplace(row.name, &row);
+        }
         return out;
     }();
     const auto it = rows.find(name);

@@ -25,13 +25,20 @@ constexpr size_t kMostDroppedNames = 256;
 // "trace.1234", "trace.1234.gz": the number -ff appends.
 int32_t tid_of_name(const std::filesystem::path& path) {
     std::string name = path.filename().string();
-    for (const std::string_view packed : {".gz", ".zst"})
-        if (name.ends_with(packed)) name.resize(name.size() - packed.size());
+    for (const std::string_view packed : {".gz", ".zst"}) {
+        if (name.ends_with(packed)) {
+            name.resize(name.size() - packed.size());
+        }
+    }
     const size_t point = name.rfind('.');
-    if (point == std::string::npos) return -1;
+    if (point == std::string::npos) {
+        return -1;
+    }
     bool too_large = false;
     int64_t value = 0;
-    if (!parse_strace_number(std::string_view(name).substr(point + 1), value, too_large)) return -1;
+    if (!parse_strace_number(std::string_view(name).substr(point + 1), value, too_large)) {
+        return -1;
+    }
     return value > 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1;
 }
 
@@ -42,8 +49,9 @@ uint64_t device_number(std::string_view text) {
     int64_t major = 0, minor = 0;
     bool too_large = false;
     if (!parse_strace_call(whole, call) || !parse_strace_number(call.arg(0), major, too_large) ||
-        !parse_strace_number(call.arg(1), minor, too_large))
+        !parse_strace_number(call.arg(1), minor, too_large)) {
         return 0;
+    }
     const auto high = static_cast<uint64_t>(major), low = static_cast<uint64_t>(minor);
     return (high & 0xfffff000) << 32 | (high & 0xfff) << 8 | (low & 0xffffff00) << 12 | (low & 0xff);
 }
@@ -57,14 +65,26 @@ std::string initial_directory(std::string_view head) {
         const size_t end = std::min(head.find('\n'), head.size());
         const StraceLine line = parse_strace_line(head.substr(0, end));
         head.remove_prefix(std::min(end + 1, head.size()));
-        if (line.kind != StraceLine::Kind::call || !parse_strace_call(line.text, call)) continue;
-        if (first_task.value_or(line.tid) != line.tid) continue;
+        if (line.kind != StraceLine::Kind::call || !parse_strace_call(line.text, call)) {
+            continue;
+        }
+        if (first_task.value_or(line.tid) != line.tid) {
+            continue;
+        }
         first_task = line.tid;
         const StraceFd fd = parse_strace_fd(call.arg(0));
-        if (fd.at_current_directory && !fd.about.empty()) return std::string(strings.plain(fd.about));
-        if (call.result_kind != StraceCall::Result::value || call.result < 0) continue;
-        if (call.name == "getcwd") return std::string(strings.quoted(call.arg(0)).value_or(std::string_view{}));
-        if (call.name == "chdir" || call.name == "fchdir") break;
+        if (fd.at_current_directory && !fd.about.empty()) {
+            return std::string(strings.plain(fd.about));
+        }
+        if (call.result_kind != StraceCall::Result::value || call.result < 0) {
+            continue;
+        }
+        if (call.name == "getcwd") {
+            return std::string(strings.quoted(call.arg(0)).value_or(std::string_view{}));
+        }
+        if (call.name == "chdir" || call.name == "fchdir") {
+            break;
+        }
     }
     return {};
 }
@@ -120,37 +140,49 @@ StraceImport::StraceImport(std::span<const std::filesystem::path> inputs, const 
     for (size_t i = 0; i < inputs_.size(); ++i) {
         const int32_t tid = tid_of_name(inputs_[i]);
         auto source = std::make_unique<StraceSource>(inputs_[i], tid > 0 ? tid : static_cast<int32_t>(i) + 1, faults_);
-        if (source->next()) sources_.push_back(std::move(source));
+        if (source->next()) {
+            sources_.push_back(std::move(source));
+        }
     }
-    if (sources_.empty())
+    if (sources_.empty()) {
         throw bad_input(at(inputs_.empty() ? "" : inputs_.front().string(), 1), "no line is a call as strace writes it",
                         "record with: strace -f -ttt -T -yy -o FILE COMMAND");
+    }
 
     // The first task's number is the least, unless the numbers wrapped; nothing runs before it.
     const auto least = [](const auto& a, const auto& b) { return a->record().tid < b->record().tid; };
     const StraceSource& root = **std::min_element(sources_.begin(), sources_.end(), least);
     for (auto& source : sources_) {
-        if (source->clock() != root.clock())
+        if (source->clock() != root.clock()) {
             throw bad_input(source->where(), "its time stamps are of another kind than those of the other files",
                             "import files of one run together, and only those");
+        }
         const bool behind_midnight = source->clock() == StraceLine::Clock::of_day && source.get() != &root &&
                                      source->record().begin < root.record().begin;
-        if (behind_midnight) source->add_to_clock(kDay);
+        if (behind_midnight) {
+            source->add_to_clock(kDay);
+        }
     }
     origin_ = INT64_MAX;
-    for (const auto& source : sources_) origin_ = std::min(origin_, source->record().begin);
+    for (const auto& source : sources_) {
+        origin_ = std::min(origin_, source->record().begin);
+    }
 
     const std::string head = read_head(root.path(), size_t{2} << 20);
     const StraceLine first = parse_strace_line(std::string_view(head).substr(0, head.find('\n')));
     Header header;
     header.time_unit_ns = options.time_unit_ns ? options.time_unit_ns : first.fraction_digits > 6 ? 1 : 1000;
-    if (root.clock() == StraceLine::Clock::unix_time) header.origin_unix_ns = origin_;
+    if (root.clock() == StraceLine::Clock::unix_time) {
+        header.origin_unix_ns = origin_;
+    }
     header.clock = "realtime";
     header.source = "strace";
     writer_ = std::make_unique<LogWriter>(output, header, options.writer);
     const std::string directory = initial_directory(head);
     Assembler::Options assembling;
-    if (directory.starts_with('/')) assembling.initial_directory = directory;
+    if (directory.starts_with('/')) {
+        assembling.initial_directory = directory;
+    }
     assembling.roles = &options_.roles;
     assembler_ = std::make_unique<Assembler>(*writer_, assembling);
 }
@@ -160,17 +192,22 @@ void StraceImport::run() {
         // Always the source whose next call takes effect first; the earlier file where they tie.
         using Turn = std::pair<int64_t, size_t>;
         std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
-        for (size_t i = 0; i < sources_.size(); ++i) turns.emplace(sources_[i]->effect_time(), i);
+        for (size_t i = 0; i < sources_.size(); ++i) {
+            turns.emplace(sources_[i]->effect_time(), i);
+        }
         while (!turns.empty()) {
             const size_t i = turns.top().second;
             turns.pop();
             feed(*sources_[i]);
-            if (sources_[i]->next()) turns.emplace(sources_[i]->effect_time(), i);
+            if (sources_[i]->next()) {
+                turns.emplace(sources_[i]->effect_time(), i);
+            }
         }
-        if (calls_ == 0)
+        if (calls_ == 0) {
             throw bad_input(faults_.first_malformed.empty() ? at(inputs_.front().string(), 1) : faults_.first_malformed,
                             "no line is a call as strace writes it",
                             "record with: strace -f -ttt -T -yy -o FILE COMMAND");
+        }
         count_faults();
         assembler_->finish();
         writer_->header().command = header_command_;
@@ -189,7 +226,9 @@ int32_t StraceImport::process_of(int32_t tid) const {
 int64_t StraceImport::number(std::string_view text) {
     bool too_large = false;
     int64_t value = 0;
-    if (!parse_strace_number(text, value, too_large)) return 0;
+    if (!parse_strace_number(text, value, too_large)) {
+        return 0;
+    }
     numbers_too_large_ += too_large;
     return value;
 }
@@ -204,7 +243,9 @@ int64_t StraceImport::flags(std::string_view text) {
 void StraceImport::drop(std::string_view name) {
     auto it = dropped_.find(name);
     if (it == dropped_.end()) {
-        if (dropped_.size() >= kMostDroppedNames) name = "others";
+        if (dropped_.size() >= kMostDroppedNames) {
+            name = "others";
+        }
         it = dropped_.try_emplace(std::string(name), 0).first;
     }
     ++it->second;
@@ -213,21 +254,29 @@ void StraceImport::drop(std::string_view name) {
 void StraceImport::feed(const StraceSource& source) {
     const StraceRecord& record = source.record();
     strings_.clear();
-    if (record.text.starts_with("+++ ")) return feed_end(record);
+    if (record.text.starts_with("+++ ")) {
+        return feed_end(record);
+    }
     if (!parse_strace_call(record.text, call_)) {
-        if (faults_.malformed++ == 0) faults_.first_malformed = at(source.name(), record.line);
+        if (faults_.malformed++ == 0) {
+            faults_.first_malformed = at(source.name(), record.line);
+        }
         --faults_.good;
         return;
     }
     if (++calls_ % 65536 == 0 && options_.progress) {
         uint64_t bytes = 0;
-        for (const auto& each : sources_) bytes += each->bytes();
+        for (const auto& each : sources_) {
+            bytes += each->bytes();
+        }
         options_.progress(bytes);
     }
     numbers_too_large_ += call_.number_too_large;
     errors_unknown_ += call_.error_unknown;
     const StraceCallRow* row = find_strace_call(call_.name);
-    if (!row) return drop(call_.name);
+    if (!row) {
+        return drop(call_.name);
+    }
     feed_call(record, *row);
 }
 
@@ -262,12 +311,13 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
     raw.result = call_.result;
     raw.flags = row.flags;
     raw.arg = row.arg;
-    if (call_.duration)
+    if (call_.duration) {
         raw.duration = *call_.duration;
-    else if (record.joined_at >= 0)
+    } else if (record.joined_at >= 0) {
         raw.duration = std::max<int64_t>(record.joined_at - record.begin, 0);
-    else if (call_.result_kind == StraceCall::Result::value)
+    } else if (call_.result_kind == StraceCall::Result::value) {
         ++durations_unknown_;
+    }
 
     if (call_.result_kind != StraceCall::Result::value) {
         const bool frees = row.kind == OpKind::close || row.kind == OpKind::munmap;
@@ -291,14 +341,22 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
                        "calls whose path strace could not read; left out");
         return;
     }
-    if (act(row, raw)) assembler_->call(raw);
-    if (row.action == StraceAction::receive_message && raw.result >= 0) adopt_received(raw);
-    if (row.kind == OpKind::exit) ended_.insert(record.tid);
+    if (act(row, raw)) {
+        assembler_->call(raw);
+    }
+    if (row.action == StraceAction::receive_message && raw.result >= 0) {
+        adopt_received(raw);
+    }
+    if (row.kind == OpKind::exit) {
+        ended_.insert(record.tid);
+    }
 }
 
 std::string_view StraceImport::about(const StraceFd& fd) {
     const bool is_path = fd.about.starts_with('/') || fd.about.starts_with("\\x2f");  // the latter with -xx
-    if (!is_path) return fd.about;
+    if (!is_path) {
+        return fd.about;
+    }
     return strings_.plain(fd.about, fd.deleted ? "(deleted)" : "");
 }
 
@@ -324,18 +382,26 @@ void StraceImport::fill_directory(std::string_view text, RawCall& raw, bool seco
 }
 
 bool StraceImport::fill_path(std::string_view text, std::string_view& path) {
-    if (text == "NULL" || text.empty()) return true;
+    if (text == "NULL" || text.empty()) {
+        return true;
+    }
     bool cut = false;
     const auto found = strings_.quoted(text, &cut);
-    if (!found) return false;
+    if (!found) {
+        return false;
+    }
     path = *found;
-    if (cut) writer_->count("paths_abbreviated", Severity::warning, "paths that strace wrote only the beginning of");
+    if (cut) {
+        writer_->count("paths_abbreviated", Severity::warning, "paths that strace wrote only the beginning of");
+    }
     return true;
 }
 
 bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
     const auto offset_behind_pointer = [&](std::string_view text) -> std::optional<int64_t> {
-        if (!text.starts_with('[')) return std::nullopt;
+        if (!text.starts_with('[')) {
+            return std::nullopt;
+        }
         return number(text.substr(1, text.find(']') - 1));
     };
     size_t next = 0;
@@ -358,7 +424,9 @@ bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
             case '|': {
                 std::string keep;
                 const auto pair = descriptors_in(text, keep);
-                if (pair.size() != 2) break;
+                if (pair.size() != 2) {
+                    break;
+                }
                 raw.fd = pair[0].fd;
                 raw.fd2 = pair[1].fd;
                 raw.fd_path = strings_.keep(std::string(pair[0].about));
@@ -368,10 +436,14 @@ bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
             case 'd': fill_directory(text, raw, false); break;
             case 'D': fill_directory(text, raw, true); break;
             case 'p':
-                if (!fill_path(text, raw.path)) return false;
+                if (!fill_path(text, raw.path)) {
+                    return false;
+                }
                 break;
             case 'P':
-                if (!fill_path(text, raw.path2)) return false;
+                if (!fill_path(text, raw.path2)) {
+                    return false;
+                }
                 break;
             case 't': raw.text = strings_.quoted(text).value_or(std::string_view{}); break;
             case 'L': raw.link_target = strings_.quoted(text).value_or(std::string_view{}); break;
@@ -396,12 +468,17 @@ bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
 }
 
 void StraceImport::fill_stat(std::string_view text, bool is_statx, RawCall& raw) {
-    if (!text.starts_with('{')) return;
+    if (!text.starts_with('{')) {
+        return;
+    }
     const std::string_view prefix = is_statx ? "stx_" : "st_";
     const auto field = [&](std::string_view key) { return strace_field(text, std::string(prefix) + std::string(key)); };
-    if (const auto mode = field("mode"); !mode.empty()) raw.stat_mode = static_cast<uint32_t>(flags(mode));
-    if (const auto size = field("size"); !size.empty())
+    if (const auto mode = field("mode"); !mode.empty()) {
+        raw.stat_mode = static_cast<uint32_t>(flags(mode));
+    }
+    if (const auto size = field("size"); !size.empty()) {
         raw.stat_size = static_cast<uint64_t>(std::max<int64_t>(number(size), 0));
+    }
     const auto inode = field("ino");
     const auto device = field("dev");
     if (!inode.empty() && !device.empty()) {
@@ -418,7 +495,9 @@ void StraceImport::fill_buffers(std::string_view text, RawCall& raw, bool is_mes
     const std::string_view buffers = is_message ? strace_field(text, "msg_iov") : text;
     each_strace_field(buffers, "iov_len", [&](std::string_view value) {
         list_.push_back(number(value));
-        if (__builtin_add_overflow(sum, std::max<int64_t>(list_.back(), 0), &sum)) sum = INT64_MAX;
+        if (__builtin_add_overflow(sum, std::max<int64_t>(list_.back(), 0), &sum)) {
+            sum = INT64_MAX;
+        }
     });
     cut = buffers.ends_with("...]") || (list_.empty() && raw.result > 0);
     if (cut) {
@@ -428,28 +507,39 @@ void StraceImport::fill_buffers(std::string_view text, RawCall& raw, bool is_mes
         sum = std::max(sum, raw.result);
     }
     raw.size = sum;
-    if (!is_message) raw.list = list_;
+    if (!is_message) {
+        raw.list = list_;
+    }
 }
 
 // "[3<pipe:[1]>, 4<pipe:[1]>]"; `keep` holds what the result points into.
 std::vector<StraceFd> StraceImport::descriptors_in(std::string_view list, std::string& keep) {
     std::vector<StraceFd> out;
-    if (list.size() < 2 || list.front() != '[' || list.back() != ']') return out;
+    if (list.size() < 2 || list.front() != '[' || list.back() != ']') {
+        return out;
+    }
     keep = "x(" + std::string(list.substr(1, list.size() - 2)) + ") = 0";
     StraceCall call;
-    if (!parse_strace_call(keep, call)) return out;
-    for (size_t i = 0; i < call.count; ++i) out.push_back(parse_strace_fd(call.args[i]));
+    if (!parse_strace_call(keep, call)) {
+        return out;
+    }
+    for (size_t i = 0; i < call.count; ++i) {
+        out.push_back(parse_strace_fd(call.args[i]));
+    }
     return out;
 }
 
 void StraceImport::adopt_received(const RawCall& raw) {
     const std::string_view control = strace_field(call_.arg(1), "msg_control");
-    if (control.find("SCM_RIGHTS") == std::string_view::npos) return;
+    if (control.find("SCM_RIGHTS") == std::string_view::npos) {
+        return;
+    }
     std::string keep;
     each_strace_field(control, "cmsg_data", [&](std::string_view data) {
-        for (const StraceFd& fd : descriptors_in(data, keep))
+        for (const StraceFd& fd : descriptors_in(data, keep)) {
             assembler_->adopt(raw.pid, fd.fd, about(fd).starts_with('/') ? HandleKind::file : HandleKind::other, 0,
                               about(fd));
+        }
     });
 }
 
@@ -457,9 +547,13 @@ void StraceImport::spawned(RawCall& raw) {
     // clone(child_stack=NULL, flags=A|B), clone3({flags=A|B, ...} => {parent_tid=[1]}, 88)
     for (size_t i = 0; i < call_.count; ++i) {
         const std::string_view value = strace_field(call_.args[i], "flags");
-        if (!value.empty()) raw.flags |= flags(value);
+        if (!value.empty()) {
+            raw.flags |= flags(value);
+        }
     }
-    if (raw.result <= 0 || raw.result > INT32_MAX) return;
+    if (raw.result <= 0 || raw.result > INT32_MAX) {
+        return;
+    }
     raw.arg = raw.result;
     const auto child = static_cast<int32_t>(raw.result);
     ended_.erase(child);
@@ -468,10 +562,11 @@ void StraceImport::spawned(RawCall& raw) {
         thread_group_[child] = raw.pid;
     } else {
         thread_group_.erase(child);
-        if (const auto it = directory_.find(raw.pid); it != directory_.end())
+        if (const auto it = directory_.find(raw.pid); it != directory_.end()) {
             directory_[child] = std::string(it->second);
-        else
+        } else {
             directory_.erase(child);
+        }
     }
 }
 
@@ -480,7 +575,9 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
     const bool done = raw.result >= 0;
     const auto make = [&](HandleKind kind) {
         const StraceFd fd = parse_strace_fd(call_.result_text);
-        if (done) assembler_->adopt(raw.pid, fd.fd, kind, raw.flags, about(fd));
+        if (done) {
+            assembler_->adopt(raw.pid, fd.fd, kind, raw.flags, about(fd));
+        }
         return false;
     };
     const auto move_to = [&](std::string_view directory) {
@@ -510,7 +607,9 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
             raw.arg = 0;
             if (done) {
                 int64_t child = raw.result;
-                if (row.name == "waitid") child = number(strace_field(call_.arg(2), "si_pid"));
+                if (row.name == "waitid") {
+                    child = number(strace_field(call_.arg(2), "si_pid"));
+                }
                 raw.arg = std::max<int64_t>(child, 0);
             }
             return true;
@@ -519,20 +618,28 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
                            "calls of io_uring or libaio: strace does not show the reads and writes they ask for");
             return row.kind == OpKind::uring_enter;
         case StraceAction::exec: {
-            if (!done) return true;
+            if (!done) {
+                return true;
+            }
             std::string command;
             std::string_view list = call_.arg(row.name == "execve" ? 1 : 2);
             while (!list.empty()) {
                 const size_t quote = list.find('"');
-                if (quote == std::string_view::npos) break;
+                if (quote == std::string_view::npos) {
+                    break;
+                }
                 list.remove_prefix(quote);
                 const auto word = strings_.quoted(list);
-                if (!word) break;
+                if (!word) {
+                    break;
+                }
                 command += (command.empty() ? "" : " ") + std::string(*word);
                 list.remove_prefix(skip_strace_string(list, 0));
             }
             assembler_->set_command(raw.pid, command);
-            if (header_command_.empty()) header_command_ = command;
+            if (header_command_.empty()) {
+                header_command_ = command;
+            }
             return true;
         }
         case StraceAction::op:
@@ -543,18 +650,30 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
         // Until here fd_path was that of the directory, which stands in raw.directory.
         raw.fd_path = done ? about(parse_strace_fd(call_.result_text)) : std::string_view{};
     }
-    if (row.kind == OpKind::mmap && done) raw.address = static_cast<uint64_t>(raw.result);
-    if (row.kind == OpKind::mremap && done) raw.address2 = static_cast<uint64_t>(raw.result);
-    if ((row.kind == OpKind::mmap || row.kind == OpKind::mremap) && done) raw.result = 0;
-    if (row.name == "close_range" && raw.fd2 < 0) raw.fd2 = INT32_MAX;
+    if (row.kind == OpKind::mmap && done) {
+        raw.address = static_cast<uint64_t>(raw.result);
+    }
+    if (row.kind == OpKind::mremap && done) {
+        raw.address2 = static_cast<uint64_t>(raw.result);
+    }
+    if ((row.kind == OpKind::mmap || row.kind == OpKind::mremap) && done) {
+        raw.result = 0;
+    }
+    if (row.name == "close_range" && raw.fd2 < 0) {
+        raw.fd2 = INT32_MAX;
+    }
     constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
-    if (row.name == "unlinkat" && raw.flags & kRemoveDirectory) raw.kind = OpKind::rmdir;
+    if (row.name == "unlinkat" && raw.flags & kRemoveDirectory) {
+        raw.kind = OpKind::rmdir;
+    }
     return true;
 }
 
 void StraceImport::count_faults() {
     const auto count = [&](std::string_view name, Severity severity, const std::string& meaning, uint64_t n) {
-        if (n) writer_->count(name, severity, meaning, n);
+        if (n) {
+            writer_->count(name, severity, meaning, n);
+        }
     };
     count("malformed_lines", Severity::warning, "lines that are not strace's; the first at " + faults_.first_malformed,
           faults_.malformed);
@@ -569,18 +688,23 @@ void StraceImport::count_faults() {
     count("errors_unknown", Severity::note, "errors that are not known by name; taken as EIO", errors_unknown_);
     count("durations_unknown", Severity::warning, "calls without a duration (strace -T); taken as 0",
           durations_unknown_);
-    for (const auto& [name, n] : dropped_)
+    for (const auto& [name, n] : dropped_) {
         count("dropped_" + name, Severity::note, "calls of " + name + ", which a log does not hold", n);
+    }
 }
 
 bool sniff(std::string_view head) {
     size_t seen = 0, good = 0;
     while (!head.empty() && seen < 64) {
         const size_t end = head.find('\n');
-        if (end == std::string_view::npos && seen > 0) break;  // the last line may be cut
+        if (end == std::string_view::npos && seen > 0) {
+            break;  // the last line may be cut
+        }
         const std::string_view text = head.substr(0, end);
         head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
-        if (text.empty()) continue;
+        if (text.empty()) {
+            continue;
+        }
         ++seen;
         const StraceLine line = parse_strace_line(text);
         StraceCall call;

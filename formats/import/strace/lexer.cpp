@@ -20,14 +20,18 @@ void skip_spaces(std::string_view& text) {
 }
 
 bool drop_prefix(std::string_view& text, std::string_view prefix) {
-    if (!text.starts_with(prefix)) return false;
+    if (!text.starts_with(prefix)) {
+        return false;
+    }
     text.remove_prefix(prefix.size());
     return true;
 }
 
 std::string_view trim(std::string_view text) {
     skip_spaces(text);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    while (!text.empty() && text.back() == ' ') {
+        text.remove_suffix(1);
+    }
     return text;
 }
 
@@ -35,9 +39,13 @@ bool all_digits(std::string_view text) { return !text.empty() && std::all_of(tex
 
 // Digits only; false beyond `most`.
 bool to_int(std::string_view digits, int64_t most, int64_t& value) {
-    if (!all_digits(digits) || digits.size() > 18) return false;
+    if (!all_digits(digits) || digits.size() > 18) {
+        return false;
+    }
     value = 0;
-    for (const char c : digits) value = value * 10 + (c - '0');
+    for (const char c : digits) {
+        value = value * 10 + (c - '0');
+    }
     return value <= most;
 }
 
@@ -45,23 +53,37 @@ bool to_int(std::string_view digits, int64_t most, int64_t& value) {
 bool to_ns(std::string_view text, int64_t& ns, int& fraction_digits) {
     const size_t point = std::min(text.find('.'), text.size());
     int64_t seconds = 0;
-    if (!to_int(text.substr(0, point), INT64_MAX / kSecond - 1, seconds)) return false;
+    if (!to_int(text.substr(0, point), INT64_MAX / kSecond - 1, seconds)) {
+        return false;
+    }
     std::string_view fraction = point < text.size() ? text.substr(point + 1) : std::string_view{};
     fraction_digits = static_cast<int>(fraction.size());
-    if (fraction.size() > 9) return false;
+    if (fraction.size() > 9) {
+        return false;
+    }
     int64_t part = 0;
-    if (!fraction.empty() && !to_int(fraction, kSecond, part)) return false;
-    for (size_t i = fraction.size(); i < 9; ++i) part *= 10;
+    if (!fraction.empty() && !to_int(fraction, kSecond, part)) {
+        return false;
+    }
+    for (size_t i = fraction.size(); i < 9; ++i) {
+        part *= 10;
+    }
     ns = seconds * kSecond + part;
     return true;
 }
 
 // "21:04:05.123456"
 bool to_time_of_day(std::string_view text, int64_t& ns, int& fraction_digits) {
-    if (text.size() < 8 || text[2] != ':' || text[5] != ':') return false;
+    if (text.size() < 8 || text[2] != ':' || text[5] != ':') {
+        return false;
+    }
     int64_t hours = 0, minutes = 0;
-    if (!to_int(text.substr(0, 2), 23, hours) || !to_int(text.substr(3, 2), 59, minutes)) return false;
-    if (!to_ns(text.substr(6), ns, fraction_digits) || ns >= 61 * kSecond) return false;
+    if (!to_int(text.substr(0, 2), 23, hours) || !to_int(text.substr(3, 2), 59, minutes)) {
+        return false;
+    }
+    if (!to_ns(text.substr(6), ns, fraction_digits) || ns >= 61 * kSecond) {
+        return false;
+    }
     ns += (hours * 60 + minutes) * 60 * kSecond;
     return true;
 }
@@ -71,13 +93,17 @@ std::string_view first_word(std::string_view text) { return text.substr(0, std::
 // A time stamp at the start of `text`; removed if there is one.
 bool take_time(std::string_view& text, StraceLine& line) {
     const std::string_view word = first_word(text);
-    if (word.empty() || !is_digit(word[0])) return false;
+    if (word.empty() || !is_digit(word[0])) {
+        return false;
+    }
     // Before September 2001 nobody recorded; smaller numbers are the steps of -r, or a pid.
     constexpr int64_t kEarliest = 1'000'000'000 * kSecond;
     if (to_time_of_day(word, line.time, line.fraction_digits)) {
         line.clock = StraceLine::Clock::of_day;
     } else if (to_ns(word, line.time, line.fraction_digits)) {
-        if (line.time < kEarliest && line.fraction_digits == 0) return false;
+        if (line.time < kEarliest && line.fraction_digits == 0) {
+            return false;
+        }
         line.clock = line.time < kEarliest ? StraceLine::Clock::relative : StraceLine::Clock::unix_time;
     } else {
         return false;
@@ -86,7 +112,9 @@ bool take_time(std::string_view& text, StraceLine& line) {
     skip_spaces(text);
     if (text.starts_with("(+")) {  // -r beside another clock
         const size_t end = text.find(')');
-        if (end == kNone) return false;
+        if (end == kNone) {
+            return false;
+        }
         text.remove_prefix(end + 1);
         skip_spaces(text);
     }
@@ -95,18 +123,28 @@ bool take_time(std::string_view& text, StraceLine& line) {
 
 void take_pid(std::string_view& text, StraceLine& line) {
     const bool bracket = drop_prefix(text, "[pid");
-    if (bracket) skip_spaces(text);
+    if (bracket) {
+        skip_spaces(text);
+    }
     size_t n = 0;
-    while (n < text.size() && is_digit(text[n])) ++n;
+    while (n < text.size() && is_digit(text[n])) {
+        ++n;
+    }
     int64_t pid = 0;
-    if (n == 0 || !to_int(text.substr(0, n), INT32_MAX, pid)) return;
+    if (n == 0 || !to_int(text.substr(0, n), INT32_MAX, pid)) {
+        return;
+    }
     std::string_view rest = text.substr(n);
     if (rest.starts_with('<')) {  // -Y: the command's name
         const size_t end = rest.find('>');
-        if (end == kNone) return;
+        if (end == kNone) {
+            return;
+        }
         rest.remove_prefix(end + 1);
     }
-    if (bracket ? !drop_prefix(rest, "]") : !rest.starts_with(' ')) return;
+    if (bracket ? !drop_prefix(rest, "]") : !rest.starts_with(' ')) {
+        return;
+    }
     line.tid = static_cast<int32_t>(pid);
     text = rest;
     skip_spaces(text);
@@ -116,7 +154,9 @@ void take_pid(std::string_view& text, StraceLine& line) {
 void skip_bracketed_number(std::string_view& text) {
     while (text.starts_with('[')) {
         const size_t end = text.find(']');
-        if (end == kNone || text.substr(1, end - 1).find_first_not_of("0123456789abcdef? ") != kNone) return;
+        if (end == kNone || text.substr(1, end - 1).find_first_not_of("0123456789abcdef? ") != kNone) {
+            return;
+        }
         text.remove_prefix(end + 1);
         skip_spaces(text);
     }
@@ -126,8 +166,12 @@ void skip_bracketed_number(std::string_view& text) {
 size_t skip_decoration(std::string_view text, size_t at) {
     if (at + 1 < text.size() && text[at + 1] == '/') {
         for (size_t i = at + 1, depth = 1; i < text.size(); ++i) {
-            if (text[i] == '<') ++depth;  // </dev/null<char 1:3>>; within a path < and > are escaped
-            if (text[i] == '>' && --depth == 0) return i + 1;
+            if (text[i] == '<') {
+                ++depth;  // </dev/null<char 1:3>>; within a path < and > are escaped
+            }
+            if (text[i] == '>' && --depth == 0) {
+                return i + 1;
+            }
         }
         return kNone;
     }
@@ -136,7 +180,9 @@ size_t skip_decoration(std::string_view text, size_t at) {
         const char c = text[i];
         if (c == '"') {
             i = skip_strace_string(text, i);
-            if (i == kNone) return kNone;
+            if (i == kNone) {
+                return kNone;
+            }
             --i;
         } else if (c == '[') {
             ++depth;
@@ -151,9 +197,13 @@ size_t skip_decoration(std::string_view text, size_t at) {
 
 // Whether the < at `at` follows a descriptor: a number or AT_FDCWD.
 bool follows_descriptor(std::string_view text, size_t at) {
-    if (at == 0 || at + 1 >= text.size() || text[at + 1] == '<' || text[at + 1] == '.') return false;
+    if (at == 0 || at + 1 >= text.size() || text[at + 1] == '<' || text[at + 1] == '.') {
+        return false;
+    }
     size_t from = at;
-    while (from > 0 && is_name(text[from - 1])) --from;
+    while (from > 0 && is_name(text[from - 1])) {
+        --from;
+    }
     const std::string_view word = text.substr(from, at - from);
     return all_digits(word) || word == "AT_FDCWD";
 }
@@ -161,15 +211,21 @@ bool follows_descriptor(std::string_view text, size_t at) {
 bool parse_result(std::string_view text, StraceCall& call) {
     call.duration = take_strace_duration(text);
     text = trim(text);
-    if (text.ends_with("<unavailable>")) text = trim(text.substr(0, text.rfind('<')));
+    if (text.ends_with("<unavailable>")) {
+        text = trim(text.substr(0, text.rfind('<')));
+    }
     call.result_text = text;
     if (text.starts_with('?')) {
         call.result_kind = text.find("ERESTART") != kNone ? StraceCall::Result::restarted : StraceCall::Result::unknown;
         return true;
     }
     size_t n = 0;
-    while (n < text.size() && (is_name(text[n]) || text[n] == '-')) ++n;
-    if (!parse_strace_number(text.substr(0, n), call.result, call.number_too_large)) return false;
+    while (n < text.size() && (is_name(text[n]) || text[n] == '-')) {
+        ++n;
+    }
+    if (!parse_strace_number(text.substr(0, n), call.result, call.number_too_large)) {
+        return false;
+    }
     call.result_kind = StraceCall::Result::value;
     std::string_view rest = text.substr(n);
     skip_spaces(rest);
@@ -185,7 +241,9 @@ bool parse_result(std::string_view text, StraceCall& call) {
     if (drop_prefix(rest, "/* ") && rest.find("in strace's PID NS") != kNone) {
         bool ignored = false;
         int64_t pid = 0;
-        if (parse_strace_number(first_word(rest), pid, ignored)) call.result = pid;
+        if (parse_strace_number(first_word(rest), pid, ignored)) {
+            call.result = pid;
+        }
     }
     return true;
 }
@@ -194,20 +252,25 @@ bool parse_result(std::string_view text, StraceCall& call) {
 
 size_t skip_strace_string(std::string_view text, size_t at) {
     for (size_t i = at + 1; i < text.size(); ++i) {
-        if (text[i] == '\\')
+        if (text[i] == '\\') {
             ++i;
-        else if (text[i] == '"')
+        } else if (text[i] == '"') {
             return i + 1;
+        }
     }
     return kNone;
 }
 
 std::optional<int64_t> take_strace_duration(std::string_view& text) {
-    if (!text.ends_with('>')) return std::nullopt;
+    if (!text.ends_with('>')) {
+        return std::nullopt;
+    }
     const size_t open = text.rfind('<');
     int digits = 0;
     int64_t ns = 0;
-    if (open == kNone || !to_ns(text.substr(open + 1, text.size() - open - 2), ns, digits)) return std::nullopt;
+    if (open == kNone || !to_ns(text.substr(open + 1, text.size() - open - 2), ns, digits)) {
+        return std::nullopt;
+    }
     text = text.substr(0, open);
     return ns;
 }
@@ -219,7 +282,9 @@ StraceLine parse_strace_line(std::string_view line) {
         return out;
     }
     skip_spaces(line);
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (!line.empty() && line.back() == '\r') {
+        line.remove_suffix(1);
+    }
     if (line.starts_with("strace: ") || line.starts_with("[ Process ") || line == "<unfinished ...>" ||
         (line.starts_with("Process ") && (line.ends_with("attached") || line.ends_with("detached")))) {
         out.kind = StraceLine::Kind::remark;
@@ -240,13 +305,19 @@ StraceLine parse_strace_line(std::string_view line) {
         out.kind = StraceLine::Kind::remark;
     } else if (line.starts_with("<... ")) {
         const size_t end = line.find(" resumed>");
-        if (end == kNone) return out;
+        if (end == kNone) {
+            return out;
+        }
         out.text = line.substr(end + 9);
         out.kind = StraceLine::Kind::resumed;
     } else {
         size_t n = 0;
-        while (n < line.size() && is_name(line[n])) ++n;
-        if (n == 0 || n == line.size() || line[n] != '(' || is_digit(line[0])) return out;
+        while (n < line.size() && is_name(line[n])) {
+            ++n;
+        }
+        if (n == 0 || n == line.size() || line[n] != '(' || is_digit(line[0])) {
+            return out;
+        }
         out.kind = StraceLine::Kind::call;
         // On a terminal strace's own words get between: clone(flags=...strace: Process 12 attached
         const size_t words = line.ends_with(" attached") ? line.rfind("strace: Process ") : kNone;
@@ -255,11 +326,12 @@ StraceLine parse_strace_line(std::string_view line) {
             out.text = line.substr(0, words);
             return out;
         }
-        for (const std::string_view mark : {"<unfinished ...>", "<detached ...>"})
+        for (const std::string_view mark : {"<unfinished ...>", "<detached ...>"}) {
             if (line.ends_with(mark)) {
                 out.kind = StraceLine::Kind::unfinished;
                 out.text.remove_suffix(mark.size());
             }
+        }
     }
     return out;
 }
@@ -267,14 +339,20 @@ StraceLine parse_strace_line(std::string_view line) {
 bool parse_strace_call(std::string_view text, StraceCall& call) {
     call = StraceCall();
     const size_t open = text.find('(');
-    if (open == kNone) return false;
+    if (open == kNone) {
+        return false;
+    }
     call.name = text.substr(0, open);
     size_t start = open + 1;
     const auto add = [&](size_t end) {
         const std::string_view arg = trim(text.substr(start, end - start));
         start = end + 1;
-        if (arg.empty() && call.count == 0) return true;
-        if (call.count == StraceCall::kMostArguments) return false;
+        if (arg.empty() && call.count == 0) {
+            return true;
+        }
+        if (call.count == StraceCall::kMostArguments) {
+            return false;
+        }
         call.args[call.count++] = arg;
         return true;
     };
@@ -283,20 +361,28 @@ bool parse_strace_call(std::string_view text, StraceCall& call) {
         switch (text[i]) {
             case '"':
                 i = skip_strace_string(text, i);
-                if (i == kNone) return false;
+                if (i == kNone) {
+                    return false;
+                }
                 continue;
             case '<':
                 if (follows_descriptor(text, i)) {
                     i = skip_decoration(text, i);
-                    if (i == kNone) return false;
-                    if (text.substr(i).starts_with("(deleted)")) i += 9;
+                    if (i == kNone) {
+                        return false;
+                    }
+                    if (text.substr(i).starts_with("(deleted)")) {
+                        i += 9;
+                    }
                     continue;
                 }
                 break;
             case '/':
                 if (i + 1 < text.size() && text[i + 1] == '*') {
                     const size_t end = text.find("*/", i);
-                    if (end == kNone) return false;
+                    if (end == kNone) {
+                        return false;
+                    }
                     i = end + 2;
                     continue;
                 }
@@ -307,16 +393,22 @@ bool parse_strace_call(std::string_view text, StraceCall& call) {
             case ']':
             case '}': --depth; break;
             case ',':
-                if (depth == 0 && !add(i)) return false;
+                if (depth == 0 && !add(i)) {
+                    return false;
+                }
                 break;
             case ')':
-                if (depth-- > 0) break;
+                if (depth-- > 0) {
+                    break;
+                }
                 // A call cut short by the end of its task: name(args <unfinished ...>) = ?
                 {
                     constexpr std::string_view kCut = "<unfinished ...>";
                     const std::string_view last = trim(text.substr(start, i - start));
                     const size_t end = last.ends_with(kCut) ? i - kCut.size() : i;
-                    if (!add(std::max(end, start))) return false;
+                    if (!add(std::max(end, start))) {
+                        return false;
+                    }
                 }
                 std::string_view rest = text.substr(i + 1);
                 skip_spaces(rest);
@@ -339,9 +431,13 @@ StraceFd parse_strace_fd(std::string_view text) {
     } else {
         return out;
     }
-    if (open == text.size()) return out;
+    if (open == text.size()) {
+        return out;
+    }
     const size_t end = skip_decoration(text, open);
-    if (end == kNone) return out;
+    if (end == kNone) {
+        return out;
+    }
     out.about = text.substr(open + 1, end - open - 2);
     out.deleted = text.substr(end).starts_with("(deleted)");
     return out;
@@ -349,25 +445,33 @@ StraceFd parse_strace_fd(std::string_view text) {
 
 bool parse_strace_number(std::string_view text, int64_t& value, bool& too_large) {
     text = trim(text);
-    if (const size_t comment = text.find(" /*"); comment != kNone) text = text.substr(0, comment);
+    if (const size_t comment = text.find(" /*"); comment != kNone) {
+        text = text.substr(0, comment);
+    }
     const bool negative = drop_prefix(text, "-");
     uint64_t base = 10;
-    if (drop_prefix(text, "0x"))
+    if (drop_prefix(text, "0x")) {
         base = 16;
-    else if (text.size() > 1 && text[0] == '0')
+    } else if (text.size() > 1 && text[0] == '0') {
         base = 8;
-    if (text.empty()) return false;
+    }
+    if (text.empty()) {
+        return false;
+    }
     uint64_t sum = 0;
     bool over = false;
     for (const char c : text) {
         uint64_t digit = 0;
-        if (is_digit(c))
+        if (is_digit(c)) {
             digit = static_cast<uint64_t>(c - '0');
-        else if (base == 16 && c >= 'a' && c <= 'f')
+        } else if (base == 16 && c >= 'a' && c <= 'f') {
             digit = static_cast<uint64_t>(c - 'a') + 10;
-        else
+        } else {
             return false;
-        if (digit >= base) return false;
+        }
+        if (digit >= base) {
+            return false;
+        }
         over |= __builtin_mul_overflow(sum, base, &sum);
         over |= __builtin_add_overflow(sum, digit, &sum);
     }
@@ -378,30 +482,39 @@ bool parse_strace_number(std::string_view text, int64_t& value, bool& too_large)
         return true;
     }
     value = static_cast<int64_t>(sum);
-    if (negative) value = value == INT64_MIN ? value : -value;
+    if (negative) {
+        value = value == INT64_MIN ? value : -value;
+    }
     return true;
 }
 
 int64_t parse_strace_flags(std::string_view text, bool& too_large, uint64_t& unknown) {
     int64_t sum = 0;
-    if (text.starts_with('{') || text.starts_with('[') || text.starts_with('"') || text == "NULL") return 0;
+    if (text.starts_with('{') || text.starts_with('[') || text.starts_with('"') || text == "NULL") {
+        return 0;
+    }
     while (!text.empty()) {
         const size_t bar = std::min(text.find('|'), text.size());
         std::string_view part = text.substr(0, bar);
         text.remove_prefix(std::min(bar + 1, text.size()));
-        if (const size_t comment = part.find("/*"); comment != kNone) part = part.substr(0, comment);
+        if (const size_t comment = part.find("/*"); comment != kNone) {
+            part = part.substr(0, comment);
+        }
         part = trim(part);
-        if (part.empty()) continue;
+        if (part.empty()) {
+            continue;
+        }
         int64_t value = 0;
         if (is_digit(part[0]) || part[0] == '-') {
             const size_t shift = part.find("<<");
             int64_t by = 0;
-            if (shift != kNone && to_int(part.substr(shift + 2), 62, by) && to_int(part.substr(0, shift), 1, value))
+            if (shift != kNone && to_int(part.substr(shift + 2), 62, by) && to_int(part.substr(0, shift), 1, value)) {
                 sum |= value << by;
-            else if (parse_strace_number(part, value, too_large))
+            } else if (parse_strace_number(part, value, too_large)) {
                 sum |= value;
-            else
+            } else {
                 ++unknown;
+            }
         } else if (const auto symbol = symbol_value(part)) {
             sum |= *symbol;
         } else {
@@ -414,13 +527,17 @@ int64_t parse_strace_flags(std::string_view text, bool& too_large, uint64_t& unk
 std::string_view strace_field(std::string_view structure, std::string_view key) {
     std::string_view found;
     each_strace_field(structure, key, [&](std::string_view value) {
-        if (found.empty()) found = value;
+        if (found.empty()) {
+            found = value;
+        }
     });
     return found;
 }
 
 std::string& StraceStrings::slot() {
-    if (used_ == slots_.size()) slots_.emplace_back();
+    if (used_ == slots_.size()) {
+        slots_.emplace_back();
+    }
     std::string& text = slots_[used_++];
     text.clear();
     return text;
@@ -433,7 +550,9 @@ std::string_view StraceStrings::keep(std::string text) {
 }
 
 std::string_view StraceStrings::plain(std::string_view escaped, std::string_view suffix) {
-    if (suffix.empty() && escaped.find('\\') == kNone) return escaped;
+    if (suffix.empty() && escaped.find('\\') == kNone) {
+        return escaped;
+    }
     std::string& out = slot();
     const auto hex = [](char c) { return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
     for (size_t i = 0; i < escaped.size(); ++i) {
@@ -460,8 +579,9 @@ std::string_view StraceStrings::plain(std::string_view escaped, std::string_view
                 if (c >= '0' && c <= '7') {
                     int value = 0;
                     size_t n = 0;
-                    for (; n < 3 && i + n < escaped.size() && escaped[i + n] >= '0' && escaped[i + n] <= '7'; ++n)
+                    for (; n < 3 && i + n < escaped.size() && escaped[i + n] >= '0' && escaped[i + n] <= '7'; ++n) {
                         value = value * 8 + (escaped[i + n] - '0');
+                    }
                     out += static_cast<char>(value);
                     i += n - 1;
                 } else {
@@ -474,10 +594,16 @@ std::string_view StraceStrings::plain(std::string_view escaped, std::string_view
 }
 
 std::optional<std::string_view> StraceStrings::quoted(std::string_view text, bool* cut) {
-    if (!text.starts_with('"')) return std::nullopt;
+    if (!text.starts_with('"')) {
+        return std::nullopt;
+    }
     const size_t end = skip_strace_string(text, 0);
-    if (end == kNone) return std::nullopt;
-    if (cut) *cut = text.substr(end).starts_with("...");
+    if (end == kNone) {
+        return std::nullopt;
+    }
+    if (cut) {
+        *cut = text.substr(end).starts_with("...");
+    }
     return plain(text.substr(1, end - 2));
 }
 

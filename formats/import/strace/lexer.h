@@ -11,7 +11,7 @@
 
 namespace reprise {
 
-// What stands before a call, and what kind of line it is.
+/// What stands before a call, and what kind of line it is.
 struct StraceLine {
     enum class Kind : uint8_t {
         call,        // name(args) = result
@@ -47,13 +47,13 @@ struct StraceCall {
 
     std::string_view arg(size_t i) const { return i < count ? args[i] : std::string_view{}; }
 };
-// `text`: a whole call. False if it is not one.
+/// `text`: a whole call. False if it is not one.
 bool parse_strace_call(std::string_view text, StraceCall& call);
 
-// The <0.000123> of -T at the end of a line, in ns; removed if there is one.
+/// The <0.000123> of -T at the end of a line, in ns; removed if there is one.
 std::optional<int64_t> take_strace_duration(std::string_view& text);
 
-// A descriptor argument: 3, 3</path>, 3</path>(deleted), AT_FDCWD</dir>.
+/// A descriptor argument: 3, 3</path>, 3</path>(deleted), AT_FDCWD</dir>.
 struct StraceFd {
     int32_t fd = -1;  // -1: not a descriptor
     bool at_current_directory = false;
@@ -62,20 +62,20 @@ struct StraceFd {
 };
 StraceFd parse_strace_fd(std::string_view text);
 
-// Decimal, 0x..., 0..., with sign. Values beyond 64 bits saturate and set `too_large`.
+/// Decimal, 0x..., 0..., with sign. Values beyond 64 bits saturate and set `too_large`.
 bool parse_strace_number(std::string_view text, int64_t& value, bool& too_large);
-// "O_RDONLY|O_CLOEXEC|0x8000"; NULL and structures are 0. Unknown names are counted in `unknown`.
+/// "O_RDONLY|O_CLOEXEC|0x8000"; NULL and structures are 0. Unknown names are counted in `unknown`.
 int64_t parse_strace_flags(std::string_view text, bool& too_large, uint64_t& unknown);
-// Value of "key=..." in a structure, up to the next comma or bracket; quoted strings are not looked into.
+/// Value of "key=..." in a structure, up to the next comma or bracket; quoted strings are not looked into.
 std::string_view strace_field(std::string_view structure, std::string_view key);
-// Calls visit(value) for every "key=value" outside quotes.
+/// Calls visit(value) for every "key=value" outside quotes.
 template <class Visit>
 void each_strace_field(std::string_view text, std::string_view key, Visit visit);
 
-// Strings without escapes; they live until clear().
+/// Strings without escapes; they live until clear().
 class StraceStrings {
 public:
-    // Of "..." (quotes and a trailing "..." allowed); nullopt if it is no string. `cut`: it was abbreviated.
+    /// Of "..." (quotes and a trailing "..." allowed); nullopt if it is no string. `cut`: it was abbreviated.
     std::optional<std::string_view> quoted(std::string_view text, bool* cut = nullptr);
     std::string_view plain(std::string_view escaped, std::string_view suffix = {});
     std::string_view keep(std::string text);
@@ -87,7 +87,7 @@ private:
     size_t used_ = 0;
 };
 
-// Position just behind the string that begins with the quote at `at`; npos if it does not end.
+/// Position just behind the string that begins with the quote at `at`; npos if it does not end.
 size_t skip_strace_string(std::string_view text, size_t at);
 
 template <class Visit>
@@ -106,12 +106,20 @@ void each_strace_field(std::string_view text, std::string_view key, Visit visit)
                 const char c = text[to];
                 if (c == '"') {
                     to = skip_strace_string(text, to);
-                    if (to == std::string_view::npos) to = text.size();
+                    if (to == std::string_view::npos) {
+                        to = text.size();
+                    }
                     continue;
                 }
-                if (c == '(' || c == '[' || c == '{') ++depth;
-                if ((c == ')' || c == ']' || c == '}') && depth-- == 0) break;
-                if (c == ',' && depth == 0) break;
+                if (c == '(' || c == '[' || c == '{') {
+                    ++depth;
+                }
+                if ((c == ')' || c == ']' || c == '}') && depth-- == 0) {
+                    break;
+                }
+                if (c == ',' && depth == 0) {
+                    break;
+                }
                 ++to;
             }
             visit(text.substr(from, to - from));

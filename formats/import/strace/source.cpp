@@ -25,7 +25,9 @@ StraceSource::StraceSource(const std::filesystem::path& path, int32_t tid, Strac
     : reader_(path), default_tid_(tid), faults_(faults) {}
 
 void StraceSource::malformed() {
-    if (faults_.malformed++ == 0) faults_.first_malformed = at(name(), reader_.line_number());
+    if (faults_.malformed++ == 0) {
+        faults_.first_malformed = at(name(), reader_.line_number());
+    }
 }
 
 int32_t StraceSource::tid_of(const StraceLine& line) {
@@ -36,16 +38,22 @@ int32_t StraceSource::tid_of(const StraceLine& line) {
     if (unnumbered_ && main_tid_ < 0 && !spawned_.contains(line.tid)) {
         // Either the first task, now with its number, or the child it is just making.
         const bool making = halves_.contains(default_tid_) && halves_[default_tid_].queued;
-        if (!making || line.kind == StraceLine::Kind::resumed) main_tid_ = line.tid;
+        if (!making || line.kind == StraceLine::Kind::resumed) {
+            main_tid_ = line.tid;
+        }
     }
     return line.tid == main_tid_ ? default_tid_ : line.tid;
 }
 
 void StraceSource::add_to_clock(int64_t ns) {
     day_ += ns;
-    if (last_time_ != INT64_MIN) last_time_ += ns;
+    if (last_time_ != INT64_MIN) {
+        last_time_ += ns;
+    }
     record_.begin += ns;
-    if (record_.joined_at >= 0) record_.joined_at += ns;
+    if (record_.joined_at >= 0) {
+        record_.joined_at += ns;
+    }
     effect_time_ += ns;
 }
 
@@ -54,18 +62,24 @@ std::optional<int64_t> StraceSource::time_of(const StraceLine& line) {
     if (clock_ == StraceLine::Clock::none) {
         StraceCall call;
         const bool really = line.kind != StraceLine::Kind::call || parse_strace_call(line.text, call);
-        if (really && line.clock == StraceLine::Clock::relative)
+        if (really && line.clock == StraceLine::Clock::relative) {
             throw bad_input(
                 reader_.where(),
                 "time stamps are steps from one line to the next (strace -r), by which the lines of several "
                 "tasks cannot be put in order",
                 "record with: strace -f -ttt -T -yy");
-        if (really && line.clock == StraceLine::Clock::none)
+        }
+        if (really && line.clock == StraceLine::Clock::none) {
             throw bad_input(reader_.where(), "the line has no time stamp", "record with: strace -f -ttt -T -yy");
-        if (!really) return std::nullopt;
+        }
+        if (!really) {
+            return std::nullopt;
+        }
         clock_ = line.clock;
     }
-    if (line.clock != clock_) return std::nullopt;
+    if (line.clock != clock_) {
+        return std::nullopt;
+    }
     int64_t time = line.time;
     if (line.clock == StraceLine::Clock::of_day) {
         time += day_;
@@ -79,10 +93,14 @@ std::optional<int64_t> StraceSource::time_of(const StraceLine& line) {
 }
 
 bool StraceSource::pop() {
-    if (queue_.empty()) return false;
+    if (queue_.empty()) {
+        return false;
+    }
     Entry& front = queue_.front();
     if (!front.ready) {
-        if (!at_end_ && queue_.size() <= kLongestQueue) return false;
+        if (!at_end_ && queue_.size() <= kLongestQueue) {
+            return false;
+        }
         // Its second half will not come, or not soon.
         at_end_ ? ++faults_.unfinished : ++faults_.forced;
         halves_.erase(front.record.tid);
@@ -101,8 +119,9 @@ bool StraceSource::give(int32_t tid, int64_t begin, int64_t joined_at, std::stri
     const StraceRecord record{tid, begin, joined_at, text, line};
     StraceCall call;
     if (unnumbered_ && (text.starts_with("clone") || text.starts_with("fork(") || text.starts_with("vfork(")) &&
-        parse_strace_call(text, call))
+        parse_strace_call(text, call)) {
         spawned_.insert(static_cast<int32_t>(call.result));
+    }
     if (queue_.empty()) {
         record_ = record;
         return true;
@@ -118,7 +137,9 @@ void StraceSource::begin_call(const StraceLine& line, int32_t tid, int64_t time)
     half.line = reader_.line_number();
     half.text = line.text;
     half.queued = strace_call_acts_at_begin(line.text);
-    if (!half.queued) return;
+    if (!half.queued) {
+        return;
+    }
     half.number = queue_begin_ + queue_.size();
     queue_.push_back({{tid, time, -1, {}, half.line}, half.text, false});
 }
@@ -137,7 +158,9 @@ bool StraceSource::join_call(const StraceLine& line, int32_t tid, int64_t time) 
         entry.text = std::move(half.text);
         entry.record.joined_at = time;
         StraceCall call;
-        if (unnumbered_ && parse_strace_call(entry.text, call)) spawned_.insert(static_cast<int32_t>(call.result));
+        if (unnumbered_ && parse_strace_call(entry.text, call)) {
+            spawned_.insert(static_cast<int32_t>(call.result));
+        }
         entry.ready = true;
         return pop();
     }
@@ -148,7 +171,9 @@ bool StraceSource::join_call(const StraceLine& line, int32_t tid, int64_t time) 
 // The task goes on without having finished its call: it was killed, or lines are missing.
 void StraceSource::drop_half(int32_t tid) {
     const auto it = halves_.find(tid);
-    if (it == halves_.end()) return;
+    if (it == halves_.end()) {
+        return;
+    }
     ++faults_.unfinished;
     if (it->second.queued) {
         Entry& entry = queue_[it->second.number - queue_begin_];
@@ -160,10 +185,14 @@ void StraceSource::drop_half(int32_t tid) {
 
 // True if a record is ready.
 bool StraceSource::take_line(std::string_view text) {
-    if (text.empty()) return false;
+    if (text.empty()) {
+        return false;
+    }
     ++faults_.lines;
     const StraceLine line = parse_strace_line(text);
-    if (line.kind == StraceLine::Kind::remark) return false;
+    if (line.kind == StraceLine::Kind::remark) {
+        return false;
+    }
     const auto time = line.kind == StraceLine::Kind::malformed ? std::nullopt : time_of(line);
     if (!time) {
         malformed();
@@ -191,15 +220,21 @@ bool StraceSource::next() {
             at_end_ = true;
             for (auto it = halves_.begin(); it != halves_.end();) {
                 const bool keep = it->second.queued;
-                if (!keep) ++faults_.unfinished;
+                if (!keep) {
+                    ++faults_.unfinished;
+                }
                 it = keep ? std::next(it) : halves_.erase(it);
             }
         } else {
             found = take_line(line);
         }
-        if (!found) found = pop();
+        if (!found) {
+            found = pop();
+        }
     }
-    if (!found) return false;
+    if (!found) {
+        return false;
+    }
     int64_t time = record_.begin;
     if (!strace_call_acts_at_begin(record_.text)) {
         std::string_view whole = record_.text;

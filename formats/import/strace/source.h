@@ -16,7 +16,7 @@
 
 namespace reprise {
 
-// A call, or the end of a task (text "+++ ...").
+/// A call, or the end of a task (text "+++ ...").
 struct StraceRecord {
     int32_t tid = 0;
     int64_t begin = 0;       // ns on the clock of the file
@@ -25,7 +25,7 @@ struct StraceRecord {
     uint64_t line = 0;
 };
 
-// What went wrong with lines, over all files of a run.
+/// What went wrong with lines, over all files of a run.
 struct StraceLineFaults {
     uint64_t lines = 0, good = 0;
     uint64_t malformed = 0;
@@ -37,17 +37,17 @@ struct StraceLineFaults {
 
 class StraceSource {
 public:
-    // `tid` for lines without a pid column.
+    /// `tid` for lines without a pid column.
     StraceSource(const std::filesystem::path& path, int32_t tid, StraceLineFaults& faults);
 
-    // False at the end of the file. Throws Error (bad_input) for a file without usable time stamps.
+    /// False at the end of the file. Throws Error (bad_input) for a file without usable time stamps.
     bool next();
     const StraceRecord& record() const { return record_; }
-    // When the record takes effect, never before the one before it; for merging files.
+    /// When the record takes effect, never before the one before it; for merging files.
     int64_t effect_time() const { return effect_time_; }
     uint64_t bytes() const { return reader_.bytes(); }
     StraceLine::Clock clock() const { return clock_; }
-    // Sets this file's clock forward, the record included: a file of times of day that begins behind midnight.
+    /// Sets this file's clock forward, the record included: a file of times of day that begins behind midnight.
     void add_to_clock(int64_t ns);
     std::string where() const { return reader_.where(); }
     const std::filesystem::path& path() const { return reader_.path(); }
@@ -83,7 +83,7 @@ private:
     std::deque<Entry> queue_;                   // behind a call that frees a number and is not complete
     uint64_t queue_begin_ = 0;                  // number of the first entry
     bool at_end_ = false;
-    // Output to a terminal names pids only while there are several: the first task has no number before.
+    /// Output to a terminal names pids only while there are several: the first task has no number before.
     bool unnumbered_ = false;
     int32_t main_tid_ = -1;
     std::unordered_set<int32_t> spawned_;
@@ -94,7 +94,7 @@ private:
     int64_t effect_time_ = INT64_MIN;
 };
 
-// close, munmap, clone...: what they free or make can be used by others before they return.
+/// close, munmap, clone...: what they free or make can be used by others before they return.
 bool strace_call_acts_at_begin(std::string_view text);
 
 }  // namespace reprise

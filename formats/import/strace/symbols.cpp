@@ -452,13 +452,17 @@ constexpr Symbol kErrors[] = {
 template <size_t N>
 std::unordered_map<std::string_view, int64_t> index(const Symbol (&symbols)[N]) {
     std::unordered_map<std::string_view, int64_t> out;
-    for (const Symbol& symbol : symbols) out.emplace(symbol.name, symbol.value);
+    for (const Symbol& symbol : symbols) {
+        out.emplace(symbol.name, symbol.value);
+    }
     return out;
 }
 
 std::optional<int64_t> find(const std::unordered_map<std::string_view, int64_t>& in, std::string_view name) {
     const auto it = in.find(name);
-    if (it == in.end()) return std::nullopt;
+    if (it == in.end()) {
+        return std::nullopt;
+    }
     return it->second;
 }
 

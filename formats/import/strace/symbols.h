@@ -8,9 +8,9 @@
 
 namespace reprise {
 
-// "O_RDONLY", "PROT_READ", "SIGCHLD", ...
+/// "O_RDONLY", "PROT_READ", "SIGCHLD", ...
 std::optional<int64_t> symbol_value(std::string_view name);
-// "ENOENT": 2
+/// "ENOENT": 2
 std::optional<int64_t> errno_value(std::string_view name);
 
 }  // namespace reprise

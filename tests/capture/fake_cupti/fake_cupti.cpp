@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: MIT
 // A CUPTI that tells of one made-up step when it is flushed: a kernel launched 40 ms ago that ran for 30 ms, and a call
 // that waited for it; a call that does not matter; one dropped record. FAKE_CUPTI=taken: has another client.
-// SPDX-License-Identifier: MIT
 #include <unistd.h>
 
 #include <cstdlib>
@@ -37,8 +37,9 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
     return enabled == 0 ? CUPTI_SUCCESS : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS;
 }
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc r, CUpti_BuffersCallbackCompleteFunc c) {
-    if (const char* how = std::getenv("FAKE_CUPTI"); how != nullptr && std::strcmp(how, "taken") == 0)
+    if (const char* how = std::getenv("FAKE_CUPTI"); how != nullptr && std::strcmp(how, "taken") == 0) {
         return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS;
+    }
     request = r;
     complete = c;
     return CUPTI_SUCCESS;
@@ -56,13 +57,17 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropp
     return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
-    if (next >= valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    if (next >= valid) {
+        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    }
     *record = reinterpret_cast<CUpti_Activity*>(buffer + next);
     next += size_of((*record)->kind);
     return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityFlushAll(uint32_t) {
-    if (enabled < 5 || now == nullptr) return CUPTI_SUCCESS;
+    if (enabled < 5 || now == nullptr) {
+        return CUPTI_SUCCESS;
+    }
     constexpr uint64_t kMs = 1'000'000;
     const uint64_t at = now() - 40 * kMs;
     const auto pid = static_cast<uint32_t>(getpid());
@@ -78,7 +83,9 @@ CUptiResult cuptiActivityFlushAll(uint32_t) {
     uint8_t* buffer = nullptr;
     size_t size = 0, most = 0;
     request(&buffer, &size, &most);
-    if (size < all.size()) return CUPTI_SUCCESS;
+    if (size < all.size()) {
+        return CUPTI_SUCCESS;
+    }
     std::memcpy(buffer, all.data(), all.size());
     next = 0;
     complete(nullptr, 0, buffer, size, all.size());

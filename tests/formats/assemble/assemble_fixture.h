@@ -18,38 +18,51 @@ struct AssembledLog {
         std::vector<int64_t> list;
     };
     explicit AssembledLog(const std::filesystem::path& path) : reader(path) {
-        for (TaskId task = 1; task < reader.tables().tasks.size(); ++task)
+        for (TaskId task = 1; task < reader.tables().tasks.size(); ++task) {
             reader.for_each(task, [&](const Op& op, uint64_t) {
                 rows[task].push_back({op, {op.list.begin(), op.list.end()}});
                 rows[task].back().op.list = {};
                 rows[task].back().op.edges = {};
             });
+        }
     }
     const Tables& tables() const { return reader.tables(); }
     std::vector<Op> ops(TaskId task = 1) const {
         std::vector<Op> out;
-        if (const auto it = rows.find(task); it != rows.end())
-            for (const Row& row : it->second) out.push_back(row.op);
+        if (const auto it = rows.find(task); it != rows.end()) {
+            for (const Row& row : it->second) {
+                out.push_back(row.op);
+            }
+        }
         return out;
     }
     std::vector<Op> of_kind(OpKind kind) const {
         std::vector<Op> out;
-        for (const auto& [task, list] : rows)
-            for (const Row& row : list)
-                if (row.op.kind == kind) out.push_back(row.op);
+        for (const auto& [task, list] : rows) {
+            for (const Row& row : list) {
+                if (row.op.kind == kind) {
+                    out.push_back(row.op);
+                }
+            }
+        }
         return out;
     }
     size_t op_count() const {
         size_t n = 0;
-        for (const auto& [task, list] : rows) n += list.size();
+        for (const auto& [task, list] : rows) {
+            n += list.size();
+        }
         return n;
     }
     std::string path_of(const Op& op) const { return std::string(tables().path(tables().file_of(op))); }
-    // All rows with this path, oldest generation first.
+    /// All rows with this path, oldest generation first.
     std::vector<FileRow> files(std::string_view path) const {
         std::vector<FileRow> out;
-        for (const FileRow& row : tables().files)
-            if (row.path && tables().strings[row.path] == path) out.push_back(row);
+        for (const FileRow& row : tables().files) {
+            if (row.path && tables().strings[row.path] == path) {
+                out.push_back(row);
+            }
+        }
         return out;
     }
     FileRow file(std::string_view path) const {
@@ -57,8 +70,11 @@ struct AssembledLog {
         return all.empty() ? FileRow{} : all.back();
     }
     uint64_t counter(std::string_view name) const {
-        for (const Counter& c : tables().counters)
-            if (c.name == name) return c.value;
+        for (const Counter& c : tables().counters) {
+            if (c.name == name) {
+                return c.value;
+            }
+        }
         return 0;
     }
 
@@ -66,7 +82,7 @@ struct AssembledLog {
     std::map<TaskId, std::vector<Row>> rows;
 };
 
-// Calls by name; time goes on by 1000 ns a call, each takes 100 ns.
+/// Calls by name; time goes on by 1000 ns a call, each takes 100 ns.
 class Feeder {
 public:
     explicit Feeder(Assembler::Options options = {}) : writer(dir / "a.oplog", header()), assembler(writer, options) {}

@@ -12,7 +12,9 @@ constexpr uint32_t kRegular = 0100644, kDirectory = 0040755, kLink = 0120777;
 
 std::vector<int64_t> offsets(const std::vector<Op>& ops) {
     std::vector<int64_t> out;
-    for (const Op& op : ops) out.push_back(op.offset);
+    for (const Op& op : ops) {
+        out.push_back(op.offset);
+    }
     return out;
 }
 
@@ -519,7 +521,9 @@ TEST_CASE("unknown descriptors are adopted once for the whole family, by name wh
     const auto reads = log.of_kind(OpKind::read);
     REQUIRE(reads.size() == 4);
     std::map<std::string, std::vector<Op>> by_path;
-    for (const Op& op : reads) by_path[log.path_of(op)].push_back(op);
+    for (const Op& op : reads) {
+        by_path[log.path_of(op)].push_back(op);
+    }
     REQUIRE(by_path["/d/open"].size() == 2);
     CHECK(by_path["/d/open"][0].handle == by_path["/d/open"][1].handle);
     const HandleRow& row = log.tables().handles[by_path["/d/open"][0].handle];
@@ -586,7 +590,9 @@ TEST_CASE("ops are sorted by begin within a task") {
 TEST_CASE("an op later than the window is moved and counted") {
     Feeder f;
     f.open("/d/a", 3);
-    for (int i = 0; i < 20000; ++i) f.on_fd(OpKind::read, 3, 1, 1);
+    for (int i = 0; i < 20000; ++i) {
+        f.on_fd(OpKind::read, 3, 1, 1);
+    }
     Op span;
     span.kind = OpKind::compute;
     span.begin = 5;

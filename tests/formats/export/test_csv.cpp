@@ -20,8 +20,12 @@ std::vector<Record> parse_csv(const std::string& text) {
         if (text[i] == '"') {
             for (++i;; ++i) {
                 REQUIRE(i < text.size());
-                if (text[i] == '"' && (i + 1 >= text.size() || text[i + 1] != '"')) break;
-                if (text[i] == '"') ++i;
+                if (text[i] == '"' && (i + 1 >= text.size() || text[i + 1] != '"')) {
+                    break;
+                }
+                if (text[i] == '"') {
+                    ++i;
+                }
                 field += text[i];
             }
             ++i;
@@ -61,7 +65,9 @@ TEST_CASE("the CSV of the sample is the golden one") {
     test::write_sample(dir / "a.oplog");
     const std::string text = export_csv(dir.path(), dir / "a.oplog");
     const std::filesystem::path golden = test::source_dir() / "tests/golden/sample.csv";
-    if (std::getenv("REPRISE_UPDATE_GOLDEN")) test::write_file(golden, text);
+    if (std::getenv("REPRISE_UPDATE_GOLDEN")) {
+        test::write_file(golden, text);
+    }
     CHECK(text == test::read_file(golden));
 }
 
@@ -73,8 +79,11 @@ TEST_CASE("every field of every op is in its column; the others are empty") {
     REQUIRE(records.size() == all_ops().size() + 1);
     const Record& names = records[0];
     const auto column = [&](std::string_view name) {
-        for (size_t i = 0; i < names.size(); ++i)
-            if (names[i] == name) return i;
+        for (size_t i = 0; i < names.size(); ++i) {
+            if (names[i] == name) {
+                return i;
+            }
+        }
         FAIL("no column ", name);
         return size_t{0};
     };
@@ -86,14 +95,15 @@ TEST_CASE("every field of every op is in its column; the others are empty") {
         for (const FieldInfo& field : all_fields()) {
             const std::string& value = record[column(field.name)];
             INFO(info(op.kind).name, " ", field.name);
-            if (!info(op.kind).has(field.field))
+            if (!info(op.kind).has(field.field)) {
                 CHECK(value.empty());
-            else if (field.field == Field::text)
+            } else if (field.field == Field::text) {
                 CHECK(value == "a text\\n\\x01\"\\\\");
-            else if (field.field == Field::list)
+            } else if (field.field == Field::list) {
                 CHECK(value == "11 22 33");
-            else
+            } else {
                 CHECK(value == std::to_string(field_value(op, field.field)));
+            }
         }
     });
 }

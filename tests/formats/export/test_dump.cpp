@@ -26,7 +26,9 @@ std::string dump_all(const LogReader& log) {
 
 void check_golden(const std::string& text, const std::string& name) {
     const std::filesystem::path path = test::source_dir() / "tests/golden" / name;
-    if (std::getenv("REPRISE_UPDATE_GOLDEN")) test::write_file(path, text);
+    if (std::getenv("REPRISE_UPDATE_GOLDEN")) {
+        test::write_file(path, text);
+    }
     INFO("golden file ", path.string(), "; REPRISE_UPDATE_GOLDEN=1 rewrites it");
     CHECK(text == test::read_file(path));
 }
@@ -70,7 +72,9 @@ TEST_CASE("text and JSON hold every field of the schema with its value, and no o
             const std::string key = " " + std::string(field.name) + "=";
             CHECK((text.find(key) != std::string::npos) == row.has(field.field));
             CHECK(json.contains(field.name) == row.has(field.field));
-            if (!row.has(field.field)) continue;
+            if (!row.has(field.field)) {
+                continue;
+            }
             if (field.field == Field::text) {
                 CHECK(text.find(key + "\"a text\\n\\x01\\\"\\\\\"") != std::string::npos);
             } else if (field.field == Field::list) {

@@ -10,8 +10,11 @@ using namespace reprise;
 namespace {
 
 uint64_t counter(const ExportReport& report, std::string_view name) {
-    for (const Counter& row : report.counters)
-        if (row.name == name) return row.value;
+    for (const Counter& row : report.counters) {
+        if (row.name == name) {
+            return row.value;
+        }
+    }
     return 0;
 }
 
@@ -98,6 +101,7 @@ TEST_CASE("exporters have names; outputs that cannot be are refused") {
     test::write_fio_sample(dir / "a.oplog");
     const LogReader log(dir / "a.oplog");
     CHECK_THROWS_AS(find_exporter("fio").write(log, "-", {}), Error);
-    for (const Exporter* exporter : all_exporters())
+    for (const Exporter* exporter : all_exporters()) {
         CHECK_THROWS_AS(exporter->write(log, dir / "no/such/folder/x", {}), Error);
+    }
 }

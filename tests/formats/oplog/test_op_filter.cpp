@@ -84,7 +84,9 @@ TEST_CASE("a filter survives to_string and parse") {
     for (const OpFilter& filter : {OpFilter(), OpFilter::all(), odd}) {
         const std::string text = filter.to_string();
         CHECK(OpFilter::parse(text) == filter);
-        for (const char c : text) CHECK((c >= 0x20 && c < 0x7f));
+        for (const char c : text) {
+            CHECK((c >= 0x20 && c < 0x7f));
+        }
     }
     CHECK(OpFilter().to_string() == "leave=program,system");
     for (const char* bad :
@@ -100,11 +102,12 @@ TEST_CASE("the selector decides ops on mappings by the file that was mapped") {
     const LogReader log(dir / "a.oplog");
     const OpSelector selector(log, OpFilter());
     uint64_t dropped = 0, dropped_by_op = 0;
-    for (TaskId task = 1; task <= 3; ++task)
+    for (TaskId task = 1; task <= 3; ++task) {
         log.for_each(task, [&](const Op& op, uint64_t) {
             dropped += !selector.keeps(op);
             dropped_by_op += !OpFilter().keeps(log.tables(), op);
         });
+    }
     CHECK(dropped_by_op == 3);  // open, mmap, close
     CHECK(dropped == 5);        // touch and munmap too
     CHECK(OpSelector(log, OpFilter::all()).keeps_everything());

@@ -25,19 +25,24 @@ struct OwnedOp {
 
 bool same(const Op& a, const Op& b) {
     const OpInfo& row = info(a.kind);
-    if (a.kind != b.kind || a.begin != b.begin || a.duration != b.duration || a.result != b.result) return false;
+    if (a.kind != b.kind || a.begin != b.begin || a.duration != b.duration || a.result != b.result) {
+        return false;
+    }
 #define FIELD(name, type, meaning)                            \
     if (Field::name != Field::list && row.has(Field::name)) { \
         if (!same_field(a.name, b.name)) return false;        \
     }
     const auto same_field = [](const auto& x, const auto& y) {
-        if constexpr (std::is_integral_v<std::decay_t<decltype(x)>>)
+        if constexpr (std::is_integral_v<std::decay_t<decltype(x)>>) {
             return x == y;
-        else
+        } else {
             return true;
+        }
     };
 #include "formats/oplog/ops.def"
-    if (row.has(Field::list) && !std::equal(a.list.begin(), a.list.end(), b.list.begin(), b.list.end())) return false;
+    if (row.has(Field::list) && !std::equal(a.list.begin(), a.list.end(), b.list.begin(), b.list.end())) {
+        return false;
+    }
     return std::equal(a.edges.begin(), a.edges.end(), b.edges.begin(), b.edges.end());
 }
 
@@ -56,29 +61,66 @@ public:
         op.result = value();
         const OpInfo& row = info(kind);
         const auto id = [&](size_t size) { return static_cast<uint32_t>(pick(size)); };
-        if (row.has(Field::handle)) op.handle = id(tables.handles.size());
-        if (row.has(Field::fd)) op.fd = static_cast<int32_t>(value());
-        if (row.has(Field::handle2)) op.handle2 = id(tables.handles.size());
-        if (row.has(Field::fd2)) op.fd2 = static_cast<int32_t>(pick(1000)) - 1;
-        if (row.has(Field::file)) op.file = id(tables.files.size());
-        if (row.has(Field::file2)) op.file2 = id(tables.files.size());
-        if (row.has(Field::offset)) op.offset = value();
-        if (row.has(Field::offset2)) op.offset2 = value();
-        if (row.has(Field::size)) op.size = value();
-        if (row.has(Field::flags)) op.flags = value();
-        if (row.has(Field::mode)) op.mode = static_cast<int64_t>(pick(4096));
-        if (row.has(Field::arg)) op.arg = value();
-        if (row.has(Field::map)) op.map = static_cast<uint32_t>(random_());
-        if (row.has(Field::peer)) op.peer = id(tables.tasks.size());
-        if (row.has(Field::text)) op.text = id(tables.strings.size());
-        if (row.has(Field::request)) op.request = static_cast<uint32_t>(random_());
-        if (row.has(Field::list))
-            for (size_t n = pick(5); n > 0; --n) made.list.push_back(value());
-        if (pick(20) == 0)
-            for (size_t n = 1 + pick(3); n > 0; --n)
+        if (row.has(Field::handle)) {
+            op.handle = id(tables.handles.size());
+        }
+        if (row.has(Field::fd)) {
+            op.fd = static_cast<int32_t>(value());
+        }
+        if (row.has(Field::handle2)) {
+            op.handle2 = id(tables.handles.size());
+        }
+        if (row.has(Field::fd2)) {
+            op.fd2 = static_cast<int32_t>(pick(1000)) - 1;
+        }
+        if (row.has(Field::file)) {
+            op.file = id(tables.files.size());
+        }
+        if (row.has(Field::file2)) {
+            op.file2 = id(tables.files.size());
+        }
+        if (row.has(Field::offset)) {
+            op.offset = value();
+        }
+        if (row.has(Field::offset2)) {
+            op.offset2 = value();
+        }
+        if (row.has(Field::size)) {
+            op.size = value();
+        }
+        if (row.has(Field::flags)) {
+            op.flags = value();
+        }
+        if (row.has(Field::mode)) {
+            op.mode = static_cast<int64_t>(pick(4096));
+        }
+        if (row.has(Field::arg)) {
+            op.arg = value();
+        }
+        if (row.has(Field::map)) {
+            op.map = static_cast<uint32_t>(random_());
+        }
+        if (row.has(Field::peer)) {
+            op.peer = id(tables.tasks.size());
+        }
+        if (row.has(Field::text)) {
+            op.text = id(tables.strings.size());
+        }
+        if (row.has(Field::request)) {
+            op.request = static_cast<uint32_t>(random_());
+        }
+        if (row.has(Field::list)) {
+            for (size_t n = pick(5); n > 0; --n) {
+                made.list.push_back(value());
+            }
+        }
+        if (pick(20) == 0) {
+            for (size_t n = 1 + pick(3); n > 0; --n) {
                 made.edges.push_back({1 + static_cast<TaskId>(pick(tables.tasks.size() - 1)),
                                       static_cast<EdgeKind>(1 + pick(6)), static_cast<uint8_t>(pick(101)),
                                       random_() >> pick(64)});
+            }
+        }
         return made;
     }
 
@@ -102,7 +144,9 @@ private:
 void fill_tables(LogWriter& writer, int tasks) {
     const ProcessId process =
         writer.add_process({.pid = 100, .command = writer.intern("python train.py"), .host = writer.intern("node1")});
-    for (int i = 0; i < tasks; ++i) writer.add_task({process, 100 + i, writer.intern("worker " + std::to_string(i))});
+    for (int i = 0; i < tasks; ++i) {
+        writer.add_task({process, 100 + i, writer.intern("worker " + std::to_string(i))});
+    }
     for (int i = 0; i < 50; ++i) {
         FileRow file;
         file.path =
@@ -157,11 +201,12 @@ Sample write_sample(const std::filesystem::path& path, uint64_t seed, size_t ops
     writer.update_file(3, changed);
     writer.count("dropped_rows", Severity::loss, "rows that were dropped", 7);
     writer.finish();
-    for (auto& task : sample.ops)
+    for (auto& task : sample.ops) {
         for (OwnedOp& owned : task) {
             owned.op.list = owned.list;
             owned.op.edges = owned.edges;
         }
+    }
     return sample;
 }
 
@@ -205,7 +250,9 @@ TEST_CASE("op log: every op with every field survives a round trip") {
             for (TaskId task = 1; task <= 3; ++task) {
                 size_t wrong = 0, at = 0;
                 log.for_each(task, [&](const Op& op, uint64_t number) {
-                    if (number != at || !same(sample.ops[task][at].op, op)) ++wrong;
+                    if (number != at || !same(sample.ops[task][at].op, op)) {
+                        ++wrong;
+                    }
                     ++at;
                 });
                 CHECK(at == sample.ops[task].size());
@@ -221,7 +268,9 @@ TEST_CASE("op log: the golden log of version 1 is read as it was written") {
     const TempDir dir;
     const Sample sample = write_sample(dir / "now.oplog", 42, 3000, 3, 1000);
     const auto golden = test::source_dir() / "tests/golden/v1.oplog";
-    if (!std::filesystem::exists(golden)) std::filesystem::copy_file(sample.path, golden);
+    if (!std::filesystem::exists(golden)) {
+        std::filesystem::copy_file(sample.path, golden);
+    }
     const LogReader log(golden);
     const LogReader now(sample.path);
     CHECK(log.header() == now.header());
@@ -231,11 +280,13 @@ TEST_CASE("op log: the golden log of version 1 is read as it was written") {
     CHECK(log.tables().tasks == now.tables().tasks);
     CHECK(log.tables().counters == now.tables().counters);
     CHECK(log.tables().strings.size() == now.tables().strings.size());
-    for (StringId id = 0; id < log.tables().strings.size(); ++id)
+    for (StringId id = 0; id < log.tables().strings.size(); ++id) {
         CHECK(log.tables().strings[id] == now.tables().strings[id]);
+    }
     CHECK(log.op_count() == 3000);
-    for (TaskId task = 1; task <= 3; ++task)
+    for (TaskId task = 1; task <= 3; ++task) {
         log.for_each(task, [&](const Op& op, uint64_t number) { CHECK(same(sample.ops[task].at(number).op, op)); });
+    }
 }
 
 TEST_CASE("op log: fields outside an op's schema read back as none") {
@@ -296,7 +347,9 @@ TEST_CASE("op log: blocks are cut by count and by memory, and read in time order
     size_t n = 0, wrong = 0;
     log.for_each_in_time([&](TaskId task, const Op& op, uint64_t number) {
         const std::tuple<int64_t, TaskId, uint64_t> now{op.begin, task, number};
-        if (!(last < now) || !same(op, sample.ops[task][number].op)) ++wrong;
+        if (!(last < now) || !same(op, sample.ops[task][number].op)) {
+            ++wrong;
+        }
         last = now;
         ++n;
     });
@@ -369,9 +422,10 @@ TEST_CASE("op log: a file cut anywhere is refused, and recovered up to its last 
             const LogReader log(path, {.recover = true});
             CHECK(log.recovered());
             CHECK(log.tables().losses() >= 1);
-            for (TaskId task = 1; task < log.tables().tasks.size(); ++task)
+            for (TaskId task = 1; task < log.tables().tasks.size(); ++task) {
                 log.for_each(task,
                              [&](const Op& op, uint64_t number) { CHECK(same(op, sample.ops[task].at(number).op)); });
+            }
             most = std::max<size_t>(most, log.op_count());
         } catch (const Error& error) {
             CHECK(cut < 400);  // only where not even the header is whole
@@ -410,14 +464,18 @@ TEST_CASE("op log: a flipped bit is found, with its position") {
         std::string damaged = bytes;
         // Bytes 10..15 are zero and reserved: readers ignore them.
         size_t at = random() % bytes.size();
-        if (at >= 10 && at < 16) at = 0;
+        if (at >= 10 && at < 16) {
+            at = 0;
+        }
         damaged[at] = static_cast<char>(damaged[at] ^ (1 << (random() % 8)));
         write_all(path, damaged);
         bool found = false;
         try {
             const LogReader log(path);
             OpBlock block;
-            for (const BlockInfo& one : log.blocks()) log.decode(one, block);
+            for (const BlockInfo& one : log.blocks()) {
+                log.decode(one, block);
+            }
         } catch (const Error& error) {
             found = true;
             CHECK(std::string(error.what()).find("flipped.oplog:") != std::string::npos);
@@ -471,13 +529,16 @@ TEST_CASE("op log: decoding survives damage that the checksum does not catch") {
     size_t refused = 0;
     for (int round = 0; round < 2000; ++round) {
         std::string damaged = bytes;
-        for (size_t n = 1 + random() % 4; n > 0; --n)
+        for (size_t n = 1 + random() % 4; n > 0; --n) {
             damaged[16 + random() % (bytes.size() - 16)] = static_cast<char>(random());
+        }
         write_all(path, damaged);
         try {
             const LogReader log(path, {.recover = round % 2 == 1, .verify_checksums = false});
             OpBlock block;
-            for (const BlockInfo& one : log.blocks()) log.decode(one, block);
+            for (const BlockInfo& one : log.blocks()) {
+                log.decode(one, block);
+            }
         } catch (const Error&) {
             ++refused;
         }

@@ -19,7 +19,9 @@ std::vector<Seen> write_random(const std::filesystem::path& path) {
     LogWriter log(path, Header(), WriterOptions{.block_ops = 16, .sync = false});
     log.add_process({1, 0, 0, 0});
     std::vector<Seen> all;
-    for (int32_t tid = 1; tid <= 5; ++tid) log.add_task({1, tid, 0});
+    for (int32_t tid = 1; tid <= 5; ++tid) {
+        log.add_task({1, tid, 0});
+    }
     for (TaskId task = 1; task <= 4; ++task) {
         int64_t at = task == 4 ? 5000 : 0;
         for (uint64_t number = 0; number < 200; ++number) {
@@ -51,8 +53,11 @@ TEST_CASE("the merge is by time, task and number, and ranges cut it without gap 
     };
     CHECK(collect({}, {}) == all);
     std::vector<Seen> pieces;
-    for (int64_t from = -10; from < 6000; from += 37)
-        for (const Seen& seen : collect({from, from + 37}, {})) pieces.push_back(seen);
+    for (int64_t from = -10; from < 6000; from += 37) {
+        for (const Seen& seen : collect({from, from + 37}, {})) {
+            pieces.push_back(seen);
+        }
+    }
     CHECK(pieces == all);
     std::vector<Seen> two;
     std::copy_if(all.begin(), all.end(), std::back_inserter(two),

@@ -36,7 +36,9 @@ void write_log(const std::filesystem::path& path, uint32_t records, RawWriter::O
     RawWriter writer(path, R"({"host":"here"})", options);
     for (uint32_t i = 0; i < records; ++i) {
         writer.append(call_record(i, i % 97));
-        if (i == records / 2) writer.flush();
+        if (i == records / 2) {
+            writer.flush();
+        }
     }
     writer.finish();
 }
@@ -46,9 +48,11 @@ uint32_t read_log(const std::filesystem::path& path, std::string* cut = nullptr)
     RawReader reader(path);
     CHECK(reader.meta() == R"({"host":"here"})");
     uint32_t calls = 0;
-    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next())
+    for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
         for (const raw_head& head : RawRecords(chunk)) {
-            if (head.type == RAW_META) continue;
+            if (head.type == RAW_META) {
+                continue;
+            }
             REQUIRE(head.type == RAW_CALL);
             REQUIRE(head.sequence == calls);
             size_t parts = 0;
@@ -59,10 +63,12 @@ uint32_t read_log(const std::filesystem::path& path, std::string* cut = nullptr)
             REQUIRE(parts == 1);
             ++calls;
         }
-    if (cut)
+    }
+    if (cut) {
         *cut = reader.cut();
-    else
+    } else {
         CHECK(reader.cut().empty());
+    }
     return calls;
 }
 
@@ -82,7 +88,9 @@ TEST_CASE("raw log: without finish it reads as cut, with everything flushed") {
     const TempDir dir;
     {
         RawWriter writer(dir / "a.raw", R"({"host":"here"})");
-        for (uint32_t i = 0; i < 100; ++i) writer.append(call_record(i, i % 97));
+        for (uint32_t i = 0; i < 100; ++i) {
+            writer.append(call_record(i, i % 97));
+        }
         writer.flush();
         writer.append(call_record(100, 3));
     }
@@ -140,11 +148,15 @@ TEST_CASE("raw log: sizes of records and parts are not trusted") {
         std::memcpy(bad.data() + at, &value, sizeof value);
         return raw_records_whole(bad);
     };
-    for (const uint16_t size : {0, 8, 88, 97, 4000}) CHECK(!with(0, size));
+    for (const uint16_t size : {0, 8, 88, 97, 4000}) {
+        CHECK(!with(0, size));
+    }
     CHECK(!with(2, 200));  // type
     const size_t part = sizeof(raw_call);
     CHECK(!with(part, 77));
-    for (const uint16_t size : {0, 4, 9, 24, 40, 65528}) CHECK(!with(part + 2, size));
+    for (const uint16_t size : {0, 4, 9, 24, 40, 65528}) {
+        CHECK(!with(part + 2, size));
+    }
     CHECK(!with(part + 6, 25));  // longer than the part
     CHECK(with(part + 6, 24));
 }
@@ -163,7 +175,9 @@ TEST_CASE("raw log: what is none is refused, and another version named") {
 
 TEST_CASE("raw log: a full disk is an error of the machine, not silence") {
     std::error_code ignored;
-    if (!std::filesystem::exists("/dev/full", ignored)) REPRISE_SKIP("no /dev/full");
+    if (!std::filesystem::exists("/dev/full", ignored)) {
+        REPRISE_SKIP("no /dev/full");
+    }
     CHECK_THROWS_AS(write_log("/dev/full", 30000), Error);
     CHECK_THROWS_AS(RawWriter("/no/such/folder/a.raw", "{}"), Error);
 }

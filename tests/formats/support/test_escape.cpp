@@ -46,12 +46,15 @@ TEST_CASE("random bytes come back, in one line, and as valid JSON") {
     std::mt19937 random(7);
     for (int round = 0; round < 2000; ++round) {
         std::string bytes;
-        for (unsigned n = random() % 40; n > 0; --n)
+        for (unsigned n = random() % 40; n > 0; --n) {
             bytes += static_cast<char>(random() % 4 ? random() % 256 : "\"\\\n\xc3\xa9/"[random() % 6]);
+        }
         std::string escaped, json;
         append_escaped(escaped, bytes);
         CHECK(unescape(escaped) == bytes);
-        for (const char c : escaped) CHECK((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
+        for (const char c : escaped) {
+            CHECK((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
+        }
         append_json(json, bytes);
         CHECK(unescape(nlohmann::json::parse(json).get<std::string>()) == bytes);
     }

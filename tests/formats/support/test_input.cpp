@@ -40,7 +40,9 @@ std::string zstd(std::string_view text) {
 // Joined with '|', so that a wrong cut shows.
 std::string lines_of(LineReader& reader) {
     std::string out;
-    for (std::string_view line; reader.next(line);) out.append(line).append("|");
+    for (std::string_view line; reader.next(line);) {
+        out.append(line).append("|");
+    }
     return out;
 }
 
@@ -51,14 +53,18 @@ std::string lines_of(const std::filesystem::path& path) {
 
 std::string numbered(int count) {
     std::string text;
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count; ++i) {
         text += "line " + std::to_string(i * 7919) + std::string(static_cast<size_t>(i % 300), 'x') + "\n";
+    }
     return text;
 }
 
 std::string with_bars(std::string text) {
-    for (char& c : text)
-        if (c == '\n') c = '|';
+    for (char& c : text) {
+        if (c == '\n') {
+            c = '|';
+        }
+    }
     return text;
 }
 
@@ -79,7 +85,9 @@ TEST_CASE("lines are cut alike in plain, gzip and zstd text") {
     for (const std::string& text : {std::string(), std::string("\n"), std::string("a"), std::string("a\n\nb\r\n"),
                                     std::string("a\nlast without newline"), numbered(40000)}) {
         std::string expected = with_bars(text);
-        if (!expected.empty() && expected.back() != '|') expected += '|';
+        if (!expected.empty() && expected.back() != '|') {
+            expected += '|';
+        }
         write_file(dir / "plain", text);
         write_file(dir / "gz", gzip(text));
         write_file(dir / "zst", zstd(text));
@@ -116,7 +124,9 @@ TEST_CASE("a line longer than every buffer arrives whole, with padding behind it
     std::vector<size_t> sizes;
     while (reader.next(line)) {
         sizes.push_back(line.size());
-        for (size_t i = 0; i < 64; ++i) sink = line.data()[line.size() + i];  // ASan would object
+        for (size_t i = 0; i < 64; ++i) {
+            sink = line.data()[line.size() + i];  // ASan would object
+        }
     }
     static_cast<void>(sink);
     CHECK(sizes == std::vector<size_t>{5, 5'000'000, 11});
@@ -143,9 +153,13 @@ TEST_CASE("a cut stream is refused with its position, or ends the input where th
             lenient.set_truncated_ok(true);
             std::string got = lines_of(lenient);
             CHECK(lenient.truncated());
-            if (!got.empty()) got.pop_back();  // the bar behind the cut line
+            if (!got.empty()) {
+                got.pop_back();  // the bar behind the cut line
+            }
             CHECK(with_bars(text).starts_with(got));
-            if (keep > 1000) CHECK(got.size() > text.size() / 4);
+            if (keep > 1000) {
+                CHECK(got.size() > text.size() / 4);
+            }
         }
     }
 }
@@ -163,7 +177,9 @@ TEST_CASE("damage is an error, never a crash or silent loss") {
             try {
                 const std::string got = lines_of(dir / "bad");
                 // Only header bytes that mean nothing to the text (time, name), or a frame without checksum.
-                if (!use_zstd) CHECK(got == with_bars(text));
+                if (!use_zstd) {
+                    CHECK(got == with_bars(text));
+                }
             } catch (const Error&) {
                 ++refused;
             }

@@ -1,5 +1,5 @@
-// Opens in one directory after another: from the second on they start at its descriptor, and find the same files.
 // SPDX-License-Identifier: MIT
+// Opens in one directory after another: from the second on they start at its descriptor, and find the same files.
 #include <cerrno>
 
 #include "tests/replay/job_builder.h"

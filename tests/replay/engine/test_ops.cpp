@@ -1,5 +1,5 @@
-// Every op of the table, performed in a real root, with its effect looked at.
 // SPDX-License-Identifier: MIT
+// Every op of the table, performed in a real root, with its effect looked at.
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

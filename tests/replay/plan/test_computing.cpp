@@ -1,5 +1,5 @@
-// What recorded computing costs here: processor time, or only time.
 // SPDX-License-Identifier: MIT
+// What recorded computing costs here: processor time, or only time.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
-// How much faster this machine computes than the one of a recording, and what is not known of it.
 // SPDX-License-Identifier: MIT
+// How much faster this machine computes than the one of a recording, and what is not known of it.
 #include <doctest/doctest.h>
 
 #include <filesystem>

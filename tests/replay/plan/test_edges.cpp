@@ -1,5 +1,5 @@
-// Resource edges: what the plan finds, and that runs keep the order it asks for.
 // SPDX-License-Identifier: MIT
+// Resource edges: what the plan finds, and that runs keep the order it asks for.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -239,7 +239,9 @@ TEST_CASE_FIXTURE(Fixture, "edges of the log are kept where their source ends fi
     CHECK(edges(plan) == 2);
     const auto count = [&](std::string_view name) {
         for (const Counter& counter : plan.counters) {
-            if (counter.name == name) return counter.value;
+            if (counter.name == name) {
+                return counter.value;
+            }
         }
         return uint64_t{0};
     };

@@ -1,5 +1,5 @@
-// Recorded paths to places below the root, and that the kernel keeps us there.
 // SPDX-License-Identifier: MIT
+// Recorded paths to places below the root, and that the kernel keeps us there.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +32,9 @@ int usage_code(const std::vector<std::string>& rules) {
 /// Opens and closes; 0 or -errno.
 int try_open(int root, const char* path, int flags, Links links, mode_t mode = 0600) {
     const int fd = open_beneath(root, path, flags, mode, links);
-    if (fd >= 0) ::close(fd);
+    if (fd >= 0) {
+        ::close(fd);
+    }
     return fd >= 0 ? 0 : fd;
 }
 
@@ -66,7 +68,9 @@ TEST_CASE("what has no place below the root maps nowhere") {
     CHECK(map.map("/" + std::string(256, 'x')) == kNowhere);
     CHECK(map.map("/" + std::string(255, 'x')) == Map(std::string(255, 'x')));
     std::string deep;
-    while (deep.size() < 5000) deep += "/d";
+    while (deep.size() < 5000) {
+        deep += "/d";
+    }
     CHECK(map.map(deep) == kNowhere);
     CHECK(map.map("/.reprise-prepared") == kNowhere);
     CHECK(map.map("/.reprise-prepared.partial") == kNowhere);

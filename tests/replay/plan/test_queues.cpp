@@ -1,5 +1,5 @@
-// Queues that left no trace: what is inferred of them, when nothing is, and what a replay by causes makes of it.
 // SPDX-License-Identifier: MIT
+// Queues that left no trace: what is inferred of them, when nothing is, and what a replay by causes makes of it.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Computing after waits that are shorter or longer than recorded.
 // SPDX-License-Identifier: MIT
+// Computing after waits that are shorter or longer than recorded.
 #include <doctest/doctest.h>
 
 #include "replay/plan/warmth.h"

@@ -1,5 +1,5 @@
-// The replay without I/O: in virtual time, against a described storage.
 // SPDX-License-Identifier: MIT
+// The replay without I/O: in virtual time, against a described storage.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Owns small logs and pictures of trees for the tests of preparation.
 // SPDX-License-Identifier: MIT
+// Small logs and pictures of trees for the tests of preparation.
 #pragma once
 
 #include <dirent.h>
@@ -36,7 +36,9 @@ public:
         row.role = Role::dataset;
         row.origin = origin;
         row.mode = mode;
-        if (!target.empty()) row.target = writer_.intern(target);
+        if (!target.empty()) {
+            row.target = writer_.intern(target);
+        }
         return writer_.add_file(row);
     }
     FileId directory(std::string_view path, Origin origin = Origin::existed, uint32_t mode = 0) {
@@ -103,7 +105,9 @@ inline void picture_into(std::map<std::string, std::string>& out, const std::fil
                          const std::filesystem::path& relative) {
     for (const auto& item : std::filesystem::directory_iterator(top / relative)) {
         const auto name = relative / item.path().filename();
-        if (name == std::filesystem::path(kMarkerName)) continue;
+        if (name == std::filesystem::path(kMarkerName)) {
+            continue;
+        }
         struct stat status {};
         REQUIRE(::lstat(item.path().c_str(), &status) == 0);
         std::string text = std::to_string(status.st_mode);
@@ -114,7 +118,9 @@ inline void picture_into(std::map<std::string, std::string>& out, const std::fil
             text += " -> " + std::filesystem::read_symlink(item.path()).string();
         }
         out[name.string()] = text;
-        if (S_ISDIR(status.st_mode)) picture_into(out, top, name);
+        if (S_ISDIR(status.st_mode)) {
+            picture_into(out, top, name);
+        }
     }
 }
 

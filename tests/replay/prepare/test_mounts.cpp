@@ -1,5 +1,5 @@
-// Preparation on file systems that are full, read-only or several at once. Mounting needs root; skipped aloud without.
 // SPDX-License-Identifier: MIT
+// Preparation on file systems that are full, read-only or several at once. Mounting needs root; skipped aloud without.
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
@@ -28,7 +28,9 @@ public:
         error_ = ::mount("reprise-test", path_.c_str(), "tmpfs", 0, options) == 0 ? 0 : errno;
     }
     ~Mount() {
-        if (error_ == 0) ::umount2(path_.c_str(), MNT_DETACH);
+        if (error_ == 0) {
+            ::umount2(path_.c_str(), MNT_DETACH);
+        }
     }
     Mount(const Mount&) = delete;
     Mount& operator=(const Mount&) = delete;
@@ -51,11 +53,15 @@ TEST_CASE("a disk that fills up midway ends with a message, and the next run goe
     // A file of many writes, one of a few and small ones.
     builder.file("/many", 70 << 20);
     builder.file("/few", 6 << 20);
-    for (int i = 0; i < 20; ++i) builder.file("/small" + std::to_string(i), 50'000);
+    for (int i = 0; i < 20; ++i) {
+        builder.file("/small" + std::to_string(i), 50'000);
+    }
     const LogReader log = builder.finish();
     const fs::path root = temp / "root";
     const Mount mount(root, "size=90m");
-    if (!mount.ok()) REPRISE_SKIP(mount.why());
+    if (!mount.ok()) {
+        REPRISE_SKIP(mount.why());
+    }
     Preparation preparation(log, {.root = root, .threads = 2});
     preparation.check();
     test::write_file(root / "hog", std::string(60 << 20, 'h'));
@@ -74,7 +80,9 @@ TEST_CASE("a disk that fills up midway ends with a message, and the next run goe
     ::close(fd);
     for (const auto& [name, text] : picture(root)) {
         CAPTURE(name);
-        if (name == "many" || name == "few") CHECK(fs::file_size(root / name) == (name == "many" ? 70 << 20 : 6 << 20));
+        if (name == "many" || name == "few") {
+            CHECK(fs::file_size(root / name) == (name == "many" ? 70 << 20 : 6 << 20));
+        }
     }
     // Still full: refused before anything is written.
     CHECK(contains(refusal(log, {.root = root}), "does not fit"));
@@ -88,10 +96,14 @@ TEST_CASE("a disk that fills up midway ends with a message, and the next run goe
 TEST_CASE("no room for another file name is seen before writing") {
     const TempDir temp;
     LogBuilder builder(temp / "log");
-    for (int i = 0; i < 100; ++i) builder.file("/f" + std::to_string(i));
+    for (int i = 0; i < 100; ++i) {
+        builder.file("/f" + std::to_string(i));
+    }
     const LogReader log = builder.finish();
     const Mount mount(temp / "root", "size=1m,nr_inodes=50");
-    if (!mount.ok()) REPRISE_SKIP(mount.why());
+    if (!mount.ok()) {
+        REPRISE_SKIP(mount.why());
+    }
     CHECK(contains(refusal(log, {.root = temp / "root"}), "100 inodes are needed"));
     CHECK(picture(temp / "root").empty());
 }
@@ -102,7 +114,9 @@ TEST_CASE("a read-only root is refused") {
     builder.file("/a", 10);
     const LogReader log = builder.finish();
     const Mount mount(temp / "root", "size=1m");
-    if (!mount.ok()) REPRISE_SKIP(mount.why());
+    if (!mount.ok()) {
+        REPRISE_SKIP(mount.why());
+    }
     REQUIRE(mount.again(MS_RDONLY, "size=1m"));
     const std::string why = refusal(log, {.root = temp / "root"});
     CHECK(why.starts_with("4 "));
@@ -120,7 +134,9 @@ TEST_CASE("a file system mounted below the root is counted for itself") {
     const fs::path root = temp / "root";
     fs::create_directories(root);
     const Mount mount(root / "there", "size=1m");
-    if (!mount.ok()) REPRISE_SKIP(mount.why());
+    if (!mount.ok()) {
+        REPRISE_SKIP(mount.why());
+    }
     CHECK(contains(refusal(log, {.root = root}), "does not fit on the file system of there"));
     REQUIRE(mount.again(0, "size=10m"));
     REQUIRE(prepare(log, {.root = root}));
@@ -135,7 +151,9 @@ TEST_CASE("a file system without direct access is written through the page cache
     const LogReader log = builder.finish();
     const fs::path root = temp / "root";
     const Mount mount(root, "size=100m");
-    if (!mount.ok()) REPRISE_SKIP(mount.why());
+    if (!mount.ok()) {
+        REPRISE_SKIP(mount.why());
+    }
     REQUIRE(prepare(log, {.root = root}));
     REQUIRE(prepare(log, {.root = temp / "disk"}));
     CHECK(picture(root) == picture(temp / "disk"));

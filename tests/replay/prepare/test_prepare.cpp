@@ -1,5 +1,5 @@
-// Preparation: what is laid out, what is refused, and that a reset puts everything back.
 // SPDX-License-Identifier: MIT
+// Preparation: what is laid out, what is refused, and that a reset puts everything back.
 #include <sys/xattr.h>
 #include <zstd.h>
 
@@ -91,7 +91,9 @@ TEST_CASE("everything the recording found is laid out, and nothing it makes") {
     const fs::path root = temp / "root";
     REQUIRE(prepare(log, {.root = root}));
     std::set<std::string> names;
-    for (const auto& [name, text] : picture(root)) names.insert(name);
+    for (const auto& [name, text] : picture(root)) {
+        names.insert(name);
+    }
     CHECK(names == std::set<std::string>{"data", "data/appended", "data/empty", "data/fifo", "data/link", "data/locked",
                                          "data/old", "data/old/kept", "data/old/seen_late", "data/overwritten",
                                          "data/read_only", "data/removed", "data/renamed", "data/shortened",
@@ -262,7 +264,9 @@ TEST_CASE("hostile paths are left out and counted") {
     WriteState state;
     REQUIRE(preparation.run(state, {}));
     std::map<std::string, uint64_t> counters;
-    for (const Counter& counter : preparation.layout().counters) counters[counter.name] = counter.value;
+    for (const Counter& counter : preparation.layout().counters) {
+        counters[counter.name] = counter.value;
+    }
     CHECK(counters["paths_outside_root"] == 5);
     CHECK(counters["path_conflicts"] >= 1);
     CHECK(counters["special_files"] == 1);
@@ -338,7 +342,9 @@ TEST_CASE("role and path filters") {
     const auto names = [&](const char* name, std::optional<OpFilter> filter) {
         REQUIRE(prepare(log, {.root = temp / name, .filter = filter}));
         std::string out;
-        for (const auto& [path, text] : picture(temp / name)) out += path + " ";
+        for (const auto& [path, text] : picture(temp / name)) {
+            out += path + " ";
+        }
         return out;
     };
     CHECK(names("default", std::nullopt) == "ckpt ckpt/b data data/a ");
@@ -391,7 +397,9 @@ TEST_CASE("what cannot fit is refused before anything is written") {
     const fs::path root = temp / "root";
     SUBCASE("more than the disk") {
         LogBuilder builder(temp / "log");
-        for (int i = 0; i < 100; ++i) builder.file("/big" + std::to_string(i), uint64_t{1} << 40);
+        for (int i = 0; i < 100; ++i) {
+            builder.file("/big" + std::to_string(i), uint64_t{1} << 40);
+        }
         const LogReader log = builder.finish();
         CHECK(contains(refusal(log, {.root = root}), "does not fit"));
     }
@@ -400,15 +408,18 @@ TEST_CASE("what cannot fit is refused before anything is written") {
         builder.file("/a", uint64_t{1} << 63);
         builder.file("/b", UINT64_MAX);
         const LogReader log = builder.finish();
-        for (const Content content : {Content::random, Content::sparse})
+        for (const Content content : {Content::random, Content::sparse}) {
             CHECK(contains(refusal(log, {.root = root, .content = content}), "can hold in one file"));
+        }
     }
     SUBCASE("a sparse file beyond the file system's limit") {
         LogBuilder builder(temp / "log");
         builder.file("/a", uint64_t{1} << 62);
         const LogReader log = builder.finish();
         const std::string why = refusal(log, {.root = root, .content = Content::sparse});
-        if (why.empty()) REPRISE_SKIP("this file system takes files of 2^62 bytes");
+        if (why.empty()) {
+            REPRISE_SKIP("this file system takes files of 2^62 bytes");
+        }
         CHECK(why.starts_with("4 "));
         CHECK((contains(why, "can hold in one file") || contains(why, "larger than the file system")));
     }
@@ -433,7 +444,9 @@ TEST_CASE("a stop leaves a marked root with nothing half written, and the next r
     const TempDir temp;
     LogBuilder builder(temp / "log");
     builder.file("/big", uint64_t{300} << 20);
-    for (int i = 0; i < 200; ++i) builder.file("/small/" + std::to_string(i), 100'000);
+    for (int i = 0; i < 200; ++i) {
+        builder.file("/small/" + std::to_string(i), 100'000);
+    }
     const LogReader log = builder.finish();
     const fs::path whole = temp / "whole";
     REQUIRE(prepare(log, {.root = whole}));
@@ -447,13 +460,17 @@ TEST_CASE("a stop leaves a marked root with nothing half written, and the next r
         WriteState state;
         std::atomic<bool> over{false};
         std::thread watcher([&] {
-            while (!over && state.bytes < stop_after) std::this_thread::yield();
+            while (!over && state.bytes < stop_after) {
+                std::this_thread::yield();
+            }
             state.stop = true;
         });
         const bool complete = preparation.run(state, {});
         over = true;
         watcher.join();
-        if (complete) break;
+        if (complete) {
+            break;
+        }
         was_stopped = true;
         const auto tree = picture(root);
         for (const auto& [name, text] : tree) {
@@ -507,8 +524,9 @@ TEST_CASE("extended attributes that a replay set go away") {
     const LogReader log = builder.finish();
     const fs::path root = temp / "root";
     REQUIRE(prepare(log, {.root = root}));
-    if (::setxattr((root / "a").c_str(), "user.x", "1", 1, 0) != 0)
+    if (::setxattr((root / "a").c_str(), "user.x", "1", 1, 0) != 0) {
         REPRISE_SKIP("no user attributes on this file system");
+    }
     REQUIRE(prepare(log, {.root = root, .reset = true}));
     CHECK(::getxattr((root / "a").c_str(), "user.x", nullptr, 0) == -1);
 }

@@ -1,5 +1,5 @@
-// Hostile logs, roots that refuse, runs that are cut short.
 // SPDX-License-Identifier: MIT
+// Hostile logs, roots that refuse, runs that are cut short.
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

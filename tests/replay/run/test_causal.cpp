@@ -1,5 +1,5 @@
-// Pace `causal`: waits take as long as what they wait for takes here, everything else its own time.
 // SPDX-License-Identifier: MIT
+// Pace `causal`: waits take as long as what they wait for takes here, everything else its own time.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What a run says of itself: kept up, or not and why.
 // SPDX-License-Identifier: MIT
+// What a run says of itself: kept up, or not and why.
 #include <doctest/doctest.h>
 
 #include "replay/run/fidelity.h"

@@ -1,5 +1,5 @@
-// Files of /dev/shm are memory in a replay, too. Mounting needs root; skipped aloud without.
 // SPDX-License-Identifier: MIT
+// Files of /dev/shm are memory in a replay, too. Mounting needs root; skipped aloud without.
 #include <doctest/doctest.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
@@ -73,8 +73,12 @@ struct SharedMemoryJob {
 
 TEST_CASE("files of /dev/shm lie in a tmpfs of the run, which nobody else sees and which ends with it") {
     SharedMemoryJob with;
-    if (geteuid() != 0) REPRISE_SKIP("mounting needs root");
-    if (in_memory(with.shm)) REPRISE_SKIP("the folder for tests is a tmpfs itself");
+    if (geteuid() != 0) {
+        REPRISE_SKIP("mounting needs root");
+    }
+    if (in_memory(with.shm)) {
+        REPRISE_SKIP("the folder for tests is a tmpfs itself");
+    }
     const ReplayResult result = with.run();
     if (!result.notes.empty() && result.notes[0].find("/dev/shm") != std::string::npos) {
         REPRISE_SKIP("cannot mount: " + result.notes[0]);
@@ -86,7 +90,9 @@ TEST_CASE("files of /dev/shm lie in a tmpfs of the run, which nobody else sees a
 
 TEST_CASE("files of /dev/shm stay where a rule or the user puts them, and where nobody else has any") {
     SharedMemoryJob with;
-    if (in_memory(with.shm)) REPRISE_SKIP("the folder for tests is a tmpfs itself");
+    if (in_memory(with.shm)) {
+        REPRISE_SKIP("the folder for tests is a tmpfs itself");
+    }
     SUBCASE("a rule") {
         fs::create_directories(with.prepared.root / "here");
         const ReplayResult result = with.run(PathMap::parse({"/dev/shm=here"}));
@@ -102,7 +108,9 @@ TEST_CASE("files of /dev/shm stay where a rule or the user puts them, and where 
         CHECK(fs::file_size(with.shm / "torch_1") == 5'000);
     }
     SUBCASE("it may not mount") {
-        if (geteuid() != 0) REPRISE_SKIP("there is nothing to take away without root");
+        if (geteuid() != 0) {
+            REPRISE_SKIP("there is nothing to take away without root");
+        }
         const WithoutMounting without;
         const ReplayResult result = with.run();
         REQUIRE(result.notes.size() == 1);

@@ -1,5 +1,5 @@
-// Replays as a whole: effects in the root, descriptors over fork and dup, the run's log.
 // SPDX-License-Identifier: MIT
+// Replays as a whole: effects in the root, descriptors over fork and dup, the run's log.
 #include <unistd.h>
 
 #include <fstream>

@@ -1,5 +1,5 @@
-// When an op begins and ends: with the calls that it is made of, whatever the engine does around them.
 // SPDX-License-Identifier: MIT
+// When an op begins and ends: with the calls that it is made of, whatever the engine does around them.
 #include <doctest/doctest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// A run never hangs, whatever its edges say; a log without ops, and one with more tasks than the machine allows.
 // SPDX-License-Identifier: MIT
+// A run never hangs, whatever its edges say; a log without ops, and one with more tasks than the machine allows.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -12,7 +12,7 @@
 
 namespace reprise::test {
 
-// One record: the struct it begins with, then parts.
+/// One record: the struct it begins with, then parts.
 class RawBytes {
 public:
     RawBytes(uint8_t type, const raw_head& head) {  // of records that are nothing but a head
@@ -38,7 +38,9 @@ public:
         const size_t at = bytes_.size();
         bytes_.resize(at + head.size);
         std::memcpy(bytes_.data() + at, &head, sizeof head);
-        if (size) std::memcpy(bytes_.data() + at + sizeof head, data, size);
+        if (size) {
+            std::memcpy(bytes_.data() + at + sizeof head, data, size);
+        }
         set_size();
         return *this;
     }
@@ -65,7 +67,7 @@ private:
     std::vector<uint8_t> bytes_;
 };
 
-// A recording; time starts at kStart and goes on by 10 us a record unless it is set.
+/// A recording; time starts at kStart and goes on by 10 us a record unless it is set.
 class RawJob {
 public:
     static constexpr uint64_t kStart = 1'000'000'000;
@@ -74,13 +76,19 @@ public:
 
     RawBytes& add(RawBytes record) {
         raw_head& head = record.head();
-        if (head.pid == 0) head.pid = pid;
-        if (head.tid == 0) head.tid = tid;
+        if (head.pid == 0) {
+            head.pid = pid;
+        }
+        if (head.tid == 0) {
+            head.tid = tid;
+        }
         const bool numbered = head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP;
-        if (numbered) head.sequence = sequences_[head.tid]++;
+        if (numbered) {
+            head.sequence = sequences_[head.tid]++;
+        }
         return records_.emplace_back(std::move(record));
     }
-    // A call of the current task: from now+1 us to now+`length`.
+    /// A call of the current task: from now+1 us to now+`length`.
     RawBytes& call(uint16_t nr, std::vector<uint64_t> args, int64_t result, uint64_t length = 1000) {
         return call_at(now + 9000, now + 9000 + length, nr, std::move(args), result);
     }
@@ -91,7 +99,9 @@ public:
         record.result = result;
         record.nr = nr;
         record.own_ns = own;
-        for (size_t i = 0; i < args.size() && i < 6; ++i) record.args[i] = args[i];
+        for (size_t i = 0; i < args.size() && i < 6; ++i) {
+            record.args[i] = args[i];
+        }
         now = std::max(now, exit);
         return add(RawBytes(RAW_CALL, record));
     }
@@ -153,7 +163,7 @@ public:
         record.stolen = ns;
         return add(RawBytes(RAW_STOLEN, record));
     }
-    // spawn record and the call that it lies in
+    /// spawn record and the call that it lies in
     void spawn(uint32_t child_pid, uint32_t child_tid, uint64_t flags) {
         raw_spawn record{};
         record.head.time = now + 9500;
@@ -190,11 +200,14 @@ public:
 
     void write(const std::filesystem::path& path, bool finish = true) {
         RawWriter writer(path, meta_);
-        for (RawBytes& record : records_) writer.append(record.bytes());
-        if (finish)
+        for (RawBytes& record : records_) {
+            writer.append(record.bytes());
+        }
+        if (finish) {
             writer.finish();
-        else
+        } else {
             writer.flush();
+        }
     }
     AssembledLog assemble(RawAssembleOptions options = {}) {
         write(dir / "job.raw");
@@ -217,16 +230,21 @@ private:
 inline std::vector<Edge> edges_of(const AssembledLog& log, TaskId task, uint64_t number) {
     std::vector<Edge> out;
     log.reader.for_each(task, [&](const Op& op, uint64_t at) {
-        if (at == number) out.assign(op.edges.begin(), op.edges.end());
+        if (at == number) {
+            out.assign(op.edges.begin(), op.edges.end());
+        }
     });
     return out;
 }
 
-// Number of the n-th op of this kind within its task.
+/// Number of the n-th op of this kind within its task.
 inline uint64_t number_of(const AssembledLog& log, TaskId task, OpKind kind, size_t n = 0) {
     const std::vector<Op> ops = log.ops(task);
-    for (size_t i = 0; i < ops.size(); ++i)
-        if (ops[i].kind == kind && n-- == 0) return i;
+    for (size_t i = 0; i < ops.size(); ++i) {
+        if (ops[i].kind == kind && n-- == 0) {
+            return i;
+        }
+    }
     return UINT64_MAX;
 }
 

@@ -1,5 +1,5 @@
-// Spans of the mark `accelerator`: the job's own stand-in for a device.
 // SPDX-License-Identifier: MIT
+// Spans of the mark `accelerator`: the job's own stand-in for a device.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -38,15 +38,19 @@ struct Seen {
 
 std::vector<Seen> accelerator_ops(const AssembledLog& log, TaskId task = 1) {
     std::vector<Seen> out;
-    for (const Op& op : log.ops(task))
-        if (op.kind == OpKind::gpu_submit || op.kind == OpKind::gpu_wait)
+    for (const Op& op : log.ops(task)) {
+        if (op.kind == OpKind::gpu_submit || op.kind == OpKind::gpu_wait) {
             out.push_back({op.kind, op.begin, op.end(), op.size, op.arg, op.flags});
+        }
+    }
     return out;
 }
 
 std::vector<OpKind> kinds(const AssembledLog& log, TaskId task = 1) {
     std::vector<OpKind> out;
-    for (const Op& op : log.ops(task)) out.push_back(op.kind);
+    for (const Op& op : log.ops(task)) {
+        out.push_back(op.kind);
+    }
     return out;
 }
 

@@ -19,7 +19,9 @@ std::vector<std::string> opened(const AssembledLog& log) {
     std::vector<Op> opens = log.of_kind(OpKind::open);
     std::sort(opens.begin(), opens.end(), [](const Op& a, const Op& b) { return a.begin < b.begin; });
     std::vector<std::string> out;
-    for (const Op& op : opens) out.push_back(log.path_of(op));
+    for (const Op& op : opens) {
+        out.push_back(log.path_of(op));
+    }
     return out;
 }
 

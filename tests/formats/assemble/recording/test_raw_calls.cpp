@@ -68,15 +68,29 @@ AssembledLog call_of(const RawCallRow& row, int64_t result, RawJob& job) {
     }
 
     std::vector<uint64_t> args;
-    for (const char letter : row.arguments) args.push_back(argument_of(letter));
-    if (row.action == RawAction::futex) args = {0x5000, 0x80, 0, 0};
-    if (row.action == RawAction::close_range) args = {3, 5, 0};
-    if (row.action == RawAction::marker) args = {RAW_MARKER_PRCTL, 0x1000, 12, 1, RAW_MARKER_MAGIC};
-    if (row.action == RawAction::brk) args = {0x20000000};
-    if (row.kind == OpKind::fcntl) args[1] = 3;  // F_GETFL
+    for (const char letter : row.arguments) {
+        args.push_back(argument_of(letter));
+    }
+    if (row.action == RawAction::futex) {
+        args = {0x5000, 0x80, 0, 0};
+    }
+    if (row.action == RawAction::close_range) {
+        args = {3, 5, 0};
+    }
+    if (row.action == RawAction::marker) {
+        args = {RAW_MARKER_PRCTL, 0x1000, 12, 1, RAW_MARKER_MAGIC};
+    }
+    if (row.action == RawAction::brk) {
+        args = {0x20000000};
+    }
+    if (row.kind == OpKind::fcntl) {
+        args[1] = 3;  // F_GETFL
+    }
     const uint64_t enter = job.now + 9000, exit = job.now + 59000;
     const bool waits = row.action == RawAction::wait || row.action == RawAction::futex || reaps;
-    if (waits) job.off(enter + 1000, enter + 40000, enter + 41000, row.nr);
+    if (waits) {
+        job.off(enter + 1000, enter + 40000, enter + 41000, row.nr);
+    }
     if (row.action == RawAction::spawn && result > 0) {
         spawn.head.time = enter + 10;
         spawn.child_pid = spawn.child_tid = static_cast<uint32_t>(result);
@@ -103,25 +117,37 @@ AssembledLog call_of(const RawCallRow& row, int64_t result, RawJob& job) {
             default: break;
         }
     }
-    if (row.action == RawAction::marker) call.string(1, "step");
-    if (row.action == RawAction::aio_submit)
+    if (row.action == RawAction::marker) {
+        call.string(1, "step");
+    }
+    if (row.action == RawAction::aio_submit) {
         call.part(RAW_PART_IOCB, 2, &iocb, sizeof iocb, 1).fd(2, RawJob::fd_of(3, kFile, 7));
-    if (reaps && result > 0) call.part(RAW_PART_EVENT, 3, &event, sizeof event, 1);
-    if (row.nr == 247) call.numbers(RAW_PART_VALUES, 2, {200, 1, 0});
+    }
+    if (reaps && result > 0) {
+        call.part(RAW_PART_EVENT, 3, &event, sizeof event, 1);
+    }
+    if (row.nr == 247) {
+        call.numbers(RAW_PART_VALUES, 2, {200, 1, 0});
+    }
     if (result >= 0) {
         const uint32_t kind = row.action == RawAction::pipe && row.arg == 1 ? 0010600 : 0100644;
-        if (row.kind == OpKind::open || row.action == RawAction::pipe || row.action == RawAction::make)
+        if (row.kind == OpKind::open || row.action == RawAction::pipe || row.action == RawAction::make) {
             call.fd(RAW_WHICH_RESULT, RawJob::fd_of(static_cast<int>(result), kMade, 70, 9999, kind));
-        if (row.action == RawAction::pipe)
+        }
+        if (row.action == RawAction::pipe) {
             call.fd(RAW_WHICH_RESULT2, RawJob::fd_of(static_cast<int>(result) + 1, kMade2, 70, 0, kind));
+        }
     }
     return job.assemble();
 }
 
 // The op of the call, which is the last but compute.
 const Op* last_of(const std::vector<Op>& ops, OpKind kind) {
-    for (auto op = ops.rbegin(); op != ops.rend(); ++op)
-        if (op->kind == kind) return &*op;
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+        if (op->kind == kind) {
+            return &*op;
+        }
+    }
     return nullptr;
 }
 
@@ -152,9 +178,15 @@ int64_t good_result(const RawCallRow& row) {
         case OpKind::marker: return -22;
         default: break;
     }
-    if (row.action == RawAction::pipe && row.arg >= 3) return 9;
-    if (row.action == RawAction::make) return 9;
-    if (row.action == RawAction::wake) return 1;
+    if (row.action == RawAction::pipe && row.arg >= 3) {
+        return 9;
+    }
+    if (row.action == RawAction::make) {
+        return 9;
+    }
+    if (row.action == RawAction::wake) {
+        return 1;
+    }
     return 0;
 }
 
@@ -183,15 +215,18 @@ TEST_CASE("every raw call that succeeds") {
         const auto ops = log.ops();
         OpKind kind = row.kind;
         // A descriptor of a regular file: messages are reads and writes there.
-        if (row.name == "unlinkat") kind = OpKind::unlink;
+        if (row.name == "unlinkat") {
+            kind = OpKind::unlink;
+        }
         const bool no_op =
             row.action == RawAction::brk || row.action == RawAction::make || row.action == RawAction::chdir ||
             row.action == RawAction::fchdir || row.action == RawAction::chroot || row.action == RawAction::pivot_root ||
             row.action == RawAction::unshare || row.action == RawAction::setns || row.action == RawAction::exit;
         if (no_op) {
-            for (const Op& op : ops)
+            for (const Op& op : ops) {
                 CHECK((op.kind == OpKind::open || op.kind == OpKind::compute || op.kind == OpKind::mmap ||
                        op.kind == OpKind::spawn));
+            }
             continue;
         }
         const Op* op = last_of(ops, kind);
@@ -202,42 +237,80 @@ TEST_CASE("every raw call that succeeds") {
         if (by_path && row.kind != OpKind::symlink) {
             CHECK(log.tables().path(op->file) == (has('d') ? "/d/dir/name" : "/d/name"));
         }
-        if (has('P')) CHECK(log.tables().path(op->file2) == "/d/second");
+        if (has('P')) {
+            CHECK(log.tables().path(op->file2) == "/d/second");
+        }
         if (has('f') && what.has(Field::handle) && row.action != RawAction::mmap && op->handle) {
             CHECK(log.path_of(*op) == "/d/file");
             CHECK(op->fd == 3);
         }
-        if (has('2')) CHECK(log.tables().path(log.tables().handles[op->handle2].file) == "/d/other");
-        if (has('n') && row.kind == OpKind::dup) CHECK(op->fd2 == 9);
-        if (has('s') && what.has(Field::size) && row.action == RawAction::op)
+        if (has('2')) {
+            CHECK(log.tables().path(log.tables().handles[op->handle2].file) == "/d/other");
+        }
+        if (has('n') && row.kind == OpKind::dup) {
+            CHECK(op->fd2 == 9);
+        }
+        if (has('s') && what.has(Field::size) && row.action == RawAction::op) {
             CHECK(op->size == (has('A') ? 4096 : 700));
+        }
         if (has('i')) {
             CHECK(op->size == 700);
             CHECK(log.rows.at(1)[number_of(log, 1, kind)].list == std::vector<int64_t>{300, 400});
         }
-        if (has('o') && !has('A')) CHECK(op->offset == 4096);
-        if (has('O')) CHECK(op->offset == 5000);
-        if (has('Q')) CHECK(op->offset2 == 6000);
-        if (has('F') && what.has(Field::flags) && row.action == RawAction::op && row.nr != 278)
+        if (has('o') && !has('A')) {
+            CHECK(op->offset == 4096);
+        }
+        if (has('O')) {
+            CHECK(op->offset == 5000);
+        }
+        if (has('Q')) {
+            CHECK(op->offset2 == 6000);
+        }
+        if (has('F') && what.has(Field::flags) && row.action == RawAction::op && row.nr != 278) {
             CHECK((op->flags & 0x10) == 0x10);
+        }
         if (has('H')) {
             CHECK(op->flags == 0x10);
             CHECK(op->mode == 0644);
         }
-        if (has('m') && what.has(Field::mode)) CHECK(op->mode == 0644);
-        if (has('t') && what.has(Field::text)) CHECK(log.tables().strings[op->text] == "text");
-        if (has('A') && what.has(Field::map)) CHECK(op->map == (row.kind == OpKind::mmap ? 2 : 1));
-        if (has('S') && by_path) CHECK(log.tables().files[op->file].size == 12345);
-        if (row.kind == OpKind::spawn) CHECK(log.tables().processes[log.tables().tasks[op->peer].process].pid == 300);
-        if (row.kind == OpKind::join) CHECK(op->peer == 2);
-        if (row.kind == OpKind::wait) CHECK(op->arg == row.arg);
-        if (row.action == RawAction::marker) CHECK((op->arg == 12 && op->flags == 1));
-        if (row.kind == OpKind::open) CHECK(log.tables().handles[op->handle].file == op->file);
+        if (has('m') && what.has(Field::mode)) {
+            CHECK(op->mode == 0644);
+        }
+        if (has('t') && what.has(Field::text)) {
+            CHECK(log.tables().strings[op->text] == "text");
+        }
+        if (has('A') && what.has(Field::map)) {
+            CHECK(op->map == (row.kind == OpKind::mmap ? 2 : 1));
+        }
+        if (has('S') && by_path) {
+            CHECK(log.tables().files[op->file].size == 12345);
+        }
+        if (row.kind == OpKind::spawn) {
+            CHECK(log.tables().processes[log.tables().tasks[op->peer].process].pid == 300);
+        }
+        if (row.kind == OpKind::join) {
+            CHECK(op->peer == 2);
+        }
+        if (row.kind == OpKind::wait) {
+            CHECK(op->arg == row.arg);
+        }
+        if (row.action == RawAction::marker) {
+            CHECK((op->arg == 12 && op->flags == 1));
+        }
+        if (row.kind == OpKind::open) {
+            CHECK(log.tables().handles[op->handle].file == op->file);
+        }
         const bool address = row.kind == OpKind::mmap || row.kind == OpKind::mremap;
         const bool own = row.action == RawAction::op && !address;
-        if (has('V')) CHECK(op->size == 700);
-        if (own) CHECK(op->result == (has('V') ? 700 : result));  // the bytes, not how many messages
-        if (row.action != RawAction::close_range && row.action != RawAction::aio_reap) CHECK(op->duration == 50000);
+        if (has('V')) {
+            CHECK(op->size == 700);
+        }
+        if (own) {
+            CHECK(op->result == (has('V') ? 700 : result));  // the bytes, not how many messages
+        }
+        if (row.action != RawAction::close_range && row.action != RawAction::aio_reap) {
+            CHECK(op->duration == 50000);
+        }
     }
 }
 
@@ -247,10 +320,14 @@ TEST_CASE("every raw call that fails") {
         RawJob job;
         const AssembledLog log = call_of(row, -13, job);  // EACCES
         CHECK(log.tables().losses() == 0);
-        if (row.action != RawAction::op) continue;
+        if (row.action != RawAction::op) {
+            continue;
+        }
         const OpKind kind = row.name == "unlinkat" ? OpKind::unlink : row.kind;
         bool found = false;
-        for (const Op& each : log.ops()) found = found || (each.kind == kind && each.result == -13);
+        for (const Op& each : log.ops()) {
+            found = found || (each.kind == kind && each.result == -13);
+        }
         CHECK(found);
     }
 }
@@ -290,8 +367,9 @@ TEST_CASE("calls that tell others something last without the time that those had
     const AssembledLog log = job.assemble();
     std::vector<int64_t> lengths;
     for (const Op& op : log.ops()) {
-        if (op.kind == OpKind::send || op.kind == OpKind::wait || op.kind == OpKind::pread)
+        if (op.kind == OpKind::send || op.kind == OpKind::wait || op.kind == OpKind::pread) {
             lengths.push_back(op.duration);
+        }
     }
     const int64_t whole = 5 * kMs + kUs, own = 3 * kUs;
     CHECK(lengths == std::vector{own, own, whole, whole});

@@ -18,7 +18,9 @@ constexpr uint64_t t0 = RawJob::kStart;
 
 std::vector<OpKind> kinds(const AssembledLog& log, TaskId task = 1) {
     std::vector<OpKind> out;
-    for (const Op& op : log.ops(task)) out.push_back(op.kind);
+    for (const Op& op : log.ops(task)) {
+        out.push_back(op.kind);
+    }
     return out;
 }
 
@@ -89,7 +91,9 @@ TEST_CASE("what the recorder takes between calls is not computing") {
     for (int i = 0; i < 3000; ++i) {
         job.pread(3, 0xf1, 7, 4096, 4096);
         job.now -= 8'600;  // 400 ns to the next call, then now and then 2.4 us
-        if (i % 10 == 0) job.now += 2'000;
+        if (i % 10 == 0) {
+            job.now += 2'000;
+        }
     }
     const AssembledLog log = job.assemble();
     CHECK(log.reader.header().extra.at("capture.call_gap_ns") == "400");
@@ -107,7 +111,9 @@ AssembledLog calls_apart(uint64_t before, uint32_t own, uint64_t computing, cons
     job.own = own;
     for (int i = 0; i < 3000; ++i) {
         job.now = job.now - 9'000 + before + own + computing;
-        if (i % 10 == 0) job.now += 2'000;
+        if (i % 10 == 0) {
+            job.now += 2'000;
+        }
         job.pread(3, 0xf1, 7, 4096, 4096);
     }
     return job.assemble();
@@ -144,8 +150,9 @@ TEST_CASE("what the recorder took around calls that are no ops is not computing 
     job.open("/d/a", 3, 0xf1, 7);
     const uint64_t from = job.now;
     job.own = 600;
-    for (uint64_t i = 1; i <= 10; ++i)
+    for (uint64_t i = 1; i <= 10; ++i) {
         job.call_at(from + i * 2 * kUs, from + i * 2 * kUs + 500, 7, {0, 0, 0}, 1);  // polls
+    }
     job.call_at(from + 30 * kUs, from + 31 * kUs, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
     const AssembledLog log = job.assemble();
     const std::vector<Op> computed = log.of_kind(OpKind::compute);
@@ -341,14 +348,17 @@ TEST_CASE("locks are not causes") {
     wake(2, 0x9000);
     const AssembledLog log = job.assemble();
     size_t locks = 0, others = 0, wakes = 0, edges = 0;
-    for (TaskId task = 1; task < log.tables().tasks.size(); ++task)
+    for (TaskId task = 1; task < log.tables().tasks.size(); ++task) {
         log.reader.for_each(task, [&](const Op& op, uint64_t) {
             locks += op.kind == OpKind::wait && op.arg == 5;
             others += op.kind == OpKind::wait && op.arg == 1;
             wakes += op.kind == OpKind::wait && op.arg == 6;
-            if (op.arg == 5) CHECK(op.edges.empty());
+            if (op.arg == 5) {
+                CHECK(op.edges.empty());
+            }
             edges += op.edges.size();
         });
+    }
     CHECK(locks == 26);
     CHECK(others == 1);
     CHECK(wakes == 1);
@@ -391,8 +401,9 @@ TEST_CASE("faults on several mappings in turn take no more time than passed, and
     job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
     job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0xa00000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
     const uint64_t from = job.now;
-    for (uint64_t i = 0; i < 10; ++i)
+    for (uint64_t i = 0; i < 10; ++i) {
         job.fault(from + (10 + 20 * i) * kUs, from + (11 + 20 * i) * kUs, (i % 2 ? 0x700000 : 0xa00000) + i * 4096);
+    }
     // Asleep for 5 us, and another fault at once after it.
     job.off(from + 195 * kUs, from + 199 * kUs, from + 200 * kUs, 0xffff, RAW_OFF_SLEEPING);
     job.fault(from + 201 * kUs, from + 202 * kUs, 0x700000 + 100 * 4096);
@@ -402,7 +413,9 @@ TEST_CASE("faults on several mappings in turn take no more time than passed, and
     CHECK(std::count_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::touch; }) == 11);
     REQUIRE(ops.back().kind == OpKind::munmap);
     CHECK(ops.back().duration == 2 * kUs);
-    for (size_t i = 1; i < ops.size(); ++i) CHECK(ops[i].begin >= ops[i - 1].end());
+    for (size_t i = 1; i < ops.size(); ++i) {
+        CHECK(ops[i].begin >= ops[i - 1].end());
+    }
 }
 
 TEST_CASE("reads into memory that nothing has filled yet are marked") {
@@ -421,7 +434,9 @@ TEST_CASE("reads into memory that nothing has filled yet are marked") {
     job.pread(3, 0xf1, 7, 0, 4096, 0x702000);
     const AssembledLog log = job.assemble();
     std::vector<bool> fresh;
-    for (const Op& op : log.of_kind(OpKind::pread)) fresh.push_back(op.flags & kFreshMemory);
+    for (const Op& op : log.of_kind(OpKind::pread)) {
+        fresh.push_back(op.flags & kFreshMemory);
+    }
     CHECK(fresh == std::vector<bool>{true, false, true, true, true, false});
 }
 
@@ -506,15 +521,21 @@ TEST_CASE("a batch depends on the fetch that made it") {
 TEST_CASE("records out of order, and records that are missing") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);
-    for (uint64_t i = 0; i < 500; ++i) job.pread(3, 0xf1, 7, i * 100, 100);
+    for (uint64_t i = 0; i < 500; ++i) {
+        job.pread(3, 0xf1, 7, i * 100, 100);
+    }
     auto& records = job.records();
-    for (size_t i = 1; i + 8 < records.size(); i += 7) std::reverse(records.begin() + i, records.begin() + i + 6);
+    for (size_t i = 1; i + 8 < records.size(); i += 7) {
+        std::reverse(records.begin() + i, records.begin() + i + 6);
+    }
     {
         const AssembledLog log = job.assemble();
         const auto reads = log.of_kind(OpKind::pread);
         REQUIRE(reads.size() == 500);
         bool in_order = true;
-        for (size_t i = 0; i < reads.size(); ++i) in_order = in_order && reads[i].offset == int64_t(i) * 100;
+        for (size_t i = 0; i < reads.size(); ++i) {
+            in_order = in_order && reads[i].offset == int64_t(i) * 100;
+        }
         CHECK(in_order);
         CHECK(log.tables().losses() == 0);
     }
@@ -540,7 +561,9 @@ TEST_CASE("a call of minutes holds nothing up") {
     job.open("/d/a", 3, 0xf1, 7);
     const uint64_t enter = job.now + kUs;
     job.as(100, 101);
-    for (uint64_t i = 0; i < 30000; ++i) job.pread(3, 0xf1, 7, i, 1);
+    for (uint64_t i = 0; i < 30000; ++i) {
+        job.pread(3, 0xf1, 7, i, 1);
+    }
     job.as(100, 100);
     job.off(enter + kUs, job.now, job.now + kUs, 0);
     job.call_at(enter, job.now + 2 * kUs, 0, {5, 0x9000, 10}, 10).fd(0, RawJob::pipe_of(5, 0xf5, 50));

@@ -84,8 +84,11 @@ TEST_CASE("requests submitted together keep their order, and files of the ring a
     job.pread(0, 0xf0, 5, 0, 100);
     const AssembledLog log = job.assemble();
     std::vector<OpKind> kinds;
-    for (const Op& op : log.ops())
-        if (op.kind != OpKind::compute) kinds.push_back(op.kind);
+    for (const Op& op : log.ops()) {
+        if (op.kind != OpKind::compute) {
+            kinds.push_back(op.kind);
+        }
+    }
     using enum OpKind;
     REQUIRE(kinds == std::vector{open, uring_enter, open, uring_submit, close, uring_complete, pread});
     const Op opened = log.of_kind(open)[1], closed = log.of_kind(close)[0];

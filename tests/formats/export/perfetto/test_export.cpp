@@ -19,7 +19,9 @@ Json export_json(const std::filesystem::path& folder, const std::filesystem::pat
                  ExportReport* report = nullptr) {
     const LogReader log(log_path);
     const ExportReport made = find_exporter("perfetto").write(log, folder / "out.json", {});
-    if (report) *report = made;
+    if (report) {
+        *report = made;
+    }
     return Json::parse(test::read_file(folder / "out.json"));
 }
 
@@ -37,7 +39,9 @@ void check_structure(const Json& trace) {
         const std::string phase = event["ph"];
         const Thread thread{event["pid"].get<int64_t>(), event["tid"].get<int64_t>()};
         if (phase == "M") {
-            if (event["name"] == "thread_name") named[thread] = true;
+            if (event["name"] == "thread_name") {
+                named[thread] = true;
+            }
             continue;
         }
         REQUIRE(event["ts"].is_number());
@@ -58,12 +62,18 @@ void check_structure(const Json& trace) {
             CHECK((phase == "i" || phase == "C" || phase == "s" || phase == "f"));
         }
     }
-    for (const auto& [thread, left] : open) CHECK(left.empty());
-    for (const auto& [thread, any] : used) CHECK(named[thread]);
+    for (const auto& [thread, left] : open) {
+        CHECK(left.empty());
+    }
+    for (const auto& [thread, any] : used) {
+        CHECK(named[thread]);
+    }
     for (auto& [thread, list] : slices) {
         std::vector<int64_t> ends;
         for (const auto& [begin, end] : list) {  // written in the order of begin
-            while (!ends.empty() && ends.back() <= begin) ends.pop_back();
+            while (!ends.empty() && ends.back() <= begin) {
+                ends.pop_back();
+            }
             CHECK((ends.empty() || end <= ends.back()));
             ends.push_back(end);
         }
@@ -91,8 +101,12 @@ TEST_CASE("the sample's timeline has its processes, tasks, ops, markers and acce
     std::map<std::string, int> phases, names;
     for (const Json& event : trace["traceEvents"]) {
         ++phases[event["ph"]];
-        if (event["ph"] == "M") ++names[event["args"].begin()->dump()];
-        if (event["ph"] != "X") continue;
+        if (event["ph"] == "M") {
+            ++names[event["args"].begin()->dump()];
+        }
+        if (event["ph"] != "X") {
+            continue;
+        }
         const std::string name = event["name"];
         if (name == "pread" && event["args"]["offset"] == 16384) {
             CHECK(event["ts"].dump() == "11000");  // the log begins at -2 ms
@@ -103,8 +117,12 @@ TEST_CASE("the sample's timeline has its processes, tasks, ops, markers and acce
             CHECK(event["pid"] == 101);
             CHECK(event["tid"] == 101);
         }
-        if (name == "open" && event["args"]["file"] == "/nope") CHECK(event["args"]["error"] == std::strerror(ENOENT));
-        if (name == "touch") CHECK(event["args"]["file"] == "/usr/lib/libc.so.6");
+        if (name == "open" && event["args"]["file"] == "/nope") {
+            CHECK(event["args"]["error"] == std::strerror(ENOENT));
+        }
+        if (name == "touch") {
+            CHECK(event["args"]["file"] == "/usr/lib/libc.so.6");
+        }
     }
     CHECK(phases["X"] == 44 - 6 + 6);  // ops without markers, and the accelerator's work
     CHECK(phases["B"] == 3);
@@ -124,13 +142,16 @@ TEST_CASE("throughput counters add up to the bytes moved") {
     test::write_sample(dir / "a.oplog");
     const Json trace = export_json(dir.path(), dir / "a.oplog");
     std::map<std::string, std::vector<std::pair<int64_t, double>>> tracks;
-    for (const Json& event : trace["traceEvents"])
-        if (event["ph"] == "C")
+    for (const Json& event : trace["traceEvents"]) {
+        if (event["ph"] == "C") {
             tracks[event["name"]].emplace_back(ns(event["ts"]), event["args"]["MB/s"].get<double>());
+        }
+    }
     const auto total = [](const auto& track) {
         double bytes = 0;
-        for (size_t i = 0; i + 1 < track.size(); ++i)
+        for (size_t i = 0; i + 1 < track.size(); ++i) {
             bytes += track[i].second * 1e6 * static_cast<double>(track[i + 1].first - track[i].first) / 1e9;
+        }
         return bytes;
     };
     CHECK(total(tracks["read"]) == doctest::Approx(90112).epsilon(0.001));
@@ -173,9 +194,10 @@ TEST_CASE("overlapping calls, crossing spans and rounding still make a valid tim
     const Json trace = export_json(dir.path(), dir / "a.oplog", &report);
     check_structure(trace);
     uint64_t lanes = 0;
-    for (const Json& event : trace["traceEvents"])
+    for (const Json& event : trace["traceEvents"]) {
         lanes += event["ph"] == "M" && event["name"] == "thread_name" &&
                  event["args"]["name"].get<std::string>().find("overlap") != std::string::npos;
+    }
     CHECK(lanes == 1);
     REQUIRE(report.counters.size() == 2);
     CHECK(report.counters[0].name == "markers_crossed");
@@ -232,11 +254,17 @@ TEST_CASE("edges become arrows from a source's event to what it let begin, or to
     std::string flows;
     for (const Json& event : trace["traceEvents"]) {
         const std::string phase = event["ph"];
-        if (phase != "s" && phase != "f" && phase != "i") continue;
+        if (phase != "s" && phase != "f" && phase != "i") {
+            continue;
+        }
         flows += phase + " " + event["name"].get<std::string>() + " " + event["tid"].dump() + " " +
                  std::to_string(ns(event["ts"])) + (event.contains("id") ? " #" + event["id"].dump() : "") + "\n";
-        if (phase == "f") CHECK(event["bp"] == "e");
-        if (phase == "i") CHECK(event["args"]["by"] == "a 7");
+        if (phase == "f") {
+            CHECK(event["bp"] == "e");
+        }
+        if (phase == "i") {
+            CHECK(event["args"]["by"] == "a 7");
+        }
     }
     CHECK(flows ==
           "s message 7 1000 #1\n"
@@ -256,7 +284,9 @@ TEST_CASE("edges become arrows from a source's event to what it let begin, or to
     only.tasks = {2};
     find_exporter("perfetto").write(LogReader(dir / "a.oplog"), dir / "one.json", only);
     const Json one = Json::parse(test::read_file(dir / "one.json"));
-    for (const Json& event : one["traceEvents"]) CHECK((event["ph"] == "X" || event["ph"] == "M"));
+    for (const Json& event : one["traceEvents"]) {
+        CHECK((event["ph"] == "X" || event["ph"] == "M"));
+    }
 }
 
 TEST_CASE("what happened around the job becomes counters, and a header that makes no sense becomes none") {
@@ -271,9 +301,11 @@ TEST_CASE("what happened around the job becomes counters, and a header that make
         log.finish();
         std::string text;
         const Json trace = export_json(dir.path(), dir / "a.oplog");
-        for (const Json& event : trace["traceEvents"])
-            if (event["ph"] == "C")
+        for (const Json& event : trace["traceEvents"]) {
+            if (event["ph"] == "C") {
                 text += event["name"].get<std::string>() + " " + event["ts"].dump() + " " + event["args"].dump() + "\n";
+            }
+        }
         return text;
     };
     CHECK(counters(R"({"interval_ms":100,"series":{"io_some_us":[0,50000,200000],"cache_added_kib":[1024],)"
@@ -294,6 +326,8 @@ TEST_CASE("what happened around the job becomes counters, and a header that make
          {"", "7", "[]", "{", "{\"interval_ms\":100}", "{\"interval_ms\":100,\"series\":[1]}",
           R"({"interval_ms":0,"series":{"io_some_us":[1]}})", R"({"interval_ms":-1,"series":{"io_some_us":[1]}})",
           R"({"interval_ms":99999999999999,"series":{"io_some_us":[1]}})",
-          R"({"interval_ms":100,"series":{"io_some_us":["a"]}})", R"({"interval_ms":100,"series":{"io_some_us":{}}})"})
+          R"({"interval_ms":100,"series":{"io_some_us":["a"]}})",
+          R"({"interval_ms":100,"series":{"io_some_us":{}}})"}) {
         CHECK(counters(bad) == "");
+    }
 }

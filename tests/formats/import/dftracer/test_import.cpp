@@ -126,7 +126,9 @@ TEST_CASE("copies of events are dropped, equal calls at another time or by anoth
     TempDir dir;
     const std::string access = old_event(1, "access", 100, 3, R"("fname":"/x")");
     std::string many;
-    for (int i = 0; i < 40; ++i) many += old_event(50 + i % 20, "access", 900, 3, R"("fname":"/y")");
+    for (int i = 0; i < 40; ++i) {
+        many += old_event(50 + i % 20, "access", 900, 3, R"("fname":"/y")");
+    }
     const LogReader log = import_text(dir, access + access + old_event(1, "access", 101, 3, R"("fname":"/x")") +
                                                old_event(1, "access", 100, 3, R"("fname":"/x")", 8) +
                                                old_event(1, "access", 100, 4, R"("fname":"/x")") +
@@ -167,7 +169,9 @@ TEST_CASE("compute spans become accelerator intervals, loop spans markers") {
     for (const Row& row : rows(log)) {
         submits += row.op.kind == OpKind::gpu_submit;
         markers += row.op.kind == OpKind::marker;
-        if (row.op.kind == OpKind::gpu_submit) CHECK(path_or_text(log, row.op) == "HDF5Reader.open");
+        if (row.op.kind == OpKind::gpu_submit) {
+            CHECK(path_or_text(log, row.op) == "HDF5Reader.open");
+        }
     }
     CHECK(submits == 1);
     CHECK(markers == 10);  // the two compute spans are markers now
@@ -217,7 +221,9 @@ TEST_CASE("threads share descriptors unless numbers collide") {
     CHECK(rows(log).back().path == "/b");
     CHECK(rows(log).back().op.offset == 10);
     std::set<int32_t> pids;
-    for (size_t i = 1; i < log.tables().processes.size(); ++i) pids.insert(log.tables().processes[i].pid);
+    for (size_t i = 1; i < log.tables().processes.size(); ++i) {
+        pids.insert(log.tables().processes[i].pid);
+    }
     CHECK(pids == std::set<int32_t>{7, 8, 9});
 }
 
@@ -232,7 +238,9 @@ TEST_CASE("fork is a spawn of the parent; equal pids of two hosts are two proces
     const LogReader log = import_text(dir, event(5, 5, 100, "h1", 6) + event(5, 6, 101, "h1", 0) +
                                                event(5, 5, 200, "h2", 6) + event(5, 6, 201, "h2", 0));
     CHECK(log.op_count() == 2);
-    for (const Row& row : rows(log)) CHECK(row.op.kind == OpKind::spawn);
+    for (const Row& row : rows(log)) {
+        CHECK(row.op.kind == OpKind::spawn);
+    }
     CHECK(log.tables().processes.size() == 5);
     std::set<std::string> hosts;
     std::set<int32_t> pids;
@@ -273,11 +281,12 @@ TEST_CASE("calls whose essentials are not recorded are left out and counted, nev
     CHECK(log.op_count() == 1);
     CHECK(counter(log, "calls_incomplete") == 4);
     CHECK(counter(log, "calls_unknown") == 1);
-    for (const Counter& c : log.tables().counters)
+    for (const Counter& c : log.tables().counters) {
         if (c.name == "calls_unknown") {
             CHECK(c.severity == Severity::loss);
             CHECK(c.meaning.find("mkfifo") != std::string::npos);
         }
+    }
 }
 
 TEST_CASE("malformed lines are counted with the position of the first, the rest comes in") {
@@ -312,11 +321,12 @@ TEST_CASE("malformed lines are counted with the position of the first, the rest 
             dir, "[\n" + good + std::string(line) + "\n" + old_event(3, "access", 200, 5, R"("fname":"/z")"));
         CHECK(counter(log, "malformed_lines") == 1);
         CHECK(log.op_count() == 2);
-        for (const Counter& c : log.tables().counters)
+        for (const Counter& c : log.tables().counters) {
             if (c.name == "malformed_lines") {
                 CHECK(c.severity == Severity::loss);
                 CHECK(c.meaning.find("input:3: ") != std::string::npos);
             }
+        }
     }
 }
 
@@ -395,13 +405,19 @@ TEST_CASE("Unet3D on HDF5, 8 ranks: counts, bytes, sizes and the accelerator's u
     CHECK(sizes_of_handle.size() == 800);
     CHECK(devices == std::set<int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
     double mean = 0, variance = 0;
-    for (const double us : compute_us) mean += us / static_cast<double>(spans);
-    for (const double us : compute_us) variance += (us - mean) * (us - mean) / static_cast<double>(spans);
+    for (const double us : compute_us) {
+        mean += us / static_cast<double>(spans);
+    }
+    for (const double us : compute_us) {
+        variance += (us - mean) * (us - mean) / static_cast<double>(spans);
+    }
     CHECK(mean == doctest::Approx(1'361'780).epsilon(5e-6));
     CHECK(std::sqrt(variance) == doctest::Approx(92).epsilon(0.01));
     const std::vector<int64_t> sample{8, 16, 80, 512, 512, 544, 328, 512, 146'579'449};
     uint64_t other = 0;
-    for (const auto& [handle, sizes] : sizes_of_handle) other += sizes != sample;
+    for (const auto& [handle, sizes] : sizes_of_handle) {
+        other += sizes != sample;
+    }
     CHECK(other == 0);
 
     REQUIRE(epochs.size() == 5);
@@ -410,11 +426,16 @@ TEST_CASE("Unet3D on HDF5, 8 ranks: counts, bytes, sizes and the accelerator's u
         CHECK(static_cast<double>(epochs[e].end - epochs[e].begin) / 1e9 ==
               doctest::Approx(seconds[e]).epsilon(0.0006));
         std::vector<Interval> mine;
-        for (const Interval& c : computes)
-            if (c.begin >= epochs[e].begin && c.end <= epochs[e].end) mine.push_back(c);
+        for (const Interval& c : computes) {
+            if (c.begin >= epochs[e].begin && c.end <= epochs[e].end) {
+                mine.push_back(c);
+            }
+        }
         REQUIRE(mine.size() == 5);
         int64_t busy = 0;
-        for (size_t i = 1; i < mine.size(); ++i) busy += mine[i].end - mine[i].begin;
+        for (size_t i = 1; i < mine.size(); ++i) {
+            busy += mine[i].end - mine[i].begin;
+        }
         CHECK(100.0 * static_cast<double>(busy) / static_cast<double>(mine.back().end - mine.front().end) ==
               doctest::Approx(use[e]).epsilon(0.0008));
     }
@@ -439,7 +460,9 @@ TEST_CASE("Unet3D on npz, dialect of 2023: events, duplicates, reads, lseeks") {
             ++seeks;
             idle_seeks += op.offset == 0 && op.arg == 1;
             // The followed position agrees with what the call said.
-            if (op.arg == 0) CHECK(op.result == op.offset);
+            if (op.arg == 0) {
+                CHECK(op.result == op.offset);
+            }
         }
     });
     CHECK(reads == 5'734);
@@ -463,12 +486,18 @@ TEST_CASE("ERA5: files of system calls and of spans become the same tasks; two l
     log.for_each_in_time([&](TaskId task, const Op& op, uint64_t) {
         preads += op.kind == OpKind::pread;
         computes += op.kind == OpKind::gpu_submit;
-        if (op.kind == OpKind::open) with_open.insert(task);
-        if (op.kind == OpKind::marker && log.tables().strings[op.text] == "fetch") with_fetch.insert(task);
+        if (op.kind == OpKind::open) {
+            with_open.insert(task);
+        }
+        if (op.kind == OpKind::marker && log.tables().strings[op.text] == "fetch") {
+            with_fetch.insert(task);
+        }
     });
     CHECK(preads == 89'646);
     CHECK(computes == 170 + 170 + 16);
-    for (const TaskId task : with_fetch) CHECK(with_open.contains(task));
+    for (const TaskId task : with_fetch) {
+        CHECK(with_open.contains(task));
+    }
     CHECK(counter(log, "inherited_descriptors") == 0);
 }
 

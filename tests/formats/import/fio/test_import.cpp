@@ -59,8 +59,11 @@ TEST_CASE("each log is a job, and so is each header inside one log") {
     const LogReader log = import_files(dir, {dir / "one", dir / "two"});
     CHECK(log.tables().processes.size() == 4);
     std::string order;
-    for (const Row& row : rows(log))
-        if (row.op.kind == OpKind::pread) order += std::to_string(log.tables().tasks[row.task].tid) + row.path + " ";
+    for (const Row& row : rows(log)) {
+        if (row.op.kind == OpKind::pread) {
+            order += std::to_string(log.tables().tasks[row.task].tid) + row.path + " ";
+        }
+    }
     CHECK(order == "3/d/c 1/d/a 1/d/a 2/d/b ");
 }
 

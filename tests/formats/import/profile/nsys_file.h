@@ -1,5 +1,5 @@
-// Exports of Nsight Systems, made from SQL.
 // SPDX-License-Identifier: MIT
+// Exports of Nsight Systems, made from SQL.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -20,9 +20,9 @@ inline void write_sqlite(const std::filesystem::path& path, const std::string& s
     sqlite3_close(db);
 }
 
-// The tables that the reader looks at, empty but for names: 1 gemm, 2 cudaLaunchKernel_v7000, 3
-// cudaDeviceSynchronize_v3020, 4 cudaStreamSynchronize_v3020, 5 poll, 6 read, 7 ProfilerStep#12. The session began at 1
-// s.
+/// The tables that the reader looks at, empty but for names: 1 gemm, 2 cudaLaunchKernel_v7000, 3
+/// cudaDeviceSynchronize_v3020, 4 cudaStreamSynchronize_v3020, 5 poll, 6 read, 7 ProfilerStep#12. The session began at
+/// 1 s.
 inline std::string nsys_tables() {
     return R"(
 CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
@@ -45,7 +45,7 @@ CREATE TABLE OSRT_API (start INTEGER NOT NULL, "end" INTEGER NOT NULL, globalTid
 )";
 }
 
-// The way nsys names a thread.
+/// The way nsys names a thread.
 inline std::string nsys_tid(int pid, int tid) { return std::to_string((int64_t{pid} << 24) + tid); }
 
 }  // namespace reprise::test

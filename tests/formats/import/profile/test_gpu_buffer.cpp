@@ -1,5 +1,5 @@
-// What the collector leaves, as events and as a log; files that are cut or none of its.
 // SPDX-License-Identifier: MIT
+// What the collector leaves, as events and as a log; files that are cut or none of its.
 #include "formats/import/profile/gpu_buffer.h"
 
 #include <cstring>

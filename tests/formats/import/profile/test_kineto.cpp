@@ -51,8 +51,9 @@ TEST_CASE("microseconds as decimals become nanoseconds exactly") {
     CHECK(ns("-3.25") == -3250);
     CHECK(ns("12") == 12000);
     for (const char* bad : {"", ".", "1.", "a", "1.2.3", "1e9", "99999999999999999999",
-                            "9223372036854775"})  // the last: beyond what fits
+                            "9223372036854775"}) {  // the last: beyond what fits
         CHECK(ns(bad) == INT64_MIN);
+    }
 }
 
 TEST_CASE("work is submitted where the host launched it, and merged where it queued up") {

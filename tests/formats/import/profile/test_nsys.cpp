@@ -1,5 +1,5 @@
-// The importer of Nsight Systems' exports.
 // SPDX-License-Identifier: MIT
+// The importer of Nsight Systems' exports.
 #include <algorithm>
 
 #include "formats/import/profile/nsys_events.h"

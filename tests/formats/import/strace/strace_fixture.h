@@ -43,7 +43,7 @@ private:
     std::optional<AssembledLog> log_;
 };
 
-// One line a call, by pid 100, 1 ms apart, each 10 us long.
+/// One line a call, by pid 100, 1 ms apart, each 10 us long.
 inline std::string strace_lines(const std::vector<std::string>& calls) {
     std::string text;
     int ms = 0;
@@ -55,7 +55,7 @@ inline std::string strace_lines(const std::vector<std::string>& calls) {
     return text;
 }
 
-// The message of the error that importing `text` ends with.
+/// The message of the error that importing `text` ends with.
 inline std::string strace_error(const std::string& text) {
     try {
         StraceImported log(text);

@@ -267,8 +267,12 @@ TEST_CASE("strace: every call of the table") {
         const Op op = log->ops().back();
         CHECK(info(op.kind).name == info(c.kind).name);
         CHECK(log->path_of(op) == c.path);
-        if (!line.starts_with("close_range")) CHECK(op.duration == 10'000);  // there the first close has it all
-        if (c.check) CHECK(c.check(op, log->tables()));
+        if (!line.starts_with("close_range")) {
+            CHECK(op.duration == 10'000);  // there the first close has it all
+        }
+        if (c.check) {
+            CHECK(c.check(op, log->tables()));
+        }
         CHECK(log->counter("malformed_lines") == 0);
         CHECK(log->counter("symbols_unknown") == 0);
     }
@@ -276,8 +280,9 @@ TEST_CASE("strace: every call of the table") {
     for (const char* name :
          {"chdir", "fchdir", "getcwd", "accept", "accept4", "epoll_create", "epoll_create1", "timerfd_create",
           "signalfd", "signalfd4", "inotify_init", "inotify_init1", "fanotify_init", "pidfd_open", "perf_event_open",
-          "userfaultfd", "io_uring_setup", "io_submit"})
+          "userfaultfd", "io_uring_setup", "io_submit"}) {
         seen.insert(name);
+    }
     for (const StraceCallRow& row : all_strace_calls()) {
         CAPTURE(row.name);
         CHECK(seen.contains(std::string(row.name)));
@@ -373,8 +378,11 @@ TEST_CASE("strace: pid columns and clocks") {
         CHECK(log->tables().tasks.size() == 3);
         CHECK(log->tables().processes.size() == 3);
         std::vector<int64_t> offsets;
-        for (const Op& op : log->ops(1))
-            if (op.kind == OpKind::read) offsets.push_back(op.offset);
+        for (const Op& op : log->ops(1)) {
+            if (op.kind == OpKind::read) {
+                offsets.push_back(op.offset);
+            }
+        }
         CHECK(offsets == std::vector<int64_t>{2, 4});
         CHECK(log->counter("malformed_lines") == 0);
         CHECK(log->of_kind(OpKind::exit).size() == 1);
@@ -466,7 +474,9 @@ TEST_CASE("strace: unfinished and resumed") {
         CHECK(log->counter("lines_without_second_half") == 1);
         CHECK(log->of_kind(OpKind::exit).size() == 3);
         std::vector<int64_t> codes;
-        for (const Op& op : log->of_kind(OpKind::exit)) codes.push_back(op.arg);
+        for (const Op& op : log->of_kind(OpKind::exit)) {
+            codes.push_back(op.arg);
+        }
         CHECK(std::count(codes.begin(), codes.end(), 137) == 1);
         CHECK(log->of_kind(OpKind::wait).size() == 2);
     }
@@ -567,9 +577,10 @@ TEST_CASE("strace: bad lines are counted with the first one's place") {
     CHECK(log->counter("malformed_lines") == 5);
     CHECK(log->op_count() == 2);
     bool told = false;
-    for (const Counter& c : log->tables().counters)
+    for (const Counter& c : log->tables().counters) {
         told |= c.name == "malformed_lines" && c.meaning.find("t.strace:2") != std::string::npos &&
                 c.severity == Severity::warning;
+    }
     CHECK(told);
 }
 

@@ -20,7 +20,9 @@ namespace {
 constexpr const char* kChildVariable = "REPRISE_STRACE_CHILD";
 
 void must(bool good) {
-    if (!good) _exit(9);
+    if (!good) {
+        _exit(9);
+    }
 }
 
 void recorded_program(const char* folder) {
@@ -70,7 +72,9 @@ void recorded_program(const char* folder) {
 
 struct RunAsRecorded {
     RunAsRecorded() {
-        if (const char* folder = std::getenv(kChildVariable)) recorded_program(folder);
+        if (const char* folder = std::getenv(kChildVariable)) {
+            recorded_program(folder);
+        }
     }
 } run_as_recorded;
 
@@ -80,15 +84,21 @@ bool strace_works() {
 
 std::vector<Op> in_file(const AssembledLog& log, OpKind kind, const std::string& path) {
     std::vector<Op> out;
-    for (const Op& op : log.of_kind(kind))
-        if (log.path_of(op) == path) out.push_back(op);
+    for (const Op& op : log.of_kind(kind)) {
+        if (log.path_of(op) == path) {
+            out.push_back(op);
+        }
+    }
     return out;
 }
 
 std::map<std::string, uint64_t> by_kind(const AssembledLog& log) {
     std::map<std::string, uint64_t> out;
-    for (const auto& [task, rows] : log.rows)
-        for (const auto& row : rows) ++out[std::string(info(row.op.kind).name)];
+    for (const auto& [task, rows] : log.rows) {
+        for (const auto& row : rows) {
+            ++out[std::string(info(row.op.kind).name)];
+        }
+    }
     return out;
 }
 
@@ -123,8 +133,11 @@ void check_recorded_program(const AssembledLog& log, const std::string& folder) 
     const auto maps = in_file(log, OpKind::mmap, path("in"));
     REQUIRE(maps.size() == 1);
     std::vector<Op> advice;
-    for (const Op& op : log.of_kind(OpKind::madvise))
-        if (op.map == maps[0].map) advice.push_back(op);
+    for (const Op& op : log.of_kind(OpKind::madvise)) {
+        if (op.map == maps[0].map) {
+            advice.push_back(op);
+        }
+    }
     REQUIRE(advice.size() == 1);
     CHECK(advice[0].offset == 4096);
 
@@ -154,7 +167,9 @@ void check_recorded_program(const AssembledLog& log, const std::string& folder) 
 }  // namespace
 
 TEST_CASE("strace as installed: one program under every set of options") {
-    if (!strace_works()) REPRISE_SKIP("strace is not installed or may not trace here");
+    if (!strace_works()) {
+        REPRISE_SKIP("strace is not installed or may not trace here");
+    }
     const std::vector<std::string> options = {"-f -ttt -T -yy", "-f -ttt -T -y",      "-f -ttt -T",
                                               "-f -tt -T -yy",  "-f -ttt -yy",        "-ff -ttt -T -yy",
                                               "-ff -ttt -T",    "-f -ttt -T -xx -yy", "-f -ttt -T -v -s 4096"};
@@ -170,7 +185,9 @@ TEST_CASE("strace as installed: one program under every set of options") {
                                     folder + "' '" + self + "' >/dev/null 2>&1";
         REQUIRE(std::system(command.c_str()) == 0);  // NOLINT: the test's own paths
         std::vector<std::filesystem::path> inputs;
-        for (const auto& entry : std::filesystem::directory_iterator(dir / "traces")) inputs.push_back(entry.path());
+        for (const auto& entry : std::filesystem::directory_iterator(dir / "traces")) {
+            inputs.push_back(entry.path());
+        }
         CHECK(inputs.size() == (option.starts_with("-ff") ? 3 : 1));
         import_strace.import(inputs, dir / "out.oplog", {});
         check_recorded_program(AssembledLog(dir / "out.oplog"), folder);
@@ -188,7 +205,9 @@ TEST_CASE("strace of a PyTorch epoch: 2 000 JPEGs") {
         return log->path_of(op).starts_with("/data/wl/data/train/") && log->path_of(op).ends_with(".jpg");
     };
     for (const Op& op : log->of_kind(OpKind::open)) {
-        if (op.result < 0 || !is_image(op)) continue;
+        if (op.result < 0 || !is_image(op)) {
+            continue;
+        }
         ++opens;
         images.insert(log->path_of(op));
         const FileRow& row = log->tables().files[op.file];
@@ -197,7 +216,9 @@ TEST_CASE("strace of a PyTorch epoch: 2 000 JPEGs") {
         CHECK(row.size_exact);
     }
     for (const Op& op : log->of_kind(OpKind::read)) {
-        if (!is_image(op)) continue;
+        if (!is_image(op)) {
+            continue;
+        }
         ++reads;
         bytes += static_cast<uint64_t>(data_bytes(op));
     }
@@ -206,7 +227,9 @@ TEST_CASE("strace of a PyTorch epoch: 2 000 JPEGs") {
     CHECK(reads == 8134);
     CHECK(bytes == 201'206'749);
     uint64_t files = 0;
-    for (const FileRow& row : log->tables().files) files += row.role == Role::dataset && row.type == FileType::regular;
+    for (const FileRow& row : log->tables().files) {
+        files += row.role == Role::dataset && row.type == FileType::regular;
+    }
     CHECK(files == 2000);
 
     auto kinds = by_kind(*log);
@@ -247,15 +270,20 @@ TEST_CASE("strace of a Python loader, with and without descriptors' names") {
         CHECK((*log)->counter("descriptors_corrected") == 0);
         CHECK((*log)->tables().losses() == 0);
         uint64_t read = 0;
-        for (const OpKind kind : {OpKind::read, OpKind::receive})
-            for (const Op& op : (*log)->of_kind(kind)) read += static_cast<uint64_t>(std::max<int64_t>(op.result, 0));
+        for (const OpKind kind : {OpKind::read, OpKind::receive}) {
+            for (const Op& op : (*log)->of_kind(kind)) {
+                read += static_cast<uint64_t>(std::max<int64_t>(op.result, 0));
+            }
+        }
         CHECK(read == (with_names ? 104'142'114 : 104'352'278));
     }
     // The JPEG-sized files are written first and read by the workers: every offset must fit the file.
-    for (const Op& op : plain->of_kind(OpKind::read))
-        if (op.result > 0 && plain->path_of(op).ends_with(".npz"))
+    for (const Op& op : plain->of_kind(OpKind::read)) {
+        if (op.result > 0 && plain->path_of(op).ends_with(".npz")) {
             CHECK(static_cast<uint64_t>(op.offset + op.result) <=
                   plain->tables().files[plain->tables().file_of(op)].size);
+        }
+    }
 }
 
 TEST_CASE("strace: names of descriptors change neither offsets nor handles") {
@@ -273,11 +301,17 @@ TEST_CASE("strace: names of descriptors change neither offsets nor handles") {
         }
         int depth = 0;
         for (;; ++i) {
-            if (named_text[i] == '<') ++depth;
-            if (named_text[i] == '>' && --depth == 0) break;
+            if (named_text[i] == '<') {
+                ++depth;
+            }
+            if (named_text[i] == '>' && --depth == 0) {
+                break;
+            }
         }
         constexpr std::string_view kDeleted = "(deleted)";
-        if (named_text.compare(i + 1, kDeleted.size(), kDeleted) == 0) i += kDeleted.size();
+        if (named_text.compare(i + 1, kDeleted.size(), kDeleted) == 0) {
+            i += kDeleted.size();
+        }
     }
     REQUIRE(plain_text.find("</data") == std::string::npos);
     REQUIRE(plain_text.size() < named_text.size());
@@ -290,8 +324,12 @@ TEST_CASE("strace: names of descriptors change neither offsets nor handles") {
         const auto files_only = [](const AssembledLog& log, TaskId t) {
             std::vector<Op> out;
             for (const Op& op : log.ops(t)) {
-                if (op.kind == OpKind::send || op.kind == OpKind::receive || op.kind == OpKind::fcntl) continue;
-                if (op.handle && log.tables().handles[op.handle].inherited) continue;  // a guess without names
+                if (op.kind == OpKind::send || op.kind == OpKind::receive || op.kind == OpKind::fcntl) {
+                    continue;
+                }
+                if (op.handle && log.tables().handles[op.handle].inherited) {
+                    continue;  // a guess without names
+                }
                 out.push_back(op);
             }
             return out;
