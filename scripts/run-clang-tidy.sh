@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: scripts/run-clang-tidy.sh [BUILD_DIR] [--all] [--seconds N]
-# Runs clang-tidy over the project's own sources: those that changed since the
-# main branch, or all of them, changed ones first, until the time is used up.
-# A source that passed is not looked at again until it or a header changes.
-# Says how many were not reached; exits 1 where a source has a finding.
+# Runs clang-tidy over the project's own sources: all that changed since the last tag (where there is none: in the last
+# five commits), however long it takes, and with --all a part of the rest, N seconds long and another one every day.
+# A source that passed is not looked at again until it or a header changes. Says how many were not reached; exits 1
+# where a source has a finding.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,13 +25,17 @@ done
 
 rooms=(formats transform capture calibrate replay analyze cli)
 mapfile -t sources < <(find "${rooms[@]}" -name '*.cpp' ! -name cupti_collector.cpp | sort)
-changed=$(git diff --name-only main... -- '*.cpp' 2>/dev/null; git diff --name-only -- '*.cpp' 2>/dev/null || true)
+base=$(git describe --tags --abbrev=0 2>/dev/null || git rev-parse --verify -q HEAD~5 || git rev-list --max-parents=0 HEAD)
+changed=$(git diff --name-only "$base" -- '*.cpp' 2>/dev/null || true)
 first=() rest=()
 for source in "${sources[@]}"; do
     if grep -qxF "$source" <<<"$changed"; then first+=("$source"); else rest+=("$source"); fi
 done
 if [[ $all == 0 && ${#first[@]} -gt 0 ]]; then rest=(); fi
-queue=("${first[@]}" "${rest[@]}")
+if [[ ${#rest[@]} -gt 0 ]]; then
+    turn=$(($(date +%s) / 86400 * 37 % ${#rest[@]}))
+    rest=("${rest[@]:turn}" "${rest[@]:0:turn}")
+fi
 
 # What a verdict depends on: the source, all headers, the settings, the tool.
 headers=$({ cat .clang-tidy; find "${rooms[@]}" -name '*.h' -o -name '*.def' 2>/dev/null | sort | xargs -r cat
@@ -39,14 +43,13 @@ headers=$({ cat .clang-tidy; find "${rooms[@]}" -name '*.h' -o -name '*.def' 2>/
 passed_dir=$build/tidy-passed
 mkdir -p "$passed_dir"
 export build passed_dir headers
-deadline=$(($(date +%s) + seconds))
-export deadline
 
+# check_one SOURCE [DEADLINE]
 check_one() {
-    local source=$1 key out
+    local source=$1 deadline=${2:-} key out left=86400
     key=$passed_dir/$({ echo "$headers"; cat "$source"; } | sha256sum | cut -d' ' -f1)
     [[ -e $key ]] && { echo passed; return 0; }
-    local left=$((deadline - $(date +%s)))
+    if [[ -n $deadline ]]; then left=$((deadline - $(date +%s))); fi
     [[ $left -gt 0 ]] || { echo unreached; return 0; }
     local rc=0
     out=$(timeout "$left" clang-tidy --quiet -p "$build" "$source" 2>/dev/null) || rc=$?
@@ -62,7 +65,12 @@ check_one() {
 }
 export -f check_one
 
-verdicts=$(printf '%s\0' "${queue[@]}" | xargs -0 -r -n1 -P"$(nproc)" bash -c 'check_one "$1"' _)
+all_of() { # DEADLINE SOURCE...
+    local deadline=$1
+    shift
+    [[ $# == 0 ]] || printf '%s\0' "$@" | xargs -0 -n1 -P"$(nproc)" bash -c 'check_one "$2" "$1"' _ "$deadline"
+}
+verdicts=$(all_of '' "${first[@]}"; all_of "$(($(date +%s) + seconds))" "${rest[@]}")
 count() { grep -cx "$1" <<<"$verdicts" || true; }
-echo "clang-tidy: $(count passed) passed, $(count failed) failed, $(count unreached) not reached in $seconds s"
+echo "clang-tidy: $(count passed) passed, $(count failed) failed, $(count unreached) not reached (${#first[@]} changed ones, then $seconds s of the rest)"
 [[ $(count failed) == 0 ]]

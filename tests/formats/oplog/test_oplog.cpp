@@ -497,7 +497,9 @@ TEST_CASE("op log: a section whose checksum differs is refused, though it could 
         try {
             const LogReader log(path, options);
             OpBlock block;
-            for (const BlockInfo& one : log.blocks()) log.decode(one, block);
+            for (const BlockInfo& one : log.blocks()) {
+                log.decode(one, block);
+            }
             return log.op_count() == 100 ? "" : "ops are missing";
         } catch (const Error& error) {
             return error.what();

@@ -1,5 +1,5 @@
-// A clock that the test owns, and the three that use one: the paces, the collector and the prediction.
 // SPDX-License-Identifier: MIT
+// A clock that the test owns, and the three that use one: the paces, the collector and the prediction.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: MIT
 // Time to the nanosecond: small jobs, whose instants are worked out by hand, under the paces, the collector and the
 // prediction.
-// SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
 #include "tests/replay/run/owned_clock.h"
