@@ -25,7 +25,7 @@ class Runner:
 
     def __init__(self):
         self.running = set()
-        self.stopped = False
+        self.stopped = ""  # by what
 
     def run(self, command, timeout=None, **options):
         """(exit status, output); the status is None after a timeout."""
@@ -54,8 +54,8 @@ class Runner:
         except ProcessLookupError:
             pass
 
-    def stop(self):
-        self.stopped = True
+    def stop(self, why):
+        self.stopped = why
         for process in list(self.running):
             self.end(process)
 

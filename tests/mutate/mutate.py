@@ -95,7 +95,7 @@ class Run:
             pass
         except BaseException as error:  # shown by the main thread
             self.error = error
-            self.runner.stop()
+            self.runner.stop("an error")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -200,7 +200,7 @@ def main():
         return 0
     runner = Runner()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: runner.stop())
+        signal.signal(number, lambda which, _: runner.stop(f"signal {which}"))
     lock = None if options.report else only_one(options.folder)  # noqa: F841
     results = Results(options.folder / "results.jsonl", options)
     try:
@@ -216,9 +216,9 @@ def main():
     if options.table and not runner.stopped:
         print(f"mutate: wrote {report.write_table(totals, results.seed)}", file=sys.stderr)
     if runner.stopped:
-        print("mutate: stopped; go on with --resume", file=sys.stderr)
+        print(f"mutate: stopped by {runner.stopped}; go on with --resume", file=sys.stderr)
         return 130
-    return 0 if totals.share >= LEAST_SHARE else 1
+    return 0 if totals.files and totals.share >= LEAST_SHARE else 1
 
 
 if __name__ == "__main__":
