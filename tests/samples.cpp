@@ -58,8 +58,8 @@ void add_tables(LogWriter& log) {
     log.add_handle({3, O_RDONLY | O_CLOEXEC, HandleKind::file, false, 0, -1});  // 2
     log.add_handle({1, O_RDONLY, HandleKind::file, false, 0, -1});              // 3
     log.add_handle({4, O_WRONLY | O_CREAT, HandleKind::file, false, 0, -1});    // 4
-    log.count("rows_malformed", Severity::loss, "lines that could not be read", 2);
-    log.count("offsets_followed", Severity::note, "offsets reconstructed from the position", 9);
+    log.count(Counter{"rows_malformed", Severity::loss, 2, "lines that could not be read"});
+    log.count(Counter{"offsets_followed", Severity::note, 9, "offsets reconstructed from the position"});
 }
 
 Op make(OpKind kind, int64_t begin, int64_t duration, int64_t result) {

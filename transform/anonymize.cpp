@@ -238,7 +238,7 @@ public:
                 });
             }
             for (const Counter& counter : tables_.counters) {
-                writer_.count(counter.name, counter.severity, counter.meaning, counter.value);
+                writer_.count(counter);
             }
             result.names = names_.size();
             writer_.finish();

@@ -314,37 +314,20 @@ private:
 
     void count() {
         for (const Counter& counter : tables_.counters) {
-            writer_.count(counter.name, counter.severity, counter.meaning, counter.value);
+            writer_.count(counter);
         }
-        const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-            if (n != 0) {
-                writer_.count(name, severity, meaning, n);
-            }
-        };
-        add("gpu_model_below_zero", Severity::warning, "step times that the model drew below zero; they became zero",
-            negative_draws_);
-        add("accelerator_work_negative", Severity::warning,
-            "submissions that keep an accelerator busy for less than nothing; they became nothing", steps_.negative());
+        writer_.count(Count::gpu_model_below_zero, negative_draws_);
+        writer_.count(Count::accelerator_work_negative, steps_.negative());
         if (copies_ == 1) {
             return;
         }
-        add("dataset_files_rotated", Severity::note,
-            "dataset files in place of which each copy of the job reads another of about the same size",
-            shares_.files_rotated());
-        add("dataset_files_shifted", Severity::note,
-            "dataset files, too few of one size, of which each copy of the job reads other parts first",
-            shares_.files_shifted());
-        add("dataset_files_shared", Severity::note,
-            "small dataset files, too few of one size, that all copies of the job read alike", shares_.files_shared());
-        add("written_files_to_prepare", Severity::warning,
-            "files that the job found and changes: each copy needs one of its own, which `prepare --gpus` makes",
-            shares_.files_written());
-        add("steps_in_step", Severity::note, "steps after which all copies of the job wait for the slowest",
-            barriers_made_);
+        writer_.count(Count::dataset_files_rotated, shares_.files_rotated());
+        writer_.count(Count::dataset_files_shifted, shares_.files_shifted());
+        writer_.count(Count::dataset_files_shared, shares_.files_shared());
+        writer_.count(Count::written_files_to_prepare, shares_.files_written());
+        writer_.count(Count::steps_in_step, barriers_made_);
         if (barriers() && barriers_made_ == 0) {
-            writer_.count("steps_unknown", Severity::warning,
-                          "the log does not tell where a step of an accelerator ends: the copies of the job do not "
-                          "wait for each other");
+            writer_.count(Count::steps_unknown);
         }
     }
 

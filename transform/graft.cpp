@@ -433,30 +433,19 @@ private:
 
     void count(LogWriter& writer, uint64_t dropped_waits, uint64_t dropped_edges) const {
         for (const Counter& counter : tables_.counters) {
-            writer.count(counter.name, counter.severity, counter.meaning, counter.value);
+            writer.count(counter);
         }
         for (const Counter& counter : profile_.tables().counters) {
             if (counter.name != "profile_without_io") {
-                writer.count(counter.name, counter.severity, counter.meaning, counter.value);
+                writer.count(counter);
             }
         }
-        const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-            if (n) {
-                writer.count(name, severity, meaning, n);
-            }
-        };
-        add("waits_of_accelerators", Severity::note,
-            "recorded waits that were for the accelerator, which now tells them", dropped_waits);
-        add("edges_of_accelerators", Severity::note, "edges of ops that gave way to the accelerator", dropped_edges);
-        add("profile_outside_steps", Severity::warning,
-            "ops of the profile outside the steps that it has in common with the recording; left out", outside_);
-        add("profile_threads_joined", Severity::note,
-            "ops of threads of the profile that the recording does not know; done by the thread that runs the loop",
-            moved_threads_);
+        writer.count(Count::waits_of_accelerators, dropped_waits);
+        writer.count(Count::edges_of_accelerators, dropped_edges);
+        writer.count(Count::profile_outside_steps, outside_);
+        writer.count(Count::profile_threads_joined, moved_threads_);
         const bool by_steps = result_.steps > 0 && result_.steps_of_log > result_.steps;
-        add("steps_without_profile", Severity::warning,
-            "steps of the recording that the profile does not cover: no accelerator works in them",
-            by_steps ? result_.steps_of_log - result_.steps : 0);
+        writer.count(Count::steps_without_profile, by_steps ? result_.steps_of_log - result_.steps : 0);
     }
 
     const LogReader& job_;

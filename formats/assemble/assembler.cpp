@@ -85,8 +85,7 @@ void Assembler::Impl::add(Task& task, const Op& op) {
         return;
     }
     if (entry.op.begin < task.written_to) {
-        count("ops_moved", Severity::warning,
-              "ops that came so late that they were put after later ones of their task");
+        count(Count::ops_moved);
         entry.op.duration = std::max<int64_t>(entry.op.end() - task.written_to, 0);
         entry.op.begin = task.written_to;
     }
@@ -239,14 +238,10 @@ void Assembler::Impl::finish() {
         write_oldest(each, each.pending.size());
     }
     if (offsets_followed) {
-        count("offsets_reconstructed", Severity::note,
-              "reads and writes whose source names no offset; it was followed along the instance's position",
-              offsets_followed);
+        count(Count::offsets_reconstructed, offsets_followed);
     }
     if (offsets_from_unknown_position) {
-        count("offsets_assumed", Severity::warning,
-              "reads and writes on descriptors open before the recording began; their offsets count from 0",
-              offsets_from_unknown_position);
+        count(Count::offsets_assumed, offsets_from_unknown_position);
     }
     files.finish(options.roles);
 }

@@ -43,9 +43,7 @@ struct Assembler::Impl {
     Task& new_task(int32_t pid, int32_t tid, Process& process);
     void add(Task& task, const Op& op);
     void write_oldest(Task& task, size_t n);
-    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1) {
-        writer.count(name, severity, meaning, n);
-    }
+    void count(Count what, uint64_t n = 1, std::string_view detail = {}) { writer.count(what, n, detail); }
     void call(const RawCall& raw);
     void finish();
 

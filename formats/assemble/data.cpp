@@ -36,8 +36,7 @@ int64_t Assembler::Impl::place(Instance& instance, const std::optional<int64_t>&
             return *end;
         }
         at_unknown_end = true;
-        count("append_offsets_unknown", Severity::note,
-              "appends to a file whose size no call had told; their offsets count from 0");
+        count(Count::append_offsets_unknown);
         return static_cast<int64_t>(std::min<uint64_t>(instance.file->appended, INT64_MAX));
     }
     offsets_from_unknown_position += !instance.position_known;
@@ -76,7 +75,7 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
     }
     if (!raw.result_known) {
         op.result = raw.size;
-        count("results_assumed", Severity::warning, "reads and writes whose source names no result; taken as complete");
+        count(Count::results_assumed);
     }
     op.handle = instance->id;
     if (!instance->is_file()) {

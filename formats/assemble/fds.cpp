@@ -98,8 +98,7 @@ void Assembler::Impl::learn_kind(Instance& instance, HandleKind kind, Process& p
         const std::string label = "/unnamed/pid-" + std::to_string(process.pid) + "-fd-" + std::to_string(fd) + "-" +
                                   std::to_string(++unnamed_files);
         instance.file = &files.unnamed(label);
-        count("files_without_name", Severity::warning,
-              "files used through descriptors that no call of the recording opened; they stand below /unnamed");
+        count(Count::files_without_name);
     }
     update_row(instance);
 }
@@ -151,11 +150,9 @@ std::shared_ptr<Instance> Assembler::Impl::adopt_unknown(Process& process, int32
         }
     }
     if (received) {
-        count("descriptors_received", Severity::note,
-              "descriptors of files that reached a process over a socket, or by a call not recorded");
+        count(Count::descriptors_received);
     } else {
-        count("descriptors_adopted", Severity::note,
-              "descriptors that no call of the recording opened; taken as open from the start");
+        count(Count::descriptors_adopted);
     }
     return made;
 }
@@ -181,8 +178,7 @@ std::shared_ptr<Instance> Assembler::Impl::find(Process& process, int32_t fd, st
             known.described = described;
             return it->second.instance;
         }
-        count("descriptors_corrected", Severity::warning,
-              "descriptors that meant another file than the calls seen so far had made them mean");
+        count(Count::descriptors_corrected);
         process.descriptors->erase(it);
     }
     if (!options.adopt_unknown_fds) {
@@ -199,13 +195,12 @@ std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawC
         return find_seen(process, fd, *seen, raw.begin);
     }
     if (raw.result == kBadDescriptor && !process.descriptors->contains(fd)) {
-        count("calls_on_bad_descriptors", Severity::note, "calls on descriptors that were not open; left out");
+        count(Count::calls_on_bad_descriptors);
         return nullptr;
     }
     auto found = find(process, fd, described, raw.result < 0 ? Evidence::none : evidence);
     if (!found) {
-        count("calls_on_unknown_descriptors", Severity::loss,
-              "calls on descriptors that no call of the recording opened; left out");
+        count(Count::calls_on_unknown_descriptors);
     }
     return found;
 }
@@ -303,10 +298,9 @@ void Assembler::Impl::close(Task& task, const RawCall& raw, Op& op) {
     }
     if (it == process.descriptors->end() || raw.seen) {
         if (raw.result >= 0) {
-            count("closes_of_unknown_descriptors", Severity::note,
-                  "closes of descriptors that nothing else in the recording used; left out");
+            count(Count::closes_of_unknown_descriptors);
         } else {
-            count("calls_on_bad_descriptors", Severity::note, "calls on descriptors that were not open; left out");
+            count(Count::calls_on_bad_descriptors);
         }
         return;
     }

@@ -120,9 +120,7 @@ void FileTable::was_there(FileState& file) {
     }
     if (parent_is_new(writer_.tables().strings[file.path])) {
         file.created = file.made_unseen = true;
-        writer_.count(
-            "files_made_unseen", Severity::note,
-            "files in directories the recording made that no call of it made; taken as sockets bound to a name");
+        writer_.count(Count::files_made_unseen);
         return;
     }
     file.existed = true;
@@ -131,9 +129,7 @@ void FileTable::was_there(FileState& file) {
 FileState& FileTable::present(std::string_view path) {
     FileState& file = at(path);
     if (file.presence == FileState::Presence::absent) {
-        writer_.count(
-            "files_appeared_unseen", Severity::note,
-            "files that were missing at first and there later without a call of the recording that made them");
+        writer_.count(Count::files_appeared_unseen);
     }
     if (file.presence != FileState::Presence::present) {
         was_there(file);
@@ -158,9 +154,7 @@ FileState& FileTable::absent(std::string_view path) {
         if (here.state->is_link) {
             return *here.state;
         }
-        writer_.count(
-            "files_vanished_unseen", Severity::note,
-            "files that were there at first and missing later without a call of the recording that removed them");
+        writer_.count(Count::files_vanished_unseen);
         retire(here);
     }
     FileState& file = at(path);
@@ -405,8 +399,7 @@ bool FileTable::is_another(const FileState& file, uint64_t device, uint64_t inod
 }
 
 FileState& FileTable::replaced(std::string_view path) {
-    writer_.count("files_replaced_unseen", Severity::note,
-                  "paths that led to another file than before without a call of the recording that made it so");
+    writer_.count(Count::files_replaced_unseen);
     retire(slot(writer_.intern(path)));
     slot(writer_.intern(path)).removed = false;
     FileState& file = at(path);

@@ -176,13 +176,10 @@ void FileTable::finish(const RoleOverrides* roles) {
         inexact += row.origin == Origin::existed && sized && !row.size_exact;
     }
     if (guessed) {
-        writer_.count("creations_guessed", Severity::note,
-                      "files opened with O_CREAT of which nothing tells whether they were there before; taken as new",
-                      guessed);
+        writer_.count(Count::creations_guessed, guessed);
     }
     if (inexact) {
-        writer_.count("sizes_inexact", Severity::note,
-                      "files whose size no call told; the furthest offset used stands for it", inexact);
+        writer_.count(Count::sizes_inexact, inexact);
     }
 }
 

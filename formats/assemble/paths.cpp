@@ -46,13 +46,10 @@ std::string Assembler::Impl::absolute(Process& process, std::string_view path, s
         if (it != process.descriptors->end() && it->second.instance->file) {
             return clean_path(files.path_of(*it->second.instance->file), path);
         }
-        count("directories_unknown", Severity::warning,
-              "paths relative to a directory descriptor that no call of the recording opened; taken as in the current "
-              "directory");
+        count(Count::directories_unknown);
     }
     if (!process.directory_known && !path.empty()) {
-        count("relative_paths_assumed", Severity::warning,
-              "relative paths of processes whose current directory no call had told; taken as below /");
+        count(Count::relative_paths_assumed);
     }
     return clean_path(process.directory, path);
 }
@@ -169,7 +166,7 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
         from = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
     }
     if (from.empty()) {
-        count("links_of_unknown_files", Severity::loss, "hard links to descriptors whose file is not known; left out");
+        count(Count::links_of_unknown_files);
         return;
     }
     const std::string to = absolute(process, raw.path2, raw.fd2_path, raw.fd2, raw.seen2);

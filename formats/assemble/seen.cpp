@@ -79,8 +79,7 @@ std::shared_ptr<Instance> Assembler::Impl::make_seen(Process* owner, int32_t fd,
             const std::string label =
                 "/unnamed/inode-" + std::to_string(seen.inode) + "-" + std::to_string(++unnamed_files);
             file = &files.unnamed(label);
-            count("files_without_name", Severity::warning,
-                  "files used through descriptors that no call of the recording opened; they stand below /unnamed");
+            count(Count::files_without_name);
         }
         if (seen.type != FileType::unknown) {
             file->type = seen.type;
@@ -95,10 +94,9 @@ std::shared_ptr<Instance> Assembler::Impl::make_seen(Process* owner, int32_t fd,
         return made;
     }
     if (how == Came::inherited) {
-        count("descriptors_inherited", Severity::note, "descriptors that were open when the recording began");
+        count(Count::descriptors_inherited);
     } else {
-        count("descriptors_received", Severity::note,
-              "descriptors of files that reached a process over a socket, or by a call not recorded");
+        count(Count::descriptors_received);
     }
     return made;
 }

@@ -32,14 +32,4 @@ const Exporter& find_exporter(std::string_view name) {
     throw usage_error("there is no exporter '" + escape_line(name) + "'", "expected one of: " + names);
 }
 
-void ExportReport::count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-    for (Counter& counter : counters) {
-        if (counter.name == name) {
-            counter.value += n;
-            return;
-        }
-    }
-    counters.push_back({std::string(name), severity, n, std::string(meaning)});
-}
-
 }  // namespace reprise

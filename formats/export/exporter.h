@@ -29,7 +29,7 @@ struct ExportReport {
     std::vector<Counter> counters;
     std::vector<std::filesystem::path> files;
 
-    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
+    void count(Count what, uint64_t n = 1, std::string_view detail = {}) { reprise::count(counters, what, n, detail); }
 };
 
 struct Exporter {

@@ -176,19 +176,17 @@ public:
         const Action action = action_of(op);
         if (action == Action::none) {
             if (info(op.kind).is(Trait::io)) {
-                report_.count("no_fio_action." + std::string(info(op.kind).name), Severity::warning,
-                              "calls fio's iolog has no action for");
+                report_.count(Count::no_fio_action, 1, info(op.kind).name);
             }
             return;
         }
         const FileId file = tables_.file_of(op);
         if (file == 0 || file >= tables_.files.size() || !has_data(tables_.files[file])) {
-            report_.count("not_a_regular_file", Severity::warning,
-                          "calls on directories, pipes, sockets and devices, which fio does not replay");
+            report_.count(Count::not_a_regular_file);
             return;
         }
         if (op.result < 0) {
-            report_.count("failed_calls", Severity::warning, "calls that failed in the log; fio would stop at them");
+            report_.count(Count::failed_calls);
             return;
         }
         State& state = files_[tables_.files[file].path];
@@ -256,8 +254,7 @@ private:
     void use(State& state, FileId file, const Op& op, std::string_view action, int64_t size) {
         if (!state.open) {
             ++state.instances;
-            report_.count("opens_synthesised", Severity::note,
-                          "opens added because the task uses a file that another task opened");
+            report_.count(Count::opens_synthesised);
             ensure_open(state, file, op.begin);
         }
         stamp(op.begin);
@@ -276,12 +273,11 @@ private:
         const bool async = info(op.kind).is(Trait::async);
         const int64_t size = async ? op.size : op.result;
         if (size <= 0 || size > 0xffffffffLL) {
-            report_.count("no_bytes", Severity::note,
-                          "reads at the end of a file and other data calls that moved nothing");
+            report_.count(Count::no_bytes);
             return;
         }
         if (async) {
-            report_.count("asynchronous", Severity::note, "asynchronous requests, replayed where they were submitted");
+            report_.count(Count::asynchronous);
         }
         use(state, file, op, action, size);
         ++data_lines_;
@@ -387,7 +383,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
             }
         });
         if (!job.has_data()) {
-            report.count("tasks_without_data", Severity::note, "tasks that move no file data; fio refuses such a job");
+            report.count(Count::tasks_without_data);
             continue;
         }
         job.finish();
@@ -395,11 +391,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
         written.push_back(task);
         report.files.push_back(places.log(task));
     }
-    report.count("names_replaced", Severity::warning,
-                 "file names with white space or too long for fio; the job file tells which", names.renamed().size());
-    if (report.counters.back().value == 0) {
-        report.counters.pop_back();
-    }
+    report.count(Count::names_replaced, names.renamed().size());
     write_job_file(places, written, tables, names, report);
     return report;
 }

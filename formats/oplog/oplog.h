@@ -94,7 +94,9 @@ public:
     /// Ops appended to a task so far.
     uint64_t op_count(TaskId task) const;
 
-    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
+    /// See formats/support/counters.h.
+    void count(Count what, uint64_t n = 1, std::string_view detail = {});
+    void count(const Counter& other);
 
     void finish();
     /// Removes the .partial file instead of finishing.

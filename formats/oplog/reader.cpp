@@ -291,7 +291,7 @@ struct LogReader::Impl {
         }
         recovered =
             "read up to byte " + std::to_string(at) + " of " + std::to_string(mapping.bytes().size()) + ": " + reason;
-        tables.count("recovered_log", Severity::loss, "the log was cut; ops after the last whole block are missing");
+        tables.count(Count::recovered_log);
     }
 
     // The blocks an ops section says it holds.

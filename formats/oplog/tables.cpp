@@ -68,15 +68,6 @@ std::string_view handle_kind_name(HandleKind kind) {
     return "?";
 }
 
-std::string_view severity_name(Severity severity) {
-    switch (severity) {
-        case Severity::note: return "note";
-        case Severity::warning: return "warning";
-        case Severity::loss: return "loss";
-    }
-    return "?";
-}
-
 StringTable::StringTable() {
     views_.emplace_back();
     ids_.emplace(std::string_view{}, 0);
@@ -110,17 +101,6 @@ StringId StringTable::append(std::string_view text) {
 }
 
 Tables::Tables() : files(1), handles(1), processes(1), tasks(1) {}
-
-void Tables::count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-    for (Counter& counter : counters) {
-        if (counter.name != name) {
-            continue;
-        }
-        counter.value += n;
-        return;
-    }
-    counters.push_back({std::string(name), severity, n, std::string(meaning)});
-}
 
 uint64_t Tables::losses() const {
     uint64_t sum = 0;

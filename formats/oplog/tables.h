@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/oplog/op.h"
+#include "formats/support/counters.h"
 
 namespace reprise {
 
@@ -82,20 +83,6 @@ struct TaskRow {
     bool operator==(const TaskRow&) const = default;
 };
 
-/// note: nothing to worry about; warning: the replay may differ; loss: something that happened is not in the log.
-enum class Severity : uint8_t { note, warning, loss };
-std::string_view severity_name(Severity severity);
-
-/// A named count of rows dropped, guessed or repaired, with a sentence of meaning.
-struct Counter {
-    std::string name;
-    Severity severity = Severity::note;
-    uint64_t value = 0;
-    std::string meaning;
-
-    bool operator==(const Counter&) const = default;
-};
-
 /// What a log says about itself. Unknown keys of newer minor versions are kept in `extra`.
 struct Header {
     uint32_t time_unit_ns = 1;   // resolution of the stored times
@@ -149,8 +136,8 @@ struct Tables {
         }
         return op.handle < handles.size() ? handles[op.handle].file : 0;
     }
-    /// Adds to the counter of that name, making it on first use.
-    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
+    /// See formats/support/counters.h.
+    void count(Count what, uint64_t n = 1, std::string_view detail = {}) { reprise::count(counters, what, n, detail); }
     /// Sum of the counters of severity `loss`.
     uint64_t losses() const;
 };

@@ -432,9 +432,8 @@ uint64_t LogWriter::op_count(TaskId task) const {
     return p.done + p.count;
 }
 
-void LogWriter::count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-    impl_->tables.count(name, severity, meaning, n);
-}
+void LogWriter::count(Count what, uint64_t n, std::string_view detail) { impl_->tables.count(what, n, detail); }
+void LogWriter::count(const Counter& other) { reprise::count(impl_->tables.counters, other); }
 
 void LogWriter::finish() {
     Impl& s = *impl_;

@@ -254,20 +254,14 @@ private:
             const bool known = edge.task != 0 && edge.task < plan_.tasks.size() && edge.task != task;
             if (known && passed_[edge.task] <= edge.op && began_just_after(edge, until)) {
                 edge.op = passed_[edge.task] - 1;
-                plan_.count("edges_moved", Severity::note,
-                            "edges of the log whose source began up to 2 ms after their op ended; the op before it "
-                            "stands in for it");
+                plan_.count(Count::edges_moved);
             }
             if (edge.task == 0 || edge.task >= plan_.tasks.size() || edge.op >= plan_.tasks[edge.task].ops) {
-                plan_.count("edges_without_source", Severity::warning,
-                            "edges of the log that name an op which is not there; dropped");
+                plan_.count(Count::edges_without_source);
             } else if (edge.task == task) {
-                plan_.count("edges_to_themselves", Severity::warning,
-                            "edges of the log from a task to itself, which explain no wait; dropped");
+                plan_.count(Count::edges_to_themselves);
             } else if (passed_[edge.task] <= edge.op) {
-                plan_.count("edges_against_time", Severity::warning,
-                            "edges of the log whose source is not done before their op ends; dropped, as they could "
-                            "wait for ever");
+                plan_.count(Count::edges_against_time);
             } else {
                 explained_here = explained_here || edge.kind != EdgeKind::queue;
                 if (!add(task, op, edge.task, edge.op, edge.kind)) {

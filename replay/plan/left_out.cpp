@@ -3,36 +3,30 @@
 
 namespace reprise {
 
-std::string_view left_out_name(LeftOut reason) {
+Count left_out_counter(LeftOut reason) {
     switch (reason) {
-        case LeftOut::none: return "performed";
-        case LeftOut::filter: return "filter";
-        case LeftOut::no_place: return "no_place";
-        case LeftOut::not_open: return "not_open";
-        case LeftOut::not_a_file: return "not_a_file";
-        case LeftOut::read_only: return "read_only";
-        case LeftOut::device_node: return "device_node";
-        case LeftOut::unsupported: return "unsupported";
-        case LeftOut::received: return "received";
-        case LeftOut::stopped: return "stopped";
+        case LeftOut::none: break;  // performed
+        case LeftOut::filter: return Count::left_out_filter;
+        case LeftOut::no_place: return Count::left_out_no_place;
+        case LeftOut::not_open: return Count::left_out_not_open;
+        case LeftOut::not_a_file: return Count::left_out_not_a_file;
+        case LeftOut::read_only: return Count::left_out_read_only;
+        case LeftOut::device_node: return Count::left_out_device_node;
+        case LeftOut::unsupported: return Count::left_out_unsupported;
+        case LeftOut::received: return Count::left_out_received;
+        case LeftOut::stopped: return Count::left_out_stopped;
     }
-    return "?";
+    return Count::left_out_unsupported;
+}
+
+std::string_view left_out_name(LeftOut reason) {
+    constexpr std::string_view kPrefix = "left_out_";
+    return reason == LeftOut::none ? "performed" : info(left_out_counter(reason)).name.substr(kPrefix.size());
 }
 
 std::string_view left_out_meaning(LeftOut reason) {
-    switch (reason) {
-        case LeftOut::none: return "performed";
-        case LeftOut::filter: return "files that the filter leaves out";
-        case LeftOut::no_place: return "paths that have no place below the root";
-        case LeftOut::not_open: return "files whose open failed in this run";
-        case LeftOut::not_a_file: return "pipes, sockets and the like, which the replay does not make";
-        case LeftOut::read_only: return "would alter files (--read-only)";
-        case LeftOut::device_node: return "device nodes, which the replay never uses";
-        case LeftOut::unsupported: return "no safe way to perform them";
-        case LeftOut::received: return "descriptors that came over a socket from nobody known";
-        case LeftOut::stopped: return "not reached before the run was ended";
-    }
-    return "?";
+    constexpr std::string_view kPrefix = "ops not performed: ";
+    return reason == LeftOut::none ? "performed" : info(left_out_counter(reason)).meaning.substr(kPrefix.size());
 }
 
 }  // namespace reprise

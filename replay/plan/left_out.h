@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "formats/support/counters.h"
+
 namespace reprise {
 
 enum class LeftOut : uint8_t {
@@ -21,7 +23,9 @@ enum class LeftOut : uint8_t {
 };
 inline constexpr uint8_t kLeftOutReasons = 10;
 
-/// Name of a counter, and what it means.
+/// The counter of ops left out for a reason other than `none`.
+Count left_out_counter(LeftOut reason);
+/// Its name and meaning without what all of them begin with.
 std::string_view left_out_name(LeftOut reason);
 std::string_view left_out_meaning(LeftOut reason);
 

@@ -18,16 +18,6 @@
 
 namespace reprise {
 
-void Plan::count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-    for (Counter& counter : counters) {
-        if (counter.name == name) {
-            counter.value += n;
-            return;
-        }
-    }
-    counters.push_back({std::string(name), severity, n, std::string(meaning)});
-}
-
 bool keeps(const Plan& plan, const OpBlock& block, size_t i) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
     if (plan.selector->keeps_everything() || info(kind).is(Trait::cause)) {
@@ -110,8 +100,7 @@ void place_files(Plan& plan, const PathMap& maps) {
         path.directory = at->second;
     }
     if (homeless != 0) {
-        plan.count("paths_without_place", Severity::warning,
-                   "recorded paths that have no place below the root; ops on them are not performed", homeless);
+        plan.count(Count::paths_without_place, homeless);
     }
 }
 
@@ -263,9 +252,7 @@ private:
             return;
         }
         if (before_ > INT64_MIN + kRounding && block_.begin[i] < before_ - kRounding) {
-            plan_.count("gaps_negative", Severity::note,
-                        "ops that begin more than 10 us before the one before them in their task had ended; no time is "
-                        "between them");
+            plan_.count(Count::gaps_negative);
         }
         before_ = std::max(before_, OpRef::end_of(block_.begin[i], block_.duration[i]));
     }

@@ -134,7 +134,7 @@ struct Plan {
     std::vector<std::pair<uint64_t, Edge>> cut;  // by task: the wait that the end of its process cut, and that end
     std::vector<Counter> counters;               // what the plan dropped or repaired
 
-    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1);
+    void count(Count what, uint64_t n = 1) { reprise::count(counters, what, n); }
     bool keeps_file(FileId file) const { return file >= file_left_out.size() || file_left_out[file] == 0; }
 };
 

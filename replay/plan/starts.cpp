@@ -104,10 +104,7 @@ void plan_starts(Plan& plan, const std::vector<SpawnSite>& sites, const std::vec
         std::sort(task.spawns.begin(), task.spawns.end());
     }
     if (refused != 0) {
-        plan.count("spawns_not_followed", Severity::warning,
-                   "tasks that began before the op that starts them, or start each other in a circle; they begin with "
-                   "their process instead",
-                   refused);
+        plan.count(Count::spawns_not_followed, refused);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -102,36 +103,14 @@ public:
         add_parents();
         settle();
         group();
-        for (const CounterText& text : texts_) {
-            if (text.value > 0) {
-                out_.counters.push_back({text.name, text.severity, text.value, text.meaning});
-            }
+        for (const auto& [what, n] : counted_) {
+            reprise::count(out_.counters, what, n);
         }
         return std::move(out_);
     }
 
 private:
-    struct CounterText {
-        const char* name;
-        Severity severity;
-        const char* meaning;
-        uint64_t value = 0;
-    };
-    enum Count { unmappable, special, conflicts, shared, targetless, tangled, guessed, kCounts };
-    CounterText texts_[kCounts] = {
-        {"paths_outside_root", Severity::warning,
-         "files whose path is empty, relative, too long or leads out of the root: not laid out"},
-        {"special_files", Severity::note, "devices, sockets and the like: not laid out"},
-        {"path_conflicts", Severity::warning, "paths below something that is not a directory in the log: not laid out"},
-        {"paths_shared", Severity::note, "files of the log that fall on the same path: laid out once, the largest"},
-        {"links_without_target", Severity::warning,
-         "symbolic links whose target the log does not know: they lead nowhere"},
-        {"links_unresolved", Severity::warning,
-         "symbolic links that lead out of the root or in circles, and paths through them: not laid out"},
-        {"sizes_guessed", Severity::note,
-         "files whose size was not seen: laid out up to the furthest byte that was used"},
-    };
-    void count(Count what) { ++texts_[what].value; }
+    void count(Count what) { ++counted_[what]; }
 
     struct TimedRename {
         int64_t time;
@@ -244,7 +223,7 @@ private:
             case FileType::character:
             case FileType::block:
                 if (filter_.keeps_file(tables_, id)) {
-                    count(special);
+                    count(Count::special_files);
                 }
                 return;
         }
@@ -267,12 +246,12 @@ private:
         }
         auto path = maps_.map(tables_.path(id));
         if (!path) {
-            return count(unmappable);
+            return count(Count::paths_outside_root);
         }
         const FileType type = facts.nameless ? FileType::directory : type_of(id);
         path = locate(std::move(*path), std::min(facts.made, facts.used), type != FileType::symlink);
         if (!path) {
-            return count(tangled);
+            return count(Count::links_unresolved);
         }
         if (*path == ".") {
             return;
@@ -289,10 +268,10 @@ private:
             return;
         }
         if (entry.initial && entry.type != FileType::unknown && type != entry.type && type != FileType::unknown) {
-            return count(conflicts);
+            return count(Count::path_conflicts);
         }
         if (entry.initial) {
-            count(shared);
+            count(Count::paths_shared);
         }
         entry.initial = true;
         if (type != FileType::unknown) {
@@ -306,7 +285,7 @@ private:
         }
         entry.size = std::max(entry.size, row.size);
         if (type != FileType::directory && !row.size_exact && row.origin != Origin::created) {
-            count(guessed);
+            count(Count::sizes_guessed);
         }
     }
 
@@ -323,12 +302,12 @@ private:
             if (row.size != 0) {
                 entry.target.resize(std::min<uint64_t>(row.size, 4095), '-');
             }
-            return count(targetless);
+            return count(Count::links_without_target);
         }
         const auto target = maps_.map_link(tables_.strings[row.path], tables_.strings[row.target]);
         if (!target) {
             entry.initial = false;
-            return count(tangled);
+            return count(Count::links_unresolved);
         }
         entry.target = *target;
         if (!facts.opened) {
@@ -337,7 +316,7 @@ private:
         // It was opened through the link, so something was there.
         const auto end = locate(entry.path, FileFacts::kNever, true);
         if (!end || *end == "." || *end == entry.path) {
-            return count(tangled);
+            return count(Count::links_unresolved);
         }
         LayoutEntry& file = entry_at(*end);
         if (!file.initial && !file.made) {
@@ -418,7 +397,7 @@ private:
                 state[*it] = lost ? 2 : 1;
                 if (lost) {
                     if (entry.initial || entry.made) {
-                        count(conflicts);
+                        count(Count::path_conflicts);
                     }
                     entry.initial = entry.made = false;
                 }
@@ -457,6 +436,7 @@ private:
     const OpFilter& filter_;
     const PathMap& maps_;
     const LogFacts facts_;
+    std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;
     std::unordered_map<std::string, std::string> links_;  // path to target, both from the root
     Layout out_;

@@ -303,20 +303,14 @@ void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, con
     if (writer) {
         writer->header().extra["ended"] = result.ended;
         for (const Counter& counter : plan.counters) {
-            writer->count(counter.name, counter.severity, counter.meaning, counter.value);
+            writer->count(counter);
         }
         for (size_t i = 1; i < kLeftOutReasons; ++i) {
             const auto reason = static_cast<LeftOut>(i);
-            if (result.left_out[i] != 0) {
-                const bool by_choice = reason == LeftOut::filter || reason == LeftOut::read_only;
-                writer->count("left_out_" + std::string(left_out_name(reason)),
-                              by_choice ? Severity::note : Severity::warning,
-                              "ops not performed: " + std::string(left_out_meaning(reason)), result.left_out[i]);
-            }
+            writer->count(left_out_counter(reason), result.left_out[i]);
         }
         if (result.no_space != 0) {
-            writer->count("no_space", Severity::warning, "ops that failed because the file system was full",
-                          result.no_space);
+            writer->count(Count::no_space, result.no_space);
         }
         writer->finish();
         result.output = options.output;

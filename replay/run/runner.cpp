@@ -112,9 +112,7 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
     if (broken.empty()) {
         return;
     }
-    result.counters.push_back({"edges_given_up", Severity::warning, broken.size(),
-                               "edges without which tasks no longer wait for each other in a circle; times after them "
-                               "are a guess"});
+    count(result.counters, Count::edges_given_up, broken.size());
     constexpr size_t kShown = 3;
     for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) {
         result.notes.push_back(

@@ -18,8 +18,7 @@ RawAssembly::StandIn RawAssembly::stand_in_of(const TaskState& task) {
 
 void RawAssembly::begin_accelerator(TaskState& task, int64_t from) {
     if (task.accelerator_from) {
-        count("accelerator_spans_unended", Severity::note,
-              "spans of the mark accelerator that begin inside another one of their thread; they are one with it");
+        count(Count::accelerator_spans_unended);
     } else {
         task.accelerator_from = from, task.accelerator_late = 0;
     }
@@ -28,8 +27,7 @@ void RawAssembly::begin_accelerator(TaskState& task, int64_t from) {
 
 void RawAssembly::end_accelerator(TaskState& task) {
     if (!task.accelerator_from) {
-        count("accelerator_spans_unbegun", Severity::note,
-              "ends of the mark accelerator whose begin is not in the recording");
+        count(Count::accelerator_spans_unbegun);
     }
     task.accelerator_from.reset();
 }

@@ -90,7 +90,7 @@ CallEffect RawAssembly::aio_reap(TaskState& task, const RawCall& raw, bool slept
         auto& requests = aio_[task.pid];
         const auto found = requests.find(event.iocb);
         if (found == requests.end()) {
-            count("completions_unmatched", Severity::warning, "completed requests whose submission is not recorded");
+            count(Count::completions_unmatched);
             continue;
         }
         one.request = found->second.id;
@@ -184,7 +184,7 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
 void RawAssembly::uring_complete(const raw_uring& record) {
     const auto found = uring_.find(record.request);
     if (found == uring_.end()) {
-        count("completions_unmatched", Severity::warning, "completed requests whose submission is not recorded");
+        count(Count::completions_unmatched);
         return;
     }
     const Request request = found->second;

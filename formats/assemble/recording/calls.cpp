@@ -96,7 +96,7 @@ void RawAssembly::call(const raw_call& record) {
             op.duration = std::max<int64_t>(end - op.begin, 0);
             op.result = kInterrupted;
             put(task, op);
-            count("calls_cut", Severity::note, "calls that had not returned when their task ended; kept as waits");
+            count(Count::calls_cut);
             return after_call(task, end);
         }
         raw.result = 0;
@@ -112,7 +112,7 @@ void RawAssembly::call(const raw_call& record) {
         return;
     }
     if (!readable) {
-        count("calls_with_unreadable_paths", Severity::note, "calls whose path could not be read; left out");
+        count(Count::calls_with_unreadable_paths);
         return;
     }
     settle(task, begin);

@@ -490,33 +490,22 @@ void RawAssembly::finish() {
     }
     advance(UINT64_MAX);
     assembler_.finish();
-    const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n) {
-            count(name, severity, meaning, n);
-        }
-    };
     const raw_loss& loss = facts_.loss;
-    add("capture_ring_full", Severity::loss, "records that the recorder had no room for: give it a larger buffer",
-        loss.failed_reserves);
-    add("capture_recursion", Severity::loss, "times the kernel did not run the recorder because it was running already",
-        loss.recursion_misses);
-    add("capture_untracked_tasks", Severity::loss, "tasks the recorder could not follow", loss.untracked);
+    count(Count::capture_ring_full, loss.failed_reserves);
+    count(Count::capture_recursion, loss.recursion_misses);
+    count(Count::capture_untracked_tasks, loss.untracked);
     // Those the recorder knows of are the same ones.
-    add("capture_records_missing", Severity::loss, "gaps in the numbering of a task's records",
-        lost_records_ > loss.failed_reserves ? lost_records_ - loss.failed_reserves : 0);
+    count(Count::capture_records_missing,
+          lost_records_ > loss.failed_reserves ? lost_records_ - loss.failed_reserves : 0);
     if (!facts_.cut.empty()) {
-        count("capture_cut", Severity::loss, "the raw log is not complete: " + facts_.cut);
+        count(Count::capture_cut, 1, facts_.cut);
     }
-    add("locks_dropped", Severity::note, "waits for mutexes and Python's interpreter lock; they are not causes",
-        locks_);
-    add("wakes_unmatched", Severity::note, "wakes by calls that are not in the recording", edges_.wakes_unmatched());
+    count(Count::locks_dropped, locks_);
+    count(Count::wakes_unmatched, edges_.wakes_unmatched());
     const auto unfinished =
         std::count_if(uring_.begin(), uring_.end(), [](const auto& each) { return each.second.record != nullptr; });
-    add("ring_calls_cut", Severity::note,
-        "opens and the like by io_uring that had not completed, or of which no completion was wanted; left out",
-        static_cast<uint64_t>(unfinished));
-    add("messages_unmatched", Severity::note, "reads of bytes that no recorded task wrote",
-        edges_.messages_unmatched());
+    count(Count::ring_calls_cut, static_cast<uint64_t>(unfinished));
+    count(Count::messages_unmatched, edges_.messages_unmatched());
     Header& header = writer_.header();
     if (loss.most_lag_ns) {
         header.extra["capture.longest_lag_ns"] = std::to_string(loss.most_lag_ns);

@@ -108,9 +108,7 @@ private:
     int64_t at(uint64_t time) const { return static_cast<int64_t>(time - facts_.origin); }
     TaskState& state(uint32_t pid, uint32_t tid);
     void check_sequence(TaskState& task, const raw_head& head);
-    void count(std::string_view name, Severity severity, std::string_view meaning, uint64_t n = 1) {
-        writer_.count(name, severity, meaning, n);
-    }
+    void count(Count what, uint64_t n = 1, std::string_view detail = {}) { writer_.count(what, n, detail); }
 
     // --- raw_assemble.cpp
     void off(const raw_switch& record);

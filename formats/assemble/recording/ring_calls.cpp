@@ -115,7 +115,7 @@ void RawAssembly::ring_call_done(TaskState& task, const Request& request, const 
     RawCall raw;
     SeenInstance seen[2], made;
     if (!fill(asked, raw, seen)) {
-        count("calls_with_unreadable_paths", Severity::note, "calls whose path could not be read; left out");
+        count(Count::calls_with_unreadable_paths);
         return;
     }
     raw.pid = static_cast<int32_t>(task.pid);
@@ -169,7 +169,7 @@ void RawAssembly::ring_call_done(TaskState& task, const Request& request, const 
     if (slot >= 0 && raw.kind == OpKind::close) {
         op->fd = slot;
     }
-    count("ring_calls", Severity::note, "opens and the like by io_uring; kept as the calls they stand for");
+    count(Count::ring_calls);
     Event event;
     event.kind = Event::Kind::ring_call;
     event.begin = event.end = at(completion.head.time);

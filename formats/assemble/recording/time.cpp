@@ -112,8 +112,7 @@ std::vector<RawAssembly::Place> RawAssembly::places(uint32_t pid, uint64_t addre
     for (uint32_t i = 0; i < pages; ++i, at += kPage) {
         const auto where = assembler_.mapped_at(static_cast<int32_t>(pid), at);
         if (where.map == 0) {
-            count("faults_outside_mappings", Severity::note,
-                  "page faults on mappings that no call of the recording made: a program's own");
+            count(Count::faults_outside_mappings);
             continue;
         }
         Place* const last = out.empty() ? nullptr : &out.back();

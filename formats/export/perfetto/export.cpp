@@ -362,8 +362,7 @@ private:
             const bool within = source->end > begin;
             // The arrow's begin must come first, also where rounding moved it.
             if (within && distance_ns(source->begin, end) <= 2 * int64_t{log_.header().time_unit_ns}) {
-                report_.count("edges_backwards", Severity::note,
-                              "edges whose source began when what waited for it was over; no arrow is drawn");
+                report_.count(Count::edges_backwards);
                 continue;
             }
             if (within) {
@@ -431,8 +430,7 @@ private:
             if (open != track.open.rend()) {
                 const auto crossed = static_cast<uint64_t>(open - track.open.rbegin());
                 if (crossed) {
-                    report_.count("markers_crossed", Severity::note,
-                                  "spans cut short in the timeline because an outer span ended first", crossed);
+                    report_.count(Count::markers_crossed, crossed);
                 }
                 for (uint64_t i = 0; i < crossed; ++i) {
                     end_marker(task, op.begin);
@@ -443,7 +441,7 @@ private:
                 end_marker(task, op.begin);
                 return;
             }
-            report_.count("markers_unmatched", Severity::note, "ends of spans that never began, drawn as instants");
+            report_.count(Count::markers_unmatched);
         }
         const bool begins = phase == MarkerPhase::begin;
         to_.event(begins ? "B" : "i", pid_of(task), track.marker_id);

@@ -334,35 +334,21 @@ void Calls::feed_stdio(const Event& event, Call call, RawCall& raw) {
 }
 
 void Calls::count(LogWriter& writer) const {
-    const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n > 0) {
-            writer.count(name, severity, meaning, n);
-        }
-    };
     std::string unknown;
     for (const Name& name : lines_.names) {
         if (name.call == Call::unknown && unknown.size() < 300) {
             unknown += (unknown.empty() ? "" : ", ") + name.name;
         }
     }
-    add("calls_unknown", Severity::loss, "calls this importer does not know are not in the log: " + unknown, unknown_);
-    add("calls_incomplete", Severity::warning,
-        "calls whose arguments DFTracer does not record (duplicated descriptors, locks, munmap, msync) were left out",
-        incomplete_);
-    add("calls_ignored", Severity::note, "calls that move no data and have no row in the op table were left out",
-        ignored_);
-    add("results_not_recorded", Severity::note, "calls whose result DFTracer does not record; success was assumed",
-        results_assumed_);
-    add("errno_assumed", Severity::note, "failed calls; DFTracer does not record the reason, the likeliest was assumed",
-        errno_assumed_);
-    add("stdio_calls", Severity::warning,
-        "calls of the C stdio library stand for the system calls it made, which its buffer merges and splits", stdio_);
-    add("directories_closed_at_once", Severity::note,
-        "directories were opened; reading and closing them is not recorded, and they are closed at once", directories_);
-    add("protections_assumed", Severity::note,
-        "mappings of files; their protection is not recorded, reading was assumed", protections_);
-    add("relative_paths", Severity::warning,
-        "calls by relative path; the recorded directory is not known, / was assumed", relative_);
+    writer.count(Count::calls_unknown, unknown_, unknown);
+    writer.count(Count::calls_incomplete, incomplete_);
+    writer.count(Count::calls_ignored, ignored_);
+    writer.count(Count::results_not_recorded, results_assumed_);
+    writer.count(Count::errno_assumed, errno_assumed_);
+    writer.count(Count::stdio_calls, stdio_);
+    writer.count(Count::directories_closed_at_once, directories_);
+    writer.count(Count::protections_assumed, protections_);
+    writer.count(Count::relative_paths, relative_);
 }
 
 }  // namespace reprise::dftracer

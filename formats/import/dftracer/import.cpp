@@ -393,34 +393,17 @@ void Import::feed(LogWriter& writer) {
 }
 
 void Import::count(LogWriter& writer, const Calls& calls) const {
-    const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n > 0) {
-            writer.count(name, severity, meaning, n);
-        }
-    };
-    add("events", Severity::note, "events of the trace, without copies", lines_.events.size() - duplicates_);
-    add("duplicates_dropped", Severity::note,
-        "copies of events (same id, thread, time, name and duration), as forked workers write them, were dropped",
-        duplicates_);
-    add("malformed_lines", Severity::loss,
-        "lines could not be read and are not in the log; the first: " + lines_.first_malformed, lines_.malformed);
-    add("aggregated_events", Severity::loss,
-        "records sum up many calls and hold none of them; the first: " + lines_.first_aggregated, lines_.aggregated);
-    add("inputs_cut", Severity::loss, "compressed inputs end too early or are damaged; what followed is not in the log",
-        lines_.truncated_files);
-    add("hash_collisions", Severity::warning, "hashes stand for two paths; calls by path use the one defined last",
-        lines_.hash_collisions);
-    add("names_missing", Severity::warning,
-        "hashes of paths have no name in the trace; files of made-up names stand for them", lines_.names_missing);
-    add("spans_dropped", Severity::note,
-        "spans of the application that are neither accelerator time nor epoch, step, fetch or checkpoint were left out "
-        "(--all-spans keeps them)",
-        spans_dropped_);
-    add("nested_compute_spans", Severity::note, "compute spans inside another one were not counted twice",
-        nested_computes_);
+    writer.count(Count::events, lines_.events.size() - duplicates_);
+    writer.count(Count::duplicates_dropped, duplicates_);
+    writer.count(Count::malformed_lines, lines_.malformed, lines_.first_malformed);
+    writer.count(Count::aggregated_events, lines_.aggregated, lines_.first_aggregated);
+    writer.count(Count::inputs_cut, lines_.truncated_files);
+    writer.count(Count::hash_collisions, lines_.hash_collisions);
+    writer.count(Count::names_missing, lines_.names_missing);
+    writer.count(Count::spans_dropped, spans_dropped_);
+    writer.count(Count::nested_compute_spans, nested_computes_);
     if (devices_.empty() && has_host_compute_) {
-        add("no_accelerator_spans", Severity::warning,
-            "no span of this trace is known to mean a busy accelerator; name those that do with --compute-span", 1);
+        writer.count(Count::no_accelerator_spans, 1);
     }
     processes_.count(writer);
     calls.count(writer);

@@ -258,10 +258,7 @@ void Processes::describe(const Lines& lines, Assembler& assembler) const {
 
 void Processes::count(LogWriter& writer) const {
     if (inferred_ > 0) {
-        writer.count("processes_inferred", Severity::note,
-                     "threads that opened descriptor numbers which other threads of their pid had open were taken for "
-                     "forked processes",
-                     inferred_);
+        writer.count(Count::processes_inferred, inferred_);
     }
 }
 

@@ -310,26 +310,13 @@ void Import::feed(LogWriter& writer) {
     }
     assembler.finish();
 
-    const auto add = [&](std::string_view name, Severity severity, std::string_view meaning, uint64_t n) {
-        if (n > 0) {
-            writer.count(name, severity, meaning, n);
-        }
-    };
-    add("durations_unknown", Severity::warning,
-        "calls without a duration: fio logs when a request was issued, not how long it took", lines_.size());
-    add("results_not_recorded", Severity::note, "calls whose result fio does not log; success was assumed",
-        lines_.size());
-    add("flags_assumed", Severity::note,
-        "jobs whose files were opened with flags that fio does not log (direct, sync...): read-write where written, "
-        "else read-only",
-        jobs_.size());
-    add("opens_synthesised", Severity::note, "files were used without an open in the log", adopted);
-    add("malformed_lines", Severity::loss,
-        "lines could not be read and are not in the log; the first: " + first_malformed_, malformed_);
-    add("inputs_cut", Severity::loss, "compressed inputs end too early or are damaged; what followed is not in the log",
-        cut_);
-    add("waits_ignored", Severity::note, "wait lines, which version 3 does not have, were left out as fio does",
-        waits_in_v3_);
+    writer.count(Count::durations_unknown, lines_.size());
+    writer.count(Count::fio_results_not_recorded, lines_.size());
+    writer.count(Count::flags_assumed, jobs_.size());
+    writer.count(Count::fio_opens_synthesised, adopted);
+    writer.count(Count::malformed_lines, malformed_, first_malformed_);
+    writer.count(Count::inputs_cut, cut_);
+    writer.count(Count::waits_ignored, waits_in_v3_);
 }
 
 void Import::run(const std::filesystem::path& output) {

@@ -278,30 +278,14 @@ private:
     }
 
     void count(LogWriter& writer) const {
-        const auto add = [&](std::string_view name, Severity severity, const std::string& meaning, uint64_t n) {
-            if (n > 0) {
-                writer.count(name, severity, meaning, n);
-            }
-        };
-        add("profile_without_io", Severity::note, "a profile tells what accelerators did, not what was read or written",
-            1);
-        add("work_merged", Severity::note,
-            "pieces of accelerator work that followed the one before within 10 us and are one with it", merged_);
-        add("work_without_launch", Severity::warning,
-            "accelerator work whose call of the host is not in the profile; it begins when it began", unlaunched_);
-        add("work_overlapping", Severity::warning,
-            "pieces of accelerator work that overlap on one stream; counted once", overlaps_);
-        add("os_calls_left_out", Severity::note,
-            "calls of the system's libraries without their arguments: record the job with `capture` and graft this "
-            "profile onto it",
-            events_.os_calls);
-        add("work_lost", Severity::loss, "records of accelerator work that the collector had no room for",
-            events_.lost);
-        add("malformed_events", Severity::loss,
-            "events that could not be read and are not in the log; the first at byte: " + events_.first_malformed,
-            events_.malformed);
-        add("inputs_cut", Severity::loss, "the profile ends too early; what followed is not in the log",
-            events_.cut ? 1 : 0);
+        writer.count(Count::profile_without_io, 1);
+        writer.count(Count::work_merged, merged_);
+        writer.count(Count::work_without_launch, unlaunched_);
+        writer.count(Count::work_overlapping, overlaps_);
+        writer.count(Count::os_calls_left_out, events_.os_calls);
+        writer.count(Count::work_lost, events_.lost);
+        writer.count(Count::malformed_events, events_.malformed, events_.first_malformed);
+        writer.count(Count::profile_inputs_cut, events_.cut ? 1 : 0);
     }
 
     kineto::Events& events_;

@@ -324,9 +324,7 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
         if (row.kind != OpKind::exit && row.kind != OpKind::wait && !frees) {
             // Nothing was done: the kernel asks for the call again, or its task was killed. It took its time, though.
             const bool again = call_.result_kind == StraceCall::Result::restarted;
-            writer_->count(again ? "calls_restarted" : "calls_cut", Severity::note,
-                           again ? "calls that a signal interrupted and that were made again; kept as waits"
-                                 : "calls that had not returned when their task ended; kept as waits");
+            writer_->count(again ? Count::calls_restarted : Count::calls_cut);
             raw.kind = OpKind::wait;
             raw.arg = 0;
             raw.flags = 0;
@@ -337,8 +335,7 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
         raw.result = row.kind == OpKind::wait ? kInterrupted : 0;
     }
     if (!fill(row, raw)) {
-        writer_->count("calls_with_unreadable_paths", Severity::note,
-                       "calls whose path strace could not read; left out");
+        writer_->count(Count::strace_calls_with_unreadable_paths);
         return;
     }
     if (act(row, raw)) {
@@ -392,7 +389,7 @@ bool StraceImport::fill_path(std::string_view text, std::string_view& path) {
     }
     path = *found;
     if (cut) {
-        writer_->count("paths_abbreviated", Severity::warning, "paths that strace wrote only the beginning of");
+        writer_->count(Count::paths_abbreviated);
     }
     return true;
 }
@@ -501,8 +498,7 @@ void StraceImport::fill_buffers(std::string_view text, RawCall& raw, bool is_mes
     });
     cut = buffers.ends_with("...]") || (list_.empty() && raw.result > 0);
     if (cut) {
-        writer_->count("buffer_lists_abbreviated", Severity::warning,
-                       "vectored calls whose list of buffers strace did not write out; sizes are those of the result");
+        writer_->count(Count::buffer_lists_abbreviated);
         list_.clear();
         sum = std::max(sum, raw.result);
     }
@@ -614,8 +610,7 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
             }
             return true;
         case StraceAction::unseen_requests:
-            writer_->count("asynchronous_requests_unseen", Severity::loss,
-                           "calls of io_uring or libaio: strace does not show the reads and writes they ask for");
+            writer_->count(Count::asynchronous_requests_unseen);
             return row.kind == OpKind::uring_enter;
         case StraceAction::exec: {
             if (!done) {
@@ -670,26 +665,16 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
 }
 
 void StraceImport::count_faults() {
-    const auto count = [&](std::string_view name, Severity severity, const std::string& meaning, uint64_t n) {
-        if (n) {
-            writer_->count(name, severity, meaning, n);
-        }
-    };
-    count("malformed_lines", Severity::warning, "lines that are not strace's; the first at " + faults_.first_malformed,
-          faults_.malformed);
-    count("lines_without_first_half", Severity::warning, "second halves of calls whose first half is missing; left out",
-          faults_.orphans);
-    count("lines_without_second_half", Severity::note,
-          "first halves of calls whose second half never came; left out, but closes are kept", faults_.unfinished);
-    count("calls_reordered", Severity::warning,
-          "calls taken before a close that had begun earlier, because it took very long", faults_.forced);
-    count("symbols_unknown", Severity::note, "names of flags that are not known; taken as 0", symbols_unknown_);
-    count("numbers_too_large", Severity::warning, "numbers beyond 64 bits; taken as the largest", numbers_too_large_);
-    count("errors_unknown", Severity::note, "errors that are not known by name; taken as EIO", errors_unknown_);
-    count("durations_unknown", Severity::warning, "calls without a duration (strace -T); taken as 0",
-          durations_unknown_);
+    writer_->count(Count::strace_malformed_lines, faults_.malformed, faults_.first_malformed);
+    writer_->count(Count::lines_without_first_half, faults_.orphans);
+    writer_->count(Count::lines_without_second_half, faults_.unfinished);
+    writer_->count(Count::calls_reordered, faults_.forced);
+    writer_->count(Count::symbols_unknown, symbols_unknown_);
+    writer_->count(Count::numbers_too_large, numbers_too_large_);
+    writer_->count(Count::errors_unknown, errors_unknown_);
+    writer_->count(Count::strace_durations_unknown, durations_unknown_);
     for (const auto& [name, n] : dropped_) {
-        count("dropped_" + name, Severity::note, "calls of " + name + ", which a log does not hold", n);
+        writer_->count(Count::dropped, n, name);
     }
 }
 

@@ -199,7 +199,7 @@ Sample write_sample(const std::filesystem::path& path, uint64_t seed, size_t ops
     FileRow changed = writer.tables().files[3];
     changed.size = 12345;
     writer.update_file(3, changed);
-    writer.count("dropped_rows", Severity::loss, "rows that were dropped", 7);
+    writer.count(Counter{"dropped_rows", Severity::loss, 7, "rows that were dropped"});
     writer.finish();
     for (auto& task : sample.ops) {
         for (OwnedOp& owned : task) {

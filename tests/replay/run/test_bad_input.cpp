@@ -345,7 +345,7 @@ TEST_CASE_FIXTURE(Fixture, "a log with losses needs to be asked for") {
     JobBuilder job(log_path);
     const TaskId t = job.lone_task();
     job.pread(t, job.open(t, job.file("/d/in")), 0, 10);
-    job.writer().count("events_lost", Severity::loss, "events that the recorder dropped", 7);
+    job.writer().count(Counter{"events_lost", Severity::loss, 7, "events that the recorder dropped"});
     const LogReader reader = job.finish();
     CHECK(code_of(reader, afap(root)) == ExitCode::bad_input);
     ReplayOptions options = afap(root);
