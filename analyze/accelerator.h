@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/histogram.h"
+#include "formats/support/histogram.h"
 #include "formats/oplog/op.h"
 #include "formats/oplog/tables.h"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "analyze/histogram.h"
+#include "formats/support/histogram.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
 

@@ -21,15 +21,10 @@
 #include "calibrate/delay.h"
 #include "calibrate/work_units.h"
 #include "formats/support/error.h"
+#include "formats/support/percentile.h"
 
 namespace reprise {
 namespace {
-
-template <class T>
-T percentile(std::vector<T> values, double share) {
-    std::sort(values.begin(), values.end());
-    return values[std::min(values.size() - 1, static_cast<size_t>(share * static_cast<double>(values.size())))];
-}
 
 /// Nanoseconds per turn of `body`: the median of several rounds of `turns`.
 template <class Body>
@@ -42,7 +37,7 @@ double cost_ns(int turns, Body body) {
         }
         rounds.push_back(static_cast<double>(monotonic_ns() - begin) / turns);
     }
-    return percentile(rounds, 0.5);
+    return median(rounds);
 }
 
 std::string cpu_name() {
@@ -242,7 +237,7 @@ private:
                 seconds.push_back(static_cast<double>(monotonic_ns() - begin) / 1e9);
             }
         }
-        return 1.0 / percentile(seconds, 0.5);
+        return 1.0 / median(seconds);
     }
 
     const HostOptions& options_;

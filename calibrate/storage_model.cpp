@@ -19,8 +19,8 @@
 #include <thread>
 
 #include "calibrate/clock.h"
-#include "calibrate/median.h"
 #include "formats/support/error.h"
+#include "formats/support/percentile.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {

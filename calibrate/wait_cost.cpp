@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "calibrate/clock.h"
-#include "calibrate/median.h"
+#include "formats/support/percentile.h"
 
 namespace reprise {
 namespace {

@@ -26,11 +26,12 @@ std::string error_text(int64_t result) {
     return name != nullptr ? std::string("-") + name : std::to_string(result);
 }
 
-Json percentiles_us(const Magnitudes& counts) {
-    return {{"p50", counts.percentile(0.5) / 1e3},
-            {"p99", counts.percentile(0.99) / 1e3},
-            {"p999", counts.percentile(0.999) / 1e3},
-            {"max", static_cast<double>(counts.greatest()) / 1e3}};
+Json percentiles_us(const Histogram& counts) {
+    const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1e3; };
+    return {{"p50", us(counts.percentile(0.5))},
+            {"p99", us(counts.percentile(0.99))},
+            {"p999", us(counts.percentile(0.999))},
+            {"max", us(counts.max())}};
 }
 
 Table replayed_kinds(const ReplayResult& result) {
@@ -45,15 +46,14 @@ Table replayed_kinds(const ReplayResult& result) {
                  {"differ", "mismatches", true}});
     for (const OpInfo& row : all_ops()) {
         const auto index = static_cast<size_t>(row.kind);
-        const Magnitudes& latency = result.latency[index];
+        const Histogram& latency = result.latency[index];
         if (latency.count() == 0 && result.mismatches_by_kind[index] == 0) {
             continue;
         }
-        const auto ns = [&](double value) { return duration_cell(std::llround(value)); };
         table.row({row.name, count_cell(latency.count()), bytes_cell(result.bytes_by_kind[index]),
-                   ns(latency.percentile(0.5)), ns(latency.percentile(0.99)), ns(latency.percentile(0.999)),
-                   ns(static_cast<double>(latency.greatest())), ns(latency.sum()),
-                   count_cell(result.mismatches_by_kind[index])});
+                   duration_cell(latency.percentile(0.5)), duration_cell(latency.percentile(0.99)),
+                   duration_cell(latency.percentile(0.999)), duration_cell(latency.max()),
+                   duration_cell(std::llround(latency.sum())), count_cell(result.mismatches_by_kind[index])});
     }
     return table;
 }
@@ -111,9 +111,10 @@ void print_fidelity(std::ostream& out, const ReplayResult& result) {
     const auto ns = [](double value) { return format_duration(std::llround(value)); };
     if (f.delay_error.count() != 0) {
         out << "delays of " << ns(f.delays_asked_ns) << " together took " << ns(f.delay_error.sum()) << " ("
-            << format_share(f.delay_total_error()) << ") too long; of one: p50 " << ns(f.delay_error.percentile(0.5))
-            << ", p99 " << ns(f.delay_error.percentile(0.99)) << ", max "
-            << ns(static_cast<double>(f.delay_error.greatest())) << "\n";
+            << format_share(f.delay_total_error()) << ") too long; of one: p50 "
+            << format_duration(f.delay_error.percentile(0.5)) << ", p99 "
+            << format_duration(f.delay_error.percentile(0.99)) << ", max " << format_duration(f.delay_error.max())
+            << "\n";
     }
     if (f.computing_asked_ns > 0) {
         out << "computing of " << ns(f.computing_asked_ns);
@@ -261,10 +262,10 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
         << "), " << format_count_rate(rate(result.ops, result.elapsed_ns)) << ", "
         << format_rate(rate(result.bytes_read + result.bytes_written, result.elapsed_ns)) << "\n";
     if (result.timed) {
-        const auto ns = [](double value) { return format_duration(std::llround(value)); };
-        out << "lateness p50 " << ns(result.lateness.percentile(0.5)) << ", p99 "
-            << ns(result.lateness.percentile(0.99)) << ", p99.9 " << ns(result.lateness.percentile(0.999)) << ", max "
-            << ns(static_cast<double>(result.lateness.greatest())) << "\n";
+        const Histogram& late = result.lateness;
+        out << "lateness p50 " << format_duration(late.percentile(0.5)) << ", p99 "
+            << format_duration(late.percentile(0.99)) << ", p99.9 " << format_duration(late.percentile(0.999))
+            << ", max " << format_duration(late.max()) << "\n";
     }
     out << format_count(result.errors) << " ops failed, " << format_count(result.mismatches)
         << " differ from the recording; " << format_count(result.edges) << " edges, " << format_count(result.edge_waits)

@@ -8,6 +8,7 @@
 
 #include "formats/oplog/copy_tables.h"
 #include "formats/support/error.h"
+#include "formats/support/percentile.h"
 #include "transform/graft_steps.h"
 
 namespace reprise {
@@ -34,12 +35,6 @@ std::string seconds(int64_t ns) {
     char text[64];
     std::snprintf(text, sizeof text, "%.3f", static_cast<double>(ns) / 1e9);
     return text;
-}
-
-int64_t median(std::vector<int64_t> values) {
-    const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
 }
 
 bool uses_accelerator(const LogReader& log) {

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <utility>
+
+#include "formats/support/percentile.h"
 
 namespace reprise {
 
@@ -71,11 +74,7 @@ int64_t LoopSteps::median_length() const {
     for (const LoopStep& step : steps) {
         lengths.push_back(step.end - step.begin);
     }
-    if (lengths.empty()) {
-        return 0;
-    }
-    std::nth_element(lengths.begin(), lengths.begin() + static_cast<ptrdiff_t>(lengths.size() / 2), lengths.end());
-    return lengths[lengths.size() / 2];
+    return median(std::move(lengths));
 }
 
 std::string LoopSteps::words() const {

@@ -26,7 +26,7 @@ std::string milliseconds(double ns) { return decimals(ns / 1e6, 0) + " ms"; }
 
 }  // namespace
 
-void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, int cpus) {
+void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, int cpus) {
     const auto elapsed = static_cast<double>(elapsed_ns);
     const std::string who = "This machine could not keep up: ";
     std::string others;
@@ -38,7 +38,7 @@ void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, i
         others += "; this machine's host took " + decimals(fidelity.stolen_cpus, 1) + " of " + std::to_string(cpus) +
                   " processors";
     }
-    const double late = lateness.percentile(0.99);
+    const auto late = static_cast<double>(lateness.percentile(0.99));
     if (late > std::max(kLeast, kMostLateShare * elapsed)) {
         fidelity.failures.push_back(who + "one op in a hundred was issued more than " + milliseconds(late) + " late" +
                                     others + ".");

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "replay/run/magnitudes.h"
+#include "formats/support/histogram.h"
 
 namespace reprise {
 
 struct Fidelity {
-    Magnitudes delay_error;              // ns, actual less asked end of every delay that was slept
+    Histogram delay_error;               // ns, actual less asked end of every delay that was slept
     double delays_asked_ns = 0;          // all of them together
     double computing_asked_ns = 0;       // processor time of recorded computing, as scaled
     double computing_took_ns = 0;        // time that it took
@@ -32,7 +32,7 @@ inline constexpr double kMostProcessorShare =
     0.10;  // waiting for processors beyond the recorded, of the computing and of the elapsed time
 
 /// Fills `failures`. `cpus`: of this machine.
-void judge(Fidelity& fidelity, const Magnitudes& lateness, int64_t elapsed_ns, int cpus);
+void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, int cpus);
 
 /// Processor time of the whole machine and of this process with its ended children, to tell what others used between
 /// two readings.

@@ -121,7 +121,7 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
 }
 
 void add_notes(ReplayResult& result) {
-    const double late = result.lateness.percentile(0.99);
+    const auto late = static_cast<double>(result.lateness.percentile(0.99));
     if (result.timed && result.fidelity.failures.empty() && late > 5e6 &&
         late > 0.01 * static_cast<double>(result.elapsed_ns)) {
         result.notes.push_back(

@@ -18,7 +18,6 @@
 #include "replay/plan/queues.h"
 #include "replay/run/fidelity.h"
 #include "replay/run/machine.h"
-#include "replay/run/magnitudes.h"
 #include "replay/run/worker.h"
 
 namespace reprise {
@@ -75,9 +74,9 @@ struct ReplayResult {
     std::array<uint64_t, kOpKindLimit> mismatches_by_kind{};
     std::array<uint64_t, kLeftOutReasons> left_out{};    // ops by LeftOut
     std::array<int64_t, kLeftOutReasons> left_out_ns{};  // their recorded time
-    std::vector<Magnitudes> latency;                     // by OpKind, ns; empty ones for kinds that did not occur
+    std::vector<Histogram> latency;                     // by OpKind, ns; empty ones for kinds that did not occur
     std::array<uint64_t, kOpKindLimit> bytes_by_kind{};
-    Magnitudes lateness;  // ns, actual less due issue time; timed only
+    Histogram lateness;  // ns, actual less due issue time; timed only
     bool timed = false;
     DelayPolicy delay = DelayPolicy::sleep;  // how computing passed
     CpuSpeed cpu_speed;

@@ -331,9 +331,9 @@ void bench_timed(const fs::path& folder, int rounds) {
             run_log(log, folder / "root", Pace::timed, EngineKind::posix, kThreads * kCycles * (kReads + 4));
         recorded = static_cast<double>(result.recorded_ns);
         error.push_back(std::abs(static_cast<double>(result.elapsed_ns) / recorded - 1.0));
-        p50.push_back(result.lateness.percentile(0.5) / 1e3);
-        p99.push_back(result.lateness.percentile(0.99) / 1e3);
-        greatest.push_back(static_cast<double>(result.lateness.greatest()) / 1e3);
+        p50.push_back(static_cast<double>(result.lateness.percentile(0.5)) / 1e3);
+        p99.push_back(static_cast<double>(result.lateness.percentile(0.99)) / 1e3);
+        greatest.push_back(static_cast<double>(result.lateness.max()) / 1e3);
     }
     std::printf("timed: 4 threads x 200 cycles, span %.3f s (median of %d)\n", recorded / 1e9, rounds);
     std::printf("  elapsed differs by %.4f %% (at most 0.5), worst %.4f %%\n", median(error) * 100,

@@ -26,7 +26,7 @@ bool says(const Fidelity& fidelity, const char* text) {
 
 TEST_CASE("fidelity: a run that kept the time") {
     Fidelity fidelity;
-    Magnitudes lateness;
+    Histogram lateness;
     for (int i = 0; i < 1000; ++i) {
         lateness.add(100'000);
         fidelity.delay_error.add(50'000);
@@ -44,7 +44,7 @@ TEST_CASE("fidelity: a run that kept the time") {
 
 TEST_CASE("fidelity: late, imprecise, or without a processor") {
     Fidelity fidelity;
-    Magnitudes lateness;
+    Histogram lateness;
     SUBCASE("late") {
         for (int i = 0; i < 100; ++i) {
             lateness.add(600 * kMs);
@@ -81,7 +81,7 @@ TEST_CASE("fidelity: late, imprecise, or without a processor") {
 
 TEST_CASE("fidelity: a few milliseconds are no failure, however short the run") {
     Fidelity fidelity;
-    Magnitudes lateness;
+    Histogram lateness;
     lateness.add(40 * kMs);
     fidelity.delay_error.add(40 * kMs);
     fidelity.delays_asked_ns = 1e6;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "analyze/histogram.h"
+// Buckets and percentiles of Histogram.
+#include "formats/support/histogram.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+
+#include "formats/support/percentile.h"
 
 namespace reprise {
 namespace {
@@ -59,11 +61,11 @@ int64_t Histogram::percentile(double share) const {
     if (count_ == 0) {
         return 0;
     }
-    const auto wanted = static_cast<uint64_t>(std::ceil(std::clamp(share, 0.0, 1.0) * static_cast<double>(count_)));
+    const uint64_t rank = percentile_rank(share, count_);
     uint64_t seen = 0;
     for (const Bucket& bucket : buckets_) {
         seen += bucket.count;
-        if (seen >= std::max<uint64_t>(1, wanted)) {
+        if (seen >= rank) {
             return bucket.greatest;
         }
     }

@@ -8,8 +8,8 @@
 namespace reprise {
 
 /// Log-linear buckets: values below 256 exactly, above in 128 buckets per power of two (the scheme of HdrHistogram). A
-/// bucket answers with the greatest value it got, so a percentile is a value that occurred, at most 0.8 % too high.
-/// Negative values count as 0. At most 120 KiB.
+/// percentile (formats/support/percentile.h) is the greatest value that its bucket got: a value that occurred, at most
+/// 0.8 % above the exact one. Least, greatest and sum are exact. Negative values count as 0. At most 120 KiB.
 class Histogram {
 public:
     void add(int64_t value, uint64_t times = 1);
@@ -20,7 +20,7 @@ public:
     int64_t max() const { return max_; }
     double mean() const { return count_ ? sum_ / static_cast<double>(count_) : 0; }
     double sum() const { return sum_; }
-    /// The least value that at least `share` (0..1) of the values do not exceed; 0 where there are none.
+    /// `share` in 0..1; 0 where there are no values.
     int64_t percentile(double share) const;
 
 private:
