@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// `reprise ops`: the op table.
+// `reprise ops`: the op table, and that of the counters.
 #include <iostream>
 
 #include "cli/command.h"
 #include "cli/table.h"
 #include "formats/oplog/op.h"
+#include "formats/support/counters.h"
 
 namespace reprise::cli {
 namespace {
@@ -96,12 +97,49 @@ Json ops_json() {
     return {{"ops", std::move(ops)}, {"fields", std::move(fields)}};
 }
 
+/// Names of a family end with a detail of the run.
+std::string name_of(const CounterInfo& row) { return std::string(row.name) + (row.family ? "*" : ""); }
+
+void print_counters_markdown(std::ostream& out) {
+    out << "# Counters\n\n"
+           "Made by `reprise ops --counters --markdown` from `formats/support/counters.def`; do not edit.\n\n"
+           "What an import, a recording, an export or a run dropped, guessed or repaired is counted. Every command that "
+           "reads or writes a log shows its counters. `note`: nothing to worry about; `warning`: the replay may differ; "
+           "`loss`: something that happened is not in the log. `{}` stands for a detail of the run, and so does the `*` "
+           "at the end of a name.\n\n"
+           "| counter | severity | meaning |\n|---|---|---|\n";
+    for (const CounterInfo& row : all_counters()) {
+        out << "| `" << name_of(row) << "` | " << severity_name(row.severity) << " | " << cell(row.meaning) << " |\n";
+    }
+}
+
+int run_counters(const po::variables_map& values) {
+    if (values.count("markdown")) {
+        print_counters_markdown(std::cout);
+        return 0;
+    }
+    Table table({{"counter", "counter"}, {"severity", "severity"}, {"meaning", "meaning"}});
+    for (const CounterInfo& row : all_counters()) {
+        table.row({name_of(row), severity_name(row.severity), row.meaning});
+    }
+    if (values.count("json")) {
+        print_json(std::cout, {{"counters", table.json()}});
+    } else {
+        table.print(std::cout);
+    }
+    return 0;
+}
+
 void options(po::options_description& options) {
+    options.add_options()("counters", "the counters that logs and reports may show, instead");
     options.add_options()("json", "as JSON");
-    options.add_options()("markdown", "as the page docs/ops.md");
+    options.add_options()("markdown", "as the page docs/ops.md, or docs/counters.md");
 }
 
 int run(const po::variables_map& values) {
+    if (values.count("counters")) {
+        return run_counters(values);
+    }
     if (values.count("json")) {
         print_json(std::cout, ops_json());
     } else if (values.count("markdown")) {
@@ -118,7 +156,9 @@ const Registration registration{{
     .summary = "print the table of ops a log can hold",
     .help =
         "Prints one row per op: its number in the format, the system calls it comes from, its fields and its meaning.",
-    .examples = {{"reprise ops", "the table"}, {"reprise ops --json", "for other programs"}},
+    .examples = {{"reprise ops", "the table"},
+                 {"reprise ops --json", "for other programs"},
+                 {"reprise ops --counters", "what the counters of a log mean"}},
     .options = options,
     .run = run,
 }};

@@ -10,11 +10,9 @@ namespace {
 
 constexpr CounterInfo kCounters[] = {
 #define COUNTER(id, severity, meaning) {#id, Severity::severity, meaning, false},
-#define COUNTER_NAMED(id, name, severity, meaning) {name, Severity::severity, meaning, false},
 #define COUNTER_FAMILY(id, prefix, severity, meaning) {prefix, Severity::severity, meaning, true},
 #include "formats/support/counters.def"
 #undef COUNTER
-#undef COUNTER_NAMED
 #undef COUNTER_FAMILY
 };
 

@@ -27,11 +27,9 @@ struct Counter {
 /// The counters of counters.def.
 enum class Count : uint16_t {
 #define COUNTER(id, severity, meaning) id,
-#define COUNTER_NAMED(id, name, severity, meaning) id,
 #define COUNTER_FAMILY(id, prefix, severity, meaning) id,
 #include "formats/support/counters.def"
 #undef COUNTER
-#undef COUNTER_NAMED
 #undef COUNTER_FAMILY
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `reprise ops` shows the op table, and docs/ops.md is what it prints.
+# `reprise ops` shows the op table and that of the counters; docs/ops.md and docs/counters.md are what it prints.
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/lib.bash"
 
@@ -13,4 +13,14 @@ equal "$(grep -c '"id":' "$out")" "$rows"
 run 0 "$REPRISE" ops --markdown
 cmp -s "$out" "$REPRISE_SOURCE_DIR/docs/ops.md" ||
     fail "docs/ops.md is not current: reprise ops --markdown > docs/ops.md"
+
+run 0 "$REPRISE" ops --counters
+rows=$(grep -c '^COUNTER' "$REPRISE_SOURCE_DIR/formats/support/counters.def")
+equal "$(($(wc -l <"$out") - 1))" "$rows"
+run 0 "$REPRISE" ops --counters --json
+contains "$out" '"counter": "dropped_*"'
+equal "$(grep -c '"counter":' "$out")" "$rows"
+run 0 "$REPRISE" ops --counters --markdown
+cmp -s "$out" "$REPRISE_SOURCE_DIR/docs/counters.md" ||
+    fail "docs/counters.md is not current: reprise ops --counters --markdown > docs/counters.md"
 finish

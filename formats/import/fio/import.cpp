@@ -311,9 +311,9 @@ void Import::feed(LogWriter& writer) {
     assembler.finish();
 
     writer.count(Count::durations_unknown, lines_.size());
-    writer.count(Count::fio_results_not_recorded, lines_.size());
+    writer.count(Count::results_not_recorded, lines_.size());
     writer.count(Count::flags_assumed, jobs_.size());
-    writer.count(Count::fio_opens_synthesised, adopted);
+    writer.count(Count::opens_synthesised, adopted);
     writer.count(Count::malformed_lines, malformed_, first_malformed_);
     writer.count(Count::inputs_cut, cut_);
     writer.count(Count::waits_ignored, waits_in_v3_);

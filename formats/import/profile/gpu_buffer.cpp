@@ -76,7 +76,7 @@ private:
     }
     void malformed(size_t at) {
         if (into_.malformed++ == 0) {
-            into_.first_malformed = std::to_string(at) + " of " + name_;
+            into_.first_malformed = "byte " + std::to_string(at) + " of " + name_;
         }
     }
     // Processes count their calls each for itself.

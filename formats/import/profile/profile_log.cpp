@@ -285,7 +285,7 @@ private:
         writer.count(Count::os_calls_left_out, events_.os_calls);
         writer.count(Count::work_lost, events_.lost);
         writer.count(Count::malformed_events, events_.malformed, events_.first_malformed);
-        writer.count(Count::profile_inputs_cut, events_.cut ? 1 : 0);
+        writer.count(Count::inputs_cut, events_.cut ? 1 : 0);
     }
 
     kineto::Events& events_;

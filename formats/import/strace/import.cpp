@@ -335,7 +335,7 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
         raw.result = row.kind == OpKind::wait ? kInterrupted : 0;
     }
     if (!fill(row, raw)) {
-        writer_->count(Count::strace_calls_with_unreadable_paths);
+        writer_->count(Count::calls_with_unreadable_paths);
         return;
     }
     if (act(row, raw)) {
@@ -665,14 +665,14 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
 }
 
 void StraceImport::count_faults() {
-    writer_->count(Count::strace_malformed_lines, faults_.malformed, faults_.first_malformed);
+    writer_->count(Count::unrecognized_lines, faults_.malformed, faults_.first_malformed);
     writer_->count(Count::lines_without_first_half, faults_.orphans);
     writer_->count(Count::lines_without_second_half, faults_.unfinished);
     writer_->count(Count::calls_reordered, faults_.forced);
     writer_->count(Count::symbols_unknown, symbols_unknown_);
     writer_->count(Count::numbers_too_large, numbers_too_large_);
     writer_->count(Count::errors_unknown, errors_unknown_);
-    writer_->count(Count::strace_durations_unknown, durations_unknown_);
+    writer_->count(Count::durations_unknown, durations_unknown_);
     for (const auto& [name, n] : dropped_) {
         writer_->count(Count::dropped, n, name);
     }

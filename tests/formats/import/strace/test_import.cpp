@@ -273,7 +273,7 @@ TEST_CASE("strace: every call of the table") {
         if (c.check) {
             CHECK(c.check(op, log->tables()));
         }
-        CHECK(log->counter("malformed_lines") == 0);
+        CHECK(log->counter("unrecognized_lines") == 0);
         CHECK(log->counter("symbols_unknown") == 0);
     }
     // Those that are no op of their own.
@@ -384,7 +384,7 @@ TEST_CASE("strace: pid columns and clocks") {
             }
         }
         CHECK(offsets == std::vector<int64_t>{2, 4});
-        CHECK(log->counter("malformed_lines") == 0);
+        CHECK(log->counter("unrecognized_lines") == 0);
         CHECK(log->of_kind(OpKind::exit).size() == 1);
     }
     SUBCASE("CRLF and empty lines") {
@@ -468,7 +468,7 @@ TEST_CASE("strace: unfinished and resumed") {
             "12 1700000000.000014 +++ killed by SIGKILL +++\n"
             "11 1700000000.000014 +++ exited with 0 +++\n"
             "10 1700000000.000015 +++ exited with 0 +++\n");
-        CHECK(log->counter("malformed_lines") == 0);
+        CHECK(log->counter("unrecognized_lines") == 0);
         CHECK(log->of_kind(OpKind::receive).size() == 1);
         CHECK(log->counter("calls_restarted") == 1);
         CHECK(log->counter("lines_without_second_half") == 1);
@@ -488,7 +488,7 @@ TEST_CASE("strace: unfinished and resumed") {
             "11 1700000000.000004 stat(\"/b\", {st_mode=S_IFREG|0644, st_s");
         CHECK(log->counter("lines_without_first_half") == 1);
         CHECK(log->counter("lines_without_second_half") == 1);
-        CHECK(log->counter("malformed_lines") == 1);
+        CHECK(log->counter("unrecognized_lines") == 1);
         CHECK(log->of_kind(OpKind::close).size() == 1);
     }
 }
@@ -542,7 +542,7 @@ TEST_CASE("strace: strings with escapes, newlines and bytes that are not UTF-8")
     CHECK(log->of_kind(OpKind::read).at(1).handle == opens[0].handle);
     CHECK(log->counter("paths_abbreviated") == 1);
     CHECK(log->counter("calls_with_unreadable_paths") == 1);
-    CHECK(log->counter("malformed_lines") == 0);
+    CHECK(log->counter("unrecognized_lines") == 0);
 }
 
 TEST_CASE("strace: numbers beyond 64 bits and unknown names are counted, not fatal") {
@@ -574,11 +574,11 @@ TEST_CASE("strace: bad lines are counted with the first one's place") {
         "10 1700000000.000003 read(3</never/ends, 5) = 5\n"
         "10 1700000000.000004 read(3, \"x\", 1) = what <0.000001>\n"
         "10 1700000000.000005 close(3) = 0 <0.000001>\n");
-    CHECK(log->counter("malformed_lines") == 5);
+    CHECK(log->counter("unrecognized_lines") == 5);
     CHECK(log->op_count() == 2);
     bool told = false;
     for (const Counter& c : log->tables().counters) {
-        told |= c.name == "malformed_lines" && c.meaning.find("t.strace:2") != std::string::npos &&
+        told |= c.name == "unrecognized_lines" && c.meaning.find("t.strace:2") != std::string::npos &&
                 c.severity == Severity::warning;
     }
     CHECK(told);

@@ -158,7 +158,7 @@ void check_recorded_program(const AssembledLog& log, const std::string& folder) 
     CHECK(joins[0].peer == spawns[0].peer);
     CHECK(log.file(path("missing")).origin == Origin::absent);
     CHECK(log.file(path("link")).type == FileType::symlink);
-    CHECK(log.counter("malformed_lines") == 0);
+    CHECK(log.counter("unrecognized_lines") == 0);
     CHECK(log.counter("symbols_unknown") == 0);
     CHECK(log.counter("descriptors_corrected") == 0);
     CHECK(log.tables().losses() == 0);
@@ -240,7 +240,7 @@ TEST_CASE("strace of a PyTorch epoch: 2 000 JPEGs") {
     CHECK(kinds["dup"] + kinds["fcntl"] == 388 + 126);
     CHECK(kinds["spawn"] == 9);
     CHECK(log->counter("dropped_ioctl") == 3372);
-    CHECK(log->counter("malformed_lines") == 0);
+    CHECK(log->counter("unrecognized_lines") == 0);
     CHECK(log->tables().losses() == 0);
     CHECK(log->file("/data/wl/data/ckpt0.pt").role == Role::checkpoint);
 }
@@ -266,7 +266,7 @@ TEST_CASE("strace of a Python loader, with and without descriptors' names") {
         CHECK(kinds["rename"] == 2);
         CHECK(kinds["fsync"] == 2);
         CHECK((*log)->tables().tasks.size() == 50 + 1);
-        CHECK((*log)->counter("malformed_lines") == 0);
+        CHECK((*log)->counter("unrecognized_lines") == 0);
         CHECK((*log)->counter("descriptors_corrected") == 0);
         CHECK((*log)->tables().losses() == 0);
         uint64_t read = 0;
