@@ -16,24 +16,16 @@ enum Power : unsigned { kFutex = 1, kData = 2, kEnd = 4, kSignal = 8, kConnect =
 unsigned power_of(uint16_t nr) {
     switch (nr) {
         case 202:  // futex
-        case 454:  // futex_wake
-        case 456: return kFutex;
+        case 454: return kFutex;  // futex_wake
         // Data that comes, and room for more.
         case 0:
         case 1:
-        case 17:
-        case 18:
         case 19:
-        case 20:
-        case 295:
-        case 296:
-        case 327:
-        case 328:  // read, write...
+        case 20:  // read, write, readv, writev
         case 40:
         case 275:
         case 276:
-        case 278:
-        case 326:  // sendfile, splice, tee, vmsplice, copy_file_range
+        case 278:  // sendfile, splice, tee, vmsplice
         case 44:
         case 45:
         case 46:
@@ -53,10 +45,7 @@ unsigned power_of(uint16_t nr) {
         case 231: return kFutex | kData | kEnd | kSignal;  // exit
         case 62:
         case 200:
-        case 234:
-        case 129:
-        case 297:
-        case 424: return kSignal;  // kill...
+        case 234: return kSignal;  // kill...
         case 42:
         case 43:
         case 288: return kConnect;
