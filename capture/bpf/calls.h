@@ -82,16 +82,6 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
             break;
         case EXTRA_IOCBS: add_iocbs(c, user, result); break;
         case EXTRA_EVENTS: add_events(c, user, result); break;
-        case EXTRA_INT:
-            if (user && result > 0) {
-                int value = 0;
-                bpf_probe_read_user(&value, sizeof value, (void*)user);
-                struct raw_part* part = begin_part(c, RAW_PART_VALUES, which, 8, 1);
-                if (part) {
-                    *(__s64*)(part + 1) = value;
-                }
-            }
-            break;
         case EXTRA_SIGINFO:
             if (user && result == 0) {
                 int info[8] = {};
@@ -105,28 +95,8 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
                 }
             }
             break;
-        case EXTRA_POLL: add_words(c, user, argument(regs, which + 1), which); break;
-        case EXTRA_EPOLL: add_epoll(c, user, result, which); break;
-        case EXTRA_EPOLL_CTL: add_epoll(c, user, user ? 1 : 0, which); break;
-        case EXTRA_SELECT: {
-            __u64 words = (argument(regs, 0) + 63) / 64;
-            if (words > 16) {
-                words = 16;
-            }
-            for (__u32 set = 1; set <= 3; ++set) {
-                if (argument(regs, set)) {
-                    add_values(c, argument(regs, set), set, words);
-                }
-            }
-            break;
-        }
         case EXTRA_HOW: add_values(c, user, which, 3); break;
         case EXTRA_LINK: add_bytes(c, user, which, result); break;
-        case EXTRA_TIME:
-            if (user) {
-                add_values(c, user, which, 2);
-            }
-            break;
         default: break;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What calls point to: vectors, messages, control blocks, stat buffers, sets of descriptors. Layouts are the user ABI
+/* What calls point to: vectors, messages, control blocks, stat buffers. Layouts are the user ABI
  * of x86-64. */
 #ifndef REPRISE_CAPTURE_LISTS_H
 #define REPRISE_CAPTURE_LISTS_H
@@ -56,56 +56,6 @@ static __noinline void add_iovec(struct composer* c, __u64 user, __u64 entries, 
     }
     bpf_loop(n, put_iovec, c, 0);
     begin_part(c, RAW_PART_LIST, which, n * 8, n);
-}
-
-/* struct pollfd {int fd; short events, revents}: one word each, as it is. */
-static long put_word(__u32 i, void* context) {
-    struct composer* c = context;
-    put_number(c, i, list_word(c, i));
-    return 0;
-}
-/* At most so many of what can be waited for. */
-static __always_inline __s64 few(struct composer* c, __s64 entries) {
-    if (entries <= 128) {
-        return entries;
-    }
-    c->flags |= RAW_FLAG_TRUNCATED;
-    return 128;
-}
-static __noinline void add_words(struct composer* c, __u64 user, __u64 entries, __u32 which) {
-    const __u32 n = read_list(c, user, few(c, entries), 8);
-    if (!n || !place(c)) {
-        return;
-    }
-    bpf_loop(n, put_word, c, 0);
-    begin_part(c, RAW_PART_VALUES, which, n * 8, n);
-}
-
-/* struct epoll_event {u32 events; u64 data} packed: the data, then the events. */
-static long put_epoll(__u32 i, void* context) {
-    struct composer* c = context;
-    __u32 at = i * 12;
-    if (at > 12 * 256) {
-        return 1;
-    }
-    __u32 words[3];
-    for (int k = 0; k < 3; ++k) {
-        words[k] = *(__u32*)(c->scratch->list + at + k * 4);
-    }
-    put_number(c, i * 2, words[1] | (__u64)words[2] << 32);
-    put_number(c, i * 2 + 1, words[0]);
-    return 0;
-}
-static __noinline void add_epoll(struct composer* c, __u64 user, __s64 entries, __u32 which) {
-    if (entries <= 0) {
-        return;
-    }
-    const __u32 n = read_list(c, user, few(c, entries), 12);
-    if (!n || !place(c)) {
-        return;
-    }
-    bpf_loop(n, put_epoll, c, 0);
-    begin_part(c, RAW_PART_VALUES, which, n * 16, n * 2);
 }
 
 /* Kernel's own coding of a device number, as in raw_fd. */

@@ -34,19 +34,13 @@ enum rule_extra {
     EXTRA_MESSAGES, /* struct mmsghdr[result]: bytes of each, passed descriptors */
     EXTRA_STAT,     /* struct stat filled by the call */
     EXTRA_STATX,
-    EXTRA_OFFSETS,   /* 64-bit offsets behind pointers: extra_arg and extra_arg2 -> RAW_PART_VALUES each */
-    EXTRA_PAIR,      /* int[2] of descriptors filled by the call */
-    EXTRA_IOCBS,     /* io_submit */
-    EXTRA_EVENTS,    /* io_getevents */
-    EXTRA_INT,       /* int filled by the call (wait status) */
-    EXTRA_SIGINFO,   /* waitid: pid, code, status */
-    EXTRA_POLL,      /* struct pollfd[next argument] */
-    EXTRA_EPOLL,     /* struct epoll_event[result] */
-    EXTRA_EPOLL_CTL, /* struct epoll_event */
-    EXTRA_SELECT,    /* three fd_set, after the call */
-    EXTRA_HOW,       /* struct open_how */
-    EXTRA_LINK,      /* as many bytes as the result says: the target of a link */
-    EXTRA_TIME,      /* struct timespec: what a sleep asked for */
+    EXTRA_OFFSETS, /* 64-bit offsets behind pointers: extra_arg and extra_arg2 -> RAW_PART_VALUES each */
+    EXTRA_PAIR,    /* int[2] of descriptors filled by the call */
+    EXTRA_IOCBS,   /* io_submit */
+    EXTRA_EVENTS,  /* io_getevents */
+    EXTRA_SIGINFO, /* waitid: pid, code, status */
+    EXTRA_HOW,     /* struct open_how */
+    EXTRA_LINK,    /* as many bytes as the result says: the target of a link */
 };
 
 /* Arguments are stored as number + 1; 0: none. Of descriptors 9 is the result. */

@@ -108,7 +108,7 @@ TEST_CASE("recorded calls: fast paths ask for nothing that only the slow one giv
         if (rule.kind == RULE_PLAIN) {
             CHECK((!rule.fd && !rule.path && !rule.string && !rule.extra));
         }
-        if (rule.kind == RULE_RICH && rule.extra != EXTRA_NONE && rule.extra != EXTRA_SELECT) {
+        if (rule.kind == RULE_RICH && rule.extra != EXTRA_NONE) {
             CHECK(rule.extra_arg != 0);
         }
     }
