@@ -14,8 +14,4 @@ namespace reprise {
 void align(const LogReader& a, const OpSelector& keep_a, const LogReader& b, const OpSelector& keep_b,
            const CompareOptions& options, Comparison& into);
 
-/// Whether two results of an op agree.
-enum class ResultMatch { same, known, differs };
-ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t run);
-
 }  // namespace reprise

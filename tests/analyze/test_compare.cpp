@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "analyze/align.h"
+#include "formats/oplog/result_rule.h"
 #include "formats/support/error.h"
 #include "tests/samples.h"
 #include "tests/support.h"

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "formats/oplog/result_rule.h"
+
+namespace reprise {
+namespace {
+
+enum class ResultRule { exact, success, ignore };
+
+// success: the number itself depends on the machine, only whether it worked is the program's.
+ResultRule rule_of(OpKind kind, int64_t arg) {
+    switch (kind) {
+        case OpKind::open:
+        case OpKind::dup:
+        case OpKind::mmap:
+        case OpKind::mremap:
+        case OpKind::getdents:
+        case OpKind::readlink:
+        case OpKind::getxattr:
+        case OpKind::listxattr:
+        case OpKind::touch:
+        case OpKind::uring_submit:
+        case OpKind::uring_enter:
+        case OpKind::aio_submit: return ResultRule::success;
+        case OpKind::fcntl:  // flags and descriptors; locks and sizes are the program's own
+            return arg == 0 || arg == 1 || arg == 3 || arg == 1030 ? ResultRule::success : ResultRule::exact;
+        case OpKind::close:
+        case OpKind::read:
+        case OpKind::pread:
+        case OpKind::readv:
+        case OpKind::preadv:
+        case OpKind::write:
+        case OpKind::pwrite:
+        case OpKind::writev:
+        case OpKind::pwritev:
+        case OpKind::lseek:
+        case OpKind::stat:
+        case OpKind::fstat:
+        case OpKind::statx:
+        case OpKind::access:
+        case OpKind::mkdir:
+        case OpKind::rmdir:
+        case OpKind::unlink:
+        case OpKind::rename:
+        case OpKind::link:
+        case OpKind::symlink:
+        case OpKind::truncate:
+        case OpKind::ftruncate:
+        case OpKind::fallocate:
+        case OpKind::fsync:
+        case OpKind::fdatasync:
+        case OpKind::sync_file_range:
+        case OpKind::syncfs:
+        case OpKind::fadvise:
+        case OpKind::readahead:
+        case OpKind::chmod:
+        case OpKind::utimens:
+        case OpKind::munmap:
+        case OpKind::madvise:
+        case OpKind::msync:
+        case OpKind::mprotect:
+        case OpKind::sendfile:
+        case OpKind::copy_file_range:
+        case OpKind::splice:
+        case OpKind::setxattr:
+        case OpKind::removexattr:
+        case OpKind::flock:
+        case OpKind::statfs:
+        case OpKind::uring_complete:
+        case OpKind::aio_complete: return ResultRule::exact;
+        case OpKind::compute:
+        case OpKind::wait:
+        case OpKind::idle:
+        case OpKind::pipe:
+        case OpKind::send:
+        case OpKind::receive:
+        case OpKind::spawn:
+        case OpKind::join:
+        case OpKind::exec:
+        case OpKind::exit:
+        case OpKind::gpu_submit:
+        case OpKind::gpu_wait:
+        case OpKind::marker: return ResultRule::ignore;
+    }
+    return ResultRule::exact;
+}
+
+}  // namespace
+
+ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t run) {
+    if (recorded == run) {
+        return ResultMatch::same;
+    }
+    switch (rule_of(kind, arg)) {
+        case ResultRule::ignore: return ResultMatch::same;
+        case ResultRule::success: return recorded >= 0 && run >= 0 ? ResultMatch::known : ResultMatch::differs;
+        case ResultRule::exact: break;
+    }
+    return ResultMatch::differs;
+}
+
+}  // namespace reprise
