@@ -92,7 +92,8 @@ ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t ru
     }
     switch (rule_of(kind, arg)) {
         case ResultRule::ignore: return ResultMatch::same;
-        case ResultRule::success: return recorded >= 0 && run >= 0 ? ResultMatch::known : ResultMatch::differs;
+        case ResultRule::success:
+            return is_error(recorded) || is_error(run) ? ResultMatch::differs : ResultMatch::known;
         case ResultRule::exact: break;
     }
     return ResultMatch::differs;

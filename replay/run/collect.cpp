@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "formats/oplog/copy_tables.h"
+#include "formats/oplog/result_rule.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges_rules.h"
 
@@ -44,13 +45,6 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
         header.extra["read_only"] = "yes";
     }
     return header;
-}
-
-/// Whether the recorded result is a number worth comparing: bytes moved, a position.
-bool counts_bytes(OpKind kind) {
-    const OpInfo& row = info(kind);
-    return row.is(Trait::reads) || row.is(Trait::writes) || kind == OpKind::lseek || kind == OpKind::uring_complete ||
-           kind == OpKind::aio_complete;
 }
 
 class Collector {
@@ -141,7 +135,7 @@ private:
             follow_causes(id, op, kind, i, performed, begin, end);
         }
         const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
-        if (!own_reason && !same_result(kind, recorded, actual)) {
+        if (!own_reason && match_results(kind, block_.arg[i], recorded, actual) == ResultMatch::differs) {
             mismatch(id, op, kind, i, recorded, actual, reason);
         }
         if (writer_ != nullptr) {
@@ -165,7 +159,7 @@ private:
         recorded_end_ = std::max(recorded_end_, OpRef::end_of(block_.begin[i], block_.duration[i]));
         result_.latency[static_cast<size_t>(kind)].add(end - begin);
         const OpInfo& row = info(kind);
-        if (row.is(Trait::io) && actual < 0 && actual > -4096) {
+        if (row.is(Trait::io) && is_error(actual)) {
             ++result_.errors;
             result_.no_space += actual == -ENOSPC || actual == -EDQUOT ? 1 : 0;
         }
@@ -275,14 +269,6 @@ private:
 };
 
 }  // namespace
-
-bool same_result(OpKind kind, int64_t recorded, int64_t actual) {
-    const auto failed = [](int64_t result) { return result < 0 && result > -4096; };
-    if (failed(recorded) || failed(actual)) {
-        return recorded == actual;
-    }
-    return !counts_bytes(kind) || recorded == actual;
-}
 
 void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
              int64_t start_unix_ns, ReplayResult& result) {

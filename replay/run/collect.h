@@ -14,8 +14,4 @@ namespace reprise {
 void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
              int64_t start_unix_ns, ReplayResult& result);
 
-/// Whether a result counts as the recorded one: both failed with the same errno, or both succeeded and, where bytes are
-/// moved, moved as many. New descriptors and addresses may be any.
-bool same_result(OpKind kind, int64_t recorded, int64_t actual);
-
 }  // namespace reprise

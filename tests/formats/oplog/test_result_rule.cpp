@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Whether two results are the same, for every op of the table.
+#include "formats/oplog/result_rule.h"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <set>
+
+using namespace reprise;
+
+TEST_CASE("results of every op: errors must be equal, numbers where they are the program's own") {
+    // What two machines may number differently.
+    const std::set<OpKind> machine_numbers{OpKind::open,       OpKind::dup,         OpKind::mmap,
+                                           OpKind::mremap,     OpKind::getdents,    OpKind::readlink,
+                                           OpKind::getxattr,   OpKind::listxattr,   OpKind::touch,
+                                           OpKind::aio_submit, OpKind::uring_enter, OpKind::uring_submit};
+    for (const OpInfo& op : all_ops()) {
+        INFO(op.name);
+        constexpr int64_t kArg = 6;  // of fcntl: F_SETLK
+        const auto match = [&](int64_t recorded, int64_t run) { return match_results(op.kind, kArg, recorded, run); };
+        for (const int64_t result : {int64_t{0}, int64_t{7}, int64_t{-ENOENT}, INT64_MIN, INT64_MAX}) {
+            CHECK(match(result, result) == ResultMatch::same);
+        }
+        if (!op.is(Trait::io)) {
+            CHECK(match(0, -EAGAIN) == ResultMatch::same);
+            CHECK(match(-ENOENT, 12) == ResultMatch::same);
+            CHECK(match(-ENOENT, -EAGAIN) == ResultMatch::same);
+            continue;
+        }
+        CHECK(match(0, -ENOENT) == ResultMatch::differs);
+        CHECK(match(-ENOENT, 0) == ResultMatch::differs);
+        CHECK(match(-ENOENT, -EACCES) == ResultMatch::differs);
+        CHECK(match(5, -4095) == ResultMatch::differs);
+        const bool known = machine_numbers.count(op.kind) != 0;
+        CHECK(match(7, 8) == (known ? ResultMatch::known : ResultMatch::differs));
+        CHECK(match(0, 8) == (known ? ResultMatch::known : ResultMatch::differs));
+        if (op.is(Trait::reads) || op.is(Trait::writes)) {
+            CHECK(match(100, 99) == ResultMatch::differs);
+        }
+    }
+}
+
+TEST_CASE("results of fcntl: descriptors and flags depend on the machine, locks and sizes do not") {
+    for (const int64_t command : {0, 1, 3, 1030}) {  // F_DUPFD, F_GETFD, F_GETFL, F_DUPFD_CLOEXEC
+        CHECK(match_results(OpKind::fcntl, command, 3, 4) == ResultMatch::known);
+        CHECK(match_results(OpKind::fcntl, command, 3, -EBADF) == ResultMatch::differs);
+    }
+    for (const int64_t command : {2, 4, 5, 6, 1031, 1032}) {
+        CHECK(match_results(OpKind::fcntl, command, 3, 4) == ResultMatch::differs);
+    }
+}

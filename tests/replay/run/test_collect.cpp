@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// What the collector makes of a spool: the same differing results as `compare` finds in the log that it writes.
+#include "replay/run/collect.h"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <set>
+#include <tuple>
+
+#include "analyze/compare.h"
+#include "tests/replay/job_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+using Found = std::set<std::tuple<TaskId, uint64_t, OpKind, int64_t, int64_t>>;
+
+struct Verdicts {
+    ReplayResult replay;
+    Comparison compare;
+    Found by_replay, by_compare;
+};
+
+/// One op of each kind, all recorded with one result, and with another, or left out, in the run.
+Verdicts run_with(int64_t recorded, int64_t actual, LeftOut reason) {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId task = job.lone_task();
+    const FileId file = job.file("/data/in");
+    const HandleId handle = job.handle(file, O_RDWR);
+    for (const OpInfo& op : all_ops()) {
+        job.add(task, {.kind = op.kind, .result = recorded, .handle = handle, .fd = 3, .file = file, .arg = 3});
+    }
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    SharedRun run(plan.tasks.size(), plan.processes.size(), 1, 0, plan.ops, SIZE_MAX, {});
+    run.control().start_ns = 1'000;
+    run.task(task).done.store(plan.ops);
+    for (uint64_t op = 0; op < plan.ops; ++op) {
+        const uint64_t begin = 2'000 + op * 10;
+        SpoolRow row{begin, begin + 5, actual};
+        if (reason != LeftOut::none) {
+            row = {begin | kNotPerformed, static_cast<uint64_t>(reason), 0};
+        }
+        *run.spool(plan.tasks[task].spool_first + op) = row;
+    }
+    TickTimeline clock;  // a tick is a nanosecond
+    clock.add({0, 0});
+    clock.add({1'000'000, 1'000'000});
+    ReplayOptions options = afap(dir.path());
+    options.output = dir / "run.oplog";
+    Verdicts out;
+    collect(plan, run, options, clock, 0, out.replay);
+    CompareOptions all;
+    all.examples = 1'000;
+    out.compare = compare(log, LogReader(options.output), all);
+    for (const Mismatch& each : out.replay.examples) {
+        out.by_replay.insert({each.task, each.op, each.kind, each.recorded, each.actual});
+    }
+    for (const Difference& each : out.compare.differences) {
+        CHECK(each.what == DifferenceKind::result);
+        out.by_compare.insert({each.task, each.op_a, each.kind, each.result_a, each.result_b});
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("replay and compare agree on which results differ, for every op") {
+    uint64_t differ = 0;
+    for (const int64_t recorded : {0, 3, 100, -ENOENT, -EBADF}) {
+        for (const int64_t actual : {0, 3, 99, -ENOENT, -EAGAIN}) {
+            CAPTURE(recorded);
+            CAPTURE(actual);
+            const Verdicts found = run_with(recorded, actual, LeftOut::none);
+            CHECK(found.replay.mismatches == found.compare.results);
+            CHECK(found.by_replay == found.by_compare);
+            CHECK(found.by_replay.size() == found.replay.mismatches);
+            CHECK((found.replay.mismatches == 0) == (recorded == actual));
+            differ += found.replay.mismatches;
+        }
+    }
+    CHECK(differ > 500);
+}
+
+TEST_CASE("replay and compare agree on ops that were not performed") {
+    for (const LeftOut reason : {LeftOut::not_open, LeftOut::unsupported, LeftOut::read_only}) {
+        const Verdicts found = run_with(3, 0, reason);
+        CHECK(found.replay.mismatches == found.compare.results);
+        CHECK(found.by_replay == found.by_compare);
+        CHECK((found.replay.mismatches != 0) == (reason == LeftOut::not_open));
+        CHECK((found.compare.not_performed != 0) == (reason != LeftOut::not_open));
+    }
+}
