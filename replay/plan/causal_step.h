@@ -1,162 +1,61 @@
 // SPDX-License-Identifier: MIT
-// The arithmetic of pace `causal`: when the next op of a task is due, given when the op before it really ended.
-// The task issues by it and the collector computes lateness by it, so both always agree.
+// The decisions of pace `causal`, one op after the other: when an op may go, what decides how long it takes, and from
+// when on the op after it counts. The run issues by it, the collector computes lateness by it and the prediction runs
+// by it in virtual time, so that all three agree. What differs is only how time passes.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
+#include <optional>
 #include <vector>
 
+#include "replay/plan/causal_clock.h"
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
 #include "replay/plan/speeds.h"
 
 namespace reprise {
 
-/// How much of the distance between two ops is think time, ns.
-struct ThinkGap {
-    int64_t most = INT64_MAX;  // more is waiting for a processor
-    int64_t recorder = 0;      // is what the recorder itself took
-    int64_t first = 0;         // in place of `most` before a task's first op, where it is more
-};
-
-/// A capture makes ops of computing that is longer than most (RawAssembleOptions::least_compute_ns), which are without
-/// the recorder's share; other sources cannot. `slept`: computing is, so that waiting for a processor does not come by
-/// itself.
-inline ThinkGap think_gap(const Header& header, bool slept) {
-    ThinkGap think;
-    if (header.source == "capture") {
-        think.most = slept ? INT64_MAX : 1'000;
-        const auto found = header.extra.find("capture.call_gap_ns");
-        const int64_t own = found == header.extra.end() ? 0 : std::strtoll(found->second.c_str(), nullptr, 10);
-        think.recorder = std::clamp<int64_t>(own, 0, 10'000);
-    }
-    return think;
-}
-
-/// One task. Times "recorded" are those of the log, the others CLOCK_MONOTONIC; all in nanoseconds.
-///
-/// Think time is what the recording shows between the end of one op and the begin of the next, ops of kind `compute`
-/// included; it counts from where the op before it ended in this run. What this run was late by is carried: an op
-/// issued late shortens the think time after it, so that lateness never adds up.
-///
-/// A captured log tells computing from waiting for a processor: what took 1 us or more is an op `compute`, so that more
-/// distance than that between two ops is run-queue time. It comes by itself where threads compete for processors, and
-/// is no think time. Before the first op of a task whose begin is not in the recording it may have slept, too: that
-/// distance counts whole.
-class CausalClock {
-public:
-    /// The task exists since `base`, which is `recorded` in the log. `scale`: of recorded times; `compute`: of those
-    /// that the processor took, think time among them.
-    CausalClock(int64_t base, int64_t recorded, double scale, double compute, ThinkGap think = {})
-        : base_(base),
-          recorded_(recorded),
-          think_(think),
-          most_(std::max(think.most, think.first)),
-          scale_(scale),
-          compute_(compute) {}
-
-    /// When the op that began at `begin` in the recording is due.
-    int64_t due(int64_t begin) const { return sum(base_, scaled(sum(left_, gap(begin)), compute_)); }
-
-    /// An op that is left out leaves its recorded time behind as think time.
-    void left_out(int64_t recorded_begin, int64_t recorded_end) {
-        const int64_t own = std::max<int64_t>(distance(std::max(recorded_begin, recorded_), recorded_end), 0);
-        left_ = sum(sum(left_, gap(recorded_begin)), own);
-        recorded_ = std::max(recorded_, recorded_end);
-        most_ = think_.most;
-    }
-
-    /// It was performed.
-    void performed(int64_t recorded_end, int64_t due, int64_t begin, int64_t end) {
-        passed(end - std::max<int64_t>(begin - due, 0), recorded_end);
-    }
-    /// It stands for its recorded duration, which the processor took or not, and `more`. Returns when that is over.
-    int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due, bool computed, int64_t more = 0) {
-        const int64_t took = distance(recorded_begin, recorded_end);
-        passed(sum(sum(due, scaled(took, computed ? compute_ : scale_)), more), recorded_end);
-        return base_;
-    }
-    /// It was a wait for something else in this run, or a computation that had to share its processor; over at `end`.
-    void waited(int64_t recorded_end, int64_t end) { passed(end, recorded_end); }
-    /// The op at hand was computing: where the log tells computing from waiting for a processor, it is all of it, and
-    /// what lies between it and the next op is no think time.
-    void computed() {
-        if (think_.most != INT64_MAX) {
-            most_ = 0;
-        }
-    }
-
-private:
-    int64_t gap(int64_t begin) const {
-        return std::clamp<int64_t>(sum(distance(recorded_, begin), -think_.recorder), 0, most_);
-    }
-    void passed(int64_t end, int64_t recorded_end) {
-        base_ = end;
-        recorded_ = recorded_end;
-        left_ = 0;
-        most_ = think_.most;
-    }
-    /// A log may name any times. What is too long to be said stays long, and never becomes nothing.
-    static int64_t sum(int64_t a, int64_t b) {
-        int64_t out = 0;
-        return __builtin_add_overflow(a, b, &out) ? (b < 0 ? INT64_MIN : INT64_MAX) : out;
-    }
-    static int64_t distance(int64_t from, int64_t to) {
-        int64_t out = 0;
-        return __builtin_sub_overflow(to, from, &out) ? (to < from ? INT64_MIN : INT64_MAX) : out;
-    }
-    static int64_t scaled(int64_t ns, double by) {
-        constexpr double kMost = 9e18;
-        return by == 1.0 ? ns : static_cast<int64_t>(std::clamp(static_cast<double>(ns) * by, -kMost, kMost));
-    }
-
-    int64_t base_, recorded_;
-    ThinkGap think_;
-    int64_t most_;      // of the gap at hand
-    int64_t left_ = 0;  // recorded time of ops left out since
-    double scale_, compute_;
-};
-
 /// The clock of a task at its start: that of the run, or where its spawner's op began.
 inline CausalClock causal_start(const Plan& plan, int64_t run_start_ns, TaskId task, const Speeds& speeds,
-                                int64_t spawned_ns) {
+                                std::optional<int64_t> spawned_ns) {
     // Where computing is slept, waiting for a processor does not come by itself.
     const bool slept = speeds.computing.policy == DelayPolicy::sleep;
     ThinkGap think = think_gap(plan.log->header(), slept);
     const double compute = speeds.time_scale / speeds.cpu;
-    if (spawned_ns != 0 && plan.tasks[task].spawner != 0) {
-        return {spawned_ns, plan.tasks[task].spawn_begin, speeds.time_scale, compute, think};
+    if (spawned_ns && plan.tasks[task].spawner != 0) {
+        return {*spawned_ns, plan.tasks[task].spawn_begin, speeds.time_scale, compute, think};
     }
     think.first = INT64_MAX;
     return {run_start_ns, plan.first_begin, speeds.time_scale, compute, think};
 }
 
-/// What an op is to pace `causal`.
+/// What decides when an op is over.
 enum class CausalRole : uint8_t {
-    call,         // takes what it takes
-    stands,       // takes its recorded time
-    waits,        // ends when what it waits for has happened
-    accelerator,  // ends when the virtual device says so
+    call,     // it takes what it takes
+    delay,    // its recorded time
+    compute,  // the processor, for as long as it was had
+    wait,     // what it waits for
+    submit,   // accelerator: work is queued, the host goes on after its recorded time
+    drain,    // accelerator: the queue is empty
 };
 
-/// `explained`: the log says what the op waited for. `performed`: the engine did what the op asks.
+/// `explained`: the log says what the op waited for. `performed`: the engine did what the op asks. Never `compute`,
+/// which depends on the run (Computing).
 inline CausalRole causal_role(OpKind kind, int64_t arg, bool explained, bool performed) {
     const OpInfo& row = info(kind);
     if (waits_for_lock(kind, arg)) {
-        return CausalRole::waits;
+        return CausalRole::wait;
     }
     if (row.is(Trait::accelerator)) {
-        return CausalRole::accelerator;
+        return kind == OpKind::gpu_submit ? CausalRole::submit : CausalRole::drain;
     }
     if (explained &&
         (kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::idle)) {
-        return CausalRole::waits;
+        return CausalRole::wait;
     }
     const bool starts_or_ends = kind == OpKind::spawn || kind == OpKind::exit;
-    const bool stands = (row.is(Trait::cause) && !starts_or_ends) || !performed;
-    return stands ? CausalRole::stands : CausalRole::call;
+    const bool delays = (row.is(Trait::cause) && !starts_or_ends) || !performed;
+    return delays ? CausalRole::delay : CausalRole::call;
 }
 
 /// Whether op `op` of a task is among those of `explained`, ascending. Asked in the order of the ops.
@@ -173,6 +72,108 @@ public:
 private:
     const std::vector<uint64_t>& explained_;
     size_t next_ = 0;
+};
+
+/// An op that was a wait for its edges begins before they are done, any other op begins after.
+inline bool waits_inside(OpKind kind, bool explained) { return explained && blocks_until_edge(kind); }
+
+/// How exactly a machine keeps time, ns. Virtual time does so to the nanosecond: {0, 0}.
+struct TimingNoise {
+    int64_t late_wakeup = 200'000;  // computing that begins late by as much makes it up
+    int64_t overshoot = 20'000;     // computing that ends late by as much does not delay the op after it
+};
+
+/// One task under pace causal. For each op, in order: left_out(), or due(), issued(), ended().
+class CausalStep {
+public:
+    /// `run_start_ns`: when the run began. `spawned_ns`: when the op began that starts this task; none: it starts with
+    /// the run.
+    CausalStep(const Plan& plan, TaskId task, const Speeds& speeds, int64_t run_start_ns,
+               std::optional<int64_t> spawned_ns, TimingNoise noise = {})
+        : clock_(causal_start(plan, run_start_ns, task, speeds, spawned_ns)),
+          warmth_(speeds.waits, speeds.time_scale / speeds.cpu),
+          explained_(plan.tasks[task].explained),
+          speeds_(speeds),
+          noise_(noise) {}
+
+    /// The filter leaves it out.
+    void left_out(const OpBlock& b, size_t i) { clock_.left_out(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i])); }
+    /// See waits_inside().
+    bool waits_inside(const OpBlock& b, size_t i) {
+        return reprise::waits_inside(static_cast<OpKind>(b.kind[i]), explained_.at(b.first + i));
+    }
+    /// When the op may go. `released`: when the last op was done that it waits for before it is issued; INT64_MIN: it
+    /// did not wait.
+    int64_t due(const OpBlock& b, size_t i, int64_t released) {
+        return due_ = std::max(clock_.due(b.begin[i]), released);
+    }
+    /// It was issued at `begin`. `performed`: the engine does what the op asks.
+    CausalRole issued(const OpBlock& b, size_t i, int64_t begin, bool performed) {
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        begin_ = begin;
+        recorded_end_ = OpRef::end_of(b.begin[i], b.duration[i]);
+        role_ = causal_role(kind, b.arg[i], explained_.at(b.first + i), performed);
+        if (kind == OpKind::compute) {
+            compute(b, i);
+        } else if (role_ == CausalRole::delay || role_ == CausalRole::submit) {
+            until_ = clock_.stood(b.begin[i], recorded_end_, due_, role_ == CausalRole::submit);
+        }
+        return role_;
+    }
+    /// It was over at `end`.
+    void ended(int64_t end) {
+        switch (role_) {
+            case CausalRole::call: clock_.performed(recorded_end_, due_, begin_, end); return;
+            case CausalRole::wait:
+            case CausalRole::drain: clock_.waited(recorded_end_, end); return;
+            case CausalRole::submit: return;
+            case CausalRole::compute:
+                clock_.waited(recorded_end_, compute_passed(until_, end, noise_.overshoot));
+                break;
+            case CausalRole::delay: break;
+        }
+        if (computes_) {
+            clock_.computed();
+            computes_ = false;
+        }
+        if (warms_) {
+            warmth_.computed(recorded_end_, end);
+            warms_ = false;
+        }
+    }
+
+    // Of the op that was issued last:
+
+    /// delay, submit: when it is over. compute: when it is over where the thread has the processor all the time.
+    int64_t until() const { return until_; }
+    /// Of kind compute: processor time that it takes.
+    int64_t compute_ns() const { return compute_ns_; }
+    /// Of it: more than recorded, as the wait before it was longer or shorter.
+    int64_t after_wait_ns() const { return after_wait_ns_; }
+
+private:
+    void compute(const OpBlock& b, size_t i) {
+        computes_ = true;
+        warms_ = Computing::surely(OpKind::compute, b.flags[i]);
+        after_wait_ns_ = warms_ ? warmth_.change(b.begin[i], b.duration[i], begin_) : 0;
+        compute_ns_ = speeds_.computed(b.duration[i]) + after_wait_ns_;
+        if (speeds_.computing.takes_processor(OpKind::compute, b.flags[i])) {
+            role_ = CausalRole::compute;
+            until_ = compute_deadline(due_, begin_, compute_ns_, noise_.late_wakeup);
+        } else {
+            until_ = clock_.stood(b.begin[i], recorded_end_, due_, true, after_wait_ns_);
+        }
+    }
+
+    CausalClock clock_;
+    Warmth warmth_;
+    ExplainedCursor explained_;
+    Speeds speeds_;
+    TimingNoise noise_;
+    CausalRole role_ = CausalRole::call;
+    bool computes_ = false, warms_ = false;
+    int64_t due_ = 0, begin_ = 0, recorded_end_ = 0;
+    int64_t until_ = 0, compute_ns_ = 0, after_wait_ns_ = 0;
 };
 
 }  // namespace reprise

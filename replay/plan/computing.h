@@ -27,16 +27,14 @@ struct Computing {
     }
 };
 
-/// Pace causal: an op that takes the processor for `ns`, due at `due`, issued at `begin`. What waking up took is made
-/// up for; what other threads took is not, as the job itself would have lost it.
-inline int64_t compute_deadline(int64_t due, int64_t begin, int64_t ns) {
-    constexpr int64_t kMostMadeUp = 200'000;
-    return std::max(due, begin - kMostMadeUp) + ns;
+/// Pace causal: when an op is over that takes the processor for `ns`, due at `due`, issued at `begin`. What waking up
+/// took, `made_up` at most, is made up for; what other threads took is not, as the job itself would have lost it.
+inline int64_t compute_deadline(int64_t due, int64_t begin, int64_t ns, int64_t made_up) {
+    return std::max(due, begin - made_up) + ns;
 }
-/// From when on the op after it counts, where it ended at `end`.
-inline int64_t compute_passed(int64_t deadline, int64_t end) {
-    constexpr int64_t kOvershoot = 20'000;
-    return end > deadline + kOvershoot ? end : deadline;
+/// From when on the op after it counts, where it ended at `end`, up to `overshoot` late.
+inline int64_t compute_passed(int64_t deadline, int64_t end, int64_t overshoot) {
+    return end > deadline + overshoot ? end : deadline;
 }
 
 /// How many processors the tasks of a recording computed on at once, at most: over stretches of a tenth of a second, or

@@ -33,7 +33,9 @@ public:
         if (out_.cpus == 0 && cpus != log.header().extra.end()) {
             out_.cpus = std::max(std::atoi(cpus->second.c_str()), 0);
         }
-        think_ = think_gap(log.header(), out_.cpus <= 0);
+        speeds_ = options.speeds;
+        // Without a limit of processors computing takes its time, as if it were slept.
+        speeds_.computing = {out_.cpus > 0 ? DelayPolicy::spin : DelayPolicy::sleep, true};
         busy_scale_ = options.speeds.time_scale / options.speeds.gpu;
         out_.output = options.output.empty() && !plan_.streams.empty() ? options.accelerator_output : options.output;
         if (!out_.output.empty()) {
@@ -44,7 +46,7 @@ public:
     Prediction run() {
         for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
             if (plan_.processes[process].spawner == 0) {
-                start_process(process, 0);
+                start_process(process, {});
             }
         }
         while (!events_.empty() || let_go()) {
@@ -76,12 +78,9 @@ private:
         OpBlock block;
         size_t next_block = 0, i = 0, wait = 0, source = 0;
         uint32_t published = 0;
-        std::optional<CausalClock> clock;
-        std::optional<Warmth> warmth;
-        std::optional<ExplainedCursor> explained;
-        int64_t released = INT64_MIN, due = 0, begin = 0, end = 0;
+        std::optional<CausalStep> step;
+        int64_t released = INT64_MIN, begin = 0, end = 0;
         int64_t left = 0, slice = 0, wanted = 0;  // of the processor
-        CausalRole role = CausalRole::call;
         std::vector<TaskId> waiters;
     };
     struct Event {
@@ -95,31 +94,23 @@ private:
 
     void at(int64_t time, TaskId task) { events_.push({std::max(time, now_), order_++, task}); }
 
-    void start(TaskId id, int64_t spawned) {
+    void start(TaskId id, std::optional<int64_t> spawned) {
         Task& task = tasks_[id];
         if (task.phase != Phase::not_started) {
             return;
         }
         task.phase = Phase::next;
-        const TaskPlan& plan = plan_.tasks[id];
-        const double compute = options_.speeds.time_scale / options_.speeds.cpu;
-        const bool by_spawn = plan.spawner != 0 && spawned >= 0;
-        ThinkGap think = think_;
-        think.first = by_spawn ? 0 : INT64_MAX;
-        task.clock.emplace(by_spawn ? spawned : 0, by_spawn ? plan.spawn_begin : plan_.first_begin,
-                           options_.speeds.time_scale, compute, think);
-        task.warmth.emplace(options_.speeds.waits, compute);
-        task.explained.emplace(plan.explained);
+        task.step.emplace(plan_, id, speeds_, 0, spawned, TimingNoise{0, 0});
         at(now_, id);
     }
 
-    void start_process(ProcessId process, int64_t spawned) {
+    void start_process(ProcessId process, std::optional<int64_t> spawned) {
         const ProcessPlan& plan = plan_.processes[process];
         if (plan.first_task != 0) {
             start(plan.first_task, spawned);
         }
         for (const TaskId task : plan.tasks_at_start) {
-            start(task, -1);
+            start(task, {});
         }
     }
 
@@ -206,14 +197,13 @@ private:
             return false;
         }
         if (!keeps(plan_, b, i)) {
-            task.clock->left_out(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]));
+            task.step->left_out(b, i);
             passed(task, plan, op);
             return true;
         }
-        task.due = std::max(task.clock->due(b.begin[i]), task.released);
         task.phase = Phase::issue;
         task.begin = -1;
-        return until(task.due, id);
+        return until(task.step->due(b, i, task.released), id);
     }
 
     bool issue(TaskId id, Task& task) {
@@ -231,32 +221,37 @@ private:
         if (kind == OpKind::spawn) {
             spawn(id, b.peer[i], b.first + i);
         }
-        const bool performed = calls_.performs(b, i);
-        task.role = causal_role(kind, b.arg[i], task.explained->at(b.first + i), performed);
         task.phase = Phase::finish;
-        switch (task.role) {
+        const CausalRole role = task.step->issued(b, i, task.begin, calls_.performs(b, i));
+        if (kind == OpKind::compute) {
+            out_.after_waits_ns += task.step->after_wait_ns();
+        }
+        switch (role) {
             case CausalRole::call: task.end = calls_.perform(b, i, now_); break;
-            case CausalRole::waits: task.end = now_; break;
-            case CausalRole::accelerator: task.end = accelerator(task, b, i, kind); break;
-            case CausalRole::stands: {
-                const bool computes = kind == OpKind::compute;
-                const int64_t more =
-                    Computing::surely(kind, b.flags[i]) ? task.warmth->change(b.begin[i], b.duration[i], now_) : 0;
-                out_.after_waits_ns += more;
-                if (computes && b.flags[i] != kComputeSleeps && out_.cpus > 0) {
-                    task.left = task.wanted = options_.speeds.computed(b.duration[i]) + more;
-                    task.phase = Phase::computing;
-                    task.slice = 0;
-                    return compute(id, task);
-                }
-                out_.computing_ns += computes ? options_.speeds.computed(b.duration[i]) + more : 0;
-                task.end =
-                    task.clock->stood(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]), task.due, computes, more);
+            case CausalRole::wait: task.end = now_; break;
+            case CausalRole::submit: {
+                int64_t& free = stream(b, i);
+                const double busy = static_cast<double>(std::max<int64_t>(b.size[i], 0)) * busy_scale_;
+                free = std::max(free, now_) + static_cast<int64_t>(std::min(busy, 1e18));
+                task.end = task.step->until();
                 break;
             }
+            case CausalRole::drain: task.end = std::max(now_, stream(b, i)); break;
+            case CausalRole::compute:
+                task.left = task.wanted = task.step->compute_ns();
+                task.phase = Phase::computing;
+                task.slice = 0;
+                return compute(id, task);
+            case CausalRole::delay:
+                out_.computing_ns += kind == OpKind::compute ? task.step->compute_ns() : 0;
+                task.end = task.step->until();
+                break;
         }
         return until(task.end, id);
     }
+
+    /// When the stream of an op of an accelerator runs empty.
+    int64_t& stream(const OpBlock& b, size_t i) { return devices_[plan_.streams.at({b.arg[i], b.flags[i]})]; }
 
     void spawn(TaskId spawner, TaskId peer, uint64_t op) {
         if (peer == 0 || peer >= plan_.tasks.size() || plan_.tasks[peer].spawner != spawner ||
@@ -304,19 +299,8 @@ private:
         out_.computing_ns += task.wanted;
         out_.run_queue_ns += std::max<int64_t>(now_ - task.begin - task.wanted, 0);
         task.end = now_;
-        task.role = CausalRole::waits;
         task.phase = Phase::finish;
         return true;
-    }
-
-    int64_t accelerator(Task& task, const OpBlock& b, size_t i, OpKind kind) {
-        int64_t& free = devices_[plan_.streams.at({b.arg[i], b.flags[i]})];
-        if (kind != OpKind::gpu_submit) {
-            return std::max(now_, free);
-        }
-        const double busy = static_cast<double>(std::max<int64_t>(b.size[i], 0)) * busy_scale_;
-        free = std::max(free, now_) + static_cast<int64_t>(std::min(busy, 1e18));
-        return task.clock->stood(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]), task.due, true);
     }
 
     // --- the end of an op
@@ -324,22 +308,10 @@ private:
     void finish(TaskId id, Task& task) {
         const OpBlock& b = task.block;
         const size_t i = task.i;
-        const auto kind = static_cast<OpKind>(b.kind[i]);
-        const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
-        if (task.role == CausalRole::call) {
-            task.clock->performed(recorded_end, task.due, task.begin, task.end);
-        } else if (task.role == CausalRole::waits || kind == OpKind::gpu_wait) {
-            task.clock->waited(recorded_end, task.end);
-        }
-        if (kind == OpKind::compute) {
-            task.clock->computed();
-        }
-        if (Computing::surely(kind, b.flags[i])) {
-            task.warmth->computed(recorded_end, task.end);
-        }
+        task.step->ended(task.end);
         ++out_.ops;
         last_end_ = std::max(last_end_, task.end);
-        recorded_end_ = std::max(recorded_end_, recorded_end);
+        recorded_end_ = std::max(recorded_end_, OpRef::end_of(b.begin[i], b.duration[i]));
         if (writer_) {
             write(id, task);
         }
@@ -419,7 +391,7 @@ private:
     int running_ = 0;
     uint64_t order_ = 0;
     int64_t now_ = 0, last_end_ = 0, recorded_end_ = INT64_MIN;
-    ThinkGap think_;
+    Speeds speeds_;
     double busy_scale_ = 1.0;
 };
 

@@ -9,7 +9,6 @@
 #include "formats/oplog/copy_tables.h"
 #include "formats/oplog/result_rule.h"
 #include "replay/plan/causal_step.h"
-#include "replay/plan/edges_rules.h"
 
 namespace reprise {
 namespace {
@@ -69,9 +68,7 @@ public:
         const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
         result_.edge_waits += run_.task(id).edge_waits;
         const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
-        causal_.emplace(causal_start(plan_, start_, id, options_.speeds, spawned == 0 ? 0 : clock_.ns(spawned)));
-        warmth_.emplace(options_.speeds.waits, options_.speeds.time_scale / options_.speeds.cpu);
-        explained_.emplace(task.explained);
+        step_.emplace(plan_, id, options_.speeds, start_, spawned == 0 ? std::optional<int64_t>{} : clock_.ns(spawned));
         wait_ = 0;
         for (const BlockInfo& where : task.blocks) {
             plan_.log->decode(where, block_);
@@ -121,7 +118,7 @@ private:
         if (!performed) {
             leave_out(reason, block_.duration[i]);
             if (reason == LeftOut::filter) {
-                causal_->left_out(block_.begin[i], OpRef::end_of(block_.begin[i], block_.duration[i]));
+                step_->left_out(block_, i);
                 return;
             }
         }
@@ -187,51 +184,35 @@ private:
         result_.fidelity.delay_error.add(end - over);
     }
 
-    /// Lateness under `causal`, by the same arithmetic as the run's.
+    /// Lateness under `causal`, by the rules that the run followed.
     void follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
-        const int64_t recorded_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
-        const int64_t due = std::max(causal_->due(block_.begin[i]), released(id, op, kind));
-        const CausalRole role = causal_role(kind, block_.arg[i], explained_->at(op), performed);
+        const int64_t due = step_->due(block_, i, released(id, op, i));
+        const CausalRole role = step_->issued(block_, i, begin, performed);
+        step_->ended(end);
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }
-        const bool computes = Computing::surely(kind, block_.flags[i]);
-        const int64_t more = computes ? warmth_->change(block_.begin[i], block_.duration[i], begin) : 0;
-        result_.fidelity.after_waits_ns += static_cast<double>(more);
-        if (options_.speeds.computing.takes_processor(kind, block_.flags[i])) {
-            const int64_t asked = options_.speeds.computed(block_.duration[i]) + more;
-            causal_->waited(recorded_end, compute_passed(compute_deadline(due, begin, asked), end));
-            result_.fidelity.computing_asked_ns += static_cast<double>(asked);
-            result_.fidelity.computing_took_ns += static_cast<double>(end - begin);
-        } else if (role == CausalRole::call) {
-            causal_->performed(recorded_end, due, begin, end);
-        } else if (role == CausalRole::waits || kind == OpKind::gpu_wait) {
-            causal_->waited(recorded_end, end);
-        } else {
-            const bool computed = kind == OpKind::compute || kind == OpKind::gpu_submit;
-            const int64_t over = causal_->stood(block_.begin[i], recorded_end, due, computed, more);
-            if (performed) {
-                delayed(over - due, std::max(over, begin), end);
-            }
-        }
         if (kind == OpKind::compute) {
-            causal_->computed();
+            result_.fidelity.after_waits_ns += static_cast<double>(step_->after_wait_ns());
         }
-        if (computes) {
-            warmth_->computed(recorded_end, end);
+        if (role == CausalRole::compute) {
+            result_.fidelity.computing_asked_ns += static_cast<double>(step_->compute_ns());
+            result_.fidelity.computing_took_ns += static_cast<double>(end - begin);
+        } else if (performed && (role == CausalRole::delay || role == CausalRole::submit)) {
+            delayed(step_->until() - due, std::max(step_->until(), begin), end);
         }
     }
 
     /// When the last op was done that op `op` waited for before it was issued; INT64_MIN: none. In the order of the
     /// ops.
-    int64_t released(TaskId id, uint64_t op, OpKind kind) {
+    int64_t released(TaskId id, uint64_t op, size_t i) {
         const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
-        const bool blocks = explained_->at(op) && blocks_until_edge(kind);
+        const bool inside = step_->waits_inside(block_, i);
         int64_t last = INT64_MIN;
         for (; wait_ < waits.size() && waits[wait_].op <= op; ++wait_) {
             const SpoolRow& source = run_.spool(plan_.tasks[waits[wait_].task].spool_first)[waits[wait_].source];
             const bool done = run_.task(waits[wait_].task).done.load(std::memory_order_relaxed) > waits[wait_].source;
-            if (done && (source.begin & kNotPerformed) == 0 && !blocks) {
+            if (done && (source.begin & kNotPerformed) == 0 && !inside) {
                 last = std::max(last, clock_.ns(source.end));
             }
         }
@@ -260,10 +241,8 @@ private:
     const int64_t begun_ = monotonic_ns();
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     uint64_t seen_ = 0;
-    std::optional<CausalClock> causal_;  // of the present task
-    std::optional<Warmth> warmth_;
-    std::optional<ExplainedCursor> explained_;
-    size_t wait_ = 0;  // in the waits of the present task
+    std::optional<CausalStep> step_;  // of the present task
+    size_t wait_ = 0;                 // in the waits of the present task
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "calibrate/clock.h"
 #include "calibrate/compute.h"
@@ -108,80 +109,56 @@ class CausalPace {
 public:
     using Clock = TheClock;
     static constexpr bool kChained = false;
-    /// The task begins now, or stands at the start line.
+    /// The task begins now, or waits at the start line.
     CausalPace(const Plan& plan, SharedRun& run, TaskId task, const Speeds& speeds)
         : plan_(plan),
           run_(run),
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
-          clock_(causal_start(plan, run.control().start_ns, task, speeds, spawned_ns(run.task(task)))),
-          explained_(plan.tasks[task].explained),
+          step_(plan, task, speeds, run.control().start_ns, spawned_ns(run.task(task))),
           compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
-          speeds_(speeds),
-          warmth_(speeds.waits, speeds.time_scale / speeds.cpu),
+          sleeps_(speeds.computing.policy == DelayPolicy::sleep),
           busy_scale_(speeds.time_scale / speeds.gpu) {
         use_least_timer_slack();
     }
 
     bool due(const OpBlock& b, size_t i) {
         if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
-            clock_.left_out(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i]));
+            step_.left_out(b, i);
             return false;
         }
-        due_ = std::max(clock_.due(b.begin[i]), released_);
-        pass(due_);
-        lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
+        const int64_t due = step_.due(b, i, released_);
+        pass(due);
+        lag_ = std::max<int64_t>(delay_.now_ns() - due, 0);
         return true;
     }
 
     /// `begin`: tick at which the op was issued. Returns when it ended.
     uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
-        const auto kind = static_cast<OpKind>(b.kind[i]);
-        const int64_t recorded_end = OpRef::end_of(b.begin[i], b.duration[i]);
-        const bool computes = Computing::surely(kind, b.flags[i]);
-        const int64_t more = computes ? warmth_.change(b.begin[i], b.duration[i], delay_.ns_at(begin)) : 0;
-        uint64_t end = 0;
-        switch (causal_role(kind, b.arg[i], explained_.at(b.first + i), !is_not_performed(result))) {
+        switch (step_.issued(b, i, delay_.ns_at(begin), !is_not_performed(result))) {
             case CausalRole::call:
-                end = left();
-                clock_.performed(recorded_end, due_, delay_.ns_at(begin), delay_.ns_at(end));
-                break;
-            case CausalRole::stands:
-                if (speeds_.computing.takes_processor(kind, b.flags[i])) {
-                    const int64_t deadline =
-                        compute_deadline(due_, delay_.ns_at(begin), speeds_.computed(b.duration[i]) + more);
-                    compute_.take(deadline);
-                    clock_.waited(recorded_end, compute_passed(deadline, delay_.now_ns()));
-                    break;
-                }
-                if (const int64_t until = clock_.stood(b.begin[i], recorded_end, due_, kind == OpKind::compute, more);
-                    kind == OpKind::wait || kind == OpKind::idle) {
-                    delay_.until(until);
+            case CausalRole::wait: {
+                const uint64_t end = left();
+                step_.ended(delay_.ns_at(end));
+                return end;
+            }
+            case CausalRole::compute: compute_.take(step_.until()); break;
+            case CausalRole::delay:
+                if (const auto kind = static_cast<OpKind>(b.kind[i]); kind == OpKind::wait || kind == OpKind::idle) {
+                    delay_.until(step_.until());
                 } else {
-                    pass(until);
+                    pass(step_.until());
                 }
                 break;
-            case CausalRole::waits:
-                end = left();
-                clock_.waited(recorded_end, delay_.ns_at(end));
+            case CausalRole::submit: {
+                const double busy = static_cast<double>(b.size[i]) * busy_scale_;
+                stream(b, i).submit(delay_.now_ns(), static_cast<int64_t>(busy));
+                delay_.until(step_.until());
                 break;
-            case CausalRole::accelerator:
-                if (kind == OpKind::gpu_submit) {
-                    const double busy = static_cast<double>(b.size[i]) * busy_scale_;
-                    stream(b, i).submit(delay_.now_ns(), static_cast<int64_t>(busy));
-                    delay_.until(clock_.stood(b.begin[i], recorded_end, due_, true));
-                } else {
-                    delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
-                    clock_.waited(recorded_end, delay_.now_ns());
-                }
-                break;
+            }
+            case CausalRole::drain: delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed)); break;
         }
-        if (kind == OpKind::compute) {
-            clock_.computed();
-        }
-        if (computes) {
-            warmth_.computed(recorded_end, delay_.now_ns());
-        }
-        return end != 0 ? end : Clock::ticks();
+        step_.ended(delay_.now_ns());
+        return Clock::ticks();
     }
     /// The op at hand waited until now for others: it was not late before.
     void released() { released_ = delay_.ns_at(left()); }
@@ -197,28 +174,26 @@ private:
     /// thread that computes would not give it back for milliseconds.
     void pass(int64_t until) {
         constexpr int64_t kBrief = 100'000;  // ns
-        if (speeds_.computing.policy != DelayPolicy::sleep && until - delay_.now_ns() < kBrief) {
+        if (!sleeps_ && until - delay_.now_ns() < kBrief) {
             compute_.take(until);
         } else {
             delay_.until(until);
         }
     }
     DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
-    int64_t spawned_ns(const TaskSlot& slot) const {
+    std::optional<int64_t> spawned_ns(const TaskSlot& slot) const {
         const uint64_t tick = slot.spawned_tick.load(std::memory_order_relaxed);
-        return tick == 0 ? 0 : delay_.ns_at(tick);
+        return tick == 0 ? std::optional<int64_t>{} : delay_.ns_at(tick);
     }
 
     const Plan& plan_;
     SharedRun& run_;
     typename Clock::Delay delay_;
-    CausalClock clock_;
-    ExplainedCursor explained_;
+    CausalStep step_;
     typename Clock::Compute compute_;
-    Speeds speeds_;
-    Warmth warmth_;
+    bool sleeps_;
     double busy_scale_;
-    int64_t due_ = 0, lag_ = 0, released_ = INT64_MIN;
+    int64_t lag_ = 0, released_ = INT64_MIN;
 };
 
 /// Wakes who waits for the sources [from, to) of `task`.
@@ -271,8 +246,7 @@ public:
         while (i < count) {
             const uint64_t op = b.first + i;
             const bool waits = wait_ < task_.waits.size() && task_.waits[wait_].op <= op;
-            // A wait begins before what it waits for ends; any other op begins after.
-            const bool blocks = waits && explained_.at(op) && blocks_until_edge(static_cast<OpKind>(b.kind[i]));
+            const bool blocks = waits && waits_inside(static_cast<OpKind>(b.kind[i]), explained_.at(op));
             if (waits && !blocks) {
                 sys::call_ticks.reset();
                 const uint64_t before = slot_.edge_waits;

@@ -230,10 +230,10 @@ private:
         }
         run_.task(id).state.store(TaskState::running, std::memory_order_relaxed);
         if (setup_.pace == Pace::timed) {
-            TimedPace pace(plan_, run_, setup_.speeds);
+            TimedPace<> pace(plan_, run_, setup_.speeds);
             run_blocks(engine, pace, feed, id, spawner);
         } else if (setup_.pace == Pace::causal) {
-            CausalPace pace(plan_, run_, id, setup_.speeds);
+            CausalPace<> pace(plan_, run_, id, setup_.speeds);
             run_blocks(engine, pace, feed, id, spawner);
         } else {
             AfapPace pace;

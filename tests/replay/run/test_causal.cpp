@@ -327,8 +327,8 @@ TEST_CASE_FIXTURE(CausalJob, "causal: a faster processor shortens compute, not w
 }
 
 TEST_CASE("waits for locks take no time and need no cause") {
-    CHECK(causal_role(OpKind::wait, 5, false, true) == CausalRole::waits);
-    CHECK(causal_role(OpKind::wait, 1, false, true) == CausalRole::stands);
+    CHECK(causal_role(OpKind::wait, 5, false, true) == CausalRole::wait);
+    CHECK(causal_role(OpKind::wait, 1, false, true) == CausalRole::delay);
     CausalJob causal;
     const TaskId task = causal.job.lone_task();
     causal.job.pread(task, causal.job.open(task, causal.job.file("/data/in")), 0, 10);

@@ -85,11 +85,11 @@ TEST_CASE("what the engine does around a call is not the call's time, and shorte
     const Speeds speeds;
     Times times;
     SUBCASE("causal") {
-        CausalPace pace(plan, shared, task, speeds);
+        CausalPace<> pace(plan, shared, task, speeds);
         times = run(plan, pace, shared);
     }
     SUBCASE("timed") {
-        TimedPace pace(plan, shared, speeds);
+        TimedPace<> pace(plan, shared, speeds);
         times = run(plan, pace, shared);
     }
     CHECK(times.took.front() < SlowEngine::kAround);
