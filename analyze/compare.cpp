@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/align.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/escape.h"
 
@@ -119,11 +120,11 @@ private:
 std::vector<OpFilter> filters_of(const LogReader& a, const LogReader& b) {
     std::vector<OpFilter> filters;
     for (const LogReader* log : {&a, &b}) {
-        const auto at = log->header().extra.find("filter");
-        if (at == log->header().extra.end()) {
+        const std::optional<std::string> text = read_fact(log->header(), fact::filter);
+        if (!text) {
             continue;
         }
-        const OpFilter filter = OpFilter::parse(at->second);
+        const OpFilter filter = OpFilter::parse(*text);
         if (filters.empty() || !(filters[0] == filter)) {
             filters.push_back(filter);
         }
@@ -231,9 +232,7 @@ Comparison compare(const LogReader& a, const LogReader& b, const CompareOptions&
     const OpFilter filter = all_of(filters_of(a, b));
     Comparison out;
     out.filter = filter.to_string();
-    if (const auto ended = b.header().extra.find("ended"); ended != b.header().extra.end()) {
-        out.ended = ended->second;
-    }
+    out.ended = read_fact(b.header(), fact::ended).value_or(out.ended);
     out.a = summarize(a, filter);
     out.b = summarize(b, filter);
     out.left_out_ops = out.a.left_out_ops;

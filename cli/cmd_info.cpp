@@ -12,7 +12,7 @@
 #include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
-#include "formats/oplog/context_series.h"
+#include "formats/oplog/header_facts.h"
 
 namespace reprise::cli {
 namespace {
@@ -117,7 +117,7 @@ void print_head(const LogReader& log, const Summary& summary) {
     line("clock", (header.clock.empty() ? "unknown" : header.clock) + ", times in units of " +
                       format_duration(header.time_unit_ns));
     for (const auto& [key, value] : header.extra) {
-        if (key != kContextKey) {
+        if (key != fact::context.key) {
             line(key, value);  // series, for other programs
         }
     }

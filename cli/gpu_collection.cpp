@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <map>
+#include <functional>
 #include <optional>
 
 #include "analyze/summary.h"
@@ -14,6 +14,7 @@
 #include "cli/units.h"
 #include "formats/import/profile/gpu_buffer.h"
 #include "formats/import/profile/profile_log.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "transform/graft.h"
 
@@ -54,7 +55,7 @@ struct GpuCollection::Impl {
     int64_t clock_at_begin = 0;
     std::optional<NvmlSampler> check;
 
-    std::vector<std::string> graft_onto_log(std::map<std::string, std::string> extra) const {
+    std::vector<std::string> graft_onto_log(const std::function<void(Header&)>& amend) const {
         kineto::Events events;
         const uint64_t files = read_gpu_buffers(folder, events);
         if (events.work.empty() && events.malformed != 0) {
@@ -72,9 +73,12 @@ struct GpuCollection::Impl {
         for (const int64_t difference : events.clock_differences) {
             residual = std::max(residual, std::abs(difference - clock_at_begin));
         }
-        extra["accelerator.residual_ns"] = std::to_string(residual);
         write_profile_log(events, "cupti", profile, how);
-        const GraftResult result = graft(LogReader(output), LogReader(profile), GraftBy::clock, whole, extra);
+        const GraftResult result =
+            graft(LogReader(output), LogReader(profile), GraftBy::clock, whole, [&](Header& header) {
+                write_fact(header, fact::accelerator_residual, std::to_string(residual));
+                amend(header);
+            });
         fs::rename(whole, output);
         return {format_count(result.submissions) + " pieces of accelerator work and " + format_count(result.waits) +
                 " waits for them, of " + format_count(files) + (files == 1 ? " process" : " processes") +
@@ -114,7 +118,7 @@ std::string GpuCollection::folder() const { return fs::absolute(impl_->folder).l
 
 std::vector<std::string> GpuCollection::finish() {
     std::vector<std::string> said;
-    std::map<std::string, std::string> extra;
+    std::vector<std::pair<size_t, std::string>> used;  // by device
     const std::vector<NvmlSampler::Device> devices = impl_->check->finish();
     if (!impl_->check->absent().empty()) {
         said.push_back("no check by NVML: " + impl_->check->absent());
@@ -124,12 +128,16 @@ std::vector<std::string> GpuCollection::finish() {
             continue;
         }
         const std::string percent = format_share(devices[i].percent / 100);
-        extra["accelerator.nvml." + std::to_string(i)] = percent;
+        used.emplace_back(i, percent);
         said.push_back("NVML: device " + std::to_string(i) + " was in use " + percent + " of the time, by " +
                        format_count(devices[i].samples) + " samples");
     }
     try {
-        const std::vector<std::string> more = impl_->graft_onto_log(extra);
+        const std::vector<std::string> more = impl_->graft_onto_log([&](Header& header) {
+            for (const auto& [device, percent] : used) {
+                write_fact(header, fact::accelerator_nvml, device, percent);
+            }
+        });
         said.insert(said.end(), more.begin(), more.end());
     } catch (const Error& error) {
         said.push_back("what the accelerators did is not in the log, but in " + escape_line(impl_->folder.native()) +

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -31,7 +32,6 @@ constexpr std::string_view kPublicNames[] = {
 // Marks with a meaning of their own (docs/markers.md).
 constexpr std::string_view kPublicMarks[] = {"epoch", "step", "batch", "fetch"};
 // What a log says of how it was made; other keys may hold anything.
-constexpr std::string_view kPublicKeys[] = {"pace", "engine", "time_scale", "read_only", "dftracer_version"};
 constexpr size_t kLongestEnding = 8;
 
 template <size_t N>
@@ -264,7 +264,7 @@ private:
 
     // Numbers, and known keys.
     static bool harmless(std::string_view key, std::string_view value) {
-        if (is_any(key, kPublicKeys)) {
+        if (is_public_fact(key)) {
             return true;
         }
         const auto json = nlohmann::json::parse(value, nullptr, false);

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "transform/copies_steps.h"
 #include "transform/shares.h"
@@ -51,11 +52,12 @@ private:
     static Header header(const LogReader& log, const VariantOptions& options) {
         Header out = log.header();
         if (options.model) {
-            out.extra["gpu_model"] = options.model->spec;
+            write_fact(out, fact::gpu_model, options.model->spec);
         }
         if (options.copies.count != 1) {
-            out.extra["gpus"] =
-                std::to_string(options.copies.count) + (options.copies.in_step ? " in step" : " free of each other");
+            write_fact(
+                out, fact::gpus,
+                std::to_string(options.copies.count) + (options.copies.in_step ? " in step" : " free of each other"));
         }
         return out;
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/oplog/copy_tables.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
 #include "transform/graft_steps.h"
@@ -76,8 +77,8 @@ private:
 
 class Graft {
 public:
-    Graft(const LogReader& job, const LogReader& profile, const std::map<std::string, std::string>& extra)
-        : job_(job), profile_(profile), tables_(job.tables()), extra_(extra) {}
+    Graft(const LogReader& job, const LogReader& profile, std::function<void(Header&)> amend)
+        : job_(job), profile_(profile), tables_(job.tables()), amend_(std::move(amend)) {}
 
     GraftResult run(GraftBy by, const std::filesystem::path& output) {
         if (uses_accelerator(job_)) {
@@ -409,19 +410,19 @@ private:
 
     Header header() const {
         Header out = job_.header();
-        out.extra["accelerator.source"] = profile_.header().source;
-        const auto& told = profile_.header().extra;
-        if (const auto clock = told.find("accelerator.clock"); clock != told.end()) {
-            out.extra.insert(*clock);
+        write_fact(out, fact::accelerator_source, profile_.header().source);
+        const std::optional<std::string> clock = read_fact(profile_.header(), fact::accelerator_clock);
+        if (clock && !read_fact(out, fact::accelerator_clock)) {
+            write_fact(out, fact::accelerator_clock, *clock);
         }
-        out.extra["accelerator.by"] = result_.by == GraftBy::clock ? "clock" : "step";
+        write_fact(out, fact::accelerator_by, result_.by == GraftBy::clock ? "clock" : "step");
         if (result_.by == GraftBy::clock) {
-            out.extra["accelerator.offset_ns"] = std::to_string(result_.offset_ns);
+            write_fact(out, fact::accelerator_offset, result_.offset_ns);
         }
-        out.extra["accelerator.residual_ns"] =
-            result_.residual_ns ? std::to_string(*result_.residual_ns) : "unknown: no steps are marked in both";
-        for (const auto& [key, value] : extra_) {
-            out.extra[key] = value;
+        write_fact(out, fact::accelerator_residual,
+                   result_.residual_ns ? std::to_string(*result_.residual_ns) : "unknown: no steps are marked in both");
+        if (amend_) {
+            amend_(out);
         }
         return out;
     }
@@ -446,7 +447,7 @@ private:
     const LogReader& job_;
     const LogReader& profile_;
     const Tables& tables_;
-    const std::map<std::string, std::string>& extra_;
+    std::function<void(Header&)> amend_;
     LoopSteps job_steps_, profile_steps_;
     std::vector<std::pair<size_t, size_t>> pairs_;
     std::vector<std::vector<Op>> inserts_;  // by task of the job, by begin
@@ -457,8 +458,8 @@ private:
 }  // namespace
 
 GraftResult graft(const LogReader& job, const LogReader& profile, GraftBy by, const std::filesystem::path& output,
-                  const std::map<std::string, std::string>& extra) {
-    return Graft(job, profile, extra).run(by, output);
+                  const std::function<void(Header&)>& amend) {
+    return Graft(job, profile, amend).run(by, output);
 }
 
 }  // namespace reprise

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -29,9 +29,9 @@ struct GraftResult {
 /// Writes `output`: the ops of `job` with gpu_submit and gpu_wait of `profile`, which is a log made of a profile
 /// (import_kineto, import_nsys). Computing and waiting that the recording shows while the host waited for the device
 /// give way; computing is split where work was submitted. The header's `accelerator.*` and counters say what was done.
-/// `extra` goes into the header, in place of what it says there. Throws Error (bad_input) with the numbers where the
+/// `amend` has the last word on the header. Throws Error (bad_input) with the numbers where the
 /// two are not of the same job.
 GraftResult graft(const LogReader& job, const LogReader& profile, GraftBy by, const std::filesystem::path& output,
-                  const std::map<std::string, std::string>& extra = {});
+                  const std::function<void(Header&)>& amend = {});
 
 }  // namespace reprise

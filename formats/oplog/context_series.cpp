@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "formats/oplog/header_facts.h"
+
 namespace reprise {
 namespace {
 
@@ -64,11 +66,11 @@ std::vector<double> numbers(const nlohmann::json& series, const char* name) {
 
 Context read_context(const Header& header) {
     Context context;
-    const auto text = header.extra.find(kContextKey);
-    if (text == header.extra.end()) {
+    const std::optional<std::string> text = read_fact(header, fact::context);
+    if (!text) {
         return context;
     }
-    const auto json = nlohmann::json::parse(text->second, nullptr, false);
+    const auto json = nlohmann::json::parse(*text, nullptr, false);
     if (!json.is_object() || !json.contains("interval_ms") || !json["interval_ms"].is_number_integer() ||
         !json.contains("series") || !json["series"].is_object()) {
         return context;

@@ -10,9 +10,6 @@
 
 namespace reprise {
 
-/// Key of Header::extra that holds them, as JSON (formats/FORMAT.md).
-inline constexpr const char* kContextKey = "context";
-
 struct ContextSeries {
     std::string name, unit;      // "I/O pressure, some", "%"
     std::vector<double> values;  // of one interval each

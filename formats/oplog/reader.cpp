@@ -14,6 +14,7 @@
 
 #include "formats/oplog/block_codec.h"
 #include "formats/oplog/block_storage.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/layout.h"
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/table_codec.h"
@@ -100,6 +101,14 @@ struct LogReader::Impl {
             check_references(tables);
         } catch (const Corrupt& problem) {
             fail(0, problem.what());
+        }
+        constexpr std::string_view kUnreadable = "header_values_unreadable";
+        const bool counted = std::any_of(tables.counters.begin(), tables.counters.end(),
+                                         [&](const Counter& counter) { return counter.name == kUnreadable; });
+        if (const uint64_t unreadable = unreadable_facts(header); unreadable != 0 && !counted) {
+            tables.count(kUnreadable, Severity::warning,
+                         "values in the log's header that are not of their type; read as if they were not there",
+                         unreadable);
         }
         view = {tables.strings.size(), tables.files.size(), tables.tasks.size(), tables.handles};
         ops_of.assign(tables.tasks.size(), 0);

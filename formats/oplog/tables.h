@@ -83,7 +83,7 @@ struct TaskRow {
     bool operator==(const TaskRow&) const = default;
 };
 
-/// What a log says about itself. Unknown keys of newer minor versions are kept in `extra`.
+/// What a log says of itself. `extra` holds the facts of header_facts.h; unknown keys of newer versions are kept.
 struct Header {
     uint32_t time_unit_ns = 1;   // resolution of the stored times
     int64_t origin_unix_ns = 0;  // wall clock at log time 0; 0: unknown

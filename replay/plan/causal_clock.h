@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/oplog.h"
 
 namespace reprise {
@@ -24,9 +24,7 @@ inline ThinkGap think_gap(const Header& header, bool slept) {
     ThinkGap think;
     if (header.source == "capture") {
         think.most = slept ? INT64_MAX : 1'000;
-        const auto found = header.extra.find("capture.call_gap_ns");
-        const int64_t own = found == header.extra.end() ? 0 : std::strtoll(found->second.c_str(), nullptr, 10);
-        think.recorder = std::clamp<int64_t>(own, 0, 10'000);
+        think.recorder = std::min<int64_t>(read_fact(header, fact::call_gap).value_or(0), 10'000);
     }
     return think;
 }

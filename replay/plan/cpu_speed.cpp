@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "calibrate/work_profile.h"
+#include "formats/oplog/header_facts.h"
 
 namespace reprise {
 
@@ -37,8 +38,8 @@ std::string to_string(const CpuSpeed& speed) {
 namespace {
 
 std::optional<WorkProfile> recorded_profile(const Header& recorded) {
-    const auto found = recorded.extra.find(kRecordedProfile);
-    return found == recorded.extra.end() ? std::nullopt : work_profile_of(found->second);
+    const std::optional<std::string> text = read_fact(recorded, fact::capture_profile);
+    return text ? work_profile_of(*text) : std::nullopt;
 }
 
 }  // namespace

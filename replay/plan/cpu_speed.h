@@ -10,9 +10,6 @@
 
 namespace reprise {
 
-/// Key of Header::extra under which a recording keeps the profile of its machine (calibrate/work_profile.h).
-inline constexpr const char* kRecordedProfile = "capture.profile";
-
 struct CpuSpeed {
     enum class Source : uint8_t { given, same_machine, profiles, no_profile } source = Source::given;
     double ratio = 1.0;        // computing takes so many times less here

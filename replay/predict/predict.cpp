@@ -2,6 +2,7 @@
 #include "replay/predict/predict.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <queue>
 
 #include "formats/oplog/copy_tables.h"
+#include "formats/oplog/header_facts.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
@@ -28,10 +30,10 @@ public:
           calls_(plan_, options.storage, options.warm),
           tasks_(plan_.tasks.size()),
           devices_(plan_.streams.size()) {
-        const auto cpus = log.header().extra.find("capture.cpus");
         out_.cpus = options.cpus;
-        if (out_.cpus == 0 && cpus != log.header().extra.end()) {
-            out_.cpus = std::max(std::atoi(cpus->second.c_str()), 0);
+        if (out_.cpus == 0) {
+            out_.cpus =
+                static_cast<int>(std::min<int64_t>(read_fact(log.header(), fact::capture_cpus).value_or(0), INT_MAX));
         }
         speeds_ = options.speeds;
         // Without a limit of processors computing takes its time, as if it were slept.
@@ -348,8 +350,8 @@ private:
         header.source = "predict";
         header.tool = "reprise predict";
         header.command = log.header().command;
-        header.extra["filter"] = options_.filter.to_string();
-        header.extra["recording"] = log.path().filename().string();
+        write_fact(header, fact::filter, options_.filter.to_string());
+        write_fact(header, fact::recording, log.path().filename().string());
         WriterOptions how;
         how.level = 1;
         writer_ = std::make_unique<LogWriter>(out_.output, header, how);

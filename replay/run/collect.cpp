@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "formats/oplog/copy_tables.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/result_rule.h"
 #include "replay/plan/causal_step.h"
 
@@ -28,21 +29,19 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     header.source = "replay";
     header.tool = "reprise replay";
     header.command = recorded.command;
-    header.extra["filter"] = options.filter.to_string();
-    header.extra["pace"] = pace_name(options.pace);
-    header.extra["engine"] = options.engine == EngineKind::posix ? "posix" : "null";
-    header.extra["time_scale"] = std::to_string(options.speeds.time_scale);
-    header.extra["gpu_speed"] = std::to_string(options.speeds.gpu);
-    header.extra["delay"] = policy_name(options.speeds.computing.policy);
-    header.extra["cpu_speed"] = std::to_string(options.speeds.cpu);
-    header.extra["root"] = options.root.string();
-    header.extra["recording"] = plan.log->path().filename().string();
+    write_fact(header, fact::filter, options.filter.to_string());
+    write_fact(header, fact::pace, std::string(pace_name(options.pace)));
+    write_fact(header, fact::engine, options.engine == EngineKind::posix ? "posix" : "null");
+    write_fact(header, fact::time_scale, options.speeds.time_scale);
+    write_fact(header, fact::gpu_speed, options.speeds.gpu);
+    write_fact(header, fact::delay, std::string(policy_name(options.speeds.computing.policy)));
+    write_fact(header, fact::cpu_speed, options.speeds.cpu);
+    write_fact(header, fact::root, options.root.string());
+    write_fact(header, fact::recording, plan.log->path().filename().string());
     if (!options.fingerprint.empty()) {
-        header.extra["recording_fingerprint"] = options.fingerprint;
+        write_fact(header, fact::recording_fingerprint, options.fingerprint);
     }
-    if (options.read_only) {
-        header.extra["read_only"] = "yes";
-    }
+    write_fact(header, fact::read_only, options.read_only);
     return header;
 }
 
@@ -266,7 +265,7 @@ void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, con
     }
     collector.finish();
     if (writer) {
-        writer->header().extra["ended"] = result.ended;
+        write_fact(writer->header(), fact::ended, result.ended);
         for (const Counter& counter : plan.counters) {
             writer->count(counter);
         }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
@@ -262,8 +263,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     sum_up(plan, run, result);
     note_broken(supervised.broken, result);
     collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);
-    if (const auto waited = log.header().extra.find("capture.run_queue_ns"); waited != log.header().extra.end()) {
-        result.fidelity.recorded_run_queue_ns = std::strtoll(waited->second.c_str(), nullptr, 10);
+    if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {
+        result.fidelity.recorded_run_queue_ns = *waited;
     }
     judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
     add_notes(result);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "formats/assemble/recording/recording_impl.h"
+#include "formats/oplog/header_facts.h"
 
 namespace reprise {
 
@@ -22,7 +23,7 @@ void RawAssembly::begin_accelerator(TaskState& task, int64_t from) {
     } else {
         task.accelerator_from = from, task.accelerator_late = 0;
     }
-    writer_.header().extra["accelerator.source"] = "marks";
+    write_fact(writer_.header(), fact::accelerator_source, "marks");
 }
 
 void RawAssembly::end_accelerator(TaskState& task) {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/assemble/recording/recording_impl.h"
-#include "formats/oplog/context_series.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -78,6 +78,15 @@ private:
     uint64_t newest_ = 0;
 };
 
+// What the recorder says in the meta record by the fact's own name.
+bool is_fact_of_capture(std::string_view key) {
+    constexpr std::string_view kKeys[] = {
+        fact::capture_mode.key, fact::capture_groups.key, fact::capture_absent.key,  fact::capture_programs.key,
+        fact::fault_around.key, fact::capture_cpus.key,   fact::capture_profile.key,
+    };
+    return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
 // Texts of the meta record; whatever else it says is kept as a header pair.
 std::string complete_header(Header& header, const RawFacts& facts) {
     header.clock = "monotonic";
@@ -107,8 +116,7 @@ std::string complete_header(Header& header, const RawFacts& facts) {
             header.tool = text;
         } else if (key == "directory" || key == "cwd") {
             directory = text;
-        } else if (key == "mode" || key == "groups" || key == "absent" || key == "programs" ||
-                   key == "fault_around_bytes" || key == "cpus" || key == "profile") {
+        } else if (is_fact_of_capture("capture." + key)) {
             header.extra["capture." + key] = text;
         }
     }
@@ -508,19 +516,19 @@ void RawAssembly::finish() {
     count(Count::messages_unmatched, edges_.messages_unmatched());
     Header& header = writer_.header();
     if (loss.most_lag_ns) {
-        header.extra["capture.longest_lag_ns"] = std::to_string(loss.most_lag_ns);
+        write_fact(header, fact::longest_lag, static_cast<int64_t>(loss.most_lag_ns));
     }
     if (const int64_t own = facts_.call_gap_ns + facts_.call_told_ns) {
-        header.extra["capture.call_gap_ns"] = std::to_string(own);
+        write_fact(header, fact::call_gap, own);
     }
     if (stolen_) {
-        header.extra["capture.stolen_ns"] = std::to_string(stolen_);
+        write_fact(header, fact::stolen, stolen_);
     }
     if (run_queue_) {
-        header.extra["capture.run_queue_ns"] = std::to_string(run_queue_);
+        write_fact(header, fact::run_queue, run_queue_);
     }
-    if (std::string context = context_.json(); !context.empty()) {
-        header.extra[kContextKey] = std::move(context);
+    if (const std::string context = context_.json(); !context.empty()) {
+        write_fact(header, fact::context, context);
     }
 }
 

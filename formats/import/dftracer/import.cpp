@@ -12,6 +12,7 @@
 #include "formats/import/dftracer/lines.h"
 #include "formats/import/dftracer/processes.h"
 #include "formats/import/importer.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -434,7 +435,7 @@ void Import::run(const std::filesystem::path& output) {
         header.command = std::string(lines_.strings[lines_.starts.front().command]);
     }
     if (lines_.version) {
-        header.extra["dftracer_version"] = std::to_string(lines_.version);
+        write_fact(header, fact::dftracer_version, static_cast<int64_t>(lines_.version));
     }
     LogWriter writer(output, header, options_.writer);
     try {

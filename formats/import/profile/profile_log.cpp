@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -55,9 +56,9 @@ public:
         header.time_unit_ns = options_.time_unit_ns ? options_.time_unit_ns : 1;
         header.clock = "realtime";
         header.source = source_;
-        header.extra["accelerator.source"] = source_;
+        write_fact(header, fact::accelerator_source, source_);
         if (source_ == "cupti") {
-            header.extra["accelerator.clock"] = "monotonic, as the recorder's";
+            write_fact(header, fact::accelerator_clock, "monotonic, as the recorder's");
         }
         header.host = events_.host;
         header.origin_unix_ns = origin_;

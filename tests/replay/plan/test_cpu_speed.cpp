@@ -6,6 +6,7 @@
 #include <string>
 
 #include "calibrate/work_profile.h"
+#include "formats/oplog/header_facts.h"
 #include "replay/plan/cpu_speed.h"
 #include "tests/support.h"
 
@@ -59,13 +60,13 @@ TEST_CASE("what waits cost: not known without the recording's, the same on its m
     CHECK(!wait_costs_here(recorded, dir.path()).known());
     CHECK(!recorded_wait_cost(recorded).measured());
     WorkProfile there{.identity = machine_identity(), .cpus = 1, .one = {1, 1, 1}, .waits = {}};
-    recorded.extra[kRecordedProfile] = to_json(there);
+    write_fact(recorded, fact::capture_profile, to_json(there));
     CHECK(!wait_costs_here(recorded, dir.path()).known());
     there.waits = {.extra_ns = {1, 2, 3, 4, 5}, .over_ns = 6};
-    recorded.extra[kRecordedProfile] = to_json(there);
+    write_fact(recorded, fact::capture_profile, to_json(there));
     CHECK(wait_costs_here(recorded, dir.path()).here == there.waits);
     there.identity += 1;
-    recorded.extra[kRecordedProfile] = to_json(there);
+    write_fact(recorded, fact::capture_profile, to_json(there));
     CHECK(recorded_wait_cost(recorded) == there.waits);
     CHECK(!std::filesystem::exists(dir / "work.json"));  // nothing was measured so far
     const WaitCosts both = wait_costs_here(recorded, dir.path());
@@ -78,7 +79,7 @@ TEST_CASE("the speed of this machine: exactly 1 on the same machine, the ratio o
     const TempDir dir;
     Header recorded;
     CHECK(cpu_speed_here(recorded, dir.path()).source == CpuSpeed::Source::no_profile);
-    recorded.extra[kRecordedProfile] = "no profile";
+    write_fact(recorded, fact::capture_profile, "no profile");
     CHECK(cpu_speed_here(recorded, dir.path()).source == CpuSpeed::Source::no_profile);
     CHECK(!std::filesystem::exists(dir / "work.json"));
 
@@ -87,7 +88,7 @@ TEST_CASE("the speed of this machine: exactly 1 on the same machine, the ratio o
     CHECK(here.one.integer > 0);
     WorkProfile there = here;
     there.one.integer *= 3;
-    recorded.extra[kRecordedProfile] = to_json(there);
+    write_fact(recorded, fact::capture_profile, to_json(there));
     const CpuSpeed same = cpu_speed_here(recorded, dir.path());
     CHECK(same.source == CpuSpeed::Source::same_machine);
     CHECK(same.ratio == 1.0);
@@ -95,13 +96,13 @@ TEST_CASE("the speed of this machine: exactly 1 on the same machine, the ratio o
     there = here;
     there.identity += 1;
     there.one = {here.one.integer / 2, here.one.inflate / 2, here.one.memcpy / 2};
-    recorded.extra[kRecordedProfile] = to_json(there);
+    write_fact(recorded, fact::capture_profile, to_json(there));
     const CpuSpeed twice = cpu_speed_here(recorded, dir.path());  // this machine's from the cache
     CHECK(twice.source == CpuSpeed::Source::profiles);
     CHECK(twice.ratio == doctest::Approx(2.0).epsilon(0.001));
     CHECK(twice.uncertainty < 0.001);
     there.one.memcpy = here.one.memcpy;
-    recorded.extra[kRecordedProfile] = to_json(there);
+    write_fact(recorded, fact::capture_profile, to_json(there));
     CHECK(cpu_speed_here(recorded, dir.path()).uncertainty > 0.2);
 }
 
