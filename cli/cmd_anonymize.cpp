@@ -9,6 +9,7 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "replay/plan/stored_queues.h"
 #include "transform/anonymize.h"
 
 namespace reprise::cli {
@@ -52,6 +53,7 @@ int run(const po::variables_map& values) {
         throw usage_error(escape_line(output) + " exists", "name another file with -o, or replace it with --force");
     }
     AnonymizeOptions how;
+    how.writer.derive = derive_queues;
     if (values.count("key-file") != 0) {
         how.key = read_key(values["key-file"].as<std::string>());
     }

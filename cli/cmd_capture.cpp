@@ -25,6 +25,7 @@
 #include "formats/assemble/recording/recording.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
 namespace {
@@ -137,7 +138,9 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
         RawAssembleOptions how;
         how.roles = roles;
         how.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-        assemble_raw_file(raw, output, how);
+        WriterOptions writer;
+        writer.derive = derive_queues;
+        assemble_raw_file(raw, output, how, writer);
         progress.finish();
     } catch (const Error& error) {
         std::cerr << "reprise: the op log could not be made: " << error.what() << "\n  the records are in "

@@ -13,6 +13,7 @@
 #include "cli/units.h"
 #include "formats/import/importer.h"
 #include "formats/support/error.h"
+#include "replay/plan/stored_queues.h"
 #include "transform/graft.h"
 
 namespace reprise::cli {
@@ -79,7 +80,9 @@ int run(const po::variables_map& values) {
     const auto& word = values["by"].as<std::string>();
     const GraftBy by = word == "clock" ? GraftBy::clock : word == "step" ? GraftBy::step : GraftBy::automatic;
     const Profile profile(values["profile"].as<std::string>());
-    const GraftResult result = graft(job, profile.log(), by, output);
+    GraftOptions how;
+    how.writer.derive = derive_queues;
+    const GraftResult result = graft(job, profile.log(), by, output, how);
     const LogReader written(output);
     if (values.count("json") != 0) {
         Json counters = Json::array();

@@ -13,6 +13,7 @@
 #include "formats/import/importer.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
 namespace {
@@ -122,6 +123,7 @@ int run(const po::variables_map& values) {
         find_importer(files, values.count("from") ? values["from"].as<std::string>() : std::string());
 
     ImportOptions how;
+    how.writer.derive = derive_queues;
     if (values.count("unit")) {
         how.time_unit_ns = values["unit"].as<std::string>() == "us" ? 1000 : 1;
     }

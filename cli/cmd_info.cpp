@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/oplog/header_facts.h"
+#include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
 namespace {
@@ -107,7 +108,7 @@ Table files_table(const Tables& tables, const OpFilter& filter) {
 
 void print_head(const LogReader& log, const Summary& summary) {
     const Header& header = log.header();
-    std::cout << printable(log.path().string()) << ": op log, format version " << kFormatVersion << '\n';
+    std::cout << printable(log.path().string()) << ": op log, format version " << log.format_version() << '\n';
     line("source", header.source + (header.tool.empty() ? "" : " (" + header.tool + ")"));
     line("command", header.command);
     line("host", header.host + (header.kernel.empty() ? "" : ", " + header.kernel));
@@ -188,7 +189,7 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
 
 Json json(const LogReader& log, const Summary& summary, const QueueInference& queues, const OpFilter& filter,
           const po::variables_map& values) {
-    Json out = {{"log", printable(log.path().string())}, {"format_version", kFormatVersion}};
+    Json out = {{"log", printable(log.path().string())}, {"format_version", log.format_version()}};
     out["header"] = header_json(log.header());
     out["filter"] = filter.to_string();
     out["recovered"] = log.recovered() ? Json(*log.recovered()) : Json(nullptr);
@@ -213,7 +214,7 @@ int run(const po::variables_map& values) {
     const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
     progress.finish();
     Progress looking("looking for queues");
-    const QueueInference queues = infer_queues(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
+    const QueueInference queues = queues_of(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
     looking.finish();
     if (values.count("json")) {
         print_json(std::cout, json(log, summary, queues, filter, values));

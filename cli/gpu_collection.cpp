@@ -16,6 +16,7 @@
 #include "formats/import/profile/profile_log.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
+#include "replay/plan/stored_queues.h"
 #include "transform/graft.h"
 
 namespace reprise::cli {
@@ -74,11 +75,13 @@ struct GpuCollection::Impl {
             residual = std::max(residual, std::abs(difference - clock_at_begin));
         }
         write_profile_log(events, "cupti", profile, how);
-        const GraftResult result =
-            graft(LogReader(output), LogReader(profile), GraftBy::clock, whole, [&](Header& header) {
-                write_fact(header, fact::accelerator_residual, std::to_string(residual));
-                amend(header);
-            });
+        GraftOptions graft_how;
+        graft_how.writer.derive = derive_queues;
+        graft_how.amend = [&](Header& header) {
+            write_fact(header, fact::accelerator_residual, std::to_string(residual));
+            amend(header);
+        };
+        const GraftResult result = graft(LogReader(output), LogReader(profile), GraftBy::clock, whole, graft_how);
         fs::rename(whole, output);
         return {format_count(result.submissions) + " pieces of accelerator work and " + format_count(result.waits) +
                 " waits for them, of " + format_count(files) + (files == 1 ? " process" : " processes") +

@@ -223,7 +223,7 @@ namespace {
 class Anonymizer {
 public:
     Anonymizer(const LogReader& log, const std::filesystem::path& output, const AnonymizeOptions& options)
-        : log_(log), tables_(log.tables()), names_(options), writer_(output, header()) {}
+        : log_(log), tables_(log.tables()), names_(options), writer_(output, header(), options.writer) {}
 
     AnonymizeResult run() {
         try {

@@ -19,6 +19,7 @@ struct AnonymizeOptions {
     /// in which this log first uses the names, and tell nothing at all.
     std::string key;
     std::vector<std::string> keep;  // absolute paths; they and all below them stay as they are
+    WriterOptions writer = {};
 };
 
 struct AnonymizeResult {

@@ -77,8 +77,8 @@ private:
 
 class Graft {
 public:
-    Graft(const LogReader& job, const LogReader& profile, std::function<void(Header&)> amend)
-        : job_(job), profile_(profile), tables_(job.tables()), amend_(std::move(amend)) {}
+    Graft(const LogReader& job, const LogReader& profile, const GraftOptions& options)
+        : job_(job), profile_(profile), tables_(job.tables()), options_(options) {}
 
     GraftResult run(GraftBy by, const std::filesystem::path& output) {
         if (uses_accelerator(job_)) {
@@ -372,7 +372,7 @@ private:
                 },
                 [&](uint64_t number) { numbers[task].set(number, count - 1); });
         }
-        LogWriter writer(output, header());
+        LogWriter writer(output, header(), options_.writer);
         try {
             copy_tables(tables_, writer);
             uint64_t dropped_waits = 0, dropped_edges = 0;
@@ -421,8 +421,8 @@ private:
         }
         write_fact(out, fact::accelerator_residual,
                    result_.residual_ns ? std::to_string(*result_.residual_ns) : "unknown: no steps are marked in both");
-        if (amend_) {
-            amend_(out);
+        if (options_.amend) {
+            options_.amend(out);
         }
         return out;
     }
@@ -447,7 +447,7 @@ private:
     const LogReader& job_;
     const LogReader& profile_;
     const Tables& tables_;
-    std::function<void(Header&)> amend_;
+    const GraftOptions& options_;
     LoopSteps job_steps_, profile_steps_;
     std::vector<std::pair<size_t, size_t>> pairs_;
     std::vector<std::vector<Op>> inserts_;  // by task of the job, by begin
@@ -458,8 +458,8 @@ private:
 }  // namespace
 
 GraftResult graft(const LogReader& job, const LogReader& profile, GraftBy by, const std::filesystem::path& output,
-                  const std::function<void(Header&)>& amend) {
-    return Graft(job, profile, amend).run(by, output);
+                  const GraftOptions& options) {
+    return Graft(job, profile, options).run(by, output);
 }
 
 }  // namespace reprise

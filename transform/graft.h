@@ -18,6 +18,11 @@ enum class GraftBy : uint8_t {
     step,   // the profile is of another run of the job: each step where that step is in the recording
 };
 
+struct GraftOptions {
+    std::function<void(Header&)> amend = {};  // has the last word on the header
+    WriterOptions writer = {};
+};
+
 struct GraftResult {
     GraftBy by = GraftBy::clock;
     int64_t offset_ns = 0;                 // clock: log time less profile time
@@ -29,9 +34,9 @@ struct GraftResult {
 /// Writes `output`: the ops of `job` with gpu_submit and gpu_wait of `profile`, which is a log made of a profile
 /// (import_kineto, import_nsys). Computing and waiting that the recording shows while the host waited for the device
 /// give way; computing is split where work was submitted. The header's `accelerator.*` and counters say what was done.
-/// `amend` has the last word on the header. Throws Error (bad_input) with the numbers where the
+/// Throws Error (bad_input) with the numbers where the
 /// two are not of the same job.
 GraftResult graft(const LogReader& job, const LogReader& profile, GraftBy by, const std::filesystem::path& output,
-                  const std::function<void(Header&)>& amend = {});
+                  const GraftOptions& options = {});
 
 }  // namespace reprise

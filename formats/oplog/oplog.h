@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/oplog/op.h"
@@ -17,8 +18,9 @@
 
 namespace reprise {
 
-inline constexpr uint16_t kFormatVersion = 1;
-inline constexpr size_t kBlockOps = 65536;  // most ops in a block
+inline constexpr uint16_t kFormatVersion = 2;  // that LogWriter writes
+inline constexpr uint16_t kOldestVersion = 1;  // that LogReader reads
+inline constexpr size_t kBlockOps = 65536;     // most ops in a block
 
 /// One decoded block: arrays of equal length `count()`, one per column. Columns that no op of the block has point at a
 /// shared array of zeros (fd, fd2: of -1). Reuse one object for many blocks: its memory is kept. Short blocks of
@@ -59,11 +61,26 @@ private:
     std::unique_ptr<Scratch> scratch_;
 };
 
+class LogReader;
+
+/// What was computed of a whole log and is kept in it, for those who would else compute it again. Whoever uses one
+/// checks that its version is their own.
+struct Derived {
+    std::string name;
+    uint32_t version = 0;
+    std::vector<uint8_t> bytes;
+
+    static constexpr size_t kMostBytes = size_t{64} << 20;
+};
+
 struct WriterOptions {
     int level = 6;                            // zstd
     size_t block_ops = kBlockOps;             // at most kBlockOps
     size_t memory_bytes = size_t{192} << 20;  // ops buffered over all tasks; all are written out beyond it
     bool sync = true;                         // fsync before the rename
+    /// Called in finish() with the log as it stands, all but this; what it returns is kept in the log. Nothing is where
+    /// that is more than Derived::kMostBytes.
+    std::function<std::optional<Derived>(const LogReader&)> derive = {};
 };
 
 /// Writes `path`.partial and renames it in finish(). A writer destroyed without finish() leaves the .partial file,
@@ -125,7 +142,7 @@ struct ReadOptions {
 };
 
 /// Reads a log through mmap. Throws Error (bad_input) that names the file and position for anything that is not a whole
-/// log of this version. decode() is const and may be called from several threads with different blocks.
+/// log of a version it knows. decode() is const and may be called from several threads with different blocks.
 class LogReader {
 public:
     explicit LogReader(const std::filesystem::path& path, ReadOptions options = {});
@@ -134,8 +151,11 @@ public:
     LogReader& operator=(LogReader&&) noexcept;
 
     const std::filesystem::path& path() const;
+    uint16_t format_version() const;
     const Header& header() const;
     const Tables& tables() const;
+    /// What LogWriter was given to keep under that name; none where the log was recovered.
+    std::optional<Derived> derived(std::string_view name) const;
     uint64_t file_bytes() const;
     uint64_t op_count() const;
     /// Ops of one task.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the op log. The writer of the same bytes is oplog_writer.cpp.
+// Reads the op log. The writer of the same bytes is writer.cpp.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -74,6 +74,8 @@ struct LogReader::Impl {
     Mapping mapping;
     Header header;
     Tables tables;
+    uint16_t version = 0;
+    std::vector<std::pair<uint64_t, ByteView>> derived;  // position, section
     std::vector<BlockInfo> blocks;
     std::vector<uint64_t> ops_of;  // per task
     uint64_t ops = 0;
@@ -129,7 +131,7 @@ struct LogReader::Impl {
         throw bad_input(path.string() + ":" + std::to_string(position), what, kRecoverHint);
     }
 
-    void check_head() const {
+    void check_head() {
         const ByteView all = mapping.bytes();
         if (all.empty()) {
             throw bad_input(path.string() + ":0", "the file is empty, an op log was expected",
@@ -145,12 +147,13 @@ struct LogReader::Impl {
         }
         FileHead head;
         std::memcpy(&head, all.data(), sizeof head);
-        if (head.version != kFormatVersion) {
-            throw bad_input(path.string() + ":8",
-                            "op log version " + std::to_string(head.version) + ", this reprise reads version " +
-                                std::to_string(kFormatVersion),
-                            head.version > kFormatVersion ? "use a newer reprise"
-                                                          : "use an older reprise, or import the source again");
+        version = head.version;
+        if (version < kOldestVersion || version > kFormatVersion) {
+            throw bad_input(
+                path.string() + ":8",
+                "op log version " + std::to_string(version) + ", this reprise reads versions " +
+                    std::to_string(kOldestVersion) + " to " + std::to_string(kFormatVersion),
+                version > kFormatVersion ? "use a newer reprise" : "use an older reprise, or import the source again");
         }
     }
 
@@ -163,7 +166,7 @@ struct LogReader::Impl {
         SectionHead head;
         std::memcpy(&head, all.data() + at, sizeof head);
         if (head.type < static_cast<uint8_t>(SectionType::header) ||
-            head.type > static_cast<uint8_t>(SectionType::index)) {
+            head.type > static_cast<uint8_t>(SectionType::derived)) {
             throw Corrupt("section type " + std::to_string(head.type) + " is not known");
         }
         if (head.size > all.size() - at - sizeof head) {
@@ -189,6 +192,9 @@ struct LogReader::Impl {
             case SectionType::processes: return decode_processes(payload, tables, decompressor);
             case SectionType::tasks: return decode_tasks(payload, tables, decompressor);
             case SectionType::counters: return decode_counters(payload, tables);
+            case SectionType::derived:
+                derived.emplace_back(static_cast<uint64_t>(payload.data() - mapping.bytes().data()), payload);
+                return;
             case SectionType::ops:
             case SectionType::index: break;
         }
@@ -261,6 +267,7 @@ struct LogReader::Impl {
         header = {};
         tables = {};
         blocks.clear();
+        derived.clear();
         has_header = false;
         std::vector<uint64_t> next(1, 0);
         uint64_t at = sizeof(FileHead);
@@ -286,7 +293,7 @@ struct LogReader::Impl {
                         block.stored_bytes = static_cast<uint32_t>(sizeof(SectionHead) + payload.size());
                     }
                     blocks.insert(blocks.end(), found.begin(), found.end());
-                } else {
+                } else if (type != SectionType::derived) {  // it is of the whole log
                     read_table(type, payload);
                 }
                 at += sizeof(SectionHead) + payload.size();
@@ -340,6 +347,7 @@ LogReader::LogReader(LogReader&&) noexcept = default;
 LogReader& LogReader::operator=(LogReader&&) noexcept = default;
 
 const std::filesystem::path& LogReader::path() const { return impl_->path; }
+uint16_t LogReader::format_version() const { return impl_->version; }
 const Header& LogReader::header() const { return impl_->header; }
 const Tables& LogReader::tables() const { return impl_->tables; }
 uint64_t LogReader::file_bytes() const { return impl_->mapping.bytes().size(); }
@@ -347,6 +355,20 @@ uint64_t LogReader::op_count() const { return impl_->ops; }
 uint64_t LogReader::op_count(TaskId task) const { return task < impl_->ops_of.size() ? impl_->ops_of[task] : 0; }
 const std::optional<std::string>& LogReader::recovered() const { return impl_->recovered; }
 std::span<const BlockInfo> LogReader::blocks() const { return impl_->blocks; }
+
+std::optional<Derived> LogReader::derived(std::string_view name) const {
+    for (const auto& [at, section] : impl_->derived) {
+        try {
+            if (derived_name(section) == name) {
+                Decompressor decompressor;
+                return decode_derived(section, decompressor);
+            }
+        } catch (const Corrupt& problem) {
+            impl_->fail(at, problem.what());
+        }
+    }
+    return std::nullopt;
+}
 
 std::vector<BlockInfo> LogReader::blocks_of(TaskId task) const {
     std::vector<BlockInfo> found;

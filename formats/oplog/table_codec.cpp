@@ -173,6 +173,7 @@ std::string_view section_name(SectionType type) {
         case SectionType::counters: return "counters";
         case SectionType::ops: return "ops";
         case SectionType::index: return "index";
+        case SectionType::derived: return "derived";
     }
     return "?";
 }
@@ -315,6 +316,28 @@ void decode_counters(ByteView bytes, Tables& tables) {
         throw Corrupt("bytes are left over at the end of the counters");
     }
 }
+
+Bytes encode_derived(const Derived& derived, Compressor& compressor) {
+    Bytes out;
+    put_string(out, derived.name);
+    put_varint(out, derived.version);
+    put_blob(out, derived.bytes, compressor);
+    return out;
+}
+
+Derived decode_derived(ByteView bytes, Decompressor& decompressor) {
+    ByteReader in(bytes);
+    Derived derived;
+    derived.name = in.string();
+    derived.version = static_cast<uint32_t>(in.count(UINT32_MAX));
+    derived.bytes = get_blob(in, decompressor, Derived::kMostBytes);
+    if (in.left()) {
+        throw Corrupt("bytes are left over at the end of a derived section");
+    }
+    return derived;
+}
+
+std::string_view derived_name(ByteView bytes) { return ByteReader(bytes).string(); }
 
 void check_references(const Tables& tables) {
     const size_t strings = tables.strings.size();

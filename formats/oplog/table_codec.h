@@ -2,13 +2,25 @@
 // Sections of the op log that carry tables: rows added or changed since the last such section.
 #pragma once
 
+#include "formats/oplog/oplog.h"
 #include "formats/oplog/tables.h"
 #include "formats/support/bytes.h"
 #include "formats/support/compress.h"
 
 namespace reprise {
 
-enum class SectionType : uint8_t { header = 1, strings, files, handles, processes, tasks, counters, ops, index };
+enum class SectionType : uint8_t {
+    header = 1,
+    strings,
+    files,
+    handles,
+    processes,
+    tasks,
+    counters,
+    ops,
+    index,
+    derived
+};
 std::string_view section_name(SectionType type);
 
 Bytes encode_header(const Header& header);
@@ -30,6 +42,11 @@ void decode_tasks(ByteView bytes, Tables& tables, Decompressor& decompressor);
 
 Bytes encode_counters(const Tables& tables);
 void decode_counters(ByteView bytes, Tables& tables);
+
+Bytes encode_derived(const Derived& derived, Compressor& compressor);
+Derived decode_derived(ByteView bytes, Decompressor& decompressor);
+/// Of a derived section.
+std::string_view derived_name(ByteView bytes);
 
 /// Ids in the rows that point into other tables, checked once all sections are read. Throws Corrupt.
 void check_references(const Tables& tables);

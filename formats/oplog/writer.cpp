@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes the op log. The reader of the same bytes is oplog_reader.cpp.
+// Writes the op log. The reader of the same bytes is reader.cpp.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -134,11 +134,11 @@ struct LogWriter::Impl {
     Impl(std::filesystem::path to, Header head, WriterOptions with)
         : path(std::move(to)),
           partial(path.string() + ".partial"),
-          options(with),
+          options(std::move(with)),
           header(std::move(head)),
           unit_ns(header.time_unit_ns),
-          compressor(with.level),
-          encoder(with.level) {
+          compressor(options.level),
+          encoder(options.level) {
         if (unit_ns == 0) {
             throw std::logic_error("time_unit_ns must not be 0");
         }
@@ -296,6 +296,34 @@ struct LogWriter::Impl {
         }
     }
 
+    // The index and the end mark.
+    void seal() {
+        FileEnd end;
+        end.index_offset = offset;
+        section(SectionType::index, index());
+        write({reinterpret_cast<const uint8_t*>(&end), sizeof end});
+    }
+
+    // Puts what is derived of the log in place of its end, and seals it again.
+    void add_derived(uint64_t index_offset) {
+        std::optional<Derived> derived;
+        {
+            const LogReader log(partial, {.verify_checksums = false});
+            derived = options.derive(log);
+        }
+        if (!derived || derived->bytes.size() > Derived::kMostBytes) {
+            return;
+        }
+        const auto at = static_cast<off_t>(index_offset);
+        if (::ftruncate(fd, at) != 0 || ::lseek(fd, at, SEEK_SET) != at) {
+            fail("cannot be written", "check the disk it lies on");
+        }
+        offset = index_offset;
+        sections.pop_back();  // the index
+        section(SectionType::derived, encode_derived(*derived, compressor));
+        seal();
+    }
+
     Bytes index() {
         Bytes raw;
         put_varint(raw, sections.size());
@@ -325,7 +353,7 @@ struct LogWriter::Impl {
 };
 
 LogWriter::LogWriter(std::filesystem::path path, Header header, WriterOptions options)
-    : impl_(std::make_unique<Impl>(std::move(path), std::move(header), options)) {}
+    : impl_(std::make_unique<Impl>(std::move(path), std::move(header), std::move(options))) {}
 LogWriter::~LogWriter() = default;
 
 const Tables& LogWriter::tables() const { return impl_->tables; }
@@ -445,10 +473,11 @@ void LogWriter::finish() {
     s.header.time_unit_ns = s.unit_ns;
     s.section(SectionType::header, encode_header(s.header));
     s.section(SectionType::counters, encode_counters(s.tables));
-    FileEnd end;
-    end.index_offset = s.offset;
-    s.section(SectionType::index, s.index());
-    s.write({reinterpret_cast<const uint8_t*>(&end), sizeof end});
+    const uint64_t index_offset = s.offset;
+    s.seal();
+    if (s.options.derive) {
+        s.add_derived(index_offset);
+    }
     if (s.options.sync && ::fsync(s.fd) != 0 && errno != EINVAL) {
         s.fail("cannot be flushed", "check the disk it lies on");
     }

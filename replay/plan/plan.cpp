@@ -15,6 +15,7 @@
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges.h"
 #include "replay/plan/edges_rules.h"
+#include "replay/plan/stored_queues.h"
 
 namespace reprise {
 
@@ -396,7 +397,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     find_lasting_directories(plan, scan);
     scan.find_cut_waits();
     if (infer) {
-        plan.queues = infer_queues(log);
+        plan.queues = queues_of(log);
         for (const auto& [task, edges] : plan.queues.edges) {
             for (const auto& [op, edge] : edges) {
                 sharing.see_edge_source(edge);

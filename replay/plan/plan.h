@@ -147,7 +147,7 @@ bool keeps(const Plan& plan, const OpBlock& block, size_t i);
 inline constexpr int64_t kMostBytes = 0x7ffff000;
 
 /// Reads the whole log, once or twice, one block at a time. `log` outlives the plan. `infer`: add edges where queues
-/// left no trace (replay/plan/queues.h), which costs a third pass.
+/// left no trace (replay/plan/queues.h), which costs a third pass where the log does not hold them already.
 Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps, bool infer = false);
 
 // The steps of make_plan, apart for tests.

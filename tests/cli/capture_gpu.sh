@@ -36,6 +36,7 @@ lacks "$err" "device 1"
 contains "$err" "gpu: 1 pieces of accelerator work and 1 waits for them, of 1 process; the clocks agree within "
 contains "$err" "gpu: collected: device 0 was busy "
 [[ ! -e job.oplog.gpu ]] || fail "the folder of the collector stayed"
+grep -aqP '\x06queues\x01' job.oplog || fail "the inferred queues are not kept in the log"
 run 0 "$REPRISE" dump --json job.oplog
 cp "$out" ops.json
 run 0 "$REPRISE" info job.oplog --json

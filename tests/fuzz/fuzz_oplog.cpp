@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as an op log, with and without recovery and checksums: an error or a whole read, never a crash.
+#include "replay/plan/stored_queues.h"
 #include "tests/fuzz/fuzz_support.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -8,7 +9,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const bool recover : {false, true}) {
         for (const bool verify : {true, false}) {  // without checksums, mutations get past the door
             try {
-                fuzz::read_all(LogReader(input.path(), {.recover = recover, .verify_checksums = verify}), false);
+                const LogReader log(input.path(), {.recover = recover, .verify_checksums = verify});
+                fuzz::read_all(log, false);
+                if (const std::optional<Derived> stored = log.derived("queues")) {
+                    static_cast<void>(decode_queues(stored->bytes, log));
+                }
+            } catch (const Corrupt&) {
             } catch (const Error&) {
             }
         }

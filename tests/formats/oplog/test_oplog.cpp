@@ -262,16 +262,30 @@ TEST_CASE("op log: every op with every field survives a round trip") {
     }
 }
 
-// tests/golden/v1.oplog was written by the first release of format version 1 and is never written again: whatever the
-// writer does today, a reader of version 1 must read it. The ops in it come from the generator above, seed 42.
-TEST_CASE("op log: the golden log of version 1 is read as it was written") {
+// tests/golden/vN.oplog was written by the first release of format version N and is never written again: whatever the
+// writer does today, it must be read. The ops in it come from the generator above, seed 42.
+TEST_CASE("op log: the golden log of each version is read as it was written") {
     const TempDir dir;
-    const Sample sample = write_sample(dir / "now.oplog", 42, 3000, 3, 1000);
-    const auto golden = test::source_dir() / "tests/golden/v1.oplog";
+    WriterOptions options;
+    options.derive = [](const LogReader& log) {
+        return Derived{"ops", 7, {static_cast<uint8_t>(log.op_count() / 1000), 0, 255}};
+    };
+    const Sample sample = write_sample(dir / "now.oplog", 42, 3000, 3, 1000, options);
+    int version = 0;
+    SUBCASE("1") { version = 1; }
+    SUBCASE("2") { version = 2; }
+    const auto golden = test::source_dir() / ("tests/golden/v" + std::to_string(version) + ".oplog");
     if (!std::filesystem::exists(golden)) {
         std::filesystem::copy_file(sample.path, golden);
     }
     const LogReader log(golden);
+    CHECK(log.format_version() == version);
+    const std::optional<Derived> derived = log.derived("ops");
+    CHECK(derived.has_value() == (version >= 2));
+    if (derived) {
+        CHECK(derived->version == 7);
+        CHECK(derived->bytes == std::vector<uint8_t>{3, 0, 255});
+    }
     const LogReader now(sample.path);
     CHECK(log.header() == now.header());
     CHECK(log.tables().files == now.tables().files);
@@ -403,8 +417,53 @@ TEST_CASE("op log: not a log, empty, another version") {
     write_all(path, bytes);
     const std::string message = error_of([&] { LogReader log(path); });
     CHECK(message.find("version 9") != std::string::npos);
-    CHECK(message.find("version 1") != std::string::npos);
+    CHECK(message.find("versions 1 to 2") != std::string::npos);
     CHECK(message.find("newer reprise") != std::string::npos);
+}
+
+TEST_CASE("op log: what is derived in finish() sees the whole log and is kept in it") {
+    const TempDir dir;
+    WriterOptions options;
+    options.sync = false;
+    std::vector<uint8_t> bytes(100'000);
+    for (size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] = static_cast<uint8_t>(i * i >> 5);
+    }
+    size_t calls = 0;
+    options.derive = [&](const LogReader& log) -> std::optional<Derived> {
+        ++calls;
+        CHECK(log.op_count() == 3000);
+        CHECK(log.tables().losses() == 7);
+        CHECK(log.tables().files[3].size == 12345);
+        CHECK_FALSE(log.derived("some"));
+        uint64_t ops = 0;
+        log.for_each(2, [&](const Op&, uint64_t) { ++ops; });
+        CHECK(ops == log.op_count(2));
+        return Derived{"some", 3, bytes};
+    };
+    const Sample sample = write_sample(dir / "a.oplog", 5, 3000, 3, 1, options);
+    CHECK(calls == 1);
+    const LogReader log(sample.path);
+    REQUIRE(log.derived("some"));
+    CHECK(log.derived("some")->version == 3);
+    CHECK(log.derived("some")->bytes == bytes);
+    CHECK_FALSE(log.derived("other"));
+    for (TaskId task = 1; task <= 3; ++task) {
+        log.for_each(task, [&](const Op& op, uint64_t number) { CHECK(same(sample.ops[task].at(number).op, op)); });
+    }
+    // Nothing to keep, or too much of it: the log is as without.
+    const std::string plain = read_all(write_sample(dir / "b.oplog", 5, 3000, 3, 1).path);
+    options.derive = [](const LogReader&) { return std::nullopt; };
+    CHECK(read_all(write_sample(dir / "c.oplog", 5, 3000, 3, 1, options).path) == plain);
+    options.derive = [](const LogReader&) { return Derived{"much", 1, std::vector<uint8_t>(Derived::kMostBytes + 1)}; };
+    CHECK(read_all(write_sample(dir / "d.oplog", 5, 3000, 3, 1, options).path) == plain);
+    // A log that was cut is another one.
+    std::string whole = read_all(sample.path);
+    whole.resize(whole.size() - 1);
+    write_all(dir / "cut.oplog", whole);
+    const LogReader cut(dir / "cut.oplog", {.recover = true});
+    CHECK(cut.op_count() == 3000);
+    CHECK_FALSE(cut.derived("some"));
 }
 
 TEST_CASE("op log: a file cut anywhere is refused, and recovered up to its last whole block on request") {
