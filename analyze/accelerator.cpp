@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "formats/oplog/op_fields.h"
 
@@ -253,6 +254,85 @@ std::vector<DeviceUtilisation> AcceleratorTracker::finish(int64_t begin, int64_t
         }
     }
     return out;
+}
+
+int64_t AcceleratorUse::busy() const {
+    int64_t sum = 0;
+    for (const DeviceUtilisation& device : devices) {
+        sum = end_of(sum, device.busy);
+    }
+    return sum;
+}
+
+std::optional<double> AcceleratorUse::au() const {
+    double busy = 0, elapsed = 0;
+    for (const DeviceUtilisation& device : devices) {
+        busy += static_cast<double>(device.busy);
+        elapsed += static_cast<double>(device.end) - static_cast<double>(device.begin);
+    }
+    if (elapsed <= 0) {
+        return std::nullopt;
+    }
+    return busy / elapsed;
+}
+
+std::optional<double> AcceleratorUse::au_mlperf() const {
+    double sum = 0;
+    uint64_t count = 0;
+    const auto add = [&](const Utilisation& part) {
+        if (const auto au = part.au_mlperf()) {
+            sum += *au;
+            ++count;
+        }
+    };
+    for (const DeviceUtilisation& device : devices) {
+        if (device.epochs.empty()) {
+            add(device);
+        }
+        for (const EpochUtilisation& epoch : device.epochs) {
+            add(epoch);
+        }
+    }
+    if (count == 0) {
+        return std::nullopt;
+    }
+    return sum / static_cast<double>(count);
+}
+
+int64_t AcceleratorUse::stall() const {
+    int64_t sum = 0;
+    for (const DeviceUtilisation& device : devices) {
+        sum = end_of(sum, device.stall());
+    }
+    return sum;
+}
+
+void AcceleratorObserver::add(TaskId task, const Op& op) {
+    begin_ = std::min(begin_, op.begin);
+    end_ = std::max(end_, std::max(op.begin, end_of(op.begin, op.duration)));
+    if (op.kind == OpKind::gpu_submit || op.kind == OpKind::marker) {
+        kept_.push_back({op.begin, op.size, op.flags, op.arg, task, op.text, op.kind});
+    }
+}
+
+AcceleratorUse AcceleratorObserver::finish() {
+    std::stable_sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) {
+        return std::pair{a.begin, a.task} < std::pair{b.begin, b.task};
+    });
+    AcceleratorTracker tracker(tables_);
+    for (const Kept& kept : kept_) {
+        Op op;
+        op.kind = kept.kind;
+        op.begin = kept.begin;
+        op.size = kept.size;
+        op.flags = kept.flags;
+        op.arg = kept.arg;
+        op.text = kept.text;
+        tracker.add(kept.task, op);
+    }
+    kept_.clear();
+    const bool any = begin_ <= end_;
+    return {tracker.finish(any ? begin_ : 0, any ? end_ : 0)};
 }
 
 }  // namespace reprise

@@ -57,6 +57,19 @@ struct DeviceUtilisation : Utilisation {
     StepTimes steps;
 };
 
+/// What all devices of a log or a run did.
+struct AcceleratorUse {
+    std::vector<DeviceUtilisation> devices;
+
+    /// Busy time of all devices (ns).
+    int64_t busy() const;
+    /// Busy time of all devices over their number and the elapsed time; none without accelerators.
+    std::optional<double> au() const;
+    /// Mean over devices of MLPerf's variant: of its epochs where there are any, else of the run.
+    std::optional<double> au_mlperf() const;
+    int64_t stall() const;  // ns, of all devices
+};
+
 /// Takes ops in the order of their begin times. A device's streams run as in a replay: work starts when it is submitted
 /// and all work of its stream before it is done; busy is the union of the work of all streams. A step ends at a marker
 /// "step" where there are any, else at the end of a span "accelerator", else with each submission's work.
@@ -120,6 +133,27 @@ private:
     StringId epoch_ = 0, step_ = 0, accelerator_ = 0;
     std::map<ProcessId, Process> processes_;
     std::vector<Work> pieces_;  // scratch
+};
+
+/// What the devices of a run did, from its ops as they are made: those of one task in their order, tasks in any. Keeps
+/// submissions and markers until finish(); what it says is what summarize() says of the run's log.
+class AcceleratorObserver {
+public:
+    /// `tables`: of the log that is run.
+    explicit AcceleratorObserver(const Tables& tables) : tables_(tables) {}
+    void add(TaskId task, const Op& op);
+    AcceleratorUse finish();
+
+private:
+    struct Kept {
+        int64_t begin, size, flags, arg;
+        TaskId task;
+        StringId text;
+        OpKind kind;
+    };
+    const Tables& tables_;
+    std::vector<Kept> kept_;
+    int64_t begin_ = std::numeric_limits<int64_t>::max(), end_ = std::numeric_limits<int64_t>::min();
 };
 
 }  // namespace reprise

@@ -374,57 +374,6 @@ int64_t TaskTime::rest() const {
     return std::max<int64_t>(span() - io - compute - idle - blocked(), 0);
 }
 
-int64_t Summary::busy() const {
-    int64_t sum = 0;
-    for (const DeviceUtilisation& device : devices) {
-        sum = end_of(sum, device.busy);
-    }
-    return sum;
-}
-
-std::optional<double> Summary::au() const {
-    double busy = 0, elapsed = 0;
-    for (const DeviceUtilisation& device : devices) {
-        busy += static_cast<double>(device.busy);
-        elapsed += static_cast<double>(device.end) - static_cast<double>(device.begin);
-    }
-    if (elapsed <= 0) {
-        return std::nullopt;
-    }
-    return busy / elapsed;
-}
-
-std::optional<double> Summary::au_mlperf() const {
-    double sum = 0;
-    uint64_t count = 0;
-    const auto add = [&](const Utilisation& part) {
-        if (const auto au = part.au_mlperf()) {
-            sum += *au;
-            ++count;
-        }
-    };
-    for (const DeviceUtilisation& device : devices) {
-        if (device.epochs.empty()) {
-            add(device);
-        }
-        for (const EpochUtilisation& epoch : device.epochs) {
-            add(epoch);
-        }
-    }
-    if (count == 0) {
-        return std::nullopt;
-    }
-    return sum / static_cast<double>(count);
-}
-
-int64_t Summary::stall() const {
-    int64_t sum = 0;
-    for (const DeviceUtilisation& device : devices) {
-        sum = end_of(sum, device.stall());
-    }
-    return sum;
-}
-
 Summary summarize(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress) {
     return Collector(log, filter, progress).run();
 }

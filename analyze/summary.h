@@ -60,7 +60,7 @@ struct TaskTime {
     int64_t rest() const;
 };
 
-struct Summary {
+struct Summary : AcceleratorUse {
     uint64_t ops = 0;
     uint64_t left_out_ops = 0, left_out_bytes = 0;  // by the filter
     uint64_t errors = 0;
@@ -72,7 +72,6 @@ struct Summary {
     int64_t begin = 0, end = 0;      // ns: first begin and last end
     std::vector<KindSummary> kinds;  // of those with ops, in the order of the op table
     std::vector<RoleSummary> roles;  // of those with files, in the order of Role
-    std::vector<DeviceUtilisation> devices;
     /// Of tasks with ops, by id; empty where the log holds no time but that of calls.
     std::vector<TaskTime> task_times;
     uint64_t file_bytes = 0;  // of the log itself
@@ -86,13 +85,6 @@ struct Summary {
         return ops + left_out_ops ? static_cast<double>(file_bytes) / static_cast<double>(ops + left_out_ops) : 0;
     }
     const KindSummary* kind(OpKind kind) const;
-    /// Busy time of all devices (ns).
-    int64_t busy() const;
-    /// Busy time of all devices over their number and the elapsed time; none without accelerators.
-    std::optional<double> au() const;
-    /// Mean over devices of MLPerf's variant: of its epochs where there are any, else of the run.
-    std::optional<double> au_mlperf() const;
-    int64_t stall() const;  // ns, of all devices
 };
 
 /// One pass over the log in the order of the file, and one in the order of time over the tasks that use accelerators.
@@ -104,6 +96,6 @@ Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all()
 nlohmann::ordered_json to_json(const Summary& summary, const Tables& tables);
 nlohmann::ordered_json to_json(const Latency& latency);
 /// One object per device: busy, stall, AU, steps, epochs.
-nlohmann::ordered_json devices_json(const Summary& summary, const Tables& tables);
+nlohmann::ordered_json devices_json(const AcceleratorUse& use, const Tables& tables);
 
 }  // namespace reprise

@@ -48,9 +48,9 @@ Json device_json(const DeviceUtilisation& device, const Tables& tables) {
 
 }  // namespace
 
-Json devices_json(const Summary& summary, const Tables& tables) {
+Json devices_json(const AcceleratorUse& use, const Tables& tables) {
     Json out = Json::array();
-    for (const DeviceUtilisation& device : summary.devices) {
+    for (const DeviceUtilisation& device : use.devices) {
         out.push_back(device_json(device, tables));
     }
     return out;

@@ -7,12 +7,11 @@
 #include <iostream>
 #include <optional>
 
-#include "analyze/summary.h"
+#include "analyze/accelerator.h"
 #include "calibrate/clock.h"
 #include "cli/command.h"
 #include "cli/show_replay.h"
 #include "cli/table.h"
-#include "cli/temporary_file.h"
 #include "cli/units.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
@@ -48,7 +47,7 @@ void options(po::options_description& add) {
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-Json result_json(const Prediction& p, const std::optional<Summary>& summary, double took) {
+Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summary, double took) {
     const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     Json json;
     json["elapsed_s"] = seconds(p.elapsed_ns);
@@ -72,7 +71,7 @@ Json result_json(const Prediction& p, const std::optional<Summary>& summary, dou
     return json;
 }
 
-void print(const Prediction& p, const std::optional<Summary>& summary, const StorageModel& model, double took) {
+void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, const StorageModel& model, double took) {
     std::ostream& out = std::cout;
     out << "predicted " << format_duration(p.elapsed_ns) << " (recorded " << format_duration(p.recorded_ns) << ") for "
         << format_count(p.ops) << " ops, " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
@@ -131,7 +130,6 @@ int run(const po::variables_map& values) {
         how.speeds.waits = {there, there};
     }
     how.filter = OpFilter::from_words(words("only"), words("not"));
-    const TemporaryFile scratch("predict");
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;
@@ -139,19 +137,20 @@ int run(const po::variables_map& values) {
             throw usage_error("the output is the recording itself", "name another file with -o");
         }
     }
-    how.accelerator_output = scratch.path();
+    AcceleratorObserver observer(log.tables());
+    how.observe = [&](TaskId task, const Op& op) { observer.add(task, op); };
     const int64_t begin = monotonic_ns();
     const Prediction result = predict(log, how);
-    std::optional<Summary> summary;
-    if (result.accelerators && !result.output.empty()) {
-        summary = summarize(LogReader(result.output));
+    std::optional<AcceleratorUse> use;
+    if (result.accelerators) {
+        use = observer.finish();
     }
     const double took = seconds(monotonic_ns() - begin);
     if (!quiet()) {
-        print(result, summary, how.storage, took);
+        print(result, use, how.storage, took);
     }
     if (values.count("json") != 0) {
-        write_json(values["json"].as<std::string>(), result_json(result, summary, took));
+        write_json(values["json"].as<std::string>(), result_json(result, use, took));
     }
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/accelerator.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/show_queues.h"
@@ -159,14 +160,16 @@ int run(const po::variables_map& values) {
     }
     PhaseProgress progress;
     how.progress = [&](const ReplayProgress& now) { progress(now); };
-    const TemporaryFile scratch("run"), variant_file("variant");
+    std::optional<TemporaryFile> variant_file;
     std::optional<LogReader> variant;
     if (const VariantOptions asked = variant_options(values, how.pace); asked.changes_anything()) {
-        write_variant(recording, variant_file.path(), asked);
-        variant.emplace(variant_file.path());
+        variant_file.emplace("variant");
+        write_variant(recording, variant_file->path(), asked);
+        variant.emplace(variant_file->path());
     }
     const LogReader& log = variant ? *variant : recording;
-    how.accelerator_output = scratch.path();
+    AcceleratorObserver observer(log.tables());
+    how.observe = [&](TaskId task, const Op& op) { observer.add(task, op); };
     ReplayResult result = replay(log, how);
     if (variant) {
         // What the copies share, and what the model drew.
@@ -179,9 +182,9 @@ int run(const po::variables_map& values) {
     for (std::string& doubt : queue_doubts(result.queues)) {
         result.notes.push_back(std::move(doubt));
     }
-    const std::optional<Accelerators> summary = accelerators(result);
-    if (result.output == scratch.path()) {
-        result.output.clear();
+    std::optional<Accelerators> summary;  // none where time means nothing to them
+    if (result.accelerators != 0 && result.timed) {
+        summary.emplace(observer.finish(), log.tables());
     }
     if (!quiet()) {
         print_result(result, summary);

@@ -160,13 +160,6 @@ void print_after_waits(std::ostream& out, int64_t ns) {
     }
 }
 
-std::optional<Accelerators> accelerators(const ReplayResult& result) {
-    if (result.accelerators == 0 || !result.timed || result.output.empty()) {
-        return std::nullopt;
-    }
-    return std::make_optional<Accelerators>(LogReader(result.output));
-}
-
 Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
                  const po::variables_map& values, const OpFilter& filter) {
     Json json;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "analyze/summary.h"
 #include "cli/command.h"
@@ -13,16 +14,13 @@
 
 namespace reprise::cli {
 
-/// What the run's log says of its accelerators.
-struct Accelerators : Summary {
-    explicit Accelerators(const LogReader& run)
-        : Summary(summarize(run)), table(devices_table(*this, run.tables())), json(devices_json(*this, run.tables())) {}
+/// What the run's accelerators did. `tables`: of the log that was replayed.
+struct Accelerators : AcceleratorUse {
+    Accelerators(AcceleratorUse use, const Tables& tables)
+        : AcceleratorUse(std::move(use)), table(devices_table(*this, tables)), json(devices_json(*this, tables)) {}
     Table table;
     Json json;
 };
-
-/// None where the run has none, or where time means nothing to them.
-std::optional<Accelerators> accelerators(const ReplayResult& result);
 
 /// `values`: of the command line, of which the result tells what was asked.
 Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,

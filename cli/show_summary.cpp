@@ -131,7 +131,7 @@ Table times_table(const Summary& summary, size_t most) {
     return table;
 }
 
-Table devices_table(const Summary& summary, const Tables& tables) {
+Table devices_table(const AcceleratorUse& use, const Tables& tables) {
     Table table({{"pid", "pid", true},
                  {"device", "device", true},
                  {"part", "part"},
@@ -143,7 +143,7 @@ Table devices_table(const Summary& summary, const Tables& tables) {
                  {"stall", "stall_ns", true},
                  {"step p50", "step_p50_ns", true},
                  {"step p99", "step_p99_ns", true}});
-    for (const DeviceUtilisation& device : summary.devices) {
+    for (const DeviceUtilisation& device : use.devices) {
         const std::string pid =
             device.process < tables.processes.size() ? std::to_string(tables.processes[device.process].pid) : "?";
         const std::string id = std::to_string(device.device);

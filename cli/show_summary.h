@@ -16,7 +16,7 @@ Table roles_table(const Summary& summary);
 /// where the log does not tell.
 Table times_table(const Summary& summary, size_t most);
 /// One row per device and, below it, one per epoch.
-Table devices_table(const Summary& summary, const Tables& tables);
+Table devices_table(const AcceleratorUse& use, const Tables& tables);
 /// Worst first.
 Table counters_table(const std::vector<Counter>& counters);
 Json counters_json(const std::vector<Counter>& counters);

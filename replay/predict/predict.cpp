@@ -39,7 +39,8 @@ public:
         // Without a limit of processors computing takes its time, as if it were slept.
         speeds_.computing = {out_.cpus > 0 ? DelayPolicy::spin : DelayPolicy::sleep, true};
         busy_scale_ = options.speeds.time_scale / options.speeds.gpu;
-        out_.output = options.output.empty() && !plan_.streams.empty() ? options.accelerator_output : options.output;
+        out_.output = options.output;
+        observes_ = options.observe && !plan_.streams.empty();
         if (!out_.output.empty()) {
             open_output(log);
         }
@@ -314,7 +315,7 @@ private:
         ++out_.ops;
         last_end_ = std::max(last_end_, task.end);
         recorded_end_ = std::max(recorded_end_, OpRef::end_of(b.begin[i], b.duration[i]));
-        if (writer_) {
+        if (writer_ || observes_) {
             write(id, task);
         }
         task.released = INT64_MIN;
@@ -335,11 +336,16 @@ private:
         op.begin = task.begin + plan_.first_begin;
         op.duration = task.end - task.begin;
         op.edges = {};
-        op.text = op.text < strings_.size() ? strings_[op.text] : 0;
         if (op.kind == OpKind::gpu_submit) {
             op.size = static_cast<int64_t>(static_cast<double>(op.size) * busy_scale_);
         }
-        writer_->append(id, op);
+        if (observes_) {
+            options_.observe(id, op);
+        }
+        if (writer_) {
+            op.text = op.text < strings_.size() ? strings_[op.text] : 0;
+            writer_->append(id, op);
+        }
     }
 
     void open_output(const LogReader& log) {
@@ -395,6 +401,7 @@ private:
     int64_t now_ = 0, last_end_ = 0, recorded_end_ = INT64_MIN;
     Speeds speeds_;
     double busy_scale_ = 1.0;
+    bool observes_ = false;
 };
 
 }  // namespace

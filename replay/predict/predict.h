@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "calibrate/storage_model.h"
@@ -20,8 +21,10 @@ struct PredictOptions {
     Speeds speeds;      // its `computing` is not used
     int cpus = 0;       // that computing shares; 0: those of the recording, without limit where it does not tell
     OpFilter filter;
-    std::filesystem::path output;              // op log of the predicted run; empty: none
-    std::filesystem::path accelerator_output;  // in place of an empty `output`, where the log uses accelerators
+    std::filesystem::path output;  // op log of the predicted run; empty: none
+    /// Given every op of the predicted run where the log uses accelerators; strings are those of the log. In the order
+    /// in which the ops end.
+    std::function<void(TaskId, const Op&)> observe = {};
 };
 
 struct Prediction {

@@ -134,18 +134,23 @@ private:
         if (!own_reason && match_results(kind, block_.arg[i], recorded, actual) == ResultMatch::differs) {
             mismatch(id, op, kind, i, recorded, actual, reason);
         }
-        if (writer_ != nullptr) {
+        if (writer_ != nullptr || options_.observe) {
             Op out = block_.row(i);
             out.begin = begin - start_ + plan_.first_begin;
             out.duration = end - begin;
             out.result = actual;
             out.edges = {};
-            out.text = out.text < strings_.size() ? strings_[out.text] : 0;
             if (kind == OpKind::gpu_submit && options_.pace != Pace::afap) {
                 const double speed = options_.pace == Pace::causal ? options_.speeds.gpu : 1.0;
                 out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.speeds.time_scale / speed);
             }
-            writer_->append(id, out);
+            if (options_.observe) {
+                options_.observe(id, out);
+            }
+            if (writer_ != nullptr) {
+                out.text = out.text < strings_.size() ? strings_[out.text] : 0;
+                writer_->append(id, out);
+            }
         }
     }
 

@@ -227,8 +227,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
             result.notes.push_back(memory_files->note());
         }
     }
-    if (options.output.empty() && !plan.streams.empty()) {
-        options.output = options.accelerator_output;
+    if (plan.streams.empty()) {
+        options.observe = {};
     }
     result.machine = machine_facts(posix ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;

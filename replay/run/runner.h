@@ -42,8 +42,9 @@ struct ReplayOptions {
     bool read_only = false;        // leave out what alters files
     bool allow_loss = false;       // replay a log that says it is not whole
     std::filesystem::path output;  // the run's op log; empty: none
-    /// In place of an empty `output`, where the log uses accelerators: their utilisation is read off the run's log.
-    std::filesystem::path accelerator_output;
+    /// Given every op of the run that goes into its log, whether or not one is written, where the recording uses
+    /// accelerators; strings are those of the recording. Task after task.
+    std::function<void(TaskId, const Op&)> observe = {};
     std::string fingerprint;    // of the recording, for the run's header; empty: not stored
     bool catch_signals = true;  // SIGINT and SIGTERM end the run with a valid result; a second one kills it
     size_t spool_memory = 0;    // bytes of results kept in memory; 0: a quarter of the machine's

@@ -2,6 +2,10 @@
 // Busy time, utilisation and stall of accelerators, on small queues whose answers are known.
 #include "analyze/accelerator.h"
 
+#include <random>
+
+#include "analyze/summary.h"
+#include "formats/oplog/oplog.h"
 #include "tests/support.h"
 
 using namespace reprise;
@@ -224,4 +228,79 @@ TEST_CASE("the time between epochs is no step's") {
     const auto devices = feed.finish(0, 2000);
     CHECK(devices[0].steps.lengths.count() == 2);
     CHECK(devices[0].steps.lengths.max() == 20);
+}
+
+namespace {
+
+bool same(const Utilisation& a, const Utilisation& b) {
+    return a.begin == b.begin && a.end == b.end && a.submits == b.submits && a.busy == b.busy &&
+           a.first_work == b.first_work && a.last_work == b.last_work && a.later_busy == b.later_busy &&
+           a.later_elapsed == b.later_elapsed;
+}
+
+}  // namespace
+
+TEST_CASE("an observer of a run says what the summary of its log says, tasks in any order") {
+    const TempDir dir;
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 20; ++round) {
+        CAPTURE(round);
+        LogWriter log(dir / "a.oplog", Header(), {.sync = false});
+        const StringId marks[] = {log.intern("epoch"), log.intern("step"), log.intern("accelerator"),
+                                  log.intern("other")};
+        const ProcessId processes[] = {log.add_process({.pid = 1}), log.add_process({.pid = 2})};
+        std::vector<std::pair<TaskId, Op>> ops;
+        for (int t = 0; t < 4; ++t) {
+            const TaskId task = log.add_task({.process = processes[t % 2]});
+            int64_t at = static_cast<int64_t>(random() % 50);
+            for (int i = 0; i < 60; ++i) {
+                Op op;
+                op.begin = at += static_cast<int64_t>(random() % 3) * 20;  // often at the same time as another task's
+                op.duration = static_cast<int64_t>(random() % 30);
+                op.kind = random() % 3 == 0 ? OpKind::marker : random() % 3 == 0 ? OpKind::compute : OpKind::gpu_submit;
+                if (op.kind == OpKind::marker) {
+                    op.text = marks[random() % 4];
+                    op.flags = static_cast<int64_t>(1 + random() % 2);
+                    op.arg = static_cast<int64_t>(random() % 3);
+                } else if (op.kind == OpKind::gpu_submit) {
+                    op.size = static_cast<int64_t>(random() % 100);
+                    op.arg = static_cast<int64_t>(random() % 2);
+                    op.flags = static_cast<int64_t>(random() % 2);
+                }
+                log.append(task, op);
+                ops.emplace_back(task, op);
+            }
+        }
+        AcceleratorObserver observer(log.tables());
+        const bool backwards = round % 2 == 1;
+        for (TaskId i = 1; i <= 4; ++i) {
+            for (const auto& [task, op] : ops) {
+                if (task == (backwards ? 5 - i : i)) {
+                    observer.add(task, op);
+                }
+            }
+        }
+        const AcceleratorUse use = observer.finish();
+        log.finish();
+        const Summary summary = summarize(LogReader(dir / "a.oplog"));
+        REQUIRE(use.devices.size() == summary.devices.size());
+        CHECK(use.devices.size() == 4);
+        for (size_t i = 0; i < use.devices.size(); ++i) {
+            const DeviceUtilisation &a = use.devices[i], &b = summary.devices[i];
+            CHECK(a.process == b.process);
+            CHECK(a.device == b.device);
+            CHECK(same(a, b));
+            CHECK(a.steps.rule == b.steps.rule);
+            CHECK(a.steps.lengths.count() == b.steps.lengths.count());
+            CHECK(a.steps.lengths.sum() == b.steps.lengths.sum());
+            REQUIRE(a.epochs.size() == b.epochs.size());
+            for (size_t e = 0; e < a.epochs.size(); ++e) {
+                CHECK(same(a.epochs[e], b.epochs[e]));
+                CHECK(a.epochs[e].number == b.epochs[e].number);
+            }
+        }
+        CHECK(use.au() == summary.au());
+        CHECK(use.au_mlperf() == summary.au_mlperf());
+        CHECK(use.stall() == summary.stall());
+    }
 }

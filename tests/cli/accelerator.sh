@@ -50,8 +50,9 @@ assert 1.0 <= row[0]["busy_ns"] * 1e-9 < 2.0, row
 END
 run 0 "$REPRISE" prepare job.oplog --root root
 for speed in 1 2 4; do
-    replayed "$REPRISE" replay job.oplog --root root --pace causal --gpu-speed "$speed" --json "$speed.json" -o "$speed.oplog"
+    TMPDIR=$tmp/none replayed "$REPRISE" replay job.oplog --root root --pace causal --gpu-speed "$speed" --json "$speed.json" -o "$speed.oplog"
     "$REPRISE" dump --json "$speed.oplog" >"$speed.dump" || fail "no dump of the run"
+    "$REPRISE" info --json "$speed.oplog" >"$speed.info" || fail "no summary of the run"
 done
 # Busy for a second, half, a quarter of it, and nothing but the device is waited for. The shortest wait of five tells,
 # as the machine may be crowded.
@@ -60,6 +61,8 @@ import json
 for speed in (1, 2, 4):
     run = json.load(open("%d.json" % speed))
     [device] = run["accelerators"]
+    # What the run said as it went is what its log says.
+    assert run["accelerators"] == json.load(open("%d.info" % speed))["summary"]["devices"], device
     busy = device["busy_ns"] * 1e-9
     assert 1.0 / speed <= busy < 2.0 / speed, (speed, busy)
     assert device["submits"] == 5 and device["steps"]["count"] == 5 and device["steps"]["by"] == "span", device

@@ -20,6 +20,23 @@ for key in elapsed_s recorded_s ops au stall_s storage_reads computing_s took_s;
 done
 run 0 "$REPRISE" info run.oplog
 contains "$out" "source       predict"
+# No log is written where none is asked for, and the accelerators are those of the log.
+TMPDIR=$tmp/none run 0 "$REPRISE" predict "$log" --storage model.json --json again.json
+if command -v python3 >/dev/null; then
+    run 0 "$REPRISE" info --json run.oplog
+    cp "$out" run.json
+    python3 - <<'END' || fail "what predict says of the accelerators is not what its log says"
+import json
+devices = json.load(open("run.json"))["summary"]["devices"]
+assert devices
+for name in ("result.json", "again.json"):
+    result = json.load(open(name))
+    assert result["stall_s"] == sum(device["stall_ns"] for device in devices) / 1e9, (result, devices)
+    busy = sum(device["busy_ns"] for device in devices)
+    elapsed = sum(device["end_ns"] - device["begin_ns"] for device in devices)
+    assert abs(result["au"] - busy / elapsed) < 1e-12, (result, devices)
+END
+fi
 # A slower device takes longer; nothing is fetched where all is cached.
 elapsed() { sed -n 's/^  "elapsed_s": \([0-9.]*\),*/\1/p' "$1"; }
 sed -E 's/"read_bytes_per_s": [^,]*/"read_bytes_per_s": 2e6/' model.json >slow.json
