@@ -14,11 +14,12 @@
 
 #include "calibrate/work_profile.h"
 #include "capture/capture.h"
+#include "capture/gpu/collection.h"
 #include "cli/command.h"
-#include "cli/gpu_collection.h"
 #include "cli/help.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/show_gpu.h"
 #include "cli/table.h"
 #include "cli/torch_hook.h"
 #include "cli/units.h"
@@ -130,19 +131,52 @@ void give_to_user(const fs::path& path) {
     }
 }
 
+/// Writes the log, with what accelerators did where that was collected; `of_gpus`: what is to be said of it.
+void write_log(const fs::path& raw, const fs::path& output, const RawAssembleOptions& how, GpuCollection* gpu,
+               Words& of_gpus) {
+    WriterOptions writer;
+    writer.derive = derive_queues;
+    const auto assemble_to = [&](const fs::path& to, const WriterOptions& options) {
+        assemble_raw_file(raw, to, how, options);
+    };
+    if (gpu == nullptr) {
+        return assemble_to(output, writer);
+    }
+    try {
+        const GpuCollection::Collected& collected = gpu->collect();
+        of_gpus = gpu_check_sentences(collected);
+        if (collected.work) {
+            const GpuCollection::Written written =
+                gpu->write(output, assemble_to, {.amend = gpu_check_facts(collected), .writer = writer});
+            of_gpus.push_back(gpu_sentence(collected, written));
+            const std::vector<std::string> used = gpu_use_sentences(LogReader(output));
+            of_gpus.insert(of_gpus.end(), used.begin(), used.end());
+            return gpu->remove();
+        }
+        of_gpus.push_back(no_gpu_sentence(collected));
+    } catch (const Error& error) {
+        of_gpus.push_back("what the accelerators did is not in the log, but in " + escape_line(gpu->folder()) + ": " +
+                          error.what());
+        return assemble_to(output, writer);
+    }
+    assemble_to(output, writer);
+    gpu->remove();
+}
+
 // Ops in the log; 0 where it could not be made. The raw records stay unless they are no longer needed.
 uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::path& output, const RoleOverrides& roles,
-                  bool keep_raw) {
+                  bool keep_raw, GpuCollection* gpu, Words& of_gpus) {
     try {
         Progress progress("assembling", ProgressUnit::bytes);
         RawAssembleOptions how;
         how.roles = roles;
         how.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-        WriterOptions writer;
-        writer.derive = derive_queues;
-        assemble_raw_file(raw, output, how, writer);
+        write_log(raw, output, how, gpu, of_gpus);
         progress.finish();
     } catch (const Error& error) {
+        if (gpu != nullptr) {
+            of_gpus = {"what the accelerators did stays in " + escape_line(gpu->folder())};
+        }
         std::cerr << "reprise: the op log could not be made: " << error.what() << "\n  the records are in "
                   << printable(raw.native()) << "; try again with: reprise import " << printable(raw.native()) << " -o "
                   << printable(output.native()) << "\n";
@@ -306,15 +340,9 @@ int run(const po::variables_map& values) {
     const CaptureResult result = capture(how);
     progress.finish();
     give_to_user(how.raw);
-    uint64_t ops = assemble(result, how.raw, output, roles, values.count("raw") != 0);
     Words of_gpus;
-    if (gpu && ops != 0) {
-        of_gpus = gpu->finish();
-        give_to_user(output);
-        ops = LogReader(output).op_count();
-    } else if (gpu) {
-        of_gpus = {"what the accelerators did stays in " + escape_line(gpu->folder())};
-    }
+    const uint64_t ops =
+        assemble(result, how.raw, output, roles, values.count("raw") != 0, gpu ? &*gpu : nullptr, of_gpus);
     report(result, output, ops, of_gpus, as_json);
     if (!result.failure.empty()) {
         std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
