@@ -117,6 +117,7 @@ shell_scripts() {
 
 check 'format' scripts/check-format.sh
 check 'rooms' scripts/check-rooms.py
+check 'docs tables' scripts/docs_tables.py --check
 check 'shell scripts' shell_scripts
 if check 'release build' build release; then tests release; fi
 if [[ $quick == 0 ]]; then

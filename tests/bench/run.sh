@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# usage: tests/bench/run.sh [--dir DIR]
-# Builds the benchmarks, runs them all (about 30 minutes), and prints one table: what was asked, what was measured.
-# DIR ($TMPDIR, or /tmp) holds the files, at most 6 GB at a time; nothing is left there. Both sides of a comparison run in
+# usage: tests/bench/run.sh [--dir DIR] [--write-docs]
+# Builds the benchmarks, runs them all (about 30 minutes), and prints one table of goals and measured values.
+# DIR ($TMPDIR, or /tmp) holds the files, at most 6 GB at a time, removed at the end. Both sides of a comparison run in
 # turn, medians are compared. Run it on a quiet machine. The whole output is kept in build/bench/.
+# --write-docs: also write docs/data/benchmarks.json and docs/benchmarks.md.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 dir=${TMPDIR:-/tmp}
-case ${1:-} in
-    '') ;;
-    --dir) dir=${2:?--dir needs a folder} ;;
-    *) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-esac
+write_docs=
+while [[ $# != 0 ]]; do
+    case $1 in
+        --dir) dir=${2:?--dir requires a folder}; shift 2 ;;
+        --write-docs) write_docs=$1; shift ;;
+        *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+done
 scripts/ensure-packages.sh build test bench
-scripts/ensure-packages.sh peers || echo "bench: tracers that are missing are named in the table" >&2
+scripts/ensure-packages.sh peers || echo "bench: missing tracers are named below the table" >&2
 
 echo "Building ..." >&2
 mkdir -p build/bench
@@ -47,4 +51,4 @@ recording() { # NAME SCRIPT
 recording capture tests/bench/bench_capture.py
 recording epoch tests/bench/bench_epoch.py
 
-python3 tests/bench/table.py build/bench
+python3 tests/bench/table.py build/bench $write_docs

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares replays with the real program run on the same storage, and prints a table in Markdown.
+"""Compares replays with the real program run on the same storage, and prints tables in Markdown.
 
 Each round of a cell records the job on its first storage, then runs it on the second one, then replays the recording there;
 medians over the rounds are compared. Recordings and most real runs are shared by cells that need the same ones. See README.md
@@ -9,11 +9,13 @@ beside this file. Exit code 77: not on this machine.
 
 import argparse
 import contextlib
+import datetime
 import fnmatch
 import json
 import os
 import pathlib
 import re
+import shlex
 import signal
 import statistics
 import subprocess
@@ -26,6 +28,9 @@ import jobs
 import measure
 import storage
 
+sys.path.insert(0, str(jobs.TOP / "scripts"))
+import docs_tables  # noqa: E402
+
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -35,7 +40,7 @@ def options():
     parser.add_argument("--memory", action="store_true", help="devices in memory (zram) instead of images: little disturbs them")
     parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--resume", action="store_true", help="go on with the rounds in --out that were interrupted; same cells and data")
+    parser.add_argument("--resume", action="store_true", help="continue the interrupted rounds in --out; same cells and data")
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
     parser.add_argument("--calm", type=float, default=3, metavar="PERCENT",
                         help="repeat a run, at most twice, while a virtual machine's host takes more of the processors; 0: never [default 3]")
@@ -43,8 +48,12 @@ def options():
                         help="use so much memory just before each run, so that a virtual machine's host has it in place; 0: none [default 768]")
     parser.add_argument("--quick", action="store_true", help="one round, smaller data, a part of the cells")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the logs of every cell's first round here")
+    parser.add_argument("--write-docs", action="store_true", help="also write docs/data/accuracy.json, docs/accuracy.md and the chart")
     parser.add_argument("--list", action="store_true", help="name the cells and stop")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.write_docs and arguments.quick:
+        parser.error("--write-docs requires full rounds, without --quick")
+    return arguments
 
 
 def chosen(all_cells, patterns, quick):
@@ -151,78 +160,37 @@ def summarise(cell, rows, reals):
     return found
 
 
-def seconds(cell, key):
-    low, high = cell[f"{key}_spread"]
-    return f"{cell[f'{key}_s']:.3f} ({low:.3f}–{high:.3f})"
-
-
-def line(cell):
+def figure(cell, key):
+    """What docs/data/accuracy.json keeps of one side: percent of AU, or seconds."""
     if cell["judge"] == "au":
-        au = ["?" if cell[f"{key}_au"] is None else f"{100 * cell[f'{key}_au']:.1f} %" for key in ("recorded", "real", "replayed")]
-        error = "?" if cell["error_au_points"] is None else f"{cell['error_au_points']:+.1f} points"
-    else:
-        au = [seconds(cell, key) for key in ("recorded", "real", "replayed")]
-        error = f"{cell['error_percent']:+.1f} %"
-    unit = "points" if cell["judge"] == "au" else "%"
-    return f"| {cell['cell']} | {au[0]} | {au[1]} | {au[2]} | {error} | ≤ {cell['bar']:g} {unit} | {'yes' if cell['met'] else '**no**'} |"
+        return None if cell[f"{key}_au"] is None else {"median": round(100 * cell[f"{key}_au"], 1)}
+    least, most = cell[f"{key}_spread"]
+    return {"median": round(cell[f"{key}_s"], 3), "least": round(least, 3), "most": round(most, 3)}
 
 
-def squares(cells):
-    """One table per program: a row for each place it was recorded on, a column for each it ran on."""
-    lines, signed = [], {}
-    for cell in cells:
-        program, places = cell["cell"].split(", ")
-        source, target = places.split(" to ")
-        signed.setdefault(program, {})[source, target] = cell
-    for program, by_place in signed.items():
-        targets = list(dict.fromkeys(target for _, target in by_place))
-        sources = list(dict.fromkeys(source for source, _ in by_place))
-        lines += [f"| {program} recorded on | " + " | ".join(f"on {target}" for target in targets) + " |", "|---" * (len(targets) + 1) + "|"]
-        reals = {target: next(by_place[source, target] for source in sources if (source, target) in by_place) for target in targets}
-        lines.append("| the real program | " + " | ".join(seconds(reals[target], "real") for target in targets) + " |")
-        for source in sources:
-            row = [by_place.get((source, target)) for target in targets]
-            lines.append(f"| {source} | " + " | ".join(
-                "" if cell is None else f"{'' if cell['met'] else '**'}{cell['error_percent']:+.1f} %{'' if cell['met'] else '**'}"
-                for cell in row) + " |")
-        lines.append("")
-    return lines
-
-
-def table(found, facts, rows, rounds, most):
+def documented(found, facts, rows, rounds, arguments):
+    """A run as docs/data/accuracy.json keeps it; scripts/docs_tables.py renders it."""
     shares = [share for row in rows for share in row["stolen"]]
-    commits = ", ".join(dict.fromkeys(row.get("commit", "an earlier commit") for row in rows))  # several where it was resumed
-    lines = [f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}; {commits}; "
-             f"medians of {rounds} interleaved rounds (least–most), seconds", ""]
-    if max(shares) > 0.001:
-        lines += [f"The host took {100 * statistics.median(shares):.1f} % of the processors during these runs in the median, "
-                  f"{100 * max(shares):.1f} % at most; a run is made again, at most twice, while it takes more than {100 * most:g} %.", ""]
+    words = [word for word in sys.argv[1:] if word not in ("--write-docs", "--resume")]
+    run = {"date": datetime.date.today().isoformat(),
+           "machine": f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}",
+           "command": shlex.join(["tests/bench/accuracy/run.sh", *words]),
+           "steal_percent": {"median": round(100 * statistics.median(shares), 1), "most": round(100 * max(shares), 1), "repeat_above": arguments.calm}}
+    if own := sorted(abs(cell["itself_percent"]) for cell in found if cell["itself_percent"] is not None):
+        theirs = [abs(cell["error_percent"]) for cell in found if cell["itself_percent"] is not None]
+        run["itself"] = {"cells": len(own), "bar": 5.0, "mean": round(statistics.mean(own), 1), "greatest": round(own[-1], 1),
+                         "within": sum(error <= 5 for error in own), "replays_mean": round(statistics.mean(theirs), 1)}
     if works := sorted(work for row in rows for work in row.get("work_s", ())):  # rows of before have none
         middle = statistics.median(works)
-        lines += [f"A fixed piece of work beside each run took {works[0] / middle:.2f} to {works[-1] / middle:.2f} of its median, in nine of ten "
-                  f"runs up to {works[len(works) * 9 // 10] / middle:.2f}: so much the machine itself differed.", ""]
-    for group, title in experiments.GROUPS.items():
-        mine = [cell for cell in found if cell["group"] == group]
-        if not mine:
-            continue
-        if group == "programs":
-            lines += [f"**{title}**", "", *squares(mine)]
-            errors = sorted(abs(cell["error_percent"]) for cell in mine)
-            lines += [f"Mean of {len(errors)} errors {statistics.mean(errors):.1f} %, median {statistics.median(errors):.1f} %, "
-                      f"greatest {errors[-1]:.1f} %; {sum(cell['met'] for cell in mine)} within {mine[0]['bar']:g} %.", ""]
-            if own := sorted(abs(cell["itself_percent"]) for cell in mine if cell["itself_percent"] is not None):
-                theirs = [abs(cell["error_percent"]) for cell in mine if cell["itself_percent"] is not None]
-                lines += [f"The real program in the replay's place, {rounds} runs of it beside each cell against all: mean {statistics.mean(own):.1f} %, "
-                          f"greatest {own[-1]:.1f} %, {sum(error <= mine[0]['bar'] for error in own)} of {len(own)} within {mine[0]['bar']:g} %; "
-                          f"of the replays there {statistics.mean(theirs):.1f} %.", ""]
-            continue
-        lines += [f"**{title}**", "", "| job | recorded | real job there | replay there | error | at most | met |",
-                  "|---|---|---|---|---|---|---|", *map(line, mine)]
-        errors = [abs(cell["error_percent"]) for cell in mine if cell["judge"] == "span"]
-        if len(errors) > 1:
-            lines.append(f"| mean | | | | {statistics.mean(errors):.1f} % | | |")
-        lines.append("")
-    return "\n".join(lines)
+        run["notes"] = [f"A fixed piece of work beside each run took {works[0] / middle:.2f} to {works[-1] / middle:.2f} of its median, in nine of ten runs "
+                        f"up to {works[len(works) * 9 // 10] / middle:.2f}: how much the machine's own speed varied."]
+    run["cells"] = []
+    for cell in found:
+        error = cell["error_percent" if cell["judge"] == "span" else "error_au_points"]
+        run["cells"].append({"group": cell["group"], "cell": cell["cell"], "judge": cell["judge"], "bar": cell["bar"], "rounds": rounds,
+                             **{key: figure(cell, key) for key in ("recorded", "real", "replayed")},
+                             "error": None if error is None else round(error, 1), "met": cell["met"]})
+    return run
 
 
 def earlier(path, cells):
@@ -283,9 +251,13 @@ def report(arguments, facts, rows, rounds):
         reals.setdefault((cell.real, cell.target), []).extend(row["real_s"] for row in mine)
     found = [summarise(cell, mine, reals[cell.real, cell.target]) for cell, mine in rows.items()]
     (arguments.out / "cells.json").write_text(json.dumps({"machine": facts, "cells": found}, indent=1))
-    text = table(found, facts, [row for mine in rows.values() for row in mine], rounds, arguments.calm / 100)
+    run = documented(found, facts, [row for mine in rows.values() for row in mine], rounds, arguments)
+    text = "\n".join(docs_tables.run_lines(run))
     (arguments.out / "table.md").write_text(text)
     print(text)
+    if arguments.write_docs:
+        docs_tables.save("accuracy", docs_tables.merge_run(docs_tables.load("accuracy"), run))
+        docs_tables.write()
 
 
 def main():

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Owns the list of experiments: which job is recorded where, replayed where and how, beside which real run, and how near it
-has to come."""
+"""The experiments: which job is recorded where and replayed where, beside which real run, and the error allowed."""
 
 import dataclasses
 
@@ -23,18 +22,6 @@ STORAGES = {  # name: (kind, MB/s)
     "ext4": ("ext4", None), "xfs": ("xfs", None), "btrfs": ("btrfs", None), "tmpfs": ("tmpfs", None),
     "xfs-25": ("xfs", 25), "xfs-50": ("xfs", 50), "xfs-100": ("xfs", 100),
 }
-
-GROUPS = {
-    "warm": "same storage, warm",
-    "cold": "same storage, cold cache",
-    "slower": "recorded on fast storage, replayed on slow",
-    "faster": "recorded on slow storage, replayed on fast",
-    "au": "AU of a run whose stalls come from storage, two loader workers",
-    "gpu": "a faster accelerator",
-    "handover": "hand-overs without system calls, both ways",
-    "programs": "programs not written for this, recorded x replayed",
-}
-
 
 def cells(jobs):
     fast, found = ("xfs", "cold"), []

@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Renders the measured tables and the chart of the documentation from docs/data/*.json.
+
+usage: scripts/docs_tables.py            write them
+       scripts/docs_tables.py --check    exit 1 if a page differs from its data
+
+The data files are written by `tests/bench/run.sh --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand
+between `<!-- NAME: begin -->` and `<!-- NAME: end -->`; never edit them by hand.
+"""
+
+import json
+import pathlib
+import re
+import statistics
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+DATA = TOP / "docs" / "data"
+GROUPS = {
+    "warm": "Same storage, warm cache",
+    "cold": "Same storage, cold cache",
+    "slower": "Recorded on fast storage, replayed on slow",
+    "faster": "Recorded on slow storage, replayed on fast",
+    "au": "Accelerator utilisation (AU) on slower storage",
+    "gpu": "A faster accelerator (`--gpu-speed`)",
+    "handover": "Hand-over in memory, without a system call",
+    "programs": "Programs not written for reprise",
+}
+
+
+def load(name):
+    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def save(name, data):
+    DATA.mkdir(parents=True, exist_ok=True)
+    (DATA / f"{name}.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def table(head, rows):
+    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+# --- benchmarks
+
+
+def number(value):
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.3g}" if abs(value) >= 1 else f"{value:.2f}"
+
+
+def quantity(value, unit):
+    return "" if value is None else f"{number(value)} {unit}".strip()
+
+
+def benchmark_lines(data):
+    lines = [f"{data['machine']}; {data['date']}; `{data['command']}`.", ""]
+    rows = []
+    for row in data["rows"]:
+        met = {True: "yes", False: "**no**", None: ""}[row["met"]]
+        measured = "not measured" if row["value"] is None else quantity(row["value"], row["unit"])
+        rows.append((row["what"], row["asked"], measured, met, quantity(row.get("before"), row["unit"])))
+    lines += table(("what", "goal", "measured", "met", "run before"), rows)
+    judged = [row["met"] for row in data["rows"] if row["met"] is not None]
+    lines += [f"{sum(judged)} of {len(judged)} goals met.", ""]
+    return lines + notes(data)
+
+
+def keep_before(new, old):
+    """Each row of `new` gets the value that the row of that name had in `old`."""
+    values = {row["what"]: row["value"] for row in old["rows"]}
+    for row in new["rows"]:
+        if values.get(row["what"]) is not None:
+            row["before"] = values[row["what"]]
+    return new
+
+
+def notes(data):
+    return [*(f"- {note}" for note in data.get("notes", [])), *([""] if data.get("notes") else [])]
+
+
+# --- accuracy
+
+
+def figure(value, judge, digits=2):
+    if value is None:
+        return "?"
+    digits, unit = (1, " %") if judge == "au" else (digits, "")
+    text = f"{value['median']:.{digits}f}{unit}"
+    return text if "least" not in value else f"{text} ({value['least']:.{digits}f}–{value['most']:.{digits}f})"
+
+
+def signed(value):
+    text = f"{value:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text
+
+
+def error(cell):
+    unit = "points" if cell["judge"] == "au" else "%"
+    text = "?" if cell["error"] is None else f"{signed(cell['error'])} {unit}"
+    return text if cell["met"] else f"**{text}**"
+
+
+def spans(cells):
+    return [abs(cell["error"]) for cell in cells if cell["judge"] == "span"]
+
+
+def job_lines(cells):
+    rows = []
+    for cell in cells:
+        unit = "points" if cell["judge"] == "au" else "%"
+        rows.append((cell["cell"], *(figure(cell[key], cell["judge"]) for key in ("recorded", "real", "replayed")), error(cell),
+                     f"{cell['bar']:g} {unit}"))
+    lines = table(("job", "recorded", "real job there", "replay there", "error", "goal"), rows)
+    return lines + ([f"Mean error {statistics.mean(spans(cells)):.1f} %.", ""] if len(spans(cells)) > 1 else [])
+
+
+def program_lines(cells):
+    """One table per program: a row for each place it was recorded at, a column for each place it ran at."""
+    lines, by_program = [], {}
+    for cell in cells:
+        program, places = cell["cell"].split(", ")
+        by_program.setdefault(program, {})[tuple(places.split(" to "))] = cell
+    for program, found in by_program.items():
+        targets = list(dict.fromkeys(target for _, target in found))
+        sources = list(dict.fromkeys(source for source, _ in found))
+        real = {target: next(found[key] for key in found if key[1] == target)["real"] for target in targets}
+        rows = [("the real program, s", *(figure(real[target], "span", 3) for target in targets))]
+        for source in sources:
+            rows.append((f"recorded on {source}", *(error(found[source, target]) if (source, target) in found else "" for target in targets)))
+        lines += table((f"**{program}**", *(f"on {target}" for target in targets)), rows)
+    errors = spans(cells)
+    return lines + [f"{len(errors)} comparisons: mean error {statistics.mean(errors):.1f} %, median {statistics.median(errors):.1f} %, greatest "
+                    f"{max(errors):.1f} %; {sum(cell['met'] for cell in cells)} within {cells[0]['bar']:g} %.", ""]
+
+
+def run_lines(run):
+    lines = []
+    for group, title in GROUPS.items():
+        if mine := [cell for cell in run["cells"] if cell["group"] == group]:
+            lines += [f"### {title}", "", *(program_lines if group == "programs" else job_lines)(mine)]
+    about = f"{run['machine']}; {run['date']}; `{run['command']}`; {run['cells'][0]['rounds']} rounds in turn, medians (least–most)."
+    if steal := run.get("steal_percent"):
+        about += f" Steal time {steal['median']:.1f} % in the median, {steal['most']:.1f} % at most; runs above {steal['repeat_above']:g} % were repeated."
+    lines += [about, ""]
+    if own := run.get("itself"):
+        lines += [f"The real program compared with itself, {run['cells'][0]['rounds']} runs beside each cell against all runs at that place "
+                  f"({own['cells']} cells): mean difference {own['mean']:.1f} %, greatest {own['greatest']:.1f} %, {own['within']} within "
+                  f"{own['bar']:g} %. The replays in those cells: mean error {own['replays_mean']:.1f} %.", ""]
+    return lines + notes(run)
+
+
+def accuracy_lines(data):
+    cells = [cell for run in data["runs"] for cell in run["cells"] if cell["group"] != "programs"]
+    lines = []
+    if cells:
+        lines = [f"Training jobs and loaders: {sum(cell['met'] for cell in cells)} of {len(cells)} comparisons within their goal (others bold), "
+                 f"mean error {statistics.mean(spans(cells)):.1f} %. Seconds of the job's loop, except AU.", ""]
+    for run in data["runs"]:
+        lines += run_lines(run)
+    return lines
+
+
+def merge_run(data, run):
+    """Cells measured anew leave the run they were in; what was said of such a run goes with them."""
+    new = {(cell["group"], cell["cell"]) for cell in run["cells"]}
+    kept = []
+    for old in data["runs"]:
+        rest = [cell for cell in old["cells"] if (cell["group"], cell["cell"]) not in new]
+        if len(rest) == len(old["cells"]):
+            kept.append(old)
+        elif rest:
+            kept.append({key: value for key, value in old.items() if key not in ("notes", "itself")} | {"cells": rest})
+    order = list(GROUPS)
+    return {"runs": sorted([*kept, run], key=lambda one: order.index(one["cells"][0]["group"]))}
+
+
+# --- the README's figures
+
+
+def headline_lines(accuracy, benchmarks):
+    jobs = [cell for run in accuracy["runs"] for cell in run["cells"] if cell["group"] != "programs" and cell["judge"] == "span"]
+    programs = [cell for run in accuracy["runs"] for cell in run["cells"] if cell["group"] == "programs"]
+    bound = [cell for cell in programs if cell["cell"].endswith(" to xfs-50")]
+    own = next((run["itself"] for run in accuracy["runs"] if "itself" in run), None)
+    value = {row["what"]: row["value"] for row in benchmarks["rows"]}
+    lines = [f"- **{statistics.mean(spans(jobs)):.1f} %** mean error of {len(jobs)} comparisons of training jobs and loaders "
+             f"(greatest {max(spans(jobs)):.1f} %).",
+             f"- **{max(spans(bound)):.1f} %** greatest error of {len(bound)} comparisons of sqlite, tar and rsync where storage is the bottleneck."]
+    call, strace = value.get("recording, cached 4 KiB pread"), value.get("… strace")
+    if call and strace:
+        lines.append(f"- **{call / 1000:.1f} µs** per recorded call ({strace / 1000:,.0f} µs with strace).")
+    line = f"- Where compute decides, errors are larger: sqlite, tar and rsync in every direction {statistics.mean(spans(programs)):.1f} % in the mean, " \
+           f"{max(spans(programs)):.0f} % at most."
+    return [*lines, line + (f" On that shared machine the programs differ from themselves by {own['mean']:.1f} %." if own else "")]
+
+
+# --- the chart
+
+INK = """<style>
+text { font: 12px system-ui, sans-serif; fill: #1f2328 } .dim { fill: #59636e } .bold { font-weight: 600; font-size: 14px }
+.back { fill: #ffffff } .grid { stroke: #d1d9e0 } .was { fill: none; stroke: #818b98; stroke-width: 1.5 } .job { fill: #0969da }
+.bar { stroke: #0969da; stroke-width: 2; opacity: .45 } .ours { fill: none; stroke: #cf5b00; stroke-width: 2 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .dim { fill: #9198a1 } .back { fill: #0d1117 } .grid { stroke: #3d444d } .was { stroke: #9198a1 }
+.job { fill: #4493f8 } .bar { stroke: #4493f8 } .ours { stroke: #f0883e } }
+</style>"""
+LEFT, WIDTH, ROW, TOP_ROW = 300, 860, 19, 66
+
+
+def chart(data):
+    """Recorded, real and replayed seconds of every job, one row each."""
+    cells = [cell for run in data["runs"] for cell in run["cells"] if cell["group"] != "programs" and cell["judge"] == "span"]
+    groups = [group for group in GROUPS if any(cell["group"] == group for cell in cells)]
+    most = max(cell[key].get("most", cell[key]["median"]) for cell in cells for key in ("recorded", "real", "replayed"))
+    step = next(step for step in (0.5, 1, 2, 5, 10, 20, 50, 100) if most / step <= 8)
+    scale = (WIDTH - LEFT - 90) / most
+    height = TOP_ROW + ROW * (len(cells) + len(groups)) + 34
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
+           f'aria-label="Real jobs beside their replays">', INK, f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>',
+           '<text class="bold" x="16" y="24">The real job on a storage system, and its replay there</text>']
+    x = 16
+    for shape, label, wide in ((f'<circle class="job" cx="{x + 6}" cy="42" r="4.5"/><line class="bar" x1="{x - 2}" x2="{x + 14}" y1="42" y2="42"/>',
+                                "real job, median and range", 204),
+                               ('<path class="ours" d="M{} 37v10"/>', "replay, median", 130), ('<circle class="was" cx="{}" cy="42" r="4"/>',
+                                "time in the recording", 150)):
+        out.append(shape.format(x + 6) + f'<text class="dim" x="{x + 20}" y="46">{label}</text>')
+        x += wide
+    out.append(f'<text class="dim" x="{WIDTH - 16}" y="46" text-anchor="end">error</text>')
+    bottom = height - 30
+    for tick in range(int(most / step) + 1):
+        at = LEFT + tick * step * scale
+        out.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP_ROW - 8}" y2="{bottom}"/>'
+                   f'<text class="dim" x="{at:.1f}" y="{bottom + 17}" text-anchor="middle">{tick * step:g} s</text>')
+    y = TOP_ROW
+    for group in groups:
+        out.append(f'<text class="dim" x="16" y="{y + 10}">{GROUPS[group].replace(" (`--gpu-speed`)", "")}</text>')
+        y += ROW
+        for cell in (cell for cell in cells if cell["group"] == group):
+            out.append(chart_row(cell, y + 6, scale))
+            y += ROW
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def chart_row(cell, y, scale):
+    def at(value):
+        return f"{LEFT + value * scale:.1f}"
+
+    real = cell["real"]
+    return (f'<text x="30" y="{y + 4}">{cell["cell"]}</text>'
+            f'<circle class="was" cx="{at(cell["recorded"]["median"])}" cy="{y}" r="4"/>'
+            f'<line class="bar" x1="{at(real.get("least", real["median"]))}" x2="{at(real.get("most", real["median"]))}" y1="{y}" y2="{y}"/>'
+            f'<circle class="job" cx="{at(real["median"])}" cy="{y}" r="4.5"/>'
+            f'<path class="ours" d="M{at(cell["replayed"]["median"])} {y - 7}v14"/>'
+            f'<text x="{WIDTH - 16}" y="{y + 4}" text-anchor="end">{signed(cell["error"])} %</text>')
+
+
+# --- pages
+
+
+def between(text, name, lines, path):
+    body = "\n".join(lines).rstrip("\n")
+    found, count = re.subn(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", lambda m: f"{m[1]}{body}\n{m[2]}", text, flags=re.S)
+    if count != 1:
+        sys.exit(f"docs_tables: {path}: expected one pair of markers '<!-- {name}: begin -->', '<!-- {name}: end -->'")
+    return found
+
+
+def pages():
+    """Path -> what it has to hold."""
+    benchmarks, accuracy = load("benchmarks"), load("accuracy")
+    parts = {"docs/benchmarks.md": ("benchmarks", benchmark_lines(benchmarks)), "docs/accuracy.md": ("accuracy", accuracy_lines(accuracy)),
+             "README.md": ("headline", headline_lines(accuracy, benchmarks))}
+    found = {path: between((TOP / path).read_text(encoding="utf-8"), name, lines, path) for path, (name, lines) in parts.items()}
+    return found | {"docs/accuracy.svg": chart(accuracy)}
+
+
+def write():
+    for path, text in pages().items():
+        (TOP / path).write_text(text, encoding="utf-8")
+
+
+def check():
+    stale = [path for path, text in pages().items() if not (TOP / path).exists() or (TOP / path).read_text(encoding="utf-8") != text]
+    for path in stale:
+        print(f"{path}: differs from docs/data; run scripts/docs_tables.py")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(check())
+    if sys.argv[1:]:
+        sys.exit(__doc__)
+    write()
