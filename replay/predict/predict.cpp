@@ -78,6 +78,7 @@ private:
     struct Task {
         Phase phase = Phase::not_started;
         bool blocked = false;  // waits for an edge
+        bool inside = false;   // the op at hand is a wait for its edges
         OpBlock block;
         size_t next_block = 0, i = 0, wait = 0, source = 0;
         uint32_t published = 0;
@@ -196,7 +197,8 @@ private:
         const OpBlock& b = task.block;
         const size_t i = task.i;
         const uint64_t op = b.first + i;
-        if (!blocks_until_edge(static_cast<OpKind>(b.kind[i])) && !edges(id, task, op)) {
+        task.inside = task.wait < plan.waits.size() && plan.waits[task.wait].op <= op && task.step->waits_inside(b, i);
+        if (!task.inside && !edges(id, task, op)) {
             return false;
         }
         if (!keeps(plan_, b, i)) {
@@ -217,10 +219,13 @@ private:
             task.begin = now_;
         }
         const int64_t released = task.released;
-        if (blocks_until_edge(kind) && !edges(id, task, b.first + i)) {
+        if (task.inside && !edges(id, task, b.first + i)) {
             return false;
         }
         task.released = released;  // a wait that is over is no reason to be late for the op after it
+        if (!task.inside && tells_others(kind, b.arg[i])) {
+            publish_if_source(task, plan_.tasks[id], b.first + i);
+        }
         if (kind == OpKind::spawn) {
             spawn(id, b.peer[i], b.first + i);
         }
@@ -325,6 +330,10 @@ private:
 
     void passed(Task& task, const TaskPlan& plan, uint64_t op) {
         ++task.i;
+        publish_if_source(task, plan, op);
+    }
+
+    void publish_if_source(Task& task, const TaskPlan& plan, uint64_t op) {
         if (task.source < plan.sources.size() && plan.sources[task.source] == op) {
             publish(task, static_cast<uint32_t>(++task.source));
         }
