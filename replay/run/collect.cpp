@@ -69,6 +69,7 @@ public:
         const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
         step_.emplace(plan_, id, options_.speeds, start_, spawned == 0 ? std::optional<int64_t>{} : clock_.ns(spawned));
         wait_ = 0;
+        last_left_ = spawned == 0 ? start_ : clock_.ns(spawned);
         for (const BlockInfo& where : task.blocks) {
             plan_.log->decode(where, block_);
             for (size_t i = 0; i < block_.count(); ++i) {
@@ -121,7 +122,7 @@ private:
                 return;
             }
         }
-        const int64_t begin = clock_.ns(row.begin & ~kNotPerformed);
+        const int64_t begin = clock_.ns(row.begin & kSpoolTicks);
         const int64_t end = performed ? std::max(clock_.ns(row.end), begin) : begin;
         const int64_t actual = performed ? row.result : reason == LeftOut::not_open ? -EBADF : -ECANCELED;
         if (performed) {
@@ -193,6 +194,7 @@ private:
         const int64_t due = step_->due(block_, i, released(id, op, i));
         const CausalRole role = step_->issued(block_, i, begin, performed);
         step_->ended(end);
+        last_left_ = end;
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }
@@ -207,8 +209,8 @@ private:
         }
     }
 
-    /// When the last op was done that op `op` waited for before it was issued; INT64_MIN: none. In the order of the
-    /// ops.
+    /// When the task was released, where it had to wait for other ops before it issued op `op`; INT64_MIN: it had not.
+    /// In the order of the ops.
     int64_t released(TaskId id, uint64_t op, size_t i) {
         const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
         const bool inside = step_->waits_inside(block_, i);
@@ -216,11 +218,13 @@ private:
         for (; wait_ < waits.size() && waits[wait_].op <= op; ++wait_) {
             const SpoolRow& source = run_.spool(plan_.tasks[waits[wait_].task].spool_first)[waits[wait_].source];
             const bool done = run_.task(waits[wait_].task).done.load(std::memory_order_relaxed) > waits[wait_].source;
-            if (done && (source.begin & kNotPerformed) == 0 && !inside) {
-                last = std::max(last, clock_.ns(source.end));
+            if (done && (source.begin & kNotPerformed) == 0 && !(inside && waits[wait_].op == op)) {
+                const bool early = (source.begin & kReleasedEarly) != 0;
+                last = std::max(last, clock_.ns(early ? source.begin & kSpoolTicks : source.end));
             }
         }
-        return last;
+        // What was done before the task got there did not hold it up.
+        return last > last_left_ ? last : INT64_MIN;
     }
 
     void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
@@ -247,6 +251,7 @@ private:
     uint64_t seen_ = 0;
     std::optional<CausalStep> step_;  // of the present task
     size_t wait_ = 0;                 // in the waits of the present task
+    int64_t last_left_ = 0;           // when its last op was over, or it began
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;
 };

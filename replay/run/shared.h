@@ -94,12 +94,16 @@ struct alignas(64) RunControl {
 
 /// What one op did. 24 bytes, written by the hot loop, read by the collector.
 struct SpoolRow {
-    /// Ticks; the top bit: not performed, and `end` holds the LeftOut reason. All zero: left out by the filter.
+    /// Ticks and two flags: kNotPerformed, where `end` holds the LeftOut reason, and kReleasedEarly. kNotPerformed
+    /// without ticks: left out by the filter.
     uint64_t begin = 0;
     uint64_t end = 0;
     int64_t result = 0;
 };
 inline constexpr uint64_t kNotPerformed = uint64_t{1} << 63;
+/// Who waited for the op went on when it was issued, not when it was done.
+inline constexpr uint64_t kReleasedEarly = uint64_t{1} << 62;
+inline constexpr uint64_t kSpoolTicks = kReleasedEarly - 1;
 
 /// All shared memory of one run.
 class SharedRun final : public RunContext {

@@ -314,7 +314,7 @@ private:
     /// Ops [from, to) of a block: none of them waits or spawns, and none is waited for but the last.
     bool span(const OpBlock& b, size_t from, size_t to) {
         SpoolRow* const rows = rows_ + b.first;
-        uint64_t begin = Clock::ticks();
+        uint64_t begin = Clock::ticks(), early = 0;
         for (size_t i = from; i < to; ++i) {
             if (__builtin_expect(control_.stopped(), 0)) {
                 return false;
@@ -331,6 +331,7 @@ private:
                 if (i + 1 == to && source_ < task_.sources.size() && task_.sources[source_] == b.first + i &&
                     tells_others(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
                     publish();
+                    early = kReleasedEarly;
                 }
             }
             if (__builtin_expect(engine_.before(b, i), 0)) {
@@ -340,6 +341,9 @@ private:
                 sys::call_ticks.reset();
             }
             begin = finish(b, i, rows[i], begin, engine_.perform(b, i));
+        }
+        if constexpr (!Pace::kChained) {
+            rows[to - 1].begin |= early;
         }
         return true;
     }

@@ -112,7 +112,7 @@ public:
         const LogReader& log = reader();
         const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
         SharedRun shared(plan.tasks.size(), plan.processes.size(), std::max<size_t>(plan.streams.size(), 1), 0,
-                         log.op_count(), SIZE_MAX, {});
+                         plan.tasks.back().spool_first + plan.tasks.back().ops, SIZE_MAX, {});
         shared.control().start_ns = kStart;
         VirtualCalls calls(plan, storage, false);
         OwnedClock::elsewhere = 0;
