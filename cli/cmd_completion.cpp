@@ -4,28 +4,28 @@
 
 #include "cli/command.h"
 #include "cli/help.h"
-#include "formats/support/error.h"
 
 namespace reprise::cli {
 namespace {
 
 int run(const po::variables_map& values) {
     const auto& shell = values["shell"].as<std::string>();
-    if (shell != "bash") {
-        throw usage_error("completion: no script for shell '" + escape_line(shell) + "'", "expected: bash");
-    }
-    std::cout << bash_completion_script();
+    std::cout << (shell == "bash"  ? bash_completion_script()
+                  : shell == "zsh" ? zsh_completion_script()
+                                   : fish_completion_script());
     return 0;
 }
 
 const Registration registration{{
     .name = "completion",
     .group = Group::setup,
-    .summary = "print the completion script for bash",
+    .summary = "print the completion script for bash, zsh or fish",
     .help = "Prints a script that completes commands, options, their values and file names. "
-            "An installed package brings it along; this is for a binary run from elsewhere.",
-    .examples = {{"source <(reprise completion bash)", "complete in this shell"}},
-    .positionals = {{.name = "shell", .label = "bash"}},
+            "The package installs all three; this is for a binary run from elsewhere.",
+    .examples = {{"source <(reprise completion bash)", "in bash, or zsh with its name"},
+                 {"reprise completion fish | source", "in fish"}},
+    .positionals = {{.name = "shell", .label = "SHELL"}},
+    .choices = {{"shell", {"bash", "zsh", "fish"}}},
     .run = run,
 }};
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <sstream>
 #include <utility>
 
@@ -135,6 +136,21 @@ std::string troff(std::string_view text) {
     return "\\&" + out;
 }
 
+void man_head(std::ostream& out, const std::string& name, const std::string& summary) {
+    std::string title = name;
+    std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
+    out << ".\\\" Made by `reprise __man` from the command registry; do not edit.\n"
+        << ".TH " << troff(title).substr(2) << " 1 \"\" \"reprise " << REPRISE_VERSION << "\" \"User Commands\"\n"
+        << ".SH NAME\n"
+        << troff(name).substr(2) << " \\- " << troff(summary) << "\n";
+}
+
+void man_examples(std::ostream& out, const std::vector<Example>& examples) {
+    for (const auto& example : examples) {
+        out << ".TP\n.I " << troff(example.line) << '\n' << troff(example.does) << '\n';
+    }
+}
+
 }  // namespace
 
 std::string_view tool_version() { return REPRISE_VERSION; }
@@ -194,29 +210,17 @@ std::string help_text(const Command& command) {
 
 std::string man_page() {
     std::ostringstream out;
-    out << ".\\\" Made by `reprise __man` from the command registry; do not edit.\n"
-        << ".TH REPRISE 1 \"\" \"reprise " << REPRISE_VERSION << "\" \"User Commands\"\n"
-        << ".SH NAME\nreprise \\- record the I/O of a job once, replay it anywhere\n"
-        << ".SH SYNOPSIS\n.B reprise\n[\\-q|\\-v]\n.I COMMAND\n[\\fIOPTION\\fR...] "
-           "[\\fIARGUMENT\\fR...]\n"
+    man_head(out, "reprise", "record the I/O of a job once, replay it anywhere");
+    out << ".SH SYNOPSIS\n.B reprise\n[\\-q|\\-v]\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n"
         << ".SH DESCRIPTION\n"
-        << troff(kStory) << "\n";
-    out << ".SH COMMANDS\n";
-    for (const Command* command : all_commands()) {
-        if (command->group == Group::hidden) {
-            continue;
-        }
-        out << ".SS " << troff(usage_line(*command)) << '\n';
-        for (const auto& paragraph : paragraphs(command->help)) {
-            out << troff(paragraph) << "\n.PP\n";
-        }
-        for (const auto& option : described_options(*command)) {
-            if (!option.common) {
-                out << ".TP\n.B " << troff(option.spelling()) << '\n' << troff(option.text) << '\n';
+        << troff(kStory) << "\n.SH COMMANDS\n";
+    for (const auto& [group, title] : kGroups) {
+        out << ".SS " << troff(title) << '\n';
+        for (const Command* command : all_commands()) {
+            if (command->group == group) {
+                out << ".TP\n.BR reprise\\-" << troff(command->name).substr(2) << " (1)\n"
+                    << troff(command->summary) << '\n';
             }
-        }
-        for (const auto& example : command->examples) {
-            out << ".TP\n.I " << troff(example.line) << '\n' << troff(example.does) << '\n';
         }
     }
     out << ".SH OPTIONS OF EVERY COMMAND\n";
@@ -224,10 +228,27 @@ std::string man_page() {
         out << ".TP\n.B " << troff(option.spelling()) << '\n' << troff(option.text) << '\n';
     }
     out << ".SH EXAMPLES\n";
-    for (const auto& step : first_steps()) {
-        out << ".TP\n.I " << troff(step.line) << '\n' << troff(step.does) << '\n';
-    }
+    man_examples(out, first_steps());
     out << ".SH EXIT STATUS\n" << troff(kExitCodes) << ".\n";
+    return out.str();
+}
+
+std::string man_page(const Command& command) {
+    std::ostringstream out;
+    man_head(out, "reprise-" + command.name, command.summary);
+    out << ".SH SYNOPSIS\n.B reprise " << troff(command.name) << "\n[\\fIOPTION\\fR...]"
+        << troff(usage_line(command).substr(("reprise " + command.name + " [OPTION...]").size()))
+        << "\n.SH DESCRIPTION\n";
+    for (const auto& paragraph : paragraphs(command.help)) {
+        out << troff(paragraph) << "\n.PP\n";
+    }
+    out << ".SH OPTIONS\n";
+    for (const auto& option : described_options(command)) {
+        out << ".TP\n.B " << troff(option.spelling()) << '\n' << troff(option.text) << '\n';
+    }
+    out << ".SH EXAMPLES\n";
+    man_examples(out, command.examples);
+    out << ".SH EXIT STATUS\n" << troff(kExitCodes) << ".\n.SH SEE ALSO\n.BR reprise (1)\n";
     return out.str();
 }
 

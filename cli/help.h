@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The texts made from the registry: help, version, bash completion, man page.
+// The texts made from the registry: help, version, completion scripts, man pages.
 #pragma once
 
 #include <string>
@@ -17,9 +17,13 @@ std::string overview_text();
 std::string help_text(const Command& command);
 /// "reprise info [OPTION...] LOG"
 std::string usage_line(const Command& command);
-/// A script for bash; it needs nothing but bash itself.
+/// Completion scripts; each needs nothing but its shell.
 std::string bash_completion_script();
+std::string zsh_completion_script();
+std::string fish_completion_script();
 /// troff source of reprise(1).
 std::string man_page();
+/// troff source of reprise-COMMAND(1).
+std::string man_page(const Command& command);
 
 }  // namespace reprise::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reading back of declared options.
+// Declared options read back.
 #include "cli/options.h"
 
 #include <boost/program_options/cmdline.hpp>
@@ -27,6 +27,7 @@ std::vector<DescribedOption> described_options(const Command& command) {
         }
         described.long_name = "--" + option->long_name();
         described.text = option->description();
+        described.repeats = option->semantic()->is_composing() || described.long_name == "--verbose";
         if (option->semantic()->max_tokens() > 0) {
             // "N (=4)" where there is a default.
             const std::string parameter = option->format_parameter();

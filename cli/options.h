@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reading back of declared options, for help, completion and man page.
+// Declared options read back, for help, completion and man pages.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ struct DescribedOption {
     std::string value;       ///< "FILE", or empty for a switch
     std::string text;        ///< description, choices and default included
     std::vector<std::string> choices;
-    bool common = false;  ///< one of those every command has
+    bool repeats = false;  ///< may be given several times
+    bool common = false;   ///< one of those every command has
 
     /// "-o, --output FILE"
     [[nodiscard]] std::string spelling() const;

@@ -2,23 +2,29 @@
 # SPDX-License-Identifier: MIT
 include(GNUInstallDirs)
 
-# Man page and completion come from the binary, so they cannot go stale.
+# Man pages and completion scripts come from the binary, so they cannot go stale.
 find_program(GZIP_PROGRAM gzip REQUIRED)
 set(generated ${PROJECT_BINARY_DIR}/generated)
-file(MAKE_DIRECTORY ${generated})
 add_custom_command(
-  OUTPUT ${generated}/reprise.1.gz ${generated}/reprise.bash
-  COMMAND reprise __man > ${generated}/reprise.1
-  COMMAND ${GZIP_PROGRAM} -9nf ${generated}/reprise.1
+  OUTPUT ${generated}/docs.stamp
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${generated}/man1
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${generated}/man1
+  COMMAND reprise __man --all ${generated}/man1
+  COMMAND ${GZIP_PROGRAM} -9nr ${generated}/man1
   COMMAND reprise completion bash > ${generated}/reprise.bash
+  COMMAND reprise completion zsh > ${generated}/_reprise
+  COMMAND reprise completion fish > ${generated}/reprise.fish
+  COMMAND ${CMAKE_COMMAND} -E touch ${generated}/docs.stamp
   DEPENDS reprise
   VERBATIM)
-add_custom_target(generated_docs ALL DEPENDS ${generated}/reprise.1.gz ${generated}/reprise.bash)
+add_custom_target(generated_docs ALL DEPENDS ${generated}/docs.stamp)
 
 install(TARGETS reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${generated}/reprise.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY ${generated}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} FILES_MATCHING PATTERN "*.1.gz")
 install(FILES ${generated}/reprise.bash RENAME reprise
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${generated}/_reprise DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${generated}/reprise.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES formats/FORMAT.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

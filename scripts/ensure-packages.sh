@@ -11,7 +11,7 @@ declare -A packages=(
              libzstd-dev libxxhash-dev libisal-dev libsimdjson-dev nlohmann-json3-dev
              libsqlite3-dev libbpf-dev clang'
     [test]='doctest-dev zlib1g-dev clang-14 clang-format clang-tidy clang libclang-rt-14-dev dpkg-dev file
-            gzip zstd shellcheck man-db ccache strace python3'
+            gzip zstd shellcheck man-db ccache strace python3 zsh fish'
     [bench]='libbenchmark-dev fio python3'
     [train]='python3 python3-torch python3-pil python3-numpy'
     [accuracy]='python3 python3-torch python3-numpy python3-pil gcc libc6-dev xfsprogs btrfs-progs e2fsprogs util-linux mount

@@ -13,7 +13,8 @@ package=$(find "$tmp/packages" -maxdepth 1 -name '*.deb')
 [[ -f $package ]] || { fail "no package was made"; cat "$out" "$err"; finish; }
 
 run 0 dpkg-deb -c "$package"
-for path in usr/bin/reprise usr/share/man/man1/reprise.1.gz usr/share/bash-completion/completions/reprise \
+for path in usr/bin/reprise usr/share/man/man1/reprise.1.gz usr/share/man/man1/reprise-replay.1.gz \
+    usr/share/bash-completion/completions/reprise usr/share/zsh/vendor-completions/_reprise usr/share/fish/vendor_completions.d/reprise.fish \
     usr/include/reprise_marker.h usr/share/reprise/python/reprise.py usr/share/reprise/python/hook/sitecustomize.py \
     usr/share/reprise/python/hook/reprise_torch.py usr/share/doc/reprise/copyright usr/share/doc/reprise/README.md usr/share/doc/reprise/CHANGELOG.md; do
     contains "$out" "./$path"

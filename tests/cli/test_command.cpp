@@ -174,8 +174,16 @@ TEST_CASE("help, completion and man page say what the registration says") {
     has(script, "probe:--pace|probe:-p) reply='causal timed afap'; value=1 ;;");
     has(script, "probe:--out|probe:-o) reply=''; value=1 ;;");
     has(script, "probe) reply='--pace -p --jobs -j --out -o --json --help -h --quiet -q --verbose -v' ;;");
-    has(man_page(), ".SS \\&reprise probe [OPTION...] IN [REST...]");
-    has(man_page(), "\\-\\-pace PACE");
+    has(zsh_completion_script(),
+        "'(-p --pace)'{-p+,--pace=}'[when to issue\\: causal, timed, afap \\[default causal\\]]:PACE:(causal timed "
+        "afap)'");
+    has(zsh_completion_script(), "':IN:_files'");
+    has(fish_completion_script(), "-n '__reprise_in probe' -s p -l pace -x -a 'causal timed afap' -d 'when to issue");
+    has(man_page(), ".BR reprise\\-probe (1)\n\\&do what the test asks");
+    const std::string page = man_page(*find_command("probe"));
+    has(page, ".TH REPRISE\\-PROBE 1");
+    has(page, "[\\fIOPTION\\fR...]\\& IN [REST...]");
+    has(page, "\\-\\-pace PACE");
 }
 
 }  // namespace reprise::cli
