@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // `reprise prepare`: lay out below a root what was there before the recording, or put it back.
-#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -197,16 +196,12 @@ int run(const po::variables_map& values) {
     }
     const bool as_json = values.count("json") != 0;
 
-    std::optional<LogReader> log(options.log_name);
+    const LogReader recording(options.log_name);
+    std::optional<LogReader> variant;
     if (const GpuCopies copies = GpuCopies::parse(values["gpus"].as<std::string>()); copies.count != 1) {
-        // Only its tables are looked at again, so that the name may go.
-        const std::filesystem::path variant =
-            std::filesystem::temp_directory_path() / ("reprise-variant-" + std::to_string(getpid()) + ".oplog");
-        write_variant(*log, variant, {copies, {}});
-        log.emplace(variant);
-        std::filesystem::remove(variant);
+        variant.emplace(make_variant(recording, {copies, {}}));
     }
-    Preparation preparation(*log, std::move(options));
+    Preparation preparation(variant ? *variant : recording, std::move(options));
     if (!as_json && !quiet()) {
         print_plan(preparation);
     }

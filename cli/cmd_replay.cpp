@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // `reprise replay`: performs a log below a root and says how it went.
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,7 +15,6 @@
 #include "cli/progress.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
-#include "cli/temporary_file.h"
 #include "cli/units.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
@@ -160,12 +158,9 @@ int run(const po::variables_map& values) {
     }
     PhaseProgress progress;
     how.progress = [&](const ReplayProgress& now) { progress(now); };
-    std::optional<TemporaryFile> variant_file;
     std::optional<LogReader> variant;
     if (const VariantOptions asked = variant_options(values, how.pace); asked.changes_anything()) {
-        variant_file.emplace("variant");
-        write_variant(recording, variant_file->path(), asked);
-        variant.emplace(variant_file->path());
+        variant.emplace(make_variant(recording, asked));
     }
     const LogReader& log = variant ? *variant : recording;
     AcceleratorObserver observer(log.tables());

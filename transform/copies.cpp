@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "formats/oplog/header_facts.h"
@@ -19,59 +20,113 @@ namespace {
 /// Tells processes of the copies apart where they are shown.
 constexpr int32_t kPidsPerCopy = 10'000'000;
 
+/// What the blocks of the variant are made from; not changed once made.
 class Variant {
 public:
-    Variant(const LogReader& log, const std::filesystem::path& output, const VariantOptions& options)
+    Variant(const LogReader& log, const VariantOptions& options)
         : log_(log),
-          tables_(log.tables()),
+          recorded_(log.tables()),
           options_(options),
           copies_(options.copies.count),
           steps_(log),
-          shares_(log, copies_),
-          writer_(output, header(log, options), scratch_options()) {}
+          shares_(log, copies_) {
+        check();
+        for (uint32_t copy = 0; copy < copies_; ++copy) {
+            add_tables(copy);
+            draw(copy);
+        }
+        cut();
+        count();
+    }
 
-    void run() {
-        try {
-            check();
-            tables();
-            for (copy_ = 0; copy_ < copies_; ++copy_) {
-                draw();
-                for (TaskId task = 1; task < tables_.tasks.size(); ++task) {
-                    ops(task);
+    Header header() const {
+        Header out = log_.header();
+        if (options_.model) {
+            write_fact(out, fact::gpu_model, options_.model->spec);
+        }
+        if (copies_ != 1) {
+            write_fact(out, fact::gpus,
+                       std::to_string(copies_) + (options_.copies.in_step ? " in step" : " free of each other"));
+        }
+        return out;
+    }
+    Tables take_tables() { return std::move(tables_); }
+
+    std::vector<BlockInfo> blocks() const {
+        std::vector<BlockInfo> all;
+        for (uint32_t copy = 0; copy < copies_; ++copy) {
+            for (size_t i = 0; i < pieces_.size(); ++i) {
+                const Piece& piece = pieces_[i];
+                BlockInfo block;
+                block.task = moved(piece.block.task, recorded_.tasks.size(), copy);
+                block.ops = piece.count + piece.barriers;
+                block.first = number(piece.block.task, piece.block.first + piece.from);
+                block.file_offset = i;
+                block.start = copy;
+                block.begin = piece.begin;
+                block.end = piece.end;
+                if (piece.barriers != 0) {
+                    block.end = std::max(block.end, end_of(barrier(copy, piece.last_barrier)));
                 }
+                all.push_back(block);
             }
-            count();
-            writer_.finish();
-        } catch (...) {
-            writer_.discard();
-            throw;
+        }
+        return all;
+    }
+
+    void decode(const BlockInfo& block, OpBlock& into) const {
+        const Piece& piece = pieces_[block.file_offset];
+        const uint32_t copy = block.start;
+        const TaskId recorded = piece.block.task;
+        OpBlock from;
+        log_.decode(piece.block, from);
+        const uint64_t first = piece.block.first + piece.from;
+        const auto& waits = steps_.last_waits(recorded);
+        const auto& submissions = steps_.submission_ops(recorded);
+        auto wait = std::lower_bound(waits.begin(), waits.end(), first);
+        auto submission =
+            static_cast<size_t>(std::lower_bound(submissions.begin(), submissions.end(), first) - submissions.begin());
+        std::vector<Edge> edges;
+        into.start_rows(block.task, block.first, block.ops);
+        for (size_t i = piece.from; i < piece.from + piece.count; ++i) {
+            Op op = from.row(i);
+            if (op.kind == OpKind::gpu_submit) {
+                submitted(copy, recorded, op, submission++);
+            }
+            change(copy, op);
+            edges.assign(op.edges.begin(), op.edges.end());
+            for (Edge& edge : edges) {
+                edge.op = number(edge.task, edge.op);
+                edge.task = edge.task < recorded_.tasks.size() ? task(copy, edge.task) : 0;
+            }
+            op.edges = edges;
+            into.add_row(op);
+            if (barriers() && wait != waits.end() && *wait == from.first + i) {
+                Op after = barrier(copy, end_of(from.row(i)));
+                barrier_edges(copy, recorded, *wait, edges);
+                after.edges = edges;
+                into.add_row(after);
+                ++wait;
+            }
         }
     }
+
+    void forget(const BlockInfo& block) const { log_.forget(pieces_[block.file_offset].block); }
 
 private:
-    static Header header(const LogReader& log, const VariantOptions& options) {
-        Header out = log.header();
-        if (options.model) {
-            write_fact(out, fact::gpu_model, options.model->spec);
-        }
-        if (options.copies.count != 1) {
-            write_fact(
-                out, fact::gpus,
-                std::to_string(options.copies.count) + (options.copies.in_step ? " in step" : " free of each other"));
-        }
-        return out;
-    }
-    static WriterOptions scratch_options() {
-        WriterOptions out;
-        out.level = 1;
-        out.sync = false;
-        return out;
-    }
+    /// Ops of a recorded block that, with the waits put after them, are a block of each copy.
+    struct Piece {
+        BlockInfo block;
+        uint32_t from = 0, count = 0, barriers = 0;
+        int64_t begin = 0, end = 0;  // ns, of the recorded ops
+        int64_t last_barrier = 0;    // ns, the latest end of a wait that one is put after
+    };
 
     void check() const {
         constexpr uint64_t kMostRows = UINT32_MAX / 2;
-        const uint64_t most = std::max<uint64_t>({tables_.files.size(), tables_.handles.size(), tables_.tasks.size(),
-                                                  shares_.map_limit(), shares_.request_limit()});
+        const uint64_t most =
+            std::max<uint64_t>({recorded_.files.size(), recorded_.handles.size(), recorded_.tasks.size(),
+                                shares_.map_limit(), shares_.request_limit()});
         if (most * copies_ > kMostRows) {
             throw usage_error("--gpus: " + std::to_string(copies_) + " copies of this log are more than a log holds",
                               "ask for fewer");
@@ -83,67 +138,66 @@ private:
     }
 
     template <class Id>
-    Id moved(Id id, size_t rows) const {
-        return id == 0 ? 0 : id + copy_ * static_cast<Id>(rows - 1);
+    static Id moved(Id id, size_t rows, uint32_t copy) {
+        return id == 0 ? 0 : id + copy * static_cast<Id>(rows - 1);
     }
-    TaskId task(TaskId id) const { return moved(id, tables_.tasks.size()); }
-    HandleId handle(HandleId id) const { return moved(id, tables_.handles.size()); }
-    ProcessId process(ProcessId id) const { return moved(id, tables_.processes.size()); }
-    FileId file(FileId id) const {
-        if (copy_ == 0 || id >= tables_.files.size()) {
+    TaskId task(uint32_t copy, TaskId id) const { return moved(id, recorded_.tasks.size(), copy); }
+    HandleId handle(uint32_t copy, HandleId id) const { return moved(id, recorded_.handles.size(), copy); }
+    ProcessId process(uint32_t copy, ProcessId id) const { return moved(id, recorded_.processes.size(), copy); }
+    FileId file(uint32_t copy, FileId id) const {
+        if (copy == 0 || id >= recorded_.files.size()) {
             return id;
         }
-        return shares_.own(id) ? own_files_[copy_ - 1][id] : shares_.rotated(id, copy_);
+        return shares_.own(id) ? own_files_[copy - 1][id] : shares_.rotated(id, copy);
     }
-
-    void tables() {
-        strings_.resize(tables_.strings.size());
-        for (StringId id = 1; id < strings_.size(); ++id) {
-            strings_[id] = writer_.intern(tables_.strings[id]);
-        }
-        for (copy_ = 0; copy_ < copies_; ++copy_) {
-            if (copy_ > 0) {
-                own_files_.emplace_back(tables_.files.size());
-            }
-            for (FileId id = 1; id < tables_.files.size(); ++id) {
-                FileRow row = tables_.files[id];
-                row.target = text(row.target);
-                if (copy_ == 0) {
-                    row.path = text(row.path);
-                    writer_.add_file(row);
-                } else if (shares_.own(id)) {
-                    row.path = writer_.intern(shares_.own_path(id, copy_));
-                    row.inode = 0;
-                    own_files_.back()[id] = writer_.add_file(row);
-                }
-            }
-            for (HandleId id = 1; id < tables_.handles.size(); ++id) {
-                HandleRow row = tables_.handles[id];
-                row.file = file(row.file);
-                row.process = process(row.process);
-                writer_.add_handle(row);
-            }
-            for (ProcessId id = 1; id < tables_.processes.size(); ++id) {
-                ProcessRow row = tables_.processes[id];
-                row.command = text(row.command);
-                row.host = text(row.host);
-                row.parent = process(row.parent);
-                row.pid = static_cast<int32_t>(static_cast<uint32_t>(row.pid) + copy_ * uint32_t{kPidsPerCopy});
-                writer_.add_process(row);
-            }
-            for (TaskId id = 1; id < tables_.tasks.size(); ++id) {
-                TaskRow row = tables_.tasks[id];
-                row.name = text(row.name);
-                row.process = process(row.process);
-                writer_.add_task(row);
-            }
-        }
-    }
-
     StringId text(StringId id) const { return id < strings_.size() ? strings_[id] : StringId{0}; }
 
-    /// Busy times of this copy's steps.
-    void draw() {
+    void add_tables(uint32_t copy) {
+        if (copy == 0) {
+            strings_.resize(recorded_.strings.size());
+            for (StringId id = 1; id < strings_.size(); ++id) {
+                strings_[id] = tables_.strings.intern(recorded_.strings[id]);
+            }
+        } else {
+            own_files_.emplace_back(recorded_.files.size());
+        }
+        for (FileId id = 1; id < recorded_.files.size(); ++id) {
+            FileRow row = recorded_.files[id];
+            row.target = text(row.target);
+            if (copy == 0) {
+                row.path = text(row.path);
+                tables_.files.push_back(row);
+            } else if (shares_.own(id)) {
+                row.path = tables_.strings.intern(shares_.own_path(id, copy));
+                row.inode = 0;
+                own_files_.back()[id] = static_cast<FileId>(tables_.files.size());
+                tables_.files.push_back(row);
+            }
+        }
+        for (HandleId id = 1; id < recorded_.handles.size(); ++id) {
+            HandleRow row = recorded_.handles[id];
+            row.file = file(copy, row.file);
+            row.process = process(copy, row.process);
+            tables_.handles.push_back(row);
+        }
+        for (ProcessId id = 1; id < recorded_.processes.size(); ++id) {
+            ProcessRow row = recorded_.processes[id];
+            row.command = text(row.command);
+            row.host = text(row.host);
+            row.parent = process(copy, row.parent);
+            row.pid = static_cast<int32_t>(static_cast<uint32_t>(row.pid) + copy * uint32_t{kPidsPerCopy});
+            tables_.processes.push_back(row);
+        }
+        for (TaskId id = 1; id < recorded_.tasks.size(); ++id) {
+            TaskRow row = recorded_.tasks[id];
+            row.name = text(row.name);
+            row.process = process(copy, row.process);
+            tables_.tasks.push_back(row);
+        }
+    }
+
+    /// Busy times of a copy's steps.
+    void draw(uint32_t copy) {
         if (!options_.model) {
             return;
         }
@@ -155,32 +209,32 @@ private:
             }
         }
         std::map<std::pair<ProcessId, int64_t>, StepDraws> of_devices;
-        busy_.clear();
+        std::vector<int64_t>& busy = busy_.emplace_back();
         for (const AcceleratorSteps::Step& step : steps) {
-            const uint64_t number = (uint64_t{copy_} << 32 | step.process) * 64 + static_cast<uint64_t>(step.device);
+            const uint64_t number = (uint64_t{copy} << 32 | step.process) * 64 + static_cast<uint64_t>(step.device);
             auto& draw =
                 of_devices.try_emplace({step.process, step.device}, *options_.model, number, recorded).first->second;
-            busy_.push_back(step.complete ? draw.next() : step.busy);
+            busy.push_back(step.complete ? draw.next() : step.busy);
         }
         for (const auto& [device, draw] : of_devices) {
             negative_draws_ += draw.negative();
         }
     }
 
-    int64_t device(int64_t id) const {
-        if (copy_ == 0) {
+    int64_t device(uint32_t copy, int64_t id) const {
+        if (copy == 0) {
             return id;
         }
         const auto& all = steps_.devices();
         const auto place = std::lower_bound(all.begin(), all.end(), id) - all.begin();
-        const uint64_t first = static_cast<uint64_t>(all.back()) + 1 + uint64_t{copy_ - 1} * all.size();
+        const uint64_t first = static_cast<uint64_t>(all.back()) + 1 + uint64_t{copy - 1} * all.size();
         return static_cast<int64_t>(first + static_cast<uint64_t>(place));
     }
 
     /// Number of an op of the recording in the copies, which have more ops.
     uint64_t number(TaskId task, uint64_t op) const { return op + before(task, op); }
     uint64_t before(TaskId task, uint64_t op) const {
-        if (!barriers() || task >= tables_.tasks.size()) {
+        if (!barriers() || task >= recorded_.tasks.size()) {
             return 0;
         }
         const auto& waits = steps_.last_waits(task);
@@ -188,27 +242,40 @@ private:
     }
     bool barriers() const { return copies_ > 1 && options_.copies.in_step; }
 
-    void ops(TaskId recorded) {
-        size_t submissions = 0, waits = 0;
-        const auto& last_waits = steps_.last_waits(recorded);
-        log_.for_each(recorded, [&](const Op& from, uint64_t at) {
-            Op op = from;
-            if (op.kind == OpKind::gpu_submit) {
-                submitted(recorded, op, submissions++);
+    /// Cuts the recorded blocks where they would become too long.
+    void cut() {
+        OpBlock from;
+        for (const BlockInfo& block : log_.blocks()) {
+            const uint64_t more = before(block.task, block.first + block.ops) - before(block.task, block.first);
+            barriers_made_ += more;
+            if (block.ops + more <= kBlockOps) {
+                pieces_.push_back(piece(block, 0, block.ops));
+                continue;
             }
-            change(op);
-            edges_.assign(op.edges.begin(), op.edges.end());
-            for (Edge& edge : edges_) {
-                edge.op = number(edge.task, edge.op);
-                edge.task = edge.task < tables_.tasks.size() ? task(edge.task) : 0;
+            // Each half with as many waits as it has ops, at most, fits.
+            log_.decode(block, from);
+            for (const auto& [begin, end] : {std::pair{0u, block.ops / 2}, std::pair{block.ops / 2, block.ops}}) {
+                Piece part = piece(block, begin, end - begin);
+                part.begin = from.begin[begin];
+                part.end = INT64_MIN;
+                for (size_t i = begin; i < end; ++i) {
+                    part.end = std::max(part.end, end_of(from.row(i)));
+                }
+                pieces_.push_back(part);
             }
-            op.edges = edges_;
-            writer_.append(task(recorded), op);
-            if (barriers() && waits < last_waits.size() && last_waits[waits] == at) {
-                barrier(recorded, at, end_of(from));
-                ++waits;
-            }
-        });
+            log_.forget(block);
+        }
+    }
+
+    Piece piece(const BlockInfo& block, uint32_t from, uint32_t count) const {
+        Piece out{block, from, count, 0, block.begin, block.end, INT64_MIN};
+        const uint64_t first = block.first + from;
+        const uint64_t barrier = before(block.task, first), last = before(block.task, first + count);
+        out.barriers = static_cast<uint32_t>(last - barrier);
+        for (uint64_t i = barrier; i < last; ++i) {
+            out.last_barrier = std::max(out.last_barrier, steps_.last_wait_ends(block.task)[i]);
+        }
+        return out;
     }
 
     static int64_t end_of(const Op& op) {
@@ -217,76 +284,75 @@ private:
     }
 
     /// The first copy waits for all others' devices, the others for it.
-    void barrier(TaskId recorded, uint64_t wait, int64_t end) {
-        const uint64_t own = number(recorded, wait);
-        edges_.clear();
-        if (copy_ == 0) {
-            for (uint32_t other = 1; other < copies_; ++other) {
-                const auto task = static_cast<TaskId>(recorded + other * (tables_.tasks.size() - 1));
-                edges_.push_back({task, EdgeKind::message, 100, own});
-            }
-        } else {
-            edges_.push_back({recorded, EdgeKind::message, 100, own + 1});
-        }
+    Op barrier(uint32_t copy, int64_t end) const {
         Op op;
         op.kind = OpKind::wait;
         op.begin = end;
-        op.duration = copy_ == 0 ? 0 : 1;
-        op.edges = edges_;
-        writer_.append(task(recorded), op);
-        barriers_made_ += copy_ == 0 ? 1 : 0;
+        op.duration = copy == 0 || log_.header().time_unit_ns != 1 ? 0 : 1;
+        return op;
+    }
+    void barrier_edges(uint32_t copy, TaskId recorded, uint64_t wait, std::vector<Edge>& edges) const {
+        const uint64_t own = number(recorded, wait);
+        edges.clear();
+        if (copy != 0) {
+            edges.push_back({recorded, EdgeKind::message, 100, own + 1});
+            return;
+        }
+        for (uint32_t other = 1; other < copies_; ++other) {
+            edges.push_back({task(other, recorded), EdgeKind::message, 100, own});
+        }
     }
 
-    void submitted(TaskId recorded, Op& op, size_t submission) {
+    void submitted(uint32_t copy, TaskId recorded, Op& op, size_t submission) const {
         op.size = std::max<int64_t>(op.size, 0);
         if (!options_.model) {
             return;
         }
         // A step's pieces keep their shares of it.
         const uint32_t step = steps_.of_submissions(recorded)[submission];
-        const int64_t all = steps_.steps()[step].busy;
+        const int64_t all = steps_.steps()[step].busy, now = busy_[copy][step];
         if (all > 0) {
             op.size = static_cast<int64_t>(static_cast<double>(op.size) / static_cast<double>(all) *
-                                           static_cast<double>(busy_[step]));
+                                           static_cast<double>(now));
         } else if (steps_.steps()[step].complete) {
-            op.size = busy_[step];
+            op.size = now;
         }
     }
 
-    void change(Op& op) {
+    void change(uint32_t copy, Op& op) const {
         op.text = text(op.text);
         if (op.kind == OpKind::gpu_submit || op.kind == OpKind::gpu_wait) {
-            op.arg = device(op.arg);
+            op.arg = device(copy, op.arg);
             return;
         }
-        if (copy_ == 0) {
+        if (copy == 0) {
             return;
         }
-        const FileId opened = op.handle < tables_.handles.size() ? tables_.handles[op.handle].file : 0;
-        data(op, opened);
-        op.handle = op.handle < tables_.handles.size() ? handle(op.handle) : 0;
-        op.handle2 = op.handle2 < tables_.handles.size() ? handle(op.handle2) : 0;
-        op.file = file(op.file);
-        op.file2 = file(op.file2);
-        op.map = op.map == 0 ? 0 : op.map + copy_ * (shares_.map_limit() - 1);
-        op.request = op.request == 0 ? 0 : op.request + copy_ * (shares_.request_limit() - 1);
-        op.peer = op.peer < tables_.tasks.size() ? task(op.peer) : 0;
+        const FileId opened = op.handle < recorded_.handles.size() ? recorded_.handles[op.handle].file : 0;
+        data(copy, op, opened);
+        op.handle = op.handle < recorded_.handles.size() ? handle(copy, op.handle) : 0;
+        op.handle2 = op.handle2 < recorded_.handles.size() ? handle(copy, op.handle2) : 0;
+        op.file = file(copy, op.file);
+        op.file2 = file(copy, op.file2);
+        op.map = op.map == 0 ? 0 : op.map + copy * (shares_.map_limit() - 1);
+        op.request = op.request == 0 ? 0 : op.request + copy * (shares_.request_limit() - 1);
+        op.peer = op.peer < recorded_.tasks.size() ? task(copy, op.peer) : 0;
     }
 
     /// Reads of dataset files, for the file or the part of it that is this copy's. At explicit offsets, as the position
     /// would follow what the reads before got.
-    void data(Op& op, FileId opened) {
+    void data(uint32_t copy, Op& op, FileId opened) const {
         const bool reads = op.kind == OpKind::read || op.kind == OpKind::pread || op.kind == OpKind::readv ||
                            op.kind == OpKind::preadv;
         if (op.kind == OpKind::touch) {
-            op.offset = shares_.offset(shares_.file_of_map(op.map), copy_, op.offset, op.size);
+            op.offset = shares_.offset(shares_.file_of_map(op.map), copy, op.offset, op.size);
             return;
         }
         if (op.kind == OpKind::uring_complete || op.kind == OpKind::aio_complete) {
             const Shares::Request* const request = shares_.request(op.request);
             if (request != nullptr && shares_.moves(request->file) && op.result >= 0) {
-                const int64_t at = shares_.offset(request->file, copy_, request->offset, request->size);
-                op.result = shares_.bytes(request->file, copy_, at, request->size);
+                const int64_t at = shares_.offset(request->file, copy, request->offset, request->size);
+                op.result = shares_.bytes(request->file, copy, at, request->size);
             }
             return;
         }
@@ -303,48 +369,47 @@ private:
             case OpKind::uring_submit:
             case OpKind::aio_submit:
             case OpKind::readahead:
-            case OpKind::fadvise: op.offset = shares_.offset(opened, copy_, op.offset, op.size); return;
+            case OpKind::fadvise: op.offset = shares_.offset(opened, copy, op.offset, op.size); return;
             default: break;
         }
         if (!reads || op.result < 0) {
             return;
         }
         op.kind = op.kind == OpKind::read ? OpKind::pread : op.kind == OpKind::readv ? OpKind::preadv : op.kind;
-        op.offset = shares_.offset(opened, copy_, op.offset, op.size);
-        op.result = shares_.bytes(opened, copy_, op.offset, op.size);
+        op.offset = shares_.offset(opened, copy, op.offset, op.size);
+        op.result = shares_.bytes(opened, copy, op.offset, op.size);
     }
 
     void count() {
-        for (const Counter& counter : tables_.counters) {
-            writer_.count(counter);
+        for (const Counter& counter : recorded_.counters) {
+            tables_.count(counter);
         }
-        writer_.count(Count::gpu_model_below_zero, negative_draws_);
-        writer_.count(Count::accelerator_work_negative, steps_.negative());
+        tables_.count(Count::gpu_model_below_zero, negative_draws_);
+        tables_.count(Count::accelerator_work_negative, steps_.negative());
         if (copies_ == 1) {
             return;
         }
-        writer_.count(Count::dataset_files_rotated, shares_.files_rotated());
-        writer_.count(Count::dataset_files_shifted, shares_.files_shifted());
-        writer_.count(Count::dataset_files_shared, shares_.files_shared());
-        writer_.count(Count::written_files_to_prepare, shares_.files_written());
-        writer_.count(Count::steps_in_step, barriers_made_);
+        tables_.count(Count::dataset_files_rotated, shares_.files_rotated());
+        tables_.count(Count::dataset_files_shifted, shares_.files_shifted());
+        tables_.count(Count::dataset_files_shared, shares_.files_shared());
+        tables_.count(Count::written_files_to_prepare, shares_.files_written());
+        tables_.count(Count::steps_in_step, barriers_made_);
         if (barriers() && barriers_made_ == 0) {
-            writer_.count(Count::steps_unknown);
+            tables_.count(Count::steps_unknown);
         }
     }
 
     const LogReader& log_;
-    const Tables& tables_;
-    const VariantOptions& options_;
+    const Tables& recorded_;
+    const VariantOptions options_;
     const uint32_t copies_;
     const AcceleratorSteps steps_;
     const Shares shares_;
-    LogWriter writer_;
-    uint32_t copy_ = 0;
+    Tables tables_;
     std::vector<StringId> strings_;
     std::vector<std::vector<FileId>> own_files_;  // by copy - 1, by FileId
-    std::vector<int64_t> busy_;                   // ns, by step
-    std::vector<Edge> edges_;                     // scratch
+    std::vector<std::vector<int64_t>> busy_;      // ns, by copy, by step
+    std::vector<Piece> pieces_;
     uint64_t negative_draws_ = 0, barriers_made_ = 0;
 };
 
@@ -367,8 +432,16 @@ GpuCopies GpuCopies::parse(std::string_view text) {
     return copies;
 }
 
-void write_variant(const LogReader& log, const std::filesystem::path& output, const VariantOptions& options) {
-    Variant(log, output, options).run();
+LogReader make_variant(const LogReader& log, const VariantOptions& options) {
+    const auto variant = std::make_shared<Variant>(log, options);
+    LogView view;
+    view.path = log.path();
+    view.header = variant->header();
+    view.blocks = variant->blocks();
+    view.tables = variant->take_tables();
+    view.decode = [variant](const BlockInfo& block, OpBlock& into) { variant->decode(block, into); };
+    view.forget = [variant](const BlockInfo& block) { variant->forget(block); };
+    return LogReader(std::move(view));
 }
 
 }  // namespace reprise

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -30,10 +29,10 @@ struct VariantOptions {
     bool changes_anything() const { return copies.count != 1 || model.has_value(); }
 };
 
-/// Writes the log that `options` make of `log`: a log like any other. Copy 0 comes first and is the recorded job; the
-/// tables' rows of copy k follow those of copy k-1. What it did is in the counters. Reads the log three times; memory
-/// grows with the tables and with the accelerators' steps. Throws Error where `output` cannot be written, or where the
-/// log has no accelerator for the model.
-void write_variant(const LogReader& log, const std::filesystem::path& output, const VariantOptions& options);
+/// The log that `options` make of `log`, which must outlive it: a log like any other, but made block by block as it is
+/// read; nothing is written. Copy 0 comes first and is the recorded job; the tables' rows of copy k follow those of
+/// copy k-1. What it did is in the counters. Reads the log twice; memory grows with the tables and with the
+/// accelerators' steps. Throws Error where the log has no accelerator for the model.
+LogReader make_variant(const LogReader& log, const VariantOptions& options);
 
 }  // namespace reprise

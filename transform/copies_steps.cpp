@@ -16,13 +16,16 @@ struct Marks {
 }  // namespace
 
 AcceleratorSteps::AcceleratorSteps(const LogReader& log)
-    : submissions_(log.tables().tasks.size()), waits_(log.tables().tasks.size()) {
+    : submissions_(log.tables().tasks.size()),
+      submission_ops_(log.tables().tasks.size()),
+      waits_(log.tables().tasks.size()),
+      wait_ends_(log.tables().tasks.size()) {
     const Tables& tables = log.tables();
     struct Submission {
         int64_t begin, device, size;
     };
     struct Wait {
-        int64_t begin;
+        int64_t begin, end;
         uint64_t op;
     };
     std::vector<std::vector<Submission>> submitted(tables.tasks.size());
@@ -40,9 +43,12 @@ AcceleratorSteps::AcceleratorSteps(const LogReader& log)
             if (kind == OpKind::gpu_submit) {
                 negative_ += block.size[i] < 0 ? 1 : 0;
                 submitted[where.task].push_back({block.begin[i], block.arg[i], std::max<int64_t>(block.size[i], 0)});
+                submission_ops_[where.task].push_back(block.first + i);
                 devices_.push_back(block.arg[i]);
             } else if (kind == OpKind::gpu_wait) {
-                waited[where.task].push_back({block.begin[i], block.first + i});
+                int64_t end = 0;
+                end = __builtin_add_overflow(block.begin[i], block.duration[i], &end) ? INT64_MAX - 1 : end;
+                waited[where.task].push_back({block.begin[i], end, block.first + i});
                 devices_.push_back(block.arg[i]);
             } else if (kind == OpKind::marker && block.flags[i] == static_cast<int64_t>(MarkerPhase::end)) {
                 const std::string_view name = tables.strings[block.text[i]];
@@ -96,6 +102,7 @@ AcceleratorSteps::AcceleratorSteps(const LogReader& log)
             const bool last = i + 1 == waits.size() || step_at(ends, waits[i + 1].begin) != number;
             if (ends.empty() || (last && number < ends.size())) {
                 waits_[task].push_back(waits[i].op);
+                wait_ends_[task].push_back(waits[i].end);
             }
         }
     }

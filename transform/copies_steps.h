@@ -25,15 +25,20 @@ public:
     const std::vector<Step>& steps() const { return steps_; }
     /// Steps of a task's submissions, in their order.
     const std::vector<uint32_t>& of_submissions(TaskId task) const { return submissions_[task]; }
+    /// Their numbers among the task's ops.
+    const std::vector<uint64_t>& submission_ops(TaskId task) const { return submission_ops_[task]; }
     /// Waits of a task after which a step has ended, by the number of the op.
     const std::vector<uint64_t>& last_waits(TaskId task) const { return waits_[task]; }
-    const std::vector<int64_t>& devices() const { return devices_; }  // ascending
-    uint64_t negative() const { return negative_; }                   // submissions that are busy for less than nothing
+    const std::vector<int64_t>& last_wait_ends(TaskId task) const { return wait_ends_[task]; }  // ns
+    const std::vector<int64_t>& devices() const { return devices_; }                            // ascending
+    uint64_t negative() const { return negative_; }  // submissions that are busy for less than nothing
 
 private:
     std::vector<Step> steps_;
-    std::vector<std::vector<uint32_t>> submissions_;  // by TaskId
-    std::vector<std::vector<uint64_t>> waits_;        // by TaskId
+    std::vector<std::vector<uint32_t>> submissions_;     // by TaskId
+    std::vector<std::vector<uint64_t>> submission_ops_;  // by TaskId
+    std::vector<std::vector<uint64_t>> waits_;           // by TaskId
+    std::vector<std::vector<int64_t>> wait_ends_;        // by TaskId
     std::vector<int64_t> devices_;
     uint64_t negative_ = 0;
 };

@@ -582,6 +582,79 @@ void OpBlock::view(size_t from, size_t n) {
     set(Field::list, list, s.list, no_ids.data());
 }
 
+void OpBlock::start_rows(TaskId of, uint64_t number, size_t rows) {
+    if (rows > kBlockOps) {
+        throw std::logic_error("more rows than a block holds");
+    }
+    task = of;
+    first = number;
+    rows_ = 0;
+    if (storage_->shared) {
+        storage_ = std::make_shared<Storage>();
+    }
+    Storage& s = *storage_;
+    s.blocks.clear();
+    s.fields = 0;
+    s.kind.resize(rows);
+    s.begin.resize(rows);
+    s.duration.resize(rows);
+    s.result.resize(rows);
+#define FIELD(name, type, meaning) s.name.resize(rows);
+#include "formats/oplog/ops.def"
+    s.list_values.clear();
+    s.list_start.assign(2, 0);
+    s.edges.clear();
+    s.edge_of.clear();
+    view(0, rows);
+}
+
+void OpBlock::add_row(const Op& op) {
+    if (rows_ == count_) {
+        throw std::logic_error("more rows than were to come");
+    }
+    Storage& s = *storage_;
+    const size_t i = rows_++;
+    const OpInfo& row = info(op.kind);
+    const Op none;
+    s.fields |= row.fields;
+    s.kind[i] = static_cast<uint8_t>(op.kind);
+    s.begin[i] = op.begin;
+    s.duration[i] = op.duration;
+    s.result[i] = op.result;
+    const auto set = [&](Field field, auto& column, const auto& value, const auto& otherwise) {
+        column[i] = row.has(field) ? value : otherwise;
+    };
+    set(Field::handle, s.handle, op.handle, none.handle);
+    set(Field::fd, s.fd, op.fd, none.fd);
+    set(Field::handle2, s.handle2, op.handle2, none.handle2);
+    set(Field::fd2, s.fd2, op.fd2, none.fd2);
+    set(Field::file, s.file, op.file, none.file);
+    set(Field::file2, s.file2, op.file2, none.file2);
+    set(Field::offset, s.offset, op.offset, none.offset);
+    set(Field::offset2, s.offset2, op.offset2, none.offset2);
+    set(Field::size, s.size, op.size, none.size);
+    set(Field::flags, s.flags, op.flags, none.flags);
+    set(Field::mode, s.mode, op.mode, none.mode);
+    set(Field::arg, s.arg, op.arg, none.arg);
+    set(Field::map, s.map, op.map, none.map);
+    set(Field::peer, s.peer, op.peer, none.peer);
+    set(Field::text, s.text, op.text, none.text);
+    set(Field::request, s.request, op.request, none.request);
+    s.list[i] = 0;
+    if (row.has(Field::list) && !op.list.empty()) {
+        s.list_values.insert(s.list_values.end(), op.list.begin(), op.list.end());
+        s.list[i] = static_cast<uint32_t>(s.list_start.size() - 1);
+        s.list_start.push_back(static_cast<uint32_t>(s.list_values.size()));
+    }
+    if (!op.edges.empty()) {
+        s.edge_of.emplace_back(static_cast<uint32_t>(i), static_cast<uint32_t>(s.edges.size()));
+        s.edges.insert(s.edges.end(), op.edges.begin(), op.edges.end());
+    }
+    if (rows_ == count_) {
+        view(0, count_);  // with the columns that are filled now
+    }
+}
+
 namespace {
 
 // Residuals of one column by kind. Constants, and kinds without the column, have step 0.

@@ -50,6 +50,11 @@ public:
     /// Row form; its spans stay valid until this block is decoded again.
     Op row(size_t i) const;
 
+    /// Holds `count` rows instead, which add_row() brings one after the other; their lists and edges are copied. For
+    /// logs that are made from others (LogView).
+    void start_rows(TaskId task, uint64_t first, size_t count);
+    void add_row(const Op& op);
+
 private:
     friend class BlockCodec;
     friend class LogReader;
@@ -57,6 +62,7 @@ private:
     struct Scratch;
     void view(size_t start, size_t count);
     size_t start_ = 0, count_ = 0;
+    size_t rows_ = 0;  // added so far
     std::shared_ptr<Storage> storage_;
     std::unique_ptr<Scratch> scratch_;
 };
@@ -141,11 +147,23 @@ struct ReadOptions {
     bool verify_checksums = true;
 };
 
+/// A log that is made from another one block by block, as it is read.
+struct LogView {
+    std::filesystem::path path;  // in messages
+    Header header;
+    Tables tables;
+    std::vector<BlockInfo> blocks;  // per task in op order; file_offset, stored_bytes and start are the maker's own
+    /// May be called from several threads with different blocks; both may throw Error.
+    std::function<void(const BlockInfo&, OpBlock&)> decode;
+    std::function<void(const BlockInfo&)> forget;
+};
+
 /// Reads a log through mmap. Throws Error (bad_input) that names the file and position for anything that is not a whole
 /// log of a version it knows. decode() is const and may be called from several threads with different blocks.
 class LogReader {
 public:
     explicit LogReader(const std::filesystem::path& path, ReadOptions options = {});
+    explicit LogReader(LogView view);
     ~LogReader();
     LogReader(LogReader&&) noexcept;
     LogReader& operator=(LogReader&&) noexcept;

@@ -27,6 +27,7 @@ constexpr std::string_view kRecoverHint = "copy the file again, or read what is 
 
 class Mapping {
 public:
+    Mapping() = default;
     explicit Mapping(const std::filesystem::path& path) {
         const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
         if (fd < 0) {
@@ -83,6 +84,19 @@ struct LogReader::Impl {
     TableView view;
     Decompressor decompressor;
     bool has_header = false;
+    std::function<void(const BlockInfo&, OpBlock&)> make_block;  // of a view
+    std::function<void(const BlockInfo&)> forget_block;
+
+    explicit Impl(LogView from)
+        : path(std::move(from.path)),
+          header(std::move(from.header)),
+          tables(std::move(from.tables)),
+          version(kFormatVersion),
+          blocks(std::move(from.blocks)),
+          make_block(std::move(from.decode)),
+          forget_block(std::move(from.forget)) {
+        count_ops();
+    }
 
     Impl(const std::filesystem::path& from, ReadOptions with) : path(from), options(with), mapping(from) {
         check_head();
@@ -113,6 +127,10 @@ struct LogReader::Impl {
                          unreadable);
         }
         view = {tables.strings.size(), tables.files.size(), tables.tasks.size(), tables.handles};
+        count_ops();
+    }
+
+    void count_ops() {
         ops_of.assign(tables.tasks.size(), 0);
         for (const BlockInfo& block : blocks) {
             if (block.task == 0 || block.task >= tables.tasks.size()) {
@@ -342,6 +360,7 @@ struct LogReader::Impl {
 
 LogReader::LogReader(const std::filesystem::path& path, ReadOptions options)
     : impl_(std::make_unique<Impl>(path, options)) {}
+LogReader::LogReader(LogView view) : impl_(std::make_unique<Impl>(std::move(view))) {}
 LogReader::~LogReader() = default;
 LogReader::LogReader(LogReader&&) noexcept = default;
 LogReader& LogReader::operator=(LogReader&&) noexcept = default;
@@ -426,7 +445,11 @@ void LogReader::Impl::decode(const BlockInfo& block, OpBlock& into) {
 
 void LogReader::decode(const BlockInfo& block, OpBlock& into) const {
     try {
-        impl_->decode(block, into);
+        if (impl_->make_block) {
+            impl_->make_block(block, into);
+        } else {
+            impl_->decode(block, into);
+        }
     } catch (const Corrupt& problem) {
         impl_->fail(block.file_offset, problem.what());
     }
@@ -435,6 +458,9 @@ void LogReader::decode(const BlockInfo& block, OpBlock& into) const {
 }
 
 void LogReader::forget(const BlockInfo& block) const {
+    if (impl_->make_block) {
+        return impl_->forget_block(block);
+    }
     const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
     const ByteView all = impl_->mapping.bytes();
     const uint64_t from = block.file_offset / page * page;

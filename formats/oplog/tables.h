@@ -138,6 +138,7 @@ struct Tables {
     }
     /// See formats/support/counters.h.
     void count(Count what, uint64_t n = 1, std::string_view detail = {}) { reprise::count(counters, what, n, detail); }
+    void count(const Counter& other) { reprise::count(counters, other); }
     /// Sum of the counters of severity `loss`.
     uint64_t losses() const;
 };

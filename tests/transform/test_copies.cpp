@@ -6,7 +6,9 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <type_traits>
 
+#include "formats/oplog/copy_tables.h"
 #include "formats/support/error.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
@@ -40,8 +42,7 @@ struct VariantJob {
         if (!recording) {
             recording.emplace(job.finish());
         }
-        write_variant(*recording, dir.path() / "variant.oplog", options);
-        return LogReader(dir.path() / "variant.oplog");
+        return make_variant(*recording, options);
     }
     // Steps of 100 ms, 120 ms apart, each reading one file first.
     void train(TaskId task, const std::vector<FileId>& files) {
@@ -388,4 +389,110 @@ TEST_CASE_FIXTURE(VariantJob, "copies of a file at its position read at offsets,
     const ReplayResult result = replay(log, afap(root));
     INFO(describe(result));
     CHECK(result.mismatches == 0);
+}
+
+namespace {
+
+bool same(const Op& a, const Op& b) {
+#define FIELD(name, type, meaning) &&fields_same(a.name, b.name)
+    const auto fields_same = [](const auto& x, const auto& y) {
+        if constexpr (std::is_integral_v<std::decay_t<decltype(x)>>) {
+            return x == y;
+        } else {
+            return true;
+        }
+    };
+    return a.kind == b.kind && a.begin == b.begin && a.duration == b.duration && a.result == b.result
+#include "formats/oplog/ops.def"
+           && std::equal(a.list.begin(), a.list.end(), b.list.begin(), b.list.end()) &&
+           std::equal(a.edges.begin(), a.edges.end(), b.edges.begin(), b.edges.end());
+}
+
+// A row with its lists.
+class OwnedRow {
+public:
+    explicit OwnedRow(const Op& op)
+        : op_(op), list_(op.list.begin(), op.list.end()), edges_(op.edges.begin(), op.edges.end()) {}
+    Op op() const {
+        Op op = op_;
+        op.list = list_;
+        op.edges = edges_;
+        return op;
+    }
+
+private:
+    Op op_;
+    std::vector<int64_t> list_;
+    std::vector<Edge> edges_;
+};
+
+// What a view says of its blocks is so, and written out it is the same log.
+void check_written(const LogReader& view, const fs::path& path) {
+    LogWriter writer(path, view.header(), {.sync = false});
+    copy_tables(view.tables(), writer);
+    for (TaskId task = 1; task < view.tables().tasks.size(); ++task) {
+        view.for_each(task, [&](const Op& op, uint64_t) { writer.append(task, op); });
+    }
+    writer.finish();
+    const LogReader written(path);
+    CHECK(written.op_count() == view.op_count());
+    CHECK(written.tables().files == view.tables().files);
+    CHECK(written.tables().handles == view.tables().handles);
+    OpBlock block;
+    std::vector<uint64_t> next(view.tables().tasks.size());
+    for (const BlockInfo& where : view.blocks()) {
+        view.decode(where, block);
+        REQUIRE(where.ops == block.count());
+        CHECK(where.ops <= kBlockOps);
+        CHECK(where.first == next[where.task]);
+        CHECK(block.task == where.task);
+        CHECK(block.first == where.first);
+        CHECK(block.begin[0] == where.begin);
+        int64_t end = INT64_MIN;
+        for (size_t i = 0; i < block.count(); ++i) {
+            end = std::max(end, block.begin[i] + block.duration[i]);
+        }
+        CHECK(end == where.end);
+        next[where.task] += where.ops;
+    }
+    for (TaskId task = 1; task < view.tables().tasks.size(); ++task) {
+        CHECK(next[task] == view.op_count(task));
+        std::vector<OwnedRow> rows;
+        view.for_each(task, [&](const Op& op, uint64_t) { rows.emplace_back(op); });
+        uint64_t wrong = 0;
+        written.for_each(task, [&](const Op& op, uint64_t at) { wrong += same(rows.at(at).op(), op) ? 0 : 1; });
+        CHECK(wrong == 0);
+        CHECK(written.op_count(task) == rows.size());
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a variant is the log that it says it is, block by block") {
+    const TempDir dir;
+    std::filesystem::path path = dir.path() / "job.oplog";
+    WriterOptions options;
+    options.sync = false;
+    SUBCASE("short blocks") { options.block_ops = 7; }
+    SUBCASE("blocks that copies make too long") {}
+    JobBuilder job(path, options);
+    const TaskId task = job.lone_task(), other = job.lone_task();
+    const FileId file = job.file("/data/a"), saved = job.file("/out/x", Origin::created, Role::checkpoint);
+    const HandleId handle = job.open(task, file), out = job.handle(saved, O_WRONLY);
+    job.add(other, {.kind = OpKind::open, .result = 4, .handle = out, .file = saved, .flags = O_WRONLY | O_CREAT});
+    const std::vector<int64_t> sizes{100, 200};
+    const size_t steps = options.block_ops == 7 ? 40 : 30'000;
+    std::vector<Edge> edges(1);
+    for (size_t i = 0; i < steps; ++i) {
+        job.add(task, {.kind = OpKind::preadv, .result = 300, .handle = handle, .fd = 3, .size = 300, .list = sizes});
+        job.add(task, {.kind = OpKind::gpu_submit, .size = 1000, .arg = 1});
+        const uint64_t waited = job.add(task, {.kind = OpKind::gpu_wait, .duration = 50, .arg = 1});
+        edges[0] = {task, EdgeKind::wake, 100, waited};
+        job.add(other, {.kind = OpKind::wait, .duration = 5, .arg = 1, .edges = edges});
+        job.add(other, {.kind = OpKind::write, .result = 10, .handle = out, .fd = 4, .size = 10});
+    }
+    const LogReader recording = job.finish();
+    check_written(make_variant(recording, {copies(3), GpuModel::parse("normal(1ms,0.1ms)")}), dir.path() / "a.oplog");
+    check_written(make_variant(recording, {copies(2, false), {}}), dir.path() / "b.oplog");
+    check_written(make_variant(recording, {{}, GpuModel::parse("2ms")}), dir.path() / "c.oplog");
 }
