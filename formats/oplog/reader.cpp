@@ -118,13 +118,10 @@ struct LogReader::Impl {
         } catch (const Corrupt& problem) {
             fail(0, problem.what());
         }
-        constexpr std::string_view kUnreadable = "header_values_unreadable";
-        const bool counted = std::any_of(tables.counters.begin(), tables.counters.end(),
-                                         [&](const Counter& counter) { return counter.name == kUnreadable; });
-        if (const uint64_t unreadable = unreadable_facts(header); unreadable != 0 && !counted) {
-            tables.count(kUnreadable, Severity::warning,
-                         "values in the log's header that are not of their type; read as if they were not there",
-                         unreadable);
+        const std::string_view unreadable = info(Count::header_values_unreadable).name;
+        if (std::none_of(tables.counters.begin(), tables.counters.end(),
+                         [&](const Counter& counter) { return counter.name == unreadable; })) {
+            tables.count(Count::header_values_unreadable, unreadable_facts(header));
         }
         view = {tables.strings.size(), tables.files.size(), tables.tasks.size(), tables.handles};
         count_ops();
