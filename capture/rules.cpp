@@ -1,42 +1,100 @@
 // SPDX-License-Identifier: MIT
 #include "capture/rules.h"
 
-#include <sys/syscall.h>
-
-// Younger than the headers of Debian 12.
-#ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452
-#endif
-#ifndef SYS_futex_wake
-#define SYS_futex_wake 454
-#endif
-#ifndef SYS_futex_wait
-#define SYS_futex_wait 455
-#endif
+#include "formats/oplog/syscalls.h"
 
 namespace reprise {
 namespace {
 
-constexpr raw_u8 RESULT = RULE_RESULT;
-constexpr raw_u8 PLAIN = RULE_PLAIN;
-constexpr raw_u8 FD = RULE_FD;
-constexpr raw_u8 OPEN = RULE_OPEN;
-constexpr raw_u8 RICH = RULE_RICH;
-constexpr raw_u8 WAKES = RULE_WAKES;
-constexpr auto A = [](int argument) { return static_cast<raw_u8>(argument + 1); };
+// Fields of call_rule number arguments from 1.
+raw_u8 number_of(size_t argument) { return static_cast<raw_u8>(argument + 1); }
+
+void add_descriptor(call_rule& rule, raw_u8 number) { (rule.fd == 0 ? rule.fd : rule.fd2) = number; }
+
+void add_extra(call_rule& rule, rule_extra extra, raw_u8 number) {
+    if (rule.extra == EXTRA_NONE) {
+        rule.extra = extra;
+        rule.extra_arg = number;
+    } else {
+        rule.extra_arg2 = number;  // the second offset of a copy
+    }
+}
+
+void add_argument(call_rule& rule, const Syscall& call, char letter, raw_u8 number) {
+    switch (letter) {
+        case 'f':
+        case '2':
+        case 'd':
+        case 'D': add_descriptor(rule, number); break;
+        case 'p': rule.path = number; break;
+        case 'P': rule.path2 = number; break;
+        case 't': rule.string = number; break;
+        case 'L': add_extra(rule, EXTRA_LINK, number); break;
+        case 'O':
+        case 'Q':
+        case 'c': add_extra(rule, EXTRA_OFFSETS, number); break;  // of c the first word: flags
+        case 'i': add_extra(rule, EXTRA_IOVEC, number); break;
+        case 'M':
+        case 'V':
+            add_extra(rule, letter == 'M' ? EXTRA_MESSAGE : EXTRA_MESSAGES, number);
+            rule.extra_arg2 = call.kind == OpKind::receive;
+            break;
+        case 'S':
+            // What fstat returns is what the descriptor's inode says.
+            if (call.kind != OpKind::fstat) {
+                add_extra(rule, call.kind == OpKind::statx ? EXTRA_STATX : EXTRA_STAT, number);
+            }
+            break;
+        case 'H': add_extra(rule, EXTRA_HOW, number); break;
+        case '|': add_extra(rule, EXTRA_PAIR, number); break;
+        case 'K': add_extra(rule, EXTRA_IOCBS, number); break;
+        case 'E': add_extra(rule, EXTRA_EVENTS, number); break;
+        case 'I': add_extra(rule, EXTRA_SIGINFO, number); break;
+        default: break;  // the argument's value is enough
+    }
+}
+
+rule_kind kind_of(const Syscall& call, const call_rule& rule) {
+    const bool points = rule.path || rule.path2 || rule.string || rule.extra;
+    if (!points && !rule.fd2) {
+        return rule.fd ? RULE_FD : RULE_PLAIN;
+    }
+    const bool only_path = rule.path && !rule.path2 && !rule.string && !rule.extra;
+    return call.kind == OpKind::open && only_path ? RULE_OPEN : RULE_RICH;
+}
+
+raw_u8 flags_of(const Syscall& call) {
+    raw_u8 flags = call.wakes ? RULE_WAKES : 0;
+    if (call.nr == SYS_close) {
+        flags |= RULE_AT_ENTER;
+    }
+    if (call.action == CallAction::mmap) {
+        flags |= RULE_NOT_ANON;
+    }
+    if (call.action == CallAction::marker) {
+        flags |= RULE_IF_MARKER;
+    }
+    return flags;
+}
 
 }  // namespace
 
 CallRules call_rules() {
     CallRules rules{};
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-#define CALL(name, what, ...)               \
-    static_assert(SYS_##name < CALL_LIMIT); \
-    rules[SYS_##name] = call_rule{.kind = what __VA_OPT__(, ) __VA_ARGS__};
-#include "capture/calls.def"
-#undef CALL
-#pragma GCC diagnostic pop
+    for (const Syscall& call : all_syscalls()) {
+        if (!call.recorded) {
+            continue;
+        }
+        call_rule& rule = rules.at(call.nr);
+        if (call.makes_descriptor) {
+            add_descriptor(rule, RULE_RESULT);
+        }
+        for (size_t i = 0; i < call.arguments.size(); ++i) {
+            add_argument(rule, call, call.arguments[i], number_of(i));
+        }
+        rule.kind = kind_of(call, rule);
+        rule.flags = flags_of(call);
+    }
     return rules;
 }
 

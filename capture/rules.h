@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of recorded calls (capture/calls.def) as the BPF programs want it.
+// What the kernel program takes from each system call: rules made from formats/oplog/syscalls.def.
 #pragma once
 
 #include <array>

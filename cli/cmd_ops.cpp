@@ -5,14 +5,11 @@
 #include "cli/command.h"
 #include "cli/table.h"
 #include "formats/oplog/op.h"
+#include "formats/oplog/syscalls.h"
 #include "formats/support/counters.h"
 
 namespace reprise::cli {
 namespace {
-
-constexpr std::string_view kTraitNames[] = {"io",    "path",    "makes_handle", "ends_handle", "reads", "writes",
-                                            "moves", "changes", "destroys",     "metadata",    "syncs", "memory",
-                                            "async", "cause",   "accelerator",  "mark"};
 
 std::string fields_of(const OpInfo& row) {
     std::string out;
@@ -26,9 +23,9 @@ std::string fields_of(const OpInfo& row) {
 
 std::string traits_of(const OpInfo& row) {
     std::string out;
-    for (size_t i = 0; i < std::size(kTraitNames); ++i) {
-        if (row.is(static_cast<Trait>(i))) {
-            out += (out.empty() ? "" : " ") + std::string(kTraitNames[i]);
+    for (const TraitInfo& trait : all_traits()) {
+        if (row.is(trait.trait)) {
+            out += (out.empty() ? "" : " ") + std::string(trait.name);
         }
     }
     return out;
@@ -48,24 +45,30 @@ std::string cell(std::string_view text) {
 
 void print_markdown(std::ostream& out) {
     out << "# The op table\n\n"
-           "Made by `reprise ops --markdown` from `formats/oplog/ops.def`; do not edit.\n\n"
+           "Made by `reprise ops --markdown` from `formats/oplog/ops.def` and `formats/oplog/syscalls.def`; do not "
+           "edit.\n\n"
            "Every op has `begin` and `duration` in nanoseconds and a `result` (the call's, or -errno), and the fields "
            "of its row.\n\n"
            "| id | op | from | fields | traits | meaning |\n|---:|---|---|---|---|---|\n";
     for (const OpInfo& row : all_ops()) {
-        out << "| " << static_cast<unsigned>(row.kind) << " | `" << row.name << "` | " << cell(row.calls) << " | "
-            << fields_of(row) << " | " << traits_of(row) << " | " << cell(row.meaning) << " |\n";
+        out << "| " << static_cast<unsigned>(row.kind) << " | `" << row.name << "` | " << cell(calls_of(row.kind))
+            << " | " << fields_of(row) << " | " << traits_of(row) << " | " << cell(row.meaning) << " |\n";
     }
     out << "\n## Fields\n\n| field | meaning |\n|---|---|\n";
     for (const FieldInfo& field : all_fields()) {
         out << "| `" << field.name << "` | " << cell(field.meaning) << " |\n";
+    }
+    out << "\n## Traits\n\n| trait | meaning |\n|---|---|\n";
+    for (const TraitInfo& trait : all_traits()) {
+        out << "| `" << trait.name << "` | " << cell(trait.meaning) << " |\n";
     }
 }
 
 void print_table(std::ostream& out) {
     Table table({{"id", "", true}, {"op", ""}, {"from", ""}, {"fields", ""}, {"meaning", ""}});
     for (const OpInfo& row : all_ops()) {
-        table.row({std::to_string(static_cast<unsigned>(row.kind)), row.name, row.calls, fields_of(row), row.meaning});
+        table.row({std::to_string(static_cast<unsigned>(row.kind)), row.name, calls_of(row.kind), fields_of(row),
+                   row.meaning});
     }
     table.print(out);
 }
@@ -85,7 +88,7 @@ Json ops_json() {
     for (const OpInfo& row : all_ops()) {
         ops.push_back({{"id", static_cast<unsigned>(row.kind)},
                        {"op", row.name},
-                       {"calls", words(std::string(row.calls))},
+                       {"calls", words(calls_of(row.kind))},
                        {"fields", words(fields_of(row))},
                        {"traits", words(traits_of(row))},
                        {"meaning", row.meaning}});

@@ -12,7 +12,7 @@ constexpr int64_t kBadDescriptor = -9, kLoop = -40;  // EBADF, ELOOP
 constexpr int64_t kCreate = 0100, kExclusive = 0200, kTruncate = 01000, kDirectory = 0200000, kCloseOnExec = 02000000;
 constexpr int64_t kTemporary = 020000000;  // __O_TMPFILE
 constexpr int64_t kNoFollow = 0400000;     // O_NOFOLLOW
-constexpr int64_t kDupFd = 0, kSetFd = 2, kSetFl = 4, kDupFdCloseOnExec = 1030;
+constexpr int64_t kFcntlDupFd = 0, kSetFd = 2, kSetFl = 4, kFcntlDupFdCloseOnExec = 1030;
 constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | 040000 | 01000000;  // what F_SETFL may change
 constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
 constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
@@ -348,12 +348,12 @@ void Assembler::Impl::dup(Task& task, const RawCall& raw, Op& op) {
 }
 
 void Assembler::Impl::fcntl(Task& task, const RawCall& raw, Op& op) {
-    if (raw.arg == kDupFd || raw.arg == kDupFdCloseOnExec) {
+    if (raw.arg == kFcntlDupFd || raw.arg == kFcntlDupFdCloseOnExec) {
         RawCall as_dup = raw;
         as_dup.kind = op.kind = OpKind::dup;
         as_dup.fd2 = static_cast<int32_t>(std::clamp<int64_t>(raw.flags, 0, INT32_MAX));
-        as_dup.flags = op.flags = raw.arg == kDupFdCloseOnExec ? kCloseOnExec : 0;
-        op.arg = 4;
+        as_dup.flags = op.flags = raw.arg == kFcntlDupFdCloseOnExec ? kCloseOnExec : 0;
+        op.arg = kDupFd;
         return dup(task, as_dup, op);
     }
     Process& process = *task.process;
@@ -377,11 +377,11 @@ void Assembler::Impl::pipe(Task& task, const RawCall& raw, Op& op) {
         return add(task, op);
     }
     Process& process = *task.process;
-    const bool close_on_exec = raw.arg == 4 ? raw.flags & 1 : raw.flags & kCloseOnExec;  // MFD_CLOEXEC is 1
-    const HandleKind kind = raw.arg == 1   ? HandleKind::pipe
-                            : raw.arg == 2 ? HandleKind::socket
-                            : raw.arg == 3 ? HandleKind::eventfd
-                                           : HandleKind::memfd;
+    const bool close_on_exec = raw.arg == kMemFd ? raw.flags & 1 : raw.flags & kCloseOnExec;  // MFD_CLOEXEC is 1
+    const HandleKind kind = raw.arg == kPipe         ? HandleKind::pipe
+                            : raw.arg == kSocketPair ? HandleKind::socket
+                            : raw.arg == kEventFd    ? HandleKind::eventfd
+                                                     : HandleKind::memfd;
     auto first = new_instance(kind, nullptr, raw.flags, nullptr, -1);
     first->described = raw.fd_path;
     if (!raw.fd_path.empty() && kind != HandleKind::memfd && kind != HandleKind::eventfd) {

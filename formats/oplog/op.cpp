@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: MIT
 #include "formats/oplog/op.h"
 
-#include <array>
+#include <iterator>
 
 namespace reprise {
 namespace {
-
-constexpr uint32_t bit(Field field) { return 1u << static_cast<unsigned>(field); }
-constexpr uint32_t bit(Trait trait) { return 1u << static_cast<unsigned>(trait); }
-
-#define F(name) bit(Field::name)
-#define T(name) bit(Trait::name)
-constexpr OpInfo kOps[] = {
-#define OP(id, name, calls, fields, traits, meaning) {OpKind::name, #name, calls, fields, traits, meaning},
-#include "formats/oplog/ops.def"
-};
-#undef F
-#undef T
 
 constexpr FieldInfo kFields[] = {
 #define FIELD(name, type, meaning) {Field::name, #name, meaning},
 #include "formats/oplog/ops.def"
 };
 
+constexpr TraitInfo kTraits[] = {
+#define TRAIT(name, meaning) {Trait::name, #name, meaning},
+#include "formats/oplog/ops.def"
+};
+static_assert(std::size(kTraits) <= 32, "OpInfo::traits has one bit per trait");
+
 // Ids are dense, so that kind - 1 is the row: checked here once.
 constexpr bool ids_are_dense() {
     uint8_t expected = 1;
-    for (const OpInfo& op : kOps) {
+    for (const OpInfo& op : all_ops()) {
         if (static_cast<uint8_t>(op.kind) != expected++) {
             return false;
         }
@@ -37,15 +31,13 @@ static_assert(ids_are_dense(), "ops.def: ids must be 1, 2, 3, ...");
 
 }  // namespace
 
-std::span<const OpInfo> all_ops() { return kOps; }
 std::span<const FieldInfo> all_fields() { return kFields; }
-
-const OpInfo& info(OpKind kind) { return kOps[static_cast<size_t>(kind) - 1]; }
+std::span<const TraitInfo> all_traits() { return kTraits; }
 
 bool is_op(uint8_t id) { return id >= 1 && id < kOpKindLimit; }
 
 std::optional<OpKind> op_by_name(std::string_view name) {
-    for (const OpInfo& op : kOps) {
+    for (const OpInfo& op : all_ops()) {
         if (op.name == name) {
             return op.kind;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One op and the op table. Owns the enum, the row type and the schema lookups made from ops.def.
+// One op and the op table: the enum, the row type and the lookups made from ops.def.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ using ProcessId = uint32_t;
 using TaskId = uint32_t;
 
 enum class OpKind : uint8_t {
-#define OP(id, name, calls, fields, traits, meaning) name = id,
+#define OP(id, name, fields, traits, meaning) name = id,
 #include "formats/oplog/ops.def"
 };
 
 /// One past the greatest id in the op table.
 inline constexpr size_t kOpKindLimit = 0
-#define OP(id, name, calls, fields, traits, meaning) +1
+#define OP(id, name, fields, traits, meaning) +1
 #include "formats/oplog/ops.def"
                                        + 1;
 
@@ -38,31 +38,16 @@ inline constexpr size_t kFieldCount = 0
     ;
 
 enum class Trait : uint8_t {
-    io,            // the replay performs a system call or touches memory
-    path,          // names a file by path
-    makes_handle,  // result is a new open instance
-    ends_handle,   // ends a descriptor
-    reads,         // moves file data to memory
-    writes,        // moves data into a file
-    moves,         // uses and moves the instance's position
-    changes,       // alters a file or a name
-    destroys,      // alters what cannot be rebuilt from the log: needs the marker file of `prepare`
-    metadata,      // neither data nor memory
-    syncs,         // waits for the device
-    memory,        // acts on mapped memory
-    async,         // part of an asynchronous request
-    cause,         // explains time between calls
-    accelerator,
-    mark,
+#define TRAIT(name, meaning) name,
+#include "formats/oplog/ops.def"
 };
 
 /// What the op table says about one op.
 struct OpInfo {
     OpKind kind;
     std::string_view name;
-    std::string_view calls;  // system calls it comes from, separated by spaces
-    uint32_t fields;         // bit per Field
-    uint32_t traits;         // bit per Trait
+    uint32_t fields;  // bit per Field
+    uint32_t traits;  // bit per Trait
     std::string_view meaning;
 
     constexpr bool has(Field field) const { return fields >> static_cast<unsigned>(field) & 1u; }
@@ -75,12 +60,32 @@ struct FieldInfo {
     std::string_view meaning;
 };
 
+struct TraitInfo {
+    Trait trait;
+    std::string_view name;
+    std::string_view meaning;
+};
+
+namespace detail {
+constexpr uint32_t bit(Field field) { return 1u << static_cast<unsigned>(field); }
+constexpr uint32_t bit(Trait trait) { return 1u << static_cast<unsigned>(trait); }
+#define F(name) bit(Field::name)
+#define T(name) bit(Trait::name)
+inline constexpr OpInfo kOps[] = {
+#define OP(id, name, fields, traits, meaning) {OpKind::name, #name, fields, traits, meaning},
+#include "formats/oplog/ops.def"
+};
+#undef F
+#undef T
+}  // namespace detail
+
 /// All rows in the order of their ids.
-std::span<const OpInfo> all_ops();
+constexpr std::span<const OpInfo> all_ops() { return detail::kOps; }
 std::span<const FieldInfo> all_fields();
+std::span<const TraitInfo> all_traits();
 
 /// Row of a kind. `kind` must be in the table (a decoded log guarantees it).
-const OpInfo& info(OpKind kind);
+constexpr const OpInfo& info(OpKind kind) { return detail::kOps[static_cast<size_t>(kind) - 1]; }
 
 /// True if a byte read from a file names an op of the table.
 bool is_op(uint8_t id);
@@ -100,8 +105,17 @@ struct Edge {
     bool operator==(const Edge&) const = default;
 };
 
-/// read/pread/...: the destination buffer was fresh memory, so the call paid its page faults.
+/// flags of ops that read: the destination buffer was fresh memory, so the call paid its page faults.
 inline constexpr int64_t kFreshMemory = int64_t{1} << 32;
+
+/// flags of the extended-attribute ops: the call does not follow a symbolic link (lgetxattr...).
+inline constexpr int64_t kXattrNoFollow = 1;
+
+/// arg of dup: the call that made it.
+enum DupCall : int64_t { kDup = 1, kDup2, kDup3, kDupFd };  // the last: fcntl's F_DUPFD and F_DUPFD_CLOEXEC
+
+/// arg of pipe: what was made.
+enum PipeKind : int64_t { kPipe = 1, kSocketPair, kEventFd, kMemFd };
 
 /// arg of wait: what kind of wait it was (formats/oplog/ops.def).
 enum WaitClass : int64_t {

@@ -1,12 +1,94 @@
 // SPDX-License-Identifier: MIT
-// Names of the system calls of formats/oplog/syscalls.def.
+// The table of system calls (formats/oplog/syscalls.def) as rows.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+
+#include "formats/oplog/op.h"
+#include "formats/oplog/syscall_numbers.h"
 
 namespace reprise {
 
-/// Empty for a call that is not in the table.
-std::string_view syscall_name(unsigned nr);
+/// What a call does besides being an op, or instead.
+enum class CallAction : uint8_t {
+    op,           // nothing: its arguments say it all
+    none,         // nothing that a log holds; recorded because it can wake or block
+    close_range,  // one close per descriptor
+    fcntl,        // may be a dup; some commands take an address
+    mmap,
+    mremap,
+    brk,
+    make,  // the result is a descriptor of no file
+    make_socket,
+    make_epoll,
+    pipe,     // two descriptors, or one where arg is kEventFd or kMemFd
+    receive,  // may carry descriptors
+    spawn,
+    exec,
+    exit,
+    wait_child,
+    wait,   // blocks
+    futex,  // wakes, or blocks
+    wake,   // wakes
+    marker,
+    chdir,
+    fchdir,
+    getcwd,
+    chroot,
+    pivot_root,
+    unshare,
+    setns,
+    uring_enter,
+    aio_submit,
+    aio_reap,
+};
+
+/// Why a blocked call goes on. A call can end another's wait where the one's `wakes` and the other's `waits` meet.
+namespace wake {
+inline constexpr uint8_t futex = 1;
+inline constexpr uint8_t data = 2;  // data came, there is room for more, or the other end is closed
+inline constexpr uint8_t end = 4;   // a process or a program ended
+inline constexpr uint8_t signal = 8;
+inline constexpr uint8_t connect = 16;
+inline constexpr uint8_t bytes = data | connect;
+inline constexpr uint8_t ready = data | connect | end;
+inline constexpr uint8_t ended = futex | data | end | signal;
+}  // namespace wake
+
+/// Syscall::strace of calls that are not imported from strace logs.
+inline constexpr std::string_view kNotImported = "-";
+
+/// One row; see formats/oplog/syscalls.def for the fields.
+struct Syscall {
+    uint16_t nr = 0;
+    std::string_view name;
+    bool makes_op = true;
+    OpKind kind = OpKind::wait;  // where makes_op
+    std::string_view arguments;  // one letter each
+    bool makes_descriptor = false;
+    CallAction action = CallAction::op;
+    int64_t flags = 0;
+    int64_t arg = 0;
+    uint8_t wakes = 0;
+    uint8_t waits = 0;
+    std::string_view strace{};
+    std::string_view also{};
+    bool recorded = true;
+};
+
+std::span<const Syscall> all_syscalls();
+/// The rows of other names, with the numbers of the calls they stand for.
+std::span<const Syscall> all_syscall_aliases();
+
+/// nullptr for a call that is not in the table.
+const Syscall* find_syscall(unsigned nr);
+/// Also by the names of aliases.
+const Syscall* find_syscall(std::string_view name);
+
+/// The calls an op comes from, separated by spaces: "name" or "name:condition".
+std::string calls_of(OpKind kind);
 
 }  // namespace reprise

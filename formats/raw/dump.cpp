@@ -253,8 +253,8 @@ void put_body(std::string& out, const raw_head& head) {
 }  // namespace
 
 std::string raw_call_name(unsigned nr) {
-    if (const std::string_view name = syscall_name(nr); !name.empty()) {
-        return std::string(name);
+    if (const Syscall* call = find_syscall(nr)) {
+        return std::string(call->name);
     }
     return "call_" + std::to_string(nr);
 }

@@ -61,11 +61,12 @@ Recording record(const std::string& script, CaptureOptions how = {}) {
 
 TEST_CASE("recorded calls: whatever the assembler understands is recorded, with the arguments it wants") {
     const CallRules rules = call_rules();
-    for (const RawCallRow& row : all_raw_calls()) {
+    for (const Syscall& row : all_syscalls()) {
         CAPTURE(row.name);
         REQUIRE(row.nr < CALL_LIMIT);
         const call_rule& rule = rules[row.nr];
-        CHECK(rule.kind != RULE_NONE);
+        CHECK((rule.kind != RULE_NONE) == row.recorded);
+        CHECK(((rule.flags & RULE_WAKES) != 0) == (row.wakes != 0));
         for (size_t i = 0; i < row.arguments.size(); ++i) {
             const auto argument = static_cast<raw_u8>(i + 1);
             switch (row.arguments[i]) {
@@ -95,6 +96,38 @@ TEST_CASE("recorded calls: whatever the assembler understands is recorded, with 
             }
         }
     }
+}
+
+TEST_CASE("recorded calls: rules of some calls") {
+    constexpr raw_u8 kResult = RULE_RESULT;
+    const CallRules rules = call_rules();
+    const auto check = [&](unsigned nr, const call_rule& expected) {
+        CAPTURE(nr);
+        CHECK(std::memcmp(&rules[nr], &expected, sizeof expected) == 0);
+    };
+    // kind, flags, fd, fd2, path, path2, string, extra and its arguments; arguments count from 1
+    check(SYS_getpid, {});
+    check(SYS_read, {RULE_FD, RULE_WAKES, 1, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_pread64, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_close, {RULE_FD, RULE_WAKES | RULE_AT_ENTER, 1, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_openat, {RULE_OPEN, 0, kResult, 1, 2, 0, 0, 0, 0, 0, {}});
+    check(SYS_openat2, {RULE_RICH, 0, kResult, 1, 2, 0, 0, EXTRA_HOW, 3, 0, {}});
+    check(SYS_fstat, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_statx, {RULE_RICH, 0, 1, 0, 2, 0, 0, EXTRA_STATX, 5, 0, {}});
+    check(SYS_renameat2, {RULE_RICH, 0, 1, 3, 2, 4, 0, 0, 0, 0, {}});
+    check(SYS_symlinkat, {RULE_RICH, 0, 2, 0, 3, 0, 1, 0, 0, 0, {}});
+    check(SYS_mmap, {RULE_FD, RULE_NOT_ANON, 5, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_munmap, {RULE_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_sendfile, {RULE_RICH, RULE_WAKES, 1, 2, 0, 0, 0, EXTRA_OFFSETS, 3, 0, {}});
+    check(SYS_copy_file_range, {RULE_RICH, 0, 1, 3, 0, 0, 0, EXTRA_OFFSETS, 2, 4, {}});
+    check(SYS_recvmsg, {RULE_RICH, RULE_WAKES, 1, 0, 0, 0, 0, EXTRA_MESSAGE, 2, 1, {}});
+    check(SYS_socketpair, {RULE_RICH, 0, 0, 0, 0, 0, 0, EXTRA_PAIR, 4, 0, {}});
+    check(SYS_epoll_wait, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_poll, {RULE_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_futex, {RULE_PLAIN, RULE_WAKES, 0, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_kill, {RULE_PLAIN, RULE_WAKES, 0, 0, 0, 0, 0, 0, 0, 0, {}});
+    check(SYS_clone3, {RULE_RICH, 0, 0, 0, 0, 0, 0, EXTRA_OFFSETS, 1, 0, {}});
+    check(SYS_prctl, {RULE_RICH, RULE_IF_MARKER, 0, 0, 0, 0, 2, 0, 0, 0, {}});
 }
 
 TEST_CASE("recorded calls: fast paths ask for nothing that only the slow one gives") {

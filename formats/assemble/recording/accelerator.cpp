@@ -60,14 +60,14 @@ void RawAssembly::work_until(TaskState& task, int64_t until) {
     put(task, op);
 }
 
-bool RawAssembly::passes_time(const TaskState& task, const raw_call& record, const RawCallRow& row) {
+bool RawAssembly::passes_time(const TaskState& task, const raw_call& record, const Syscall& row) {
     if (!task.accelerator_from) {
         return false;
     }
-    if (row.action == RawAction::futex) {
+    if (row.action == CallAction::futex) {
         return !LockWords::wakes(record.args[1]);
     }
-    return row.action == RawAction::wait;
+    return row.action == CallAction::wait;
 }
 
 }  // namespace reprise

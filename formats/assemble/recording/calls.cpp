@@ -12,10 +12,9 @@ constexpr int64_t kInterrupted = -4;  // EINTR
 constexpr int64_t kTimedOut = -110;   // ETIMEDOUT
 constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
 constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
-constexpr uint16_t kWaitId = 247, kEventFd = 284, kSocketPair = 53, kClone3 = 435;
 
-bool is_wait_action(RawAction action) {
-    return action == RawAction::wait || action == RawAction::futex || action == RawAction::wake;
+bool is_wait_action(CallAction action) {
+    return action == CallAction::wait || action == CallAction::futex || action == CallAction::wake;
 }
 
 // fcntl commands whose argument points somewhere.
@@ -27,41 +26,36 @@ bool argument_is_address(int64_t command) {
 }  // namespace
 
 // Whether the call becomes an op: one that did not wait is computing, and one that woke nobody, too.
-bool RawAssembly::is_op(const raw_call& record, const RawCallRow& row, bool slept) {
+bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) {
     // Without switches nothing tells whether it slept but its duration.
     constexpr uint64_t kLong = 20'000;
     const bool waited = facts_.has_switches ? slept : record.head.time > record.enter + kLong;
+    if (!row.makes_op) {
+        return false;
+    }
     switch (row.action) {
-        case RawAction::wait: return waited;
-        case RawAction::futex:
+        case CallAction::wait: return waited;
+        case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
                 return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
             }
             return waited;
-        case RawAction::wake: return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
-        case RawAction::wait_child: return record.result > 0 || row.nr == kWaitId || waited;
-        case RawAction::brk:
-        case RawAction::chdir:
-        case RawAction::fchdir:
-        case RawAction::chroot:
-        case RawAction::pivot_root:
-        case RawAction::unshare:
-        case RawAction::setns:
-        case RawAction::make: return false;
-        case RawAction::marker: return record.args[0] == RAW_MARKER_PRCTL && record.args[4] == RAW_MARKER_MAGIC;
+        case CallAction::wake: return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
+        case CallAction::wait_child: return record.result > 0 || row.nr == SYS_waitid || waited;
+        case CallAction::marker: return record.args[0] == RAW_MARKER_PRCTL && record.args[4] == RAW_MARKER_MAGIC;
         default: return true;
     }
 }
 
 void RawAssembly::call(const raw_call& record) {
-    const RawCallRow* row = find_raw_call(record.nr);
+    const Syscall* row = find_syscall(record.nr);
     TaskState& task = state(record.head.pid, record.head.tid);
-    if (!row) {
+    if (!row || row->action == CallAction::none) {
         return;
     }
     task.owed += record.own_ns;
     const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
-    if (row->action == RawAction::exit) {
+    if (row->action == CallAction::exit) {
         task.exit_enter = begin;  // the op comes when the task has ended
         return;
     }
@@ -104,7 +98,7 @@ void RawAssembly::call(const raw_call& record) {
     other_effects(task, record, *row, raw);
     if (!is_op(record, *row, slept) || passes_time(task, record, *row)) {
         // Who was woken by a call that is no op depends on what came before it.
-        if (can_wake_any(row->nr) && !(row->action == RawAction::futex && !LockWords::wakes(record.args[1]))) {
+        if (row->wakes != 0 && !(row->action == CallAction::futex && !LockWords::wakes(record.args[1]))) {
             settle(task, begin);
             edges_.may_have_woken(key, begin, {task.id, assembler_.op_count(task.id), begin, end, false, false});
         }
@@ -119,7 +113,7 @@ void RawAssembly::call(const raw_call& record) {
     perform(task, record, *row, raw);
 }
 
-void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw) {
+void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {
     const int64_t begin = raw.begin, end = begin + raw.duration;
     const bool slept = std::any_of(task.events.begin(), task.events.end(), [](const Event& event) {
         return event.kind == Event::Kind::off && event.state != RAW_OFF_RUNNABLE;
@@ -146,13 +140,13 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
     const uint64_t before = assembler_.op_count(task.id);
 
     CallEffect effect;
-    if (row.action == RawAction::marker) {
+    if (row.action == CallAction::marker) {
         mark(task, record, raw);
         return after_call(task, end);
     }
-    if (row.action == RawAction::aio_submit) {
+    if (row.action == CallAction::aio_submit) {
         effect = aio_submit(task, raw);
-    } else if (row.action == RawAction::aio_reap) {
+    } else if (row.action == CallAction::aio_reap) {
         effect = aio_reap(task, raw, slept);
     } else {
         effect = assembler_.call(raw);
@@ -163,10 +157,10 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
             began(task, {task.id, 0, raw.begin, end, slept, true});
         }
         link(task, record, row, effect, {task.id, last, begin, end, slept, true});
-    } else if (can_wake_any(row.nr)) {
+    } else if (row.wakes != 0) {
         edges_.may_have_woken(raw_task_key(task.pid, task.tid), begin, {task.id, before, begin, end, slept, false});
     }
-    if (row.action == RawAction::receive && raw.result >= 0) {
+    if (row.action == CallAction::receive && raw.result >= 0) {
         for (const raw_part* part : filler_.parts()) {
             if (part->type != RAW_PART_FD || part->which < RAW_WHICH_RECEIVED || part->which >= RAW_WHICH_SENT) {
                 continue;
@@ -182,43 +176,37 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const RawCall
 }
 
 // The arguments that mean something else here than in the table's words. False: nothing is left to do.
-bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw) {
+bool RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {
     const bool done = record.result >= 0;
     switch (row.action) {
-        case RawAction::close_range:
+        case CallAction::close_range:
             raw.fd = static_cast<int32_t>(std::min<uint64_t>(static_cast<uint32_t>(record.args[0]), INT32_MAX));
             raw.fd2 = static_cast<int32_t>(std::min<uint64_t>(static_cast<uint32_t>(record.args[1]), INT32_MAX));
             return true;
-        case RawAction::fcntl:
+        case CallAction::fcntl:
             if (argument_is_address(raw.arg)) {
                 raw.flags = 0;
             }
             return true;
-        case RawAction::mmap:
+        case CallAction::mmap:
             if (done) {
                 raw.address = static_cast<uint64_t>(record.result);
                 raw.result = 0;
             }
             return true;
-        case RawAction::mremap:
+        case CallAction::mremap:
             if (done) {
                 raw.address2 = static_cast<uint64_t>(record.result);
                 raw.result = 0;
             }
             return true;
-        case RawAction::pipe: {
+        case CallAction::pipe: {
             raw.fd = raw.fd2 = -1;
-            if (row.nr == kEventFd) {
-                raw.flags = 0;
-            }
-            if (row.nr == kSocketPair) {
-                raw.text = {};
-            }
             if (!done) {
                 return true;
             }
             const raw_fd *first = filler_.fd_of(RAW_WHICH_RESULT), *second = filler_.fd_of(RAW_WHICH_RESULT2);
-            if (raw.arg >= 3) {
+            if (raw.arg == kEventFd || raw.arg == kMemFd) {
                 raw.fd = static_cast<int32_t>(record.result);
                 raw.made2 = nullptr;
             } else {
@@ -231,8 +219,8 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             }
             return true;
         }
-        case RawAction::spawn:
-            if (row.nr == kClone3) {
+        case CallAction::spawn:
+            if (row.nr == SYS_clone3) {
                 if (const auto values = filler_.values_of(0); !values.empty()) {
                     raw.flags = values[0];
                 }
@@ -245,9 +233,9 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
                 raw.arg = std::max<int64_t>(raw.result, 0);
             }
             return true;
-        case RawAction::wait_child: {
+        case CallAction::wait_child: {
             int64_t pid = done ? raw.result : 0;
-            if (row.nr == kWaitId) {
+            if (row.nr == SYS_waitid) {
                 const auto values = filler_.values_of(2);
                 pid = done && !values.empty() ? values[0] : 0;
             }
@@ -260,7 +248,7 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
             }
             return true;
         }
-        case RawAction::futex:
+        case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
                 raw.arg = kWaitWokeOthers;
             } else if (LockWords::waits_for_mutex(record.args) ||
@@ -269,7 +257,7 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
                 ++locks_;
             }
             return true;
-        case RawAction::exec:
+        case CallAction::exec:
             if (raw.path.empty() && done && raw.fd < 0) {
                 raw.path = task.program;
             }
@@ -278,7 +266,7 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const RawCall
     }
 }
 
-void RawAssembly::memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw) {
+void RawAssembly::memory_effects(const raw_call& record, const Syscall& row, RawCall& raw) {
     if (row.arguments.find('B') == std::string_view::npos || record.result <= 0) {
         return;
     }
@@ -288,35 +276,37 @@ void RawAssembly::memory_effects(const raw_call& record, const RawCallRow& row, 
 }
 
 // What calls do besides being ops.
-void RawAssembly::other_effects(TaskState& task, const raw_call& record, const RawCallRow& row, const RawCall& raw) {
+void RawAssembly::other_effects(TaskState& task, const raw_call& record, const Syscall& row, const RawCall& raw) {
     const bool done = record.result >= 0;
     const auto pid = raw.pid;
     FreshMemory& fresh = processes_[record.head.pid].fresh;
     switch (row.action) {
-        case RawAction::brk: fresh.break_at(static_cast<uint64_t>(record.result)); return;
-        case RawAction::chdir:
-        case RawAction::fchdir:
-        case RawAction::chroot:
-        case RawAction::pivot_root:
-        case RawAction::unshare:
-        case RawAction::setns:
+        case CallAction::brk: fresh.break_at(static_cast<uint64_t>(record.result)); return;
+        case CallAction::chdir:
+        case CallAction::fchdir:
+        case CallAction::chroot:
+        case CallAction::pivot_root:
+        case CallAction::unshare:
+        case CallAction::setns:
             if (done) {
                 changed_names(record, row, raw);
             }
             return;
-        case RawAction::marker: {
+        case CallAction::marker: {
             constexpr uint64_t kSetName = 15;  // PR_SET_NAME
             if (record.args[0] == kSetName && done) {
                 assembler_.name_task(task.id, filler_.string_of(1));
             }
             return;
         }
-        case RawAction::make:
+        case CallAction::make:
+        case CallAction::make_socket:
+        case CallAction::make_epoll:
             if (done && raw.made) {
                 assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made);
             }
             return;
-        case RawAction::mmap:
+        case CallAction::mmap:
             if (!done) {
                 return;
             }
@@ -326,12 +316,12 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const R
                 fresh.unmapped(static_cast<uint64_t>(record.result), record.args[1]);
             }
             return;
-        case RawAction::mremap:
+        case CallAction::mremap:
             if (done) {
                 fresh.unmapped(record.args[0], record.args[1]);
             }
             return;
-        case RawAction::op:
+        case CallAction::op:
             if (row.kind == OpKind::munmap && done) {
                 fresh.unmapped(record.args[0], record.args[1]);
             }
@@ -340,7 +330,7 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const R
                 fresh.mapped(record.args[0], record.args[1]);
             }
             return;
-        case RawAction::exec:
+        case CallAction::exec:
             if (!done) {
                 return;
             }
@@ -384,7 +374,7 @@ void RawAssembly::mark(TaskState& task, const raw_call& record, const RawCall& r
     }
 }
 
-void RawAssembly::link(TaskState& task, const raw_call& record, const RawCallRow& row, const CallEffect& effect,
+void RawAssembly::link(TaskState& task, const raw_call& record, const Syscall& row, const CallEffect& effect,
                        RawOpRef self) {
     bool explained = false;
     if (effect.received.channel) {
@@ -393,24 +383,24 @@ void RawAssembly::link(TaskState& task, const raw_call& record, const RawCallRow
     if (effect.sent.channel) {
         edges_.sent(effect.sent, self);
     }
-    const bool own_wait = row.action == RawAction::spawn || row.action == RawAction::wait_child ||
+    const bool own_wait = row.action == CallAction::spawn || row.action == CallAction::wait_child ||
                           row.kind == OpKind::flock || row.kind == OpKind::fcntl || row.kind == OpKind::dup;
     const bool failed_wait = record.result == kTimedOut || (row.kind == OpKind::wait && record.result == kInterrupted);
-    const bool lock = row.action == RawAction::futex &&
+    const bool lock = row.action == CallAction::futex &&
                       (LockWords::waits_for_mutex(record.args) || facts_.locks.is_lock(task.pid, record.args[0]));
     if (!explained && self.slept && !own_wait && !failed_wait && !lock) {
         wake_edge(task, self, row.nr);
     }
-    if (row.action == RawAction::wait_child && effect.kind == OpKind::join) {
+    if (row.action == CallAction::wait_child && effect.kind == OpKind::join) {
         int64_t pid = record.result;
-        if (const auto values = filler_.values_of(2); row.nr == kWaitId && !values.empty()) {
+        if (const auto values = filler_.values_of(2); row.nr == SYS_waitid && !values.empty()) {
             pid = values[0];
         }
         if (const auto ended = ended_.find(static_cast<uint32_t>(pid)); ended != ended_.end()) {
             edges_.add(self, ended->second, EdgeKind::lifecycle);
         }
     }
-    if (row.action == RawAction::spawn && task.spawned && record.result >= 0) {
+    if (row.action == CallAction::spawn && task.spawned && record.result >= 0) {
         const auto child = tasks_.find(raw_task_key(task.spawned_pid, task.spawned_tid));
         if (child != tasks_.end() && child->second.id == task.spawned) {
             if (child->second.first) {
@@ -423,7 +413,7 @@ void RawAssembly::link(TaskState& task, const raw_call& record, const RawCallRow
         }
         task.spawned = 0;
     }
-    if (can_wake_any(row.nr)) {
+    if (row.wakes != 0) {
         edges_.may_have_woken(raw_task_key(task.pid, task.tid), self.begin, self);
     }
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "formats/oplog/syscalls.h"
+
 namespace reprise {
 namespace {
 
@@ -10,98 +12,12 @@ constexpr size_t kMostSends = 65536;        // of a channel that nobody reads
 constexpr size_t kMostWakingCalls = 16384;  // of a task; a sleeper learns of its wake when it runs again
 constexpr size_t kMostFetches = 65536;      // of a loader
 
-// What a call can do to one that waits.
-enum Power : unsigned { kFutex = 1, kData = 2, kEnd = 4, kSignal = 8, kConnect = 16 };
-
-unsigned power_of(uint16_t nr) {
-    switch (nr) {
-        case 202:  // futex
-        case 454: return kFutex;  // futex_wake
-        // Data that comes, and room for more.
-        case 0:
-        case 1:
-        case 19:
-        case 20:  // read, write, readv, writev
-        case 40:
-        case 275:
-        case 276:
-        case 278:  // sendfile, splice, tee, vmsplice
-        case 44:
-        case 45:
-        case 46:
-        case 47:
-        case 299:
-        case 307:  // send, receive
-        case 209:
-        case 426: return kData;  // io_submit, io_uring_enter
-        case 3:
-        case 436:
-        case 33:
-        case 292:
-        case 48: return kData;  // close, dup over it, shutdown: the other end ended
-        case 59:
-        case 322: return kData | kEnd;  // exec closes, too
-        case 60:
-        case 231: return kFutex | kData | kEnd | kSignal;  // exit
-        case 62:
-        case 200:
-        case 234: return kSignal;  // kill...
-        case 42:
-        case 43:
-        case 288: return kConnect;
-        default: return 0;
-    }
-}
-
-unsigned need_of(uint16_t nr) {
-    switch (nr) {
-        case 202:
-        case 449:
-        case 455: return kFutex;
-        case 0:
-        case 1:
-        case 17:
-        case 18:
-        case 19:
-        case 20:
-        case 295:
-        case 296:
-        case 327:
-        case 328:
-        case 40:
-        case 275:
-        case 276:
-        case 278:
-        case 44:
-        case 45:
-        case 46:
-        case 47:
-        case 299:
-        case 307: return kData | kConnect;
-        case 7:
-        case 271:
-        case 23:
-        case 270:
-        case 232:
-        case 281:
-        case 441: return kData | kConnect | kEnd;  // poll...
-        case 426:
-        case 208:
-        case 333: return kData;
-        case 42:
-        case 43:
-        case 288: return kConnect | kData;
-        case 34:
-        case 128:
-        case 130: return kSignal;
-        default: return 0;
-    }
-}
-
 }  // namespace
 
-bool can_wake(uint16_t waker_nr, uint16_t nr) { return (power_of(waker_nr) & need_of(nr)) != 0; }
-bool can_wake_any(uint16_t nr) { return power_of(nr) != 0; }
+bool can_wake(uint16_t waker_nr, uint16_t nr) {
+    const Syscall *waker = find_syscall(waker_nr), *call = find_syscall(nr);
+    return waker && call && (waker->wakes & call->waits) != 0;
+}
 
 // A source that was not done when the target went on was at least begun. Where it waited itself it may have waited for
 // the target, and then only what lies before it is certain. Either way time runs backwards along the edges, so that no

@@ -93,6 +93,5 @@ private:
 
 /// Whether a call of number `waker_nr` can end a wait inside a call of number `nr`.
 bool can_wake(uint16_t waker_nr, uint16_t nr);
-bool can_wake_any(uint16_t nr);
 
 }  // namespace reprise

@@ -5,10 +5,11 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "formats/oplog/syscall_numbers.h"
+
 namespace reprise {
 namespace {
 
-constexpr uint16_t kFutex = 202;
 constexpr uint64_t kCommandMask = 0x7f;  // without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME
 constexpr uint64_t kWait = 0, kWake = 1, kRequeue = 3, kCmpRequeue = 4, kWakeOp = 5, kLockPi = 6, kWaitBitset = 9,
                    kWaitRequeuePi = 11, kWakeBitset = 10, kLockPi2 = 13;
@@ -181,7 +182,7 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
                 case RAW_CALL: {
                     const auto& call = reinterpret_cast<const raw_call&>(head);
                     first = std::min(first, call.enter);
-                    if (call.nr == kFutex) {
+                    if (call.nr == SYS_futex) {
                         facts.locks.see(head.pid, head.tid, call.args);
                     }
                     break;

@@ -59,31 +59,31 @@ void RawAssembly::seed_names(uint32_t pid, const raw_part& part) {
 }
 
 // A call that succeeded.
-void RawAssembly::changed_names(const raw_call& record, const RawCallRow& row, const RawCall& raw) {
+void RawAssembly::changed_names(const raw_call& record, const Syscall& row, const RawCall& raw) {
     const auto pid = raw.pid;
     ProcessState& process = processes_[record.head.pid];
     switch (row.action) {
-        case RawAction::chdir:
+        case CallAction::chdir:
             if (!raw.path.empty()) {
                 assembler_.set_directory(pid, raw.path);
             }
             return;
-        case RawAction::fchdir:
+        case CallAction::fchdir:
             if (const std::string path = assembler_.path_of(pid, raw.fd, raw.seen); !path.empty()) {
                 assembler_.set_directory(pid, path);
             }
             return;
-        case RawAction::chroot:
+        case CallAction::chroot:
             if (!raw.path.empty()) {
                 process.root = without_slash(clean_path(assembler_.directory_of(pid), raw.path));
             }
             return;
-        case RawAction::unshare:
+        case CallAction::unshare:
             if (raw.flags & kNewMounts) {
                 process.mounts = ++namespaces_;
             }
             return;
-        case RawAction::setns: {
+        case CallAction::setns: {
             // Without a type the descriptor says it: by its name, as it is mostly opened below /proc.
             const bool typed = raw.flags != 0;
             if (typed ? !(raw.flags & kNewMounts) : !assembler_.path_of(pid, raw.fd, raw.seen).ends_with("/ns/mnt")) {
@@ -95,7 +95,7 @@ void RawAssembly::changed_names(const raw_call& record, const RawCallRow& row, c
             assembler_.set_directory(pid, "/");
             return;
         }
-        case RawAction::pivot_root: {
+        case CallAction::pivot_root: {
             const std::string directory = assembler_.directory_of(pid);
             return pivoted(record.head.pid, clean_path(directory, raw.path), clean_path(directory, raw.path2));
         }

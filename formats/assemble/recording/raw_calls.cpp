@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "formats/assemble/recording/raw_calls.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 namespace reprise {
 namespace {
-
-constexpr RawCallRow kCalls[] = {
-#define RAW(nr, name, kind, arguments, action, flags, arg) \
-    {nr, #name, OpKind::kind, arguments, RawAction::action, flags, arg},
-#include "formats/oplog/syscalls.def"
-};
-constexpr size_t kNumbers = 512;
-
-constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
-constexpr uint16_t kUnlinkAt = 263, kVmsplice = 278, kCreat = 85, kFstat = 5;
 
 // Flags are of 32 bits, and only those of an argument of that size are sure to be clean above.
 int64_t as_int(uint64_t argument) { return static_cast<int32_t>(static_cast<uint32_t>(argument)); }
@@ -58,19 +50,6 @@ HandleKind kind_of(const raw_fd& fd) {
 }
 
 }  // namespace
-
-std::span<const RawCallRow> all_raw_calls() { return kCalls; }
-
-const RawCallRow* find_raw_call(uint16_t nr) {
-    static const auto rows = [] {
-        std::array<const RawCallRow*, kNumbers> table{};
-        for (const RawCallRow& row : kCalls) {
-            table[row.nr] = &row;
-        }
-        return table;
-    }();
-    return nr < kNumbers ? rows[nr] : nullptr;
-}
 
 uint64_t user_device(uint32_t kernel_device) {
     const uint64_t high = kernel_device >> 20, low = kernel_device & 0xfffff;
@@ -153,6 +132,7 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
             out.seen2 = seen(which);
             break;
         case 'n': out.fd2 = static_cast<int32_t>(value); break;
+        case 'r': out.fd = static_cast<int32_t>(value); break;
         case 'p': path(out.path); break;
         case 'P': path(out.path2); break;
         case 't': out.text = string_of(which); break;
@@ -161,7 +141,8 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
         case 'o': out.offset = static_cast<int64_t>(value); break;
         case 'O': out.offset = after_call(); break;
         case 'Q': out.offset2 = after_call(); break;
-        case 'F': out.flags |= as_int(value) & 0xffffffff; break;
+        case 'F':
+        case 'C': out.flags |= as_int(value) & 0xffffffff; break;
         case 'm': out.mode = as_int(value) & 0xffffffff; break;
         case 'a': out.arg += as_int(value); break;
         case 'A': out.address = value; break;
@@ -212,7 +193,7 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
     }
 }
 
-bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t origin, RawCall& out) {
+bool RawCallFiller::fill(const raw_call& record, const Syscall& row, int64_t origin, RawCall& out) {
     parts_.clear();
     used_ = 0;
     for (const raw_part& each : RawParts(record.head)) {
@@ -246,7 +227,7 @@ bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t 
         }
         out.stat_mode = made->mode;
     }
-    if (row.nr == kFstat && record.result >= 0) {
+    if (row.nr == SYS_fstat && record.result >= 0) {
         // What it returned is what the file's inode says.
         if (const raw_fd* fd = fd_of(0); fd && fd->file && !out.stat_mode) {
             if (type_of(fd->mode) == FileType::regular) {
@@ -255,20 +236,20 @@ bool RawCallFiller::fill(const raw_call& record, const RawCallRow& row, int64_t 
             out.stat_mode = fd->mode;
         }
     }
-    if (row.nr == kUnlinkAt && out.flags & kRemoveDirectory) {
+    if (row.nr == SYS_unlinkat && out.flags & AT_REMOVEDIR) {
         out.kind = OpKind::rmdir;
     }
-    if (row.nr == kVmsplice) {
+    if (row.nr == SYS_vmsplice) {
         out.flags = 0;  // its flags are not those of a writev
     }
-    if (row.nr == kCreat) {
+    if (row.nr == SYS_creat) {
         out.fd = -1;
     }
 
     // Where a call at the position read or wrote: the position it left behind tells.
     const bool at_position = out.kind == OpKind::read || out.kind == OpKind::write || out.kind == OpKind::readv ||
                              out.kind == OpKind::writev || out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
-    if (at_position && row.nr != kVmsplice) {
+    if (at_position && row.nr != SYS_vmsplice) {
         const raw_fd* fd = fd_of(0);
         const bool by_offset = out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
         const FileType type = fd ? type_of(fd->mode) : FileType::unknown;

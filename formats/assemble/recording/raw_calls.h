@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The system calls a raw recording holds (formats/assemble/recording/raw_calls.def), and their arguments as an
-// assembler wants them.
+// Calls of a raw recording as the assembler takes them: arguments read by the letters of formats/oplog/syscalls.def.
 #pragma once
 
 #include <array>
@@ -10,55 +9,12 @@
 #include <vector>
 
 #include "formats/assemble/assembler.h"
+#include "formats/oplog/syscalls.h"
 #include "formats/raw/log.h"
 
 namespace reprise {
 
-/// What a call means beside its arguments.
-enum class RawAction : uint8_t {
-    op,           // an op of the table, nothing else
-    close_range,  // one close per descriptor
-    fcntl,
-    mmap,
-    mremap,
-    brk,   // no op; tells fresh memory
-    make,  // the result is a descriptor of no file
-    pipe,
-    receive,  // may carry descriptors
-    spawn,
-    exec,
-    exit,
-    wait_child,
-    wait,   // blocks
-    futex,  // wakes, or blocks
-    wake,   // wakes
-    marker,
-    chdir,
-    fchdir,
-    chroot,
-    pivot_root,
-    unshare,
-    setns,
-    uring_enter,
-    aio_submit,
-    aio_reap,
-};
-
-struct RawCallRow {
-    uint16_t nr = 0;
-    std::string_view name;
-    OpKind kind = OpKind::wait;
-    std::string_view arguments;
-    RawAction action = RawAction::op;
-    int64_t flags = 0;
-    int64_t arg = 0;
-};
-
-std::span<const RawCallRow> all_raw_calls();
-/// nullptr for a call that is not in the table.
-const RawCallRow* find_raw_call(uint16_t nr);
-
-/// What a raw_fd says, in the words of the assembler.
+/// A raw_fd as the assembler takes it.
 SeenInstance seen_instance(const raw_fd& fd);
 /// As a stat call numbers devices.
 uint64_t user_device(uint32_t kernel_device);
@@ -68,7 +24,7 @@ uint64_t user_device(uint32_t kernel_device);
 class RawCallFiller {
 public:
     /// False: a path could not be read, so that nothing can be made of the call. Times are set relative to `origin`.
-    bool fill(const raw_call& record, const RawCallRow& row, int64_t origin, RawCall& out);
+    bool fill(const raw_call& record, const Syscall& row, int64_t origin, RawCall& out);
 
     /// The record's parts, found by fill().
     const raw_fd* fd_of(uint16_t which) const;

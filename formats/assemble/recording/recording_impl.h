@@ -155,19 +155,19 @@ private:
     /// Inside a span: the device worked until now, and the thread waited for it. Else nothing.
     void work_until(TaskState& task, int64_t until);
     /// Whether a call inside a span does nothing but wait, and so is the accelerator's time.
-    static bool passes_time(const TaskState& task, const raw_call& record, const RawCallRow& row);
+    static bool passes_time(const TaskState& task, const raw_call& record, const Syscall& row);
 
     // --- raw_assemble_calls.cpp: calls
     void call(const raw_call& record);
-    bool is_op(const raw_call& record, const RawCallRow& row, bool slept);
-    void perform(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
-    bool prepare(TaskState& task, const raw_call& record, const RawCallRow& row, RawCall& raw);
-    void memory_effects(const raw_call& record, const RawCallRow& row, RawCall& raw);
-    void other_effects(TaskState& task, const raw_call& record, const RawCallRow& row, const RawCall& raw);
+    bool is_op(const raw_call& record, const Syscall& row, bool slept);
+    void perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
+    bool prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
+    void memory_effects(const raw_call& record, const Syscall& row, RawCall& raw);
+    void other_effects(TaskState& task, const raw_call& record, const Syscall& row, const RawCall& raw);
     CallEffect aio_submit(TaskState& task, const RawCall& raw);
     CallEffect aio_reap(TaskState& task, const RawCall& raw, bool slept);
     void mark(TaskState& task, const raw_call& record, const RawCall& raw);
-    void link(TaskState& task, const raw_call& record, const RawCallRow& row, const CallEffect& effect, RawOpRef self);
+    void link(TaskState& task, const raw_call& record, const Syscall& row, const CallEffect& effect, RawOpRef self);
     void uring_submit(const raw_uring& record);
     void uring_complete(const raw_uring& record);
 
@@ -179,7 +179,7 @@ private:
 
     // --- raw_assemble_names.cpp: roots, current directories, mount namespaces
     void below_root(RawCall& raw);
-    void changed_names(const raw_call& record, const RawCallRow& row, const RawCall& raw);
+    void changed_names(const raw_call& record, const Syscall& row, const RawCall& raw);
     void seed_names(uint32_t pid, const raw_part& part);
     void pivoted(uint32_t pid, const std::string& new_root, const std::string& put_old);
 

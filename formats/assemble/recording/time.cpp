@@ -16,9 +16,8 @@ constexpr int64_t kPage = 4096;
 
 // Time that belongs to somebody's call: of the class of that call.
 int64_t class_of(uint16_t nr) {
-    const RawCallRow* row = find_raw_call(nr);
-    return row && (row->kind == OpKind::wait || row->kind == OpKind::join) && row->action != RawAction::make ? row->arg
-                                                                                                             : 0;
+    const Syscall* row = find_syscall(nr);
+    return row && row->makes_op && (row->kind == OpKind::wait || row->kind == OpKind::join) ? row->arg : kWaitUnknown;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // strace -f output to op logs: one or several files (-ff), with or without -T, -y, -yy, any absolute clock.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -10,9 +12,9 @@
 
 #include "formats/assemble/assembler.h"
 #include "formats/import/importer.h"
-#include "formats/import/strace/calls.h"
 #include "formats/import/strace/source.h"
 #include "formats/import/strace/symbols.h"
+#include "formats/oplog/syscalls.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -21,6 +23,12 @@ namespace {
 constexpr int64_t kDay = 86400LL * 1'000'000'000;
 constexpr int64_t kInterrupted = -4;  // EINTR
 constexpr size_t kMostDroppedNames = 256;
+
+// The op of a call as far as strace shows it: of requests of libaio only that the call was made, or waited.
+OpKind op_of(const Syscall& row) {
+    const bool unseen = row.action == CallAction::aio_submit || row.action == CallAction::aio_reap;
+    return unseen ? OpKind::wait : row.kind;
+}
 
 // "trace.1234", "trace.1234.gz": the number -ff appends.
 int32_t tid_of_name(const std::filesystem::path& path) {
@@ -97,17 +105,17 @@ public:
 
 private:
     void feed(const StraceSource& source);
-    void feed_call(const StraceRecord& record, const StraceCallRow& row);
+    void feed_call(const StraceRecord& record, const Syscall& row);
     void feed_end(const StraceRecord& record);
     // False: the call cannot become an op.
-    bool fill(const StraceCallRow& row, RawCall& raw);
+    bool fill(const Syscall& row, RawCall& raw);
     void fill_stat(std::string_view text, bool is_statx, RawCall& raw);
     void fill_buffers(std::string_view text, RawCall& raw, bool is_message);
     bool fill_path(std::string_view text, std::string_view& path);
     std::string_view about(const StraceFd& fd);
     void fill_directory(std::string_view text, RawCall& raw, bool second);
     std::vector<StraceFd> descriptors_in(std::string_view list, std::string& keep);
-    bool act(const StraceCallRow& row, RawCall& raw);
+    bool act(const Syscall& row, RawCall& raw);
     void adopt_received(const RawCall& raw);
     void spawned(RawCall& raw);
     int64_t number(std::string_view text);
@@ -273,8 +281,8 @@ void StraceImport::feed(const StraceSource& source) {
     }
     numbers_too_large_ += call_.number_too_large;
     errors_unknown_ += call_.error_unknown;
-    const StraceCallRow* row = find_strace_call(call_.name);
-    if (!row) {
+    const Syscall* row = find_syscall(call_.name);
+    if (!row || row->strace == kNotImported) {
         return drop(call_.name);
     }
     feed_call(record, *row);
@@ -302,11 +310,11 @@ void StraceImport::feed_end(const StraceRecord& record) {
     thread_group_.erase(record.tid);
 }
 
-void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& row) {
+void StraceImport::feed_call(const StraceRecord& record, const Syscall& row) {
     RawCall raw;
     raw.tid = record.tid;
     raw.pid = process_of(record.tid);
-    raw.kind = row.kind;
+    raw.kind = op_of(row);
     raw.begin = record.begin - origin_;
     raw.result = call_.result;
     raw.flags = row.flags;
@@ -320,8 +328,8 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
     }
 
     if (call_.result_kind != StraceCall::Result::value) {
-        const bool frees = row.kind == OpKind::close || row.kind == OpKind::munmap;
-        if (row.kind != OpKind::exit && row.kind != OpKind::wait && !frees) {
+        const bool frees = raw.kind == OpKind::close || raw.kind == OpKind::munmap;
+        if (raw.kind != OpKind::exit && raw.kind != OpKind::wait && !frees) {
             // Nothing was done: the kernel asks for the call again, or its task was killed. It took its time, though.
             const bool again = call_.result_kind == StraceCall::Result::restarted;
             writer_->count(again ? Count::calls_restarted : Count::calls_cut);
@@ -332,7 +340,7 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
             assembler_->call(raw);
             return;
         }
-        raw.result = row.kind == OpKind::wait ? kInterrupted : 0;
+        raw.result = raw.kind == OpKind::wait ? kInterrupted : 0;
     }
     if (!fill(row, raw)) {
         writer_->count(Count::calls_with_unreadable_paths);
@@ -341,7 +349,7 @@ void StraceImport::feed_call(const StraceRecord& record, const StraceCallRow& ro
     if (act(row, raw)) {
         assembler_->call(raw);
     }
-    if (row.action == StraceAction::receive_message && raw.result >= 0) {
+    if (row.action == CallAction::receive && raw.result >= 0) {
         adopt_received(raw);
     }
     if (row.kind == OpKind::exit) {
@@ -394,7 +402,7 @@ bool StraceImport::fill_path(std::string_view text, std::string_view& path) {
     return true;
 }
 
-bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
+bool StraceImport::fill(const Syscall& row, RawCall& raw) {
     const auto offset_behind_pointer = [&](std::string_view text) -> std::optional<int64_t> {
         if (!text.starts_with('[')) {
             return std::nullopt;
@@ -402,17 +410,19 @@ bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
         return number(text.substr(1, text.find(']') - 1));
     };
     size_t next = 0;
-    for (const char letter : row.arguments) {
+    for (const char letter : row.strace.empty() ? row.arguments : row.strace) {
         const std::string_view text = call_.arg(next++);
         switch (letter) {
             case 'x': break;
-            case 'f': {
+            case 'f':
+            case 'r': {
                 const StraceFd fd = parse_strace_fd(text);
                 raw.fd = fd.fd;
                 raw.fd_path = about(fd);
                 break;
             }
-            case '2': {
+            case '2':
+            case 'n': {
                 const StraceFd fd = parse_strace_fd(text);
                 raw.fd2 = fd.fd;
                 raw.fd2_path = about(fd);
@@ -452,6 +462,7 @@ bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
             case 'm': raw.mode = flags(text); break;
             case 'a': raw.arg += flags(text); break;
             case 'A': raw.address = static_cast<uint64_t>(number(text)); break;
+            case 'N': raw.address2 = static_cast<uint64_t>(number(text)); break;
             case 'i': fill_buffers(text, raw, false); break;
             case 'M': fill_buffers(text, raw, true); break;
             case 'S': fill_stat(text, row.kind == OpKind::statx, raw); break;
@@ -459,6 +470,7 @@ bool StraceImport::fill(const StraceCallRow& row, RawCall& raw) {
                 raw.flags |= flags(strace_field(text, "flags"));
                 raw.mode = flags(strace_field(text, "mode"));
                 break;
+            default: break;  // what strace does not show, or what act() reads
         }
     }
     return true;
@@ -567,7 +579,7 @@ void StraceImport::spawned(RawCall& raw) {
 }
 
 // What the call does besides being an op. False if it is none.
-bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
+bool StraceImport::act(const Syscall& row, RawCall& raw) {
     const bool done = raw.result >= 0;
     const auto make = [&](HandleKind kind) {
         const StraceFd fd = parse_strace_fd(call_.result_text);
@@ -584,40 +596,42 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
         return false;
     };
     switch (row.action) {
-        case StraceAction::ignore: return false;
-        case StraceAction::chdir: return move_to(raw.path);
-        case StraceAction::fchdir: return raw.fd_path.starts_with('/') ? move_to(raw.fd_path) : false;
-        case StraceAction::getcwd: return move_to(strings_.quoted(call_.arg(0)).value_or(std::string_view{}));
-        case StraceAction::make_other: return make(HandleKind::other);
-        case StraceAction::make_socket: return make(HandleKind::socket);
-        case StraceAction::make_epoll: return make(HandleKind::epoll);
-        case StraceAction::eventfd:
-        case StraceAction::memfd: {
+        case CallAction::chdir: return move_to(raw.path);
+        case CallAction::fchdir: return raw.fd_path.starts_with('/') ? move_to(raw.fd_path) : false;
+        case CallAction::getcwd: return move_to(strings_.quoted(call_.arg(0)).value_or(std::string_view{}));
+        case CallAction::make: return make(HandleKind::other);
+        case CallAction::make_socket: return make(HandleKind::socket);
+        case CallAction::make_epoll: return make(HandleKind::epoll);
+        case CallAction::pipe: {
+            if (row.arg == kPipe || row.arg == kSocketPair) {
+                return true;
+            }
             const StraceFd fd = parse_strace_fd(call_.result_text);
             raw.fd = fd.fd;
             raw.fd_path = about(fd);
             return true;
         }
-        case StraceAction::spawn: spawned(raw); return true;
-        case StraceAction::wait_for_child:
+        case CallAction::spawn: spawned(raw); return true;
+        case CallAction::wait_child:
             raw.arg = 0;
             if (done) {
                 int64_t child = raw.result;
-                if (row.name == "waitid") {
+                if (row.nr == SYS_waitid) {
                     child = number(strace_field(call_.arg(2), "si_pid"));
                 }
                 raw.arg = std::max<int64_t>(child, 0);
             }
             return true;
-        case StraceAction::unseen_requests:
+        case CallAction::uring_enter:
+        case CallAction::aio_submit:
             writer_->count(Count::asynchronous_requests_unseen);
-            return row.kind == OpKind::uring_enter;
-        case StraceAction::exec: {
+            return row.action == CallAction::uring_enter;
+        case CallAction::exec: {
             if (!done) {
                 return true;
             }
             std::string command;
-            std::string_view list = call_.arg(row.name == "execve" ? 1 : 2);
+            std::string_view list = call_.arg(row.nr == SYS_execve ? 1 : 2);
             while (!list.empty()) {
                 const size_t quote = list.find('"');
                 if (quote == std::string_view::npos) {
@@ -637,8 +651,24 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
             }
             return true;
         }
-        case StraceAction::op:
-        case StraceAction::receive_message: break;
+        case CallAction::op:
+        case CallAction::close_range:
+        case CallAction::fcntl:
+        case CallAction::mmap:
+        case CallAction::mremap:
+        case CallAction::receive:
+        case CallAction::exit:
+        case CallAction::wait:
+        case CallAction::futex:
+        case CallAction::wake:
+        case CallAction::aio_reap: break;
+        case CallAction::none:
+        case CallAction::brk:
+        case CallAction::marker:
+        case CallAction::chroot:
+        case CallAction::pivot_root:
+        case CallAction::unshare:
+        case CallAction::setns: return false;  // kNotImported
     }
     // The few arguments that mean something else here than in the table's words.
     if (row.kind == OpKind::open) {
@@ -654,11 +684,10 @@ bool StraceImport::act(const StraceCallRow& row, RawCall& raw) {
     if ((row.kind == OpKind::mmap || row.kind == OpKind::mremap) && done) {
         raw.result = 0;
     }
-    if (row.name == "close_range" && raw.fd2 < 0) {
+    if (row.action == CallAction::close_range && raw.fd2 < 0) {
         raw.fd2 = INT32_MAX;
     }
-    constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
-    if (row.name == "unlinkat" && raw.flags & kRemoveDirectory) {
+    if (row.nr == SYS_unlinkat && raw.flags & AT_REMOVEDIR) {
         raw.kind = OpKind::rmdir;
     }
     return true;

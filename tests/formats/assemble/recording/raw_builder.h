@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/assemble/recording/recording.h"
+#include "formats/oplog/syscall_numbers.h"
 #include "formats/raw/log.h"
 #include "tests/formats/assemble/assemble_fixture.h"
 
@@ -107,12 +108,12 @@ public:
     }
     RawBytes& open(std::string_view path, int fd, uint64_t file, uint64_t inode, uint64_t size = 8192,
                    uint64_t flags = 0) {
-        return call(257, {uint64_t(-100), 0x1000, flags, 0644}, fd)
+        return call(SYS_openat, {uint64_t(-100), 0x1000, flags, 0644}, fd)
             .path(1, path)
             .fd(RAW_WHICH_RESULT, fd_of(fd, file, inode, size));
     }
     RawBytes& pread(int fd, uint64_t file, uint64_t inode, uint64_t offset, uint64_t size, uint64_t buffer = 0x9000) {
-        return call(17, {uint64_t(fd), buffer, size, offset}, int64_t(size)).fd(0, fd_of(fd, file, inode));
+        return call(SYS_pread64, {uint64_t(fd), buffer, size, offset}, int64_t(size)).fd(0, fd_of(fd, file, inode));
     }
     RawBytes& off(uint64_t from, uint64_t wake, uint64_t to, uint16_t nr, uint16_t state = RAW_OFF_SLEEPING) {
         raw_switch record{};
@@ -172,11 +173,11 @@ public:
         record.flags = flags;
         std::strcpy(record.name, "child");
         add(RawBytes(RAW_SPAWN, record));
-        call(56, {flags}, child_tid);
+        call(SYS_clone, {flags}, child_tid);
     }
     void exit(int code, bool last = true) {
         raw_exit record{};
-        call(231, {uint64_t(code)}, 0).head().flags = RAW_FLAG_UNFINISHED;
+        call(SYS_exit_group, {uint64_t(code)}, 0).head().flags = RAW_FLAG_UNFINISHED;
         record.head.time = now += 100;
         record.code = code << 8;
         record.last = last;

@@ -12,20 +12,19 @@ using namespace reprise::test;
 namespace {
 
 constexpr uint64_t kUs = 1000, kMs = 1'000'000;
-constexpr uint16_t kNanosleep = 230, kPread = 17, kFutex = 202, kPrctl = 157;
 
 struct MarkedJob : RawJob {
     // A mark whose call lasts 1 us and begins now.
     void mark(uint64_t number, uint64_t phase, std::string_view name = "accelerator") {
-        call_at(now, now + kUs, kPrctl, {RAW_MARKER_PRCTL, 0x1000, number, phase, RAW_MARKER_MAGIC}, -22)
+        call_at(now, now + kUs, SYS_prctl, {RAW_MARKER_PRCTL, 0x1000, number, phase, RAW_MARKER_MAGIC}, -22)
             .string(1, name);
     }
     // Sleeps as time.sleep does: some computing, the call, some computing. It waits for a processor when it is over.
     static constexpr int64_t kLate = 5 * kUs;
     void sleep(uint64_t length) {
         const uint64_t enter = now + 20 * kUs;
-        off(enter + 2 * kUs, enter + length - 10 * kUs, enter + length - 5 * kUs, kNanosleep);
-        call_at(enter, enter + length, kNanosleep, {1, 0, 0x1000, 0}, 0);
+        off(enter + 2 * kUs, enter + length - 10 * kUs, enter + length - 5 * kUs, SYS_clock_nanosleep);
+        call_at(enter, enter + length, SYS_clock_nanosleep, {1, 0, 0x1000, 0}, 0);
         now += 30 * kUs;
     }
 };
@@ -83,7 +82,7 @@ TEST_CASE("calls of a thread inside its accelerator span keep their time, and sp
     const uint64_t from = job.now;
     job.sleep(10 * kMs);
     const uint64_t at = job.now;
-    job.call_at(at, at + 5 * kMs, kPread, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    job.call_at(at, at + 5 * kMs, SYS_pread64, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
     job.sleep(20 * kMs);
     const uint64_t until = job.now;
     job.mark(0, 2);
@@ -102,11 +101,11 @@ TEST_CASE("waits of any kind inside a span are the device's time, waking others 
     job.open("/d/a", 3, 0xf1, 7);
     job.mark(0, 1);
     const uint64_t from = job.now;
-    job.woken(from + 10 * kUs, from + 900 * kUs, from + 903 * kUs, kFutex, 100, 200, kFutex, from + 800 * kUs);
-    job.call_at(from + 9 * kUs, from + 904 * kUs, kFutex, {0x7000, 0x80, 5, 0}, 0);  // waits
-    job.call_at(from + 950 * kUs, from + 960 * kUs, kFutex, {0x7100, 0x81, 1}, 1);   // wakes somebody
-    job.off(from + 970 * kUs, from + 990 * kUs, from + 995 * kUs, 0xffff);           // idle
-    job.off(from + 996 * kUs, from + 997 * kUs, from + 998 * kUs, 16);               // in a call not in the table
+    job.woken(from + 10 * kUs, from + 900 * kUs, from + 903 * kUs, SYS_futex, 100, 200, SYS_futex, from + 800 * kUs);
+    job.call_at(from + 9 * kUs, from + 904 * kUs, SYS_futex, {0x7000, 0x80, 5, 0}, 0);  // waits
+    job.call_at(from + 950 * kUs, from + 960 * kUs, SYS_futex, {0x7100, 0x81, 1}, 1);   // wakes somebody
+    job.off(from + 970 * kUs, from + 990 * kUs, from + 995 * kUs, 0xffff);              // idle
+    job.off(from + 996 * kUs, from + 997 * kUs, from + 998 * kUs, SYS_ioctl);           // in a call not in the table
     job.now = from + kMs;
     job.mark(0, 2);
     const AssembledLog log = job.assemble();

@@ -11,7 +11,6 @@ using namespace reprise::test;
 
 namespace {
 
-constexpr uint16_t kChdir = 80, kPivotRoot = 155, kChroot = 161, kUnshare = 272, kSetns = 308;
 constexpr uint64_t kNewMounts = 0x20000;
 
 // Names of the files that were opened, in turn.
@@ -31,15 +30,15 @@ struct Names {
     void open(const char* path) {
         ++file;
         job.open(path, 5, file, file);
-        job.call(3, {5}, 0).fd(0, RawJob::fd_of(5, file, file));
+        job.call(SYS_close, {5}, 0).fd(0, RawJob::fd_of(5, file, file));
     }
-    void chdir(const char* path) { job.call(kChdir, {0x1000}, 0).path(0, path); }
+    void chdir(const char* path) { job.call(SYS_chdir, {0x1000}, 0).path(0, path); }
     void pivot(const char* root, const char* old) {
-        job.call(kPivotRoot, {0x1000, 0x2000}, 0).path(0, root).path(1, old);
+        job.call(SYS_pivot_root, {0x1000, 0x2000}, 0).path(0, root).path(1, old);
     }
-    void unshare() { job.call(kUnshare, {kNewMounts}, 0); }
+    void unshare() { job.call(SYS_unshare, {kNewMounts}, 0); }
     void setns(int fd, uint64_t inode, uint64_t type) {
-        job.call(kSetns, {uint64_t(fd), type}, 0).fd(0, RawJob::fd_of(fd, 0xe0 + inode, inode, 0, 0100444));
+        job.call(SYS_setns, {uint64_t(fd), type}, 0).fd(0, RawJob::fd_of(fd, 0xe0 + inode, inode, 0, 0100444));
     }
 };
 
@@ -86,7 +85,7 @@ TEST_CASE("pivot_root of the directory itself upon itself, as container runtimes
 
 TEST_CASE("setns to a mount namespace begins at its root, other namespaces change nothing") {
     Names n;
-    n.job.call(kChroot, {0x1000}, 0).path(0, "/jail");
+    n.job.call(SYS_chroot, {0x1000}, 0).path(0, "/jail");
     n.chdir("/dir");
     n.open("a");
     n.job.open("/proc/7/ns/net", 8, 0xe0 + 50, 50);

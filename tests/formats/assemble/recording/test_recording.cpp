@@ -30,11 +30,11 @@ TEST_CASE("a file is opened, read and closed") {
     RawJob job;
     job.open("data/a", 3, 0xf1, 7, 10000);
     job.pread(3, 0xf1, 7, 4096, 4096);
-    RawBytes& at_position = job.call(0, {3, 0x9000, 4096}, 1808);
+    RawBytes& at_position = job.call(SYS_read, {3, 0x9000, 4096}, 1808);
     raw_fd fd = RawJob::fd_of(3, 0xf1, 7);
     fd.position = 10000;
     at_position.fd(0, fd);
-    job.call(3, {3}, 0).fd(0, fd);
+    job.call(SYS_close, {3}, 0).fd(0, fd);
     const AssembledLog log = job.assemble();
     using enum OpKind;
     CHECK(kinds(log) == std::vector{open, compute, pread, compute, OpKind::read, compute, close});
@@ -62,10 +62,12 @@ TEST_CASE("time between calls: computing, waiting for a processor, idling") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);  // t0+9..10 us
     const uint64_t from = job.now;
-    job.off(from + 10 * kUs, 0, from + 30 * kUs, 0xffff, RAW_OFF_RUNNABLE);               // preempted for 20 us
-    job.off(from + 50 * kUs, from + 150 * kUs, from + 160 * kUs, 0xffff);                 // stopped: idle 100 us
-    job.off(from + 200 * kUs, from + 300 * kUs, from + 310 * kUs, 16, RAW_OFF_SLEEPING);  // ioctl, not in the table
-    job.call_at(from + 400 * kUs, from + 401 * kUs, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    job.off(from + 10 * kUs, 0, from + 30 * kUs, 0xffff, RAW_OFF_RUNNABLE);  // preempted for 20 us
+    job.off(from + 50 * kUs, from + 150 * kUs, from + 160 * kUs, 0xffff);    // stopped: idle 100 us
+    job.off(from + 200 * kUs, from + 300 * kUs, from + 310 * kUs, SYS_ioctl,
+            RAW_OFF_SLEEPING);  // ioctl, not in the table
+    job.call_at(from + 400 * kUs, from + 401 * kUs, SYS_pread64, {3, 0x9000, 10, 0}, 10)
+        .fd(0, RawJob::fd_of(3, 0xf1, 7));
     const AssembledLog log = job.assemble();
     const auto ops = log.ops();
     using enum OpKind;
@@ -151,9 +153,9 @@ TEST_CASE("what the recorder took around calls that are no ops is not computing 
     const uint64_t from = job.now;
     job.own = 600;
     for (uint64_t i = 1; i <= 10; ++i) {
-        job.call_at(from + i * 2 * kUs, from + i * 2 * kUs + 500, 7, {0, 0, 0}, 1);  // polls
+        job.call_at(from + i * 2 * kUs, from + i * 2 * kUs + 500, SYS_poll, {0, 0, 0}, 1);  // polls
     }
-    job.call_at(from + 30 * kUs, from + 31 * kUs, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    job.call_at(from + 30 * kUs, from + 31 * kUs, SYS_pread64, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
     const AssembledLog log = job.assemble();
     const std::vector<Op> computed = log.of_kind(OpKind::compute);
     REQUIRE(computed.size() == 1);
@@ -167,7 +169,8 @@ TEST_CASE("what the host took from a processor is not computing") {
     job.stolen(from + 80 * kUs, 30 * kUs);
     job.off(from + 100 * kUs, from + 200 * kUs, from + 200 * kUs, 0xffff);
     job.stolen(from + 250 * kUs, 50 * kUs);  // all since it went on
-    job.call_at(from + 251 * kUs, from + 252 * kUs, 17, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    job.call_at(from + 251 * kUs, from + 252 * kUs, SYS_pread64, {3, 0x9000, 10, 0}, 10)
+        .fd(0, RawJob::fd_of(3, 0xf1, 7));
     const AssembledLog log = job.assemble();
     const auto ops = log.ops();
     using enum OpKind;
@@ -183,13 +186,13 @@ TEST_CASE("waits that did not block are computing; others know who woke them") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);
     const uint64_t from = job.now;
-    job.call_at(from + 5 * kUs, from + 6 * kUs, 7, {0, 0, 0}, 1);  // poll that did not sleep
+    job.call_at(from + 5 * kUs, from + 6 * kUs, SYS_poll, {0, 0, 0}, 1);  // poll that did not sleep
     // Task 200 sleeps in a futex wait until task 100 wakes it, and returns before the waking call does.
     job.as(100, 200);
-    job.woken(from + 10 * kUs, from + 102 * kUs, from + 103 * kUs, 202, 100, 100, 202, from + 100 * kUs);
-    job.call_at(from + 9 * kUs, from + 104 * kUs, 202, {0x7000, 0x80, 5, 0}, 0);
+    job.woken(from + 10 * kUs, from + 102 * kUs, from + 103 * kUs, SYS_futex, 100, 100, SYS_futex, from + 100 * kUs);
+    job.call_at(from + 9 * kUs, from + 104 * kUs, SYS_futex, {0x7000, 0x80, 5, 0}, 0);
     job.as(100, 100);
-    job.call_at(from + 100 * kUs, from + 110 * kUs, 202, {0x7000, 0x81, 1}, 1);
+    job.call_at(from + 100 * kUs, from + 110 * kUs, SYS_futex, {0x7000, 0x81, 1}, 1);
     const AssembledLog log = job.assemble();
     using enum OpKind;
     CHECK(kinds(log, 1) == std::vector{open, compute, wait});
@@ -205,11 +208,12 @@ TEST_CASE("a waker whose call goes on and on stands for what it did before") {
     job.open("/d/a", 3, 0xf1, 7);
     const uint64_t from = job.now;
     job.as(100, 200);
-    job.woken(from + 10 * kUs, from + 102 * kUs, from + 103 * kUs, 0, 100, 100, 1, from + 100 * kUs);
-    job.call_at(from + 9 * kUs, from + 104 * kUs, 0, {5, 0x9000, 100}, 0).fd(0, RawJob::pipe_of(5, 0xf5, 50));
+    job.woken(from + 10 * kUs, from + 102 * kUs, from + 103 * kUs, SYS_read, 100, 100, SYS_write, from + 100 * kUs);
+    job.call_at(from + 9 * kUs, from + 104 * kUs, SYS_read, {5, 0x9000, 100}, 0).fd(0, RawJob::pipe_of(5, 0xf5, 50));
     job.as(100, 100);
-    job.off(from + 120 * kUs, from + 400 * kMs, from + 499 * kMs, 1);
-    job.call_at(from + 100 * kUs, from + 500 * kMs, 1, {6, 0x9000, 100}, 100).fd(0, RawJob::pipe_of(6, 0xf6, 51));
+    job.off(from + 120 * kUs, from + 400 * kMs, from + 499 * kMs, SYS_write);
+    job.call_at(from + 100 * kUs, from + 500 * kMs, SYS_write, {6, 0x9000, 100}, 100)
+        .fd(0, RawJob::pipe_of(6, 0xf6, 51));
     const AssembledLog log = job.assemble();
     using enum OpKind;
     CHECK(kinds(log, 1) == std::vector{open, compute, send});
@@ -220,17 +224,17 @@ TEST_CASE("a waker whose call goes on and on stands for what it did before") {
 TEST_CASE("messages are matched by their bytes") {
     RawJob job;
     const auto pipe_end = [](int fd) { return RawJob::pipe_of(fd, fd == 5 ? 0xf5 : 0xf6, 50); };
-    job.call(293, {0x1000, 0}, 0).fd(RAW_WHICH_RESULT, pipe_end(5)).fd(RAW_WHICH_RESULT2, pipe_end(6));
+    job.call(SYS_pipe2, {0x1000, 0}, 0).fd(RAW_WHICH_RESULT, pipe_end(5)).fd(RAW_WHICH_RESULT2, pipe_end(6));
     job.spawn(200, 200, 0x1200011);
-    job.call(1, {6, 0x9000, 100}, 100).fd(0, pipe_end(6));
-    job.call(1, {6, 0x9000, 50}, 50).fd(0, pipe_end(6));
+    job.call(SYS_write, {6, 0x9000, 100}, 100).fd(0, pipe_end(6));
+    job.call(SYS_write, {6, 0x9000, 50}, 50).fd(0, pipe_end(6));
     job.as(200, 200);
-    job.call(0, {5, 0x9000, 80}, 80).fd(0, pipe_end(5));
-    job.call(0, {5, 0x9000, 80}, 70).fd(0, pipe_end(5));
+    job.call(SYS_read, {5, 0x9000, 80}, 80).fd(0, pipe_end(5));
+    job.call(SYS_read, {5, 0x9000, 80}, 70).fd(0, pipe_end(5));
     // One that is read before its write has returned.
-    job.call_at(job.now + 10 * kUs, job.now + 20 * kUs, 0, {5, 0x9000, 80}, 30).fd(0, pipe_end(5));
+    job.call_at(job.now + 10 * kUs, job.now + 20 * kUs, SYS_read, {5, 0x9000, 80}, 30).fd(0, pipe_end(5));
     job.as(100, 100);
-    job.call_at(job.now - 5 * kUs, job.now + 5 * kUs, 1, {6, 0x9000, 30}, 30).fd(0, pipe_end(6));
+    job.call_at(job.now - 5 * kUs, job.now + 5 * kUs, SYS_write, {6, 0x9000, 30}, 30).fd(0, pipe_end(6));
     const AssembledLog log = job.assemble();
     using enum OpKind;
     const uint64_t first = number_of(log, 1, send), second = number_of(log, 1, send, 1);
@@ -281,15 +285,15 @@ TEST_CASE("whoever reads an eventfd depends on the last that added to it") {
 TEST_CASE("a message larger than the pipe makes no circle") {
     RawJob job;
     const auto pipe_end = [](int fd) { return RawJob::pipe_of(fd, fd == 5 ? 0xf5 : 0xf6, 50); };
-    job.call(293, {0x1000, 0}, 0).fd(RAW_WHICH_RESULT, pipe_end(5)).fd(RAW_WHICH_RESULT2, pipe_end(6));
+    job.call(SYS_pipe2, {0x1000, 0}, 0).fd(RAW_WHICH_RESULT, pipe_end(5)).fd(RAW_WHICH_RESULT2, pipe_end(6));
     const uint64_t from = job.now;
     job.as(100, 200);
-    job.call_at(from + 20 * kUs, from + 30 * kUs, 0, {5, 0x9000, 65536}, 65536).fd(0, pipe_end(5));
+    job.call_at(from + 20 * kUs, from + 30 * kUs, SYS_read, {5, 0x9000, 65536}, 65536).fd(0, pipe_end(5));
     job.as(100, 100);
-    job.woken(from + 15 * kUs, from + 25 * kUs, from + 35 * kUs, 1, 100, 200, 0, from + 20 * kUs);
-    job.call_at(from + 10 * kUs, from + 40 * kUs, 1, {6, 0x9000, 100000}, 100000).fd(0, pipe_end(6));
+    job.woken(from + 15 * kUs, from + 25 * kUs, from + 35 * kUs, SYS_write, 100, 200, SYS_read, from + 20 * kUs);
+    job.call_at(from + 10 * kUs, from + 40 * kUs, SYS_write, {6, 0x9000, 100000}, 100000).fd(0, pipe_end(6));
     job.as(100, 200);
-    job.call_at(from + 50 * kUs, from + 60 * kUs, 0, {5, 0x9000, 65536}, 34464).fd(0, pipe_end(5));
+    job.call_at(from + 50 * kUs, from + 60 * kUs, SYS_read, {5, 0x9000, 65536}, 34464).fd(0, pipe_end(5));
     const AssembledLog log = job.assemble();
     const uint64_t write = number_of(log, 1, OpKind::send);
     // The first read came before the write was done: it depends on what lies before the write.
@@ -305,11 +309,11 @@ TEST_CASE("exit, wait and the end of a task") {
     job.open("/d/a", 3, 0xf1, 7);
     job.spawn(200, 200, 17);
     job.as(200, 200);
-    job.call(3, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    job.call(SYS_close, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
     job.exit(3);
     job.as(100, 100);
-    job.call(61, {uint64_t(-1), 0, 0}, 200);
-    job.call(61, {uint64_t(-1), 0, 0}, -10);
+    job.call(SYS_wait4, {uint64_t(-1), 0, 0}, 200);
+    job.call(SYS_wait4, {uint64_t(-1), 0, 0}, -10);
     const AssembledLog log = job.assemble();
     using enum OpKind;
     CHECK(log.ops(2).back().kind == OpKind::exit);
@@ -324,16 +328,17 @@ TEST_CASE("exit, wait and the end of a task") {
 
 TEST_CASE("locks are not causes") {
     RawJob job;
-    job.call(39, {}, 0);
+    job.call(SYS_getpid, {}, 0);
     const auto wait_on = [&](uint32_t tid, uint64_t word, uint64_t value, uint64_t timeout, int64_t result = 0) {
         const uint64_t from = job.now;
         job.as(100, tid);
-        job.woken(from + 2 * kUs, from + 50 * kUs, from + 51 * kUs, 202, 100, tid == 1 ? 2 : 1, 202, from + 40 * kUs);
-        job.call_at(from + 1 * kUs, from + 52 * kUs, 202, {word, 0x189, value, timeout}, result);
+        job.woken(from + 2 * kUs, from + 50 * kUs, from + 51 * kUs, SYS_futex, 100, tid == 1 ? 2 : 1, SYS_futex,
+                  from + 40 * kUs);
+        job.call_at(from + 1 * kUs, from + 52 * kUs, SYS_futex, {word, 0x189, value, timeout}, result);
     };
     const auto wake = [&](uint32_t tid, uint64_t word) {
         job.as(100, tid);
-        job.call_at(job.now + 1 * kUs, job.now + 2 * kUs, 202, {word, 0x81, 1}, 1);
+        job.call_at(job.now + 1 * kUs, job.now + 2 * kUs, SYS_futex, {word, 0x81, 1}, 1);
     };
     wait_on(1, 0x5000, 2, 0);  // a mutex
     wake(2, 0x5000);
@@ -368,7 +373,7 @@ TEST_CASE("locks are not causes") {
 TEST_CASE("page faults become touches of the right mapping") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7, 1 << 20);
-    job.call(9, {0, 1 << 20, 1, 2, 3, 8192}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(SYS_mmap, {0, 1 << 20, 1, 2, 3, 8192}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
     const uint64_t from = job.now;
     job.fault(from + 100 * kUs, from + 110 * kUs, 0x700000 + 5 * 4096 + 17);
     job.off(from + 102 * kUs, from + 108 * kUs, from + 109 * kUs, 0xffff, RAW_OFF_UNINTERRUPTIBLE);
@@ -376,7 +381,7 @@ TEST_CASE("page faults become touches of the right mapping") {
     job.fault(from + 130 * kUs, from + 131 * kUs, 0x700000 + 2 * 4096);
     job.fault(from + 900 * kUs, from + 901 * kUs, 0x700000, true);
     job.fault(from + 950 * kUs, from + 951 * kUs, 0x123456000);  // no mapping that is known
-    job.call_at(from + 1000 * kUs, from + 1001 * kUs, 11, {0x700000, 1 << 20}, 0);
+    job.call_at(from + 1000 * kUs, from + 1001 * kUs, SYS_munmap, {0x700000, 1 << 20}, 0);
     std::swap(job.records()[2], job.records()[3]);  // emitted within the fault, by time
     const AssembledLog log = job.assemble();
     using enum OpKind;
@@ -398,8 +403,8 @@ TEST_CASE("page faults become touches of the right mapping") {
 TEST_CASE("faults on several mappings in turn take no more time than passed, and what follows keeps its place") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7, 1 << 20);
-    job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
-    job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0xa00000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(SYS_mmap, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(SYS_mmap, {0, 1 << 20, 1, 2, 3, 0}, 0xa00000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
     const uint64_t from = job.now;
     for (uint64_t i = 0; i < 10; ++i) {
         job.fault(from + (10 + 20 * i) * kUs, from + (11 + 20 * i) * kUs, (i % 2 ? 0x700000 : 0xa00000) + i * 4096);
@@ -407,7 +412,7 @@ TEST_CASE("faults on several mappings in turn take no more time than passed, and
     // Asleep for 5 us, and another fault at once after it.
     job.off(from + 195 * kUs, from + 199 * kUs, from + 200 * kUs, 0xffff, RAW_OFF_SLEEPING);
     job.fault(from + 201 * kUs, from + 202 * kUs, 0x700000 + 100 * 4096);
-    job.call_at(from + 210 * kUs, from + 212 * kUs, 11, {0x700000, 1 << 20}, 0);
+    job.call_at(from + 210 * kUs, from + 212 * kUs, SYS_munmap, {0x700000, 1 << 20}, 0);
     const AssembledLog log = job.assemble();
     const auto ops = log.ops();
     CHECK(std::count_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::touch; }) == 11);
@@ -421,16 +426,16 @@ TEST_CASE("faults on several mappings in turn take no more time than passed, and
 TEST_CASE("reads into memory that nothing has filled yet are marked") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7, 1 << 20);
-    job.call(9, {0, 65536, 3, 0x22, uint64_t(-1), 0}, 0x700000);
+    job.call(SYS_mmap, {0, 65536, 3, 0x22, uint64_t(-1), 0}, 0x700000);
     job.pread(3, 0xf1, 7, 0, 32768, 0x700000);
     job.pread(3, 0xf1, 7, 0, 32768, 0x700000);
     job.pread(3, 0xf1, 7, 0, 32768, 0x708000);
-    job.call(28, {0x700000, 65536, 4}, 0);
+    job.call(SYS_madvise, {0x700000, 65536, 4}, 0);
     job.pread(3, 0xf1, 7, 0, 4096, 0x701000);
-    job.call(12, {0}, 0x20000000);
-    job.call(12, {0x20008000}, 0x20008000);
+    job.call(SYS_brk, {0}, 0x20000000);
+    job.call(SYS_brk, {0x20008000}, 0x20008000);
     job.pread(3, 0xf1, 7, 0, 16384, 0x20001000);
-    job.call(11, {0x700000, 65536}, 0);
+    job.call(SYS_munmap, {0x700000, 65536}, 0);
     job.pread(3, 0xf1, 7, 0, 4096, 0x702000);
     const AssembledLog log = job.assemble();
     std::vector<bool> fresh;
@@ -444,10 +449,10 @@ TEST_CASE("the address of an open file that is used again means another file") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);
     const uint64_t from = job.now;
-    job.call_at(from + 1 * kUs, from + 10 * kUs, 3, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    job.call_at(from + 1 * kUs, from + 10 * kUs, SYS_close, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
     // Another thread gets number and address while the close is still under way.
     job.as(100, 101);
-    job.call_at(from + 5 * kUs, from + 8 * kUs, 257, {uint64_t(-100), 0x1000, 0, 0}, 3)
+    job.call_at(from + 5 * kUs, from + 8 * kUs, SYS_openat, {uint64_t(-100), 0x1000, 0, 0}, 3)
         .path(1, "/d/b")
         .fd(RAW_WHICH_RESULT, RawJob::fd_of(3, 0xf1, 8));
     job.pread(3, 0xf1, 8, 0, 100);
@@ -462,8 +467,8 @@ TEST_CASE("descriptors that came over a socket are the sender's") {
     job.spawn(200, 200, 17);
     job.as(200, 200);
     raw_fd socket = RawJob::fd_of(9, 0xf9, 90, 0, 0140777);
-    job.call(47, {9, 0x1000, 0}, 1).fd(0, socket).fd(RAW_WHICH_RECEIVED, RawJob::fd_of(12, 0xf1, 7));
-    job.call(9, {0, 4096, 3, 1, 12, 0}, 0x800000).fd(4, RawJob::fd_of(12, 0xf1, 7));
+    job.call(SYS_recvmsg, {9, 0x1000, 0}, 1).fd(0, socket).fd(RAW_WHICH_RECEIVED, RawJob::fd_of(12, 0xf1, 7));
+    job.call(SYS_mmap, {0, 4096, 3, 1, 12, 0}, 0x800000).fd(4, RawJob::fd_of(12, 0xf1, 7));
     const AssembledLog log = job.assemble();
     CHECK(log.of_kind(OpKind::mmap)[0].handle == log.of_kind(OpKind::open)[0].handle);
     CHECK(log.of_kind(OpKind::receive).size() == 1);
@@ -474,13 +479,13 @@ TEST_CASE("sockets pass their bytes to the peer") {
     raw_fd one = RawJob::fd_of(5, 0xf5, 50, 0, 0140777), two = RawJob::fd_of(6, 0xf6, 60, 0, 0140777);
     one.peer = 60;
     two.peer = 50;
-    job.call(53, {1, 1, 0, 0x1000}, 0).fd(RAW_WHICH_RESULT, one).fd(RAW_WHICH_RESULT2, two);
-    job.call(44, {5, 0x9000, 10, 0}, 10).fd(0, one);
-    job.call(44, {6, 0x9000, 20, 0}, 20).fd(0, two);
+    job.call(SYS_socketpair, {1, 1, 0, 0x1000}, 0).fd(RAW_WHICH_RESULT, one).fd(RAW_WHICH_RESULT2, two);
+    job.call(SYS_sendto, {5, 0x9000, 10, 0}, 10).fd(0, one);
+    job.call(SYS_sendto, {6, 0x9000, 20, 0}, 20).fd(0, two);
     job.as(100, 101);
-    job.call(45, {6, 0x9000, 100, 2}, 10).fd(0, two);  // a look only
-    job.call(45, {6, 0x9000, 100, 0}, 10).fd(0, two);
-    job.call(0, {5, 0x9000, 100}, 20).fd(0, one);
+    job.call(SYS_recvfrom, {6, 0x9000, 100, 2}, 10).fd(0, two);  // a look only
+    job.call(SYS_recvfrom, {6, 0x9000, 100, 0}, 10).fd(0, two);
+    job.call(SYS_read, {5, 0x9000, 100}, 20).fd(0, one);
     const AssembledLog log = job.assemble();
     const auto message = [](uint64_t op) { return std::vector<Edge>{{1, EdgeKind::message, 100, op}}; };
     CHECK(edges_of(log, 2, number_of(log, 2, OpKind::receive)).empty());
@@ -491,7 +496,7 @@ TEST_CASE("sockets pass their bytes to the peer") {
 TEST_CASE("a batch depends on the fetch that made it") {
     RawJob job;
     const auto mark = [&](std::string_view name, uint64_t number, uint64_t phase) {
-        job.call(157, {RAW_MARKER_PRCTL, 0x1000, number, phase, RAW_MARKER_MAGIC}, -22).string(1, name);
+        job.call(SYS_prctl, {RAW_MARKER_PRCTL, 0x1000, number, phase, RAW_MARKER_MAGIC}, -22).string(1, name);
     };
     job.spawn(200, 200, 17);
     job.as(200, 200);
@@ -505,7 +510,7 @@ TEST_CASE("a batch depends on the fetch that made it") {
     mark("batch", 1, 0);
     mark("batch", 2, 0);
     mark("batch.2", 0, 0);
-    job.call(157, {15, 0x1000, 0, 0, 0}, 0);  // another prctl
+    job.call(SYS_prctl, {15, 0x1000, 0, 0, 0}, 0);  // another prctl
     const AssembledLog log = job.assemble();
     const auto batch_edges = [&](size_t n) { return edges_of(log, 1, number_of(log, 1, OpKind::marker, n)); };
     const auto marker = [&](size_t n) {
@@ -565,8 +570,8 @@ TEST_CASE("a call of minutes holds nothing up") {
         job.pread(3, 0xf1, 7, i, 1);
     }
     job.as(100, 100);
-    job.off(enter + kUs, job.now, job.now + kUs, 0);
-    job.call_at(enter, job.now + 2 * kUs, 0, {5, 0x9000, 10}, 10).fd(0, RawJob::pipe_of(5, 0xf5, 50));
+    job.off(enter + kUs, job.now, job.now + kUs, SYS_read);
+    job.call_at(enter, job.now + 2 * kUs, SYS_read, {5, 0x9000, 10}, 10).fd(0, RawJob::pipe_of(5, 0xf5, 50));
     const AssembledLog log = job.assemble();
     CHECK(log.ops(2).size() == 60000 - 1);
     REQUIRE(log.of_kind(OpKind::receive).size() == 1);
@@ -613,9 +618,9 @@ TEST_CASE("what was open before the recording") {
     // The file of the mapping, of which the mapping tells no generation.
     raw_fd mapped = RawJob::fd_of(5, 0xf3, 9);
     mapped.generation = 77;
-    job.call(257, {uint64_t(-100), 0x1000, 0, 0}, 5).path(1, "/d/mapped").fd(RAW_WHICH_RESULT, mapped);
+    job.call(SYS_openat, {uint64_t(-100), 0x1000, 0, 0}, 5).path(1, "/d/mapped").fd(RAW_WHICH_RESULT, mapped);
     job.fault(job.now + 1 * kUs, job.now + 2 * kUs, 0x701000);
-    job.call(11, {0x700000, 8192}, 0);
+    job.call(SYS_munmap, {0x700000, 8192}, 0);
     const AssembledLog log = job.assemble();
     const Op read = log.of_kind(OpKind::pread)[0];
     CHECK(log.path_of(read) == "/d/a");

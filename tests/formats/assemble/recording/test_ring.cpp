@@ -10,7 +10,7 @@ using namespace reprise::test;
 namespace {
 
 constexpr uint64_t kUs = 1000, kMs = 1'000'000;
-constexpr uint16_t kEnter = 426, kOpenAt = 18, kClose = 19, kRead = 22, kStatx = 21;
+constexpr uint16_t kOpenAt = 18, kClose = 19, kRead = 22, kStatx = 21;
 constexpr uint64_t kRing = 0x4000;
 
 RawBytes& submit(RawJob& job, uint64_t time, uint64_t request, uint16_t opcode, int fd, int index = 0,
@@ -44,7 +44,7 @@ TEST_CASE("an open by io_uring is an open, and its descriptor is known to others
     RawJob job;
     const uint64_t from = job.now;
     submit(job, from + 10 * kUs, 1, kOpenAt, kHere).path(1, "data/a");
-    job.call_at(from + 5 * kUs, from + 20 * kUs, kEnter, {9, 1, 0, 0}, 1);
+    job.call_at(from + 5 * kUs, from + 20 * kUs, SYS_io_uring_enter, {9, 1, 0, 0}, 1);
     job.spawn(100, 101, 0x10f00);
     const uint64_t opened = job.now + 100 * kUs;
     complete(job, opened, 1, kOpenAt, 7).fd(RAW_WHICH_RESULT, RawJob::fd_of(7, 0xf1, 17, 12345));
@@ -53,7 +53,7 @@ TEST_CASE("an open by io_uring is an open, and its descriptor is known to others
     job.pread(7, 0xf1, 17, 0, 100);
     job.as(100, 100);
     job.now += 2 * kMs;
-    job.call(3, {7}, 0).fd(0, RawJob::fd_of(7, 0xf1, 17, 12345));
+    job.call(SYS_close, {7}, 0).fd(0, RawJob::fd_of(7, 0xf1, 17, 12345));
     const AssembledLog log = job.assemble();
     const std::vector<Op> opens = log.of_kind(OpKind::open);
     REQUIRE(opens.size() == 1);
@@ -80,7 +80,7 @@ TEST_CASE("requests submitted together keep their order, and files of the ring a
     complete(job, from + 20 * kUs, 1, kOpenAt, 0).fd(RAW_WHICH_RESULT, RawJob::fd_of(-1, 0xf1, 17));
     complete(job, from + 30 * kUs, 2, kRead, 4096).fd(0, RawJob::fd_of(-1, 0xf1, 17));
     complete(job, from + 40 * kUs, 3, kClose, 0);
-    job.call_at(from + 5 * kUs, from + 50 * kUs, kEnter, {9, 3, 3, 1}, 3).fd(0, RawJob::fd_of(9, 0xf9, 99));
+    job.call_at(from + 5 * kUs, from + 50 * kUs, SYS_io_uring_enter, {9, 3, 3, 1}, 3).fd(0, RawJob::fd_of(9, 0xf9, 99));
     job.pread(0, 0xf0, 5, 0, 100);
     const AssembledLog log = job.assemble();
     std::vector<OpKind> kinds;
@@ -110,7 +110,7 @@ TEST_CASE("requests on names that failed, tell attributes, or never completed") 
     complete(job, from + 20 * kUs, 1, kOpenAt, -2);
     complete(job, from + 21 * kUs, 2, kStatx, 0).stat(4, 777, 0100644);
     complete(job, from + 22 * kUs, 4, kOpenAt, -14);
-    job.call_at(from + 5 * kUs, from + 50 * kUs, kEnter, {9, 4, 3, 1}, 4).fd(0, RawJob::fd_of(9, 0xf9, 99));
+    job.call_at(from + 5 * kUs, from + 50 * kUs, SYS_io_uring_enter, {9, 4, 3, 1}, 4).fd(0, RawJob::fd_of(9, 0xf9, 99));
     const AssembledLog log = job.assemble();
     REQUIRE(log.of_kind(OpKind::open).size() == 1);
     CHECK(log.of_kind(OpKind::open)[0].result == -2);

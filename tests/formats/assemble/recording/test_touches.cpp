@@ -14,13 +14,13 @@ constexpr uint64_t kUs = 1000, kMs = 1'000'000;
 TEST_CASE("faults on neighbouring pages are one touch, and the time between them is computing") {
     RawJob job;
     job.open("/dev/shm/t", 3, 0xf1, 7, 1 << 20);
-    job.call(9, {0, 1 << 20, 3, 1, 3, 8192}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(SYS_mmap, {0, 1 << 20, 3, 1, 3, 8192}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
     const uint64_t from = job.now;
     job.now = from + 10 * kMs;
     job.touches(from + 100 * kUs, from + 500 * kUs, 50 * kUs, 0x703000, 8);
     // The last pages of the mapping, and two behind it.
     job.touches(from + 2000 * kUs, from + 2010 * kUs, 10 * kUs, 0x7fe000, 4);
-    job.call_at(from + 10 * kMs, from + 10 * kMs + kUs, 11, {0x700000, 1 << 20}, 0);
+    job.call_at(from + 10 * kMs, from + 10 * kMs + kUs, SYS_munmap, {0x700000, 1 << 20}, 0);
     const AssembledLog log = job.assemble();
     std::vector<Op> touches = log.of_kind(OpKind::touch);
     REQUIRE(touches.size() == 2);
@@ -43,21 +43,21 @@ TEST_CASE("a touch belongs to what was mapped when it happened, whatever other t
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7, 1 << 20);
     job.open("/d/b", 4, 0xf2, 8, 1 << 20);
-    job.call(9, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(SYS_mmap, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
     job.spawn(100, 101, 0x10f00);
     job.as(100, 101);
     const uint64_t touched = job.now + 100 * kUs;
     job.fault(touched, touched + kUs, 0x704000);
     job.as(100, 100);
     job.now = touched + 100 * kUs;
-    job.call(11, {0x704000, 0x4000}, 0);  // that part, and another file in its place
-    job.call(9, {0x704000, 0x4000, 1, 0x12, 4, 0}, 0x704000).fd(4, RawJob::fd_of(4, 0xf2, 8, 1 << 20));
+    job.call(SYS_munmap, {0x704000, 0x4000}, 0);  // that part, and another file in its place
+    job.call(SYS_mmap, {0x704000, 0x4000, 1, 0x12, 4, 0}, 0x704000).fd(4, RawJob::fd_of(4, 0xf2, 8, 1 << 20));
     job.as(100, 101);
     job.now += 10 * kMs;
     job.fault(job.now, job.now + kUs, 0x704000);
     job.fault(job.now + 2 * kUs, job.now + 3 * kUs, 0x709000);
     job.now += 10 * kMs;
-    job.call(3, {9}, 0).fd(0, RawJob::fd_of(9, 0xf9, 9));
+    job.call(SYS_close, {9}, 0).fd(0, RawJob::fd_of(9, 0xf9, 9));
     const AssembledLog log = job.assemble();
     const std::vector<Op> touches = log.of_kind(OpKind::touch);
     REQUIRE(touches.size() == 3);
