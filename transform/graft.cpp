@@ -317,8 +317,7 @@ private:
                 for (const Span& span : left) {
                     kept += span.end - span.begin;
                 }
-                constexpr int64_t kWakesOthers = 6;
-                if (kept * 2 >= op.duration || op.arg == kWakesOthers) {
+                if (kept * 2 >= op.duration || op.arg == kWaitWokeOthers) {
                     return put(op, old, true);
                 }
                 return dropped(number);

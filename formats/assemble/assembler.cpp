@@ -218,7 +218,7 @@ void Assembler::Impl::call(const RawCall& raw) {
                 op.peer = it->second->id;
             } else {
                 op.kind = OpKind::wait;  // nobody ended, or nobody we know
-                op.arg = 4;
+                op.arg = kWaitChild;
             }
             return add(t, op);
         }

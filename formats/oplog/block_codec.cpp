@@ -94,7 +94,7 @@ const std::array<KindTraits, 256>& kind_traits() {
             row.fields = op.fields;
             row.makes_handle = op.is(Trait::makes_handle);
             row.makes_map = op.kind == OpKind::mmap;
-            row.makes_request = op.kind == OpKind::uring_submit || op.kind == OpKind::aio_submit;
+            row.makes_request = op.is(Trait::submits);
             const bool positioned = op.has(Field::offset) && op.has(Field::size) && op.has(Field::handle);
             if ((op.is(Trait::reads) || op.is(Trait::writes)) && positioned) {
                 row.motion = op.is(Trait::moves) ? Motion::transfer : Motion::explicit_transfer;

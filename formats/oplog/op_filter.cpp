@@ -274,7 +274,7 @@ void OpSelector::follow(const LogReader& log) {
         for (size_t i = 0; i < block.count(); ++i) {
             const auto kind = static_cast<OpKind>(block.kind[i]);
             const bool maps = kind == OpKind::mmap;
-            if (!maps && kind != OpKind::uring_submit && kind != OpKind::aio_submit) {
+            if (!maps && !info(kind).is(Trait::submits)) {
                 continue;
             }
             if (keeps_file(block.file[i]) && keeps_handle(block.handle[i])) {

@@ -49,8 +49,7 @@ inline CausalRole causal_role(OpKind kind, int64_t arg, bool explained, bool per
     if (row.is(Trait::accelerator)) {
         return kind == OpKind::gpu_submit ? CausalRole::submit : CausalRole::drain;
     }
-    if (explained &&
-        (kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::idle)) {
+    if (explained && row.is(Trait::waits)) {
         return CausalRole::wait;
     }
     const bool starts_or_ends = kind == OpKind::spawn || kind == OpKind::exit;

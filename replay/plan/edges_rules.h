@@ -52,18 +52,14 @@ inline bool opens_in_replay(HandleKind kind) {
 }
 
 /// Ops that block until something happens elsewhere: their edges hold at their end, not at their begin.
-inline bool blocks_until_edge(OpKind kind) {
-    return kind == OpKind::wait || kind == OpKind::join || kind == OpKind::receive || kind == OpKind::gpu_wait ||
-           kind == OpKind::idle;
-}
+inline bool blocks_until_edge(OpKind kind) { return info(kind).is(Trait::waits) || kind == OpKind::gpu_wait; }
 
 /// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
 inline bool waits_for_lock(OpKind kind, int64_t arg) { return kind == OpKind::wait && arg == kWaitLock; }
 
 /// Whether the op's time is among the recorded waits that edges explain or do not.
 inline bool counts_as_wait(OpKind kind, int64_t arg) {
-    const bool waits = kind == OpKind::wait || kind == OpKind::idle || kind == OpKind::join || kind == OpKind::receive;
-    return waits && !waits_for_lock(kind, arg);
+    return info(kind).is(Trait::waits) && !waits_for_lock(kind, arg);
 }
 
 /// Ops that only tell others something: those go on while the op, which is not made, still takes its recorded time.
@@ -132,17 +128,15 @@ inline PathUse path_use(const Tables& tables, const OpRef& op) {
                              (tables.files[op.file].origin == Origin::created || (op.flags & O_EXCL) != 0);
         return good && creates ? PathUse{0, 0, op.file, 0} : PathUse{op.file, 0, 0, 0};
     }
-    if (good && (op.kind == OpKind::mkdir || op.kind == OpKind::rmdir || op.kind == OpKind::unlink ||
-                 op.kind == OpKind::symlink)) {
+    const OpInfo& row = info(op.kind);
+    const bool makes = row.is(Trait::makes_name), ends = row.is(Trait::ends_name);
+    if (!good || (!makes && !ends)) {
+        return {op.file, op.file2, 0, 0};
+    }
+    if (!row.has(Field::file2)) {
         return {0, 0, op.file, 0};
     }
-    if (good && op.kind == OpKind::rename) {
-        return {0, 0, op.file, op.file2};
-    }
-    if (good && op.kind == OpKind::link) {
-        return {op.file, 0, 0, op.file2};
-    }
-    return {op.file, op.file2, 0, 0};
+    return ends ? PathUse{0, 0, op.file, op.file2} : PathUse{op.file, 0, 0, op.file2};
 }
 
 }  // namespace reprise

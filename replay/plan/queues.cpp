@@ -101,9 +101,7 @@ Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo
             log.decode(where, b);
             for (size_t i = 0; i < b.count(); ++i) {
                 const auto kind = static_cast<OpKind>(b.kind[i]);
-                const bool waits =
-                    kind == OpKind::wait || kind == OpKind::receive || kind == OpKind::idle || kind == OpKind::join;
-                if (!waits || (kind == OpKind::wait && b.arg[i] == kWaitSleep)) {
+                if (!info(kind).is(Trait::waits) || (kind == OpKind::wait && b.arg[i] == kWaitSleep)) {
                     facts.busy += b.duration[i];
                 }
                 if (kind == OpKind::mmap && b.handle[i] != 0 && b.map[i] != 0) {

@@ -174,7 +174,7 @@ private:
         if (options_.pace == Pace::timed) {
             const auto since = static_cast<double>(block_.begin[i] - plan_.first_begin) * options_.speeds.time_scale;
             result_.lateness.add(begin - start_ - static_cast<int64_t>(since));
-            if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
+            if (info(kind).is(Trait::passes_time)) {
                 const int64_t recorded = OpRef::end_of(block_.begin[i], block_.duration[i]) - plan_.first_begin;
                 const double over = static_cast<double>(recorded) * options_.speeds.time_scale;
                 const double asked = static_cast<double>(block_.duration[i]) * options_.speeds.time_scale;

@@ -71,7 +71,7 @@ public:
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (computing_.takes_processor(kind, b.flags[i])) {
             compute_.fill(at(OpRef::end_of(b.begin[i], b.duration[i])));
-        } else if (kind == OpKind::compute || kind == OpKind::wait || kind == OpKind::idle) {
+        } else if (info(kind).is(Trait::passes_time)) {
             delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
         } else if (kind == OpKind::gpu_submit) {
             stream(b, i).submit(delay_.now_ns(), scaled(b.size[i]));

@@ -154,7 +154,7 @@ void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
                 return on_descriptor(event, raw, OpKind::fcntl);
             }
             if ((event.flags == F_DUPFD || event.flags == F_DUPFD_CLOEXEC) && (event.known & kResult)) {
-                raw.arg = 4;
+                raw.arg = kDupFd;
                 raw.flags = event.flags == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0;
                 return on_descriptor(event, raw, OpKind::dup);
             }
@@ -165,7 +165,7 @@ void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
                 ++incomplete_;
                 return;
             }
-            raw.arg = 1;
+            raw.arg = kDup;
             return on_descriptor(event, raw, OpKind::dup);
         case Call::mmap:
             if (raw.fd < 0) {  // memory, not a file

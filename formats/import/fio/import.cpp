@@ -248,7 +248,7 @@ void Import::feed(LogWriter& writer) {
             op.kind = OpKind::wait;
             op.begin = raw.begin;
             op.duration = line.offset * 1000;
-            op.arg = 3;
+            op.arg = kWaitSleep;
             assembler.op(raw.pid, raw.tid, op);
             continue;
         }
