@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "formats/support/histogram.h"
+#include "formats/oplog/async_request.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
+#include "formats/support/histogram.h"
 
 namespace reprise {
 namespace {
@@ -44,14 +45,8 @@ Way way_of(OpKind kind) {
 }
 
 Way way_of_request(const OpBlock& block, size_t i) {
-    const int64_t arg = block.arg[i];
-    if (static_cast<OpKind>(block.kind[i]) == OpKind::aio_submit) {  // IOCB_CMD_*
-        return arg == 0 || arg == 7 ? Way::read : arg == 1 || arg == 8 ? Way::write : Way::none;
-    }
-    if (arg == 1 || arg == 4 || arg == 22) {
-        return Way::read;  // IORING_OP_*
-    }
-    return arg == 2 || arg == 5 || arg == 23 ? Way::write : Way::none;
+    const AsyncRequest request = async_request(block, i);
+    return request.reads() ? Way::read : request.writes() ? Way::write : Way::none;
 }
 
 class Collector {
@@ -245,11 +240,11 @@ private:
             for (size_t part = 1; part < list.size(); part += 2) {
                 touched(list[part]);
             }
-        } else if (kind == OpKind::uring_submit || kind == OpKind::aio_submit) {
+        } else if (info(kind).is(Trait::submits)) {
             if (block.request[i]) {
                 requests_[block.request[i]] = {way_of_request(block, i), file};
             }
-        } else if ((kind == OpKind::uring_complete || kind == OpKind::aio_complete) && block.result[i] > 0) {
+        } else if (info(kind).is(Trait::completes) && block.result[i] > 0) {
             const auto bytes = static_cast<uint64_t>(block.result[i]);
             if (!complete(block.request[i], bytes)) {
                 late_.emplace_back(block.request[i], bytes);

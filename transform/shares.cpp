@@ -85,9 +85,8 @@ void Shares::see(const OpBlock& block, size_t i) {
         }
         return;
     }
-    if (kind == OpKind::uring_submit || kind == OpKind::aio_submit) {
-        const bool alters = kind == OpKind::uring_submit ? uring_alters(block.arg[i]) : aio_alters(block.arg[i]);
-        if (alters) {
+    if (row.is(Trait::submits)) {
+        if (async_request(block, i).alters()) {
             write(file);
         } else if (file != 0) {
             reads(file, kRead);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Data: where each read and write lands, messages, copies inside the kernel, and mapped memory.
 #include <algorithm>
-#include <initializer_list>
 
 #include "formats/assemble/assembler_impl.h"
+#include "formats/oplog/async_request.h"
 #include "formats/support/bytes.h"
 
 namespace reprise {
@@ -241,12 +241,8 @@ void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evid
 
 // An asynchronous request: what it will move counts when it is asked for.
 void Assembler::Impl::request(Task& task, const RawCall& raw, Op& op) {
-    const bool aio = raw.kind == OpKind::aio_submit;
-    const auto is_any = [&](std::initializer_list<int64_t> codes) {
-        return std::find(codes.begin(), codes.end(), raw.arg) != codes.end();
-    };
-    const bool reads = aio ? is_any({0, 7}) : is_any({1, 4, 22});   // IOCB_CMD_PREAD(V), IORING_OP_READ*
-    const bool writes = aio ? is_any({1, 8}) : is_any({2, 5, 23});  // IOCB_CMD_PWRITE(V), IORING_OP_WRITE*
+    const AsyncRequest asked = async_request(raw.kind, raw.arg);
+    const bool reads = asked.reads(), writes = asked.writes();
     if (!raw.path.empty()) {
         op.file = files.id(named(absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen), raw));
         op.fd = -1;

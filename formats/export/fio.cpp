@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "formats/export/exporter.h"
+#include "formats/oplog/async_request.h"
 #include "formats/support/error.h"
 #include "formats/support/escape.h"
 #include "formats/support/text_output.h"
@@ -22,25 +23,23 @@ constexpr size_t kLongestName = 255;
 enum class Action { none, open, close, duplicate, read, write, sync, datasync };
 
 Action async_action(const Op& op) {
-    if (op.kind == OpKind::aio_submit) {
-        switch (op.arg) {  // IOCB_CMD_*
-            case 0:
-            case 7: return Action::read;
-            case 1:
-            case 8: return Action::write;
-            case 2: return Action::sync;
-            case 3: return Action::datasync;
-        }
-        return Action::none;
-    }
-    switch (op.arg) {  // IORING_OP_*
-        case 1:
-        case 4:
-        case 22: return Action::read;
-        case 2:
-        case 5:
-        case 23: return Action::write;
-        case 3: return op.flags & 1 ? Action::datasync : Action::sync;
+    using Does = AsyncRequest::Does;
+    switch (async_request(op).does) {
+        case Does::read: return Action::read;
+        case Does::write: return Action::write;
+        case Does::sync: return op.kind == OpKind::uring_submit && op.flags & 1 ? Action::datasync : Action::sync;
+        case Does::sync_data: return Action::datasync;
+        case Does::nothing:
+        case Does::sync_range:
+        case Does::allocate:
+        case Does::advise:
+        case Does::splice:
+        case Does::open:
+        case Does::close:
+        case Does::stat:
+        case Does::make_name:
+        case Does::end_name:
+        case Does::other: break;
     }
     return Action::none;
 }

@@ -1,40 +1,53 @@
 // SPDX-License-Identifier: MIT
-// The numbers of io_uring and libaio requests that the replay performs, as the kernel's ABI fixes them.
+// What an asynchronous request (ops uring_submit and aio_submit) does: the one place that reads IORING_OP_* and
+// IOCB_CMD_*.
 #pragma once
 
 #include <cstdint>
 
+#include "formats/oplog/oplog.h"
+
 namespace reprise {
 
-/// linux/io_uring.h, io_uring_op
-enum UringOp : int64_t {
-    kUringNop = 0,
-    kUringReadv = 1,
-    kUringWritev = 2,
-    kUringFsync = 3,
-    kUringReadFixed = 4,
-    kUringWriteFixed = 5,
-    kUringSyncFileRange = 8,
-    kUringFallocate = 17,
-    kUringRead = 22,
-    kUringWrite = 23,
-    kUringFadvise = 24,
+struct AsyncRequest {
+    enum class Does : uint8_t {
+        nothing,
+        read,
+        write,
+        sync,       // data and metadata
+        sync_data,  // data
+        sync_range,
+        allocate,
+        advise,
+        splice,
+        // Requests that stand for a call on names and descriptors.
+        open,
+        close,
+        stat,
+        make_name,
+        end_name,
+        other,  // sockets, timers, polls, and what is newer than this code
+    };
+
+    Does does = Does::other;
+    bool vectored = false;      // one size per buffer, in Op::list
+    bool fixed_buffer = false;  // into a buffer registered with the ring
+    /// The range of the file that it reads, writes, allocates, syncs or gives advice on, as the request has it; size 0
+    /// where it has none.
+    int64_t offset = 0, size = 0;
+
+    bool reads() const { return does == Does::read; }
+    bool writes() const { return does == Does::write; }
+    /// Changes the data of an open file. Copies between descriptors (splice) are not among these: no replay makes them.
+    bool alters() const { return does == Does::write || does == Does::allocate; }
+    /// Recordings keep it as the op of the call that it stands for.
+    bool is_call() const { return does >= Does::open && does <= Does::end_name; }
 };
 
-/// linux/aio_abi.h, IOCB_CMD_*
-enum AioOp : int64_t {
-    kAioPread = 0,
-    kAioPwrite = 1,
-    kAioFsync = 2,
-    kAioFdsync = 3,
-    kAioNoop = 6,
-    kAioPreadv = 7,
-    kAioPwritev = 8,
-};
-
-inline bool uring_alters(int64_t code) {
-    return code == kUringWritev || code == kUringWriteFixed || code == kUringWrite || code == kUringFallocate;
-}
-inline bool aio_alters(int64_t code) { return code == kAioPwrite || code == kAioPwritev; }
+/// `kind` is uring_submit or aio_submit, `code` the op's arg.
+AsyncRequest async_request(OpKind kind, int64_t code);
+/// With the range. The op's kind has Trait::submits.
+AsyncRequest async_request(const Op& op);
+AsyncRequest async_request(const OpBlock& block, size_t i);
 
 }  // namespace reprise

@@ -142,8 +142,8 @@ int64_t PosixEngine::perform_other(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::copy_file_range:
         case OpKind::splice: return copy(b, i, kind);
         case OpKind::flock: return lock(b, i);
-        case OpKind::uring_submit: return uring(b, i);
-        case OpKind::aio_submit: return aio(b, i);
+        case OpKind::uring_submit:
+        case OpKind::aio_submit: return request(b, i);
         case OpKind::uring_complete:
         case OpKind::aio_complete: return complete(b, i);
         case OpKind::uring_enter: return b.result[i];  // its requests are performed where they are submitted
@@ -276,7 +276,6 @@ int64_t PosixEngine::duplicate(const OpBlock& b, size_t i) {
     if (refusal != 0) {
         return refusal;
     }
-    constexpr int64_t kDup = 1, kDup2 = 2, kDup3 = 3, kDupFd = 4;  // as in the op table
     const int64_t how = b.arg[i];
     if (how == kDup2 && b.fd[i] == b.fd2[i]) {
         const int64_t result = sys::call(SYS_dup2, fd, fd);  // does nothing
@@ -323,8 +322,7 @@ int64_t PosixEngine::control(const OpBlock& b, size_t i) {
 }
 
 int64_t PosixEngine::make_memfd(const OpBlock& b, size_t i) {
-    constexpr int64_t memfd = 4;
-    if (b.arg[i] != memfd || b.result[i] < 0) {
+    if (b.arg[i] != kMemFd || b.result[i] < 0) {
         return b.result[i];
     }
     const int64_t fd = sys::call(SYS_memfd_create, "reprise", (b.flags[i] & MFD_CLOEXEC));

@@ -70,8 +70,7 @@ private:
     static bool stands_at(int fd, int64_t offset);
     int64_t into_nothing(int fd, int64_t offset, size_t bytes);
     int64_t from_nothing(int fd, int64_t offset, size_t bytes);
-    int64_t uring(const OpBlock& b, size_t i);
-    int64_t aio(const OpBlock& b, size_t i);
+    int64_t request(const OpBlock& b, size_t i);
     int64_t complete(const OpBlock& b, size_t i);
     int64_t lock(const OpBlock& b, size_t i);
     /// Names

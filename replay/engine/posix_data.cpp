@@ -146,7 +146,7 @@ int64_t PosixEngine::copy(const OpBlock& b, size_t i, OpKind kind) {
 
 // Requests are performed at once where they are submitted; the completion reports their result.
 
-int64_t PosixEngine::uring(const OpBlock& b, size_t i) {
+int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     if (!keeps(worker_.plan, b, i)) {
         return not_performed(LeftOut::filter);
     }
@@ -155,67 +155,41 @@ int64_t PosixEngine::uring(const OpBlock& b, size_t i) {
     if (refusal != 0) {
         return refusal;
     }
+    const AsyncRequest asked = async_request(b, i);
+    using Does = AsyncRequest::Does;
     int64_t result = 0;
-    switch (b.arg[i]) {
-        case kUringNop: break;
-        case kUringRead:
-        case kUringReadFixed: result = sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); break;
-        case kUringWrite:
-        case kUringWriteFixed:
-            result = sys::call(SYS_pwrite64, fd, worker_.pattern.data(), write_size(b.size[i]), b.offset[i]);
+    switch (asked.does) {
+        case Does::nothing: break;
+        case Does::read:
+            if (asked.vectored) {
+                const int count = pieces(b.list_of(i), asked.size, buffer_, buffer_bytes_);
+                result = sys::call(SYS_preadv, fd, iov_.data(), count, asked.offset, 0);
+            } else {
+                result = sys::call(SYS_pread64, fd, buffer_, read_size(asked.size), asked.offset);
+            }
             break;
-        case kUringReadv: {
-            const int count = pieces(b.list_of(i), b.size[i], buffer_, buffer_bytes_);
-            result = sys::call(SYS_preadv, fd, iov_.data(), count, b.offset[i], 0);
-            break;
-        }
-        case kUringWritev: {
-            const int count =
-                pieces(b.list_of(i), b.size[i], const_cast<std::byte*>(worker_.pattern.data()), worker_.pattern.size());
-            result = sys::call(SYS_pwritev, fd, iov_.data(), count, b.offset[i], 0);
-            break;
-        }
-        case kUringFsync: result = sys::call(SYS_fsync, fd); break;
-        case kUringSyncFileRange: result = sys::call(SYS_sync_file_range, fd, b.offset[i], b.size[i], 0); break;
-        case kUringFallocate: result = sys::call(SYS_fallocate, fd, 0, b.offset[i], b.size[i]); break;
-        case kUringFadvise: result = sys::call(SYS_fadvise64, fd, b.offset[i], b.size[i], 0); break;
-        default: return not_performed(LeftOut::unsupported);
-    }
-    const std::lock_guard guard(worker_.lock);
-    worker_.requests[b.request[i]] = result;
-    return b.result[i];
-}
-
-int64_t PosixEngine::aio(const OpBlock& b, size_t i) {
-    if (!keeps(worker_.plan, b, i)) {
-        return not_performed(LeftOut::filter);
-    }
-    int64_t refusal = 0;
-    const int fd = descriptor(b.handle[i], &refusal);
-    if (refusal != 0) {
-        return refusal;
-    }
-    int64_t result = 0;
-    switch (b.arg[i]) {
-        case kAioNoop: break;
-        case kAioPread: result = sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); break;
-        case kAioPwrite:
-            result = sys::call(SYS_pwrite64, fd, worker_.pattern.data(), write_size(b.size[i]), b.offset[i]);
-            break;
-        case kAioPreadv: {
-            const int count = pieces(b.list_of(i), b.size[i], buffer_, buffer_bytes_);
-            result = sys::call(SYS_preadv, fd, iov_.data(), count, b.offset[i], 0);
+        case Does::write: {
+            auto* const pattern = const_cast<std::byte*>(worker_.pattern.data());
+            if (asked.vectored) {
+                const int count = pieces(b.list_of(i), asked.size, pattern, worker_.pattern.size());
+                result = sys::call(SYS_pwritev, fd, iov_.data(), count, asked.offset, 0);
+            } else {
+                result = sys::call(SYS_pwrite64, fd, pattern, write_size(asked.size), asked.offset);
+            }
             break;
         }
-        case kAioPwritev: {
-            const int count =
-                pieces(b.list_of(i), b.size[i], const_cast<std::byte*>(worker_.pattern.data()), worker_.pattern.size());
-            result = sys::call(SYS_pwritev, fd, iov_.data(), count, b.offset[i], 0);
-            break;
-        }
-        case kAioFsync: result = sys::call(SYS_fsync, fd); break;
-        case kAioFdsync: result = sys::call(SYS_fdatasync, fd); break;
-        default: return not_performed(LeftOut::unsupported);
+        case Does::sync: result = sys::call(SYS_fsync, fd); break;
+        case Does::sync_data: result = sys::call(SYS_fdatasync, fd); break;
+        case Does::sync_range: result = sys::call(SYS_sync_file_range, fd, asked.offset, asked.size, 0); break;
+        case Does::allocate: result = sys::call(SYS_fallocate, fd, 0, asked.offset, asked.size); break;
+        case Does::advise: result = sys::call(SYS_fadvise64, fd, asked.offset, asked.size, 0); break;
+        case Does::splice:
+        case Does::open:
+        case Does::close:
+        case Does::stat:
+        case Does::make_name:
+        case Does::end_name:
+        case Does::other: return not_performed(LeftOut::unsupported);
     }
     const std::lock_guard guard(worker_.lock);
     worker_.requests[b.request[i]] = result;

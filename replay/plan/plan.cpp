@@ -54,11 +54,8 @@ bool alters_files(const Plan& plan, const OpBlock& block, size_t i) {
         return block.flags[i] == 1 && block.map[i] < plan.map_flags.size() &&
                (plan.map_flags[block.map[i]] & kMapWritesFile) != 0;
     }
-    if (kind == OpKind::uring_submit) {
-        return uring_alters(block.arg[i]);
-    }
-    if (kind == OpKind::aio_submit) {
-        return aio_alters(block.arg[i]);
+    if (row.is(Trait::submits)) {
+        return async_request(block, i).alters();
     }
     if (!row.is(Trait::changes) && !row.is(Trait::destroys)) {
         return false;

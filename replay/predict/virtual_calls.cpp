@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "formats/oplog/async_request.h"
+
 namespace reprise {
 namespace {
 
@@ -108,14 +110,13 @@ int64_t VirtualCalls::touch(const OpBlock& b, size_t i, int64_t now) {
 }
 
 int64_t VirtualCalls::asynchronous(const OpBlock& b, size_t i, int64_t now) {
-    const auto kind = static_cast<OpKind>(b.kind[i]);
-    constexpr int64_t kUringRead = 22, kUringReadv = 1, kAioRead = 0, kAioReadv = 7;
-    const bool uring = kind == OpKind::uring_submit && (b.arg[i] == kUringRead || b.arg[i] == kUringReadv);
-    const bool aio = kind == OpKind::aio_submit && (b.arg[i] == kAioRead || b.arg[i] == kAioReadv);
-    if (!uring && !aio) {
+    const AsyncRequest asked = async_request(b, i);
+    const bool charged =
+        info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) && asked.reads() && !asked.fixed_buffer;
+    if (!charged) {
         return now + model_.call_ns;
     }
-    return read(file_of(b.handle[i]), b.offset[i], std::clamp<int64_t>(b.size[i], 0, kMostBytes), now);
+    return read(file_of(b.handle[i]), asked.offset, std::clamp<int64_t>(asked.size, 0, kMostBytes), now);
 }
 
 }  // namespace reprise

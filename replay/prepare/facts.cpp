@@ -3,14 +3,14 @@
 #include "replay/prepare/facts.h"
 
 #include <fcntl.h>
-#include <linux/aio_abi.h>
 #include <linux/falloc.h>
-#include <linux/io_uring.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+
+#include "formats/oplog/async_request.h"
 
 namespace reprise {
 
@@ -138,12 +138,8 @@ private:
             touch(file_of(op.handle)).directory = true;
         } else if (op.kind == OpKind::chmod || op.kind == OpKind::setxattr || op.kind == OpKind::removexattr) {
             subject(op).attributes = true;
-        } else if (op.kind == OpKind::uring_submit) {
-            uring(op);
-        } else if (op.kind == OpKind::aio_submit) {
-            if (op.arg == IOCB_CMD_PWRITE || op.arg == IOCB_CMD_PWRITEV) {
-                touch(file_of(op.handle)).change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
-            }
+        } else if (info(op.kind).is(Trait::submits)) {
+            request(op);
         }
     }
 
@@ -172,18 +168,26 @@ private:
     }
 
     /// Requests other than plain reads and waits are taken to change all they name.
-    void uring(const Op& op) {
+    void request(const Op& op) {
+        using Does = AsyncRequest::Does;
         FileFacts& file = subject(op);
-        if (op.arg == IORING_OP_WRITE || op.arg == IORING_OP_WRITEV || op.arg == IORING_OP_WRITE_FIXED) {
-            file.change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
-        } else if (op.arg == IORING_OP_FALLOCATE || op.arg == IORING_OP_SPLICE) {
-            file.change(0, kEnd);
-        } else if (op.arg == IORING_OP_UNLINKAT || op.arg == IORING_OP_RENAMEAT) {
-            removed(op.file);
-        } else if (op.arg == IORING_OP_OPENAT || op.arg == IORING_OP_OPENAT2 || op.arg == IORING_OP_STATX) {
-            earliest(file.used, op.begin);
-        } else if (op.arg == IORING_OP_MKDIRAT || op.arg == IORING_OP_SYMLINKAT || op.arg == IORING_OP_LINKAT) {
-            earliest(file.made, op.begin);
+        const AsyncRequest asked = async_request(op);
+        switch (asked.does) {
+            case Does::write: file.change(unsigned_or_zero(asked.offset), range_end(asked.offset, asked.size)); break;
+            case Does::allocate:
+            case Does::splice: file.change(0, kEnd); break;
+            case Does::end_name: removed(op.file); break;
+            case Does::open:
+            case Does::stat: earliest(file.used, op.begin); break;
+            case Does::make_name: earliest(file.made, op.begin); break;
+            case Does::nothing:
+            case Does::read:
+            case Does::sync:
+            case Does::sync_data:
+            case Does::sync_range:
+            case Does::advise:
+            case Does::close:
+            case Does::other: break;
         }
     }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Asynchronous requests of a raw recording: libaio and io_uring, submitted and completed.
+#include <linux/io_uring.h>
+
 #include <algorithm>
 
 #include "formats/assemble/recording/recording_impl.h"
+#include "formats/oplog/async_request.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kFixedFile = 1;                          // IOSQE_FIXED_FILE
-constexpr uint16_t kVectoredRead = 7, kVectoredWrite = 8;  // IOCB_CMD_*
+constexpr int64_t kFixedFile = IOSQE_FIXED_FILE;
 
 }  // namespace
 
@@ -42,7 +44,7 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
         one.offset = iocb.offset;
         one.size = static_cast<int64_t>(std::min<uint64_t>(iocb.length, INT64_MAX));
         one.list = {};
-        if (iocb.opcode == kVectoredRead || iocb.opcode == kVectoredWrite) {
+        if (async_request(OpKind::aio_submit, iocb.opcode).vectored) {
             // Its length counts buffers; their sizes follow it.
             one.size = 0;
             const auto next = std::find_if(parts.begin() + static_cast<ptrdiff_t>(i) + 1, parts.end(),

@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: MIT
 // Requests of io_uring that stand for calls on names and descriptors (open, close, rename...): each is the op of its
 // call.
+#include <fcntl.h>
+#include <linux/io_uring.h>
+
 #include <algorithm>
 
 #include "formats/assemble/recording/recording_impl.h"
+#include "formats/oplog/async_request.h"
 
 namespace reprise {
 namespace {
 
-// linux/io_uring.h, io_uring_op
-enum RingCode : uint16_t {
-    kOpenAt = 18,
-    kClose = 19,
-    kStatx = 21,
-    kOpenAt2 = 28,
-    kRenameAt = 35,
-    kUnlinkAt = 36,
-    kMkdirAt = 37,
-    kSymlinkAt = 38,
-    kLinkAt = 39,
-};
-constexpr int64_t kRemoveDirectory = 0x200;  // AT_REMOVEDIR
-
 // Number of the fixed file that an open or close is about; -1: it is a descriptor.
 int32_t slot_of(const raw_uring& asked, const raw_uring& completion) {
-    if (asked.result == 0 || (asked.opcode != kOpenAt && asked.opcode != kOpenAt2 && asked.opcode != kClose)) {
+    if (asked.result == 0 ||
+        (asked.opcode != IORING_OP_OPENAT && asked.opcode != IORING_OP_OPENAT2 && asked.opcode != IORING_OP_CLOSE)) {
         return -1;
     }
     return asked.result == -1 ? completion.result : asked.result - 1;
@@ -52,38 +43,38 @@ bool fill(const raw_uring& asked, RawCall& raw, SeenInstance (&seen)[2]) {
     raw.fd = asked.fd;
     raw.path = names[0];
     switch (asked.opcode) {
-        case kOpenAt:
+        case IORING_OP_OPENAT:
             raw.kind = OpKind::open;
             raw.flags = asked.rw_flags;
             raw.mode = asked.length;
             return first;
-        case kOpenAt2:
+        case IORING_OP_OPENAT2:
             raw.kind = OpKind::open;
             if (how.size() >= 2) {
                 raw.flags = how[0], raw.mode = how[1];
             }
             return first;
-        case kClose: raw.kind = OpKind::close; return true;
-        case kStatx:
+        case IORING_OP_CLOSE: raw.kind = OpKind::close; return true;
+        case IORING_OP_STATX:
             raw.kind = OpKind::statx;
             raw.flags = asked.rw_flags;
             raw.arg = asked.length;
             return first;
-        case kUnlinkAt:
-            raw.kind = asked.rw_flags & kRemoveDirectory ? OpKind::rmdir : OpKind::unlink;
+        case IORING_OP_UNLINKAT:
+            raw.kind = asked.rw_flags & AT_REMOVEDIR ? OpKind::rmdir : OpKind::unlink;
             raw.flags = asked.rw_flags;
             return first;
-        case kMkdirAt:
+        case IORING_OP_MKDIRAT:
             raw.kind = OpKind::mkdir;
             raw.mode = asked.length;
             return first;
-        case kSymlinkAt:
+        case IORING_OP_SYMLINKAT:
             raw.kind = OpKind::symlink;
             raw.text = names[0];
             raw.path = names[1];
             return first && second;
         default:
-            raw.kind = asked.opcode == kRenameAt ? OpKind::rename : OpKind::link;
+            raw.kind = asked.opcode == IORING_OP_RENAMEAT ? OpKind::rename : OpKind::link;
             raw.flags = asked.rw_flags;
             raw.fd2 = static_cast<int32_t>(asked.length);
             raw.path2 = names[1];
@@ -94,18 +85,7 @@ bool fill(const raw_uring& asked, RawCall& raw, SeenInstance (&seen)[2]) {
 }  // namespace
 
 bool RawAssembly::is_ring_call(const raw_uring& record) {
-    switch (record.opcode) {
-        case kOpenAt:
-        case kClose:
-        case kStatx:
-        case kOpenAt2:
-        case kRenameAt:
-        case kUnlinkAt:
-        case kMkdirAt:
-        case kSymlinkAt:
-        case kLinkAt: return true;
-        default: return false;
-    }
+    return async_request(OpKind::uring_submit, record.opcode).is_call();
 }
 
 // What it changes is changed now, in the order of all records: others may use what it opened before the task that asked
