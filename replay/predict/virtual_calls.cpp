@@ -110,13 +110,33 @@ int64_t VirtualCalls::touch(const OpBlock& b, size_t i, int64_t now) {
 }
 
 int64_t VirtualCalls::asynchronous(const OpBlock& b, size_t i, int64_t now) {
-    const AsyncRequest asked = async_request(b, i);
-    const bool charged =
-        info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) && asked.reads() && !asked.fixed_buffer;
-    if (!charged) {
-        return now + model_.call_ns;
+    if (!info(static_cast<OpKind>(b.kind[i])).is(Trait::submits)) {
+        return now + model_.call_ns;  // its requests are performed where they are submitted
     }
-    return read(file_of(b.handle[i]), asked.offset, std::clamp<int64_t>(asked.size, 0, kMostBytes), now);
+    const AsyncRequest asked = async_request(b, i);
+    const FileId file = file_of(b.handle[i]);
+    const int64_t bytes = std::clamp<int64_t>(asked.size, 0, kMostBytes);
+    using Does = AsyncRequest::Does;
+    switch (asked.does) {
+        case Does::read: return read(file, asked.offset, bytes, now);
+        case Does::write:
+            bytes_written += static_cast<uint64_t>(bytes);
+            return std::max(now + model_.call_ns, storage_.write(file, asked.offset, bytes, now));
+        case Does::sync:
+        case Does::sync_data:
+        case Does::sync_range: return storage_.sync(now);
+        case Does::nothing:
+        case Does::allocate:
+        case Does::advise:
+        case Does::splice:
+        case Does::open:
+        case Does::close:
+        case Does::stat:
+        case Does::make_name:
+        case Does::end_name:
+        case Does::other: break;
+    }
+    return now + model_.call_ns;
 }
 
 }  // namespace reprise

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The replay without I/O: in virtual time, against a described storage.
 #include <doctest/doctest.h>
+#include <linux/aio_abi.h>
+#include <linux/io_uring.h>
 
 #include <atomic>
 #include <cmath>
@@ -212,6 +214,67 @@ TEST_CASE_FIXTURE(PredictJob, "predict: files of /dev/shm are memory whatever th
     SUBCASE("a checkpoint") {
         write("/data/torch_1", Role::checkpoint);
         CHECK(run(slow).elapsed_ns > 1'000 * kMs);
+    }
+}
+
+TEST_CASE_FIXTURE(PredictJob, "predict: asynchronous requests take what the same calls take") {
+    const FileId file = job.file("/data/in", Origin::existed, Role::dataset);
+    const HandleId h = job.handle(file, O_RDWR);
+    const TaskId task = job.lone_task();
+    uint32_t number = 0;
+    int64_t now = 1'000;
+    const auto submit = [&](OpKind kind, int64_t code) {
+        const int64_t offset = int64_t{++number} * 100'000'000;
+        job.add(task, {.kind = kind,
+                       .begin = now += 1'000,
+                       .handle = h,
+                       .fd = 3,
+                       .offset = offset,
+                       .size = 1'000'000,
+                       .arg = code,
+                       .request = number});
+    };
+    StorageModel slow = nothing();
+    SUBCASE("reads, also into registered buffers") {
+        submit(OpKind::uring_submit, IORING_OP_READ);
+        submit(OpKind::uring_submit, IORING_OP_READV);
+        submit(OpKind::uring_submit, IORING_OP_READ_FIXED);
+        submit(OpKind::aio_submit, IOCB_CMD_PREAD);
+        submit(OpKind::aio_submit, IOCB_CMD_PREADV);
+        slow.read_bytes_per_s = 1e8;  // 10 ms each
+        const Prediction found = run(slow);
+        CHECK(found.bytes_read == 5'000'000);
+        CHECK(found.bytes_written == 0);
+        CHECK(found.elapsed_ns > 50 * kMs);
+    }
+    SUBCASE("writes, and the syncs that wait for them") {
+        submit(OpKind::uring_submit, IORING_OP_WRITE);
+        submit(OpKind::uring_submit, IORING_OP_WRITEV);
+        submit(OpKind::uring_submit, IORING_OP_WRITE_FIXED);
+        submit(OpKind::aio_submit, IOCB_CMD_PWRITE);
+        submit(OpKind::aio_submit, IOCB_CMD_PWRITEV);
+        slow.write_bytes_per_s = 1e8;
+        SUBCASE("not synced") { CHECK(run(slow).elapsed_ns < 10 * kMs); }
+        SUBCASE("by io_uring") {
+            submit(OpKind::uring_submit, IORING_OP_FSYNC);
+            CHECK(run(slow).elapsed_ns >= 50 * kMs);
+        }
+        SUBCASE("by libaio") {
+            submit(OpKind::aio_submit, IOCB_CMD_FDSYNC);
+            CHECK(run(slow).elapsed_ns >= 50 * kMs);
+        }
+        const Prediction found = run(slow);
+        CHECK(found.bytes_written == 5'000'000);
+        CHECK(found.bytes_read == 0);
+    }
+    SUBCASE("neither") {
+        submit(OpKind::uring_submit, IORING_OP_NOP);
+        submit(OpKind::uring_submit, IORING_OP_FADVISE);
+        submit(OpKind::aio_submit, IOCB_CMD_NOOP);
+        slow.read_bytes_per_s = slow.write_bytes_per_s = 1e3;
+        const Prediction found = run(slow);
+        CHECK(found.bytes_read + found.bytes_written == 0);
+        CHECK(found.elapsed_ns < 10 * kMs);
     }
 }
 
