@@ -111,6 +111,7 @@ private:
     bool fill(const Syscall& row, RawCall& raw);
     void fill_stat(std::string_view text, bool is_statx, RawCall& raw);
     void fill_buffers(std::string_view text, RawCall& raw, bool is_message);
+    void fill_messages(std::string_view text, RawCall& raw);
     bool fill_path(std::string_view text, std::string_view& path);
     std::string_view about(const StraceFd& fd);
     void fill_directory(std::string_view text, RawCall& raw, bool second);
@@ -465,6 +466,7 @@ bool StraceImport::fill(const Syscall& row, RawCall& raw) {
             case 'N': raw.address2 = static_cast<uint64_t>(number(text)); break;
             case 'i': fill_buffers(text, raw, false); break;
             case 'M': fill_buffers(text, raw, true); break;
+            case 'V': fill_messages(text, raw); break;
             case 'S': fill_stat(text, row.kind == OpKind::statx, raw); break;
             case 'H':
                 raw.flags |= flags(strace_field(text, "flags"));
@@ -518,6 +520,17 @@ void StraceImport::fill_buffers(std::string_view text, RawCall& raw, bool is_mes
     if (!is_message) {
         raw.list = list_;
     }
+}
+
+// sendmmsg, recvmmsg: one op for all messages; its result is the bytes moved, not the number of messages.
+void StraceImport::fill_messages(std::string_view text, RawCall& raw) {
+    raw.size = 0;
+    if (raw.result <= 0) {
+        return;
+    }
+    each_strace_field(text, "msg_len",
+                      [&](std::string_view value) { raw.size += std::clamp<int64_t>(number(value), 0, INT32_MAX); });
+    raw.result = raw.size;
 }
 
 // "[3<pipe:[1]>, 4<pipe:[1]>]"; `keep` holds what the result points into.

@@ -195,6 +195,10 @@ const std::vector<Case>& cases() {
         {R"(io_pgetevents(0x7f2, 1, 4, [], NULL, NULL) = 0)", OpKind::wait},
         {R"(futex(0x7f37d0, FUTEX_WAIT_BITSET_PRIVATE|FUTEX_CLOCK_REALTIME, 0, NULL, FUTEX_BITSET_MATCH_ANY) = 0)",
          OpKind::wait, "", WITH(o.arg == 1)},
+        {R"(futex_wait(0x55, 5, FUTEX_BITSET_MATCH_ANY, FUTEX2_SIZE_U32|FUTEX2_PRIVATE, NULL, CLOCK_MONOTONIC) = 0)",
+         OpKind::wait, "", WITH(o.arg == kWaitFutex)},
+        {R"(futex_wake(0x55, FUTEX_BITSET_MATCH_ANY, 1, FUTEX2_SIZE_U32|FUTEX2_PRIVATE) = 1)", OpKind::wait, "",
+         WITH(o.arg == kWaitWokeOthers)},
         {R"(futex_waitv([{val=1, uaddr=0x55, flags=FUTEX_32}], 1, 0, NULL, CLOCK_MONOTONIC) = 0)", OpKind::wait},
         {R"(poll([{fd=5<pipe:[9]>, events=POLLIN}], 1, 100) = 1 ([{fd=5, revents=POLLIN}]))", OpKind::wait, "",
          WITH(o.arg == 2 && o.result == 1)},
@@ -230,6 +234,10 @@ const std::vector<Case>& cases() {
         {R"(send(7, "ab", 2, 0) = 2)", OpKind::send},
         {R"(sendmsg(7<UNIX-STREAM:[88]>, {msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base="a", iov_len=1}, {iov_base="bc", iov_len=2}], msg_iovlen=2, msg_controllen=0, msg_flags=0}, 0) = 3)",
          OpKind::send, "", WITH(o.size == 3)},
+        {R"(sendmmsg(7<UNIX-STREAM:[88]>, [{msg_hdr={msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base="ab", iov_len=2}], msg_iovlen=1, msg_controllen=0, msg_flags=0}, msg_len=2}, {msg_hdr={msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base="cde", iov_len=3}], msg_iovlen=1, msg_controllen=0, msg_flags=0}, msg_len=3}], 2, MSG_NOSIGNAL) = 2)",
+         OpKind::send, "", WITH(o.size == 5 && o.result == 5)},
+        {R"(recvmmsg(7<UNIX-STREAM:[88]>, [{msg_hdr={msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base="ab", iov_len=100}], msg_iovlen=1, msg_controllen=0, msg_flags=0}, msg_len=2}], 1, 0, NULL) = 1)",
+         OpKind::receive, "", WITH(o.size == 2 && o.result == 2)},
         {R"(recvfrom(7<UNIX-STREAM:[88]>, "ab", 100, 0, NULL, NULL) = 2)", OpKind::receive, "",
          WITH(o.size == 100 && o.result == 2)},
         {R"(recv(7, "ab", 100, 0) = 2)", OpKind::receive},
@@ -285,10 +293,26 @@ TEST_CASE("strace: every call of the table") {
         CHECK(log->counter("symbols_unknown") == 0);
     }
     // Those that are no op of their own.
-    for (const char* name :
-         {"chdir", "fchdir", "getcwd", "accept", "accept4", "epoll_create", "epoll_create1", "timerfd_create",
-          "signalfd", "signalfd4", "inotify_init", "inotify_init1", "fanotify_init", "pidfd_open", "perf_event_open",
-          "userfaultfd", "io_uring_setup", "io_submit"}) {
+    for (const char* name : {"chdir",
+                             "fchdir",
+                             "getcwd",
+                             "accept",
+                             "accept4",
+                             "epoll_create",
+                             "epoll_create1",
+                             "timerfd_create",
+                             "signalfd",
+                             "signalfd4",
+                             "inotify_init",
+                             "inotify_init1",
+                             "fanotify_init",
+                             "pidfd_open",
+                             "perf_event_open",
+                             "userfaultfd",
+                             "io_uring_setup",
+                             "io_submit",
+                             "open_by_handle_at",
+                             "pidfd_getfd"}) {
         seen.insert(name);
     }
     for (const auto& table : {all_syscalls(), all_syscall_aliases()}) {
@@ -315,6 +339,10 @@ TEST_CASE("strace: calls without an op of their own move the current directory a
         R"(read(5<TCP:[127.0.0.1:80->127.0.0.1:99]>, "ab", 10) = 2)",
         R"(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC) = 6<anon_inode:[timerfd]>)",
         R"(read(6<anon_inode:[timerfd]>, "\1\0\0\0\0\0\0\0", 8) = 8)",
+        R"(open_by_handle_at(3</q>, {handle_bytes=8}, O_RDONLY) = 8</q/by_handle>)",
+        R"(read(8</q/by_handle>, "ab", 10) = 2)",
+        R"(pidfd_getfd(9<anon_inode:[pidfd]>, 5, 0) = 10</q/got>)",
+        R"(read(10</q/got>, "ab", 10) = 2)",
         R"(ioctl(6, TCGETS, 0x7f) = -1 ENOTTY (Inappropriate ioctl for device))",
         R"(io_submit(0x7f2, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3}]) = 1)",
     }));
@@ -326,6 +354,10 @@ TEST_CASE("strace: calls without an op of their own move the current directory a
     const auto received = log->of_kind(OpKind::receive);
     REQUIRE(received.size() == 2);
     CHECK(log->tables().handles[received[0].handle].kind == HandleKind::socket);
+    const auto reads = log->of_kind(OpKind::read);
+    REQUIRE(reads.size() == 2);
+    CHECK(log->path_of(reads[0]) == "/q/by_handle");
+    CHECK(log->path_of(reads[1]) == "/q/got");
     CHECK(log->counter("dropped_ioctl") == 1);
     CHECK(log->counter("asynchronous_requests_unseen") == 1);
     CHECK(log->tables().losses() == 1);
