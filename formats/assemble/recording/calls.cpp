@@ -50,7 +50,7 @@ bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) 
 void RawAssembly::call(const raw_call& record) {
     const Syscall* row = find_syscall(record.nr);
     TaskState& task = state(record.head.pid, record.head.tid);
-    if (!row || row->action == CallAction::none) {
+    if (!row) {
         return;
     }
     task.owed += record.own_ns;

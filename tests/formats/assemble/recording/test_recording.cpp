@@ -326,6 +326,29 @@ TEST_CASE("exit, wait and the end of a task") {
     CHECK(log.of_kind(close)[0].handle == log.of_kind(open)[0].handle);
 }
 
+TEST_CASE("a wait for a signal depends on who sent it, by whatever call") {
+    for (const uint16_t sends : {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_pidfd_send_signal}) {
+        CAPTURE(sends);
+        RawJob job;
+        job.open("/d/a", 3, 0xf1, 7);
+        job.as(100, 200);
+        job.open("/d/b", 4, 0xf2, 8);
+        const uint64_t from = job.now;
+        job.as(100, 100);
+        job.woken(from + 10 * kUs, from + 102 * kUs, from + 103 * kUs, SYS_rt_sigtimedwait, 100, 200, sends,
+                  from + 100 * kUs);
+        job.call_at(from + 9 * kUs, from + 104 * kUs, SYS_rt_sigtimedwait, {0x1000, 0, 0, 8}, 17);
+        job.as(100, 200);
+        job.call_at(from + 100 * kUs, from + 105 * kUs, sends, {100, 17}, 0);
+        const AssembledLog log = job.assemble();
+        const std::vector<Edge> edges = edges_of(log, 1, number_of(log, 1, OpKind::wait));
+        REQUIRE(edges.size() == 1);
+        CHECK((edges[0].task == 2 && edges[0].kind == EdgeKind::wake));
+        CHECK(log.ops(2)[edges[0].op].end() <= log.ops(1)[number_of(log, 1, OpKind::wait)].end());
+        CHECK(log.counter("wakes_unmatched") == 0);
+    }
+}
+
 TEST_CASE("locks are not causes") {
     RawJob job;
     job.call(SYS_getpid, {}, 0);

@@ -199,6 +199,8 @@ const std::vector<Case>& cases() {
          OpKind::wait, "", WITH(o.arg == kWaitFutex)},
         {R"(futex_wake(0x55, FUTEX_BITSET_MATCH_ANY, 1, FUTEX2_SIZE_U32|FUTEX2_PRIVATE) = 1)", OpKind::wait, "",
          WITH(o.arg == kWaitWokeOthers)},
+        {R"(futex_requeue([{val=1, uaddr=0x55, flags=FUTEX2_SIZE_U32}, {val=0, uaddr=0x66, flags=FUTEX2_SIZE_U32}], 0, 1, 1) = 2)",
+         OpKind::wait, "", WITH(o.arg == kWaitWokeOthers)},
         {R"(futex_waitv([{val=1, uaddr=0x55, flags=FUTEX_32}], 1, 0, NULL, CLOCK_MONOTONIC) = 0)", OpKind::wait},
         {R"(poll([{fd=5<pipe:[9]>, events=POLLIN}], 1, 100) = 1 ([{fd=5, revents=POLLIN}]))", OpKind::wait, "",
          WITH(o.arg == 2 && o.result == 1)},
