@@ -124,8 +124,8 @@ void Assembler::Impl::write_oldest(Task& task, size_t n) {
     pending_ops -= done;
 }
 
-void Assembler::Impl::call(const RawCall& raw) {
-    Task& t = task(raw.pid, raw.tid);
+// The fields that the op takes from the call as they are.
+Op Assembler::Impl::op_of(const RawCall& raw) {
     Op op;
     op.kind = raw.kind;
     op.begin = raw.begin;
@@ -144,7 +144,25 @@ void Assembler::Impl::call(const RawCall& raw) {
     if (!raw.text.empty()) {
         op.text = writer.intern(raw.text);
     }
+    return op;
+}
 
+void Assembler::Impl::join(Task& task, const RawCall& raw, Op& op) {
+    op.peer = raw.peer;
+    if (!op.peer && raw.arg > 0) {
+        const auto it = task_of.find(task_key(static_cast<int32_t>(raw.arg), static_cast<int32_t>(raw.arg)));
+        op.peer = it != task_of.end() ? it->second->id : 0;
+    }
+    if (!op.peer) {
+        op.kind = OpKind::wait;  // no child ended, or none that is recorded
+        op.arg = kWaitChild;
+    }
+    add(task, op);
+}
+
+void Assembler::Impl::call(const RawCall& raw) {
+    Task& t = task(raw.pid, raw.tid);
+    Op op = op_of(raw);
     switch (raw.kind) {
         case OpKind::open: return open(t, raw, op);
         case OpKind::close: return raw.fd2 >= 0 ? close_range(t, raw, op) : close(t, raw, op);
@@ -208,20 +226,7 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::pipe: return pipe(t, raw, op);
         case OpKind::spawn: return spawn(t, raw, op);
         case OpKind::exec: return exec(t, raw, op);
-        case OpKind::join: {
-            if (raw.peer) {
-                op.peer = raw.peer;
-                return add(t, op);
-            }
-            const auto it = task_of.find(task_key(static_cast<int32_t>(raw.arg), static_cast<int32_t>(raw.arg)));
-            if (raw.arg > 0 && it != task_of.end()) {
-                op.peer = it->second->id;
-            } else {
-                op.kind = OpKind::wait;  // nobody ended, or nobody we know
-                op.arg = kWaitChild;
-            }
-            return add(t, op);
-        }
+        case OpKind::join: return join(t, raw, op);
         case OpKind::compute:
         case OpKind::wait:
         case OpKind::idle:

@@ -14,12 +14,12 @@
 
 namespace reprise {
 
-/// An open instance as a source sees it that looks into the kernel.
+/// An open instance as described by a source that reads the kernel's structures.
 struct SeenInstance {
     uint64_t key = 0;  // names the instance while it lives, and may name another one later; 0: nothing is known
     HandleKind kind = HandleKind::file;
     FileType type = FileType::unknown;
-    uint64_t device = 0, inode = 0;  // of the file, not as stat tells them; inode 0: unknown
+    uint64_t device = 0, inode = 0;  // of the file, not as stat reports them; inode 0: unknown
     uint32_t generation = 0;         // of the inode
     uint64_t peer = 0;               // sockets: inode of the other end; 0: unknown
     int64_t flags = 0;               // O_*
@@ -65,7 +65,7 @@ struct RawCall {
     uint32_t request = 0;  // of asynchronous ones
 };
 
-/// What became of a call.
+/// What the assembler made of a call.
 struct CallEffect {
     TaskId task = 0;
     uint64_t first = 0;  // number of its first op, where Options::in_order is set
@@ -89,8 +89,8 @@ public:
         /// Data ops on descriptors the source never opened make an inherited instance (counted).
         bool adopt_unknown_fds = true;
         std::string_view initial_directory = "/";
-        /// Ops of each task come in the order they shall have, so that their numbers are known at once; one that begins
-        /// before the one before it is moved. Ops are held until release().
+        /// The ops of a task come in their final order, so that their numbers are known at once; an op that begins
+        /// before its predecessor is moved. Ops are held until release().
         bool in_order = false;
         const RoleOverrides* roles = nullptr;  // outlives the assembler
     };
@@ -112,18 +112,17 @@ public:
     /// kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
     /// it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
     CallEffect call(const RawCall& call);
-    /// As call(), for one whose place among the ops of its task comes later: what it changes is changed now, and its op
-    /// is given back to be passed to op() then. Nothing where it makes none. Not for calls of several ops or with
-    /// lists.
+    /// As call(), for a call whose op gets its place later: the effects happen now, and the op is returned, to be
+    /// passed to op() later. nullopt if the call makes none. Not for calls of several ops or with lists.
     std::optional<Op> effect_of(const RawCall& call);
 
     /// A task that begins now: thread of pid, or another process (by `flags` as of spawn), a child of (parent, ptid).
     TaskId begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags);
-    /// A descriptor (-1: only the instance) that came without a call of the op table. `path`: of its file, empty:
+    /// A descriptor (-1: only the instance) that no call of the op table made. `path`: of its file, empty:
     /// unknown.
     enum class Came : uint8_t { inherited, received, made };
     void adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how);
-    /// A thread that called exec goes on under the number of its process's first one.
+    /// A thread that called exec continues under the number of its process's first thread.
     void rename_task(int32_t pid, int32_t old_tid, int32_t tid);
     void name_task(TaskId task, std::string_view name);
     /// Where relative paths of the process start.
@@ -144,7 +143,7 @@ public:
     /// Ops that ended before this time may be written.
     void release(int64_t before);
 
-    /// A file's size as learnt elsewhere.
+    /// A file's size, known from elsewhere.
     void note_file(std::string_view path, std::optional<uint64_t> size, std::optional<uint32_t> stat_mode);
 
     /// Ops without descriptors (marker, gpu_*, compute, wait, idle): passed through, sorted with the rest.

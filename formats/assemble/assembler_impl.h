@@ -31,12 +31,12 @@ struct Assembler::Impl {
         int64_t written_to = INT64_MIN;  // begin of the last op the writer has
         uint64_t written = 0;            // ops the writer has
     };
-    /// How a call proves what its descriptor is.
+    /// What a call shows about its descriptor.
     enum class Evidence { none, file, directory };
 
     Impl(LogWriter& w, Options o) : writer(w), options(o), files(w), first_directory(o.initial_directory) {}
 
-    // --- assemble.cpp: tasks and the way to the writer
+    // --- assembler.cpp: tasks, writing ops
     Process& process(int32_t pid);
     Task& task(int32_t pid, int32_t tid);
     Process& new_process(int32_t pid, Process* parent);
@@ -44,10 +44,12 @@ struct Assembler::Impl {
     void add(Task& task, const Op& op);
     void write_oldest(Task& task, size_t n);
     void count(Count what, uint64_t n = 1, std::string_view detail = {}) { writer.count(what, n, detail); }
+    Op op_of(const RawCall\& raw);
+    void join(Task\& task, const RawCall\& raw, Op\& op);
     void call(const RawCall& raw);
     void finish();
 
-    // --- assemble_seen.cpp: instances that the source itself tells apart
+    // --- seen.cpp: instances that the source identifies
     std::shared_ptr<Instance> find_seen(Process& process, int32_t fd, const SeenInstance& seen, int64_t begin);
     std::shared_ptr<Instance> make_seen(Process* owner, int32_t fd, const SeenInstance& seen, std::string_view path,
                                         Came how);
@@ -56,7 +58,7 @@ struct Assembler::Impl {
     std::shared_ptr<Channel> channel_of_inode(uint64_t inode);
     TaskId begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags);
 
-    // --- assemble_fds.cpp: descriptors
+    // --- fds.cpp: descriptors
     std::shared_ptr<Instance> find(Process& process, int32_t fd, std::string_view described, Evidence evidence);
     std::shared_ptr<Instance> for_call(Process& process, const RawCall& raw, int32_t fd, std::string_view described,
                                        Evidence evidence, const SeenInstance* seen = nullptr);
@@ -79,7 +81,7 @@ struct Assembler::Impl {
     void spawn(Task& task, const RawCall& raw, Op& op);
     void exec(Task& task, const RawCall& raw, Op& op);
 
-    // --- assemble_data.cpp: data, positions, mappings
+    // --- data.cpp: data, positions, mappings
     void data(Task& task, const RawCall& raw, Op& op, bool explicit_offset);
     void message(Task& task, const RawCall& raw, Op& op);
     void copy(Task& task, const RawCall& raw, Op& op);
@@ -94,7 +96,7 @@ struct Assembler::Impl {
     void moved_data(Instance& instance, int64_t offset, int64_t asked, int64_t result, bool reads, bool at_unknown_end,
                     bool certain);
 
-    // --- assemble_paths.cpp: calls by path
+    // --- paths.cpp: calls by path
     std::string absolute(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
                          const SeenInstance* seen = nullptr);
     FileState& named(std::string_view path, const RawCall& raw);
@@ -109,7 +111,7 @@ struct Assembler::Impl {
     std::string first_directory;
     std::deque<Process> processes;  // stable addresses
     std::deque<Task> tasks;
-    std::unordered_map<int32_t, Process*> process_of;  // by pid, the current bearer
+    std::unordered_map<int32_t, Process*> process_of;  // by pid; a reused pid means the newest process
     std::unordered_map<uint64_t, Task*> task_of;       // by (pid, tid)
     Task* last_task = nullptr;
     uint64_t last_key = 0;
@@ -124,8 +126,8 @@ struct Assembler::Impl {
     size_t channels_checked = 1024;
     std::vector<Task*> task_by_id{nullptr};
     int64_t released = INT64_MIN;
-    CallEffect effect;                   // of the call at hand
-    std::optional<Op>* taken = nullptr;  // where its op goes instead of to its task
+    CallEffect effect;                   // of the current call
+    std::optional<Op>* taken = nullptr;  // if set, its op goes here and not to its task
     uint32_t maps = 0;
     size_t pending_ops = 0;
     uint64_t offsets_followed = 0, offsets_from_unknown_position = 0;

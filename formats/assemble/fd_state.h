@@ -36,8 +36,8 @@ struct Instance {
     std::shared_ptr<Channel> to_peer;  // where writes go, if not into `channel`
     uint64_t peer = 0;                 // inode of the socket at the other end
     Channel& sends_to() { return to_peer ? *to_peer : *channel; }
-    std::string described;           // how the source last called it (strace -y)
-    bool kind_certain = false;       // told by its attributes
+    std::string described;           // the source's last description of it (strace -y)
+    bool kind_certain = false;       // known from its attributes
     uint64_t device = 0, inode = 0;  // of what is open, where the source tells; inode 0: unknown
     uint32_t generation = 0;
 
@@ -64,7 +64,7 @@ struct Process {
     bool seen_at_birth = false;  // the recording holds the spawn that made it
 };
 
-/// What a source's name for a descriptor tells, as strace -y and /proc/PID/fd write it.
+/// A description of a descriptor as strace -y and /proc/PID/fd write it, parsed.
 struct Description {
     HandleKind kind = HandleKind::file;
     FileType type = FileType::unknown;

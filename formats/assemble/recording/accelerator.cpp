@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Accelerators that the job itself stands in for: spans of the mark `accelerator` become work of a device and the
-// host's wait for it, in place of whatever their thread did to pass the time.
+// Accelerators that the job simulates: a span of the mark `accelerator` becomes work of a device and the host's wait
+// for it, instead of what the thread did in the span (sleep or spin).
 #include <algorithm>
 
 #include "formats/assemble/recording/recording_impl.h"
@@ -11,7 +11,7 @@ namespace reprise {
 bool RawAssembly::is_accelerator_mark(std::string_view name) const { return name == "accelerator" && !facts_.has_gpu; }
 
 RawAssembly::StandIn RawAssembly::stand_in_of(const TaskState& task) {
-    // Ranks of a job work side by side: each process has a device, each of its threads a stream.
+    // Ranks of a job run in parallel: each process has a device, each of its threads a stream.
     auto& threads = stand_ins_.try_emplace(task.pid, static_cast<int64_t>(stand_ins_.size())).first->second;
     const auto stream = threads.streams.try_emplace(task.id, static_cast<int64_t>(threads.streams.size())).first;
     return {threads.device, stream->second};
@@ -37,7 +37,7 @@ void RawAssembly::work_until(TaskState& task, int64_t until) {
     if (!task.accelerator_from) {
         return;
     }
-    // A device is done when it is done, also where the thread that waits for it gets no processor at once.
+    // The device is done on time even if the waiting thread gets no processor at once.
     const int64_t busy = until - *task.accelerator_from - task.accelerator_late;
     task.accelerator_late = 0;
     if (busy <= 0) {

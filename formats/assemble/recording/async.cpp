@@ -45,7 +45,7 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
         one.size = static_cast<int64_t>(std::min<uint64_t>(iocb.length, INT64_MAX));
         one.list = {};
         if (async_request(OpKind::aio_submit, iocb.opcode).vectored) {
-            // Its length counts buffers; their sizes follow it.
+            // Its length is the number of buffers; their sizes follow.
             one.size = 0;
             const auto next = std::find_if(parts.begin() + static_cast<ptrdiff_t>(i) + 1, parts.end(),
                                            [](const raw_part* each) { return each->type != RAW_PART_FD; });
@@ -157,7 +157,7 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
     raw.flags = record.flags & 0xff;
     raw.arg = record.opcode;
     raw.request = event.request;
-    // A fixed file's number is not that of a descriptor.
+    // The number of a fixed file is not a descriptor.
     (record.flags & kFixedFile ? raw.fd2 : raw.fd) = record.fd;
     SeenInstance seen;
     if (event.file) {
@@ -199,7 +199,7 @@ void RawAssembly::uring_complete(const raw_uring& record) {
         return ring_call_done(it->second, request, record);
     }
     if (request.fixed >= 0) {
-        // Only now it is known which file the number stands for.
+        // Only the completion shows which file the number stands for.
         for (const raw_part& part : RawParts(record.head)) {
             if (part.type != RAW_PART_FD) {
                 continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls of a raw recording to ops, and what they tell of who waited for whom.
+// Calls of a raw recording become ops and edges.
 #include <algorithm>
 
 #include "formats/assemble/file_table.h"
@@ -17,7 +17,7 @@ bool is_wait_action(CallAction action) {
     return action == CallAction::wait || action == CallAction::futex || action == CallAction::wake;
 }
 
-// fcntl commands whose argument points somewhere.
+// fcntl commands whose argument is a pointer.
 bool argument_is_address(int64_t command) {
     return (command >= 5 && command <= 7) || (command >= 12 && command <= 16 && command != 13) ||
            (command >= 36 && command <= 38) || (command >= 1035 && command <= 1039);
@@ -25,9 +25,9 @@ bool argument_is_address(int64_t command) {
 
 }  // namespace
 
-// Whether the call becomes an op: one that did not wait is computing, and one that woke nobody, too.
+// Whether the call becomes an op. A wait that did not sleep and a wake that woke nobody count as compute.
 bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) {
-    // Without switches nothing tells whether it slept but its duration.
+    // Without context switches only the duration shows whether it slept.
     constexpr uint64_t kLong = 20'000;
     const bool waited = facts_.has_switches ? slept : record.head.time > record.enter + kLong;
     if (!row.makes_op) {
@@ -56,13 +56,13 @@ void RawAssembly::call(const raw_call& record) {
     task.owed += record.own_ns;
     const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
     if (row->action == CallAction::exit) {
-        task.exit_enter = begin;  // the op comes when the task has ended
+        task.exit_enter = begin;  // the op is made when the task has ended
         return;
     }
     RawCall raw;
     const bool readable = filler_.fill(record, *row, static_cast<int64_t>(facts_.origin), raw);
     below_root(raw);
-    // The events inside the call stay apart from those before it.
+    // Separate the events inside the call from those before it.
     const auto inside = std::stable_partition(task.events.begin(), task.events.end(),
                                               [&](const Event& event) { return event.begin < begin; });
     const bool slept = std::any_of(inside, task.events.end(), [](const Event& event) {
@@ -73,12 +73,12 @@ void RawAssembly::call(const raw_call& record) {
     if (unfinished) {
         task.cut_enter = begin;
     }
-    // ERESTARTSYS and the like: the kernel makes the call again, or not, as the signal's handler wants.
+    // ERESTARTSYS and the like: the kernel may restart the call, depending on the signal handler.
     const bool again = !unfinished && record.result <= -512 && record.result >= -516;
     if (unfinished || again) {
         const bool frees = row->kind == OpKind::close || row->kind == OpKind::munmap;
         if (!frees || again) {
-            // What it took is known, what it did is not, or nothing.
+            // Its duration is known; it did nothing, or what it did is not known.
             if ((!slept && is_wait_action(row->action)) || passes_time(task, record, *row)) {
                 return;
             }
@@ -97,7 +97,7 @@ void RawAssembly::call(const raw_call& record) {
     }
     other_effects(task, record, *row, raw);
     if (!is_op(record, *row, slept) || passes_time(task, record, *row)) {
-        // Who was woken by a call that is no op depends on what came before it.
+        // A task woken by a call that makes no op depends on the op before that call.
         if (row->wakes != 0 && !(row->action == CallAction::futex && !LockWords::wakes(record.args[1]))) {
             settle(task, begin);
             edges_.may_have_woken(key, begin, {task.id, assembler_.op_count(task.id), begin, end, false, false});
@@ -118,15 +118,13 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
     const bool slept = std::any_of(task.events.begin(), task.events.end(), [](const Event& event) {
         return event.kind == Event::Kind::off && event.state != RAW_OFF_RUNNABLE;
     });
-    if (!prepare(task, record, row, raw)) {
-        return after_call(task, end);
-    }
+    prepare(task, record, row, raw);
     const int64_t taken = std::min(before_call(task, begin), raw.duration);
     raw.begin = std::max(begin + taken, task.cursor);
     work_until(task, raw.begin);
     raw.duration = std::max<int64_t>(end - raw.begin, 0);
-    // A replay takes the time of calls that only tell others something from here. Those it woke may have had the
-    // processor for much of it, as they will have there.
+    // The replay takes the duration of calls that only wake others from the recording. The tasks it woke may have had
+    // the processor for part of it, and will have it in the replay too: leave that part out.
     for (const Event& event : task.events) {
         const bool ready = event.kind == Event::Kind::off && event.state == RAW_OFF_RUNNABLE;
         if (ready) {
@@ -175,79 +173,34 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
     }
 }
 
-// The arguments that mean something else here than in the table's words. False: nothing is left to do.
-bool RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {
+// Corrects arguments whose meaning the letters of the table do not cover.
+void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {
     const bool done = record.result >= 0;
     switch (row.action) {
         case CallAction::close_range:
             raw.fd = static_cast<int32_t>(std::min<uint64_t>(static_cast<uint32_t>(record.args[0]), INT32_MAX));
             raw.fd2 = static_cast<int32_t>(std::min<uint64_t>(static_cast<uint32_t>(record.args[1]), INT32_MAX));
-            return true;
+            return;
         case CallAction::fcntl:
             if (argument_is_address(raw.arg)) {
                 raw.flags = 0;
             }
-            return true;
+            return;
         case CallAction::mmap:
             if (done) {
                 raw.address = static_cast<uint64_t>(record.result);
                 raw.result = 0;
             }
-            return true;
+            return;
         case CallAction::mremap:
             if (done) {
                 raw.address2 = static_cast<uint64_t>(record.result);
                 raw.result = 0;
             }
-            return true;
-        case CallAction::pipe: {
-            raw.fd = raw.fd2 = -1;
-            if (!done) {
-                return true;
-            }
-            const raw_fd *first = filler_.fd_of(RAW_WHICH_RESULT), *second = filler_.fd_of(RAW_WHICH_RESULT2);
-            if (raw.arg == kEventFd || raw.arg == kMemFd) {
-                raw.fd = static_cast<int32_t>(record.result);
-                raw.made2 = nullptr;
-            } else {
-                if (first) {
-                    raw.fd = first->fd;
-                }
-                if (second) {
-                    raw.fd2 = second->fd;
-                }
-            }
-            return true;
-        }
-        case CallAction::spawn:
-            if (row.nr == SYS_clone3) {
-                if (const auto values = filler_.values_of(0); !values.empty()) {
-                    raw.flags = values[0];
-                }
-            }
-            if (done && task.spawned) {
-                raw.peer = task.spawned;
-                raw.flags = task.spawn_flags | (raw.flags & 0xff);
-                raw.arg = task.spawned_tid;
-            } else {
-                raw.arg = std::max<int64_t>(raw.result, 0);
-            }
-            return true;
-        case CallAction::wait_child: {
-            int64_t pid = done ? raw.result : 0;
-            if (row.nr == SYS_waitid) {
-                const auto values = filler_.values_of(2);
-                pid = done && !values.empty() ? values[0] : 0;
-            }
-            const auto ended = pid > 0 ? ended_.find(static_cast<uint32_t>(pid)) : ended_.end();
-            raw.arg = row.arg;
-            if (ended != ended_.end()) {
-                raw.peer = ended->second.task;
-            } else {
-                raw.kind = OpKind::wait;  // nobody ended, or nobody we know
-            }
-            return true;
-        }
+            return;
+        case CallAction::pipe: return prepare_pipe(record, raw);
+        case CallAction::spawn: return prepare_spawn(task, record, row, raw);
+        case CallAction::wait_child: return prepare_join(record, row, raw);
         case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
                 raw.arg = kWaitWokeOthers;
@@ -256,17 +209,67 @@ bool RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
                 raw.arg = kWaitLock;
                 ++locks_;
             }
-            return true;
+            return;
         case CallAction::exec:
             if (raw.path.empty() && done && raw.fd < 0) {
                 raw.path = task.program;
             }
-            return true;
-        default: memory_effects(record, row, raw); return true;
+            return;
+        default: return mark_fresh(record, row, raw);
     }
 }
 
-void RawAssembly::memory_effects(const raw_call& record, const Syscall& row, RawCall& raw) {
+void RawAssembly::prepare_pipe(const raw_call& record, RawCall& raw) {
+    raw.fd = raw.fd2 = -1;
+    if (record.result < 0) {
+        return;
+    }
+    if (raw.arg == kEventFd || raw.arg == kMemFd) {
+        raw.fd = static_cast<int32_t>(record.result);
+        raw.made2 = nullptr;
+        return;
+    }
+    if (const raw_fd* first = filler_.fd_of(RAW_WHICH_RESULT)) {
+        raw.fd = first->fd;
+    }
+    if (const raw_fd* second = filler_.fd_of(RAW_WHICH_RESULT2)) {
+        raw.fd2 = second->fd;
+    }
+}
+
+void RawAssembly::prepare_spawn(const TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {
+    if (row.nr == SYS_clone3) {
+        if (const auto values = filler_.values_of(0); !values.empty()) {
+            raw.flags = values[0];
+        }
+    }
+    if (record.result >= 0 && task.spawned) {
+        raw.peer = task.spawned;
+        raw.flags = task.spawn_flags | (raw.flags & 0xff);
+        raw.arg = task.spawned_tid;
+    } else {
+        raw.arg = std::max<int64_t>(raw.result, 0);
+    }
+}
+
+void RawAssembly::prepare_join(const raw_call& record, const Syscall& row, RawCall& raw) {
+    const bool done = record.result >= 0;
+    int64_t pid = done ? raw.result : 0;
+    if (row.nr == SYS_waitid) {
+        const auto values = filler_.values_of(2);
+        pid = done && !values.empty() ? values[0] : 0;
+    }
+    const auto ended = pid > 0 ? ended_.find(static_cast<uint32_t>(pid)) : ended_.end();
+    raw.arg = row.arg;
+    if (ended != ended_.end()) {
+        raw.peer = ended->second.task;
+    } else {
+        raw.kind = OpKind::wait;  // no child ended, or none that is recorded
+    }
+}
+
+// Reads into memory that no call has filled since it was mapped pay its page faults.
+void RawAssembly::mark_fresh(const raw_call& record, const Syscall& row, RawCall& raw) {
     if (row.arguments.find('B') == std::string_view::npos || record.result <= 0) {
         return;
     }
@@ -275,13 +278,39 @@ void RawAssembly::memory_effects(const raw_call& record, const Syscall& row, Raw
     }
 }
 
-// What calls do besides being ops.
+// Which memory a call makes or leaves fresh.
+void RawAssembly::memory_effects(const raw_call& record, const Syscall& row, const RawCall& raw) {
+    FreshMemory& fresh = processes_[record.head.pid].fresh;
+    const uint64_t address = record.args[0], size = record.args[1];
+    const auto result = static_cast<uint64_t>(record.result);
+    if (row.action == CallAction::brk) {
+        return fresh.break_at(result);
+    }
+    if (record.result < 0) {
+        return;
+    }
+    if (row.action == CallAction::mmap) {
+        const bool untouched = raw.flags & kMapAnonymous && !(raw.flags & kMapPopulate);
+        return untouched ? fresh.mapped(result, size) : fresh.unmapped(result, size);
+    }
+    if (row.action == CallAction::mremap || row.kind == OpKind::munmap) {
+        return fresh.unmapped(address, size);
+    }
+    const bool drops = row.kind == OpKind::madvise && (raw.arg == kDontNeed || raw.arg == kFree);
+    if (drops && assembler_.mapped_at(raw.pid, address).map == 0) {
+        fresh.mapped(address, size);
+    }
+}
+
+// Effects of a call besides its op.
 void RawAssembly::other_effects(TaskState& task, const raw_call& record, const Syscall& row, const RawCall& raw) {
     const bool done = record.result >= 0;
     const auto pid = raw.pid;
-    FreshMemory& fresh = processes_[record.head.pid].fresh;
     switch (row.action) {
-        case CallAction::brk: fresh.break_at(static_cast<uint64_t>(record.result)); return;
+        case CallAction::brk:
+        case CallAction::mmap:
+        case CallAction::mremap:
+        case CallAction::op: return memory_effects(record, row, raw);
         case CallAction::chdir:
         case CallAction::fchdir:
         case CallAction::chroot:
@@ -304,30 +333,6 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
         case CallAction::make_epoll:
             if (done && raw.made) {
                 assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made);
-            }
-            return;
-        case CallAction::mmap:
-            if (!done) {
-                return;
-            }
-            if (raw.flags & kMapAnonymous && !(raw.flags & kMapPopulate)) {
-                fresh.mapped(static_cast<uint64_t>(record.result), record.args[1]);
-            } else {
-                fresh.unmapped(static_cast<uint64_t>(record.result), record.args[1]);
-            }
-            return;
-        case CallAction::mremap:
-            if (done) {
-                fresh.unmapped(record.args[0], record.args[1]);
-            }
-            return;
-        case CallAction::op:
-            if (row.kind == OpKind::munmap && done) {
-                fresh.unmapped(record.args[0], record.args[1]);
-            }
-            if (row.kind == OpKind::madvise && done && (raw.arg == kDontNeed || raw.arg == kFree) &&
-                assembler_.mapped_at(pid, record.args[0]).map == 0) {
-                fresh.mapped(record.args[0], record.args[1]);
             }
             return;
         case CallAction::exec:

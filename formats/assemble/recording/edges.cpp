@@ -9,7 +9,7 @@ namespace reprise {
 namespace {
 
 constexpr size_t kMostSends = 65536;        // of a channel that nobody reads
-constexpr size_t kMostWakingCalls = 16384;  // of a task; a sleeper learns of its wake when it runs again
+constexpr size_t kMostWakingCalls = 16384;  // of a task; a wake is recorded only when the sleeper runs again
 constexpr size_t kMostFetches = 65536;      // of a loader
 
 }  // namespace
@@ -19,9 +19,9 @@ bool can_wake(uint16_t waker_nr, uint16_t nr) {
     return waker && call && (waker->wakes & call->waits) != 0;
 }
 
-// A source that was not done when the target went on was at least begun. Where it waited itself it may have waited for
-// the target, and then only what lies before it is certain. Either way time runs backwards along the edges, so that no
-// circle of ops can wait for itself.
+// A source that had not ended when the target continued had at least begun. If the source slept itself, it may have
+// waited for the target: then only the op before it is certain. Either way time runs backwards along edges, so that
+// they form no cycle.
 void RawEdges::add(const RawOpRef& target, const RawOpRef& source, EdgeKind kind) {
     if (source.task == 0 || source.task == target.task) {
         return;
@@ -84,7 +84,7 @@ bool RawEdges::received(const CallEffect::Moved& moved, const RawOpRef& target) 
     waiting.target = target;
     waiting.channel = moved.channel;
     waiting_.push_back(waiting);
-    // Where nothing was ever sent, the other end is not recorded: a wake may still tell.
+    // If nothing was ever sent, the other end is not recorded: a wake may still give the edge.
     return channel.sent > 0;
 }
 
@@ -134,7 +134,7 @@ void RawEdges::woken(const RawOpRef& target, RawTaskKey waker, int64_t waker_ent
     waiting_.push_back(waiting);
 }
 
-// The source's call goes on: what its task did before is certain.
+// The source's call has not ended in time: use the op before it.
 void RawEdges::give_up(const Waiting& waiting) {
     if (waiting.channel) {
         Channel& channel = channels_[waiting.channel];
@@ -142,7 +142,7 @@ void RawEdges::give_up(const Waiting& waiting) {
             channel.waiting.front().second.number != waiting.target.number) {
             return;
         }
-        // These bytes came from where nobody recorded; those that are sent later follow them.
+        // These bytes came from an unrecorded sender; bytes sent later follow them.
         const int64_t to = channel.waiting.front().first;
         channel.shift = std::max(channel.shift, to - channel.sent);
         channel.waiting.pop_front();

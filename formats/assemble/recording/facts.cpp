@@ -14,9 +14,9 @@ constexpr uint64_t kCommandMask = 0x7f;  // without FUTEX_PRIVATE_FLAG and FUTEX
 constexpr uint64_t kWait = 0, kWake = 1, kRequeue = 3, kCmpRequeue = 4, kWakeOp = 5, kLockPi = 6, kWaitBitset = 9,
                    kWaitRequeuePi = 11, kWakeBitset = 10, kLockPi2 = 13;
 constexpr size_t kTasksOfAWord = 8;
-// Words that are followed; a job uses a few thousand.
+// Futex words tracked; a job uses a few thousand.
 constexpr size_t kMostWords = size_t{1} << 20;
-// glibc's mutex with waiters.
+// The value of a glibc mutex with waiters.
 constexpr uint64_t kContended = 2;
 // The interpreter lock of CPython: two condition variables and two mutexes, side by side; the words of the first
 // condition variable have the others within this many bytes.
@@ -88,7 +88,7 @@ void LockWords::settle() {
                 std::any_of(word.waiters.begin(), word.waiters.end(), [&wakers = word.wakers](uint32_t tid) {
                     return std::find(wakers.begin(), wakers.end(), tid) != wakers.end();
                 });
-            // A process has one such lock: the busiest of those that look like it.
+            // A process has one such lock: the busiest candidate.
             if (!waiters_wake) {
                 continue;
             }
@@ -150,10 +150,9 @@ int64_t CallGaps::told() const { return seen_ == 0 ? 0 : static_cast<int64_t>(to
 
 namespace {
 
-// The shorter distances are the recorder's where the job makes some calls with nothing between them. A job that
-// computes before each call would have some of it taken for the recorder's, one that computes long all of the
-// recorder's left in. The recorder measures how much longer a call takes that it only looks at; one that it records
-// takes little more.
+// The shorter gaps are the recorder's if the job makes some calls with nothing between them. If it computes before each
+// call, part of that would be taken for the recorder's work. So the estimate is bounded by what the recorder measured:
+// how much longer a call takes that it looks at without recording; a recorded call takes little more.
 int64_t bounded_gap(int64_t found, const std::string& text) {
     constexpr int64_t kMost = 300, kUsual = 100;  // ns beyond
     const auto meta = nlohmann::json::parse(text, nullptr, false);

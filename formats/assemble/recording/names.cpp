@@ -41,7 +41,7 @@ void RawAssembly::below_root(RawCall& raw) {
     }
 }
 
-// What a process had when the recording came to it.
+// The state of a process when its recording began.
 void RawAssembly::seed_names(uint32_t pid, const raw_part& part) {
     const std::string_view text = raw_part_text(part);
     if (part.which == 1) {
@@ -84,7 +84,7 @@ void RawAssembly::changed_names(const raw_call& record, const Syscall& row, cons
             }
             return;
         case CallAction::setns: {
-            // Without a type the descriptor says it: by its name, as it is mostly opened below /proc.
+            // Without a type the descriptor's path shows it, usually below /proc.
             const bool typed = raw.flags != 0;
             if (typed ? !(raw.flags & kNewMounts) : !assembler_.path_of(pid, raw.fd, raw.seen).ends_with("/ns/mnt")) {
                 return;
@@ -111,7 +111,7 @@ void RawAssembly::pivoted(uint32_t pid, const std::string& new_root, const std::
     const std::string old = place + rest_of(without_slash(put_old), from).value_or("");
     const auto moved = [&](const std::string& path) {
         if (path == place) {
-            return std::string(place);  // the kernel moves those who are at the old root itself
+            return std::string(place);  // the kernel moves processes whose root or directory is the old root
         }
         if (const auto rest = rest_of(path, from)) {
             return place + *rest;

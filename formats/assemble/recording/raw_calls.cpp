@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// Flags are of 32 bits, and only those of an argument of that size are sure to be clean above.
+// Flags have 32 bits; the upper half of the register may hold anything.
 int64_t as_int(uint64_t argument) { return static_cast<int32_t>(static_cast<uint32_t>(argument)); }
 
 FileType type_of(uint32_t mode) {
@@ -116,7 +116,7 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
         if (values.empty()) {
             return std::nullopt;
         }
-        // The kernel has moved it on by what was copied.
+        // The kernel has advanced it by the bytes copied.
         return values[0] - std::max<int64_t>(record.result, 0);
     };
     switch (letter) {
@@ -167,7 +167,7 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
             }
             break;
         case 'V':
-            // One op for all of them: what counts is how many bytes went.
+            // One op for all messages: its size is the bytes moved.
             out.size = 0;
             if (const raw_part* found = part(RAW_PART_LIST, which); found && record.result > 0) {
                 for (const raw_s64 bytes : raw_part_numbers(*found)) {
@@ -228,7 +228,7 @@ bool RawCallFiller::fill(const raw_call& record, const Syscall& row, int64_t ori
         out.stat_mode = made->mode;
     }
     if (row.nr == SYS_fstat && record.result >= 0) {
-        // What it returned is what the file's inode says.
+        // The result equals the recorded inode.
         if (const raw_fd* fd = fd_of(0); fd && fd->file && !out.stat_mode) {
             if (type_of(fd->mode) == FileType::regular) {
                 out.stat_size = fd->size;
@@ -246,7 +246,7 @@ bool RawCallFiller::fill(const raw_call& record, const Syscall& row, int64_t ori
         out.fd = -1;
     }
 
-    // Where a call at the position read or wrote: the position it left behind tells.
+    // The offset of a call at the position follows from the position after it.
     const bool at_position = out.kind == OpKind::read || out.kind == OpKind::write || out.kind == OpKind::readv ||
                              out.kind == OpKind::writev || out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
     if (at_position && row.nr != SYS_vmsplice) {

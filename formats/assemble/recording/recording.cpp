@@ -13,16 +13,16 @@
 namespace reprise {
 namespace {
 
-// Records come out of order by what lies between taking the time and the ring buffer: microseconds, rarely more.
+// Records come out of order by the time between reading the clock and the ring buffer: microseconds, rarely more.
 constexpr uint64_t kReorder = 5'000'000;
 constexpr uint64_t kMostStolen = 3'600'000'000'000;  // ns
 constexpr size_t kMostWaiting = size_t{1} << 20;
-// Ended tasks are kept so long for those they woke.
+// How long ended tasks are kept for the tasks they woke.
 constexpr int64_t kKeepEnded = 1'000'000'000;
 constexpr int64_t kMergeGpu = 10'000;
 constexpr int kSignalled = 128;
 
-// Puts the records of the chunks in the order of time.
+// Sorts the records of the chunks by time.
 class Reorder {
 public:
     template <class Visit>
@@ -218,8 +218,8 @@ void RawAssembly::off(const raw_switch& record) {
     bound_events(task);
 }
 
-// Like waiting for a processor: not the task's time. When it was between the task's last record and this one is not
-// known; it is taken to have been just now.
+// Steal time is treated like waiting for a processor. Its place between the task's last record and this one is not
+// known; it is assumed to end here.
 void RawAssembly::stolen(const raw_stolen& record) {
     TaskState& task = state(record.head.pid, record.head.tid);
     Event event;
@@ -249,7 +249,7 @@ void RawAssembly::spawned(const raw_spawn& record) {
     const RawTaskKey of = raw_task_key(parent.pid, parent.tid);
     const uint32_t parent_pid = parent.pid;
     edges_.forget_task(key);
-    TaskState child;  // whoever had the number before is gone
+    TaskState child;  // the task that had this number before has ended
     child.pid = record.child_pid;
     child.tid = record.child_tid;
     child.id = id;
@@ -276,7 +276,7 @@ void RawAssembly::spawned(const raw_spawn& record) {
 void RawAssembly::executed(const raw_exec& record) {
     const uint32_t pid = record.head.pid, tid = record.head.tid;
     if (record.old_tid != 0 && record.old_tid != tid) {
-        // The thread that called takes over the number of its process's first one.
+        // The calling thread takes over the number of its process's first thread.
         if (const auto it = tasks_.find(raw_task_key(pid, record.old_tid)); it != tasks_.end()) {
             TaskState moved = std::move(it->second);
             tasks_.erase(it);
@@ -317,7 +317,7 @@ void RawAssembly::exited(const raw_exit& record) {
     op.arg = record.code & 0x7f ? kSignalled + (record.code & 0x7f) : record.code >> 8 & 0xff;
     RawOpRef self{task.id, put(task, op), begin, end, false, true};
     began(task, self);
-    // What it wakes by ending, it wakes inside the call it was in.
+    // Tasks woken by its end see the call that it was in as the waker's.
     edges_.may_have_woken(raw_task_key(pid, tid), task.cut_enter.value_or(begin), self);
     if (record.last || tid == pid) {
         ended_[pid] = self;
@@ -339,7 +339,7 @@ void RawAssembly::flush(const GpuTask& gpu) {
     assembler_.op(static_cast<int32_t>(gpu.pid), static_cast<int32_t>(gpu.tid), op);
 }
 
-// Each stream of a device is a task of its own: who submitted the work is not known.
+// Each stream of a device is a task of its own, because the submitting thread is not known.
 void RawAssembly::gpu(const raw_gpu& record) {
     const uint64_t key = uint64_t{record.head.pid} << 32 | (record.device & 0xffff) << 16 | (record.stream & 0xffff);
     GpuTask& gpu = gpus_[key];
@@ -453,7 +453,7 @@ void RawAssembly::seed_map(const raw_seed_map& record) {
 
 void RawAssembly::advance(uint64_t time) {
     const int64_t now = time == UINT64_MAX ? INT64_MAX : at(time);
-    // A spawn that returns late (vfork) is answered by what its task did before.
+    // If the spawn returns late (vfork), use the op before it.
     const auto late = std::find_if(waiting_for_spawn_.begin(), waiting_for_spawn_.end(),
                                    [&](const auto& each) { return each.first > now; });
     for (auto each = waiting_for_spawn_.begin(); each != late; ++each) {
@@ -487,7 +487,7 @@ void RawAssembly::advance(uint64_t time) {
 }
 
 void RawAssembly::finish() {
-    // What tasks did after their last call is told by nothing but their being off the processor.
+    // After a task's last call only its context switches show what it did.
     for (auto& [key, task] : tasks_) {
         if (!task.events.empty()) {
             settle(task, task.events.back().end);
@@ -560,7 +560,7 @@ void assemble_raw(const std::filesystem::path& raw, LogWriter& writer, const Raw
 
 void assemble_raw_file(const std::filesystem::path& raw, const std::filesystem::path& output,
                        const RawAssembleOptions& options, const WriterOptions& how) {
-    static_cast<void>(RawReader(raw));  // refuses what is no raw log before anything is made
+    static_cast<void>(RawReader(raw));  // throws for a file that is not a raw log, before anything is written
     LogWriter writer(output, Header(), how);
     try {
         assemble_raw(raw, writer, options);

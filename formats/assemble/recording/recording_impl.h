@@ -39,7 +39,7 @@ private:
         uint32_t map = 0, pages = 0;
         int64_t offset = 0;  // bytes from the start of the mapping
     };
-    /// Something that happened to a task besides its calls, ns since the origin.
+    /// An event of a task besides its calls; times in ns since the origin.
     struct Event {
         enum class Kind : uint8_t { off, fault, submit, complete, ring_call };
         Kind kind = Kind::off;
@@ -56,7 +56,7 @@ private:
         uint32_t request = 0;
         int64_t size = 0, result = 0;
         std::shared_ptr<std::vector<uint64_t>> record;  // of a submission
-        std::optional<raw_fd> file;                     // of a submission, where the descriptor does not tell it
+        std::optional<raw_fd> file;                     // of a submission of a fixed file
         std::shared_ptr<Op> op;                         // of ring_call
     };
     struct Touch {
@@ -71,18 +71,18 @@ private:
         TaskId id = 0;
         uint32_t next_sequence = 0;
         bool any_sequence = false;
-        int64_t cursor = 0;       // everything before has become ops
-        bool after_call = false;  // nothing has been counted since
-        int64_t owed = 0;         // ns of the time that follows, which were the recorder's
+        int64_t cursor = 0;       // all time before it has become ops
+        bool after_call = false;  // no compute has been counted since
+        int64_t owed = 0;         // ns of the following time that the recorder took
         bool started = false;
         std::vector<Event> events;  // since the last call, by the order of their ends
         std::optional<int64_t> exit_enter;
         std::optional<int64_t> cut_enter;  // of the call that the task ended in
         int64_t last_fault = INT64_MIN;
-        TaskId spawned = 0;  // the child of the call at hand
+        TaskId spawned = 0;  // the child of the current call
         uint32_t spawned_pid = 0, spawned_tid = 0;
         int64_t spawn_flags = 0;
-        std::string program;            // of an exec at hand
+        std::string program;            // of the current exec
         std::optional<RawOpRef> first;  // op 0, until its spawn is known
         std::optional<RawOpRef> spawn;  // its spawn, until op 0 is there
         RawTaskKey parent = 0;
@@ -121,7 +121,7 @@ private:
     void seed_map(const raw_seed_map& record);
     void seed_task(const raw_seed_task& record);
 
-    // --- raw_assemble_time.cpp: between calls
+    // --- time.cpp: between calls
     uint64_t put(TaskState& task, const Op& op);
     void began(TaskState& task, const RawOpRef& first);
     void bound_events(TaskState& task);
@@ -144,7 +144,7 @@ private:
     void after_call(TaskState& task, int64_t end);
     void wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr);
 
-    // --- raw_assemble_accelerator.cpp: spans of the mark `accelerator`
+    // --- accelerator.cpp: spans of the mark `accelerator`
     struct StandIn {
         int64_t device = 0, stream = 0;
     };
@@ -157,12 +157,16 @@ private:
     /// Whether a call inside a span does nothing but wait, and so is the accelerator's time.
     static bool passes_time(const TaskState& task, const raw_call& record, const Syscall& row);
 
-    // --- raw_assemble_calls.cpp: calls
+    // --- calls.cpp, async.cpp: calls
     void call(const raw_call& record);
     bool is_op(const raw_call& record, const Syscall& row, bool slept);
     void perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
-    bool prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
-    void memory_effects(const raw_call& record, const Syscall& row, RawCall& raw);
+    void prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
+    void prepare_pipe(const raw_call& record, RawCall& raw);
+    void prepare_spawn(const TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
+    void prepare_join(const raw_call& record, const Syscall& row, RawCall& raw);
+    void mark_fresh(const raw_call& record, const Syscall& row, RawCall& raw);
+    void memory_effects(const raw_call& record, const Syscall& row, const RawCall& raw);
     void other_effects(TaskState& task, const raw_call& record, const Syscall& row, const RawCall& raw);
     CallEffect aio_submit(TaskState& task, const RawCall& raw);
     CallEffect aio_reap(TaskState& task, const RawCall& raw, bool slept);
@@ -171,13 +175,13 @@ private:
     void uring_submit(const raw_uring& record);
     void uring_complete(const raw_uring& record);
 
-    // --- raw_assemble_ring_calls.cpp: requests that stand for calls on names and descriptors
+    // --- ring_calls.cpp: requests that stand for calls on names and descriptors
     static bool is_ring_call(const raw_uring& record);
     void ring_call_done(TaskState& task, const Request& request, const raw_uring& completion);
     /// `from`: it does not begin before that, but for a submission that lies inside a call
     void ring_called(TaskState& task, const Event& event, int64_t from);
 
-    // --- raw_assemble_names.cpp: roots, current directories, mount namespaces
+    // --- names.cpp: roots, current directories, mount namespaces
     void below_root(RawCall& raw);
     void changed_names(const raw_call& record, const Syscall& row, const RawCall& raw);
     void seed_names(uint32_t pid, const raw_part& part);

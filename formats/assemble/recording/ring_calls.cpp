@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// Number of the fixed file that an open or close is about; -1: it is a descriptor.
+// Number of the fixed file that an open or close uses; -1: a descriptor.
 int32_t slot_of(const raw_uring& asked, const raw_uring& completion) {
     if (asked.result == 0 ||
         (asked.opcode != IORING_OP_OPENAT && asked.opcode != IORING_OP_OPENAT2 && asked.opcode != IORING_OP_CLOSE)) {
@@ -88,8 +88,8 @@ bool RawAssembly::is_ring_call(const raw_uring& record) {
     return async_request(OpKind::uring_submit, record.opcode).is_call();
 }
 
-// What it changes is changed now, in the order of all records: others may use what it opened before the task that asked
-// for it ends the call it is in. The op goes where it was submitted, unless that is past.
+// The effects happen now, in the order of all records: other tasks may use what it opened before the submitting task
+// leaves its call. The op is placed where it was submitted, unless the task has moved on.
 void RawAssembly::ring_call_done(TaskState& task, const Request& request, const raw_uring& completion) {
     const auto& asked = *reinterpret_cast<const raw_uring*>(request.record->data());
     RawCall raw;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The time between a task's calls: computing, waiting, idling, touching mapped files, and waiting for a processor,
-// which is none of them and stays the distance between ops.
+// The time between a task's calls: compute, waits, idle time, touches of mapped files. Waiting for a processor is none
+// of them and stays a gap between ops.
 #include <algorithm>
 
 #include "formats/assemble/recording/recording_impl.h"
@@ -9,12 +9,12 @@ namespace reprise {
 namespace {
 
 constexpr size_t kMostEvents = 4096;
-// Faults so near to each other become one touch; the time on the processor between them counts after it.
+// Faults closer than this become one touch; compute between them is counted after it.
 constexpr int64_t kMergeFaults = 100'000;
 constexpr size_t kMostFaults = 1024;
 constexpr int64_t kPage = 4096;
 
-// Time that belongs to somebody's call: of the class of that call.
+// The class of a wait inside a call.
 int64_t class_of(uint16_t nr) {
     const Syscall* row = find_syscall(nr);
     return row && row->makes_op && (row->kind == OpKind::wait || row->kind == OpKind::join) ? row->arg : kWaitUnknown;
@@ -22,7 +22,7 @@ int64_t class_of(uint16_t nr) {
 
 }  // namespace
 
-// What it lasted after the task could have run again; of unknown wakes nothing.
+// The part after the task became runnable; 0 if the wake is unknown.
 int64_t RawAssembly::waited_for_processor(const Event& off) {
     const int64_t from = off.wake > off.begin ? off.wake : off.state == RAW_OFF_RUNNABLE ? off.begin : off.end;
     return std::max<int64_t>(off.end - from, 0);
@@ -57,7 +57,7 @@ void RawAssembly::began(TaskState& task, const RawOpRef& first) {
     task.parent = task.first ? task.parent : 0;
 }
 
-// A task that calls nothing for long, or one call for very long, keeps few events.
+// Bounds the events of a task that makes no call for long, or one very long call.
 void RawAssembly::bound_events(TaskState& task) {
     if (task.events.size() < kMostEvents) {
         return;
@@ -87,7 +87,7 @@ void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
     put(task, op);
 }
 
-// Off the processor and asleep, in no call that is an op.
+// Asleep, but not inside a call that makes an op.
 void RawAssembly::blocked(TaskState& task, const Event& event) {
     if (task.accelerator_from) {
         return;
@@ -104,7 +104,7 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
     }
 }
 
-// Now, and not when the task's time is settled: by then another thread may have unmapped it, or put another there.
+// Look it up now, not when the task's time is settled: by then another thread may have changed the mapping.
 std::vector<RawAssembly::Place> RawAssembly::places(uint32_t pid, uint64_t address, uint32_t pages) {
     std::vector<Place> out;
     uint64_t at = address & ~uint64_t{kPage - 1};
@@ -130,7 +130,7 @@ void RawAssembly::fault(const raw_fault& record) {
     event.kind = Event::Kind::fault;
     event.begin = at(record.enter);
     event.end = at(record.head.time);
-    // One fault may be told twice, by what maps pages around and by what reads the page.
+    // One fault may be recorded twice: by fault-around and by reading the page.
     if (event.begin <= task.last_fault || event.begin < task.cursor) {
         return;
     }
@@ -221,7 +221,7 @@ void RawAssembly::end_touch(TaskState& task, std::optional<Touch>& touch) {
 
 void RawAssembly::settle(TaskState& task, int64_t until) {
     if (!task.started) {
-        // Nothing is known of the time before a task's first event.
+        // The time before a task's first event is unknown.
         task.started = true;
         task.cursor = until;
         for (const Event& event : task.events) {
@@ -232,12 +232,12 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
     // `now` runs along; `worked` is the time on the processor since `from`, where the last op ended.
     int64_t now = task.cursor, from = task.cursor;
-    // The recorder's own work is not the job's.
+    // Subtract the recorder's own work.
     int64_t worked = -task.owed - (task.after_call ? facts_.call_gap_ns : 0);
     task.after_call = false;
     task.owed = 0;
     std::optional<Touch> touch;
-    // What has been computed by `at` ends by then: it must not push the next op to a later time.
+    // Compute up to `at` ends by then; it must not delay the next op.
     const auto flush = [&](int64_t at) {
         if (touch) {
             end_touch(task, touch);
@@ -259,7 +259,7 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
             touch->last = event.end;
         }
         if (reads_page || (off && event.begin < fault_until)) {
-            // Without a processor between the faults of one record.
+            // Off the processor between the faults of one record.
             if (!reads_page && event.state == RAW_OFF_RUNNABLE) {
                 worked = std::max<int64_t>(worked - (std::min(event.end, fault_until) - event.begin), 0);
             }
@@ -349,7 +349,7 @@ void RawAssembly::after_call(TaskState& task, int64_t end) {
     task.events.clear();
 }
 
-// The last time the task slept inside its call is what the call waited for.
+// A call waits for what ended its last sleep.
 void RawAssembly::wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr) {
     for (auto event = task.events.rbegin(); event != task.events.rend(); ++event) {
         if (event->kind != Event::Kind::off || event->state == RAW_OFF_RUNNABLE) {
