@@ -29,15 +29,30 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
+Words engine_names() {
+    Words names;
+    for (const EngineInfo& engine : kEngines) {
+        names.emplace_back(engine.name);
+    }
+    return names;
+}
+
+std::string engine_help() {
+    std::string help;
+    for (const EngineInfo& engine : kEngines) {
+        help += (help.empty() ? "" : "; ") + std::string(engine.name) + ": " + std::string(engine.help);
+    }
+    return help;
+}
+
 void options(po::options_description& add) {
     add.add_options()("root", po::value<std::string>()->value_name("DIR"), "directory below which everything happens")(
         "pace", po::value<std::string>()->default_value("causal")->value_name("PACE"),
         "causal: every call when what it depends on is done and its think time is over; timed: at its recorded time; "
         "afap: as fast as possible, order kept")(
-        "engine", po::value<std::string>()->default_value("posix")->value_name("ENGINE"),
-        "posix: the recorded system calls; null: none, which measures the replayer itself")(
-        "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-        "stretch recorded times (causal: think times) by X")(
+        "engine", po::value<std::string>()->default_value(std::string(kEngines.front().name))->value_name("ENGINE"),
+        engine_help().c_str())("time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
+                               "stretch recorded times (causal: think times) by X")(
         "cpu-speed", po::value<std::string>()->default_value("auto")->value_name("X"),
         "with pace causal: computing takes X times less; auto: this machine beside the one of the recording, where it "
         "says what that was like, and what waits that are longer or shorter cost the computing after them")(
@@ -132,7 +147,7 @@ int run(const po::variables_map& values) {
     ReplayOptions how;
     const auto& pace = values["pace"].as<std::string>();
     how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
-    how.engine = values["engine"].as<std::string>() == "null" ? EngineKind::null : EngineKind::posix;
+    how.engine = *engine_by_name(values["engine"].as<std::string>());  // one of the choices
     how.cpu_speed = wanted_cpu_speed(values["cpu-speed"].as<std::string>(), how.pace, recording.header());
     how.speeds = {values["time-scale"].as<double>(), how.cpu_speed.ratio, values["gpu-speed"].as<double>()};
     if (how.pace == Pace::causal && how.cpu_speed.source != CpuSpeed::Source::given) {
@@ -224,7 +239,7 @@ const Registration registration{{
     .options = options,
     .positionals = {{"log", "LOG"}},
     .choices = {{"pace", {"causal", "timed", "afap"}},
-                {"engine", {"posix", "null"}},
+                {"engine", engine_names()},
                 {"delay", {"auto", "sleep", "spin", "work"}}},
     .run = run,
 }};

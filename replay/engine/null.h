@@ -3,6 +3,7 @@
 #pragma once
 
 #include "formats/oplog/oplog.h"
+#include "replay/engine/engine.h"
 #include "replay/plan/left_out.h"
 #include "replay/plan/plan.h"
 
@@ -10,10 +11,12 @@ namespace reprise {
 
 class NullEngine {
 public:
-    explicit NullEngine(const Plan& plan) : plan_(plan), keeps_everything_(plan.selector->keeps_everything()) {}
+    static constexpr bool kUsesRoot = false;
+    explicit NullEngine(const EngineContext& context)
+        : plan_(context.plan), keeps_everything_(plan_.selector->keeps_everything()) {}
 
     bool before(const OpBlock&, size_t) { return false; }
-    int64_t perform(const OpBlock& block, size_t i) {
+    int64_t submit(const OpBlock& block, size_t i) {
         if (!keeps_everything_ && !keeps(plan_, block, i)) {
             return not_performed(LeftOut::filter);
         }

@@ -15,8 +15,9 @@
 
 namespace reprise {
 
-PosixEngine::PosixEngine(WorkerState& worker, size_t read_bytes) : worker_(worker), buffer_bytes_(read_bytes) {
-    mapped_bytes_ = (std::max<size_t>(read_bytes, 4096) + 4095) & ~size_t{4095};
+PosixEngine::PosixEngine(const EngineContext& context)
+    : worker_(*context.process), buffer_bytes_(context.task.read_bytes) {
+    mapped_bytes_ = (std::max<size_t>(buffer_bytes_, 4096) + 4095) & ~size_t{4095};
     void* const at =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
@@ -50,7 +51,7 @@ int PosixEngine::descriptor(HandleId handle, int64_t* refusal) {
     return fd < 0 ? -1 : fd;  // -1: closed; the kernel says EBADF
 }
 
-int64_t PosixEngine::perform_other(const OpBlock& b, size_t i, OpKind kind) {
+int64_t PosixEngine::submit_other(const OpBlock& b, size_t i, OpKind kind) {
     if (worker_.read_only && alters_files(worker_.plan, b, i)) {
         if (kind == OpKind::open) {
             worker_.descriptors.set_absent(b.handle[i], LeftOut::read_only);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Performs ops as the system calls they were recorded from, for one task. The calls that jobs make most are
-// inline; the others are in engine_posix*.cpp.
+// inline; the others are in posix*.cpp.
 #pragma once
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "formats/oplog/oplog.h"
+#include "replay/engine/engine.h"
 #include "replay/engine/process_state.h"
 #include "replay/engine/syscalls.h"
 #include "replay/plan/left_out.h"
@@ -22,8 +23,9 @@ namespace reprise {
 
 class PosixEngine {
 public:
-    /// The worker outlives the engine. Throws Error (machine) where there is no memory for the buffer.
-    PosixEngine(WorkerState& worker, size_t read_bytes);
+    static constexpr bool kUsesRoot = true;
+    /// The process outlives the engine. Throws Error (machine) where there is no memory for the buffer.
+    explicit PosixEngine(const EngineContext& context);
     ~PosixEngine();
     PosixEngine(const PosixEngine&) = delete;
     PosixEngine& operator=(const PosixEngine&) = delete;
@@ -41,7 +43,7 @@ public:
     }
 
     /// The call's result, -errno, or not_performed(). Ops that only explain time return their recorded result.
-    [[gnu::always_inline]] int64_t perform(const OpBlock& b, size_t i) {
+    [[gnu::always_inline]] int64_t submit(const OpBlock& b, size_t i) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (kind == OpKind::pread || kind == OpKind::read) {
             const int fd = worker_.descriptors.get(b.handle[i]);
@@ -51,11 +53,11 @@ public:
                                              : sys::call(SYS_read, fd, buffer_, bytes);
             }
         }
-        return perform_other(b, i, kind);
+        return submit_other(b, i, kind);
     }
 
 private:
-    int64_t perform_other(const OpBlock& b, size_t i, OpKind kind);
+    int64_t submit_other(const OpBlock& b, size_t i, OpKind kind);
     /// Descriptors
     int64_t open(const OpBlock& b, size_t i);
     void expect_open(const OpBlock& b, size_t i);

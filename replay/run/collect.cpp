@@ -31,7 +31,7 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     header.command = recorded.command;
     write_fact(header, fact::filter, options.filter.to_string());
     write_fact(header, fact::pace, std::string(pace_name(options.pace)));
-    write_fact(header, fact::engine, options.engine == EngineKind::posix ? "posix" : "null");
+    write_fact(header, fact::engine, std::string(engine_name(options.engine)));
     write_fact(header, fact::time_scale, options.speeds.time_scale);
     write_fact(header, fact::gpu_speed, options.speeds.gpu);
     write_fact(header, fact::delay, std::string(policy_name(options.speeds.computing.policy)));

@@ -200,11 +200,11 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     const TickPoint first_point = take_tick_point();
     check_losses(log, options.allow_loss);
     check_speeds(options);
-    const bool posix = options.engine == EngineKind::posix;
+    const bool uses_root = reprise::uses_root(options.engine);
     std::unique_ptr<RootDescriptor> root;
     std::optional<Marker> marker;
     PathMap maps = options.maps.value_or(PathMap{});
-    if (posix) {
+    if (uses_root) {
         if (options.root.empty()) {
             throw usage_error("replay needs --root", "name the directory that reprise prepare filled");
         }
@@ -217,7 +217,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     const Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
     std::optional<MemoryFiles> memory_files;
     ReplayResult result;
-    if (posix) {
+    if (uses_root) {
         check_changes(plan, options, marker.has_value());
         memory_files.emplace(plan, options.root);
         if (memory_files->mounted()) {
@@ -230,7 +230,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (plan.streams.empty()) {
         options.observe = {};
     }
-    result.machine = machine_facts(posix ? options.root : std::filesystem::path{});
+    result.machine = machine_facts(uses_root ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
     result.cpu_speed = options.cpu_speed;
     result.cpu_speed.ratio = options.speeds.cpu;
@@ -238,7 +238,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     const size_t limit = options.spool_memory != 0 ? options.spool_memory : result.machine.memory_bytes / 4;
     SharedRun run(plan.tasks.size(), plan.processes.size(), plan.streams.size(), plan.passed.size(), rows, limit,
                   options.output.parent_path());
-    const WritePattern pattern(posix ? plan.write_bytes : 0);
+    const WritePattern pattern(uses_root ? plan.write_bytes : 0);
     if (options.pace != Pace::afap) {
         options.speeds.computing = choose_computing(plan, options.delay, result);
     }
@@ -248,9 +248,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
                             options.pace,
                             options.engine,
                             options.speeds,
-                            posix ? root->get() : -1,
+                            uses_root ? root->get() : -1,
                             options.read_only};
-    if (posix && plan.changing_ops != 0 && !options.read_only) {
+    if (uses_root && plan.changing_ops != 0 && !options.read_only) {
         mark_changed(root->get(), options.root.string());
     }
     result.plan_ns = monotonic_ns() - first_point.ns;

@@ -4,13 +4,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "calibrate/clock.h"
 #include "calibrate/compute.h"
 #include "calibrate/delay.h"
 #include "formats/oplog/oplog.h"
+#include "replay/engine/engine.h"
 #include "replay/engine/syscalls.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges_rules.h"
@@ -276,10 +280,13 @@ public:
             }
             i = to;
             if (source_ < task_.sources.size() && task_.sources[source_] + 1 == limit) {
+                if (!settle()) {
+                    return false;
+                }
                 publish();
             }
         }
-        return true;
+        return settle();
     }
 
 private:
@@ -340,7 +347,16 @@ private:
             if constexpr (!Pace::kChained) {
                 sys::call_ticks.reset();
             }
-            begin = finish(b, i, rows[i], begin, engine_.perform(b, i));
+            const int64_t result = perform(b, i);
+            if constexpr (kOverlaps) {
+                if (result == kInFlight) {
+                    in_flight_.push_back({b.first + i, begin});
+                    take_completed(false);
+                    begin = Clock::ticks();
+                    continue;
+                }
+            }
+            begin = finish(b, i, rows[i], begin, result);
         }
         if constexpr (!Pace::kChained) {
             rows[to - 1].begin |= early;
@@ -350,6 +366,9 @@ private:
 
     /// One op that starts a task, or that is a wait for others.
     bool special(const OpBlock& b, size_t i, bool spawns, bool blocks) {
+        if (!settle()) {
+            return false;
+        }
         if (!pace_.due(b, i) || control_.stopped()) {
             leave_out(b, i);
             return !control_.stopped();
@@ -368,7 +387,14 @@ private:
                 spawner_->spawn(b.peer[i]);
             }
         }
-        finish(b, i, rows_[b.first + i], begin, engine_.perform(b, i));
+        const int64_t result = perform(b, i);
+        if constexpr (kOverlaps) {
+            if (result == kInFlight) {
+                in_flight_.push_back({b.first + i, begin});
+                return settle();
+            }
+        }
+        finish(b, i, rows_[b.first + i], begin, result);
         return true;
     }
 
@@ -379,12 +405,8 @@ private:
             }
         }
         const uint64_t end = pace_.after(b, i, begin, result);
-        if (__builtin_expect(is_not_performed(result), 0)) {
-            row = {begin | kNotPerformed, static_cast<uint64_t>(reason_of(result)), 0};
-        } else {
-            row = {begin, end, result};
-        }
-        slot_.done.store(b.first + i + 1, std::memory_order_release);
+        write_row(row, begin, end, result);
+        advance(b.first + i + 1);
         if constexpr (!Pace::kChained) {
             slot_.lag_ns.store(pace_.lag_ns(), std::memory_order_relaxed);
         }
@@ -393,7 +415,72 @@ private:
 
     void leave_out(const OpBlock& b, size_t i) {
         rows_[b.first + i] = {kNotPerformed, static_cast<uint64_t>(LeftOut::filter), 0};
-        slot_.done.store(b.first + i + 1, std::memory_order_release);
+        advance(b.first + i + 1);
+    }
+
+    static void write_row(SpoolRow& row, uint64_t begin, uint64_t end, int64_t result) {
+        if (__builtin_expect(is_not_performed(result), 0)) {
+            row = {begin | kNotPerformed, static_cast<uint64_t>(reason_of(result)), 0};
+        } else {
+            row = {begin, end, result};
+        }
+    }
+
+    /// All ops before `next` were passed, and are done unless in flight.
+    void advance(uint64_t next) {
+        if constexpr (kOverlaps) {
+            next_ = next;
+            next = in_flight_.empty() ? next : in_flight_.front().op;
+        }
+        slot_.done.store(next, std::memory_order_release);
+    }
+
+    // --- engines that complete ops after submit()
+
+    static constexpr bool kOverlaps = CompletesLater<Engine> && Pace::kChained;
+    struct InFlight {
+        uint64_t op = 0, begin = 0;
+    };
+
+    /// The op's result; kInFlight only where ops may overlap.
+    int64_t perform(const OpBlock& b, size_t i) {
+        const int64_t result = engine_.submit(b, i);
+        if constexpr (CompletesLater<Engine> && !Pace::kChained) {
+            if (result == kInFlight) {
+                Completion one;
+                return engine_.complete({&one, 1}, true) == 1 ? one.result : not_performed(LeftOut::stopped);
+            }
+        }
+        return result;
+    }
+
+    /// Rows of ops that are done. `wait`: at least one. False where the run was stopped.
+    bool take_completed(bool wait) {
+        std::array<Completion, 16> done;
+        const size_t count = engine_.complete(done, wait);
+        for (const Completion& each : std::span(done).first(count)) {
+            const auto at = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                         [&](const InFlight& flying) { return flying.op == each.op; });
+            if (at != in_flight_.end()) {
+                write_row(rows_[each.op], at->begin, each.end != 0 ? each.end : Clock::ticks(), each.result);
+                in_flight_.erase(at);
+            }
+        }
+        advance(next_);
+        return count != 0 || !wait;
+    }
+
+    /// Waits for all ops in flight. False where the run was stopped.
+    bool settle() {
+        if constexpr (kOverlaps) {
+            next_ = in_flight_.empty() ? next_ : std::max(next_, in_flight_.back().op + 1);
+            while (!in_flight_.empty()) {
+                if (!take_completed(true)) {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     const TaskPlan& task_;
@@ -407,6 +494,8 @@ private:
     const int spin_;
     ExplainedCursor explained_;
     size_t wait_ = 0, source_ = 0, spawn_ = 0;
+    std::vector<InFlight> in_flight_;  // in the order of the task
+    uint64_t next_ = 0;                // the op after the last that was passed; where ops overlap
 };
 
 }  // namespace reprise

@@ -19,8 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "replay/engine/null.h"
-#include "replay/engine/posix.h"
+#include "replay/engine/all_engines.h"
 #include "replay/run/feed.h"
 #include "replay/run/machine.h"
 #include "replay/run/task_loop.h"
@@ -202,13 +201,10 @@ private:
         try {
             const TaskPlan& task = plan_.tasks[id];
             BlockFeed feed(*plan_.log, task.blocks, run_.spool(task.spool_first), decoder_.get());
-            if (setup_.engine == EngineKind::posix) {
-                PosixEngine engine(*state_, task.read_bytes);
+            with_engine_type(setup_.engine, [&]<class E>(std::type_identity<E>) {
+                E engine({plan_, task, state_});
                 run_with(engine, feed, id, spawner, at_start_line);
-            } else {
-                NullEngine engine(plan_);
-                run_with(engine, feed, id, spawner, at_start_line);
-            }
+            });
         } catch (const std::bad_alloc&) {
             // Its stack found room, what it needs did not. The message needs little.
             const char* const what = slot.state.load() == TaskState::waiting_for_start ? "cannot start thread of task "
@@ -278,7 +274,7 @@ void run_worker(const WorkerSetup& setup, ProcessId process) {
     }
     try {
         WorkerState* state = nullptr;
-        if (setup.engine == EngineKind::posix) {
+        if (uses_root(setup.engine)) {
             install_touch_guard();
             state = new WorkerState(*setup.plan, setup.root, setup.read_only, *setup.pattern, *setup.run);
         }
@@ -313,7 +309,7 @@ double measure_harness_ns(const Plan& plan, uint64_t ops, int64_t most_ns) {
     one.tasks.resize(2);
     one.tasks[1].ops = std::min<uint64_t>(ops + kBlockOps, plan.tasks[longest].ops);
     SharedRun run(2, 1, 1, 0, one.tasks[1].ops, SIZE_MAX, {});
-    NullEngine engine(plan);
+    NullEngine engine({plan, one.tasks[1]});
     AfapPace pace;
     TaskLoop<NullEngine, AfapPace> loop(one, run, 1, engine, pace, nullptr, 0);
     OpBlock block;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "replay/engine/engines.h"
 #include "replay/engine/process_state.h"
 #include "replay/plan/plan.h"
 #include "replay/run/shared.h"
@@ -12,7 +13,6 @@ namespace reprise {
 
 /// timed: at recorded times. causal: after what it depends on and the think time. afap: as fast as order allows.
 enum class Pace : uint8_t { timed, causal, afap };
-enum class EngineKind : uint8_t { posix, null };
 
 /// What all worker processes of a run know.
 struct WorkerSetup {
@@ -22,7 +22,7 @@ struct WorkerSetup {
     Pace pace = Pace::afap;
     EngineKind engine = EngineKind::null;
     Speeds speeds;
-    int root = -1;  // descriptor of the root; -1 with the null engine
+    int root = -1;  // descriptor of the root; -1 for an engine that does not use it
     bool read_only = false;
 };
 

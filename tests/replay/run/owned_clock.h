@@ -54,7 +54,7 @@ class OwnedEngine {
 public:
     OwnedEngine(const Plan& plan, VirtualCalls& calls, bool tells) : plan_(plan), calls_(calls), tells_(tells) {}
     static bool before(const OpBlock&, size_t) { return false; }
-    int64_t perform(const OpBlock& b, size_t i) {
+    int64_t submit(const OpBlock& b, size_t i) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
             return not_performed(LeftOut::filter);

@@ -70,11 +70,11 @@ public:
           run_(run),
           task_(task),
           explained_(plan.tasks[task].explained) {}
-    int64_t perform(const OpBlock& b, size_t i) {
+    int64_t submit(const OpBlock& b, size_t i) {
         if (waits_inside(static_cast<OpKind>(b.kind[i]), explained_.at(b.first + i))) {
             OwnedClock::now = std::max(OwnedClock::now, released_at(plan_, run_, task_, b.first + i));
         }
-        return OwnedEngine::perform(b, i);
+        return OwnedEngine::submit(b, i);
     }
 
 private:

@@ -29,7 +29,7 @@ class SlowEngine {
 public:
     static constexpr int64_t kAround = 3 * kMs;
     static bool before(const OpBlock&, size_t) { return false; }
-    static int64_t perform(const OpBlock& b, size_t i) {
+    static int64_t submit(const OpBlock& b, size_t i) {
         spin(kAround);
         sys::call(SYS_getppid);
         spin(kAround);
