@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: examples/quickstart.sh [DIR]
-# Builds reprise, lays out the data set of a bundled recording (one epoch of a PyTorch ResNet-18 over 2 000 JPEGs, two
-# loader workers) below DIR, performs the recording there, and compares. DIR must not exist, or be empty, or be from an
-# earlier quickstart; by default it is build/quickstart, and its 125 MB of data are removed again at the end.
+# Builds reprise, creates the data set of a bundled recording (one epoch of a PyTorch ResNet-18 over 2 000 JPEGs, two
+# loader workers) below DIR, replays the recording there, and compares. DIR must not exist, or be empty, or be from an
+# earlier quickstart; by default it is build/quickstart, whose 125 MB of data are removed at the end.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,16 +22,16 @@ mkdir -p "$work"
 if ! { cmake --preset release -DREPRISE_TESTS=OFF -DREPRISE_BENCH=OFF &&
     cmake --build --preset release -j "$(nproc)" --target reprise; } >"$work/build.log" 2>&1; then
     tail -n 40 "$work/build.log" >&2
-    echo "quickstart: the build failed; the whole output is in $work/build.log" >&2
+    echo "quickstart: the build failed; the full output is in $work/build.log" >&2
     exit 1
 fi
 
 if [[ -z ${1:-} ]]; then
-    # Only what this script made: the folder lies in our own build folder.
+    # Only what this script created, in its own build directory.
     trap 'rm -rf "$PWD/build/quickstart/root"' EXIT
 fi
 
-# Shows a command as a user would type it, then runs it.
+# Prints the command, then runs it.
 run() {
     echo
     echo "\$ reprise $*"
@@ -39,7 +39,7 @@ run() {
 }
 
 run prepare "$log" --root "$root" --map /data/job=.
-# Exit code 1: this machine could not keep the recording's time, and says so; the result is whole.
+# Exit code 1: this machine could not keep the recording's timing and says so; the result is complete.
 run replay "$log" --root "$root" -o "$work/run.oplog" --json "$work/run.json" || [ $? = 1 ]
 run compare "$log" "$work/run.oplog"
 
