@@ -44,8 +44,8 @@ struct Assembler::Impl {
     void add(Task& task, const Op& op);
     void write_oldest(Task& task, size_t n);
     void count(Count what, uint64_t n = 1, std::string_view detail = {}) { writer.count(what, n, detail); }
-    Op op_of(const RawCall\& raw);
-    void join(Task\& task, const RawCall\& raw, Op\& op);
+    Op op_of(const RawCall& raw);
+    void join(Task& task, const RawCall& raw, Op& op);
     void call(const RawCall& raw);
     void finish();
 
