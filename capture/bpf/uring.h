@@ -25,6 +25,7 @@ struct uring_sqe {
 enum uring_op {
     URING_READV = 1,
     URING_WRITEV = 2,
+    URING_FALLOCATE = 17,
     URING_OPENAT = 18,
     URING_CLOSE = 19,
     URING_STATX = 21,
@@ -102,6 +103,13 @@ int BPF_PROG(uring_submit, struct io_kiocb* request) {
     switch (record->opcode) {
         case URING_READV:
         case URING_WRITEV: add_iovec(&c, sqe.address, sqe.length, 1); break;
+        case URING_FALLOCATE: {
+            struct raw_part* part = begin_part(&c, RAW_PART_VALUES, 1, 8, 1);
+            if (part) {
+                *(__u64*)(part + 1) = sqe.address; /* the length; sqe.length is the mode */
+            }
+            break;
+        }
         case URING_CLOSE: record->result = sqe.file_index; break;
         case URING_OPENAT2: add_values(&c, sqe.offset, 2, 3); /* fall through */
         case URING_OPENAT: record->result = sqe.file_index;   /* fall through */

@@ -27,7 +27,7 @@ Action async_action(const Op& op) {
     switch (async_request(op).does) {
         case Does::read: return Action::read;
         case Does::write: return Action::write;
-        case Does::sync: return op.kind == OpKind::uring_submit && op.flags & 1 ? Action::datasync : Action::sync;
+        case Does::sync: return Action::sync;
         case Does::sync_data: return Action::datasync;
         case Does::nothing:
         case Does::sync_range:

@@ -80,14 +80,23 @@ AsyncRequest with_range(AsyncRequest request, int64_t offset, int64_t size) {
 
 }  // namespace
 
-AsyncRequest async_request(OpKind kind, int64_t code) {
-    return kind == OpKind::aio_submit ? of_aio(code) : of_uring(code);
+AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags) {
+    const bool aio = kind == OpKind::aio_submit;
+    AsyncRequest request = aio ? of_aio(code) : of_uring(code);
+    request.own_flags = aio ? flags : flags >> kUringOwnFlags;
+    if (!aio && request.does == Does::sync && request.own_flags & IORING_FSYNC_DATASYNC) {
+        request.does = Does::sync_data;
+    }
+    return request;
 }
 
-AsyncRequest async_request(const Op& op) { return with_range(async_request(op.kind, op.arg), op.offset, op.size); }
+AsyncRequest async_request(const Op& op) {
+    return with_range(async_request(op.kind, op.arg, op.flags), op.offset, op.size);
+}
 
 AsyncRequest async_request(const OpBlock& block, size_t i) {
-    return with_range(async_request(static_cast<OpKind>(block.kind[i]), block.arg[i]), block.offset[i], block.size[i]);
+    return with_range(async_request(static_cast<OpKind>(block.kind[i]), block.arg[i], block.flags[i]), block.offset[i],
+                      block.size[i]);
 }
 
 }  // namespace reprise

@@ -35,6 +35,8 @@ struct AsyncRequest {
     /// The range of the file that it reads, writes, allocates, syncs or gives advice on, as the request has it; size 0
     /// where it has none.
     int64_t offset = 0, size = 0;
+    /// Flags of the request itself: RWF_*, IORING_FSYNC_*, SYNC_FILE_RANGE_*, the mode of an allocation, the advice.
+    int64_t own_flags = 0;
 
     bool reads() const { return does == Does::read; }
     bool writes() const { return does == Does::write; }
@@ -44,8 +46,11 @@ struct AsyncRequest {
     bool is_call() const { return does >= Does::open && does <= Does::end_name; }
 };
 
-/// `kind` is uring_submit or aio_submit, `code` the op's arg.
-AsyncRequest async_request(OpKind kind, int64_t code);
+/// `kind` is uring_submit or aio_submit, `code` the op's arg, `flags` the op's.
+AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags = 0);
+/// flags of uring_submit: IOSQE_* in the lowest 8 bits, the request's own above them.
+inline constexpr int kUringOwnFlags = 8;
+
 /// With the range. The op's kind has Trait::submits.
 AsyncRequest async_request(const Op& op);
 AsyncRequest async_request(const OpBlock& block, size_t i);

@@ -180,9 +180,11 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
         }
         case Does::sync: result = sys::call(SYS_fsync, fd); break;
         case Does::sync_data: result = sys::call(SYS_fdatasync, fd); break;
-        case Does::sync_range: result = sys::call(SYS_sync_file_range, fd, asked.offset, asked.size, 0); break;
-        case Does::allocate: result = sys::call(SYS_fallocate, fd, 0, asked.offset, asked.size); break;
-        case Does::advise: result = sys::call(SYS_fadvise64, fd, asked.offset, asked.size, 0); break;
+        case Does::sync_range:
+            result = sys::call(SYS_sync_file_range, fd, asked.offset, asked.size, asked.own_flags);
+            break;
+        case Does::allocate: result = sys::call(SYS_fallocate, fd, asked.own_flags, asked.offset, asked.size); break;
+        case Does::advise: result = sys::call(SYS_fadvise64, fd, asked.offset, asked.size, asked.own_flags); break;
         case Does::splice:
         case Does::open:
         case Does::close:

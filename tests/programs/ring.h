@@ -90,9 +90,10 @@ UNUSED static void enter(long requests) {
 /* Submits one request and waits for it. `fd` is what stands in the request: a descriptor or a fixed file's index. */
 UNUSED static void run_one(const char* label, const char* handle, const struct io_uring_sqe* sqe, long size,
                            const char* list, long want) {
+    const unsigned own_flags = sqe->opcode == IORING_OP_FALLOCATE ? sqe->len : sqe->rw_flags;
     enter(1);
     say("uring_submit handle=%s fd=%d file=- offset=%ld size=%ld flags=%d arg=%d list=%s request=%s result=0", handle,
-        sqe->fd, (long)sqe->off, size, sqe->flags, sqe->opcode, list, label);
+        sqe->fd, (long)sqe->off, size, (int)(sqe->flags | own_flags << 8), sqe->opcode, list, label);
     say("uring_complete request=%s size=%ld result=%ld", label, size, WANT(take_completion(), want));
 }
 

@@ -254,6 +254,7 @@ private:
         const bool ring = request.kind == OpKind::uring_submit;
         const int64_t code = request.arg;
         op.arg = 0;
+        const int64_t own_flags = request.flags >> 8;
         if (ring ? code == 0 : code == 6) {
             return std::nullopt;
         }
@@ -265,10 +266,13 @@ private:
             op.kind = OpKind::preadv;
         } else if (ring ? code == 2 : code == 8) {
             op.kind = OpKind::pwritev;
-        } else if (ring ? code == 3 : code == 2) {
+        } else if (ring ? code == 3 && !(own_flags & 1) : code == 2) {
             op.kind = OpKind::fsync;
-        } else if (!ring && code == 3) {
+        } else if (code == 3) {
             op.kind = OpKind::fdatasync;
+        } else if (ring && code == 17) {
+            op.kind = OpKind::fallocate;
+            op.flags = own_flags;
         } else {
             throw std::runtime_error("an asynchronous request of a kind that same_ops does not know");
         }

@@ -24,6 +24,11 @@ int main(int argc, char **argv)
     run_one("v0", "a", request(IORING_OP_READV, a, vector, 3, 100, 0), 60, "10,20,30", 60);
     run_one("v1", "b", request(IORING_OP_WRITEV, b, vector, 2, 20000, 0), 30, "10,20", 30);
     run_one("s0", "b", request(IORING_OP_FSYNC, b, 0, 0, 0, 0), 0, "", 0);
+    struct io_uring_sqe *const data_only = request(IORING_OP_FSYNC, b, 0, 0, 0, 0);
+    data_only->fsync_flags = IORING_FSYNC_DATASYNC;
+    run_one("s1", "b", data_only, 0, "", 0);
+    /* The bytes stand in the address, the mode (FALLOC_FL_KEEP_SIZE) in the length. */
+    run_one("l0", "b", request(IORING_OP_FALLOCATE, b, (void*)65536, 1, 30000, 0), 65536, "", 0);
 
     int files[2] = {b, a};
     WANT(CALL4(SYS_io_uring_register, g_ring.fd, IORING_REGISTER_FILES, files, 2), 0);

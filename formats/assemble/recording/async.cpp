@@ -12,6 +12,23 @@ namespace {
 
 constexpr int64_t kFixedFile = IOSQE_FIXED_FILE;
 
+// An allocation has its mode in the length, and its length in the address.
+uint32_t own_flags(const raw_uring& record) {
+    return record.opcode == IORING_OP_FALLOCATE ? record.length : record.rw_flags;
+}
+
+std::optional<int64_t> allocated(const raw_uring& record) {
+    if (record.opcode != IORING_OP_FALLOCATE) {
+        return std::nullopt;
+    }
+    for (const raw_part& part : RawParts(record.head)) {
+        if (part.type == RAW_PART_VALUES && part.length > 0) {
+            return raw_part_numbers(part)[0];
+        }
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
@@ -124,7 +141,7 @@ void RawAssembly::uring_submit(const raw_uring& record) {
             size += std::clamp<int64_t>(each, 0, INT32_MAX);
         }
     }
-    event.size = size;
+    event.size = allocated(record).value_or(size);
     uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), size, record.ring,
                               fixed ? record.fd : -1};
     if (fixed) {
@@ -154,7 +171,7 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
     raw.begin = begin;
     raw.offset = static_cast<int64_t>(record.offset);
     raw.size = event.size;
-    raw.flags = record.flags & 0xff;
+    raw.flags = (record.flags & 0xff) | int64_t{own_flags(record)} << kUringOwnFlags;
     raw.arg = record.opcode;
     raw.request = event.request;
     // The number of a fixed file is not a descriptor.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Raw recordings to op logs: requests of io_uring that stand for calls on names and descriptors.
 #include <doctest/doctest.h>
+#include <linux/io_uring.h>
 
+#include "formats/oplog/async_request.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
 
 using namespace reprise;
@@ -10,7 +12,6 @@ using namespace reprise::test;
 namespace {
 
 constexpr uint64_t kUs = 1000, kMs = 1'000'000;
-constexpr uint16_t kOpenAt = 18, kClose = 19, kRead = 22, kStatx = 21;
 constexpr uint64_t kRing = 0x4000;
 
 RawBytes& submit(RawJob& job, uint64_t time, uint64_t request, uint16_t opcode, int fd, int index = 0,
@@ -43,11 +44,11 @@ constexpr int kHere = -100;  // AT_FDCWD
 TEST_CASE("an open by io_uring is an open, and its descriptor is known to others before the submitter calls again") {
     RawJob job;
     const uint64_t from = job.now;
-    submit(job, from + 10 * kUs, 1, kOpenAt, kHere).path(1, "data/a");
+    submit(job, from + 10 * kUs, 1, IORING_OP_OPENAT, kHere).path(1, "data/a");
     job.call_at(from + 5 * kUs, from + 20 * kUs, SYS_io_uring_enter, {9, 1, 0, 0}, 1);
     job.spawn(100, 101, 0x10f00);
     const uint64_t opened = job.now + 100 * kUs;
-    complete(job, opened, 1, kOpenAt, 7).fd(RAW_WHICH_RESULT, RawJob::fd_of(7, 0xf1, 17, 12345));
+    complete(job, opened, 1, IORING_OP_OPENAT, 7).fd(RAW_WHICH_RESULT, RawJob::fd_of(7, 0xf1, 17, 12345));
     job.as(100, 101);
     job.now = opened + kUs;
     job.pread(7, 0xf1, 17, 0, 100);
@@ -74,12 +75,12 @@ TEST_CASE("requests submitted together keep their order, and files of the ring a
     RawJob job;
     job.open("/d/zero", 0, 0xf0, 5);
     const uint64_t from = job.now;
-    submit(job, from + 10 * kUs, 1, kOpenAt, kHere, 3).path(1, "/d/a");
-    submit(job, from + 11 * kUs, 2, kRead, 2, 0, 1);
-    submit(job, from + 12 * kUs, 3, kClose, 0, 3).fd(0, RawJob::fd_of(0, 0xf0, 5));
-    complete(job, from + 20 * kUs, 1, kOpenAt, 0).fd(RAW_WHICH_RESULT, RawJob::fd_of(-1, 0xf1, 17));
-    complete(job, from + 30 * kUs, 2, kRead, 4096).fd(0, RawJob::fd_of(-1, 0xf1, 17));
-    complete(job, from + 40 * kUs, 3, kClose, 0);
+    submit(job, from + 10 * kUs, 1, IORING_OP_OPENAT, kHere, 3).path(1, "/d/a");
+    submit(job, from + 11 * kUs, 2, IORING_OP_READ, 2, 0, 1);
+    submit(job, from + 12 * kUs, 3, IORING_OP_CLOSE, 0, 3).fd(0, RawJob::fd_of(0, 0xf0, 5));
+    complete(job, from + 20 * kUs, 1, IORING_OP_OPENAT, 0).fd(RAW_WHICH_RESULT, RawJob::fd_of(-1, 0xf1, 17));
+    complete(job, from + 30 * kUs, 2, IORING_OP_READ, 4096).fd(0, RawJob::fd_of(-1, 0xf1, 17));
+    complete(job, from + 40 * kUs, 3, IORING_OP_CLOSE, 0);
     job.call_at(from + 5 * kUs, from + 50 * kUs, SYS_io_uring_enter, {9, 3, 3, 1}, 3).fd(0, RawJob::fd_of(9, 0xf9, 99));
     job.pread(0, 0xf0, 5, 0, 100);
     const AssembledLog log = job.assemble();
@@ -103,13 +104,13 @@ TEST_CASE("requests submitted together keep their order, and files of the ring a
 TEST_CASE("requests on names that failed, tell attributes, or never completed") {
     RawJob job;
     const uint64_t from = job.now;
-    submit(job, from + 10 * kUs, 1, kOpenAt, kHere).path(1, "/d/missing");
-    submit(job, from + 11 * kUs, 2, kStatx, kHere).path(1, "/d/a");
-    submit(job, from + 12 * kUs, 3, kOpenAt, kHere).path(1, "/d/b");
-    submit(job, from + 13 * kUs, 4, kOpenAt, kHere).head().flags |= RAW_FLAG_UNREADABLE;
-    complete(job, from + 20 * kUs, 1, kOpenAt, -2);
-    complete(job, from + 21 * kUs, 2, kStatx, 0).stat(4, 777, 0100644);
-    complete(job, from + 22 * kUs, 4, kOpenAt, -14);
+    submit(job, from + 10 * kUs, 1, IORING_OP_OPENAT, kHere).path(1, "/d/missing");
+    submit(job, from + 11 * kUs, 2, IORING_OP_STATX, kHere).path(1, "/d/a");
+    submit(job, from + 12 * kUs, 3, IORING_OP_OPENAT, kHere).path(1, "/d/b");
+    submit(job, from + 13 * kUs, 4, IORING_OP_OPENAT, kHere).head().flags |= RAW_FLAG_UNREADABLE;
+    complete(job, from + 20 * kUs, 1, IORING_OP_OPENAT, -2);
+    complete(job, from + 21 * kUs, 2, IORING_OP_STATX, 0).stat(4, 777, 0100644);
+    complete(job, from + 22 * kUs, 4, IORING_OP_OPENAT, -14);
     job.call_at(from + 5 * kUs, from + 50 * kUs, SYS_io_uring_enter, {9, 4, 3, 1}, 4).fd(0, RawJob::fd_of(9, 0xf9, 99));
     const AssembledLog log = job.assemble();
     REQUIRE(log.of_kind(OpKind::open).size() == 1);
@@ -119,4 +120,38 @@ TEST_CASE("requests on names that failed, tell attributes, or never completed") 
     CHECK(log.file("/d/a").size == 777);
     CHECK(log.counter("ring_calls_cut") == 1);
     CHECK(log.counter("calls_with_unreadable_paths") == 1);
+}
+
+TEST_CASE("flags of a request are kept beside those of its submission, and the length of an allocation") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const auto ask = [&](uint16_t opcode, uint32_t own_flags, uint32_t length) -> RawBytes& {
+        raw_uring record{};
+        record.head.time = job.now + 10 * kUs;
+        record.ring = kRing;
+        record.request = record.head.time;
+        record.fd = 3;
+        record.opcode = opcode;
+        record.flags = IOSQE_ASYNC;
+        record.offset = 8192;
+        record.length = length;
+        record.rw_flags = own_flags;
+        RawBytes& made = job.add(RawBytes(RAW_URING_SUBMIT, record)).fd(0, RawJob::fd_of(3, 0xf1, 7));
+        job.now += 20 * kUs;
+        return made;
+    };
+    ask(IORING_OP_FSYNC, IORING_FSYNC_DATASYNC, 0);
+    ask(IORING_OP_FALLOCATE, 0, 1).numbers(RAW_PART_VALUES, 1, {65536});
+    ask(IORING_OP_FALLOCATE, 0, 1);  // of an older recorder, which did not keep the length
+    ask(IORING_OP_READ, 0, 4096);
+    job.call(SYS_close, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    const AssembledLog log = job.assemble();
+    const std::vector<Op> requests = log.of_kind(OpKind::uring_submit);
+    REQUIRE(requests.size() == 4);
+    CHECK(async_request(requests[0]).does == AsyncRequest::Does::sync_data);
+    CHECK((requests[0].flags & 0xff) == IOSQE_ASYNC);
+    const AsyncRequest allocates = async_request(requests[1]);
+    CHECK((allocates.does == AsyncRequest::Does::allocate && allocates.own_flags == 1));
+    CHECK((allocates.offset == 8192 && allocates.size == 65536));
+    CHECK((requests[3].flags == IOSQE_ASYNC && requests[3].size == 4096));
 }
