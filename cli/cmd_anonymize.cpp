@@ -18,10 +18,10 @@ namespace {
 void options(po::options_description& options) {
     options.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"), "op log to write");
     options.add_options()("key-file", po::value<std::string>()->value_name("FILE"),
-                          "secret: the same names become the same tokens in every log");
+                          "file with a secret key: the same name becomes the same token in every log");
     options.add_options()("keep", po::value<std::vector<std::string>>()->value_name("PATH")->composing(),
-                          "leave this path and all below it as they are; may be repeated");
-    options.add_options()("force,f", "replace the output if it exists");
+                          "keep this path and everything below it; may be repeated");
+    options.add_options()("force,f", "overwrite the output if it exists");
     options.add_options()("json", "print the report as JSON");
     add_recover_option(options);
 }
@@ -30,14 +30,15 @@ std::string read_key(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     std::string key((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     if (!in && key.empty()) {
-        throw bad_input(path, "the key cannot be read", "name a file that holds it");
+        throw bad_input(path, "cannot read the key", "give a readable file");
     }
     while (key.ends_with('\n')) {
         key.pop_back();
     }
     constexpr size_t kShortest = 16;
     if (key.size() < kShortest) {
-        throw bad_input(path, "the key is shorter than 16 bytes", "make one: head -c 32 /dev/urandom | base64 > FILE");
+        throw bad_input(path, "the key is shorter than 16 bytes",
+                        "create one: head -c 32 /dev/urandom | base64 > FILE");
     }
     return key;
 }
@@ -47,10 +48,12 @@ int run(const po::variables_map& values) {
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     std::error_code ignored;
     if (std::filesystem::equivalent(log.path(), output, ignored)) {
-        throw usage_error("anonymize: the output would replace the log " + escape_line(output), "name another file");
+        throw usage_error("anonymize: the output would overwrite the log " + escape_line(output),
+                          "choose another file with -o");
     }
     if (std::filesystem::exists(output, ignored) && values.count("force") == 0) {
-        throw usage_error(escape_line(output) + " exists", "name another file with -o, or replace it with --force");
+        throw usage_error(escape_line(output) + " exists",
+                          "use --force to overwrite it, or choose another file with -o");
     }
     AnonymizeOptions how;
     how.writer.derive = derive_queues;
@@ -62,7 +65,7 @@ int run(const po::variables_map& values) {
     }
     for (std::string& path : how.keep) {
         if (!path.starts_with('/')) {
-            throw usage_error("--keep wants an absolute path, not " + escape_line(path), "");
+            throw usage_error("--keep requires an absolute path, not " + escape_line(path), "");
         }
         while (path.size() > 1 && path.ends_with('/')) {
             path.pop_back();
@@ -81,13 +84,13 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "anonymize",
     .group = Group::record,
-    .summary = "replace the names in a log by tokens",
-    .help = "Writes the same log without names: components of paths, commands, hosts, names of tasks, texts. Depth, "
-            "endings "
-            "of names, sizes, times, roles and equality stay; docs/anonymize.md says what else does.",
-    .examples = {{"reprise anonymize job.oplog -o public.oplog", "tokens are numbers"},
+    .summary = "replace the names in a log with tokens",
+    .help = "Writes the same log with path components, commands, host names, task names and marker texts replaced. "
+            "Path depth, file name suffixes, sizes, times and roles are kept, and equal names stay equal; see "
+            "docs/anonymize.md.",
+    .examples = {{"reprise anonymize job.oplog -o public.oplog", "replace names with numbers"},
                  {"reprise anonymize --key-file key job.oplog -o public.oplog",
-                  "the same name is the same token in every log"}},
+                  "the same name gives the same token in every log"}},
     .options = options,
     .positionals = {{.name = "log", .label = "LOG"}},
     .run = run,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise calibrate`: what this machine is like for a replay.
+// `reprise calibrate`: measures this machine, or a storage system.
 #include <signal.h>
 
 #include <atomic>
@@ -22,25 +22,26 @@ std::atomic<bool> interrupted{false};
 
 void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "write the profile, e.g. host.json")(
-        "dir", po::value<std::string>()->value_name("DIR"), "folder for a small file [default: the temporary folder]")(
-        "compare", po::value<std::string>()->value_name("FILE"), "also compare with the profile of another machine")(
+        "dir", po::value<std::string>()->value_name("DIR"),
+        "directory for a small test file [default: the temporary directory]")(
+        "compare", po::value<std::string>()->value_name("FILE"), "also compare with another machine's profile")(
         "storage", po::value<std::string>()->value_name("DIR"),
-        "measure the storage that DIR lies on instead, for reprise predict")("json", "the profile as JSON");
+        "measure the storage of DIR instead, for reprise predict")("json", "print JSON");
 }
 
 Cell ns_cell(double ns) { return {format_duration(std::llround(ns)), Json(ns)}; }
 
 void print(const HostProfile& p, std::ostream& out) {
-    out << p.host << ", " << p.cpu << ", " << p.cpus << (p.cpus == 1 ? " processor, " : " processors, ") << p.kernel
+    out << p.host << ", " << p.cpu << ", " << counted(static_cast<uint64_t>(p.cpus), "CPU") << ", " << p.kernel
         << "\n\n";
-    Table late({{"waiting for 1 ms", ""}, {"late p50", "", true}, {"late p99", "", true}});
-    late.row({"plain sleep", duration_cell(p.sleep_p50_ns), duration_cell(p.sleep_p99_ns)});
+    Table late({{"sleep of 1 ms", ""}, {"late p50", "", true}, {"late p99", "", true}});
+    late.row({"default timer slack", duration_cell(p.sleep_p50_ns), duration_cell(p.sleep_p99_ns)});
     late.row({"timer slack 1 ns", duration_cell(p.slack_p50_ns), duration_cell(p.slack_p99_ns)});
     late.print(out, 2);
     out << '\n';
-    Table delays({{"delays of reprise", ""},
+    Table delays({{"replay delay", ""},
                   {"count", "", true},
-                  {"all together", "", true},
+                  {"total error", "", true},
                   {"late p50", "", true},
                   {"late p99", "", true}});
     for (const DelayError& one : p.delays) {
@@ -50,23 +51,23 @@ void print(const HostProfile& p, std::ostream& out) {
     delays.print(out, 2);
     out << '\n';
     Table costs({{"cost of", ""}, {"", "", true}});
-    costs.row({"reading the clock", ns_cell(p.clock_ns)});
-    costs.row({"a turn of spinning", ns_cell(p.spin_ns)});
-    costs.row({"the least system call", ns_cell(p.call_ns)});
-    costs.row({"a cached 4 KiB pread", ns_cell(p.pread_ns)});
+    costs.row({"clock read", ns_cell(p.clock_ns)});
+    costs.row({"spin iteration", ns_cell(p.spin_ns)});
+    costs.row({"null system call", ns_cell(p.call_ns)});
+    costs.row({"cached 4 KiB pread", ns_cell(p.pread_ns)});
     costs.row({"open and close", ns_cell(p.open_ns)});
-    costs.row({"waking another thread", ns_cell(p.wake_ns)});
+    costs.row({"thread wakeup", ns_cell(p.wake_ns)});
     costs.print(out, 2);
     out << '\n';
     if (p.waits.measured()) {
-        Table waits({{"computing after a wait of", ""}, {"longer by", "", true}});
+        Table waits({{"compute after a wait of", ""}, {"slower by", "", true}});
         for (size_t i = 0; i < WaitCost::kWaits.size(); ++i) {
             waits.row({format_duration(WaitCost::kWaits[i]), ns_cell(p.waits.extra_ns[i])});
         }
         waits.print(out, 2);
-        out << "  63 % of it within " << format_duration(std::llround(p.waits.over_ns)) << " of computing\n\n";
+        out << "  63 % of that within " << format_duration(std::llround(p.waits.over_ns)) << " of compute\n\n";
     }
-    Table work({{"work, units/s per thread", ""}, {"one thread", "", true}, {"all processors", "", true}});
+    Table work({{"work, units/s per thread", ""}, {"one thread", "", true}, {"all CPUs", "", true}});
     work.row({"integer", number_cell(p.one.integer, 1), number_cell(p.all.integer, 1)});
     work.row({"inflate", number_cell(p.one.inflate, 1), number_cell(p.all.inflate, 1)});
     work.row({"memcpy", number_cell(p.one.memcpy, 1), number_cell(p.all.memcpy, 1)});
@@ -75,29 +76,29 @@ void print(const HostProfile& p, std::ostream& out) {
 
 void print(const StorageModel& m, std::ostream& out) {
     const auto rate = [](double value) { return Cell(format_rate(value), Json(value)); };
-    out << printable(m.directory) << " on " << m.host << (m.cold ? "" : ": reads come from memory, no storage was seen")
-        << "\n\n";
-    Table reads({{"one read of", ""}, {"median", "", true}, {"rate", "", true}});
+    out << printable(m.directory) << " on " << m.host
+        << (m.cold ? "" : ": reads were served from memory, not from storage") << "\n\n";
+    Table reads({{"read size", ""}, {"median", "", true}, {"rate", "", true}});
     for (const SizedLatency& one : m.read) {
         reads.row({format_bytes(static_cast<uint64_t>(one.bytes)), duration_cell(one.ns),
                    rate(static_cast<double>(one.bytes) * 1e9 / static_cast<double>(std::max<int64_t>(one.ns, 1)))});
     }
     reads.print(out, 2);
     out << '\n';
-    Table rates({{"all together", ""}, {"", "", true}});
-    rates.row({"reads at once", count_cell(static_cast<uint64_t>(m.parallelism))});
-    rates.row({"reading", rate(m.read_bytes_per_s)});
-    rates.row({"writing, synchronised", rate(m.write_bytes_per_s)});
-    rates.row({"cached, one thread", rate(m.cached_bytes_per_s)});
+    Table rates({{"throughput", ""}, {"", "", true}});
+    rates.row({"parallel reads", count_cell(static_cast<uint64_t>(m.parallelism))});
+    rates.row({"read", rate(m.read_bytes_per_s)});
+    rates.row({"write and fsync", rate(m.write_bytes_per_s)});
+    rates.row({"cached read, one thread", rate(m.cached_bytes_per_s)});
     rates.print(out, 2);
     out << '\n';
     Table calls({{"cost of", ""}, {"", "", true}});
-    calls.row({"opening a file", duration_cell(m.open_ns)});
-    calls.row({"its attributes", duration_cell(m.stat_ns)});
-    calls.row({"making a file", duration_cell(m.make_ns)});
-    calls.row({"removing it", duration_cell(m.remove_ns)});
-    calls.row({"fsync of 4 KiB", duration_cell(m.fsync_ns)});
-    calls.row({"the least system call", duration_cell(m.call_ns)});
+    calls.row({"open", duration_cell(m.open_ns)});
+    calls.row({"stat", duration_cell(m.stat_ns)});
+    calls.row({"create", duration_cell(m.make_ns)});
+    calls.row({"unlink", duration_cell(m.remove_ns)});
+    calls.row({"fsync after 4 KiB", duration_cell(m.fsync_ns)});
+    calls.row({"null system call", duration_cell(m.call_ns)});
     calls.print(out, 2);
 }
 
@@ -157,12 +158,12 @@ int run(const po::variables_map& values) {
         std::ostream& out = values.count("json") ? std::cerr : std::cout;
         const auto line = [&](const char* what, const SpeedRatio& ratio) {
             char text[120];
-            std::snprintf(text, sizeof text, "%s: %.3f x as fast as %s, give or take %.0f %%\n", what, ratio.ratio,
+            std::snprintf(text, sizeof text, "%s: %.3f x the speed of %s, +/- %.0f %%\n", what, ratio.ratio,
                           printable(other.host).c_str(), ratio.uncertainty * 100);
             out << text;
         };
         line("one thread", one);
-        line("all processors", all);
+        line("all CPUs", all);
     }
     return 0;
 }
@@ -170,20 +171,17 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "calibrate",
     .group = Group::setup,
-    .summary = "measure how this machine waits, calls and computes",
-    .help =
-        "Takes about ten seconds on a quiet machine: how late sleeps are, how exact the delays of a replay, what calls "
-        "and wakes cost, how fast it computes (integer, inflate, memcpy; one thread, all processors; medians), and by "
-        "how much longer after a wait, in which others take the caches.\n\n"
-        "--compare tells how fast this machine is beside another one whose profile is at hand: the number to give "
-        "`reprise replay --pace causal --cpu-speed`. The three kinds of work never scale alike; how much they disagree "
-        "is printed as the uncertainty.\n\n"
-        "--storage DIR measures a storage instead, in about ten seconds and with 512 MiB of room: how long reads of "
-        "several "
-        "sizes take past the page cache, how many are served at once, and what names, writes and fsync cost.",
-    .examples = {{"reprise calibrate -o host.json", "measure and keep"},
-                 {"reprise calibrate --storage /mnt/new -o model.json", "what reprise predict needs to know"},
-                 {"reprise calibrate --compare recorder.json", "how fast beside the machine of the recording"}},
+    .summary = "measure this machine, or a storage system",
+    .help = "Takes about ten seconds on an idle machine. Measures timer lateness, the accuracy of replay delays, the "
+            "cost of system calls and wakeups, CPU speed (integer, inflate, memcpy; one thread and all CPUs; medians), "
+            "and how much slower compute is after a wait, when others have used the caches.\n\n--compare prints the "
+            "speed of this machine relative to another machine's profile: the value for `reprise replay --cpu-speed`. "
+            "The three kinds of work do not scale alike; their spread is printed as the uncertainty.\n\n--storage DIR "
+            "measures a storage system instead, in about ten seconds and with 512 MiB of space: read latency by size "
+            "past the page cache, parallelism, and the cost of metadata calls, writes and fsync.",
+    .examples = {{"reprise calibrate -o host.json", "measure and save the profile"},
+                 {"reprise calibrate --storage /mnt/new -o model.json", "a storage model for reprise predict"},
+                 {"reprise calibrate --compare recorder.json", "speed relative to the recording machine"}},
     .options = options,
     .run = run,
 }};

@@ -38,26 +38,26 @@ void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "op log to write");
     add.add_options()("pid,p", po::value<int>()->value_name("PID"), "attach to this process and its descendants");
     add.add_options()("cgroup", po::value<std::string>()->value_name("DIR"),
-                      "record the tasks of this control group: a container");
+                      "record the tasks of this cgroup, such as a container");
     add.add_options()("user,u", po::value<std::string>()->value_name("NAME"),
-                      "run the command as this user (default: who called sudo)");
+                      "run the command as this user [default: the user who called sudo]");
     add.add_options()("without", po::value<Words>()->value_name("GROUP")->composing(),
-                      "leave out what is not wanted, comma-separated; repeat for more");
-    add.add_options()("wait-all", "go on after the command until everything it started has ended");
+                      "event groups to leave out, comma-separated; may be repeated");
+    add.add_options()("wait-all", "keep recording until all processes the command started have exited");
     add.add_options()("torch", "mark the batches of an unmodified PyTorch job (docs/markers.md)");
-    add.add_options()("gpu", "collect what NVIDIA accelerators do, by CUPTI inside the job");
+    add.add_options()("gpu", "record NVIDIA GPU work, with CUPTI inside the job");
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
-                      "buffer between kernel and recorder");
+                      "ring buffer between kernel and recorder");
     add_role_option(add);
-    add.add_options()("raw", "keep the raw records beside the output");
-    add.add_options()("check", "say which hooks this machine grants and what follows, and record nothing");
-    add.add_options()("force,f", "replace the output if it exists");
+    add.add_options()("raw", "keep the raw records next to the output");
+    add.add_options()("check", "show which hooks this machine allows, and record nothing");
+    add.add_options()("force,f", "overwrite the output if it exists");
     add.add_options()("json", "print the summary (or --check) as JSON");
 }
 
 int check(bool as_json) {
     const CaptureCheck found = check_capture();
-    Table table({{"group", "group"}, {"hook", "hook"}, {"granted", "granted"}, {"otherwise", "otherwise"}});
+    Table table({{"group", "group"}, {"hook", "hook"}, {"available", "granted"}, {"without it", "otherwise"}});
     for (const CaptureHook& hook : found.hooks) {
         table.row({hook.group, hook.name, Cell(hook.granted ? "yes" : "no", hook.granted),
                    hook.granted ? Cell("", nullptr) : Cell(hook.follows)});
@@ -75,8 +75,8 @@ int check(bool as_json) {
         if (found.refusal.empty()) {
             std::cout << "this machine can record"
                       << (found.raw_because.empty()
-                              ? ", by tp_btf programs\n"
-                              : ", by raw tracepoints, which cost more (tp_btf: " + found.raw_because + ")\n");
+                              ? ", with tp_btf programs\n"
+                              : ", with raw tracepoints, which cost more (tp_btf: " + found.raw_because + ")\n");
         } else {
             std::cout << "this machine cannot record: " << found.refusal << "\n  " << capture_fallback() << "\n";
         }
@@ -102,7 +102,7 @@ std::vector<std::string> groups_left_out(const po::variables_map& values) {
                 known += (known.empty() ? "" : ", ") + std::string(group.name);
             }
             if (!found) {
-                throw usage_error("there is no group '" + escape_line(name) + "'", "groups are: " + known);
+                throw usage_error("unknown group '" + escape_line(name) + "'", "expected: " + known);
             }
             result.push_back(name);
         }
@@ -120,18 +120,18 @@ fs::path raw_path(const fs::path& output) {
     return raw;
 }
 
-// What a user made with sudo is the user's.
+// Under sudo the output belongs to the calling user.
 void give_to_user(const fs::path& path) {
     const char* uid = std::getenv("SUDO_UID");
     const char* gid = std::getenv("SUDO_GID");
     if (uid && gid && ::geteuid() == 0 &&
         ::lchown(path.c_str(), static_cast<uid_t>(std::strtoul(uid, nullptr, 10)),
                  static_cast<gid_t>(std::strtoul(gid, nullptr, 10))) != 0) {
-        std::cerr << "reprise: " << printable(path.native()) << " stays root's\n";
+        std::cerr << "reprise: " << printable(path.native()) << ": still owned by root\n";
     }
 }
 
-/// Writes the log, with what accelerators did where that was collected; `of_gpus`: what is to be said of it.
+/// Writes the log, with the GPU events if they were collected; `of_gpus`: sentences for the report.
 void write_log(const fs::path& raw, const fs::path& output, const RawAssembleOptions& how, GpuCollection* gpu,
                Words& of_gpus) {
     WriterOptions writer;
@@ -155,15 +155,14 @@ void write_log(const fs::path& raw, const fs::path& output, const RawAssembleOpt
         }
         of_gpus.push_back(no_gpu_sentence(collected));
     } catch (const Error& error) {
-        of_gpus.push_back("what the accelerators did is not in the log, but in " + escape_line(gpu->folder()) + ": " +
-                          error.what());
+        of_gpus.push_back("GPU events are not in the log but in " + escape_line(gpu->folder()) + ": " + error.what());
         return assemble_to(output, writer);
     }
     assemble_to(output, writer);
     gpu->remove();
 }
 
-// Ops in the log; 0 where it could not be made. The raw records stay unless they are no longer needed.
+// Returns the number of ops in the log, 0 on failure. Keeps the raw records if they are still needed.
 uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::path& output, const RoleOverrides& roles,
                   bool keep_raw, GpuCollection* gpu, Words& of_gpus) {
     try {
@@ -175,10 +174,10 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
         progress.finish();
     } catch (const Error& error) {
         if (gpu != nullptr) {
-            of_gpus = {"what the accelerators did stays in " + escape_line(gpu->folder())};
+            of_gpus = {"GPU events are kept in " + escape_line(gpu->folder())};
         }
-        std::cerr << "reprise: the op log could not be made: " << error.what() << "\n  the records are in "
-                  << printable(raw.native()) << "; try again with: reprise import " << printable(raw.native()) << " -o "
+        std::cerr << "reprise: cannot write the op log: " << error.what() << "\n  the raw records are in "
+                  << printable(raw.native()) << "; retry with: reprise import " << printable(raw.native()) << " -o "
                   << printable(output.native()) << "\n";
         return 0;
     }
@@ -222,28 +221,26 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         return;
     }
     std::error_code ignored;
-    std::cerr << printable(output.native()) << ": " << format_count(ops) << " ops";
+    std::cerr << printable(output.native()) << ": " << counted(ops, "op");
     if (ops != 0) {
         std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
     }
-    std::cerr << ", from " << format_count(result.calls) << " calls (" << format_count(result.records) << " records, "
-              << format_bytes(result.bytes) << ") of " << format_count(result.tasks) << " tasks in "
-              << format_duration(result.elapsed_ns) << "; lost " << format_count(result.lost) << ", most lag "
+    std::cerr << ", from " << counted(result.calls, "call") << " (" << counted(result.records, "record") << ", "
+              << format_bytes(result.bytes) << ") of " << counted(result.tasks, "task") << " in "
+              << format_duration(result.elapsed_ns) << "; " << format_count(result.lost) << " lost, max lag "
               << format_duration(result.most_lag_ns) << "\n";
     if (result.recursion_misses != 0) {
-        std::cerr << "warning: " << format_count(result.recursion_misses)
-                  << " events met a program that was already running, and were missed\n";
+        std::cerr << "warning: " << counted(result.recursion_misses, "event") << " dropped (BPF recursion)\n";
     }
     if (result.untracked != 0) {
-        std::cerr << "loss: " << format_count(result.untracked)
-                  << " tasks could not be followed (no memory, or a 32-bit program)\n";
+        std::cerr << "loss: " << counted(result.untracked, "task") << " not followed (out of memory, or 32-bit)\n";
     }
     if (result.still_running != 0) {
-        std::cerr << "note: " << format_count(result.still_running)
-                  << " tasks outlived the recording; --wait-all records until they end\n";
+        std::cerr << "note: " << counted(result.still_running, "task")
+                  << " still running; --wait-all records until they exit\n";
     }
     for (const std::string& hook : result.absent) {
-        std::cerr << "warning: the hook " << hook << " is not there; see reprise capture --check\n";
+        std::cerr << "warning: hook " << hook << " is not available; see reprise capture --check\n";
     }
     for (const std::string& sentence : of_gpus) {
         std::cerr << "gpu: " << sentence << "\n";
@@ -282,14 +279,15 @@ int run(const po::variables_map& values) {
     }
     const int ways = (how.command.empty() ? 0 : 1) + (values.count("pid") != 0 ? 1 : 0) + (how.cgroup.empty() ? 0 : 1);
     if (ways != 1) {
-        throw usage_error("what is to be recorded is " + std::string(ways == 0 ? "not said" : "said twice"),
-                          "give a command after --, or --pid PID, or --cgroup DIR");
+        throw usage_error(ways == 0 ? "nothing to record: give a command, --pid or --cgroup"
+                                    : "give only one of a command, --pid and --cgroup",
+                          "see: reprise capture --help");
     }
     if (values.count("pid") != 0 && how.pid <= 0) {
-        throw usage_error("--pid wants the number of a process", "see ps for those that run");
+        throw usage_error("--pid requires a PID", "see: ps");
     }
     if (values.count("output") == 0) {
-        throw usage_error("no output is named", "name the op log to write with -o");
+        throw usage_error("-o is required", "name the op log to write");
     }
     const fs::path output = values["output"].as<std::string>();
     how.raw = raw_path(output);
@@ -300,7 +298,7 @@ int run(const po::variables_map& values) {
     for (const fs::path& path : {output, how.raw}) {
         if (values.count("force") == 0 && fs::exists(path, ignored)) {
             throw usage_error(escape_line(path.native()) + " exists",
-                              "name another file with -o, or replace it with --force");
+                              "use --force to overwrite it, or choose another file with -o");
         }
     }
     how.without = groups_left_out(values);
@@ -310,7 +308,7 @@ int run(const po::variables_map& values) {
     how.wait_all = values.count("wait-all") != 0;
     if (values.count("torch") != 0) {
         if (how.command.empty()) {
-            throw usage_error("--torch is for a command, not for what runs already", "give the command after --");
+            throw usage_error("--torch requires a command", "give it after --");
         }
         const char* before = std::getenv("PYTHONPATH");
         ::setenv("PYTHONPATH", torch_hook_python_path(before ? before : "").c_str(), 1);
@@ -318,10 +316,10 @@ int run(const po::variables_map& values) {
     std::optional<GpuCollection> gpu;
     if (values.count("gpu") != 0) {
         if (how.command.empty()) {
-            throw usage_error("--gpu is for a command, not for what runs already", "give the command after --");
+            throw usage_error("--gpu requires a command", "give it after --");
         }
         gpu.emplace(output);
-        // The collector writes within the job, but not for it: no replay wants that.
+        // The collector writes from within the job; that is not the job's own I/O.
         Words rules = values.count("role") != 0 ? values["role"].as<Words>() : Words();
         rules.push_back(gpu->folder() + "=system");
         roles = RoleOverrides::parse(rules);
@@ -357,19 +355,16 @@ const Registration registration{{
     .name = "capture",
     .group = Group::record,
     .summary = "record a job's I/O with eBPF",
-    .help =
-        "Records the command from its first instruction, with every thread and child it makes, or attaches to what "
-        "runs "
-        "already. The command keeps its environment, terminal, signals and exit code, and runs as the user who called "
-        "sudo. Needs root, or CAP_BPF and CAP_PERFMON; --check says what this machine grants.\n\n"
-        "Groups that can be left out: faults, uring, causes, pagecache, block, pressure. What was lost, if anything, "
-        "is "
-        "told here and in the log. A recorder that is killed leaves the job running and its records in the .raw file "
-        "beside the output; `reprise import` makes a log of them.\n\n"
-        "--gpu wants CUPTI at build time, and jobs without a profiler of their own; what was not collected is said.",
-    .examples = {{"reprise capture -o job.oplog -- python train.py", "from the first instruction to the last"},
-                 {"reprise capture -o job.oplog --pid 4711", "a job that runs already, until it ends or Ctrl-C"},
-                 {"reprise capture --check", "what this machine grants"}},
+    .help = "Records the command from its first instruction, with all its threads and children, or attaches to running "
+            "processes. The command keeps its environment, terminal, signals and exit code, and runs as the user who "
+            "called sudo. Requires root, or CAP_BPF and CAP_PERFMON; --check shows what this machine allows.\n\nGroups "
+            "for --without: faults, uring, causes, pagecache, block, pressure. Lost events, if any, are reported here "
+            "and in the log. If the recorder is killed, the job goes on and the records stay in the .raw file next to "
+            "the output; `reprise import` turns them into a log.\n\n--gpu requires a build with CUPTI, and a job "
+            "without a profiler of its own.",
+    .examples = {{"reprise capture -o job.oplog -- python train.py", "a command, from its first instruction"},
+                 {"reprise capture -o job.oplog --pid 4711", "a running job, until it exits or Ctrl-C"},
+                 {"reprise capture --check", "what this machine allows"}},
     .options = options,
     .positionals = {{"command", "CMD", 0, -1}},
     .run = run,

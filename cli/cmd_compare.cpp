@@ -17,10 +17,12 @@ namespace reprise::cli {
 namespace {
 
 void options(po::options_description& options) {
-    options.add_options()("tolerance", po::value<std::vector<std::string>>()->composing()->value_name("CHECK=T"),
-                          "how much a check may be off: a number, a share of A such as 5%, or none; may be repeated");
-    options.add_options()("examples", po::value<size_t>()->default_value(10)->value_name("N"), "differing ops to show");
-    options.add_options()("json", "as JSON");
+    options.add_options()(
+        "tolerance", po::value<std::vector<std::string>>()->composing()->value_name("CHECK=T"),
+        "allowed difference of a check: a number, a share of A such as 5%, or none (any); may be repeated");
+    options.add_options()("examples", po::value<size_t>()->default_value(10)->value_name("N"),
+                          "number of differing ops to show");
+    options.add_options()("json", "print JSON");
     add_recover_option(options);
 }
 
@@ -39,7 +41,7 @@ std::string shown(Check::Unit unit, const std::optional<double>& value) {
     return "?";
 }
 
-// Signed change of B against A, where that says something.
+// Signed change of B against A, if that is meaningful.
 std::string change(const Check& check) {
     char text[64];
     if (!check.a || !check.b) {
@@ -165,31 +167,31 @@ void print(const LogReader& a, const LogReader& b, const Comparison& comparison)
         std::cout << "   " << printable(key) << ": " << printable(value) << '\n';
     }
     section("Checks", checks_table(comparison));
-    std::cout << "  " << format_count(comparison.matched) << " ops agree in order; " << format_count(comparison.missing)
+    std::cout << "  " << format_count(comparison.matched) << " ops match in order; " << format_count(comparison.missing)
               << " only in A, " << format_count(comparison.extra) << " only in B; " << format_count(comparison.results)
               << " results differ";
     if (comparison.not_performed) {
-        std::cout << ", " << format_count(comparison.not_performed) << " not performed by the run";
+        std::cout << ", " << format_count(comparison.not_performed) << " not performed by the replay";
     }
     if (comparison.results_known) {
         std::cout << ", " << format_count(comparison.results_known)
-                  << " more as they may (descriptor numbers, addresses, sizes of directories)";
+                  << " more, expected to vary (descriptor numbers, addresses, directory sizes)";
     }
     std::cout << '\n';
     if (comparison.left_out_ops) {
         std::cout << "  " << format_count(comparison.left_out_ops) << " ops and "
-                  << format_bytes(comparison.left_out_bytes) << " of A were left out on purpose: " << comparison.filter
+                  << format_bytes(comparison.left_out_bytes) << " of A excluded by the filter: " << comparison.filter
                   << '\n';
     }
-    section("Examples of what differs", differences_table(comparison));
-    section("By kind of op (times inside the call)", latency_table(comparison));
+    section("Example differences", differences_table(comparison));
+    section("By op (service time)", latency_table(comparison));
     if (!comparison.a.devices.empty()) {
         section("Accelerators of A", devices_table(comparison.a, a.tables()));
     }
     if (!comparison.b.devices.empty()) {
         section("Accelerators of B", devices_table(comparison.b, b.tables()));
     }
-    std::cout << '\n' << (comparison.passed() ? "Within tolerance." : "Beyond tolerance.") << '\n';
+    std::cout << '\n' << (comparison.passed() ? "Within tolerance." : "Out of tolerance.") << '\n';
 }
 
 int run(const po::variables_map& values) {
@@ -221,16 +223,14 @@ const Registration registration{{
     .name = "compare",
     .group = Group::judge,
     .summary = "compare a recording with a run of it, or any two logs",
-    .help = "Aligns the ops of both logs task by task, and shows where calls, bytes, results, order and times differ. "
-            "Ops that a replay left out by "
-            "its filter are left out of the recording too and count as no difference.\n\n"
-            "Exits 1 where a check is beyond its tolerance. By default ops, bytes, results, order and arguments must "
-            "be the same; elapsed, "
-            "throughput, latency, au, au_mlperf and stall fail only with --tolerance. A share is of A's value, for au "
-            "in percentage points.",
+    .help = "Aligns the ops of both logs task by task and shows where calls, bytes, results, order and times differ. "
+            "Ops that the replay's filter excluded are excluded from the recording too and do not count as "
+            "differences.\n\nExits with 1 if a check exceeds its tolerance. By default ops, bytes, results, order and "
+            "arguments must be equal; elapsed, throughput, latency, au, au_mlperf and stall fail only with "
+            "--tolerance. A percentage is of A's value; for au it is percentage points.",
     .examples = {{"reprise compare job.oplog run.oplog", "recording and replay"},
                  {"reprise compare job.oplog run.oplog --tolerance elapsed=5% --tolerance results=3", "as a test"},
-                 {"reprise compare old.oplog new.oplog --tolerance ops=none --json", "for other programs"}},
+                 {"reprise compare old.oplog new.oplog --tolerance ops=none --json", "for scripts"}},
     .options = options,
     .positionals = {{.name = "log-a", .label = "A"}, {.name = "log-b", .label = "B"}},
     .run = run,

@@ -14,14 +14,14 @@ namespace reprise::cli {
 namespace {
 
 void options(po::options_description& options) {
-    options.add_options()("tables", "header and tables first");
-    options.add_options()("no-ops", "leave out the ops");
-    options.add_options()("json", "one JSON object per line and op");
+    options.add_options()("tables", "print header and tables first");
+    options.add_options()("no-ops", "do not print ops");
+    options.add_options()("json", "one JSON object per op and line");
     options.add_options()("from", po::value<std::string>()->value_name("TIME"),
                           "ops that begin at this log time or later, e.g. 1.5s");
     options.add_options()("to", po::value<std::string>()->value_name("TIME"), "ops that begin before this log time");
     options.add_options()("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
-                          "write here; .gz compresses");
+                          "output file; .gz compresses");
     add_task_option(options);
     add_filter_options(options);
     add_recover_option(options);
@@ -30,7 +30,7 @@ void options(po::options_description& options) {
 int run(const po::variables_map& values) {
     const bool json = values.count("json") != 0;
     if (json && values.count("tables")) {
-        throw usage_error("dump: --tables has no JSON form here", "use: reprise info --json --files --tasks");
+        throw usage_error("dump: --tables has no JSON form", "use: reprise info --json --files --tasks");
     }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     const std::vector<TaskId> tasks = wanted_tasks(log, values);
@@ -67,14 +67,13 @@ const Registration registration{{
     .name = "dump",
     .group = Group::look,
     .summary = "print every op of a log exactly",
-    .help = "Prints one op per line in the order of time, all fields of the op table by name, times in nanoseconds, "
-            "strings "
-            "quoted so that any byte can be told. Two equal logs give the same text.\n\n"
-            "With --from and --to only that part of the log is read.",
+    .help = "Prints one op per line in time order: all fields of the op table by name, times in nanoseconds, strings "
+            "quoted so that every byte is visible. Equal logs give equal text.\n\nWith --from and --to only that part "
+            "of the log is read.",
     .examples = {{"reprise dump job.oplog", "every op"},
                  {"reprise dump --tables --no-ops job.oplog", "header, processes, tasks, files, instances"},
                  {"reprise dump --task 3 --from 10s --to 10.5s job.oplog", "half a second of one task"},
-                 {"reprise dump --only dataset --json job.oplog", "for other programs"}},
+                 {"reprise dump --only dataset --json job.oplog", "for scripts"}},
     .options = options,
     .positionals = {{.name = "log", .label = "LOG"}},
     .run = run,

@@ -22,17 +22,17 @@ std::vector<std::string> names() {
 }
 
 std::string help() {
-    std::string out = "Writes the log for other tools. What the other format cannot hold is counted and said.\n\n";
+    std::string out = "Writes the log for other tools. What the target format cannot hold is counted and reported.\n\n";
     for (const Exporter* exporter : all_exporters()) {
         out += std::string(exporter->name) + ": " + std::string(exporter->summary) + "\n\n";
     }
-    return out + "Paths in the fio logs are relative to the directory fio is started in; the job file tells how.";
+    return out + "Paths in the fio logs are relative to the directory fio is started in; see the job file.";
 }
 
 void options(po::options_description& options) {
     options.add_options()("to", po::value<std::string>()->required()->value_name("FORMAT"), "format");
     options.add_options()("output,o", po::value<std::string>()->required()->value_name("OUT"),
-                          "file to write; - is standard output, OUT/ a folder");
+                          "output file; - for standard output, OUT/ for a directory");
     options.add_options()("json", "print the report as JSON");
     add_task_option(options);
     add_filter_options(options);
@@ -40,15 +40,15 @@ void options(po::options_description& options) {
 }
 
 void print_report(const ExportReport& report) {
-    std::cerr << format_count(report.ops) << " ops exported";
+    std::cerr << counted(report.ops, "op") << " exported";
     if (report.left_out) {
-        std::cerr << ", " << format_count(report.left_out) << " left out by the filter";
+        std::cerr << ", " << format_count(report.left_out) << " excluded by the filter";
     }
     std::cerr << '\n';
     if (report.counters.empty()) {
         return;
     }
-    Table table({{"not exact", ""}, {"count", "", true}, {"meaning", ""}});
+    Table table({{"approximation", ""}, {"count", "", true}, {"meaning", ""}});
     for (const Counter& counter : report.counters) {
         table.row({counter.name, count_cell(counter.value), counter.meaning});
     }
@@ -76,12 +76,13 @@ int run(const po::variables_map& values) {
     const std::string output = values["output"].as<std::string>();
     const bool json = values.count("json") != 0;
     if (json && output == "-") {
-        throw usage_error("export: --json and -o - both want standard output", "write to a file");
+        throw usage_error("export: --json and -o - both use standard output", "write the export to a file");
     }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     std::error_code ignored;
     if (std::filesystem::equivalent(log.path(), output, ignored)) {
-        throw usage_error("export: the output would replace the log " + escape_line(output), "name another file");
+        throw usage_error("export: the output would overwrite the log " + escape_line(output),
+                          "choose another file with -o");
     }
     ExportOptions options;
     options.filter = wanted_filter(values);
@@ -105,7 +106,7 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "export",
     .group = Group::look,
-    .summary = "write a log for other tools: a timeline, fio, CSV",
+    .summary = "write a log as a Perfetto timeline, fio iologs or CSV",
     .help = help(),
     .examples = {{"reprise export job.oplog --to perfetto -o job.json.gz", "open it in ui.perfetto.dev"},
                  {"reprise export job.oplog --to fio --only dataset -o fio/", "one iolog per task and a job file"},

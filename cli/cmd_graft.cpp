@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise graft`: what a profile tells of accelerators, put into a recording of the job's I/O.
+// `reprise graft`: merges a profile's accelerator work into a recording of the job's I/O.
 #include <unistd.h>
 
 #include <filesystem>
@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"), "op log to write");
     add.add_options()("by", po::value<std::string>()->default_value("auto")->value_name("HOW"),
-                      "clock: both were recorded in one run; step: the profile is of another run, each step lies where "
-                      "that step is in the recording; auto: the clock where it fits, else the steps");
-    add.add_options()("force,f", "replace the output if it exists");
+                      "clock: recording and profile are of one run; step: the profile is of another run, aligned step "
+                      "by step; auto: clock if it fits, else step");
+    add.add_options()("force,f", "overwrite the output if it exists");
     add.add_options()("json", "print the result as JSON");
 }
 
-/// A profile as a log, made where it is none yet.
+/// A profile as a log; imported if it is not a log yet.
 class Profile {
 public:
     explicit Profile(const fs::path& path)
@@ -41,8 +41,8 @@ public:
                 continue;
             }
             if (importer->name != "kineto" && importer->name != "nsys") {
-                throw bad_input(path.native(), "is " + std::string(importer->name) + ", which is no profile",
-                                "name a PyTorch profile or an export of Nsight Systems");
+                throw bad_input(path.native(), "is " + std::string(importer->name) + ", not a profile",
+                                "give a PyTorch profile or an Nsight Systems export");
             }
             const std::vector<fs::path> inputs{path};
             ImportOptions how;
@@ -71,11 +71,11 @@ int run(const po::variables_map& values) {
     const fs::path output = values["output"].as<std::string>();
     std::error_code ignored;
     if (fs::equivalent(output, job.path(), ignored)) {
-        throw usage_error("the output is the recording itself", "name another file with -o");
+        throw usage_error("the output is the recording itself", "choose another file with -o");
     }
     if (fs::exists(output, ignored) && values.count("force") == 0) {
         throw usage_error(escape_line(output.native()) + " exists",
-                          "name another file with -o, or replace it with --force");
+                          "use --force to overwrite it, or choose another file with -o");
     }
     const auto& word = values["by"].as<std::string>();
     const GraftBy by = word == "clock" ? GraftBy::clock : word == "step" ? GraftBy::step : GraftBy::automatic;
@@ -108,12 +108,11 @@ int run(const po::variables_map& values) {
     if (quiet()) {
         return 0;
     }
-    std::cout << printable(output.native()) << ": " << format_count(result.submissions)
-              << " pieces of accelerator work and " << format_count(result.waits) << " waits for them from "
-              << printable(profile.log().header().source) << ", by " << (result.by == GraftBy::clock ? "clock" : "step")
-              << ", " << format_count(result.steps) << " steps in common; the two differ by "
-              << (result.residual_ns ? format_duration(*result.residual_ns)
-                                     : "an unknown time, as no steps are marked in both")
+    std::cout << printable(output.native()) << ": " << counted(result.submissions, "accelerator submission") << " and "
+              << counted(result.waits, "wait") << " from " << printable(profile.log().header().source)
+              << ", aligned by " << (result.by == GraftBy::clock ? "clock" : "step") << ", "
+              << counted(result.steps, "common step") << ", residual "
+              << (result.residual_ns ? format_duration(*result.residual_ns) : "unknown (no step is marked in both)")
               << '\n';
     for (const Counter& counter : written.tables().counters) {
         if (counter.severity != Severity::note) {
@@ -127,17 +126,16 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "graft",
     .group = Group::record,
-    .summary = "put a profile's accelerator work into a recording",
-    .help =
-        "A recording of I/O does not know what an accelerator did; a profile (PyTorch's JSON, Nsight Systems' SQLite "
-        "export, or a log imported from one) knows nothing else. This makes one log of both: work is submitted and "
-        "waited for on the threads that did so in the profile.\n\n"
-        "Where both are of one run, the wall clock says which time is which. Where the profile is of another run of "
-        "the same job, steps do: marks `step`, `batch` or spans of a loop in the recording, ProfilerStep#N or ranges "
-        "`step N` in the profile. A profile of another job is refused, with the numbers that differ.",
+    .summary = "merge a profile's accelerator work into a recording",
+    .help = "A recording of I/O does not show what an accelerator did; a profile (PyTorch JSON, Nsight Systems SQLite "
+            "export, or a log imported from one) shows nothing else. graft merges both into one log: work is submitted "
+            "and waited for by the threads that did so in the profile.\n\nIf both are of one run, they are aligned by "
+            "wall clock. If the profile is of another run of the same job, they are aligned by steps: markers `step`, "
+            "`batch` or spans of a loop in the recording, ProfilerStep#N or ranges `step N` in the profile. A profile "
+            "of another job is refused, with the numbers that differ.",
     .examples = {{"reprise graft job.oplog profile.json -o whole.oplog", "a PyTorch profile of the same run"},
                  {"reprise graft job.oplog report.sqlite --by step -o whole.oplog",
-                  "one of another run, step by step"}},
+                  "a profile of another run, step by step"}},
     .options = options,
     .positionals = {{.name = "log", .label = "LOG"}, {.name = "profile", .label = "PROFILE"}},
     .choices = {{"by", {"auto", "clock", "step"}}},

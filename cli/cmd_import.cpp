@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise import`: other tools' recordings to an op log, and what came in.
+// `reprise import`: turns other tools' recordings into an op log and reports what was read.
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -22,16 +22,15 @@ namespace fs = std::filesystem;
 
 void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"), "op log to write");
-    add.add_options()("from", po::value<std::string>()->value_name("NAME"),
-                      "format of the input; found by its content otherwise");
+    add.add_options()("from", po::value<std::string>()->value_name("NAME"), "input format [default: detected]");
     add.add_options()("unit", po::value<std::string>()->value_name("UNIT"),
-                      "resolution of the times kept (default: the source's own)");
+                      "time resolution to keep [default: the source's]");
     add.add_options()(
         "compute-span", po::value<std::vector<std::string>>()->value_name("NAME")->composing(),
-        "application span that means a busy accelerator: NAME or CATEGORY:NAME, * and ? allowed; repeat for more");
+        "application span during which the accelerator is busy: NAME or CATEGORY:NAME, with * and ?; may be repeated");
     add_role_option(add);
     add.add_options()("all-spans", "keep every application span as a marker");
-    add.add_options()("force,f", "replace the output if it exists");
+    add.add_options()("force,f", "overwrite the output if it exists");
     add.add_options()("json", "print the summary as JSON");
 }
 
@@ -40,7 +39,7 @@ void check_output(const fs::path& output, const std::vector<fs::path>& files, bo
     for (const auto& file : files) {
         if (fs::equivalent(file, output, ignored)) {
             throw usage_error("the output is one of the inputs: " + escape_line(output.native()),
-                              "name another file with -o");
+                              "choose another file with -o");
         }
     }
     if (fs::is_directory(output, ignored)) {
@@ -48,7 +47,7 @@ void check_output(const fs::path& output, const std::vector<fs::path>& files, bo
     }
     if (!force && fs::exists(output, ignored)) {
         throw usage_error(escape_line(output.native()) + " exists",
-                          "name another file with -o, or replace it with --force");
+                          "use --force to overwrite it, or choose another file with -o");
     }
 }
 
@@ -101,11 +100,12 @@ void report(const LogReader& log, std::string_view format, size_t inputs, bool a
     if (quiet()) {
         return;
     }
-    std::cout << printable(log.path().native()) << ": " << format_count(log.op_count()) << " ops of "
-              << format_count(tables.tasks.size() - 1) << " tasks in " << format_count(tables.processes.size() - 1)
-              << " processes over " << format_duration(totals.end - totals.begin) << ", " << format_count(totals.files)
-              << " files; " << format_bytes(log.file_bytes()) << ", " << number_cell(bytes_per_op, 2).text
-              << " bytes/op (from " << format << ")\n";
+    std::cout << printable(log.path().native()) << ": " << counted(log.op_count(), "op") << " of "
+              << counted(tables.tasks.size() - 1, "task") << " in "
+              << counted(tables.processes.size() - 1, "process", "processes") << " over "
+              << format_duration(totals.end - totals.begin) << ", " << counted(totals.files, "file") << "; "
+              << format_bytes(log.file_bytes()) << ", " << number_cell(bytes_per_op, 2).text << " bytes/op (from "
+              << format << ")\n";
     if (!counters.empty()) {
         counters.print(std::cout, 2);
     }
@@ -149,18 +149,15 @@ const Registration registration{{
     .name = "import",
     .group = Group::record,
     .summary = "turn another tool's recording into an op log",
-    .help =
-        "Reads recordings of strace, DFTracer and fio, profiles of PyTorch and Nsight Systems, also packed as .gz or "
-        ".zst, and raw recordings that a killed "
-        "`reprise capture` left behind, and tells their format by content. "
-        "All inputs are files of one run and become one log; of a directory, the files in a known format are taken.\n\n"
-        "Afterwards it prints what came in, and with a name, a severity and a sentence everything the source did not "
-        "know or that had to be assumed.",
+    .help = "Reads strace, DFTracer and fio recordings, PyTorch and Nsight Systems profiles, also compressed as .gz or "
+            ".zst, and raw recordings left by a killed `reprise capture`; the format is detected. All inputs belong to "
+            "one run and become one log; of a directory, the files in a known format are read.\n\nPrints what was "
+            "imported, and a counter with name, severity and meaning for everything that the source did not record or "
+            "that had to be assumed.",
     .examples = {{"reprise import job.strace -o job.oplog", "a log of strace -f -ttt -T"},
-                 {"reprise import rank*.pfw.gz -o job.oplog", "the ranks of a DFTracer run together"},
-                 {"reprise import job.strace -o job.oplog --role /data/shards=dataset", "and the role of some files"},
-                 {"reprise import t.pfw -o t.oplog --compute-span 'train-*-prop'",
-                  "with spans that mean a busy accelerator"}},
+                 {"reprise import rank*.pfw.gz -o job.oplog", "all ranks of a DFTracer run"},
+                 {"reprise import job.strace -o job.oplog --role /data/shards=dataset", "with the role of some files"},
+                 {"reprise import t.pfw -o t.oplog --compute-span 'train-*-prop'", "with spans of accelerator work"}},
     .options = options,
     .positionals = {{"inputs", "IN", 1, -1}},
     .choices = {{"unit", {"us", "ns"}}},

@@ -19,14 +19,14 @@ namespace reprise::cli {
 namespace {
 
 void options(po::options_description& options) {
-    options.add_options()("json", "as JSON");
+    options.add_options()("json", "print JSON");
     options.add_options()("tasks", "list all tasks");
     options.add_options()("files", "list all files");
     add_filter_options(options);
     add_recover_option(options);
 }
 
-// Tasks in the table of times that are shown unasked.
+// Rows of the task time table without --tasks.
 constexpr size_t kTimeRows = 16;
 
 std::string utc(int64_t unix_ns) {
@@ -113,22 +113,22 @@ void print_head(const LogReader& log, const Summary& summary) {
     line("command", header.command);
     line("host", header.host + (header.kernel.empty() ? "" : ", " + header.kernel));
     if (header.origin_unix_ns) {
-        line("began", utc(header.origin_unix_ns));
+        line("started", utc(header.origin_unix_ns));
     }
     line("clock", (header.clock.empty() ? "unknown" : header.clock) + ", times in units of " +
                       format_duration(header.time_unit_ns));
     for (const auto& [key, value] : header.extra) {
         if (key != fact::context.key) {
-            line(key, value);  // series, for other programs
+            line(key, value);  // a series, for scripts
         }
     }
     line("time span", format_duration(summary.elapsed()));
     line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
-                      format_count(summary.processes) + " processes");
+                      counted(summary.processes, "process", "processes"));
     line("ops", format_count(summary.ops) + ", " + format_count_rate(summary.ops_per_second()) + ", " +
                     format_count(summary.errors) + " failed");
     if (summary.left_out_ops) {
-        line("left out", format_count(summary.left_out_ops) + " ops by the filter");
+        line("excluded", counted(summary.left_out_ops, "op") + " by the filter");
     }
     line("read", format_bytes(summary.bytes_read) + ", written " + format_bytes(summary.bytes_written) + ", " +
                      format_rate(summary.bytes_per_second()));
@@ -158,13 +158,12 @@ void section(std::string_view title, const Table& table) {
 void print(const LogReader& log, const Summary& summary, const QueueInference& queues, const OpFilter& filter,
            const po::variables_map& values) {
     print_head(log, summary);
-    section("Ops by kind (times inside the call)", kinds_table(summary));
+    section("Ops by kind (service time)", kinds_table(summary));
     section("Files by role", roles_table(summary));
     const size_t rows = values.count("tasks") ? summary.task_times.size() : kTimeRows;
-    section(summary.task_times.size() > rows ? "Where the time of the tasks that lasted longest went (others: --tasks)"
-                                             : "Where the tasks' time went",
+    section(summary.task_times.size() > rows ? "Time of the longest tasks (all: --tasks)" : "Task time",
             times_table(summary, rows));
-    section("Queues that left no trace, inferred", queues_table(queues));
+    section("Inferred queues", queues_table(queues));
     section("Accelerators", devices_table(summary, log.tables()));
     if (values.count("tasks")) {
         section("Tasks", tasks_table(log));
@@ -180,9 +179,9 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
         std::cout << "Recovered: " << *log.recovered() << '\n';
     }
     if (log.tables().counters.empty()) {
-        std::cout << "Nothing is known to be missing or guessed.\n";
+        std::cout << "No known losses, guesses or repairs.\n";
     } else {
-        std::cout << "What is missing, guessed or repaired (" << format_count(log.tables().losses()) << " lost)\n";
+        std::cout << "Losses, guesses and repairs (" << format_count(log.tables().losses()) << " lost)\n";
         counters_table(log.tables().counters).print(std::cout, 2);
     }
 }
@@ -213,7 +212,7 @@ int run(const po::variables_map& values) {
     Progress progress("reading");
     const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
     progress.finish();
-    Progress looking("looking for queues");
+    Progress looking("inferring queues");
     const QueueInference queues = queues_of(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
     looking.finish();
     if (values.count("json")) {
@@ -228,20 +227,16 @@ const Registration registration{{
     .name = "info",
     .group = Group::look,
     .summary = "show what is in a log, and what is missing",
-    .help =
-        "Shows where the log comes from, its tasks, files by role, ops by kind with their latencies, the "
-        "accelerators' busy time and "
-        "utilisation (AU; MLPerf's variant leaves out the first step), and every counter of what was lost, guessed "
-        "or repaired.\n\n"
-        "Of the tasks' time it shows the shares: inside calls, computing, waiting, idle, and the rest, which is "
-        "waiting "
-        "for a processor and stretches too short for an op. Of the waits it tells how many have a known cause, and by "
-        "which kind of edge; locks are not causes, and sleeps need none.\n\n"
-        "A device's stall is the time it stood idle between its first and its last work.",
+    .help = "Shows the log's origin, its tasks, files by role, ops by kind with latencies, accelerator busy time and "
+            "utilisation (AU; MLPerf's variant excludes the first step), and every counter of losses, guesses and "
+            "repairs.\n\nTask time is split into shares: inside calls, compute, blocked, idle, and the rest, which is "
+            "run-queue delay and gaps too short for an op. For blocked time it shows the share with a known cause and "
+            "the kinds of edges that explain it; locks are not causes, and sleeps need none.\n\nStall is the time a "
+            "device was idle between its first and its last work.",
     .examples = {{"reprise info job.oplog", "the overview"},
                  {"reprise info --tasks --files job.oplog", "with every task and file"},
-                 {"reprise info --only dataset job.oplog", "the dataset's share"},
-                 {"reprise info --json job.oplog", "for other programs"}},
+                 {"reprise info --only dataset job.oplog", "the dataset only"},
+                 {"reprise info --json job.oplog", "for scripts"}},
     .options = options,
     .positionals = {{.name = "log", .label = "LOG"}},
     .run = run,

@@ -106,9 +106,12 @@ std::string name_of(const CounterInfo& row) { return std::string(row.name) + (ro
 void print_counters_markdown(std::ostream& out) {
     out << "# Counters\n\n"
            "Made by `reprise ops --counters --markdown` from `formats/support/counters.def`; do not edit.\n\n"
-           "What an import, a recording, an export or a run dropped, guessed or repaired is counted. Every command that "
-           "reads or writes a log shows its counters. `note`: nothing to worry about; `warning`: the replay may differ; "
-           "`loss`: something that happened is not in the log. `{}` stands for a detail of the run, and so does the `*` "
+           "What an import, a recording, an export or a run dropped, guessed or repaired is counted. Every command "
+           "that "
+           "reads or writes a log shows its counters. `note`: nothing to worry about; `warning`: the replay may "
+           "differ; "
+           "`loss`: something that happened is not in the log. `{}` stands for a detail of the run, and so does the "
+           "`*` "
            "at the end of a name.\n\n"
            "| counter | severity | meaning |\n|---|---|---|\n";
     for (const CounterInfo& row : all_counters()) {
@@ -134,9 +137,9 @@ int run_counters(const po::variables_map& values) {
 }
 
 void options(po::options_description& options) {
-    options.add_options()("counters", "the counters that logs and reports may show, instead");
-    options.add_options()("json", "as JSON");
-    options.add_options()("markdown", "as the page docs/ops.md, or docs/counters.md");
+    options.add_options()("counters", "print the table of counters instead");
+    options.add_options()("json", "print JSON");
+    options.add_options()("markdown", "print the page docs/ops.md, or docs/counters.md");
 }
 
 int run(const po::variables_map& values) {
@@ -156,12 +159,11 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "ops",
     .group = Group::look,
-    .summary = "print the table of ops a log can hold",
-    .help =
-        "Prints one row per op: its number in the format, the system calls it comes from, its fields and its meaning.",
-    .examples = {{"reprise ops", "the table"},
-                 {"reprise ops --json", "for other programs"},
-                 {"reprise ops --counters", "what the counters of a log mean"}},
+    .summary = "print the table of ops, or of counters",
+    .help = "Prints one row per op: its id in the format, the system calls it comes from, its fields and its meaning.",
+    .examples = {{"reprise ops", "print the table"},
+                 {"reprise ops --json", "for scripts"},
+                 {"reprise ops --counters", "print the counters and their meaning"}},
     .options = options,
     .run = run,
 }};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise predict`: how long a log would take on a storage that is only described.
+// `reprise predict`: how long a log would take on a modelled storage system.
 #include <unistd.h>
 
 #include <cmath>
@@ -28,21 +28,20 @@ using Words = std::vector<std::string>;
 
 void options(po::options_description& add) {
     add.add_options()("storage", po::value<std::string>()->value_name("FILE"),
-                      "the storage: model.json of reprise calibrate --storage")(
+                      "storage model, written by reprise calibrate --storage")(
         "cache", po::value<std::string>()->default_value("cold")->value_name("HOW"),
-        "cold: every part of a file is fetched once; warm: all of it is in the page cache")(
+        "cold: each part of a file is fetched once; warm: everything is in the page cache")(
         "cpus", po::value<int>()->default_value(0, "as recorded")->value_name("N"),
-        "processors that computing threads share")(
-        "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"), "stretch think times by X")(
+        "CPUs that computing threads share")(
+        "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"), "multiply think times by X")(
         "cpu-speed", po::value<double>()->default_value(1.0, "as recorded")->value_name("X"),
-        "computing takes X times less; left out: as on the machine of the recording, after longer or shorter waits, "
-        "too")("gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-               "accelerators work X times as fast")("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                                                    "predict only such files")(
-        "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "leave such files out")(
-        "allow-loss", "take a log that says it is not whole")("output,o", po::value<std::string>()->value_name("FILE"),
-                                                              "op log of the predicted run to write")(
-        "json", po::value<std::string>()->value_name("FILE"), "write the result as JSON, too");
+        "CPU X times as fast; the default also models compute after longer or shorter waits")(
+        "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"), "accelerators X times as fast")(
+        "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "predict only files with this role or path")(
+        "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "exclude files with this role or path")(
+        "allow-loss", "accept a log with losses")("output,o", po::value<std::string>()->value_name("FILE"),
+                                                  "write the op log of the predicted run")(
+        "json", po::value<std::string>()->value_name("FILE"), "also write the result as JSON");
 }
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
@@ -74,31 +73,32 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
 void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, const StorageModel& model, double took) {
     std::ostream& out = std::cout;
     out << "predicted " << format_duration(p.elapsed_ns) << " (recorded " << format_duration(p.recorded_ns) << ") for "
-        << format_count(p.ops) << " ops, " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
-        << " written; found in " << format_duration(std::llround(took * 1e9)) << "\n";
-    out << format_count(p.storage_reads) << " reads of " << format_bytes(p.storage_bytes)
-        << " went to the storage; tasks waited " << format_duration(p.storage_ns) << " in them\n";
-    out << "computing of " << format_duration(p.computing_ns);
+        << counted(p.ops, "op") << ", " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
+        << " written; computed in " << format_duration(std::llround(took * 1e9)) << "\n";
+    out << "storage: " << counted(p.storage_reads, "read") << ", " << format_bytes(p.storage_bytes)
+        << "; tasks blocked " << format_duration(p.storage_ns) << " on them\n";
+    out << "compute " << format_duration(p.computing_ns);
     print_after_waits(out, p.after_waits_ns);
     if (p.cpus != 0) {
-        out << " waited " << format_duration(p.run_queue_ns) << " for one of " << p.cpus << " processors";
+        out << ", run-queue delay " << format_duration(p.run_queue_ns) << " on "
+            << counted(static_cast<uint64_t>(p.cpus), "CPU");
     }
     out << "\n";
     if (summary) {
         out << "accelerators busy " << format_duration(summary->busy()) << ", AU "
-            << format_share(summary->au().value_or(0.0)) << " (MLPerf's rule, without the first step: "
-            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stalled "
+            << format_share(summary->au().value_or(0.0)) << " (MLPerf, without the first step: "
+            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stall "
             << format_duration(summary->stall()) << "\n";
     }
     for (const BrokenEdge& edge : p.broken) {
-        out << "note: tasks waited for each other in a circle, so one edge was given up: " << to_string(edge) << "\n";
+        out << "note: dependency cycle; dropped edge: " << to_string(edge) << "\n";
     }
     for (const Counter& counter : p.counters) {
         out << severity_name(counter.severity) << ": " << counter.name << " " << format_count(counter.value) << " ("
             << counter.meaning << ")\n";
     }
     if (!model.cold) {
-        out << "note: the storage model was measured in memory, so its reads are those of the page cache\n";
+        out << "note: the storage model was measured in memory; its reads are page cache reads\n";
     }
 }
 
@@ -112,7 +112,7 @@ double above_zero(const po::variables_map& values, const char* name) {
 
 int run(const po::variables_map& values) {
     if (values.count("storage") == 0) {
-        throw usage_error("no storage is named", "measure one: reprise calibrate --storage DIR -o model.json");
+        throw usage_error("--storage is required", "measure one: reprise calibrate --storage DIR -o model.json");
     }
     const auto words = [&](const char* name) { return values.count(name) != 0 ? values[name].as<Words>() : Words{}; };
     const LogReader log(values["log"].as<std::string>());
@@ -122,7 +122,7 @@ int run(const po::variables_map& values) {
     how.warm = values["cache"].as<std::string>() == "warm";
     how.cpus = values["cpus"].as<int>();
     if (how.cpus < 0) {
-        throw usage_error("--cpus must be a number above 0", "leave it out for those of the recording");
+        throw usage_error("--cpus must be a number above 0", "omit it for the recording's");
     }
     how.speeds = {above_zero(values, "time-scale"), above_zero(values, "cpu-speed"), above_zero(values, "gpu-speed")};
     if (values["cpu-speed"].defaulted()) {
@@ -134,7 +134,7 @@ int run(const po::variables_map& values) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;
         if (fs::equivalent(how.output, log.path(), ignored)) {
-            throw usage_error("the output is the recording itself", "name another file with -o");
+            throw usage_error("the output is the recording itself", "choose another file with -o");
         }
     }
     AcceleratorObserver observer(log.tables());
@@ -158,16 +158,13 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "predict",
     .group = Group::replay,
-    .summary = "how long a log would take on a storage that is only described",
-    .help =
-        "Runs the same plan as `reprise replay --pace causal` in virtual time, against a model of the storage: no file "
-        "is "
-        "touched, and hours take milliseconds. Calls that move data or change names take what the model says, in the "
-        "page "
-        "cache once they were fetched; threads that compute share processors; accelerators are queues. Whatever else a "
-        "call did takes its recorded time.\n\n"
-        "The model is simple on purpose. Compare it with a replay before trusting it far from where it was measured.",
-    .examples = {{"reprise predict job.oplog --storage model.json", "elapsed time, utilisation and stall there"},
+    .summary = "predict how long a log would take on a modelled storage system",
+    .help = "Runs the plan of `reprise replay --pace causal` in virtual time against a storage model: no file is "
+            "touched, and hours take milliseconds. Calls that move data or change names take the time the model gives, "
+            "or that of a page cache copy once the data was fetched; computing threads share CPUs; accelerators are "
+            "queues. Everything else takes its recorded time.\n\nThe model is deliberately simple. Compare it with a "
+            "replay before relying on it for storage unlike the one it was measured on.",
+    .examples = {{"reprise predict job.oplog --storage model.json", "elapsed time, AU and stall there"},
                  {"reprise predict job.oplog --storage model.json --gpu-speed 4",
                   "with accelerators four times as fast"}},
     .options = options,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise prepare`: lay out below a root what was there before the recording, or put it back.
+// `reprise prepare`: creates below a root the files that existed before the recording, or restores them.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -26,19 +26,19 @@ using Clock = std::chrono::steady_clock;
 
 void options(po::options_description& add) {
     add.add_options()("root", po::value<std::string>()->value_name("DIR"),
-                      "directory to lay the files out in; made if only its parent exists");
-    add.add_options()("content", po::value<std::string>()->value_name("KIND"), "what regular files hold");
+                      "replay root: directory to create the files in; created if its parent exists");
+    add.add_options()("content", po::value<std::string>()->value_name("KIND"), "content of regular files");
     add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                      "only files of this role or path; may be repeated");
+                      "only files with this role or path; may be repeated");
     add.add_options()("not", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                      "leave out files of this role or path; may be repeated");
+                      "exclude files with this role or path; may be repeated");
     add.add_options()("map", po::value<Words>()->composing()->value_name("OLD=NEW"),
-                      "put what was recorded below OLD at NEW below the root; may be repeated");
+                      "place recorded directory OLD at NEW below the root; may be repeated");
     add.add_options()("gpus", po::value<std::string>()->default_value("1")->value_name("N"),
-                      "for `replay --gpus N`: also the files that each copy of the job changes");
-    add.add_options()("reset", "put back what replays changed; needs the marker of an earlier run");
+                      "for `replay --gpus N`: also the files that each copy of the job modifies");
+    add.add_options()("reset", "restore what replays changed; requires an earlier prepare");
     add.add_options()("dry-run,n", "show the plan and stop");
-    add.add_options()("jobs,j", po::value<unsigned>()->value_name("N"), "threads");
+    add.add_options()("jobs,j", po::value<unsigned>()->value_name("N"), "number of threads");
     add.add_options()("json", "print plan and result as JSON");
 }
 
@@ -51,7 +51,7 @@ uint64_t count_of(const Survey& survey, Action action) { return survey.count[sta
 void print_plan(const Preparation& preparation) {
     const Survey& survey = preparation.survey();
     std::cout << "prepare " << printable(preparation.options().root.string())
-              << (preparation.root_missing() ? " (will be made)" : "") << " for "
+              << (preparation.root_missing() ? " (will be created)" : "") << " for "
               << printable(preparation.options().log_name) << ", content " << content_name(preparation.content())
               << '\n';
     Table table({{"", "what"}, {"count", "count", true}, {"bytes", "bytes", true}});
@@ -60,14 +60,14 @@ void print_plan(const Preparation& preparation) {
             table.row({what, count_cell(count), std::move(bytes)});
         }
     };
-    row("files to make", survey.files, bytes_cell(survey.bytes));
-    row("directories to make", survey.directories);
-    row("symbolic links to make", survey.links);
-    row("in place already", count_of(survey, Action::keep));
-    row("to be put back in place", count_of(survey, Action::refill));
-    row("made by the recording, to be removed", count_of(survey, Action::remove));
-    row("directories to be renamed back", survey.renames_back.size());
-    row("left out by role or path", preparation.layout().files_left_out);
+    row("files to create", survey.files, bytes_cell(survey.bytes));
+    row("directories to create", survey.directories);
+    row("symbolic links to create", survey.links);
+    row("already in place", count_of(survey, Action::keep));
+    row("to restore", count_of(survey, Action::refill));
+    row("created by the log, to remove", count_of(survey, Action::remove));
+    row("directories to rename back", survey.renames_back.size());
+    row("excluded by role or path", preparation.layout().files_left_out);
     for (const Counter& counter : preparation.layout().counters) {
         if (counter.severity == Severity::note) {
             row(counter.name.c_str(), counter.value);
@@ -80,12 +80,12 @@ void print_plan(const Preparation& preparation) {
         if (demand.bytes == 0 && demand.inodes == 0) {
             continue;
         }
-        std::cout << "  needs " << format_bytes(demand.bytes) << " and " << format_count(demand.inodes) << " inodes of "
-                  << format_bytes(demand.free_bytes);
+        std::cout << "  needs " << format_bytes(demand.bytes) << " and " << counted(demand.inodes, "inode")
+                  << "; free: " << format_bytes(demand.free_bytes);
         if (demand.free_inodes != UINT64_MAX) {
-            std::cout << " and " << format_count(demand.free_inodes) << " inodes";
+            std::cout << " and " << counted(demand.free_inodes, "inode");
         }
-        std::cout << " free at " << printable(demand.where) << '\n';
+        std::cout << " at " << printable(demand.where) << '\n';
     }
     for (const Counter& counter : preparation.layout().counters) {
         if (counter.severity != Severity::note) {
@@ -139,7 +139,7 @@ Json plan_json(const Preparation& preparation) {
             {"remarks", preparation.remarks()}};
 }
 
-/// What the end of the command says.
+/// The last line of the command.
 struct Outcome {
     const char* state;
     double seconds = 0;
@@ -150,7 +150,7 @@ void print_outcome(const Outcome& outcome, const Preparation& preparation, const
     if (outcome.entries == 0) {
         std::cout << outcome.state << '\n';
     } else {
-        std::cout << outcome.state << ": " << format_count(outcome.entries) << " entries";
+        std::cout << outcome.state << ": " << counted(outcome.entries, "entry", "entries");
         if (outcome.bytes > 0) {
             std::cout << ", " << format_bytes(outcome.bytes) << " at "
                       << format_rate(static_cast<double>(outcome.bytes) / outcome.seconds);
@@ -158,9 +158,8 @@ void print_outcome(const Outcome& outcome, const Preparation& preparation, const
         std::cout << ", in " << format_duration(static_cast<int64_t>(outcome.seconds * 1e9)) << '\n';
     }
     if (state.left.count > 0) {
-        std::cout << "  directories that the log makes were left below "
-                  << printable(preparation.options().root.string())
-                  << ", as they hold things it does not name: " << format_count(state.left.count) << '\n';
+        std::cout << "  kept " << counted(state.left.count, "directory", "directories") << " below "
+                  << printable(preparation.options().root.string()) << " with files that the log does not name\n";
         for (const std::string& path : state.left.paths) {
             std::cout << "    " << printable(path) << '\n';
         }
@@ -169,8 +168,8 @@ void print_outcome(const Outcome& outcome, const Preparation& preparation, const
 
 int run(const po::variables_map& values) {
     if (values.count("root") == 0) {
-        throw usage_error("prepare: --root is missing",
-                          "name the directory to lay the files out in, e.g. --root /mnt/new");
+        throw usage_error("prepare: --root is required",
+                          "name the directory to create the files in, e.g. --root /mnt/new");
     }
     PrepareOptions options;
     options.log_name = values["log"].as<std::string>();
@@ -262,8 +261,7 @@ int run(const po::variables_map& values) {
             .bytes = state.bytes.load()},
            state);
     if (!complete) {
-        throw machine_error("interrupted; the marker of the root says that it is incomplete",
-                            "run the same command again: it goes on where it stopped");
+        throw machine_error("interrupted; the root is marked incomplete", "run the same command again to continue");
     }
     return 0;
 }
@@ -271,20 +269,17 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "prepare",
     .group = Group::replay,
-    .summary = "lay out the files a recording found, or put them back",
-    .help =
-        "Makes, below --root, every file that was there before the recording touched it, with its size, type and "
-        "permission bits. A plan with the bytes needed and the space free comes first; nothing is written where it "
-        "does "
-        "not fit or where files of others stand in the way. A second run does nothing.\n\n"
-        "Leaves a marker file, .reprise-prepared, without which no replay changes anything in the root. With --reset "
-        "everything a replay changed is put back: files it made are removed, files it removed or changed are made "
-        "anew. "
-        "Only what the log names is ever touched.",
-    .examples = {{"reprise prepare job.oplog --root /mnt/new", "lay out everything but program and system files"},
+    .summary = "create the files a replay needs, or restore them",
+    .help = "Creates below --root every file that existed before the recording touched it, with its size, type and "
+            "permission bits. First prints a plan with the bytes needed and the space available; writes nothing if it "
+            "does not fit or if other files are in the way. A second run does nothing.\n\nLeaves a marker file, "
+            ".reprise-prepared; without it no replay modifies anything in the root. --reset restores everything that "
+            "replays changed: files they created are removed, files they removed or modified are created anew. Only "
+            "paths named in the log are ever touched.",
+    .examples = {{"reprise prepare job.oplog --root /mnt/new", "everything except program and system files"},
                  {"reprise prepare job.oplog --root /mnt/new --only dataset --map /data/train=.",
                   "only the dataset, at the top of the root"},
-                 {"reprise prepare job.oplog --root /mnt/new --reset", "put back what a replay changed"}},
+                 {"reprise prepare job.oplog --root /mnt/new --reset", "restore what a replay changed"}},
     .options = options,
     .positionals = {{.name = "log", .label = "LOG"}},
     .choices = {{"content", {"random", "zero", "sparse"}}},

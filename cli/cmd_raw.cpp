@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise __raw`: the records of a raw log as text, for looking at what the kernel said.
+// `reprise __raw`: the records of a raw log as text, for debugging the recorder.
 #include <iostream>
 #include <string>
 
@@ -20,7 +20,7 @@ int run(const po::variables_map& values) {
         }
     }
     if (!reader.cut().empty()) {
-        std::cerr << "the log is cut: " << reader.cut() << '\n';
+        std::cerr << "the log is truncated: " << reader.cut() << '\n';
     }
     return 0;
 }
@@ -30,7 +30,7 @@ const Registration registration{{
     .group = Group::hidden,
     .summary = "print the records of a raw log",
     .help = "One line per record, in the order of the file.",
-    .examples = {{"reprise __raw job.raw", "all of it"}},
+    .examples = {{"reprise __raw job.raw", "print all records"}},
     .options = options,
     .positionals = {{"log", "RAW"}},
     .run = run,

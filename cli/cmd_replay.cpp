@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise replay`: performs a log below a root and says how it went.
+// `reprise replay`: replays a log below a root and reports.
 
 #include <algorithm>
 #include <filesystem>
@@ -46,38 +46,36 @@ std::string engine_help() {
 }
 
 void options(po::options_description& add) {
-    add.add_options()("root", po::value<std::string>()->value_name("DIR"), "directory below which everything happens")(
+    add.add_options()("root", po::value<std::string>()->value_name("DIR"), "replay root")(
         "pace", po::value<std::string>()->default_value("causal")->value_name("PACE"),
-        "causal: every call when what it depends on is done and its think time is over; timed: at its recorded time; "
-        "afap: as fast as possible, order kept")(
+        "causal: issue an op when its dependencies are done and its think time has passed; timed: at its recorded "
+        "time; afap: as fast as possible, in order")(
         "engine", po::value<std::string>()->default_value(std::string(kEngines.front().name))->value_name("ENGINE"),
         engine_help().c_str())("time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-                               "stretch recorded times (causal: think times) by X")(
+                               "multiply recorded times (causal: think times) by X")(
         "cpu-speed", po::value<std::string>()->default_value("auto")->value_name("X"),
-        "with pace causal: computing takes X times less; auto: this machine beside the one of the recording, where it "
-        "says what that was like, and what waits that are longer or shorter cost the computing after them")(
+        "CPU X times as fast, with pace causal; auto: this machine relative to the recording's, if the log has its "
+        "profile, including compute after longer or shorter waits")(
         "delay", po::value<std::string>()->default_value("auto")->value_name("HOW"),
-        "computing: spin takes the processor as the recorded thread did, work uses memory as well, sleep leaves the "
-        "processors alone; "
-        "auto: spin where this machine has enough processors")(
-        "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-        "with pace causal: accelerators work X times as fast")(
+        "compute: spin occupies the CPU as the recorded thread did, work also uses memory, sleep leaves the CPU idle; "
+        "auto: spin if this machine has enough CPUs")("gpu-speed",
+                                                      po::value<double>()->default_value(1.0, "1")->value_name("X"),
+                                                      "accelerators X times as fast, with pace causal")(
         "gpu-model", po::value<std::string>()->value_name("SPEC"),
-        "with pace causal: busy times of the accelerators' steps in place of the recorded ones: 250ms, "
-        "normal(250ms,20ms), lognormal(250ms,20ms), empirical, empirical(FILE); ,seed=N behind it")(
+        "busy time of accelerator steps, with pace causal: 250ms, normal(250ms,20ms), lognormal(250ms,20ms), "
+        "empirical, empirical(FILE); append ,seed=N for other draws")(
         "gpus", po::value<std::string>()->default_value("1")->value_name("N"),
-        "N data-parallel copies of the job on shares of the dataset, in step with each other (N:free: not)")(
-        "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "replay only such files")(
-        "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "leave such files out")(
+        "N data-parallel copies of the job, each on its share of the dataset, in lockstep (N:free: not in lockstep)")(
+        "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "replay only files with this role or path")(
+        "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "exclude files with this role or path")(
         "map", po::value<Words>()->composing()->value_name("OLD=NEW"),
-        "recorded directory OLD is NEW below the root (default: as prepared)")(
-        "read-only", "leave out every op that would alter files")("allow-loss",
-                                                                  "replay a recording that says it is not whole")(
-        "output,o", po::value<std::string>()->value_name("FILE"), "op log of the run to write")(
-        "json", po::value<std::string>()->value_name("FILE"), "write the result as JSON, too");
+        "place recorded directory OLD at NEW below the root [default: as prepared]")(
+        "read-only", "exclude every op that modifies files")("allow-loss", "replay a recording with losses")(
+        "output,o", po::value<std::string>()->value_name("FILE"), "write the op log of the run")(
+        "json", po::value<std::string>()->value_name("FILE"), "also write the result as JSON");
 }
 
-/// One progress line for each phase, made as they come.
+/// One progress line per phase.
 class PhaseProgress {
 public:
     void operator()(const ReplayProgress& now) {
@@ -125,7 +123,7 @@ CpuSpeed wanted_cpu_speed(const std::string& word, Pace pace, const Header& reco
     } catch (const std::exception&) {
     }
     if (used != word.size() || !(ratio > 0)) {
-        throw usage_error("--cpu-speed must be auto or a number above 0", "2 halves the time that computing takes");
+        throw usage_error("--cpu-speed must be auto or a number above 0", "2 halves compute time");
     }
     return {CpuSpeed::Source::given, ratio, 0.0};
 }
@@ -135,7 +133,7 @@ VariantOptions variant_options(const po::variables_map& values, Pace pace) {
     options.copies = GpuCopies::parse(values["gpus"].as<std::string>());
     if (values.count("gpu-model") != 0) {
         if (pace != Pace::causal) {
-            throw usage_error("--gpu-model: only pace causal lets step times change anything", "add --pace causal");
+            throw usage_error("--gpu-model requires --pace causal", "");
         }
         options.model = GpuModel::parse(values["gpu-model"].as<std::string>());
     }
@@ -168,7 +166,7 @@ int run(const po::variables_map& values) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;
         if (fs::equivalent(how.output, recording.path(), ignored)) {
-            throw usage_error("the output is the recording itself", "name another file with -o");
+            throw usage_error("the output is the recording itself", "choose another file with -o");
         }
     }
     PhaseProgress progress;
@@ -202,7 +200,7 @@ int run(const po::variables_map& values) {
     if (values.count("json") != 0) {
         write_json(values["json"].as<std::string>(), result_json(result, summary, values, how.filter));
     }
-    // An interrupted run has a valid result, but what was asked for did not happen.
+    // An interrupted run has a valid result but did not finish.
     if (result.ended != "complete") {
         return static_cast<int>(ExitCode::machine);
     }
@@ -217,24 +215,21 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "replay",
     .group = Group::replay,
-    .summary = "perform a log's I/O below a directory and say how it went",
+    .summary = "replay a log's I/O below a directory and report",
     .help =
-        "Recorded processes are real processes, recorded threads real threads; they make the recorded calls with the "
-        "same offsets, sizes and flags. What the recording did in order across threads is kept in order. Program and "
-        "system files are left out and counted; --only and --not choose by role (dataset, checkpoint, log, cache, ipc, "
-        "program, system) or by path.\n\n"
-        "Nothing outside --root is touched; the kernel sees to it. A log that alters files runs only in a directory "
-        "that `reprise prepare` filled, or with --read-only.\n\n"
-        "Ctrl-C ends the run with a valid result that says so; a second one kills it. Exit code 4 tells that the run "
-        "did not come to its end, 1 that this machine could not keep the recording's time: the result is whole, but "
-        "its "
-        "times are this machine's.",
-    .examples = {{"reprise replay job.oplog --root /mnt/new", "how long the job itself would take there"},
+        "Recorded processes are real processes and recorded threads real threads; they issue the recorded calls with "
+        "the same offsets, sizes and flags. What the recording did in order across threads stays in order. Program and "
+        "system files are excluded and counted; --only and --not select by role (dataset, checkpoint, log, cache, ipc, "
+        "program, system) or path.\n\nNothing outside --root is touched; the kernel enforces it. A log that modifies "
+        "files requires a root made by `reprise prepare`, or --read-only.\n\nCtrl-C ends the run with a valid result "
+        "that says so; a second one kills it. Exit code 4: the run did not finish. Exit code 1: this machine could not "
+        "keep the recording's timing; the result is complete, but its times are this machine's.",
+    .examples = {{"reprise replay job.oplog --root /mnt/new", "how long the job would take there"},
                  {"reprise replay job.oplog --root /mnt/new --pace timed", "the recorded load, at the recorded times"},
                  {"reprise replay job.oplog --root /mnt/new --gpus 8 --gpu-model 'normal(162ms,5ms)'",
-                  "eight such ranks, with another accelerator"},
+                  "eight ranks with a different accelerator"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
-                  "as fast as possible, and keep the result"},
+                  "as fast as possible, saving the run's log"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},
     .options = options,
     .positionals = {{"log", "LOG"}},

@@ -89,6 +89,16 @@ void check_positionals(const Command& command, const po::variables_map& values) 
     }
 }
 
+/// "--pace" for an option, "SHELL" for a positional.
+std::string spelling_of(const Command& command, const std::string& name) {
+    for (const auto& positional : command.positionals) {
+        if (positional.name == name) {
+            return positional.label;
+        }
+    }
+    return "--" + name;
+}
+
 void check_choices(const Command& command, const po::variables_map& values) {
     for (const auto& [name, allowed] : command.choices) {
         if (values.count(name) == 0) {
@@ -102,8 +112,8 @@ void check_choices(const Command& command, const po::variables_map& values) {
         }
         for (const auto& value : given) {
             if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
-                throw wrong_use(
-                    command, "--" + name + " is '" + escape_line(value) + "', expected one of: " + join(allowed, ", "));
+                throw wrong_use(command, spelling_of(command, name) + " is '" + escape_line(value) +
+                                             "', expected one of: " + join(allowed, ", "));
             }
         }
     }
@@ -227,7 +237,7 @@ po::options_description options_of(const Command& command) {
     }
     all.add_options()("help,h", "show this help");
     all.add_options()("quiet,q", "print results and errors only");
-    all.add_options()("verbose,v", "say more");
+    all.add_options()("verbose,v", "print more");
     return all;
 }
 

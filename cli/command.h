@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a subcommand is and the registry of them. Each cli/cmd_<name>.cpp
-// describes itself once; help, parsing, completion and the man page come from
-// that description.
+// What a subcommand is, and the registry of them. Each cli/cmd_<name>.cpp
+// describes itself once; help, parsing, completion and man pages come from that.
 #pragma once
 
 #include <boost/program_options/options_description.hpp>
@@ -44,7 +43,7 @@ struct Command {
     std::vector<Positional> positionals = {};
     /// Option name -> the only values it takes. Checked, shown and completed.
     std::map<std::string, std::vector<std::string>> choices = {};
-    /// Returns an ExitCode as int; throws Error where it cannot go on.
+    /// Returns an ExitCode as int; throws Error on failure.
     int (*run)(const po::variables_map&) = nullptr;
 };
 
@@ -57,7 +56,7 @@ public:
 
 /// All commands, by group and then by name. Hidden ones come last.
 std::vector<const Command*> all_commands();
-/// nullptr where there is none of that name.
+/// nullptr if there is none of that name.
 const Command* find_command(std::string_view name);
 /// Up to three visible commands whose name is near `typed`, nearest first.
 std::vector<std::string> near_commands(std::string_view typed);
@@ -65,7 +64,7 @@ std::vector<std::string> near_commands(std::string_view typed);
 /// The command's options together with those every command has.
 po::options_description options_of(const Command& command);
 /// Parses and checks `arguments` (without the command's name). Throws Error
-/// (usage). Leaves checks alone where --help is among them.
+/// (usage). Skips checks if --help is among them.
 po::variables_map parse(const Command& command, const std::vector<std::string>& arguments);
 
 /// -1 with -q, 0, or the number of -v.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The help texts, made from the registry so that they cannot go stale.
+// Help texts and man pages, made from the registry so that they cannot go stale.
 #include "cli/help.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace reprise {
 
-// Stands in where the op log does not name its version: a qualified look-up
-// finds a direct member of the namespace before one from a using-directive.
+// Used if the op log does not define its version: qualified lookup finds a direct
+// member of the namespace before one from a using-directive.
 namespace fallback {
 inline constexpr int kFormatVersion = 0;
 }  // namespace fallback
@@ -34,27 +34,27 @@ struct GroupTitle {
     const char* title;
 };
 constexpr std::array kGroups = {
-    GroupTitle{Group::record, "Get a recording"}, GroupTitle{Group::look, "Look at it, change it"},
-    GroupTitle{Group::replay, "Replay it"},       GroupTitle{Group::judge, "Judge the result"},
-    GroupTitle{Group::setup, "Everything else"},
+    GroupTitle{Group::record, "Record"}, GroupTitle{Group::look, "Inspect"}, GroupTitle{Group::replay, "Replay"},
+    GroupTitle{Group::judge, "Compare"}, GroupTitle{Group::setup, "Other"},
 };
 
 constexpr const char* kStory =
-    "reprise records the I/O of a job once and performs it again anywhere, without\n"
-    "its accelerators.\n";
+    "reprise records the I/O of a job once and replays it on any other storage,\n"
+    "without its accelerators or its data.\n";
 
 const std::vector<Example>& first_steps() {
     static const std::vector<Example> steps = {
         {"reprise import job.strace -o job.oplog", "turn a recording into an op log"},
-        {"reprise info job.oplog", "see what is in it, and what is missing"},
-        {"reprise prepare job.oplog --root /mnt/new", "lay out the files it needs"},
-        {"reprise replay job.oplog --root /mnt/new -o run.oplog", "perform it there"},
+        {"reprise info job.oplog", "show what it holds and what is missing"},
+        {"reprise prepare job.oplog --root /mnt/new", "create the files it needs"},
+        {"reprise replay job.oplog --root /mnt/new -o run.oplog", "replay it there"},
         {"reprise compare job.oplog run.oplog", "recording and replay side by side"},
     };
     return steps;
 }
 
-constexpr const char* kExitCodes = "0 done, 1 a check failed, 2 wrong usage, 3 bad input, 4 the machine refuses";
+constexpr const char* kExitCodes =
+    "0 success, 1 a check failed, 2 usage error, 3 bad input, 4 refused by the machine (permission, kernel, space)";
 
 /// Breaks at blanks so that lines, `indent` included, stay within kWidth.
 /// The first line starts in column `column` and gets no indent.
@@ -175,7 +175,7 @@ std::string overview_text() {
             out += '\n' + std::string(title) + '\n' + two_columns(rows);
         }
     }
-    out += "\nFrom a recording to a verdict\n";
+    out += "\nTypical use\n";
     out += example_lines(first_steps());
     out += "\nreprise COMMAND --help explains a command. Exit codes:\n" + wrap(kExitCodes, 0, 0) + ".\n";
     return out;

@@ -9,7 +9,7 @@
 namespace reprise::cli {
 
 void add_recover_option(po::options_description& options) {
-    options.add_options()("recover", "read a log that was cut, up to its last whole block");
+    options.add_options()("recover", "read a truncated log up to its last complete block");
 }
 
 LogReader open_log(const std::string& path, const po::variables_map& values) {
@@ -22,7 +22,7 @@ LogReader open_log(const std::string& path, const po::variables_map& values) {
 
 void add_task_option(po::options_description& options) {
     options.add_options()("task", po::value<std::vector<std::string>>()->composing()->value_name("ID"),
-                          "only this task (its id as `info --tasks` shows it); may be repeated");
+                          "only this task (id as in `info --tasks`); may be repeated");
 }
 
 std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& values) {
@@ -45,9 +45,9 @@ std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& 
 
 void add_filter_options(po::options_description& options) {
     options.add_options()("only", po::value<std::vector<std::string>>()->composing()->value_name("ROLE|GLOB"),
-                          "only files of this role or path; may be repeated");
+                          "only files with this role or path; may be repeated");
     options.add_options()("not", po::value<std::vector<std::string>>()->composing()->value_name("ROLE|GLOB"),
-                          "leave out files of this role or path; may be repeated");
+                          "exclude files with this role or path; may be repeated");
 }
 
 OpFilter wanted_filter(const po::variables_map& values) {
@@ -64,7 +64,7 @@ OpFilter wanted_filter(const po::variables_map& values) {
 
 void add_role_option(po::options_description& options) {
     options.add_options()("role", po::value<std::vector<std::string>>()->composing()->value_name("PATTERN=ROLE"),
-                          "files of this path, below it or matching it have this role; may be repeated");
+                          "set the role of files at, below or matching this path; may be repeated");
 }
 
 RoleOverrides wanted_roles(const po::variables_map& values) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What commands that read logs share: opening with --recover, --task, --only and --not, and
-// what commands that make logs share: --role.
+// Options shared by commands that read logs (--recover, --task, --only, --not) and by those
+// that write logs of recordings (--role).
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace reprise::cli {
 
 /// Adds --recover.
 void add_recover_option(po::options_description& options);
-/// Opens the log; says on standard error what a recovery left out.
+/// Opens the log; reports on standard error what a recovery dropped.
 LogReader open_log(const std::string& path, const po::variables_map& values);
 
 /// Adds --task ID, which may be given several times.

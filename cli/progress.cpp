@@ -77,7 +77,7 @@ void Progress::update(std::uint64_t done, std::uint64_t total, std::string_view 
     const auto now = Clock::now();
     Clock::rep due = next_.load(std::memory_order_relaxed);
     const auto later = (now + settings_.period).time_since_epoch().count();
-    // Whoever moves the due time draws; others go on with their work.
+    // The thread that moves the due time draws; the others return.
     if (now.time_since_epoch().count() < due || !next_.compare_exchange_strong(due, later)) {
         return;
     }
@@ -91,7 +91,7 @@ void Progress::draw(std::string_view line) {
         return;
     }
     const std::string out = "\r" + std::string(line) + "\x1b[K";
-    // A progress line that cannot be written is no reason to stop.
+    // Failing to write a progress line is not an error.
     shown_ = ::write(settings_.fd, out.data(), out.size()) > 0 || shown_;
 }
 

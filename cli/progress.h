@@ -18,9 +18,9 @@ enum class ProgressUnit { count, bytes };
 std::string progress_line(std::string_view label, std::uint64_t done, std::uint64_t total, double elapsed_seconds,
                           ProgressUnit unit, std::string_view text, std::size_t width);
 
-/// Shows itself only on a terminal, only after some time, and leaves no trace.
-/// update() may be called from any thread and as often as one likes: it is one
-/// clock read until the next drawing is due.
+/// Drawn only on a terminal, only after some time, and cleared at the end.
+/// update() may be called from any thread and often: it costs one clock read
+/// until the next drawing is due.
 class Progress {
 public:
     struct Settings {
@@ -35,11 +35,11 @@ public:
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    /// `text` is anything more worth saying, e.g. the lag of a replay.
+    /// `text` is appended, e.g. the lag of a replay.
     void update(std::uint64_t done, std::uint64_t total, std::string_view text = {});
     /// Clears the line; later updates do nothing. Call before printing results.
     void finish();
-    /// Whether it may ever draw: worth asking before costly text is made.
+    /// Whether it may ever draw; ask before making costly text.
     [[nodiscard]] bool active() const { return active_.load(std::memory_order_relaxed); }
 
 private:

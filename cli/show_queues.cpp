@@ -27,9 +27,9 @@ std::string named(const std::vector<TaskId>& tasks) {
 Table queues_table(const QueueInference& queues) {
     Table table({{"consumer", "consumer", true},
                  {"readers", "readers"},
-                 {"through", "bytes", true},
+                 {"bytes", "bytes", true},
                  {"capacity", "capacity_bytes", true},
-                 {"at most", "bytes_per_s", true},
+                 {"max rate", "bytes_per_s", true},
                  {"full", "full", true},
                  {"empty", "empty", true},
                  {"edges", "edges", true},
@@ -54,14 +54,14 @@ std::vector<std::string> queue_doubts(const QueueInference& queues) {
     std::vector<std::string> doubts;
     if (!queues.feed_nobody.empty()) {
         doubts.push_back(
-            named(queues.feed_nobody) +
-            " read data that nothing recorded leads away from: whoever uses it will not wait for it. Slower "
-            "storage may look as fast as that of the recording.");
+            named(queues.feed_nobody) + (queues.feed_nobody.size() == 1 ? " reads" : " read") +
+            " data, but no consumer was found: nothing will wait for these reads, and slower storage may look as fast "
+            "as the recorded one.");
     }
     if (!queues.event_loops.empty()) {
-        doubts.push_back(named(queues.event_loops) +
-                         " take their work from an event loop: the replay keeps the recorded order, which is not the "
-                         "program's own. Such jobs were predicted wrong by up to 40 %.");
+        doubts.push_back(named(queues.event_loops) + (queues.event_loops.size() == 1 ? " runs" : " run") +
+                         " an event loop: the replay keeps the recorded order, which the program itself might not. "
+                         "Such jobs were mispredicted by up to 40 %.");
     }
     return doubts;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was inferred of queues that left no trace, as info and replay show it.
+// Inferred queues, as info and replay show them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace reprise::cli {
 
 Table queues_table(const QueueInference& queues);
-/// What of the recording may mislead a replay by causes: plain sentences with the error it may cause.
+/// Properties of the recording that may mislead a causal replay: sentences with the possible error.
 std::vector<std::string> queue_doubts(const QueueInference& queues);
 
 }  // namespace reprise::cli

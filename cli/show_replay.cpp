@@ -74,7 +74,7 @@ Table examples_table(const ReplayResult& result) {
 }
 
 Table left_out_table(const ReplayResult& result) {
-    Table table({{"left out", "ops", true}, {"recorded time", "recorded_ns", true}, {"why", "reason"}});
+    Table table({{"not replayed", "ops", true}, {"recorded time", "recorded_ns", true}, {"reason", "reason"}});
     for (size_t i = 1; i < kLeftOutReasons; ++i) {
         if (result.left_out[i] != 0) {
             const auto reason = static_cast<LeftOut>(i);
@@ -105,33 +105,31 @@ Json fidelity_json(const ReplayResult& result) {
              result.unexplained_wait_share < 0 ? Json(nullptr) : Json(1.0 - result.unexplained_wait_share)}};
 }
 
-/// How far this machine kept the recording's time.
+/// How well this machine kept the recording's timing.
 void print_fidelity(std::ostream& out, const ReplayResult& result) {
     const Fidelity& f = result.fidelity;
     const auto ns = [](double value) { return format_duration(std::llround(value)); };
     if (f.delay_error.count() != 0) {
-        out << "delays of " << ns(f.delays_asked_ns) << " together took " << ns(f.delay_error.sum()) << " ("
-            << format_share(f.delay_total_error()) << ") too long; of one: p50 "
+        out << "sleep overshoot: " << ns(f.delay_error.sum()) << " over " << ns(f.delays_asked_ns) << " ("
+            << format_share(f.delay_total_error()) << "); per sleep p50 "
             << format_duration(f.delay_error.percentile(0.5)) << ", p99 "
             << format_duration(f.delay_error.percentile(0.99)) << ", max " << format_duration(f.delay_error.max())
             << "\n";
     }
     if (f.computing_asked_ns > 0) {
-        out << "computing of " << ns(f.computing_asked_ns);
+        out << "compute " << ns(f.computing_asked_ns);
         print_after_waits(out, std::llround(f.after_waits_ns));
         out << " took " << ns(f.computing_took_ns);
         if (f.recorded_run_queue_ns >= 0) {
-            out << " (the recorded tasks waited " << format_duration(f.recorded_run_queue_ns) << " for processors)";
+            out << " (recorded run-queue delay " << format_duration(f.recorded_run_queue_ns) << ")";
         }
         out << "\n";
     }
     if (f.other_cpus >= 0.05) {
-        out << "other programs used " << number_cell(f.other_cpus, 2).text << " of " << result.machine.cpus
-            << " processors meanwhile\n";
+        out << "other processes: " << number_cell(f.other_cpus, 2).text << " of " << result.machine.cpus << " CPUs\n";
     }
     if (f.stolen_cpus >= 0.05) {
-        out << "this machine's host took " << number_cell(f.stolen_cpus, 2).text << " of " << result.machine.cpus
-            << " processors meanwhile\n";
+        out << "steal time: " << number_cell(f.stolen_cpus, 2).text << " of " << result.machine.cpus << " CPUs\n";
     }
     std::string edges;
     for (size_t i = 1; i < result.edges_by_kind.size(); ++i) {
@@ -145,7 +143,7 @@ void print_fidelity(std::ostream& out, const ReplayResult& result) {
     }
 }
 
-/// Whether computing took time in this run.
+/// Whether compute took time in this run.
 bool pace_has_computing(const ReplayResult& result) {
     return result.timed && result.latency[static_cast<size_t>(OpKind::compute)].count() != 0;
 }
@@ -155,8 +153,8 @@ bool pace_has_computing(const ReplayResult& result) {
 void print_after_waits(std::ostream& out, int64_t ns) {
     constexpr int64_t kLeast = 1'000'000;
     if (std::abs(ns) >= kLeast) {
-        out << " (" << format_duration(std::abs(ns)) << (ns < 0 ? " less" : " more")
-            << " than recorded, as waits before it are " << (ns < 0 ? "shorter)" : "longer)");
+        out << " (" << format_duration(std::abs(ns)) << (ns < 0 ? " less" : " more") << " than recorded, after "
+            << (ns < 0 ? "shorter waits)" : "longer waits)");
     }
 }
 
@@ -248,9 +246,9 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
 
 void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary) {
     std::ostream& out = std::cout;
-    out << (result.ended == "complete" ? "replayed " : result.ended + "\nreplayed ") << format_count(result.ops)
-        << " ops of " << format_count(result.tasks) << " tasks in " << format_count(result.processes) << " processes, "
-        << format_bytes(result.bytes_read) << " read, " << format_bytes(result.bytes_written) << " written\n";
+    out << (result.ended == "complete" ? "replayed " : result.ended + "\nreplayed ") << counted(result.ops, "op")
+        << " of " << counted(result.tasks, "task") << " in " << counted(result.processes, "process", "processes")
+        << ", " << format_bytes(result.bytes_read) << " read, " << format_bytes(result.bytes_written) << " written\n";
     out << "elapsed " << format_duration(result.elapsed_ns) << " (recorded " << format_duration(result.recorded_ns)
         << "), " << format_count_rate(rate(result.ops, result.elapsed_ns)) << ", "
         << format_rate(rate(result.bytes_read + result.bytes_written, result.elapsed_ns)) << "\n";
@@ -260,25 +258,24 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
             << format_duration(late.percentile(0.99)) << ", p99.9 " << format_duration(late.percentile(0.999))
             << ", max " << format_duration(late.max()) << "\n";
     }
-    out << format_count(result.errors) << " ops failed, " << format_count(result.mismatches)
-        << " differ from the recording; " << format_count(result.edges) << " edges, " << format_count(result.edge_waits)
-        << " of them waited for; the replayer itself took " << number_cell(result.harness_ns_per_op, 1).text
-        << " ns/op\n";
+    out << counted(result.errors, "op") << " failed, " << format_count(result.mismatches)
+        << (result.mismatches == 1 ? " differs" : " differ") << " from the recording; " << counted(result.edges, "edge")
+        << ", blocked on " << format_count(result.edge_waits) << "; replayer overhead "
+        << number_cell(result.harness_ns_per_op, 1).text << " ns/op\n";
     if (pace_has_computing(result)) {
-        out << "computing " << policy_name(result.delay) << "s; speed of a processor here "
-            << to_string(result.cpu_speed) << "\n";
+        out << "compute: " << policy_name(result.delay) << "; CPU speed " << to_string(result.cpu_speed) << "\n";
     }
     if (result.device_read_bytes) {
-        out << "the device moved " << format_bytes(*result.device_read_bytes) << " to read and "
-            << format_bytes(result.device_write_bytes.value_or(0)) << " to write\n";
+        out << "device I/O: " << format_bytes(*result.device_read_bytes) << " read, "
+            << format_bytes(result.device_write_bytes.value_or(0)) << " written\n";
     }
     if (result.unexplained_wait_share >= 0) {
-        out << format_share(result.unexplained_wait_share) << " of the recorded wait has no known cause\n";
+        out << format_share(result.unexplained_wait_share) << " of the recorded wait is unexplained\n";
     }
     if (summary) {
         out << "accelerators busy " << format_duration(summary->busy()) << ", AU "
-            << format_share(summary->au().value_or(0.0)) << " (MLPerf's rule, without the first step: "
-            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stalled "
+            << format_share(summary->au().value_or(0.0)) << " (MLPerf, without the first step: "
+            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stall "
             << format_duration(summary->stall()) << "\n";
     }
     print_fidelity(out, result);
@@ -294,7 +291,7 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
         out << "\n";
     }
     if (const Table queues = queues_table(result.queues); !queues.empty()) {
-        out << "  queues that left no trace, inferred:\n";
+        out << "  inferred queues:\n";
         queues.print(out, 2);
         out << "\n";
     }
@@ -304,7 +301,7 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
         table.print(out, 2);
     }
     if (const Table table = examples_table(result); !table.empty()) {
-        out << "\ndiffering results, for example\n";
+        out << "\nexample differences\n";
         table.print(out, 2);
     }
     for (const Counter& counter : result.counters) {

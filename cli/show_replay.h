@@ -14,7 +14,7 @@
 
 namespace reprise::cli {
 
-/// What the run's accelerators did. `tables`: of the log that was replayed.
+/// Accelerator utilisation of the run. `tables`: of the replayed log.
 struct Accelerators : AcceleratorUse {
     Accelerators(AcceleratorUse use, const Tables& tables)
         : AcceleratorUse(std::move(use)), table(devices_table(*this, tables)), json(devices_json(*this, tables)) {}
@@ -22,10 +22,10 @@ struct Accelerators : AcceleratorUse {
     Json json;
 };
 
-/// `values`: of the command line, of which the result tells what was asked.
+/// `values`: the command line, which the result records.
 Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
                  const po::variables_map& values, const OpFilter& filter);
-/// After how long computing is: by how much that differs from the recording, as waits do; nothing where it hardly does.
+/// Appends how much compute differs from the recording because its waits do; nothing below a millisecond.
 void print_after_waits(std::ostream& out, int64_t ns);
 void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary);
 

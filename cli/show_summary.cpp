@@ -76,12 +76,12 @@ Table times_table(const Summary& summary, size_t most) {
     Table table({{"task", "task", true},
                  {"time", "span_ns", true},
                  {"in calls", "io", true},
-                 {"computes", "compute", true},
-                 {"waits", "blocked", true},
-                 {"known cause", "explained", true},
+                 {"compute", "compute", true},
+                 {"blocked", "blocked", true},
+                 {"explained", "explained", true},
                  {"by", "by"},
                  {"locks", "locks", true},
-                 {"sleeps", "slept", true},
+                 {"sleep", "slept", true},
                  {"idle", "idle", true},
                  {"rest", "rest", true}});
     const auto row = [&](const Cell& name, const TaskTime& time) {
@@ -96,7 +96,7 @@ Table times_table(const Summary& summary, size_t most) {
             }
         }
         const int64_t span = time.span();
-        // Locks are no causes and sleeps need none.
+        // Locks are not causes, and sleeps need none.
         const int64_t asks = time.explained() + time.unexplained;
         table.row({name, duration_cell(span), part(time.io, span), part(time.compute, span), part(time.blocked(), span),
                    part(time.explained(), asks), by, part(time.locks, span), part(time.slept, span),

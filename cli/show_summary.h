@@ -7,13 +7,12 @@
 
 namespace reprise::cli {
 
-/// Bytes of a log; the table makes them printable on the screen, this in JSON.
+/// Bytes from a log, printable in JSON too.
 Cell text_cell(std::string_view bytes);
 
 Table kinds_table(const Summary& summary);
 Table roles_table(const Summary& summary);
-/// Where the tasks' time went, as shares: of all together first, then of the `most` that lasted longest. Without rows
-/// where the log does not tell.
+/// Shares of task time: all tasks first, then the `most` longest ones. No rows if the log does not have them.
 Table times_table(const Summary& summary, size_t most);
 /// One row per device and, below it, one per epoch.
 Table devices_table(const AcceleratorUse& use, const Tables& tables);

@@ -31,8 +31,8 @@ std::optional<std::filesystem::path> torch_hook_directory() {
 std::string torch_hook_python_path(const std::string& before) {
     const auto directory = torch_hook_directory();
     if (!directory) {
-        throw machine_error("the hook for PyTorch jobs is not installed: no share/reprise/python/hook",
-                            "install reprise whole (cmake --install), or record without --torch");
+        throw machine_error("the PyTorch hook is not installed: no share/reprise/python/hook",
+                            "install all of reprise (cmake --install), or record without --torch");
     }
     const std::string markers = directory->parent_path().string();
     return directory->string() + ":" + (before.empty() ? markers : before + ":" + markers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the start-up hook for PyTorch jobs lies, and the environment that arms it.
+// The start-up hook for PyTorch jobs: where it is installed and the environment that enables it.
 #pragma once
 
 #include <filesystem>

@@ -69,14 +69,14 @@ std::string with_prefix(double value, double step, std::span<const std::string_v
 double parse_quantity(std::string_view text, std::string_view what, std::span<const Unit> units, double limit,
                       std::string_view expected) {
     const auto wrong = [&](std::string_view why) {
-        return usage_error(std::string(what) + " is '" + escape_line(text) + "', " + std::string(why),
+        return usage_error(std::string(what) + " is '" + escape_line(text) + "': " + std::string(why),
                            "expected " + std::string(expected));
     };
     double number = 0;
     const char* const end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
     if (error != std::errc() || !(number >= 0)) {
-        throw wrong("which is not a quantity");
+        throw wrong("not a quantity");
     }
     std::string unit;
     for (const char* p = rest; p != end; ++p) {
@@ -87,11 +87,11 @@ double parse_quantity(std::string_view text, std::string_view what, std::span<co
     const auto found =
         std::find_if(units.begin(), units.end(), [&](const Unit& candidate) { return candidate.name == unit; });
     if (found == units.end()) {
-        throw wrong("with an unknown unit");
+        throw wrong("unknown unit");
     }
     const double value = number * found->factor;
     if (!(value < limit)) {
-        throw wrong("which is beyond 64 bits");
+        throw wrong("exceeds 64 bits");
     }
     return value;
 }
@@ -104,6 +104,14 @@ std::string format_count(std::uint64_t count) {
         out.insert(at - 3, ",");
     }
     return out;
+}
+
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view plural) {
+    std::string out = format_count(count) + " ";
+    if (count == 1) {
+        return out.append(noun);
+    }
+    return plural.empty() ? out.append(noun) + "s" : out.append(plural);
 }
 
 std::string format_bytes(std::uint64_t bytes) {

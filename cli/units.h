@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How quantities are written for people and read from people.
+// Quantities as text: formatting and parsing.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@ namespace reprise::cli {
 
 /// "1,234,567"
 std::string format_count(std::uint64_t count);
+/// "1 task", "2 tasks"; `plural` for nouns that take more than an s.
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view plural = {});
 /// Powers of 1024, three significant digits: "0 B", "1.50 KiB", "64.0 MiB".
 std::string format_bytes(std::uint64_t bytes);
 /// From nanoseconds, three significant digits below a minute: "850 ns",

@@ -10,11 +10,11 @@ for name in run run-short-read run-missing run-slower; do
 done
 run 0 "$REPRISE" compare "$tmp/a.oplog" "$tmp/run.oplog"
 contains "$out" "Within tolerance."
-contains "$out" "5 ops and 0 B of A were left out on purpose: leave=program,system"
+contains "$out" "5 ops and 0 B of A excluded by the filter: leave=program,system"
 contains "$out" "lateness_us.p99: 12"
 run 0 "$REPRISE" compare "$tmp/a.oplog" "$tmp/a.oplog"
 run 1 "$REPRISE" compare "$tmp/a.oplog" "$tmp/run-short-read.oplog"
-contains "$out" "Beyond tolerance."
+contains "$out" "Out of tolerance."
 contains "$out" '/data/a b\n\xff"x'
 run 0 "$REPRISE" compare "$tmp/a.oplog" "$tmp/run-short-read.oplog" --tolerance results=1 --tolerance bytes=20%
 run 1 "$REPRISE" compare "$tmp/a.oplog" "$tmp/run-missing.oplog"

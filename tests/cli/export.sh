@@ -44,7 +44,7 @@ fi
 run 2 "$REPRISE" export "$tmp/a.oplog" --to mp3 -o "$tmp/x"
 run 2 "$REPRISE" export "$tmp/a.oplog" --to csv
 run 2 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/a.oplog"
-contains "$err" "replace the log"
+contains "$err" "overwrite the log"
 run 2 "$REPRISE" export "$tmp/a.oplog" --to fio -o -
 run 4 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/no/such/x.csv"
 # A device of our own: as root a mistake would replace that of the machine.

@@ -30,7 +30,7 @@ run 0 "$REPRISE" graft job.oplog profile.json -o whole.oplog --json
 grep -q '"by": "clock"' "$out" || fail "not by the clock"
 grep -q '"submissions": 1,' "$out" || fail "not one submission"
 run 0 "$REPRISE" graft job.oplog profile.json -o whole.oplog --force
-contains "$out" "1 pieces of accelerator work and 1 waits"
+contains "$out" "1 accelerator submission and 1 wait from "
 run 0 "$REPRISE" info whole.oplog
 contains "$out" "Accelerators"
 contains "$out" "accelerator.source"
@@ -54,7 +54,7 @@ run 2 "$REPRISE" graft job.oplog profile.json --by magic -o x.oplog
 run 3 "$REPRISE" graft whole.oplog profile.json -o x.oplog
 contains "$err" "already"
 run 3 "$REPRISE" graft job.oplog job.strace -o x.oplog
-contains "$err" "no profile"
+contains "$err" "not a profile"
 run 3 "$REPRISE" graft job.oplog profile.json --by step -o x.oplog
 contains "$err" "1 steps (numbers 4 to 4)"
 sed 's/1700000000/1700009999/' profile.json >later.json

@@ -6,7 +6,7 @@ cd "$tmp" || exit 1
 
 printf 'fio version 3 iolog\n1 /d/a add\n2 /d/a open\n30 /d/a read 0 4096\nnonsense\n' >job.log
 run 0 "$REPRISE" import job.log -o job.oplog
-grep -q 'job.oplog: 2 ops of 1 tasks' "$out" || fail "no summary"
+grep -q 'job.oplog: 2 ops of 1 task in 1 process over' "$out" || fail "no summary"
 grep -q 'loss .* 1 .*malformed_lines .*job.log:5' "$out" || fail "the bad line is not told"
 [[ -s job.oplog && ! -e job.oplog.partial ]] || fail "no log, or a .partial was left"
 grep -aqP '\x06queues\x01' job.oplog || fail "the inferred queues are not kept in the log"

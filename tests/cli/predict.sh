@@ -6,7 +6,7 @@
 cd "$tmp" || exit 1
 
 run 0 "$REPRISE" calibrate --storage "$tmp" -o model.json
-contains "$out" "reads at once"
+contains "$out" "parallel reads"
 grep -q '"storage_model": 1' model.json || fail "no model was written"
 [[ -z $(find . -name 'reprise-storage-*') ]] || fail "calibrate left its folder behind"
 run 4 "$REPRISE" calibrate --storage "$tmp/none"
@@ -43,7 +43,7 @@ sed -E 's/"read_bytes_per_s": [^,]*/"read_bytes_per_s": 2e6/' model.json >slow.j
 run 0 "$REPRISE" predict "$log" --storage slow.json --json slow-result.json
 awk "BEGIN { exit !($(elapsed slow-result.json) > 3 * $(elapsed result.json)) }" || fail "a slow device changes nothing"
 run 0 "$REPRISE" predict "$log" --storage slow.json --cache warm
-contains "$out" "0 reads of 0 B went to the storage"
+contains "$out" "storage: 0 reads, 0 B"
 
 run 2 "$REPRISE" predict "$log"
 contains "$err" "calibrate --storage"

@@ -37,9 +37,9 @@ tree() {
 
 # Nothing is changed by looking.
 run 0 "$REPRISE" prepare "$log" --root "$root" --dry-run
-contains "$out" "files to make"
-contains "$out" "(will be made)"
-contains "$out" "free at"
+contains "$out" "files to create"
+contains "$out" "(will be created)"
+contains "$out" "; free: "
 contains "$out" "dry run"
 [[ ! -e $root ]] || fail "a dry run made the root"
 
@@ -71,7 +71,7 @@ run 4 "$REPRISE" prepare "$log" --root "$root"
 contains "$err" "run1/model.pt (the recording makes it)"
 contains "$err" "--reset"
 run 0 "$REPRISE" prepare "$log" --root "$root" --reset -n
-contains "$out" "made by the recording, to be removed"
+contains "$out" "created by the log, to remove"
 [[ -e $root/run1/model.pt ]] || fail "a dry run removed something"
 run 0 "$REPRISE" prepare "$log" --root "$root" --reset
 equal "$(cat "$root/run1/mine")" mine
@@ -99,7 +99,7 @@ run 0 "$REPRISE" prepare "$log" --root "$tmp/not" --not '/run1/*'
 
 # Refusals.
 run 2 "$REPRISE" prepare "$log"
-contains "$err" "--root is missing"
+contains "$err" "--root is required"
 run 2 "$REPRISE" prepare "$log" --root "$root" --content full
 contains "$err" "expected one of: random, zero, sparse"
 run 2 "$REPRISE" prepare "$log" --root "$root" --map nonsense

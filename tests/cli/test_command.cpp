@@ -169,7 +169,7 @@ TEST_CASE("help, completion and man page say what the registration says") {
     has(help.out, "-j, --jobs N");
     has(help.out, "    --json");
     has(help.out, "reprise probe a b");
-    has(overview_text(), "Replay it\n  probe  do what the test asks\n");
+    has(overview_text(), "Replay\n  probe  do what the test asks\n");
     const std::string script = bash_completion_script();
     has(script, "probe:--pace|probe:-p) reply='causal timed afap'; value=1 ;;");
     has(script, "probe:--out|probe:-o) reply=''; value=1 ;;");
