@@ -8,6 +8,7 @@
 #include "tests/support.h"
 
 using namespace reprise;
+using reprise::test::TempDir;
 
 TEST_CASE("header facts: what is written is read, as the text that version 1 has") {
     Header header;
@@ -71,7 +72,7 @@ TEST_CASE("header facts: a log with bad values says so, once, also after it was 
     CHECK(log.tables().counters[0].value == 2);
     LogWriter again(dir / "b.oplog", log.header());
     for (const Counter& counter : log.tables().counters) {
-        again.count(counter.name, counter.severity, counter.meaning, counter.value);
+        again.count(counter);
     }
     again.finish();
     CHECK(LogReader(dir / "b.oplog").tables().counters == log.tables().counters);
