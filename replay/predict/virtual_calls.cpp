@@ -72,6 +72,12 @@ int64_t VirtualCalls::perform(const OpBlock& b, size_t i, int64_t now) {
     if (row.is(Trait::syncs)) {
         return failed ? now + m.call_ns : storage_.sync(now);
     }
+    if (row.is(Trait::makes_name)) {
+        return now + (failed ? m.stat_ns : m.make_ns);
+    }
+    if (row.is(Trait::ends_name)) {
+        return now + (failed ? m.stat_ns : m.remove_ns);
+    }
     switch (kind) {
         case OpKind::open: {
             constexpr int64_t kCreates = O_CREAT;
@@ -83,12 +89,6 @@ int64_t VirtualCalls::perform(const OpBlock& b, size_t i, int64_t now) {
         case OpKind::access:
         case OpKind::readlink:
         case OpKind::statfs: return now + m.stat_ns;
-        case OpKind::mkdir:
-        case OpKind::rename:
-        case OpKind::link:
-        case OpKind::symlink: return now + (failed ? m.stat_ns : m.make_ns);
-        case OpKind::rmdir:
-        case OpKind::unlink: return now + (failed ? m.stat_ns : m.remove_ns);
         case OpKind::touch: return touch(b, i, now);
         default: break;
     }

@@ -78,20 +78,7 @@ void RawAssembly::call(const raw_call& record) {
     if (unfinished || again) {
         const bool frees = row->kind == OpKind::close || row->kind == OpKind::munmap;
         if (!frees || again) {
-            // Its duration is known; it did nothing, or what it did is not known.
-            if ((!slept && is_wait_action(row->action)) || passes_time(task, record, *row)) {
-                return;
-            }
-            settle(task, begin);
-            Op op;
-            op.kind = OpKind::wait;
-            op.arg = is_wait_action(row->action) ? row->arg : 0;
-            op.begin = std::max(begin, task.cursor);
-            op.duration = std::max<int64_t>(end - op.begin, 0);
-            op.result = kInterrupted;
-            put(task, op);
-            count(Count::calls_cut);
-            return after_call(task, end);
+            return cut_call(task, record, *row, slept);
         }
         raw.result = 0;
     }
@@ -111,6 +98,24 @@ void RawAssembly::call(const raw_call& record) {
     }
     settle(task, begin);
     perform(task, record, *row, raw);
+}
+
+// A call that did nothing, or whose effect is not known: only its duration is.
+void RawAssembly::cut_call(TaskState& task, const raw_call& record, const Syscall& row, bool slept) {
+    if ((!slept && is_wait_action(row.action)) || passes_time(task, record, row)) {
+        return;
+    }
+    const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
+    settle(task, begin);
+    Op op;
+    op.kind = OpKind::wait;
+    op.arg = is_wait_action(row.action) ? row.arg : kWaitUnknown;
+    op.begin = std::max(begin, task.cursor);
+    op.duration = std::max<int64_t>(end - op.begin, 0);
+    op.result = kInterrupted;
+    put(task, op);
+    count(Count::calls_cut);
+    after_call(task, end);
 }
 
 void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {

@@ -213,6 +213,23 @@ bool RawCallFiller::fill(const raw_call& record, const Syscall& row, int64_t ori
         fill_argument(record, row.arguments[i], static_cast<uint16_t>(i), out, readable);
     }
 
+    fill_made(record, row, out);
+    if (row.nr == SYS_unlinkat && out.flags & AT_REMOVEDIR) {
+        out.kind = OpKind::rmdir;
+    }
+    if (row.nr == SYS_vmsplice) {
+        out.flags = 0;  // its flags are not those of a writev
+    } else {
+        out.position = position_of(record, out);
+    }
+    if (row.nr == SYS_creat) {
+        out.fd = -1;
+    }
+    return readable;
+}
+
+// What the call made, and attributes of files that the recorder took from their inodes.
+void RawCallFiller::fill_made(const raw_call& record, const Syscall& row, RawCall& out) {
     const raw_fd* made = fd_of(RAW_WHICH_RESULT);
     if (made) {
         out.made = seen(RAW_WHICH_RESULT);
@@ -236,29 +253,22 @@ bool RawCallFiller::fill(const raw_call& record, const Syscall& row, int64_t ori
             out.stat_mode = fd->mode;
         }
     }
-    if (row.nr == SYS_unlinkat && out.flags & AT_REMOVEDIR) {
-        out.kind = OpKind::rmdir;
-    }
-    if (row.nr == SYS_vmsplice) {
-        out.flags = 0;  // its flags are not those of a writev
-    }
-    if (row.nr == SYS_creat) {
-        out.fd = -1;
-    }
+}
 
-    // The offset of a call at the position follows from the position after it.
-    const bool at_position = out.kind == OpKind::read || out.kind == OpKind::write || out.kind == OpKind::readv ||
-                             out.kind == OpKind::writev || out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
-    if (at_position && row.nr != SYS_vmsplice) {
-        const raw_fd* fd = fd_of(0);
-        const bool by_offset = out.kind == OpKind::preadv || out.kind == OpKind::pwritev;
-        const FileType type = fd ? type_of(fd->mode) : FileType::unknown;
-        const bool seeks = type == FileType::regular || type == FileType::block || type == FileType::directory;
-        if (seeks && fd->file && (!by_offset || out.offset == -1)) {
-            out.position = fd->position - std::max<int64_t>(record.result, 0);
-        }
+// Where a call at the position found it: from the position that it left behind.
+std::optional<int64_t> RawCallFiller::position_of(const raw_call& record, const RawCall& call) const {
+    const bool by_offset = call.kind == OpKind::preadv || call.kind == OpKind::pwritev;
+    const bool at_position = call.kind == OpKind::read || call.kind == OpKind::write || call.kind == OpKind::readv ||
+                             call.kind == OpKind::writev || (by_offset && call.offset == -1);
+    const raw_fd* fd = at_position ? fd_of(0) : nullptr;
+    if (!fd || !fd->file) {
+        return std::nullopt;
     }
-    return readable;
+    const FileType type = type_of(fd->mode);
+    if (type != FileType::regular && type != FileType::block && type != FileType::directory) {
+        return std::nullopt;
+    }
+    return fd->position - std::max<int64_t>(record.result, 0);
 }
 
 }  // namespace reprise

@@ -160,6 +160,7 @@ private:
     // --- calls.cpp, async.cpp: calls
     void call(const raw_call& record);
     bool is_op(const raw_call& record, const Syscall& row, bool slept);
+    void cut_call(TaskState& task, const raw_call& record, const Syscall& row, bool slept);
     void perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare_pipe(const raw_call& record, RawCall& raw);

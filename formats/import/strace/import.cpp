@@ -119,6 +119,8 @@ private:
     bool act(const Syscall& row, RawCall& raw);
     void adopt_received(const RawCall& raw);
     void spawned(RawCall& raw);
+    void executed(const Syscall& row, int32_t pid);
+    void correct(const Syscall& row, RawCall& raw);
     int64_t number(std::string_view text);
     int64_t flags(std::string_view text);
     int32_t process_of(int32_t tid) const;
@@ -591,6 +593,28 @@ void StraceImport::spawned(RawCall& raw) {
     }
 }
 
+void StraceImport::executed(const Syscall& row, int32_t pid) {
+    std::string command;
+    std::string_view list = call_.arg(row.nr == SYS_execve ? 1 : 2);
+    while (!list.empty()) {
+        const size_t quote = list.find('"');
+        if (quote == std::string_view::npos) {
+            break;
+        }
+        list.remove_prefix(quote);
+        const auto word = strings_.quoted(list);
+        if (!word) {
+            break;
+        }
+        command += (command.empty() ? "" : " ") + std::string(*word);
+        list.remove_prefix(skip_strace_string(list, 0));
+    }
+    assembler_->set_command(pid, command);
+    if (header_command_.empty()) {
+        header_command_ = command;
+    }
+}
+
 // What the call does besides being an op. False if it is none.
 bool StraceImport::act(const Syscall& row, RawCall& raw) {
     const bool done = raw.result >= 0;
@@ -639,31 +663,11 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::aio_submit:
             writer_->count(Count::asynchronous_requests_unseen);
             return row.action == CallAction::uring_enter;
-        case CallAction::exec: {
-            if (!done) {
-                return true;
-            }
-            std::string command;
-            std::string_view list = call_.arg(row.nr == SYS_execve ? 1 : 2);
-            while (!list.empty()) {
-                const size_t quote = list.find('"');
-                if (quote == std::string_view::npos) {
-                    break;
-                }
-                list.remove_prefix(quote);
-                const auto word = strings_.quoted(list);
-                if (!word) {
-                    break;
-                }
-                command += (command.empty() ? "" : " ") + std::string(*word);
-                list.remove_prefix(skip_strace_string(list, 0));
-            }
-            assembler_->set_command(raw.pid, command);
-            if (header_command_.empty()) {
-                header_command_ = command;
+        case CallAction::exec:
+            if (done) {
+                executed(row, raw.pid);
             }
             return true;
-        }
         case CallAction::op:
         case CallAction::close_range:
         case CallAction::fcntl:
@@ -674,7 +678,7 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::wait:
         case CallAction::futex:
         case CallAction::wake:
-        case CallAction::aio_reap: break;
+        case CallAction::aio_reap: correct(row, raw); return true;
         case CallAction::none:
         case CallAction::brk:
         case CallAction::marker:
@@ -683,7 +687,12 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::unshare:
         case CallAction::setns: return false;  // kNotImported
     }
-    // The few arguments that mean something else here than in the table's words.
+    return false;
+}
+
+// Corrects arguments whose meaning the letters of the table do not cover.
+void StraceImport::correct(const Syscall& row, RawCall& raw) {
+    const bool done = raw.result >= 0;
     if (row.kind == OpKind::open) {
         // Until here fd_path was that of the directory, which stands in raw.directory.
         raw.fd_path = done ? about(parse_strace_fd(call_.result_text)) : std::string_view{};
@@ -703,7 +712,6 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
     if (row.nr == SYS_unlinkat && raw.flags & AT_REMOVEDIR) {
         raw.kind = OpKind::rmdir;
     }
-    return true;
 }
 
 void StraceImport::count_faults() {
