@@ -13,6 +13,7 @@
 #include "cli/show_replay.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "cli/what_if_options.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
@@ -32,12 +33,10 @@ void options(po::options_description& add) {
         "cache", po::value<std::string>()->default_value("cold")->value_name("HOW"),
         "cold: each part of a file is fetched once; warm: everything is in the page cache")(
         "cpus", po::value<int>()->default_value(0, "as recorded")->value_name("N"),
-        "CPUs that computing threads share")(
-        "time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"), "multiply think times by X")(
-        "cpu-speed", po::value<double>()->default_value(1.0, "as recorded")->value_name("X"),
-        "CPU X times as fast; the default also models compute after longer or shorter waits")(
-        "gpu-speed", po::value<double>()->default_value(1.0, "1")->value_name("X"), "accelerators X times as fast")(
-        "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "predict only files with this role or path")(
+        "CPUs that computing threads share");
+    add_what_if_options(add, false);
+    add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
+                      "predict only files with this role or path")(
         "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "exclude files with this role or path")(
         "allow-loss", "accept a log with losses")("output,o", po::value<std::string>()->value_name("FILE"),
                                                   "write the op log of the predicted run")(
@@ -46,7 +45,8 @@ void options(po::options_description& add) {
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summary, double took) {
+Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summary, const WhatIf& what_if,
+                 double took) {
     const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     Json json;
     json["elapsed_s"] = seconds(p.elapsed_ns);
@@ -66,6 +66,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["run_queue_s"] = seconds(p.run_queue_ns);
     json["cpus"] = p.cpus == 0 ? Json(nullptr) : Json(p.cpus);
     json["edges_given_up"] = p.broken.size();
+    put_what_if(json, what_if, false);
     json["took_s"] = took;
     return json;
 }
@@ -102,14 +103,6 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     }
 }
 
-double above_zero(const po::variables_map& values, const char* name) {
-    const auto value = values[name].as<double>();
-    if (!(value > 0) || value > 1e6) {
-        throw usage_error(std::string("--") + name + " must be a number above 0", "1 keeps the recorded times");
-    }
-    return value;
-}
-
 int run(const po::variables_map& values) {
     if (values.count("storage") == 0) {
         throw usage_error("--storage is required", "measure one: reprise calibrate --storage DIR -o model.json");
@@ -124,8 +117,10 @@ int run(const po::variables_map& values) {
     if (how.cpus < 0) {
         throw usage_error("--cpus must be a number above 0", "omit it for the recording's");
     }
-    how.speeds = {above_zero(values, "time-scale"), above_zero(values, "cpu-speed"), above_zero(values, "gpu-speed")};
-    if (values["cpu-speed"].defaulted()) {
+    const WhatIf what_if = what_if_of(values);
+    how.speeds = what_if.speeds;
+    check_factors(how.speeds, true);
+    if (is_auto(values, "cpu-speed")) {
         const WaitCost there = recorded_wait_cost(log.header());
         how.speeds.waits = {there, there};
     }
@@ -150,7 +145,7 @@ int run(const po::variables_map& values) {
         print(result, use, how.storage, took);
     }
     if (values.count("json") != 0) {
-        write_json(values["json"].as<std::string>(), result_json(result, use, took));
+        write_json(values["json"].as<std::string>(), result_json(result, use, what_if, took));
     }
     return 0;
 }

@@ -16,6 +16,7 @@
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
 #include "cli/units.h"
+#include "cli/what_if_options.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
@@ -51,22 +52,13 @@ void options(po::options_description& add) {
         "causal: issue an op when its dependencies are done and its think time has passed; timed: at its recorded "
         "time; afap: as fast as possible, in order")(
         "engine", po::value<std::string>()->default_value(std::string(kEngines.front().name))->value_name("ENGINE"),
-        engine_help().c_str())("time-scale", po::value<double>()->default_value(1.0, "1")->value_name("X"),
-                               "multiply recorded times (causal: think times) by X")(
-        "cpu-speed", po::value<std::string>()->default_value("auto")->value_name("X"),
-        "CPU X times as fast, with pace causal; auto: this machine relative to the recording's, if the log has its "
-        "profile, including compute after longer or shorter waits")(
+        engine_help().c_str())(
         "delay", po::value<std::string>()->default_value("auto")->value_name("HOW"),
         "compute: spin occupies the CPU as the recorded thread did, work also uses memory, sleep leaves the CPU idle; "
-        "auto: spin if this machine has enough CPUs")("gpu-speed",
-                                                      po::value<double>()->default_value(1.0, "1")->value_name("X"),
-                                                      "accelerators X times as fast, with pace causal")(
-        "gpu-model", po::value<std::string>()->value_name("SPEC"),
-        "busy time of accelerator steps, with pace causal: 250ms, normal(250ms,20ms), lognormal(250ms,20ms), "
-        "empirical, empirical(FILE); append ,seed=N for other draws")(
-        "gpus", po::value<std::string>()->default_value("1")->value_name("N"),
-        "N data-parallel copies of the job, each on its share of the dataset, in lockstep (N:free: not in lockstep)")(
-        "only", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "replay only files with this role or path")(
+        "auto: spin if this machine has enough CPUs");
+    add_what_if_options(add, true);
+    add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
+                      "replay only files with this role or path")(
         "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "exclude files with this role or path")(
         "map", po::value<Words>()->composing()->value_name("OLD=NEW"),
         "place recorded directory OLD at NEW below the root [default: as prepared]")(
@@ -112,32 +104,24 @@ Words words(const po::variables_map& values, const char* name) {
     return values.count(name) != 0 ? values[name].as<Words>() : Words{};
 }
 
-CpuSpeed wanted_cpu_speed(const std::string& word, Pace pace, const Header& recorded) {
-    if (word == "auto") {
-        return pace == Pace::causal ? cpu_speed_here(recorded) : CpuSpeed{};
-    }
-    size_t used = 0;
-    double ratio = 0;
-    try {
-        ratio = std::stod(word, &used);
-    } catch (const std::exception&) {
-    }
-    if (used != word.size() || !(ratio > 0)) {
-        throw usage_error("--cpu-speed must be auto or a number above 0", "2 halves compute time");
-    }
-    return {CpuSpeed::Source::given, ratio, 0.0};
-}
-
-VariantOptions variant_options(const po::variables_map& values, Pace pace) {
+VariantOptions variant_options(const WhatIf& what_if, Pace pace) {
     VariantOptions options;
-    options.copies = GpuCopies::parse(values["gpus"].as<std::string>());
-    if (values.count("gpu-model") != 0) {
+    options.copies = GpuCopies::parse(what_if.gpus);
+    if (!what_if.gpu_model.empty()) {
         if (pace != Pace::causal) {
             throw usage_error("--gpu-model requires --pace causal", "");
         }
-        options.model = GpuModel::parse(values["gpu-model"].as<std::string>());
+        options.model = GpuModel::parse(what_if.gpu_model);
     }
     return options;
+}
+
+/// The speed of this machine's processors relative to the recording's.
+CpuSpeed cpu_speed_of(const po::variables_map& values, const WhatIf& what_if, Pace pace, const Header& recorded) {
+    if (!is_auto(values, "cpu-speed")) {
+        return {CpuSpeed::Source::given, what_if.speeds.cpu, 0.0};
+    }
+    return pace == Pace::causal ? cpu_speed_here(recorded) : CpuSpeed{};
 }
 
 int run(const po::variables_map& values) {
@@ -146,8 +130,10 @@ int run(const po::variables_map& values) {
     const auto& pace = values["pace"].as<std::string>();
     how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
     how.engine = *engine_by_name(values["engine"].as<std::string>());  // one of the choices
-    how.cpu_speed = wanted_cpu_speed(values["cpu-speed"].as<std::string>(), how.pace, recording.header());
-    how.speeds = {values["time-scale"].as<double>(), how.cpu_speed.ratio, values["gpu-speed"].as<double>()};
+    const WhatIf what_if = what_if_of(values);
+    how.cpu_speed = cpu_speed_of(values, what_if, how.pace, recording.header());
+    how.speeds = what_if.speeds;
+    how.speeds.cpu = how.cpu_speed.ratio;
     if (how.pace == Pace::causal && how.cpu_speed.source != CpuSpeed::Source::given) {
         how.speeds.waits = wait_costs_here(recording.header());
     }
@@ -172,7 +158,7 @@ int run(const po::variables_map& values) {
     PhaseProgress progress;
     how.progress = [&](const ReplayProgress& now) { progress(now); };
     std::optional<LogReader> variant;
-    if (const VariantOptions asked = variant_options(values, how.pace); asked.changes_anything()) {
+    if (const VariantOptions asked = variant_options(what_if, how.pace); asked.changes_anything()) {
         variant.emplace(make_variant(recording, asked));
     }
     const LogReader& log = variant ? *variant : recording;

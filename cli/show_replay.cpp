@@ -9,6 +9,7 @@
 
 #include "cli/show_queues.h"
 #include "cli/units.h"
+#include "cli/what_if_options.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
 
@@ -190,16 +191,14 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     json["device_write_bytes"] = result.device_write_bytes ? Json(*result.device_write_bytes) : Json(nullptr);
     json["pace"] = values["pace"].as<std::string>();
     json["engine"] = values["engine"].as<std::string>();
-    json["time_scale"] = values["time-scale"].as<double>();
-    json["cpu_speed"] = result.cpu_speed.ratio;
+    WhatIf what_if = what_if_of(values);
+    what_if.speeds.cpu = result.cpu_speed.ratio;
+    put_what_if(json, what_if, true);
     json["cpu_speed_source"] = source_name(result.cpu_speed.source);
     json["cpu_speed_uncertainty"] =
         result.cpu_speed.source == CpuSpeed::Source::profiles ? Json(result.cpu_speed.uncertainty) : Json(nullptr);
     json["delay"] = policy_name(result.delay);
     json["compute_peak_cpus"] = result.compute_peak;
-    json["gpu_speed"] = values["gpu-speed"].as<double>();
-    json["gpu_model"] = values.count("gpu-model") != 0 ? Json(values["gpu-model"].as<std::string>()) : Json(nullptr);
-    json["gpus"] = values["gpus"].as<std::string>();
     json["filter"] = filter.to_string();
     json["read_only"] = values.count("read-only") != 0;
     json["processes"] = result.processes;

@@ -38,7 +38,6 @@ public:
         speeds_ = options.speeds;
         // Without a limit of processors computing takes its time, as if it were slept.
         speeds_.computing = {out_.cpus > 0 ? DelayPolicy::spin : DelayPolicy::sleep, true};
-        busy_scale_ = options.speeds.time_scale / options.speeds.gpu;
         out_.output = options.output;
         observes_ = options.observe && !plan_.streams.empty();
         if (!out_.output.empty()) {
@@ -239,8 +238,7 @@ private:
             case CausalRole::wait: task.end = now_; break;
             case CausalRole::submit: {
                 int64_t& free = stream(b, i);
-                const double busy = static_cast<double>(std::max<int64_t>(b.size[i], 0)) * busy_scale_;
-                free = std::max(free, now_) + static_cast<int64_t>(std::min(busy, 1e18));
+                free = std::max(free, now_) + speeds_.busy(b.size[i]);
                 task.end = task.step->until();
                 break;
             }
@@ -346,7 +344,7 @@ private:
         op.duration = task.end - task.begin;
         op.edges = {};
         if (op.kind == OpKind::gpu_submit) {
-            op.size = static_cast<int64_t>(static_cast<double>(op.size) * busy_scale_);
+            op.size = speeds_.busy(op.size);
         }
         if (observes_) {
             options_.observe(id, op);
@@ -409,7 +407,6 @@ private:
     uint64_t order_ = 0;
     int64_t now_ = 0, last_end_ = 0, recorded_end_ = INT64_MIN;
     Speeds speeds_;
-    double busy_scale_ = 1.0;
     bool observes_ = false;
 };
 

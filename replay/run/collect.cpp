@@ -10,6 +10,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/result_rule.h"
 #include "replay/plan/causal_step.h"
+#include "replay/plan/what_if.h"
 
 namespace reprise {
 namespace {
@@ -32,10 +33,8 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     write_fact(header, fact::filter, options.filter.to_string());
     write_fact(header, fact::pace, std::string(pace_name(options.pace)));
     write_fact(header, fact::engine, std::string(engine_name(options.engine)));
-    write_fact(header, fact::time_scale, options.speeds.time_scale);
-    write_fact(header, fact::gpu_speed, options.speeds.gpu);
+    put_factors(options.speeds, header.extra);
     write_fact(header, fact::delay, std::string(policy_name(options.speeds.computing.policy)));
-    write_fact(header, fact::cpu_speed, options.speeds.cpu);
     write_fact(header, fact::root, options.root.string());
     write_fact(header, fact::recording, plan.log->path().filename().string());
     if (!options.fingerprint.empty()) {
@@ -142,8 +141,7 @@ private:
             out.result = actual;
             out.edges = {};
             if (kind == OpKind::gpu_submit && options_.pace != Pace::afap) {
-                const double speed = options_.pace == Pace::causal ? options_.speeds.gpu : 1.0;
-                out.size = static_cast<int64_t>(static_cast<double>(out.size) * options_.speeds.time_scale / speed);
+                out.size = options_.speeds.busy(out.size);
             }
             if (options_.observe) {
                 options_.observe(id, out);

@@ -14,6 +14,7 @@
 #include "formats/support/error.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
+#include "replay/plan/what_if.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/run/collect.h"
 #include "replay/run/memory_files.h"
@@ -164,21 +165,6 @@ Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& re
     return how;
 }
 
-void check_speeds(const ReplayOptions& options) {
-    const auto check = [](double value, const char* option, const char* todo) {
-        if (!(value > 0.0) || value > 1e6) {
-            throw usage_error(std::string(option) + " must be a number above 0", todo);
-        }
-    };
-    check(options.speeds.time_scale, "--time-scale", "1 keeps the recorded times, 0.5 halves them");
-    check(options.speeds.gpu, "--gpu-speed", "2 makes accelerators twice as fast");
-    check(options.speeds.cpu, "--cpu-speed", "2 halves the time that computing takes");
-    if ((options.speeds.gpu != 1.0 || options.speeds.cpu != 1.0) && options.pace != Pace::causal) {
-        throw usage_error("--gpu-speed and --cpu-speed mean something under --pace causal only",
-                          "add --pace causal: at recorded times nothing could become faster");
-    }
-}
-
 }  // namespace
 
 void check_losses(const LogReader& log, bool allow) {
@@ -199,7 +185,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     ReplayOptions options = asked;
     const TickPoint first_point = take_tick_point();
     check_losses(log, options.allow_loss);
-    check_speeds(options);
+    check_factors(options.speeds, options.pace == Pace::causal);
     const bool uses_root = reprise::uses_root(options.engine);
     std::unique_ptr<RootDescriptor> root;
     std::optional<Marker> marker;

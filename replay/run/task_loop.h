@@ -120,8 +120,7 @@ public:
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
           step_(plan, task, speeds, run.control().start_ns, spawned_ns(run.task(task))),
           compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
-          sleeps_(speeds.computing.policy == DelayPolicy::sleep),
-          busy_scale_(speeds.time_scale / speeds.gpu) {
+          speeds_(speeds) {
         use_least_timer_slack();
     }
 
@@ -153,12 +152,10 @@ public:
                     pass(step_.until());
                 }
                 break;
-            case CausalRole::submit: {
-                const double busy = static_cast<double>(b.size[i]) * busy_scale_;
-                stream(b, i).submit(delay_.now_ns(), static_cast<int64_t>(busy));
+            case CausalRole::submit:
+                stream(b, i).submit(delay_.now_ns(), speeds_.busy(b.size[i]));
                 delay_.until(step_.until());
                 break;
-            }
             case CausalRole::drain: delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed)); break;
         }
         step_.ended(delay_.now_ns());
@@ -178,7 +175,7 @@ private:
     /// thread that computes would not give it back for milliseconds.
     void pass(int64_t until) {
         constexpr int64_t kBrief = 100'000;  // ns
-        if (!sleeps_ && until - delay_.now_ns() < kBrief) {
+        if (speeds_.computing.policy != DelayPolicy::sleep && until - delay_.now_ns() < kBrief) {
             compute_.take(until);
         } else {
             delay_.until(until);
@@ -195,8 +192,7 @@ private:
     typename Clock::Delay delay_;
     CausalStep step_;
     typename Clock::Compute compute_;
-    bool sleeps_;
-    double busy_scale_;
+    Speeds speeds_;
     int64_t lag_ = 0, released_ = INT64_MIN;
 };
 

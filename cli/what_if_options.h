@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The what-if options of `replay` and `predict` (replay/plan/what_if.def): declared, read and shown.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/table.h"
+#include "replay/plan/what_if.h"
+
+namespace reprise::cli {
+
+/// `variants`: also those that replay another log in place of the recorded one.
+void add_what_if_options(po::options_description& add, bool variants);
+/// As given. Factors that say `auto` are 1. Throws Error (usage).
+WhatIf what_if_of(const po::variables_map& values);
+/// Whether the factor is `auto`: left to the command.
+bool is_auto(const po::variables_map& values, std::string_view option);
+void put_what_if(Json& json, const WhatIf& what_if, bool variants);
+
+}  // namespace reprise::cli
