@@ -22,6 +22,7 @@
 #include "calibrate/work_units.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -148,18 +149,17 @@ private:
 
     void calls(HostProfile& out) const {
         std::string name = (options_.scratch / "reprise-calibrate-XXXXXX").string();
-        const int fd = mkostemp(name.data(), O_CLOEXEC);
-        if (fd < 0) {
+        const UniqueFd file(mkostemp(name.data(), O_CLOEXEC));
+        if (!file.valid()) {
             throw machine_error(name + ": cannot be made: " + std::strerror(errno), "name a folder with --dir");
         }
         std::array<char, 4096> buffer{};
-        const bool written = write(fd, buffer.data(), buffer.size()) == static_cast<ssize_t>(buffer.size());
+        const bool written = write(file.get(), buffer.data(), buffer.size()) == static_cast<ssize_t>(buffer.size());
         out.call_ns = cost_ns(20'000, [] { syscall(SYS_getppid); });
-        out.pread_ns = cost_ns(20'000, [&] { (void)!pread(fd, buffer.data(), buffer.size(), 0); });
+        out.pread_ns = cost_ns(20'000, [&] { (void)!pread(file.get(), buffer.data(), buffer.size(), 0); });
         out.open_ns = cost_ns(5'000, [&] { ::close(::open(name.c_str(), O_RDONLY | O_CLOEXEC)); });
         out.clock_ns = cost_ns(20'000, [] { (void)ticks_now(); });
         out.spin_ns = cost_ns(20'000, [] { spin_pause(); });
-        ::close(fd);
         ::unlink(name.c_str());
         if (!written) {
             throw machine_error(name + ": cannot be written: " + std::strerror(errno),

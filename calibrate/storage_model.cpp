@@ -149,11 +149,10 @@ private:
         const auto path = [&](int i) { return folder_ + "/name" + std::to_string(i); };
         m.make_ns = median(timed(
             [&] {
-                const int fd = ::open(path(made).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-                if (fd < 0) {
+                const UniqueFd file(::open(path(made).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+                if (!file.valid()) {
                     failed("a file cannot be made");
                 }
-                ::close(fd);
                 ++made;
             },
             500));
@@ -167,7 +166,7 @@ private:
     }
 
     double writing(const StorageModel&) const {
-        const Descriptor file(::open(data().c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
+        const UniqueFd file(::open(data().c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
         if (file.get() < 0) {
             failed("a file cannot be made");
         }
@@ -186,7 +185,7 @@ private:
     }
 
     int64_t syncing() const {
-        const Descriptor file(::open((folder_ + "/sync").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+        const UniqueFd file(::open((folder_ + "/sync").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
         const Buffer buffer(kAlign);
         return median(timed(
             [&] {
@@ -198,7 +197,7 @@ private:
     }
 
     double cached() const {
-        const Descriptor file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
+        const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
         const Buffer buffer(size_t{1} << 20);
         // One piece after the other, as what is read is seldom still in the processor's own caches.
         const int64_t pieces = std::clamp<int64_t>(options_.file_bytes >> 20, 1, 64);
@@ -213,16 +212,13 @@ private:
 
     /// Past the page cache by O_DIRECT; where the file system refuses that, by dropping the cache before each read.
     void open_cold(StorageModel& m) {
-        const int direct = ::open(data().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+        const UniqueFd direct(::open(data().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
         const Buffer buffer(kAlign);
-        direct_ = direct >= 0 && ::pread(direct, buffer.data, kAlign, 0) == static_cast<ssize_t>(kAlign);
-        if (direct >= 0) {
-            ::close(direct);
-        }
+        direct_ = direct.valid() && ::pread(direct.get(), buffer.data, kAlign, 0) == static_cast<ssize_t>(kAlign);
         m.cold = direct_ || drops();
     }
     bool drops() const {
-        const Descriptor file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
+        const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
         struct stat st {};
         // What lives in memory only has no blocks that reading could fetch.
         return ::fstat(file.get(), &st) == 0 && ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED) == 0 &&
@@ -252,7 +248,7 @@ private:
     }
 
     int64_t reading(int64_t bytes) const {
-        const Descriptor file(open_data());
+        const UniqueFd file(open_data());
         const Buffer buffer(static_cast<size_t>(bytes));
         std::mt19937_64 random(static_cast<uint64_t>(bytes));
         return median(timed([&] { read_once(file.get(), buffer.data, bytes, random); }, 2'000));
@@ -267,7 +263,7 @@ private:
         for (int i = 0; i < threads; ++i) {
             running.emplace_back([&, i] {
                 try {
-                    const Descriptor file(open_data());
+                    const UniqueFd file(open_data());
                     const Buffer buffer(static_cast<size_t>(bytes));
                     std::mt19937_64 random(static_cast<uint64_t>(i) + 99);
                     do {

@@ -151,6 +151,9 @@ Child::Child(const std::vector<std::string>& command, const std::optional<ChildU
     if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(error, O_CLOEXEC) != 0) {
         throw machine_error(std::string("no pipe can be made: ") + std::strerror(errno), "");
     }
+    go_.reset(go[1]);
+    error_.reset(error[0]);
+    const UniqueFd of_child_go(go[0]), of_child_error(error[1]);
     pid_ = ::fork();
     if (pid_ < 0) {
         throw machine_error(std::string("no process can be made: ") + std::strerror(errno), "");
@@ -161,39 +164,30 @@ Child::Child(const std::vector<std::string>& command, const std::optional<ChildU
         become(go[0], error[1], user ? &*user : nullptr, mask, program_.c_str(), argument_pointers.data(),
                shell_pointers.data(), variable_pointers.data());
     }
-    ::close(go[0]);
-    ::close(error[1]);
-    go_ = go[1];
-    error_ = error[0];
 }
 
 Child::~Child() {
-    if (go_ >= 0) {
-        ::close(go_);
+    if (go_.valid()) {
+        go_.reset();
         // It ends by itself; nobody else will ask for its status.
         if (!status_) {
             ::waitpid(pid_, nullptr, 0);
         }
     }
-    if (error_ >= 0) {
-        ::close(error_);
-    }
 }
 
 void Child::release() {
     const char word = 1;
-    if (::write(go_, &word, 1) != 1) {
+    if (::write(go_.get(), &word, 1) != 1) {
         throw machine_error(std::string("the command cannot be let go: ") + std::strerror(errno), "");
     }
-    ::close(go_);
-    go_ = -1;
+    go_.reset();
     int why = 0;
     ssize_t n = 0;
     do {
-        n = ::read(error_, &why, sizeof why);
+        n = ::read(error_.get(), &why, sizeof why);
     } while (n < 0 && errno == EINTR);
-    ::close(error_);
-    error_ = -1;
+    error_.reset();
     if (n == sizeof why) {
         ::waitpid(pid_, nullptr, 0);
         throw usage_error(escape_line(program_) + " cannot be started: " + std::strerror(why),

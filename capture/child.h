@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/support/unique_fd.h"
+
 namespace reprise {
 
 /// Who the command runs as.
@@ -40,7 +42,7 @@ public:
 
 private:
     pid_t pid_ = -1;
-    int go_ = -1, error_ = -1;
+    UniqueFd go_, error_;
     std::string program_;
     std::optional<int> status_;
 };

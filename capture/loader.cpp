@@ -20,6 +20,7 @@
 #include "capture/bpf_object.h"
 #include "capture/rules.h"
 #include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -168,8 +169,8 @@ std::string bpf_refusal() {
         return "recording needs root (or CAP_BPF and CAP_PERFMON)";
     }
     LIBBPF_OPTS(bpf_map_create_opts, plain);
-    const int map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "reprise_probe", 0, 0, 65536, &plain);
-    if (map < 0) {
+    const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "reprise_probe", 0, 0, 65536, &plain));
+    if (!map.valid()) {
         if (errno == EPERM) {
             return "bpf() is refused here although the rights are there: seccomp of a container, or kernel lockdown";
         }
@@ -178,7 +179,6 @@ std::string bpf_refusal() {
         }
         return std::string("this kernel has no BPF ring buffer (5.8 or later is needed): ") + std::strerror(errno);
     }
-    ::close(map);
     if (libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, nullptr) != 1) {
         return "this kernel has no BPF task storage (5.13 or later is needed)";
     }
@@ -302,21 +302,17 @@ struct BpfPrograms::Impl {
         if (!link) {
             fail(std::string("the iterator ") + name + " is refused", errno);
         }
-        const int fd = bpf_iter_create(bpf_link__fd(link));
+        const UniqueFd results(bpf_iter_create(bpf_link__fd(link)));
         const int error = errno;
         char nothing[64];
-        if (fd >= 0) {
-            while (true) {
-                const ssize_t n = ::read(fd, nothing, sizeof nothing);
-                if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN))) {
-                    continue;
-                }
+        while (results.valid()) {
+            const ssize_t n = ::read(results.get(), nothing, sizeof nothing);
+            if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
                 break;
             }
-            ::close(fd);
         }
         bpf_link__destroy(link);
-        if (fd < 0) {
+        if (!results.valid()) {
             fail(std::string("the iterator ") + name + " cannot be read", error);
         }
     }

@@ -47,16 +47,16 @@ struct Instance {
     }
 };
 
-struct Descriptor {
+struct DescriptorState {
     std::shared_ptr<Instance> instance;
     bool close_on_exec = false;
 };
-using DescriptorTable = std::map<int32_t, Descriptor>;
+using DescriptorStates = std::map<int32_t, DescriptorState>;
 
 struct Process {
     ProcessId id = 0;
     int32_t pid = 0;
-    std::shared_ptr<DescriptorTable> descriptors = std::make_shared<DescriptorTable>();
+    std::shared_ptr<DescriptorStates> descriptors = std::make_shared<DescriptorStates>();
     std::string directory;
     bool directory_known = false;
     AddressMap memory;

@@ -315,9 +315,9 @@ void Assembler::Impl::close_range(Task& task, const RawCall& raw, Op& op) {
     }
     Process& process = *task.process;
     if (raw.flags & kRangeUnshare) {
-        process.descriptors = std::make_shared<DescriptorTable>(*process.descriptors);
+        process.descriptors = std::make_shared<DescriptorStates>(*process.descriptors);
     }
-    DescriptorTable& table = *process.descriptors;
+    DescriptorStates& table = *process.descriptors;
     for (auto it = table.lower_bound(raw.fd); it != table.end() && it->first <= raw.fd2;) {
         if (raw.flags & kRangeCloseOnExec) {
             it++->second.close_on_exec = true;
@@ -486,7 +486,7 @@ void Assembler::Impl::exec(Task& task, const RawCall& raw, Op& op) {
     if (raw.result >= 0) {
         // A table shared with another process is its own from here.
         if (process.descriptors.use_count() > 1) {
-            process.descriptors = std::make_shared<DescriptorTable>(*process.descriptors);
+            process.descriptors = std::make_shared<DescriptorStates>(*process.descriptors);
         }
         std::erase_if(*process.descriptors, [](const auto& entry) { return entry.second.close_on_exec; });
         process.memory = AddressMap();

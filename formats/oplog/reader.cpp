@@ -19,6 +19,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/table_codec.h"
 #include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -29,25 +30,22 @@ class Mapping {
 public:
     Mapping() = default;
     explicit Mapping(const std::filesystem::path& path) {
-        const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (fd < 0) {
+        const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!fd.valid()) {
             throw bad_input(path.string(), std::string("cannot be opened: ") + std::strerror(errno),
                             "check the name and its permissions");
         }
         struct stat info {};
-        const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+        const bool regular = ::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode);
         if (regular && info.st_size > 0) {
             size_ = static_cast<size_t>(info.st_size);
-            void* at = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+            void* at = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);
             if (at == MAP_FAILED) {
-                const int error = errno;
-                ::close(fd);
-                throw machine_error(path.string() + " cannot be mapped: " + std::strerror(error),
+                throw machine_error(path.string() + " cannot be mapped: " + std::strerror(errno),
                                     "copy it to a local disk");
             }
             data_ = static_cast<const uint8_t*>(at);
         }
-        ::close(fd);
         if (!regular) {
             throw bad_input(path.string(), "is not a regular file", "give the name of an .oplog file");
         }

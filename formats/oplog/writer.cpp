@@ -14,6 +14,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/table_codec.h"
 #include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -123,7 +124,7 @@ struct LogWriter::Impl {
     Dirty files, handles, processes, tasks;
     Compressor compressor;
     BlockCodec::Encoder encoder;
-    int fd = -1;
+    UniqueFd fd;
     uint64_t offset = 0;
     std::vector<std::pair<SectionType, uint64_t>> sections;
     std::vector<BlockInfo> blocks;
@@ -150,19 +151,13 @@ struct LogWriter::Impl {
             throw machine_error(path.string() + " is not a regular file, and a log cannot be written there",
                                 "name a file that may be made or replaced");
         }
-        fd = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (fd < 0) {
+        fd.reset(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+        if (!fd.valid()) {
             fail("cannot be created", "choose a folder that exists and may be written to");
         }
         const FileHead head_bytes;
         write({reinterpret_cast<const uint8_t*>(&head_bytes), sizeof head_bytes});
         section(SectionType::header, encode_header(header));
-    }
-
-    ~Impl() {
-        if (fd >= 0) {
-            ::close(fd);
-        }
     }
 
     [[noreturn]] void fail(const char* what, const char* todo) {
@@ -173,7 +168,7 @@ struct LogWriter::Impl {
 
     void write(ByteView bytes) {
         while (!bytes.empty()) {
-            const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+            const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
             if (n < 0 && errno == EINTR) {
                 continue;
             }
@@ -315,7 +310,7 @@ struct LogWriter::Impl {
             return;
         }
         const auto at = static_cast<off_t>(index_offset);
-        if (::ftruncate(fd, at) != 0 || ::lseek(fd, at, SEEK_SET) != at) {
+        if (::ftruncate(fd.get(), at) != 0 || ::lseek(fd.get(), at, SEEK_SET) != at) {
             fail("cannot be written", "check the disk it lies on");
         }
         offset = index_offset;
@@ -478,10 +473,10 @@ void LogWriter::finish() {
     if (s.options.derive) {
         s.add_derived(index_offset);
     }
-    if (s.options.sync && ::fsync(s.fd) != 0 && errno != EINVAL) {
+    if (s.options.sync && ::fsync(s.fd.get()) != 0 && errno != EINVAL) {
         s.fail("cannot be flushed", "check the disk it lies on");
     }
-    if (::close(std::exchange(s.fd, -1)) != 0) {
+    if (::close(s.fd.release()) != 0) {
         s.fail("cannot be closed", "check the disk it lies on");
     }
     if (::rename(s.partial.c_str(), s.path.c_str()) != 0) {
@@ -494,9 +489,7 @@ void LogWriter::discard() {
     if (impl_->finished) {
         return;
     }
-    if (impl_->fd >= 0) {
-        ::close(std::exchange(impl_->fd, -1));
-    }
+    impl_->fd.reset();
     ::unlink(impl_->partial.c_str());
     impl_->finished = true;
 }

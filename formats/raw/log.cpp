@@ -18,6 +18,7 @@
 
 #include "formats/support/compress.h"
 #include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -106,7 +107,7 @@ bool raw_records_whole(ByteView records) {
 struct RawWriter::Impl {
     std::filesystem::path path;
     Options options;
-    int fd = -1;
+    UniqueFd fd;
     Bytes current;  // being filled by append()
 
     std::mutex mutex;
@@ -130,15 +131,15 @@ struct RawWriter::Impl {
 
     void write(ByteView bytes, uint64_t begin) const {
         while (!bytes.empty()) {
-            const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+            const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
             if (n < 0 && errno == EINTR) {
                 continue;
             }
             if (n < 0) {
                 const int error = errno;
                 // Half a chunk is of no use; without it there is a little room again.
-                if (::ftruncate(fd, static_cast<off_t>(begin)) == 0) {
-                    ::lseek(fd, static_cast<off_t>(begin), SEEK_SET);
+                if (::ftruncate(fd.get(), static_cast<off_t>(begin)) == 0) {
+                    ::lseek(fd.get(), static_cast<off_t>(begin), SEEK_SET);
                 }
                 fail("cannot be written", error);
             }
@@ -238,35 +239,25 @@ RawWriter::RawWriter(const std::filesystem::path& path, std::string_view meta, O
     if (meta.size() > 60000) {
         throw std::logic_error("RAW_META is too long");
     }
-    impl.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (impl.fd < 0) {
+    impl.fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!impl.fd.valid()) {
         impl.fail("cannot be created", errno);
     }
-    try {
-        impl.write({reinterpret_cast<const uint8_t*>(kRawMagic), sizeof kRawMagic}, 0);
-        impl.written = sizeof kRawMagic;
-        raw_head head{};
-        head.size = static_cast<raw_u16>((sizeof head + meta.size() + 7) / 8 * 8);
-        head.type = RAW_META;
-        impl.current.reserve(kRawChunkBytes);
-        put_fixed(impl.current, head);
-        impl.current.insert(impl.current.end(), meta.begin(), meta.end());
-        impl.current.resize(head.size, 0);
-        impl.thread = std::thread([&impl] { impl.run(); });
-        // A recorder killed at once leaves a log that says what it was.
-        flush();
-    } catch (...) {
-        ::close(impl.fd);
-        throw;
-    }
+    impl.write({reinterpret_cast<const uint8_t*>(kRawMagic), sizeof kRawMagic}, 0);
+    impl.written = sizeof kRawMagic;
+    raw_head head{};
+    head.size = static_cast<raw_u16>((sizeof head + meta.size() + 7) / 8 * 8);
+    head.type = RAW_META;
+    impl.current.reserve(kRawChunkBytes);
+    put_fixed(impl.current, head);
+    impl.current.insert(impl.current.end(), meta.begin(), meta.end());
+    impl.current.resize(head.size, 0);
+    impl.thread = std::thread([&impl] { impl.run(); });
+    // A recorder killed at once leaves a log that says what it was.
+    flush();
 }
 
-RawWriter::~RawWriter() {
-    impl_->stop();
-    if (impl_->fd >= 0) {
-        ::close(impl_->fd);
-    }
-}
+RawWriter::~RawWriter() { impl_->stop(); }
 
 void RawWriter::append(ByteView records) {
     if (impl_->current.size() + records.size() > kRawChunkBytes) {
@@ -286,11 +277,10 @@ void RawWriter::finish() {
     }
     impl.write_chunk({});
     // Some file systems cannot sync and say EINVAL; what they hold is as safe as it gets.
-    if (::fsync(impl.fd) != 0 && errno != EINVAL) {
+    if (::fsync(impl.fd.get()) != 0 && errno != EINVAL) {
         impl.fail("cannot be synced", errno);
     }
-    const int fd = std::exchange(impl.fd, -1);
-    if (::close(fd) != 0) {
+    if (::close(impl.fd.release()) != 0) {
         impl.fail("cannot be closed", errno);
     }
 }
@@ -304,7 +294,7 @@ uint64_t RawWriter::bytes() const {
 
 struct RawReader::Impl {
     std::filesystem::path path;
-    int fd = -1;
+    UniqueFd fd;
     uint64_t offset = 0, size = 0;
     bool ended = false;
     std::string cut, meta;
@@ -315,7 +305,7 @@ struct RawReader::Impl {
     bool read(void* to, size_t n) {
         auto* at = static_cast<uint8_t*>(to);
         while (n != 0) {
-            const ssize_t got = ::pread(fd, at, n, static_cast<off_t>(offset));
+            const ssize_t got = ::pread(fd.get(), at, n, static_cast<off_t>(offset));
             if (got < 0 && errno == EINTR) {
                 continue;
             }
@@ -392,46 +382,38 @@ struct RawReader::Impl {
 RawReader::RawReader(const std::filesystem::path& path) : impl_(std::make_unique<Impl>()) {
     Impl& impl = *impl_;
     impl.path = path;
-    impl.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    impl.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat stat {};
-    if (impl.fd < 0 || ::fstat(impl.fd, &stat) != 0) {
-        const std::string why = std::strerror(errno);
-        if (impl.fd >= 0) {
-            ::close(impl.fd);
-        }
-        throw bad_input(path.string(), "cannot be opened: " + why, "name a raw log of reprise capture");
+    if (!impl.fd.valid() || ::fstat(impl.fd.get(), &stat) != 0) {
+        throw bad_input(path.string(), std::string("cannot be opened: ") + std::strerror(errno),
+                        "name a raw log of reprise capture");
     }
-    try {
-        impl.size = static_cast<uint64_t>(stat.st_size);
-        uint8_t magic[sizeof kRawMagic];
-        if (!impl.read(magic, sizeof magic) || !sniff(magic)) {
-            throw bad_input(path.string(), "is no raw log of reprise capture", "name the .raw file that capture left");
-        }
-        if (std::memcmp(magic, kRawMagic, sizeof magic) != 0) {
-            throw bad_input(
-                path.string(),
-                "is a raw log of version " + std::to_string(magic[6]) + ", expected " + std::to_string(RAW_VERSION),
-                "read it with the version of reprise that recorded it");
-        }
-        const uint64_t begin = impl.offset;
-        const ByteView first = impl.next();
-        const auto* head = reinterpret_cast<const raw_head*>(first.data());
-        if (first.empty() || head->type != RAW_META) {
-            throw bad_input(path.string(), "holds no records" + (impl.cut.empty() ? "" : ": " + impl.cut),
-                            "the recorder was killed before it wrote anything; record again");
-        }
-        impl.meta.assign(reinterpret_cast<const char*>(head + 1), head->size - sizeof *head);
-        while (!impl.meta.empty() && impl.meta.back() == '\0') {
-            impl.meta.pop_back();
-        }
-        impl.offset = begin;
-    } catch (...) {
-        ::close(impl.fd);
-        throw;
+    impl.size = static_cast<uint64_t>(stat.st_size);
+    uint8_t magic[sizeof kRawMagic];
+    if (!impl.read(magic, sizeof magic) || !sniff(magic)) {
+        throw bad_input(path.string(), "is not a raw log of reprise capture", "name the .raw file that capture left");
     }
+    if (std::memcmp(magic, kRawMagic, sizeof magic) != 0) {
+        throw bad_input(
+            path.string(),
+            "is a raw log of version " + std::to_string(magic[6]) + ", expected " + std::to_string(RAW_VERSION),
+            "read it with the version of reprise that recorded it");
+    }
+    const uint64_t begin = impl.offset;
+    const ByteView first = impl.next();
+    const auto* head = reinterpret_cast<const raw_head*>(first.data());
+    if (first.empty() || head->type != RAW_META) {
+        throw bad_input(path.string(), "holds no records" + (impl.cut.empty() ? "" : ": " + impl.cut),
+                        "the recorder was killed before it wrote anything; record again");
+    }
+    impl.meta.assign(reinterpret_cast<const char*>(head + 1), head->size - sizeof *head);
+    while (!impl.meta.empty() && impl.meta.back() == '\0') {
+        impl.meta.pop_back();
+    }
+    impl.offset = begin;
 }
 
-RawReader::~RawReader() { ::close(impl_->fd); }
+RawReader::~RawReader() = default;
 ByteView RawReader::next() { return impl_->next(); }
 const std::string& RawReader::meta() const { return impl_->meta; }
 const std::string& RawReader::cut() const { return impl_->cut; }

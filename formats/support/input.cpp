@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -26,33 +27,28 @@ constexpr size_t kPadding = 64;
 
 // Thrown by a source inside this file; LineReader decides whether it ends the command or only the input.
 struct Damage {
-    uint64_t position;  // in the file as it lies on disk
+    uint64_t position;  // in the file as stored on disk
     std::string what;
 };
 
 // An open file, read from front to back.
 class RawFile {
 public:
-    explicit RawFile(const std::filesystem::path& path) : path_(path) {
-        fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        if (fd_ < 0) {
+    explicit RawFile(const std::filesystem::path& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+        if (!fd_.valid()) {
             fail(errno, "cannot open");
         }
         struct stat status {};
-        if (::fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode)) {
-            ::close(fd_);
+        if (::fstat(fd_.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
             throw bad_input(path.native(), "is a directory, expected a file", {});
         }
-        ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
+        ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
     }
-    ~RawFile() { ::close(fd_); }
-    RawFile(const RawFile&) = delete;
-    RawFile& operator=(const RawFile&) = delete;
 
     // Bytes read, 0 at the end.
     size_t read(char* into, size_t room) {
         for (;;) {
-            const ssize_t got = ::read(fd_, into, room);
+            const ssize_t got = ::read(fd_.get(), into, room);
             if (got >= 0) {
                 position_ += static_cast<uint64_t>(got);
                 return static_cast<size_t>(got);
@@ -74,7 +70,7 @@ private:
     }
 
     std::filesystem::path path_;
-    int fd_ = -1;
+    UniqueFd fd_;
     uint64_t position_ = 0;
 };
 

@@ -79,7 +79,7 @@ int64_t PosixEngine::by_name(const OpBlock& b, size_t i, OpKind kind, const Root
     if (parent < 0) {
         return parent;
     }
-    const Descriptor closes(temporary ? parent : -1);
+    const UniqueFd closes(temporary ? parent : -1);
     const char* const name = path.relative + path.name;
     if (kind == OpKind::stat) {
         struct stat st {};
@@ -133,7 +133,7 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
     if (fd < 0) {
         return fd;
     }
-    const Descriptor closes(fd);
+    const UniqueFd closes(fd);
     if ((kind == OpKind::truncate || kind == OpKind::chmod || kind == OpKind::utimens || kind == OpKind::setxattr) &&
         is_device(fd)) {
         return not_performed(LeftOut::device_node);
@@ -199,9 +199,9 @@ int64_t PosixEngine::two_names(const OpBlock& b, size_t i, OpKind kind) {
     const RootPath& to = paths[b.file2[i]];
     bool from_temporary = false, to_temporary = false;
     const int from_parent = worker_.parent_of(from, &from_temporary);
-    const Descriptor closes_from(from_temporary ? from_parent : -1);
+    const UniqueFd closes_from(from_temporary ? from_parent : -1);
     const int to_parent = from_parent < 0 ? -1 : worker_.parent_of(to, &to_temporary);
-    const Descriptor closes_to(to_temporary ? to_parent : -1);
+    const UniqueFd closes_to(to_temporary ? to_parent : -1);
     if (from_parent < 0 || to_parent < 0) {
         return from_parent < 0 ? from_parent : to_parent;
     }

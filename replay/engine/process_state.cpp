@@ -293,7 +293,7 @@ int64_t WorkerState::open_file(const RootPath& path, int64_t flags, int64_t mode
     } else if (so_far == Opens::once) {
         bool temporary = false;
         const int parent = parent_of(path, &temporary);
-        const Descriptor closes(temporary ? parent : -1);
+        const UniqueFd closes(temporary ? parent : -1);
         const int64_t fd = parent < 0 ? parent : open_inside(parent, path.relative + path.name, flags, mode);
         if (parent >= 0 && fd != -EXDEV) {
             return fd;

@@ -47,8 +47,8 @@ Preparation::Preparation(const LogReader& log, PrepareOptions options)
         options_.threads = default_prepare_threads();
     }
     open_root();
-    if (root_ >= 0) {
-        found_ = read_marker(root_, root_name_);
+    if (root_.valid()) {
+        found_ = read_marker(root_.get(), root_name_);
     }
     choose_settings();
     layout_ = make_layout(log_, filter_, marker_.maps);
@@ -57,17 +57,10 @@ Preparation::Preparation(const LogReader& log, PrepareOptions options)
     survey.content = marker_.content;
     survey.remake_data = options_.reset && found_ && found_->content != marker_.content;
     survey.threads = options_.threads;
-    survey_ = survey_root(layout_, root_, parent_, root_name_, survey);
+    survey_ = survey_root(layout_, root_.get(), parent_.get(), root_name_, survey);
 }
 
-Preparation::~Preparation() {
-    if (root_ >= 0) {
-        ::close(root_);
-    }
-    if (parent_ >= 0) {
-        ::close(parent_);
-    }
-}
+Preparation::~Preparation() = default;
 
 void Preparation::open_root() {
     const auto refuse = [&](std::string_view why, std::string_view todo) {
@@ -76,17 +69,17 @@ void Preparation::open_root() {
     if (root_name_.empty()) {
         throw usage_error("the root is empty", "name a directory with --root");
     }
-    root_ = ::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root_ < 0 && errno == ENOTDIR) {
+    root_.reset(::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root_.valid() && errno == ENOTDIR) {
         throw refuse("not a directory", "name an empty directory, or one that does not exist yet");
     }
-    if (root_ < 0 && errno != ENOENT) {
+    if (!root_.valid() && errno != ENOENT) {
         throw refuse(std::strerror(errno), "name a directory that this user may read and write");
     }
-    if (root_ >= 0) {
+    if (root_.valid()) {
         struct stat here {};
         struct stat top {};
-        if (::fstat(root_, &here) == 0 && ::stat("/", &top) == 0 && here.st_dev == top.st_dev &&
+        if (::fstat(root_.get(), &here) == 0 && ::stat("/", &top) == 0 && here.st_dev == top.st_dev &&
             here.st_ino == top.st_ino) {
             throw refuse("this is the root of the system", "name a directory made for this purpose");
         }
@@ -98,8 +91,8 @@ void Preparation::open_root() {
         throw refuse("a symbolic link that leads nowhere", "name a directory, or one that does not exist yet");
     }
     const std::filesystem::path above = std::filesystem::path(root_name_).parent_path();
-    parent_ = ::open(above.empty() ? "." : above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (parent_ < 0) {
+    parent_.reset(::open(above.empty() ? "." : above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!parent_.valid()) {
         throw refuse("neither it nor the directory that would hold it exists",
                      "make the directory first: mkdir -p " + escape_line(root_name_));
     }
@@ -205,25 +198,25 @@ void Preparation::check_sizes() const {
         return;
     }
     // A file without a name shows the limit and leaves nothing behind; where there is no such thing, writing will tell.
-    const int fd = ::openat(root_ >= 0 ? root_ : parent_, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0) {
+    const UniqueFd& where = root_.valid() ? root_ : parent_;
+    const UniqueFd file(::openat(where.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    if (!file.valid()) {
         return;
     }
-    const bool too_large = ::ftruncate(fd, static_cast<off_t>(survey_.largest + 1)) != 0 && errno == EFBIG;
-    ::close(fd);
+    const bool too_large = ::ftruncate(file.get(), static_cast<off_t>(survey_.largest + 1)) != 0 && errno == EFBIG;
     if (too_large) {
         throw refuse();
     }
 }
 
 bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
-    if (root_ < 0) {
+    if (!root_.valid()) {
         if (::mkdir(root_name_.c_str(), 0755) != 0) {
             throw machine_error("cannot make the root " + escape_line(root_name_) + ": " + std::strerror(errno),
                                 "make it by hand and see that this user may write there");
         }
-        root_ = ::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (root_ < 0) {
+        root_.reset(::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!root_.valid()) {
             throw machine_error("cannot open the root " + escape_line(root_name_) + ": " + std::strerror(errno),
                                 "see that this user may read and write there");
         }
@@ -234,10 +227,10 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     // The marker comes first: whatever is made from now on is known to be ours.
     marker_.state = options_.reset ? MarkerState::resetting : MarkerState::incomplete;
     marker_.time_unix_ns = unix_now_ns();
-    write_marker(root_, root_name_, marker_);
+    write_marker(root_.get(), root_name_, marker_);
     write_layout({.layout = layout_,
                   .survey = survey_,
-                  .root = root_,
+                  .root = root_.get(),
                   .root_name = root_name_,
                   .content = marker_.content,
                   .reset = options_.reset,
@@ -248,7 +241,7 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     }
     marker_.state = MarkerState::complete;
     marker_.time_unix_ns = unix_now_ns();
-    write_marker(root_, root_name_, marker_);
+    write_marker(root_.get(), root_name_, marker_);
     return true;
 }
 

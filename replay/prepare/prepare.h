@@ -11,6 +11,7 @@
 
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "formats/support/unique_fd.h"
 #include "replay/plan/paths.h"
 #include "replay/prepare/layout.h"
 #include "replay/prepare/root_marker.h"
@@ -52,7 +53,7 @@ public:
     const Marker& marker() const { return marker_; }  ///< as it will be written
     /// The one found in the root.
     const std::optional<Marker>& found_marker() const { return found_; }
-    bool root_missing() const { return root_ < 0; }
+    bool root_missing() const { return !root_.valid(); }
     /// Things worth saying before going on, as sentences.
     const std::vector<std::string>& remarks() const { return remarks_; }
     /// Nothing to make, remove or mend, and the marker already says so.
@@ -72,7 +73,7 @@ private:
     const LogReader& log_;
     PrepareOptions options_;
     std::string root_name_;
-    int root_ = -1, parent_ = -1;
+    UniqueFd root_, parent_;
     std::optional<Marker> found_;
     Marker marker_;
     OpFilter filter_;

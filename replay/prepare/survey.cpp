@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
 #include "replay/prepare/content.h"
 #include "replay/prepare/parallel.h"
 
@@ -141,12 +142,11 @@ private:
         root_device_ = device_index(fd, status.st_dev, root_name_);
         root_empty_ = true;
         if (root_ >= 0) {
-            const int listed = open_beneath(root_, ".", O_RDONLY | O_DIRECTORY, 0, Links::refuse);
-            if (listed < 0) {
-                cannot_look("", -listed);
+            const UniqueFd listed(open_beneath(root_, ".", O_RDONLY | O_DIRECTORY, 0, Links::refuse));
+            if (!listed.valid()) {
+                cannot_look("", -listed.get());
             }
-            root_empty_ = is_empty(listed);
-            ::close(listed);
+            root_empty_ = is_empty(listed.get());
         }
         std::vector<uint32_t> pending = {kRoot};
         while (!pending.empty()) {
@@ -196,13 +196,13 @@ private:
         if (fd < 0) {
             cannot_look(entry.path, -fd);
         }
+        const UniqueFd closes(fd);
         if (::fstat(fd, &status) != 0) {
             cannot_look(entry.path, errno);
         }
         out_.held[index] = 1;
         device_[index] = device_index(fd, status.st_dev, entry.path);
         empty_[index] = is_empty(fd) ? 1 : 0;
-        ::close(fd);
         decide(tally_for_directories_, index, &status);
     }
 
@@ -258,11 +258,12 @@ private:
         std::atomic<bool> stop{false};
         run_parallel(threads, pieces.size(), stop, {}, [&](size_t worker, size_t number) {
             const Piece& piece = pieces[number];
-            int fd = -1;
+            UniqueFd fd;
             if (!nothing_in(piece.directory)) {
-                fd = open_beneath(root_, place_of(piece.directory).c_str(), O_PATH | O_DIRECTORY, 0, Links::refuse);
-                if (fd < 0) {
-                    cannot_look(place_of(piece.directory), -fd);
+                fd.reset(
+                    open_beneath(root_, place_of(piece.directory).c_str(), O_PATH | O_DIRECTORY, 0, Links::refuse));
+                if (!fd.valid()) {
+                    cannot_look(place_of(piece.directory), -fd.get());
                 }
             }
             for (uint64_t i = piece.begin; i < piece.end; ++i) {
@@ -274,18 +275,13 @@ private:
                 device_[index] = piece.device;
                 struct stat status {};
                 // The name is a tail of the path, so it ends with its NUL.
-                if (fd >= 0 && ::fstatat(fd, entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-                    decide(tallies[worker], index, &status, fd);
-                } else if (fd < 0 || errno == ENOENT) {
+                if (fd.valid() && ::fstatat(fd.get(), entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+                    decide(tallies[worker], index, &status, fd.get());
+                } else if (!fd.valid() || errno == ENOENT) {
                     decide(tallies[worker], index, nullptr);
                 } else {
-                    const int error = errno;
-                    ::close(fd);
-                    cannot_look(entry.path, error);
+                    cannot_look(entry.path, errno);
                 }
-            }
-            if (fd >= 0) {
-                ::close(fd);
             }
         });
         add(tally_for_directories_);

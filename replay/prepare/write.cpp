@@ -160,7 +160,7 @@ private:
             if (std::none_of(begin, end, [&](uint32_t child) { return removable(child); })) {
                 continue;
             }
-            const Descriptor opened(open_directory(*directory));
+            const UniqueFd opened(open_directory(*directory));
             if (opened.get() < 0) {
                 continue;  // gone itself
             }
@@ -209,8 +209,8 @@ private:
 
     void rename_back(const DirectoryRename& rename) {
         std::string_view old_name, new_name;
-        const Descriptor old_parent(open_parent(job_.root, rename.from, Links::refuse, &old_name));
-        const Descriptor new_parent(open_parent(job_.root, rename.to, Links::refuse, &new_name));
+        const UniqueFd old_parent(open_parent(job_.root, rename.from, Links::refuse, &old_name));
+        const UniqueFd new_parent(open_parent(job_.root, rename.to, Links::refuse, &new_name));
         if (old_parent.get() < 0) {
             fail("rename", rename.from, -old_parent.get());
         }
@@ -251,7 +251,7 @@ private:
             if (std::none_of(begin, end, [&](uint32_t child) { return concerns_directory(child); })) {
                 continue;
             }
-            const Descriptor fd(open_directory(directory));
+            const UniqueFd fd(open_directory(directory));
             if (fd.get() < 0) {
                 fail("enter", path_of(directory), -fd.get());
             }
@@ -282,7 +282,7 @@ private:
             rename_back(*rename);
         }
         if (action(index) == Action::refill) {
-            const Descriptor fd(open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, Links::refuse));
+            const UniqueFd fd(open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, Links::refuse));
             if (fd.get() < 0) {
                 fail("open", entry.path, -fd.get());
             }
@@ -348,7 +348,7 @@ private:
         if (!makes(index)) {
             return;
         }
-        const Descriptor parent(open_directory(entry.parent));
+        const UniqueFd parent(open_directory(entry.parent));
         if (parent.get() >= 0) {
             ::unlinkat(parent.get(), entry.name().data(), 0);
         }
@@ -430,23 +430,22 @@ private:
         const bool fresh = makes(index);
         // One component and O_EXCL or O_NOFOLLOW: nothing can lead elsewhere.
         const int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (fresh ? O_CREAT | O_EXCL : 0);
-        int fd = ::openat(directory, name, flags | (direct ? O_DIRECT : 0), mode_of(entry));
-        if (fd < 0 && direct && errno == EINVAL) {
+        UniqueFd fd(::openat(directory, name, flags | (direct ? O_DIRECT : 0), mode_of(entry)));
+        if (!fd.valid() && direct && errno == EINVAL) {
             // Some file systems make the file before they refuse the flag.
             if (fresh) {
                 ::unlinkat(directory, name, 0);
             }
-            fd = ::openat(directory, name, flags, mode_of(entry));
+            fd.reset(::openat(directory, name, flags, mode_of(entry)));
         }
-        if (fd < 0) {
+        if (!fd.valid()) {
             fail(fresh ? "make" : "open", entry.path, errno);
         }
         struct stat status {};
-        if (!fresh && (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
-            ::close(fd);
+        if (!fresh && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) {
             fail("open", entry.path, EINVAL);
         }
-        return fd;
+        return fd.release();
     }
 
     void write_chunk(BigFile& big, uint64_t from, uint64_t to, WriteBuffer& buffer) {
@@ -454,7 +453,7 @@ private:
         {
             const std::lock_guard lock(big.mutex);
             if (big.fd < 0) {
-                const Descriptor parent(open_directory(entry.parent));
+                const UniqueFd parent(open_directory(entry.parent));
                 if (parent.get() < 0) {
                     fail("enter", path_of(entry.parent), -parent.get());
                 }
@@ -487,7 +486,7 @@ private:
     }
 
     void make_some(const Piece& piece, WriteBuffer& buffer) {
-        const Descriptor directory(open_directory(piece.directory));
+        const UniqueFd directory(open_directory(piece.directory));
         if (directory.get() < 0) {
             fail("enter", path_of(piece.directory), -directory.get());
         }
@@ -535,7 +534,7 @@ private:
         }
         const auto [from, to] = range_of(index);
         const bool direct = to - from >= kDirectFrom;
-        const Descriptor fd(open_regular(directory, index, direct));
+        const UniqueFd fd(open_regular(directory, index, direct));
         if (action(index) == Action::refill && entry.attributes) {
             put_back_attributes(fd.get(), entry);
         }
@@ -573,7 +572,7 @@ private:
     void sync() {
         for (const Demand& demand : job_.survey.demands) {
             const std::string where = demand.where == job_.root_name ? "." : demand.where;
-            const Descriptor fd(open_beneath(job_.root, where.c_str(), O_RDONLY | O_DIRECTORY, 0, Links::refuse));
+            const UniqueFd fd(open_beneath(job_.root, where.c_str(), O_RDONLY | O_DIRECTORY, 0, Links::refuse));
             if (fd.get() >= 0 && ::syncfs(fd.get()) != 0) {
                 fail("sync", demand.where, errno);
             }

@@ -45,14 +45,14 @@ bool has_place(const PathMap& maps) {
 }
 
 /// The directory as it is seen now; links on the way to it below the root are not followed.
-Descriptor open_place(const fs::path& root, const std::string& relative) {
-    const Descriptor top(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    return Descriptor(open_beneath(top.get(), relative.c_str(), O_PATH | O_DIRECTORY, 0, Links::refuse));
+UniqueFd open_place(const fs::path& root, const std::string& relative) {
+    const UniqueFd top(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return UniqueFd(open_beneath(top.get(), relative.c_str(), O_PATH | O_DIRECTORY, 0, Links::refuse));
 }
 
-std::string magic_link(const Descriptor& place) { return "/proc/self/fd/" + std::to_string(place.get()); }
+std::string magic_link(const UniqueFd& place) { return "/proc/self/fd/" + std::to_string(place.get()); }
 
-bool in_memory(const Descriptor& place) {
+bool in_memory(const UniqueFd& place) {
     struct statfs found {};
     return fstatfs(place.get(), &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
 }
@@ -63,7 +63,7 @@ int mount_here(const fs::path& root, const std::string& relative) {
     if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
         return errno;
     }
-    const Descriptor place = open_place(root, relative);  // one from before belongs to the machine's namespace
+    const UniqueFd place = open_place(root, relative);  // one from before belongs to the machine's namespace
     return mount("reprise", magic_link(place).c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0 ? 0 : errno;
 }
 
@@ -75,7 +75,7 @@ MemoryFiles::MemoryFiles(const Plan& plan, const fs::path& root) {
         return;
     }
     const size_t files = files_below(plan, *relative);
-    const Descriptor there = open_place(root, *relative);
+    const UniqueFd there = open_place(root, *relative);
     if (files == 0 || there.get() < 0 || in_memory(there)) {
         return;
     }

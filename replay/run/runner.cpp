@@ -47,7 +47,7 @@ public:
     int get() const { return fd_.get(); }
 
 private:
-    Descriptor fd_;
+    UniqueFd fd_;
 };
 
 /// Decides whether the log may run in this root, and by which rules its paths lie there.
