@@ -16,6 +16,7 @@
 #include "calibrate/delay.h"
 #include "calibrate/wait_cost_json.h"
 #include "calibrate/work_units.h"
+#include "formats/support/hash.h"
 
 namespace reprise {
 namespace {
@@ -63,16 +64,13 @@ fs::path default_cache() {
 uint64_t machine_identity() {
     utsname name{};
     uname(&name);
-    // FNV-1a; 53 bits, as JSON readers keep numbers in doubles.
-    uint64_t hash = 0xcbf29ce484222325ULL;
+    Hash hash;
     for (const std::string& part :
          {line_of("/etc/machine-id"), std::string(name.nodename), std::string(name.machine),
           line_of("/proc/cpuinfo", "model name"), std::to_string(sysconf(_SC_NPROCESSORS_CONF))}) {
-        for (const char letter : part + '\n') {
-            hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3ULL;
-        }
+        hash.text(part);
     }
-    return std::max<uint64_t>(hash >> 11, 1);
+    return std::max<uint64_t>(hash.value() >> 11, 1);  // 53 bits, as JSON readers keep numbers in doubles
 }
 
 WorkProfile measure_work_profile() {

@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/support/error.h"
+#include "formats/support/hash.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 
@@ -27,48 +29,6 @@ Error cannot(std::string_view what, std::string_view root_name, int error) {
         "cannot " + std::string(what) + " " + escape_line(name_in(root_name)) + ": " + std::strerror(error),
         "the root must be a directory that this user may read and write");
 }
-
-/// A descriptor that closes itself.
-struct Descriptor {
-    int fd;
-    ~Descriptor() {
-        if (fd >= 0) {
-            ::close(fd);
-        }
-    }
-};
-
-/// 64-bit FNV-1a over whole words and bytes, finished with a mixer: to tell logs apart, not against forgers.
-class Hash {
-public:
-    void number(uint64_t value) {
-        state_ = (state_ ^ value) * 0x100000001b3ULL;
-        state_ ^= state_ >> 32;
-    }
-    void text(std::string_view bytes) {
-        number(bytes.size());
-        while (bytes.size() >= 8) {
-            uint64_t word;
-            std::memcpy(&word, bytes.data(), 8);
-            number(word);
-            bytes.remove_prefix(8);
-        }
-        uint64_t rest = 0;
-        if (!bytes.empty()) {
-            std::memcpy(&rest, bytes.data(), bytes.size());  // data() may be null
-        }
-        number(rest);
-    }
-    uint64_t value() const {
-        uint64_t x = state_;
-        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-        return x ^ (x >> 31);
-    }
-
-private:
-    uint64_t state_ = 0xcbf29ce484222325ULL;
-};
 
 }  // namespace
 
@@ -102,19 +62,19 @@ std::string_view marker_state_name(MarkerState state) {
 
 std::optional<Marker> read_marker(int root, std::string_view root_name) {
     const std::string name(kMarkerName);
-    const Descriptor file{open_beneath(root, name.c_str(), O_RDONLY | O_NONBLOCK, 0, Links::refuse)};
-    if (file.fd == -ENOENT) {
+    const UniqueFd file{open_beneath(root, name.c_str(), O_RDONLY | O_NONBLOCK, 0, Links::refuse)};
+    if (file.get() == -ENOENT) {
         return std::nullopt;
     }
-    if (file.fd < 0) {
-        throw cannot("read", root_name, -file.fd);
+    if (file.get() < 0) {
+        throw cannot("read", root_name, -file.get());
     }
     const auto wrong = [&](std::string_view why) {
         return bad_input(name_in(root_name), "this is not a marker that reprise understands: " + std::string(why),
                          "use an empty directory as the root, or remove the file if the root holds nothing of value");
     };
     struct stat status {};
-    if (::fstat(file.fd, &status) != 0) {
+    if (::fstat(file.get(), &status) != 0) {
         throw cannot("read", root_name, errno);
     }
     if (!S_ISREG(status.st_mode)) {
@@ -126,7 +86,7 @@ std::optional<Marker> read_marker(int root, std::string_view root_name) {
     std::string text(static_cast<size_t>(status.st_size), '\0');
     size_t got = 0;
     while (got < text.size()) {
-        const ssize_t n = ::read(file.fd, text.data() + got, text.size() - got);
+        const ssize_t n = ::read(file.get(), text.data() + got, text.size() - got);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -206,9 +166,9 @@ void write_marker(int root, std::string_view root_name, const Marker& marker) {
     const std::string name(kMarkerName);
     const std::string partial = name + ".partial";
     ::unlinkat(root, partial.c_str(), 0);
-    const Descriptor file{open_beneath(root, partial.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644, Links::refuse)};
-    if (file.fd < 0) {
-        throw cannot("write", root_name, -file.fd);
+    const UniqueFd file{open_beneath(root, partial.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0644, Links::refuse)};
+    if (file.get() < 0) {
+        throw cannot("write", root_name, -file.get());
     }
     const auto give_up = [&] {
         Error error = cannot("write", root_name, errno);
@@ -217,7 +177,7 @@ void write_marker(int root, std::string_view root_name, const Marker& marker) {
     };
     size_t done = 0;
     while (done < text.size()) {
-        const ssize_t n = ::write(file.fd, text.data() + done, text.size() - done);
+        const ssize_t n = ::write(file.get(), text.data() + done, text.size() - done);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -226,7 +186,7 @@ void write_marker(int root, std::string_view root_name, const Marker& marker) {
         }
         done += static_cast<size_t>(n);
     }
-    if (::fsync(file.fd) != 0) {
+    if (::fsync(file.get()) != 0) {
         throw give_up();
     }
     if (::renameat(root, partial.c_str(), root, name.c_str()) != 0) {
