@@ -12,6 +12,7 @@
 
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
+#include "formats/support/path.h"
 
 namespace reprise {
 namespace {
@@ -39,14 +40,10 @@ bool is_any(std::string_view text, const std::string_view (&list)[N]) {
     return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
-bool below(std::string_view path, std::string_view directory) {
-    return path.starts_with(directory) &&
-           (path.size() == directory.size() || directory == "/" || path[directory.size()] == '/');
-}
-
 template <size_t N>
 bool below_any(std::string_view path, const std::string_view (&list)[N]) {
-    return std::any_of(std::begin(list), std::end(list), [&](std::string_view each) { return below(path, each); });
+    return std::any_of(std::begin(list), std::end(list),
+                       [&](std::string_view each) { return is_or_lies_below(path, each); });
 }
 
 bool is_ending(std::string_view text) {
@@ -180,7 +177,7 @@ std::string NameTokens::path(std::string_view path) {
         return std::string(path);
     }
     for (const std::string& keep : impl_->options.keep) {
-        if (below(path, keep)) {
+        if (is_or_lies_below(path, keep)) {
             return std::string(path);
         }
     }

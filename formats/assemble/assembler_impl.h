@@ -11,6 +11,7 @@
 #include "formats/assemble/assembler.h"
 #include "formats/assemble/fd_state.h"
 #include "formats/assemble/file_table.h"
+#include "formats/support/path.h"
 
 namespace reprise {
 

@@ -3,28 +3,10 @@
 
 #include <algorithm>
 
+#include "formats/support/path.h"
+
 namespace reprise {
 namespace {
-
-// From the kernel's <linux/stat.h>; the logs may come from another system than the one that reads them.
-constexpr uint32_t kTypeMask = 0170000;
-
-FileType type_of_mode(uint32_t stat_mode) {
-    switch (stat_mode & kTypeMask) {
-        case 0100000: return FileType::regular;
-        case 0040000: return FileType::directory;
-        case 0120000: return FileType::symlink;
-        case 0010000: return FileType::fifo;
-        case 0140000: return FileType::socket;
-        case 0020000: return FileType::character;
-        case 0060000: return FileType::block;
-        default: return FileType::unknown;
-    }
-}
-
-bool below(std::string_view path, std::string_view directory) {
-    return path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/';
-}
 
 // Files whose reads may be short before their end.
 bool is_stream(std::string_view path) {
@@ -36,36 +18,6 @@ bool is_stream(std::string_view path) {
 constexpr int64_t kMostBytesOfACall = 0x7ffff000;
 
 }  // namespace
-
-std::string clean_path(std::string_view directory, std::string_view path) {
-    std::string out;
-    out.reserve(directory.size() + path.size() + 2);
-    const auto add = [&out](std::string_view text) {
-        while (!text.empty()) {
-            const size_t slash = std::min(text.find('/'), text.size());
-            const std::string_view part = text.substr(0, slash);
-            text.remove_prefix(std::min(slash + 1, text.size()));
-            if (part.empty() || part == ".") {
-                continue;
-            }
-            if (part == "..") {
-                const size_t cut = out.rfind('/');
-                out.resize(cut == std::string::npos ? 0 : cut);
-                continue;
-            }
-            out += '/';
-            out += part;
-        }
-    };
-    if (!path.starts_with('/')) {
-        add(directory);
-    }
-    add(path);
-    if (out.empty()) {
-        out = "/";
-    }
-    return out;
-}
 
 FileTable::Slot& FileTable::slot(StringId path) {
     if (slots_.size() <= path) {
@@ -269,7 +221,7 @@ void FileTable::move_children(std::string_view from, std::string_view to) {
             continue;
         }
         const std::string_view path = writer_.tables().strings[file.path];
-        if (!below(path, old_name)) {
+        if (!lies_below(path, old_name)) {
             continue;
         }
         const std::string name = new_name + std::string(path.substr(old_name.size()));
@@ -285,7 +237,7 @@ void FileTable::move_children(std::string_view from, std::string_view to) {
 // A file seen for the first time below a renamed directory existed before below the directory's old name.
 FileState* FileTable::from_moved_directory(std::string_view path) {
     for (auto it = moved_directories_.rbegin(); it != moved_directories_.rend(); ++it) {
-        if (!below(path, it->to)) {
+        if (!lies_below(path, it->to)) {
             continue;
         }
         FileState& file = states_.emplace_back();
@@ -346,7 +298,7 @@ void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, st
                                bool no_follow) {
     FileType type = file.type;
     if (stat_mode) {
-        type = type_of_mode(*stat_mode);
+        type = file_type_of_mode(*stat_mode);
         if (type == FileType::symlink && no_follow) {
             file.is_link = true;
             return;

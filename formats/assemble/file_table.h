@@ -141,7 +141,4 @@ private:
     std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode
 };
 
-/// `path` seen from `directory` (absolute), as an absolute path without ".", ".." and "//".
-std::string clean_path(std::string_view directory, std::string_view path);
-
 }  // namespace reprise

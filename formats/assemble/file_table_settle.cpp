@@ -6,6 +6,7 @@
 
 #include "formats/assemble/file_table.h"
 #include "formats/assemble/roles.h"
+#include "formats/support/path.h"
 
 namespace reprise {
 namespace {

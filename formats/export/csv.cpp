@@ -2,6 +2,7 @@
 // CSV (RFC 4180, CRLF, header row): one record per op in the order of time, a column per field of the op table. Fields
 // that are not in an op's schema are empty. Byte strings are escaped (formats/support/escape.h), so a record is one
 // line of UTF-8.
+#include "formats/export/dump.h"
 #include "formats/export/exporter.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
@@ -60,31 +61,6 @@ void append_fields(std::string& out, const Tables& tables, const Op& op) {
     }
 }
 
-// kind:task#op:confidence, separated by spaces.
-void append_edges(std::string& out, const Op& op) {
-    out += ',';
-    for (size_t i = 0; i < op.edges.size(); ++i) {
-        const Edge& edge = op.edges[i];
-        if (i) {
-            out += ' ';
-        }
-        out += edge_name(edge.kind);
-        out += ':';
-        append_number(out, uint64_t{edge.task});
-        out += '#';
-        append_number(out, edge.op);
-        out += ':';
-        append_number(out, uint64_t{edge.confidence});
-    }
-}
-
-FileId second_file(const Tables& tables, const Op& op) {
-    if (op.file2) {
-        return op.file2;
-    }
-    return op.handle2 < tables.handles.size() ? tables.handles[op.handle2].file : 0;
-}
-
 ExportReport write(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options) {
     const Tables& tables = log.tables();
     const OpSelector selector(log, options.filter);
@@ -112,9 +88,10 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
         text += ',';
         append_csv(text, tables.path(tables.file_of(op)));
         text += ',';
-        append_csv(text, tables.path(second_file(tables, op)));
+        append_csv(text, tables.path(tables.file2_of(op)));
         append_fields(text, tables, op);
-        append_edges(text, op);
+        text += ',';
+        append_edges(text, op.edges, ' ');
         text += "\r\n";
         out.drain();
         ++report.ops;

@@ -63,14 +63,23 @@ void append_list(std::string& out, std::span<const int64_t> list) {
     out += ']';
 }
 
-FileId second_file(const Tables& tables, const Op& op) {
-    if (op.file2) {
-        return op.file2;
-    }
-    return op.handle2 < tables.handles.size() ? tables.handles[op.handle2].file : 0;
-}
-
 }  // namespace
+
+void append_edges(std::string& out, std::span<const Edge> edges, char separator) {
+    for (size_t i = 0; i < edges.size(); ++i) {
+        const Edge& edge = edges[i];
+        if (i) {
+            out += separator;
+        }
+        out += edge_name(edge.kind);
+        out += ':';
+        append_number(out, uint64_t{edge.task});
+        out += '#';
+        append_number(out, edge.op);
+        out += ':';
+        append_number(out, uint64_t{edge.confidence});
+    }
+}
 
 void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& op, uint64_t number) {
     const OpInfo& row = info(op.kind);
@@ -92,25 +101,13 @@ void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& 
     }
     if (!op.edges.empty()) {
         line.word("edges=[");
-        for (size_t i = 0; i < op.edges.size(); ++i) {
-            const Edge& edge = op.edges[i];
-            if (i) {
-                out += ',';
-            }
-            out += edge_name(edge.kind);
-            out += ':';
-            append_number(out, uint64_t{edge.task});
-            out += '#';
-            append_number(out, edge.op);
-            out += ':';
-            append_number(out, uint64_t{edge.confidence});
-        }
+        append_edges(out, op.edges, ',');
         out += ']';
     }
     if (const FileId file = tables.file_of(op)) {
         line.text("path", tables.path(file));
     }
-    if (const FileId file = second_file(tables, op)) {
+    if (const FileId file = tables.file2_of(op)) {
         line.text("path2", tables.path(file));
     }
     out += '\n';
@@ -169,7 +166,7 @@ void append_dump_json(std::string& out, const Tables& tables, TaskId task, const
         key("path");
         append_json(out, tables.path(file));
     }
-    if (const FileId file = second_file(tables, op)) {
+    if (const FileId file = tables.file2_of(op)) {
         key("path2");
         append_json(out, tables.path(file));
     }

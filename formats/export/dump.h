@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ namespace reprise {
 /// list=[1,2]; edges=[message:2#17:100] as kind:task#op:confidence where there are any; path and path2 of the files the
 /// op names or its instances belong to, where there are any. Strings are quoted as by append_quoted.
 void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& op, uint64_t number);
+
+/// Appends kind:task#op:confidence of each edge.
+void append_edges(std::string& out, std::span<const Edge> edges, char separator);
 
 /// The same as one line of JSON; strings escaped as by append_json.
 void append_dump_json(std::string& out, const Tables& tables, TaskId task, const Op& op, uint64_t number);

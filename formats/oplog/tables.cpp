@@ -21,6 +21,20 @@ std::string_view file_type_name(FileType type) {
     return "?";
 }
 
+FileType file_type_of_mode(uint32_t stat_mode) {
+    constexpr uint32_t kTypeMask = 0170000;  // S_IFMT
+    switch (stat_mode & kTypeMask) {
+        case 0100000: return FileType::regular;
+        case 0040000: return FileType::directory;
+        case 0120000: return FileType::symlink;
+        case 0010000: return FileType::fifo;
+        case 0140000: return FileType::socket;
+        case 0020000: return FileType::character;
+        case 0060000: return FileType::block;
+        default: return FileType::unknown;
+    }
+}
+
 std::string_view role_name(Role role) {
     switch (role) {
         case Role::unknown: return "unknown";

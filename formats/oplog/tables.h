@@ -18,6 +18,8 @@ namespace reprise {
 
 enum class FileType : uint8_t { unknown, regular, directory, symlink, fifo, socket, character, block, anonymous };
 std::string_view file_type_name(FileType type);
+/// Of st_mode; logs may come from another system than the one that reads them.
+FileType file_type_of_mode(uint32_t stat_mode);
 
 /// What a file is for; decided by formats/assemble/roles.h.
 enum class Role : uint8_t { unknown, dataset, checkpoint, log, cache, ipc, program, system };
@@ -135,6 +137,13 @@ struct Tables {
             return op.file;
         }
         return op.handle < handles.size() ? handles[op.handle].file : 0;
+    }
+    /// The second file of an op, likewise.
+    FileId file2_of(const Op& op) const {
+        if (op.file2) {
+            return op.file2;
+        }
+        return op.handle2 < handles.size() ? handles[op.handle2].file : 0;
     }
     /// See formats/support/counters.h.
     void count(Count what, uint64_t n = 1, std::string_view detail = {}) { reprise::count(counters, what, n, detail); }

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/support/error.h"
+#include "formats/support/path.h"
 
 namespace reprise {
 
@@ -30,14 +31,6 @@ bool each_component(std::string_view path, Visit visit) {
         }
     }
     return true;
-}
-
-/// True if `path` is `prefix` or lies below it; both absolute and clean.
-bool lies_below(std::string_view path, std::string_view prefix) {
-    if (prefix == "/") {
-        return true;
-    }
-    return path.starts_with(prefix) && (path.size() == prefix.size() || path[prefix.size()] == '/');
 }
 
 /// Most recorded paths are clean already, and a log may have millions.
@@ -62,34 +55,6 @@ bool kernel_takes(std::string_view relative) {
 
 }  // namespace
 
-std::optional<std::string> clean_path(std::string_view path) {
-    const bool absolute = path.starts_with('/');
-    std::string out = absolute ? "/" : "";
-    const size_t start = out.size();
-    const bool inside = each_component(path, [&](std::string_view part) {
-        if (part == ".") {
-            return true;
-        }
-        if (part == "..") {
-            if (out.size() == start) {
-                return false;
-            }
-            const size_t slash = out.rfind('/');
-            out.resize(slash == std::string::npos || slash < start ? start : slash);
-            return true;
-        }
-        if (out.size() > start) {
-            out += '/';
-        }
-        out += part;
-        return true;
-    });
-    if (!inside) {
-        return std::nullopt;
-    }
-    return out.empty() ? "." : out;
-}
-
 PathMap PathMap::parse(const std::vector<std::string>& rules) {
     PathMap map;
     for (const std::string& text : rules) {
@@ -110,8 +75,8 @@ PathMap PathMap::parse(const std::vector<std::string>& rules) {
         if (to.starts_with('/')) {
             throw wrong("NEW is not relative to the root");
         }
-        const auto clean_from = clean_path(from);
-        const auto clean_to = clean_path(to);
+        const auto clean_from = clean_path_within(from);
+        const auto clean_to = clean_path_within(to);
         if (!clean_from) {
             throw wrong("OLD leads above '/'");
         }
@@ -141,7 +106,7 @@ std::optional<std::string> PathMap::map(std::string_view recorded) const {
     }
     std::string cleaned;
     if (!is_clean_absolute(recorded)) {
-        auto clean = clean_path(recorded);
+        auto clean = clean_path_within(recorded);
         if (!clean) {
             return std::nullopt;
         }
@@ -150,7 +115,7 @@ std::optional<std::string> PathMap::map(std::string_view recorded) const {
     }
     std::string out;
     const auto rule = std::find_if(rules_.begin(), rules_.end(),
-                                   [&](const Rule& candidate) { return lies_below(recorded, candidate.from); });
+                                   [&](const Rule& candidate) { return is_or_lies_below(recorded, candidate.from); });
     if (rule == rules_.end()) {
         out = recorded.substr(1);
     } else {
@@ -180,7 +145,7 @@ std::optional<std::string> PathMap::map_link(std::string_view link, std::string_
     }
     std::string full;
     if (!target.starts_with('/')) {
-        const auto clean = clean_path(link);
+        const auto clean = clean_path_within(link);
         full = clean->substr(0, clean->rfind('/') + 1);
     }
     full += target;

@@ -53,10 +53,6 @@ private:
     std::vector<Rule> rules_;
 };
 
-/// Removes ".", "..", doubled and trailing slashes without looking at the file system. Absolute stays absolute, and
-/// "/" or "." stand for nothing left. nullopt where ".." would leave the start.
-std::optional<std::string> clean_path(std::string_view path);
-
 /// `to` as seen from the directory `from`, both relative to the root and clean: ("a/b", "a/c/d") is "../c/d".
 std::string relative_from(std::string_view from, std::string_view to);
 

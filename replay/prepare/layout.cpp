@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "formats/support/path.h"
 #include "replay/prepare/facts.h"
 
 namespace reprise {
@@ -17,11 +18,6 @@ namespace reprise {
 namespace {
 
 constexpr uint32_t kRoot = LayoutEntry::kRoot;
-
-/// True if `path` lies below the directory `directory` (both relative and clean).
-bool below(std::string_view path, std::string_view directory) {
-    return path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/';
-}
 
 std::string_view parent_of(std::string_view path) {
     const size_t slash = path.rfind('/');
@@ -160,7 +156,7 @@ private:
             }
             // The target as a path from the root; map_link saw to it that it stays inside.
             const std::string_view parent = parent_of(*path);
-            auto full = clean_path(parent.empty() ? *target : std::string(parent) + "/" + *target);
+            auto full = clean_path_within(parent.empty() ? *target : std::string(parent) + "/" + *target);
             if (full) {
                 links_.emplace(*path, *full == "." ? "" : std::move(*full));
             }
@@ -170,7 +166,7 @@ private:
     /// Where a path lay before directories were renamed, and once symbolic links on the way are followed.
     std::optional<std::string> locate(std::string path, int64_t first_seen, bool follow_last) {
         for (auto rename = renames_.rbegin(); rename != renames_.rend(); ++rename) {
-            if (rename->time <= first_seen && below(path, rename->to)) {
+            if (rename->time <= first_seen && lies_below(path, rename->to)) {
                 path = rename->from + path.substr(rename->to.size());
             }
         }

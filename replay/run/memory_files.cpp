@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "formats/support/error.h"
+#include "formats/support/path.h"
 #include "formats/support/unique_fd.h"
 #include "replay/plan/paths.h"
 
@@ -24,16 +25,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kShared = "/dev/shm";
 
-bool below(std::string_view path, std::string_view directory) {
-    return path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/';
-}
-
 /// Files that the run may use whose place is below `directory`, relative to the root.
 size_t files_below(const Plan& plan, std::string_view directory) {
     size_t found = 0;
     for (FileId file = 1; file < plan.paths.size(); ++file) {
         const char* const relative = plan.paths[file].relative;
-        found += relative != nullptr && plan.keeps_file(file) && below(relative, directory) ? 1 : 0;
+        found += relative != nullptr && plan.keeps_file(file) && lies_below(relative, directory) ? 1 : 0;
     }
     return found;
 }
@@ -41,7 +38,7 @@ size_t files_below(const Plan& plan, std::string_view directory) {
 /// The user's own choice, in `prepare` or now.
 bool has_place(const PathMap& maps) {
     return std::any_of(maps.rules().begin(), maps.rules().end(),
-                       [](const PathMap::Rule& rule) { return rule.from == kShared || below(rule.from, kShared); });
+                       [](const PathMap::Rule& rule) { return is_or_lies_below(rule.from, kShared); });
 }
 
 /// The directory as it is seen now; links on the way to it below the root are not followed.

@@ -5,6 +5,7 @@
 
 #include "formats/assemble/file_table.h"
 #include "formats/assemble/recording/recording_impl.h"
+#include "formats/support/path.h"
 
 namespace reprise {
 namespace {

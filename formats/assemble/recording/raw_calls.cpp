@@ -11,19 +11,6 @@ namespace {
 // Flags have 32 bits; the upper half of the register may hold anything.
 int64_t as_int(uint64_t argument) { return static_cast<int32_t>(static_cast<uint32_t>(argument)); }
 
-FileType type_of(uint32_t mode) {
-    switch (mode & 0170000) {
-        case 0100000: return FileType::regular;
-        case 0040000: return FileType::directory;
-        case 0120000: return FileType::symlink;
-        case 0010000: return FileType::fifo;
-        case 0140000: return FileType::socket;
-        case 0020000: return FileType::character;
-        case 0060000: return FileType::block;
-        default: return FileType::unknown;
-    }
-}
-
 HandleKind kind_of(const raw_fd& fd) {
     if (fd.info & RAW_FD_EVENTFD) {
         return HandleKind::eventfd;
@@ -37,7 +24,7 @@ HandleKind kind_of(const raw_fd& fd) {
     if (fd.info & RAW_FD_URING) {
         return HandleKind::other;
     }
-    switch (type_of(fd.mode)) {
+    switch (file_type_of_mode(fd.mode)) {
         case FileType::regular:
         case FileType::character:
         case FileType::block:
@@ -60,7 +47,7 @@ SeenInstance seen_instance(const raw_fd& fd) {
     SeenInstance out;
     out.key = fd.file;
     out.kind = kind_of(fd);
-    out.type = type_of(fd.mode);
+    out.type = file_type_of_mode(fd.mode);
     out.device = user_device(fd.device);
     out.inode = fd.inode;
     out.generation = fd.generation;
@@ -239,7 +226,7 @@ void RawCallFiller::fill_made(const raw_call& record, const Syscall& row, RawCal
     }
     if (row.kind == OpKind::open && made && record.result >= 0) {
         out.created = (made->info & RAW_FD_CREATED) != 0;
-        if (type_of(made->mode) == FileType::regular) {
+        if (file_type_of_mode(made->mode) == FileType::regular) {
             out.stat_size = made->size;
         }
         out.stat_mode = made->mode;
@@ -247,7 +234,7 @@ void RawCallFiller::fill_made(const raw_call& record, const Syscall& row, RawCal
     if (row.nr == SYS_fstat && record.result >= 0) {
         // The result equals the recorded inode.
         if (const raw_fd* fd = fd_of(0); fd && fd->file && !out.stat_mode) {
-            if (type_of(fd->mode) == FileType::regular) {
+            if (file_type_of_mode(fd->mode) == FileType::regular) {
                 out.stat_size = fd->size;
             }
             out.stat_mode = fd->mode;
@@ -264,7 +251,7 @@ std::optional<int64_t> RawCallFiller::position_of(const raw_call& record, const 
     if (!fd || !fd->file) {
         return std::nullopt;
     }
-    const FileType type = type_of(fd->mode);
+    const FileType type = file_type_of_mode(fd->mode);
     if (type != FileType::regular && type != FileType::block && type != FileType::directory) {
         return std::nullopt;
     }

@@ -40,14 +40,6 @@ int try_open(int root, const char* path, int flags, Links links, mode_t mode = 0
 
 }  // namespace
 
-TEST_CASE("a path is cleaned without looking at the file system") {
-    CHECK(clean_path("/a/./b//c/../d/") == Map("/a/b/d"));
-    CHECK(clean_path("a/..") == Map("."));
-    CHECK(clean_path("/") == Map("/"));
-    CHECK(clean_path("/..") == kNowhere);
-    CHECK(clean_path("a/../../b") == kNowhere);
-}
-
 TEST_CASE("without rules the leading slash goes") {
     const PathMap map;
     CHECK(map.map("/data/x") == Map("data/x"));
