@@ -45,7 +45,7 @@ int run(const po::variables_map& values) {
     std::cout.flush();
     TextOutput out(values["output"].as<std::string>());
     if (values.count("tables")) {
-        out.put("reprise dump 1\n");
+        out.put("reprise dump 2\n");
         dump_tables(log, [&](const std::string& line) { out.put(line + '\n'); });
     }
     if (!values.count("no-ops")) {

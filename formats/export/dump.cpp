@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "formats/export/dump.h"
 
+#include "formats/oplog/kernel_names.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/support/escape.h"
 
@@ -96,7 +97,9 @@ void append_dump(std::string& out, const Tables& tables, TaskId task, const Op& 
             line.word("list=");
             append_list(out, op.list);
         } else {
-            line.number(field.name, field_value(op, field.field));
+            line.word(field.name);
+            out += '=';
+            append_field(out, op, field.field);
         }
     }
     if (!op.edges.empty()) {
@@ -253,7 +256,7 @@ std::string dump_file(const Tables& tables, FileId id) {
     line.name("type", file_type_name(row.type))
         .name("role", role_name(row.role))
         .name("origin", origin_name(row.origin))
-        .number("mode", row.mode);
+        .name("mode", mode_text(row.mode));
     line.text("target", tables.strings[row.target]);
     return out;
 }
@@ -265,7 +268,7 @@ std::string dump_handle(const Tables& tables, HandleId id) {
         .word("handle")
         .number("id", id)
         .number("file", row.file)
-        .number("flags", row.flags)
+        .name("flags", open_flags_text(row.flags))
         .name("kind", handle_kind_name(row.kind))
         .number("inherited", row.inherited)
         .number("process", row.process)

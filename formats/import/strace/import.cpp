@@ -13,7 +13,7 @@
 #include "formats/assemble/assembler.h"
 #include "formats/import/importer.h"
 #include "formats/import/strace/source.h"
-#include "formats/import/strace/symbols.h"
+#include "formats/oplog/kernel_names.h"
 #include "formats/oplog/syscalls.h"
 #include "formats/support/error.h"
 

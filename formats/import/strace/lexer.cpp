@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "formats/import/strace/symbols.h"
+#include "formats/oplog/kernel_names.h"
 
 namespace reprise {
 namespace {
