@@ -40,7 +40,7 @@ public:
             if (!importer->sniff(head)) {
                 continue;
             }
-            if (importer->name != "kineto" && importer->name != "nsys") {
+            if (!importer->profile) {
                 throw bad_input(path.native(), "is " + std::string(importer->name) + ", not a profile",
                                 "give a PyTorch profile or an Nsight Systems export");
             }

@@ -20,6 +20,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<std::string> names() {
+    std::vector<std::string> out;
+    for (const Importer* importer : all_importers()) {
+        out.emplace_back(importer->name);
+    }
+    return out;
+}
+
+std::string help() {
+    std::string out =
+        "Reads recordings of other tools, also packed as .gz or .zst, and detects their format by content. All inputs "
+        "are files of one run and become one log; of a directory, the files in a known format are taken.\n\n";
+    for (const Importer* importer : all_importers()) {
+        out += std::string(importer->name) + ": " + std::string(importer->summary) + "\n\n";
+    }
+    return out +
+           "Afterwards it prints what was imported, and a counter with a severity and a sentence for everything the "
+           "source did not record or that had to be assumed.";
+}
+
 void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"), "op log to write");
     add.add_options()("from", po::value<std::string>()->value_name("NAME"), "input format [default: detected]");
@@ -149,18 +169,14 @@ const Registration registration{{
     .name = "import",
     .group = Group::record,
     .summary = "turn another tool's recording into an op log",
-    .help = "Reads strace, DFTracer and fio recordings, PyTorch and Nsight Systems profiles, also compressed as .gz or "
-            ".zst, and raw recordings left by a killed `reprise capture`; the format is detected. All inputs belong to "
-            "one run and become one log; of a directory, the files in a known format are read.\n\nPrints what was "
-            "imported, and a counter with name, severity and meaning for everything that the source did not record or "
-            "that had to be assumed.",
+    .help = help(),
     .examples = {{"reprise import job.strace -o job.oplog", "a log of strace -f -ttt -T"},
                  {"reprise import rank*.pfw.gz -o job.oplog", "all ranks of a DFTracer run"},
                  {"reprise import job.strace -o job.oplog --role /data/shards=dataset", "with the role of some files"},
                  {"reprise import t.pfw -o t.oplog --compute-span 'train-*-prop'", "with spans of accelerator work"}},
     .options = options,
     .positionals = {{"inputs", "IN", 1, -1}},
-    .choices = {{"unit", {"us", "ns"}}},
+    .choices = {{"from", names()}, {"unit", {"us", "ns"}}},
     .run = run,
 }};
 

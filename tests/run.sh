@@ -124,9 +124,8 @@ if [[ $quick == 0 ]]; then
     if check 'asan build' build asan; then tests asan; fi
     if check 'tsan build' build tsan thread_tests; then tests tsan --label-regex '^(replay|calibrate|cli)$'; fi
     if compgen -G 'tests/fuzz/*.cpp' >/dev/null && check 'fuzz build' build fuzz; then
-        for source in tests/fuzz/*.cpp; do
-            name=$(basename "$source" .cpp)
-            check "fuzz_${name#fuzz_}" fuzz_one "build/fuzz/tests/fuzz_${name#fuzz_}"
+        for program in build/fuzz/tests/fuzz_*; do
+            [[ -f $program && -x $program ]] && check "$(basename "$program")" fuzz_one "$program"
         done
     fi
     check 'clang-tidy' scripts/run-clang-tidy.sh build/release --all

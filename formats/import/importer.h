@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Importers: other tools' recordings to op logs. Adding one is one file that defines an Importer and one row in
-// formats/import/importers.def.
+// formats/import/importers.def; help, completion, the sniff tests and a fuzzer follow from the row.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 namespace reprise {
 
 struct ImportOptions {
-    /// Told bytes of the input files, as they lie on disk, done so far (LineReader::file_bytes); may be empty.
+    /// Called with the bytes of the input files, as stored on disk, done so far (LineReader::file_bytes); may be empty.
     std::function<void(uint64_t)> progress;
     uint32_t time_unit_ns = 0;  // 0: the source's own resolution
     /// Application spans that mean a busy accelerator, besides those the importer knows: patterns of fnmatch on NAME or
@@ -37,6 +37,7 @@ struct Importer {
     /// anything smaller is a counter in the log.
     void (*import)(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
                    const ImportOptions& options);
+    bool profile = false;  // its source records accelerator work and no I/O: something to graft
 };
 
 std::span<const Importer* const> all_importers();

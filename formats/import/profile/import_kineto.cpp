@@ -39,6 +39,6 @@ void import(std::span<const std::filesystem::path> inputs, const std::filesystem
 
 extern const Importer import_kineto;
 const Importer import_kineto{"kineto", "PyTorch profiles (torch.profiler, Kineto JSON): accelerator work and steps",
-                             sniff, import};
+                             sniff, import, true};
 
 }  // namespace reprise

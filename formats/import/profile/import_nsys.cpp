@@ -25,7 +25,8 @@ void import(std::span<const std::filesystem::path> inputs, const std::filesystem
 }  // namespace
 
 extern const Importer import_nsys;
-const Importer import_nsys{
-    "nsys", "Nsight Systems SQLite exports (nsys export --type sqlite): accelerator work and steps", sniff, import};
+const Importer import_nsys{"nsys",
+                           "Nsight Systems SQLite exports (nsys export --type sqlite): accelerator work and steps",
+                           sniff, import, true};
 
 }  // namespace reprise

@@ -33,6 +33,28 @@ TEST_CASE("formats are told apart by content, each by its own importer only") {
     CHECK(names.contains("fio"));
 }
 
+TEST_CASE("seeds of a fuzzer are of its importer only, and every importer has a place in the docs") {
+    namespace fs = std::filesystem;
+    const std::string page = read_file(source_dir() / "docs/importers.md");
+    for (const Importer* importer : all_importers()) {
+        const std::string name(importer->name);
+        CAPTURE(name);
+        CHECK(page.find("`" + name + "`") != std::string::npos);
+        size_t own = 0;
+        const fs::path seeds = source_dir() / "tests/fuzz/corpus" / name;
+        REQUIRE(fs::is_directory(seeds));
+        for (const auto& seed : fs::directory_iterator(seeds)) {
+            const std::string head = read_head(seed.path());
+            own += importer->sniff(head) ? 1 : 0;
+            for (const Importer* other : all_importers()) {
+                CHECK_FALSE((other != importer && importer->sniff(head) && other->sniff(head)));
+            }
+        }
+        // Seeds of a fuzzer that an importer has to itself may be more than an input.
+        CHECK((own > 0 || fs::exists(source_dir() / ("tests/fuzz/fuzz_" + name + ".cpp"))));
+    }
+}
+
 TEST_CASE("inputs of two formats, unknown formats and unknown names are refused with what is known") {
     TempDir dir;
     write_file(dir / "a", kFio);
