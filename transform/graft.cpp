@@ -377,27 +377,14 @@ private:
             uint64_t dropped_waits = 0, dropped_edges = 0;
             std::vector<Edge> edges;
             for (TaskId task = 1; task < tables_.tasks.size(); ++task) {
-                weave(
-                    task,
-                    [&](Op op, int64_t number, bool) {
-                        const auto& strings = number < 0 ? profile_.tables().strings : tables_.strings;
-                        if (op.text != 0) {
-                            op.text = writer.intern(strings[op.text]);
-                        }
-                        edges.clear();
-                        for (Edge edge : op.edges) {
-                            const auto now = edge.task < numbers.size() ? numbers[edge.task](edge.op) : std::nullopt;
-                            dropped_edges += !now;
-                            if (!now) {
-                                continue;
-                            }
-                            edge.op = *now;
-                            edges.push_back(edge);
-                        }
-                        op.edges = edges;
-                        writer.append(task, op);
-                    },
-                    [&](uint64_t) { ++dropped_waits; });
+                const auto emit = [&](Op op, int64_t number, bool) {
+                    const auto& strings = number < 0 ? profile_.tables().strings : tables_.strings;
+                    op.text = op.text != 0 ? writer.intern(strings[op.text]) : 0;
+                    dropped_edges += renumber(op.edges, numbers, edges);
+                    op.edges = edges;
+                    writer.append(task, op);
+                };
+                weave(task, emit, [&](uint64_t) { ++dropped_waits; });
             }
             count(writer, dropped_waits, dropped_edges);
             writer.finish();
@@ -405,6 +392,19 @@ private:
             writer.discard();
             throw;
         }
+    }
+
+    /// Edges by the new numbers of their sources; returns how many lost theirs.
+    static uint64_t renumber(std::span<const Edge> edges, const std::vector<Renumbering>& numbers,
+                             std::vector<Edge>& into) {
+        into.clear();
+        for (Edge edge : edges) {
+            if (const auto now = edge.task < numbers.size() ? numbers[edge.task](edge.op) : std::nullopt) {
+                edge.op = *now;
+                into.push_back(edge);
+            }
+        }
+        return edges.size() - into.size();
     }
 
     Header header() const {

@@ -122,6 +122,85 @@ void Calls::by_two_paths(const Event& event, RawCall& raw, OpKind kind) {
     by_path(event, raw, kind);
 }
 
+void Calls::control_descriptor(const Event& event, RawCall& raw) {
+    // The argument is not recorded; only commands that need none, or give a descriptor that is, can be kept.
+    if (event.flags == F_GETFD || event.flags == F_GETFL) {
+        raw.arg = event.flags;
+        return on_descriptor(event, raw, OpKind::fcntl);
+    }
+    if ((event.flags == F_DUPFD || event.flags == F_DUPFD_CLOEXEC) && (event.known & kResult)) {
+        raw.arg = kDupFd;
+        raw.flags = event.flags == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0;
+        return on_descriptor(event, raw, OpKind::dup);
+    }
+    ++incomplete_;
+}
+
+void Calls::duplicate(const Event& event, RawCall& raw) {
+    if (!(event.known & kResult)) {
+        ++incomplete_;
+        return;
+    }
+    raw.arg = kDup;
+    return on_descriptor(event, raw, OpKind::dup);
+}
+
+void Calls::map_file(const Event& event, RawCall& raw) {
+    if (raw.fd < 0) {  // memory, not a file
+        ++ignored_;
+        return;
+    }
+    ++protections_;
+    raw.flags = event.flags;
+    raw.mode = PROT_READ;
+    raw.offset = event.offset;
+    raw.address = event.known & kResult ? static_cast<uint64_t>(event.result) : 0;
+    return on_descriptor(event, raw, OpKind::mmap);
+}
+
+void Calls::make_symlink(const Event& event, RawCall& raw) {
+    if (!event.path2) {
+        ++incomplete_;
+        return;
+    }
+    raw.kind = OpKind::symlink;
+    raw.fd = -1;
+    raw.text = text(event.path);  // the target comes first
+    raw.path = text(event.path2);
+    return send(raw, event.known & kResult);
+}
+
+void Calls::list_directory(const Event& event, RawCall& raw) {
+    // DFTracer names no descriptor, and no closedir: opened, and closed at once.
+    ++directories_;
+    const int32_t number = take_number();
+    mine_->free.push_back(number);
+    raw.result = number;
+    raw.kind = OpKind::open;
+    raw.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
+    raw.fd = -1;
+    raw.path = text(event.path);
+    send(raw, false);
+    RawCall close;
+    close.pid = raw.pid;
+    close.tid = raw.tid;
+    close.kind = OpKind::close;
+    close.begin = raw.begin + raw.duration;
+    close.fd = number;
+    assembler_.call(close);
+}
+
+void Calls::fork(const Event& event, RawCall& raw) {
+    if (!(event.known & kResult) || event.result <= 0) {
+        return;  // 0: the child's own record of it
+    }
+    raw.kind = OpKind::spawn;
+    raw.fd = -1;
+    raw.arg = processes_.child(event.thread, event.result);
+    raw.flags = SIGCHLD;
+    return send(raw, true);
+}
+
 void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
     switch (call) {
         case Call::open:
@@ -147,37 +226,9 @@ void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
         case Call::fsync: return on_descriptor(event, raw, OpKind::fsync);
         case Call::fdatasync: return on_descriptor(event, raw, OpKind::fdatasync);
         case Call::fchmod: raw.mode = event.mode; return on_descriptor(event, raw, OpKind::chmod);
-        case Call::fcntl:
-            // The argument is not recorded; only commands that need none, or give a descriptor that is, can be kept.
-            if (event.flags == F_GETFD || event.flags == F_GETFL) {
-                raw.arg = event.flags;
-                return on_descriptor(event, raw, OpKind::fcntl);
-            }
-            if ((event.flags == F_DUPFD || event.flags == F_DUPFD_CLOEXEC) && (event.known & kResult)) {
-                raw.arg = kDupFd;
-                raw.flags = event.flags == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0;
-                return on_descriptor(event, raw, OpKind::dup);
-            }
-            ++incomplete_;
-            return;
-        case Call::dup:
-            if (!(event.known & kResult)) {
-                ++incomplete_;
-                return;
-            }
-            raw.arg = kDup;
-            return on_descriptor(event, raw, OpKind::dup);
-        case Call::mmap:
-            if (raw.fd < 0) {  // memory, not a file
-                ++ignored_;
-                return;
-            }
-            ++protections_;
-            raw.flags = event.flags;
-            raw.mode = PROT_READ;
-            raw.offset = event.offset;
-            raw.address = event.known & kResult ? static_cast<uint64_t>(event.result) : 0;
-            return on_descriptor(event, raw, OpKind::mmap);
+        case Call::fcntl: return control_descriptor(event, raw);
+        case Call::dup: return duplicate(event, raw);
+        case Call::mmap: return map_file(event, raw);
         case Call::stat: return by_path(event, raw, OpKind::stat);
         case Call::lstat: raw.flags = AT_SYMLINK_NOFOLLOW; return by_path(event, raw, OpKind::stat);
         case Call::access: return by_path(event, raw, OpKind::access);
@@ -190,51 +241,15 @@ void Calls::feed_posix(const Event& event, Call call, RawCall& raw) {
         case Call::truncate: return by_path(event, raw, OpKind::truncate);
         case Call::rename: return by_two_paths(event, raw, OpKind::rename);
         case Call::link: return by_two_paths(event, raw, OpKind::link);
-        case Call::symlink:
-            if (!event.path2) {
-                ++incomplete_;
-                return;
-            }
-            raw.kind = OpKind::symlink;
-            raw.fd = -1;
-            raw.text = text(event.path);  // the target comes first
-            raw.path = text(event.path2);
-            return send(raw, event.known & kResult);
-        case Call::opendir: {
-            // DFTracer names no descriptor, and no closedir: opened, and closed at once.
-            ++directories_;
-            const int32_t number = take_number();
-            mine_->free.push_back(number);
-            raw.result = number;
-            raw.kind = OpKind::open;
-            raw.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
-            raw.fd = -1;
-            raw.path = text(event.path);
-            send(raw, false);
-            RawCall close;
-            close.pid = raw.pid;
-            close.tid = raw.tid;
-            close.kind = OpKind::close;
-            close.begin = raw.begin + raw.duration;
-            close.fd = number;
-            assembler_.call(close);
-            return;
-        }
+        case Call::symlink: return make_symlink(event, raw);
+        case Call::opendir: return list_directory(event, raw);
         case Call::chdir:
             if (!(event.known & kResult) || event.result == 0) {
                 assembler_.set_directory(raw.pid, text(event.path));
             }
             ++ignored_;
             return;
-        case Call::fork:
-            if (!(event.known & kResult) || event.result <= 0) {
-                return;  // 0: the child's own record of it
-            }
-            raw.kind = OpKind::spawn;
-            raw.fd = -1;
-            raw.arg = processes_.child(event.thread, event.result);
-            raw.flags = SIGCHLD;
-            return send(raw, true);
+        case Call::fork: return fork(event, raw);
         case Call::munmap:
         case Call::msync: ++incomplete_; return;  // the address is not recorded
         case Call::ignored: ++ignored_; return;

@@ -44,6 +44,12 @@ private:
     void on_descriptor(const Event& event, RawCall& raw, OpKind kind);
     void by_path(const Event& event, RawCall& raw, OpKind kind);
     void by_two_paths(const Event& event, RawCall& raw, OpKind kind);
+    void control_descriptor(const Event& event, RawCall& raw);
+    void duplicate(const Event& event, RawCall& raw);
+    void map_file(const Event& event, RawCall& raw);
+    void make_symlink(const Event& event, RawCall& raw);
+    void list_directory(const Event& event, RawCall& raw);
+    void fork(const Event& event, RawCall& raw);
     void send(RawCall& raw, bool result_known);
     std::string_view text(StringId id) const { return lines_.strings[id]; }
     int32_t take_number();

@@ -83,6 +83,8 @@ private:
     void read(const std::filesystem::path& path);
     const char* take(std::string_view text);
     uint32_t file_of(std::string_view name, bool adds);
+    bool open(const Line& line, Job& job, File& file, RawCall& raw);
+    void feed(const Line& line, Assembler& assembler);
     void feed(LogWriter& writer);
 
     std::span<const std::filesystem::path> inputs_;
@@ -91,7 +93,7 @@ private:
     std::vector<Line> lines_;
     std::map<std::string, uint32_t, std::less<>>
         job_of_file_;  // within one input: jobs that append to one log interleave
-    uint64_t done_ = 0, malformed_ = 0, cut_ = 0, waits_in_v3_ = 0;
+    uint64_t done_ = 0, malformed_ = 0, cut_ = 0, waits_in_v3_ = 0, adopted_ = 0;
     std::string first_malformed_;
 };
 
@@ -230,6 +232,78 @@ void Import::read(const std::filesystem::path& path) {
     }
 }
 
+// Gives the file of a line a descriptor where it has none. False where there is nothing to do.
+bool Import::open(const Line& line, Job& job, File& file, RawCall& raw) {
+    if (line.action == Action::open ? file.fd >= 0 : line.action == Action::close && file.fd < 0) {
+        return false;  // fio ignores it, too
+    }
+    if (file.fd >= 0) {
+        return true;
+    }
+    file.fd = job.next_fd++;
+    if (line.action != Action::open) {
+        raw.fd_path = file.name;
+        ++adopted_;
+    }
+    return true;
+}
+
+void Import::feed(const Line& line, Assembler& assembler) {
+    RawCall raw;
+    raw.pid = raw.tid = static_cast<int32_t>(line.job + 1);
+    raw.begin = line.time * 1000;
+    if (line.action == Action::wait) {
+        Op op;
+        op.kind = OpKind::wait;
+        op.begin = raw.begin;
+        op.duration = line.offset * 1000;
+        op.arg = kWaitSleep;
+        assembler.op(raw.pid, raw.tid, op);
+        return;
+    }
+    Job& job = jobs_[line.job];
+    File& file = job.files[line.file];
+    if (line.action == Action::add || !open(line, job, file, raw)) {
+        return;
+    }
+    raw.result_known = false;
+    if (line.action != Action::open) {
+        raw.fd = file.fd;
+        raw.offset = line.offset;
+        raw.size = line.length;
+    }
+    switch (line.action) {
+        case Action::open:
+            raw.kind = OpKind::open;
+            raw.path = file.name;
+            raw.flags = file.written ? O_RDWR : O_RDONLY;
+            raw.result = file.fd;
+            break;
+        case Action::read:
+            raw.kind = OpKind::pread;
+            raw.result = line.length;
+            break;
+        case Action::write:
+            raw.kind = OpKind::pwrite;
+            raw.result = line.length;
+            break;
+        case Action::sync: raw.kind = OpKind::fsync; break;
+        case Action::datasync: raw.kind = OpKind::fdatasync; break;
+        case Action::sync_range: raw.kind = OpKind::sync_file_range; break;
+        case Action::trim:
+            raw.kind = OpKind::fallocate;
+            raw.flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+            break;
+        case Action::close:
+            raw.kind = OpKind::close;
+            file.fd = -1;
+            break;
+        case Action::add:
+        case Action::wait: break;
+    }
+    assembler.call(raw);
+}
+
 void Import::feed(LogWriter& writer) {
     std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) { return a.time < b.time; });
     Assembler::Options assembling;
@@ -238,82 +312,15 @@ void Import::feed(LogWriter& writer) {
     for (uint32_t i = 0; i < jobs_.size(); ++i) {
         assembler.set_command(static_cast<int32_t>(i + 1), "fio " + jobs_[i].log.filename().native());
     }
-    uint64_t adopted = 0;
     for (const Line& line : lines_) {
-        RawCall raw;
-        raw.pid = raw.tid = static_cast<int32_t>(line.job + 1);
-        raw.begin = line.time * 1000;
-        if (line.action == Action::wait) {
-            Op op;
-            op.kind = OpKind::wait;
-            op.begin = raw.begin;
-            op.duration = line.offset * 1000;
-            op.arg = kWaitSleep;
-            assembler.op(raw.pid, raw.tid, op);
-            continue;
-        }
-        Job& job = jobs_[line.job];
-        File& file = job.files[line.file];
-        if (line.action == Action::add) {
-            continue;
-        }
-        if (line.action == Action::open) {
-            if (file.fd >= 0) {
-                continue;  // fio ignores it, too
-            }
-            file.fd = job.next_fd++;
-            raw.kind = OpKind::open;
-            raw.path = file.name;
-            raw.flags = file.written ? O_RDWR : O_RDONLY;
-            raw.result = file.fd;
-            raw.result_known = false;
-            assembler.call(raw);
-            continue;
-        }
-        if (file.fd < 0) {
-            if (line.action == Action::close) {
-                continue;
-            }
-            file.fd = job.next_fd++;
-            raw.fd_path = file.name;
-            ++adopted;
-        }
-        raw.fd = file.fd;
-        raw.offset = line.offset;
-        raw.size = line.length;
-        raw.result_known = false;
-        switch (line.action) {
-            case Action::read:
-                raw.kind = OpKind::pread;
-                raw.result = line.length;
-                break;
-            case Action::write:
-                raw.kind = OpKind::pwrite;
-                raw.result = line.length;
-                break;
-            case Action::sync: raw.kind = OpKind::fsync; break;
-            case Action::datasync: raw.kind = OpKind::fdatasync; break;
-            case Action::sync_range: raw.kind = OpKind::sync_file_range; break;
-            case Action::trim:
-                raw.kind = OpKind::fallocate;
-                raw.flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-                break;
-            case Action::close:
-                raw.kind = OpKind::close;
-                file.fd = -1;
-                break;
-            case Action::add:
-            case Action::open:
-            case Action::wait: break;
-        }
-        assembler.call(raw);
+        feed(line, assembler);
     }
     assembler.finish();
 
     writer.count(Count::durations_unknown, lines_.size());
     writer.count(Count::results_not_recorded, lines_.size());
     writer.count(Count::flags_assumed, jobs_.size());
-    writer.count(Count::opens_synthesised, adopted);
+    writer.count(Count::opens_synthesised, adopted_);
     writer.count(Count::malformed_lines, malformed_, first_malformed_);
     writer.count(Count::inputs_cut, cut_);
     writer.count(Count::waits_ignored, waits_in_v3_);
