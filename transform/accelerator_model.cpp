@@ -46,7 +46,7 @@ Error wrong(std::string_view what) { return usage_error("--gpu-model: " + std::s
 double time_or_throw(std::string_view text) {
     const auto time = time_of(text);
     if (!time) {
-        throw wrong("'" + escape_line(trim(text)) + "' is no time from 0 to a day");
+        throw wrong("'" + escape_line(trim(text)) + "' is not a time from 0 to a day");
     }
     return *time;
 }
@@ -88,7 +88,7 @@ GpuModel GpuModel::parse(std::string_view spec) {
         const std::string_view seed = spec.substr(at + kSeed.size());
         const auto [rest, error] = std::from_chars(seed.data(), seed.data() + seed.size(), model.seed);
         if (error != std::errc() || rest != seed.data() + seed.size()) {
-            throw wrong("the seed '" + escape_line(seed) + "' is no whole number");
+            throw wrong("the seed '" + escape_line(seed) + "' is not a whole number");
         }
         spec = trim(spec.substr(0, at));
     }
@@ -109,7 +109,7 @@ GpuModel GpuModel::parse(std::string_view spec) {
     if (name == "normal" || name == "lognormal") {
         const size_t comma = inside.find(',');
         if (comma == inside.npos) {
-            throw wrong(std::string(name) + " wants a mean and a standard deviation");
+            throw wrong(std::string(name) + " requires a mean and a standard deviation");
         }
         model.kind = name == "normal" ? Kind::normal : Kind::lognormal;
         model.mean_ns = time_or_throw(inside.substr(0, comma));
@@ -120,7 +120,7 @@ GpuModel GpuModel::parse(std::string_view spec) {
         return model;
     }
     if (open != spec.npos && name != "constant") {
-        throw wrong("'" + escape_line(name) + "' is no model");
+        throw wrong("'" + escape_line(name) + "' is not a model");
     }
     model.mean_ns = time_or_throw(open == spec.npos ? spec : inside);
     return model;

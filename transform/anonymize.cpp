@@ -17,7 +17,7 @@
 namespace reprise {
 namespace {
 
-// Whole trees that hold nobody's names: the kernel's own.
+// Whole trees without private names: the kernel's own.
 constexpr std::string_view kPublicTrees[] = {"/proc", "/sys", "/dev"};
 constexpr std::string_view kPrivateTrees[] = {"/dev/shm", "/dev/mqueue", "/dev/disk", "/dev/mapper"};
 // Components every system has, or that decide a role (formats/assemble/roles.cpp).
@@ -51,7 +51,7 @@ bool is_ending(std::string_view text) {
     return !text.empty() && text.size() <= kLongestEnding && std::all_of(text.begin(), text.end(), letter);
 }
 
-// Where the part of a name begins that stays: ".jpg", ".tar.gz". A name that is all ending has none.
+// Where the extension that is kept begins: ".jpg", ".tar.gz". A name that is only an extension keeps none.
 size_t ending_of(std::string_view name) {
     size_t at = name.size();
     for (int parts = 0; parts < 2; ++parts) {

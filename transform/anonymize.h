@@ -16,7 +16,7 @@ namespace reprise {
 
 struct AnonymizeOptions {
     /// Tokens are a keyed hash of the names, the same in every log with this key. Empty: they are numbers in the order
-    /// in which this log first uses the names, and tell nothing at all.
+    /// in which this log first uses the names, and reveal nothing.
     std::string key;
     std::vector<std::string> keep;  // absolute paths; they and all below them stay as they are
     WriterOptions writer = {};

@@ -128,7 +128,7 @@ private:
             std::max<uint64_t>({recorded_.files.size(), recorded_.handles.size(), recorded_.tasks.size(),
                                 shares_.map_limit(), shares_.request_limit()});
         if (most * copies_ > kMostRows) {
-            throw usage_error("--gpus: " + std::to_string(copies_) + " copies of this log are more than a log holds",
+            throw usage_error("--gpus: " + std::to_string(copies_) + " copies of this log do not fit in one log",
                               "ask for fewer");
         }
         if (options_.model && steps_.steps().empty()) {

@@ -82,7 +82,7 @@ public:
 
     GraftResult run(GraftBy by, const std::filesystem::path& output) {
         if (uses_accelerator(job_)) {
-            throw bad_input(job_.path().native(), "this log tells what accelerators did already",
+            throw bad_input(job_.path().native(), "this log has accelerator work already",
                             "graft onto the log as it was recorded, without marks of an accelerator");
         }
         if (!uses_accelerator(profile_)) {
@@ -113,7 +113,7 @@ private:
         const Span job = span_of(job_), work = span_of(profile_);
         const int64_t begin = work.begin + result_.offset_ns, end = work.end + result_.offset_ns;
         if (begin < job.begin - kClockSlack || end > job.end + kClockSlack) {
-            return "by the clock the profile lies from " + seconds(begin - job.begin) + " to " +
+            return "by the clock the profile is from " + seconds(begin - job.begin) + " to " +
                    seconds(end - job.begin) + " s of the recording, which lasts " + seconds(job.end - job.begin) + " s";
         }
         result_.residual_ns.reset();

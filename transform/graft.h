@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts what a profile tells of accelerators into a recording of the same job's I/O.
+// Puts the accelerator work of a profile into a recording of the same job's I/O.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct GraftOptions {
 struct GraftResult {
     GraftBy by = GraftBy::clock;
     int64_t offset_ns = 0;                 // clock: log time less profile time
-    std::optional<int64_t> residual_ns;    // median distance of the two sources' steps; none: no steps to tell by
+    std::optional<int64_t> residual_ns;    // median distance of the two sources' steps; none: no steps to compare
     uint64_t submissions = 0, waits = 0;   // grafted
     uint64_t steps = 0, steps_of_log = 0;  // found in both; in the recording
 };

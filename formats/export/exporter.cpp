@@ -29,7 +29,7 @@ const Exporter& find_exporter(std::string_view name) {
         }
         names += (names.empty() ? "" : ", ") + std::string(exporter->name);
     }
-    throw usage_error("there is no exporter '" + escape_line(name) + "'", "expected one of: " + names);
+    throw usage_error("unknown export format '" + escape_line(name) + "'", "expected one of: " + names);
 }
 
 }  // namespace reprise

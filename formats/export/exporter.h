@@ -18,7 +18,7 @@ namespace reprise {
 struct ExportOptions {
     OpFilter filter = OpFilter::all();
     std::vector<TaskId> tasks;  // empty: all
-    /// Told the number of ops seen so far; may be empty.
+    /// Called with the number of ops seen so far; may be empty.
     std::function<void(uint64_t)> progress;
 };
 

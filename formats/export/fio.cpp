@@ -132,7 +132,7 @@ bool can_be_named(std::string_view name) {
     return true;
 }
 
-// Names relative to the root, by path; those fio cannot read stand for themselves in the job file's comments.
+// Names relative to the root, by path; names that fio cannot read are replaced and listed in the job file's comments.
 class Names {
 public:
     explicit Names(const Tables& tables) : tables_(tables) {}

@@ -69,7 +69,7 @@ const Importer& find_importer(std::span<const std::filesystem::path> inputs, std
     if (!name.empty()) {
         const Importer* importer = by_name(name);
         if (!importer) {
-            throw usage_error("no importer is called \"" + escape_line(name) + "\"", formats_tried());
+            throw usage_error("unknown import format \"" + escape_line(name) + "\"", formats_tried());
         }
         return *importer;
     }
@@ -80,7 +80,7 @@ const Importer& find_importer(std::span<const std::filesystem::path> inputs, std
         const Importer* importer = by_content(head);
         if (!importer) {
             throw bad_input(input.native(), look_of(head),
-                            formats_tried() + "\n  --from NAME reads it as one of these all the same");
+                            formats_tried() + "\n  --from NAME reads it as one of these anyway");
         }
         if (found && found != importer) {
             throw bad_input(input.native(),

@@ -90,8 +90,7 @@ public:
     size_t count(size_t limit) {
         const uint64_t value = varint();
         if (value > limit) {
-            throw Corrupt("a count of " + std::to_string(value) + " where at most " + std::to_string(limit) +
-                          " can be");
+            throw Corrupt("a count of " + std::to_string(value) + ", expected at most " + std::to_string(limit));
         }
         return static_cast<size_t>(value);
     }

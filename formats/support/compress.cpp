@@ -52,7 +52,7 @@ void Decompressor::decompress(ByteView stored, std::span<uint8_t> raw) {
         throw Corrupt(std::string("zstd: ") + ZSTD_getErrorName(n));
     }
     if (n != raw.size()) {
-        throw Corrupt("a compressed part is shorter than it says");
+        throw Corrupt("compressed data is shorter than its header says");
     }
 }
 
@@ -76,14 +76,14 @@ Bytes get_blob(ByteReader& in, Decompressor& decompressor, size_t limit) {
     const size_t stored_size = in.count(in.left());
     const ByteView stored = in.take(stored_size);
     if (stored_size > raw_size) {
-        throw Corrupt("a compressed part is larger than its content");
+        throw Corrupt("compressed data is larger than its content");
     }
     if (stored_size == raw_size) {
         return {stored.begin(), stored.end()};
     }
     // zstd expands at most about 2^17-fold per block; refuse sizes that cannot be honest before allocating.
     if (raw_size / 200000 > stored_size) {
-        throw Corrupt("a compressed part claims an impossible size");
+        throw Corrupt("compressed data claims an impossible size");
     }
     Bytes raw(raw_size);
     decompressor.decompress(stored, raw);

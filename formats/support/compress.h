@@ -19,7 +19,7 @@ public:
 
     /// Appends the compressed bytes to `out`; returns how many there are.
     size_t compress(ByteView raw, Bytes& out);
-    /// For bytes whose order tells nothing: entropy coding only, no search for repetitions.
+    /// For bytes without repetitions: entropy coding only, no match search.
     size_t compress_noise(ByteView raw, Bytes& out);
 
 private:

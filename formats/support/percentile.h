@@ -14,7 +14,7 @@ namespace reprise {
 /// Rank, from 1, of the percentile `share` (0..1) among `count` values in order: the least value that at least that
 /// share of them do not exceed. `count` is at least 1.
 inline uint64_t percentile_rank(double share, uint64_t count) {
-    // 0.07 * 100 is a little more than 7: the value below takes such products back to what was meant.
+    // 0.07 * 100 is slightly more than 7 in floating point; the next lower share gives 7 again.
     const double wanted = std::nextafter(std::clamp(share, 0.0, 1.0), 0.0) * static_cast<double>(count);
     return std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(wanted)), 1, count);
 }

@@ -233,7 +233,7 @@ private:
         append_json(out_.text, value);
     }
 
-    // The least id from `from` on that nobody has.
+    // The lowest unused id from `from` on.
     int64_t new_id(int64_t from) {
         while (!used_.insert(from).second) {
             ++from;
@@ -311,7 +311,7 @@ private:
         return found == maps_.end() ? file : found->second;
     }
 
-    // Numbers a reader of the timeline asks for; ids of tables would tell nothing.
+    // Numbers a reader of the timeline needs; table ids would mean nothing there.
     void arg(const OpInfo& row, const Op& op, const FieldInfo& field) {
         if (!row.has(field.field)) {
             return;

@@ -86,7 +86,7 @@ void Calls::on_descriptor(const Event& event, RawCall& raw, OpKind kind) {
     const auto fd = static_cast<size_t>(raw.fd);
     const StringId known = fd < mine_->path.size() ? mine_->path[fd] : 0;
     if (!known || (event.path && event.path != known && !(event.known & kPathUnsure))) {
-        // Open before the recording began, or by a way that DFTracer does not see: the name says what it is.
+        // Open before the recording began, or opened in a way that DFTracer does not see: the name says what it is.
         raw.fd_path = text(event.path);
         if (raw.fd < kMostDescriptors && kind != OpKind::close) {
             if (fd >= mine_->path.size()) {

@@ -154,7 +154,7 @@ void Import::refuse_what_holds_no_calls() const {
     throw bad_input(first, "holds no events", {});
 }
 
-// Patterns of the user decide alone where there are any; else the most telling kind of span that occurs.
+// Patterns given by the user replace the built-in ones; without any, the most specific kind of span that occurs.
 void Import::choose_compute_spans() {
     computes_.assign(lines_.names.size(), 0);
     const auto mark = [&](auto&& chosen) {
@@ -330,7 +330,7 @@ void Import::feed_span(Assembler& assembler, LogWriter& writer, const Event& eve
             assembler.op(pid, tid, wait);
         }
     }
-    // A span that stands as accelerator time is no marker too, unless it delimits the step.
+    // A span used as accelerator time is not also a marker, unless it delimits the step.
     if (computes && name.span != Span::compute_or_step) {
         return;
     }

@@ -31,7 +31,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // What is not a plain decimal number below 10^18: negative, beyond 63 bits (addresses), or with a fraction, which is
-// rounded. False if it is no number, or beyond 64 bits.
+// rounded. False if it is not a number, or beyond 64 bits.
 bool to_odd_integer(std::string_view token, int64_t& into) {
     const char* end = token.data() + token.size();
     if (const auto [stop, error] = std::from_chars(token.data(), end, into); error == std::errc() && stop == end) {
@@ -64,7 +64,7 @@ uint64_t load_8(const char* raw) {
 }
 
 // The value of 1 to 8 digits at `raw`, behind which 8 bytes are readable, in three multiplications: a loop over digits
-// mispredicts its end. False if one is no digit.
+// mispredicts its end. False if one is not a digit.
 bool to_digits(const char* raw, size_t count, uint64_t& into) {
     constexpr uint64_t kOnes = 0x0101010101010101;
     uint64_t v = (load_8(raw) ^ (kOnes * '0')) << (8 * (8 - count));  // leading zeros
@@ -119,7 +119,7 @@ uint64_t key_at(const char* raw) {
     return raw[8] == '"' ? word : 0;
 }
 
-// What one line says, as it stands there.
+// The contents of one line, unprocessed.
 struct Record {
     Event event;
     std::string_view name, category, phase, host, path, path2, directory_path, value, args_name, command, directory;
@@ -468,7 +468,7 @@ const char* Lines::Impl::take(const Record& record) {
     event.thread = thread_of(host_of(record), record.pid, record.tid);
     Name& name = out.names[event.name];
     if (!record.in_range && name.call != Call::span) {
-        return "an argument that is no number, or beyond its range";
+        return "an argument that is not a number, or out of range";
     }
     ++name.events;
     const size_t index = out.events.size();

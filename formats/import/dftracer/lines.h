@@ -68,7 +68,7 @@ private:
 enum Known : uint16_t { kResult = 1, kFd = 2, kOffset = 4, kSize = 8, kFlags = 16, kMode = 32, kPathUnsure = 64 };
 
 struct Thread {
-    StringId host = 0;  // 0: not said
+    StringId host = 0;  // 0: not recorded
     int64_t pid = 0;
     int64_t tid = 0;
 };

@@ -70,7 +70,7 @@ enum class Span : uint8_t {
     checkpoint,
     host_compute,     // a computation that may or may not keep an accelerator busy
     compute,          // the accelerator is busy
-    compute_or_step,  // stands for compute where the run has no better span
+    compute_or_step,  // used as compute where the run has no better span
 };
 
 struct Name {

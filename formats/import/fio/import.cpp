@@ -143,7 +143,7 @@ const char* Import::take(std::string_view text) {
         row = find(last_word(before));
         if (row != std::end(kActions) && row->has_range) {
             if (!to_number(offset, line.offset) || !to_number(length, line.length)) {
-                return "an offset or length that is no number, or beyond 64 bits";
+                return "an offset or length that is not a number, or beyond 64 bits";
             }
             rest = before;
         } else if (offset == "wait" && to_number(length, line.offset)) {

@@ -23,7 +23,7 @@ enum gpu_record_type {
     GPU_RECORD_COPY = 2,
     GPU_RECORD_FILL = 3,
     GPU_RECORD_CALL = 4,  // of the host
-    GPU_RECORD_SYNC = 5,  // tells the stream that a call waited for
+    GPU_RECORD_SYNC = 5,  // the stream that a call waited for
     GPU_RECORD_LOST = 6,  // `correlation` records that CUPTI dropped
 };
 

@@ -140,7 +140,8 @@ bool take(const Fields& fields, Events& into) {
     return true;
 }
 
-// Adds the events of `text`; nullptr, or why it is no JSON at all. What breaks off later stands up to there.
+// Adds the events of `text`; nullptr, or why it is not JSON at all. Where the text is cut later, the events before the
+// cut are kept.
 const char* parse(const std::filesystem::path& path, std::string& text, Events& into, int64_t& base) {
     const size_t length = text.size();
     text.resize(length + simdjson::SIMDJSON_PADDING);
@@ -245,12 +246,12 @@ void read_events(const std::filesystem::path& path, Events& into, const std::fun
     {
         LineReader reader(path);
         reader.set_truncated_ok(true);
-        uint64_t told = 0;
+        uint64_t reported = 0;
         for (std::string_view line; reader.next(line);) {
             text.append(line);
             text += '\n';
-            if (progress && text.size() - told > (4u << 20)) {
-                progress(reader.file_bytes()), told = text.size();
+            if (progress && text.size() - reported > (4u << 20)) {
+                progress(reader.file_bytes()), reported = text.size();
             }
         }
         into.cut |= reader.truncated();

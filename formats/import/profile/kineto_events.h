@@ -28,7 +28,7 @@ struct HostCall : Span {  // a call of the CUDA or HIP runtime or driver
     int32_t pid = 0, tid = 0;
     uint64_t correlation = 0;
     uint32_t name = 0;
-    int64_t stream = -1;  // -1: not said
+    int64_t stream = -1;  // -1: not recorded
     int64_t device = -1;  // likewise
 };
 
@@ -47,7 +47,7 @@ struct Events {
     uint64_t malformed = 0;                  // of them
     uint64_t os_calls = 0;                   // known by name only
     uint64_t lost = 0;                       // that the profiler itself dropped
-    std::vector<int64_t> clock_differences;  // of each file that tells: wall clock less the clock of its events
+    std::vector<int64_t> clock_differences;  // of each file that records it: wall clock less the clock of its events
     std::string first_malformed;
     bool cut = false;  // the JSON ends too early
     std::string host;
@@ -58,10 +58,10 @@ private:
     std::unordered_map<std::string, uint32_t> ids_;
 };
 
-/// Adds the events of one file. Throws Error (bad_input) for what is no such profile.
+/// Adds the events of one file. Throws Error (bad_input) for what is not such a profile.
 void read_events(const std::filesystem::path& path, Events& into, const std::function<void(uint64_t)>& progress);
 
-/// "1623142623529248.125" us to ns, exactly; false where it is no such number or beyond 64 bits of ns.
+/// "1623142623529248.125" us to ns, exactly; false where it is not such a number or beyond 64 bits of ns.
 bool microseconds_to_ns(std::string_view text, int64_t& ns);
 
 }  // namespace reprise::kineto

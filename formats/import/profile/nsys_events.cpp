@@ -135,7 +135,7 @@ public:
         const auto strings = db_.columns("StringIds");
         if (!strings.contains("id") || !strings.contains("value")) {
             throw bad_input(path_.native(),
-                            "is an SQLite database, but no export of Nsight Systems: no table StringIds",
+                            "is an SQLite database, but not an export of Nsight Systems: no table StringIds",
                             "export one: nsys export --type sqlite report.nsys-rep");
         }
         db_.each("SELECT id, value FROM StringIds", [&](sqlite3_stmt* row) {
@@ -170,7 +170,7 @@ private:
         return name;
     }
 
-    // A column, or what stands for it where this version of nsys has none.
+    // A column, or its default where this version of nsys does not have it.
     static std::string column(const std::set<std::string>& columns, const char* name, const char* otherwise) {
         return columns.contains(name) ? std::string("\"") + name + '"' : otherwise;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A log of what a profile tells of accelerators and of the host that drove them.
+// A log made of a profile: accelerator work and the host calls that drove it.
 #pragma once
 
 #include <filesystem>

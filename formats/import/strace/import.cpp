@@ -64,7 +64,7 @@ uint64_t device_number(std::string_view text) {
     return (high & 0xfffff000) << 32 | (high & 0xfff) << 8 | (low & 0xffffff00) << 12 | (low & 0xff);
 }
 
-// Where relative paths start when the recording begins, by the first task's own calls. Empty: nothing tells.
+// Where relative paths start when the recording begins, by the first task's own calls. Empty: unknown.
 std::string initial_directory(std::string_view head) {
     StraceStrings strings;
     StraceCall call;
@@ -165,7 +165,7 @@ StraceImport::StraceImport(std::span<const std::filesystem::path> inputs, const 
     const StraceSource& root = **std::min_element(sources_.begin(), sources_.end(), least);
     for (auto& source : sources_) {
         if (source->clock() != root.clock()) {
-            throw bad_input(source->where(), "its time stamps are of another kind than those of the other files",
+            throw bad_input(source->where(), "its time stamps are of another kind than in the other files",
                             "import files of one run together, and only those");
         }
         const bool behind_midnight = source->clock() == StraceLine::Clock::of_day && source.get() != &root &&

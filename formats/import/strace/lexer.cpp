@@ -96,7 +96,7 @@ bool take_time(std::string_view& text, StraceLine& line) {
     if (word.empty() || !is_digit(word[0])) {
         return false;
     }
-    // Before September 2001 nobody recorded; smaller numbers are the steps of -r, or a pid.
+    // No recording is from before September 2001; smaller numbers are the steps of -r, or a pid.
     constexpr int64_t kEarliest = 1'000'000'000 * kSecond;
     if (to_time_of_day(word, line.time, line.fraction_digits)) {
         line.clock = StraceLine::Clock::of_day;

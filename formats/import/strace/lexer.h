@@ -75,7 +75,7 @@ void each_strace_field(std::string_view text, std::string_view key, Visit visit)
 /// Strings without escapes; they live until clear().
 class StraceStrings {
 public:
-    /// Of "..." (quotes and a trailing "..." allowed); nullopt if it is no string. `cut`: it was abbreviated.
+    /// Of "..." (quotes and a trailing "..." allowed); nullopt if it is not a string. `cut`: it was abbreviated.
     std::optional<std::string_view> quoted(std::string_view text, bool* cut = nullptr);
     std::string_view plain(std::string_view escaped, std::string_view suffix = {});
     std::string_view keep(std::string text);

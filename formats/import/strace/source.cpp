@@ -63,11 +63,10 @@ std::optional<int64_t> StraceSource::time_of(const StraceLine& line) {
         StraceCall call;
         const bool really = line.kind != StraceLine::Kind::call || parse_strace_call(line.text, call);
         if (really && line.clock == StraceLine::Clock::relative) {
-            throw bad_input(
-                reader_.where(),
-                "time stamps are steps from one line to the next (strace -r), by which the lines of several "
-                "tasks cannot be put in order",
-                "record with: strace -f -ttt -T -yy");
+            throw bad_input(reader_.where(),
+                            "time stamps are relative to the line before (strace -r), so the lines of several tasks "
+                            "cannot be put in order",
+                            "record with: strace -f -ttt -T -yy");
         }
         if (really && line.clock == StraceLine::Clock::none) {
             throw bad_input(reader_.where(), "the line has no time stamp", "record with: strace -f -ttt -T -yy");
