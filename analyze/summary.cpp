@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "formats/oplog/async_request.h"

@@ -5,7 +5,6 @@
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 
