@@ -56,6 +56,10 @@ private:
         return file;
     }
     enum Flag : uint8_t { kThreads = 1, kProcesses = 2, kSharedPosition = 4 };
+    static void share(Owner& owner, uint8_t& flags, TaskId task, ProcessId process);
+    void see_handle(HandleId handle, OpKind kind, TaskId task, ProcessId process, int64_t begin);
+    void see_content(FileId file, TaskId task, bool altered);
+    void see_names(const OpBlock& block, size_t i, OpKind kind);
 
     const LogReader& log_;
     size_t tasks_ = 0;  // that have kept ops

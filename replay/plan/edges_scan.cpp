@@ -43,29 +43,9 @@ void SharingScan::see(const OpBlock& block, size_t i, ProcessId process) {
         ++tasks_;
     }
     const auto kind = static_cast<OpKind>(block.kind[i]);
-    const auto share = [&](Owner& owner, uint8_t& flags) {
-        if (owner.task == 0) {
-            owner = {task, process};
-        } else if (owner.task != task) {
-            flags |= owner.process == process ? kThreads : kProcesses;
-        }
-    };
     for (const HandleId handle : {block.handle[i], block.handle2[i]}) {
-        if (handle == 0 || handle >= handle_owner_.size() || !opens_in_replay(tables.handles[handle].kind)) {
-            continue;
-        }
-        share(handle_owner_[handle], handle_flags_[handle]);
-        if (kind == OpKind::open) {
-            opened_[handle] = {process, block.begin[i]};
-        } else if (opened_[handle].process != process) {
-            users_.emplace(handle, process);
-        }
-        if (uses_position(kind)) {
-            if (position_task_[handle] == 0) {
-                position_task_[handle] = task;
-            } else if (position_task_[handle] != task) {
-                handle_flags_[handle] |= kSharedPosition;
-            }
+        if (handle != 0 && handle < handle_owner_.size() && opens_in_replay(tables.handles[handle].kind)) {
+            see_handle(handle, kind, task, process, block.begin[i]);
         }
     }
     if (kind == OpKind::spawn && block.peer[i] != 0 && block.peer[i] < tables.tasks.size()) {
@@ -79,26 +59,57 @@ void SharingScan::see(const OpBlock& block, size_t i, ProcessId process) {
             map_owner_.resize(std::max<size_t>(map + 1, map_owner_.size() * 2));
             map_flags_.resize(map_owner_.size());
         }
-        share(map_owner_[map], map_flags_[map]);
+        share(map_owner_[map], map_flags_[map], task, process);
     }
     if (kind == OpKind::open && block.result[i] >= 0 && block.file[i] < passed_.size() && passed_[block.file[i]] != 0) {
         maker_[block.file[i]] = process;
     }
-    const auto content = [&](FileId file, bool altered) {
-        if (file == 0 || file >= content_task_.size()) {
-            return;
-        }
-        if (content_task_[file] == 0) {
-            content_task_[file] = task;
-        } else if (content_task_[file] != task) {
-            content_flags_[file] |= 1;
-        }
-        content_flags_[file] |= altered ? 2 : 0;
-    };
     const DataUse data = data_use(tables, OpRef::of(block, i));
-    content(data.read, false);
-    content(data.written, true);
-    content(data.cut, true);
+    see_content(data.read, task, false);
+    see_content(data.written, task, true);
+    see_content(data.cut, task, true);
+    see_names(block, i, kind);
+}
+
+void SharingScan::share(Owner& owner, uint8_t& flags, TaskId task, ProcessId process) {
+    if (owner.task == 0) {
+        owner = {task, process};
+    } else if (owner.task != task) {
+        flags |= owner.process == process ? kThreads : kProcesses;
+    }
+}
+
+void SharingScan::see_handle(HandleId handle, OpKind kind, TaskId task, ProcessId process, int64_t begin) {
+    share(handle_owner_[handle], handle_flags_[handle], task, process);
+    if (kind == OpKind::open) {
+        opened_[handle] = {process, begin};
+    } else if (opened_[handle].process != process) {
+        users_.emplace(handle, process);
+    }
+    if (!uses_position(kind)) {
+        return;
+    }
+    if (position_task_[handle] == 0) {
+        position_task_[handle] = task;
+    } else if (position_task_[handle] != task) {
+        handle_flags_[handle] |= kSharedPosition;
+    }
+}
+
+void SharingScan::see_content(FileId file, TaskId task, bool altered) {
+    if (file == 0 || file >= content_task_.size()) {
+        return;
+    }
+    if (content_task_[file] == 0) {
+        content_task_[file] = task;
+    } else if (content_task_[file] != task) {
+        content_flags_[file] |= 1;
+    }
+    content_flags_[file] |= altered ? 2 : 0;
+}
+
+void SharingScan::see_names(const OpBlock& block, size_t i, OpKind kind) {
+    const Tables& tables = log_.tables();
     if ((kind == OpKind::rename || kind == OpKind::link) && block.result[i] == 0 &&
         std::max(block.file[i], block.file2[i]) < same_content_.size()) {
         const FileId a = content_of(block.file[i]), b = content_of(block.file2[i]);

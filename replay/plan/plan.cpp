@@ -160,21 +160,7 @@ private:
 
     void op(TaskId id, TaskPlan& task, size_t i) {
         const auto kind = static_cast<OpKind>(block_.kind[i]);
-        End& end = ends_[id];
-        if (end.exits) {
-            // Nothing of it was waited for.
-        } else if (kind == OpKind::exit) {
-            end.exits = true;
-            end.exit_op = block_.first + i;
-            end.exit_begin = block_.begin[i];
-        } else if (kind != OpKind::wait) {
-            end.waits = end.waits && kind == OpKind::compute;  // dying
-        } else {
-            end.waits = counts_as_wait(kind, block_.arg[i]) && (!block_.has_edges() || block_.edges_of(i).empty());
-            end.wait_op = block_.first + i;
-            end.wait_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
-            end.wait_ns = end.wait_end - block_.begin[i];
-        }
+        note_end(id, kind, i);
         const OpInfo& row = info(kind);
         const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
         for (const Edge& edge : edges) {
@@ -202,24 +188,7 @@ private:
         plan_.last_end = std::max(plan_.last_end, OpRef::end_of(block_.begin[i], block_.duration[i]));
         gap_before(row, i);
         sharing_.see(block_, i, task.process);
-        const size_t bytes = static_cast<size_t>(std::clamp<int64_t>(block_.size[i], 0, kMostBytes));
-        if (kind == OpKind::gpu_submit || kind == OpKind::gpu_wait) {
-            plan_.streams.emplace(std::pair{block_.arg[i], block_.flags[i]},
-                                  static_cast<uint32_t>(plan_.streams.size()));
-        } else if (row.is(Trait::async)) {
-            task.read_bytes = std::max(task.read_bytes, bytes);
-            plan_.write_bytes = std::max(plan_.write_bytes, bytes);
-        } else if (row.is(Trait::reads) || kind == OpKind::getdents || kind == OpKind::readlink ||
-                   kind == OpKind::getxattr || kind == OpKind::listxattr) {
-            task.read_bytes = std::max(task.read_bytes, bytes);
-            // A copy whose source is not replayed, a pipe, writes what the replay has.
-            constexpr size_t kMostOfCopy = size_t{1} << 16;
-            if (row.is(Trait::writes)) {
-                plan_.write_bytes = std::max(plan_.write_bytes, std::min(bytes, kMostOfCopy));
-            }
-        } else if (row.is(Trait::writes) || kind == OpKind::setxattr) {
-            plan_.write_bytes = std::max(plan_.write_bytes, bytes);
-        }
+        buffers(task, row, kind, i);
         if (kind == OpKind::dup && block_.handle[i] < plan_.handle_flags.size()) {
             plan_.handle_flags[block_.handle[i]] |= kHandleDuplicated;
         }
@@ -241,6 +210,46 @@ private:
             }
         }
         names(kind, i);
+    }
+
+    void note_end(TaskId id, OpKind kind, size_t i) {
+        End& end = ends_[id];
+        if (end.exits) {
+            // Nothing of it was waited for.
+        } else if (kind == OpKind::exit) {
+            end.exits = true;
+            end.exit_op = block_.first + i;
+            end.exit_begin = block_.begin[i];
+        } else if (kind != OpKind::wait) {
+            end.waits = end.waits && kind == OpKind::compute;  // dying
+        } else {
+            end.waits = counts_as_wait(kind, block_.arg[i]) && (!block_.has_edges() || block_.edges_of(i).empty());
+            end.wait_op = block_.first + i;
+            end.wait_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
+            end.wait_ns = end.wait_end - block_.begin[i];
+        }
+    }
+
+    /// Streams of accelerators, and how large the buffers of reads and writes must be.
+    void buffers(TaskPlan& task, const OpInfo& row, OpKind kind, size_t i) {
+        const size_t bytes = static_cast<size_t>(std::clamp<int64_t>(block_.size[i], 0, kMostBytes));
+        if (kind == OpKind::gpu_submit || kind == OpKind::gpu_wait) {
+            plan_.streams.emplace(std::pair{block_.arg[i], block_.flags[i]},
+                                  static_cast<uint32_t>(plan_.streams.size()));
+        } else if (row.is(Trait::async)) {
+            task.read_bytes = std::max(task.read_bytes, bytes);
+            plan_.write_bytes = std::max(plan_.write_bytes, bytes);
+        } else if (row.is(Trait::reads) || kind == OpKind::getdents || kind == OpKind::readlink ||
+                   kind == OpKind::getxattr || kind == OpKind::listxattr) {
+            task.read_bytes = std::max(task.read_bytes, bytes);
+            // A copy whose source is not replayed, a pipe, writes what the replay has.
+            constexpr size_t kMostOfCopy = size_t{1} << 16;
+            if (row.is(Trait::writes)) {
+                plan_.write_bytes = std::max(plan_.write_bytes, std::min(bytes, kMostOfCopy));
+            }
+        } else if (row.is(Trait::writes) || kind == OpKind::setxattr) {
+            plan_.write_bytes = std::max(plan_.write_bytes, bytes);
+        }
     }
 
     /// Clocks that jump back, and sources whose calls lie inside each other, make ops of one task overlap.
