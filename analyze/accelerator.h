@@ -30,7 +30,7 @@ struct Utilisation {
     std::optional<double> au() const;
     /// Busy share by MLPerf's rule; none where there is only one step.
     std::optional<double> au_mlperf() const;
-    /// Time the device stood idle between its first and its last work (ns): it waited for data, or for the host.
+    /// Idle time of the device between its first and last work (ns): it waited for data or the host.
     int64_t stall() const;
 };
 

@@ -61,10 +61,10 @@ struct Difference {
 struct Comparison {
     Summary a, b;          // of what was compared: with the run's filter
     std::string filter;    // to_string of that filter
-    std::string ended;     // b's "ended", empty where it is no run
+    std::string ended;     // b's "ended", empty if it is not a run
     uint64_t matched = 0;  // ops with trait io found in both, in order
     uint64_t missing = 0, extra = 0, moved = 0, arguments = 0;
-    uint64_t results = 0;        // results that differ though they should not
+    uint64_t results = 0;        // results that differ and should not
     uint64_t results_known = 0;  // that may differ: descriptor numbers, addresses, sizes of directories
     uint64_t not_performed_bytes = 0;
     uint64_t not_performed =

@@ -47,8 +47,8 @@ struct TaskTime {
     int64_t io = 0;              // inside calls that the replay performs
     int64_t compute = 0;
     std::array<int64_t, 7> waited{};  // with a known cause: by EdgeKind, the strongest where there are several
-    int64_t unexplained = 0;          // waited, and nothing says for what
-    int64_t slept = 0;                // because it asked for it
+    int64_t unexplained = 0;          // waited, cause unknown
+    int64_t slept = 0;                // in sleeps it asked for
     int64_t locks = 0;                // waits for locks, which are no causes
     int64_t idle = 0;
 
@@ -56,7 +56,7 @@ struct TaskTime {
     int64_t explained() const;
     /// Everything blocked but idle time.
     int64_t blocked() const { return explained() + unexplained + slept + locks; }
-    /// Waiting for a processor, and what lies between ops without being one.
+    /// Run-queue time, and time between ops that no op covers.
     int64_t rest() const;
 };
 
@@ -88,7 +88,7 @@ struct Summary : AcceleratorUse {
 };
 
 /// One pass over the log in the order of the file, and one in the order of time over the tasks that use accelerators.
-/// Memory does not grow with the number of ops. `progress` is told the ops done so far.
+/// Memory does not grow with the number of ops. `progress` gets the number of ops done so far.
 Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all(),
                   const std::function<void(uint64_t)>& progress = {});
 

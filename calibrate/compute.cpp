@@ -12,7 +12,7 @@ namespace {
 // shorter op takes a hole in its own time for time of others.
 constexpr int64_t kLongEnough = 50'000;
 constexpr int64_t kHole = 5'000;
-// Others are told of computing from here on; it costs two accesses to memory that all share.
+// From here on others see that this thread computes; it costs two accesses to shared memory.
 constexpr int64_t kTellFrom = 100'000;
 constexpr int64_t kAnchorAge = 20'000'000;
 constexpr size_t kMemory = size_t{256} << 10;

@@ -24,7 +24,7 @@ DelayPolicy policy_of(std::string_view word);
 /// Computing on behalf of one thread. Not thread-safe.
 class Compute {
 public:
-    /// `tokens`: told of every thread that computes, so that delays leave the processors to them; may be null. `stop`,
+    /// `tokens`: counts every thread that computes, so that delays leave the processors to them; may be null. `stop`,
     /// where given, ends computing within about a millisecond once it is not 0. `tick_ns`: length of a tick.
     Compute(DelayPolicy policy, SpinTokens* tokens, const std::atomic<uint32_t>* stop, double tick_ns);
     ~Compute();

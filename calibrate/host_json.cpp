@@ -45,7 +45,7 @@ public:
     }
     [[noreturn]] void bad(const std::string& pointer, const char* what) const {
         throw Error(ExitCode::bad_input, path_.string() + ":" + pointer, std::string("the field ") + what,
-                    "make it anew with `reprise calibrate -o host.json`");
+                    "recreate it with `reprise calibrate -o host.json`");
     }
 
 private:
@@ -97,7 +97,7 @@ HostProfile read_host_profile(const std::filesystem::path& path) {
     }
     const Reader reader(path, json);
     if (reader.get<int>("/reprise_host_profile") != HostProfile::kVersion) {
-        reader.bad("/reprise_host_profile", "names a version other than 1");
+        reader.bad("/reprise_host_profile", "has a version other than 1");
     }
     HostProfile p;
     p.host = reader.get<std::string>("/host");
@@ -126,7 +126,7 @@ HostProfile read_host_profile(const std::filesystem::path& path) {
     p.all = reader.rates("/work_per_s/all");
     p.waits = wait_cost_of(json);
     if (json.contains(kWaitCostKey) && !p.waits.measured()) {
-        reader.bad(std::string("/") + kWaitCostKey, "makes no sense");
+        reader.bad(std::string("/") + kWaitCostKey, "is not valid");
     }
     return p;
 }

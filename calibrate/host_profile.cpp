@@ -151,7 +151,7 @@ private:
         std::string name = (options_.scratch / "reprise-calibrate-XXXXXX").string();
         const UniqueFd file(mkostemp(name.data(), O_CLOEXEC));
         if (!file.valid()) {
-            throw machine_error(name + ": cannot be made: " + std::strerror(errno), "name a folder with --dir");
+            throw machine_error(name + ": cannot be created: " + std::strerror(errno), "name a directory with --dir");
         }
         std::array<char, 4096> buffer{};
         const bool written = write(file.get(), buffer.data(), buffer.size()) == static_cast<ssize_t>(buffer.size());
@@ -163,7 +163,7 @@ private:
         ::unlink(name.c_str());
         if (!written) {
             throw machine_error(name + ": cannot be written: " + std::strerror(errno),
-                                "make room, or name another --dir");
+                                "free space, or name another --dir");
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What this machine is like for a replay: how late it wakes, what spinning and calling cost, how fast it computes.
+// This machine as a replay sees it: wake-up latency, cost of spinning and of calls, CPU speed.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct WorkRates {
 struct DelayError {
     int64_t target_ns = 0;
     uint64_t count = 0;
-    double total = 0;                // share by which all of them together took too long
+    double total = 0;                // total overshoot, as a share
     int64_t p50_ns = 0, p99_ns = 0;  // overshoot of one
     bool operator==(const DelayError&) const = default;
 };
@@ -43,7 +43,7 @@ struct HostProfile {
     double call_ns = 0, pread_ns = 0, open_ns = 0;  // getppid; cached 4 KiB pread; open and close of a small file
     double wake_ns = 0;                             // futex wake to running, between two threads
     WorkRates one, all;                             // one thread; on every processor at once, per thread
-    WaitCost waits;                                 // not measured in profiles of before
+    WaitCost waits;                                 // not measured in old profiles
 };
 
 struct HostOptions {
@@ -53,7 +53,7 @@ struct HostOptions {
     const std::atomic<bool>* stop = nullptr;                                 // ends it early: an Error (machine)
 };
 
-/// Measures for about ten seconds. Throws Error (machine) where the machine does not let it.
+/// Measures for about ten seconds. Throws Error (machine) where the machine refuses.
 HostProfile measure_host(const HostOptions& options = {});
 
 /// As JSON, in host.json. Reading throws Error (bad_input) that names the file and the field.

@@ -22,11 +22,11 @@ public:
     double number(const char* key, double least) {
         const Json& value = field(key);
         if (!value.is_number()) {
-            bad(key, "is no number");
+            bad(key, "is not a number");
         }
         const auto number = value.get<double>();
         if (!std::isfinite(number) || number < least || number > 1e15) {
-            bad(key, least > 0 ? "is not above 0, or too great" : "is below 0, or too great");
+            bad(key, least > 0 ? "is not above 0, or too large" : "is below 0, or too large");
         }
         return number;
     }
@@ -38,7 +38,7 @@ public:
             return {};
         }
         if (!at->is_string()) {
-            bad(key, "is no text");
+            bad(key, "is not a string");
         }
         return at->get<std::string>();
     }
@@ -53,14 +53,14 @@ public:
     void finish() const {
         for (const auto& [key, value] : json_.items()) {
             if (!known_.contains(key)) {
-                bad(key, "is not known");
+                bad(key, "is unknown");
             }
         }
     }
     [[noreturn]] void bad(const std::string& key, const char* what) const {
         throw Error(ExitCode::bad_input, path_.string() + ":" + where_ + "/" + escape_line(key),
                     std::string("the field ") + what,
-                    "make it anew with `reprise calibrate --storage DIR -o model.json`");
+                    "recreate it with `reprise calibrate --storage DIR -o model.json`");
     }
 
 private:
@@ -105,13 +105,13 @@ StorageModel read_storage_model(const std::filesystem::path& path) {
     }
     const Json json = Json::parse(in, nullptr, false);
     if (!json.is_object() || !json.contains("storage_model")) {
-        throw bad_input(path.string(), "is no storage model",
+        throw bad_input(path.string(), "is not a storage model",
                         "name a file that `reprise calibrate --storage DIR -o` wrote");
     }
     Reader r(path, json);
     StorageModel m;
     if (r.number("storage_model", 1) != StorageModel::kVersion) {
-        r.bad("storage_model", "is of another version");
+        r.bad("storage_model", "has an unsupported version");
     }
     m.host = r.text("host");
     m.directory = r.text("directory");
@@ -130,22 +130,22 @@ StorageModel read_storage_model(const std::filesystem::path& path) {
     m.parallelism = static_cast<int>(std::min(r.number("parallelism", 1), 1e6));
     const Json& cold = r.field("cold");
     if (!cold.is_boolean()) {
-        r.bad("cold", "is neither true nor false");
+        r.bad("cold", "is not true or false");
     }
     m.cold = cold.get<bool>();
     const Json& read = r.field("read");
     if (!read.is_array() || read.empty()) {
-        r.bad("read", "is no list of latencies");
+        r.bad("read", "is not a list of latencies");
     }
     for (size_t i = 0; i < read.size(); ++i) {
         if (!read[i].is_object()) {
-            r.bad("read", "is no list of latencies");
+            r.bad("read", "is not a list of latencies");
         }
         Reader row(path, read[i], "/read/" + std::to_string(i));
         m.read.push_back({static_cast<int64_t>(row.number("bytes", 1)), row.ns("ns")});
         row.finish();
         if (i > 0 && m.read[i].bytes <= m.read[i - 1].bytes) {
-            row.bad("bytes", "is not greater than the one before");
+            row.bad("bytes", "is not larger than the one before");
         }
     }
     r.finish();

@@ -34,7 +34,7 @@ constexpr size_t kAlign = 4096;
 struct Buffer {
     explicit Buffer(size_t bytes) : data(static_cast<char*>(std::aligned_alloc(kAlign, bytes))) {
         if (data == nullptr) {
-            throw machine_error("no memory for a buffer of " + std::to_string(bytes) + " bytes", "free some memory");
+            throw machine_error("no memory for a buffer of " + std::to_string(bytes) + " bytes", "free memory");
         }
         std::mt19937_64 random(bytes);
         for (size_t i = 0; i + 8 <= bytes; i += 8) {
@@ -56,7 +56,7 @@ public:
             const std::string why = std::strerror(errno);
             folder_.clear();
             throw machine_error(escape_line(directory.string()) + ": no folder can be made there: " + why,
-                                "name a folder of that storage that you may write");
+                                "name a writable directory on that storage system");
         }
     }
     ~Measurement() {
@@ -125,7 +125,7 @@ private:
     }
     [[noreturn]] void failed(const char* what) const {
         throw machine_error(escape_line(folder_) + ": " + what + ": " + std::strerror(errno),
-                            "make room there, or name another folder");
+                            "free space there, or name another directory");
     }
 
     /// Times of up to `most` calls, for as long as a measurement may take.
@@ -151,7 +151,7 @@ private:
             [&] {
                 const UniqueFd file(::open(path(made).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
                 if (!file.valid()) {
-                    failed("a file cannot be made");
+                    failed("cannot create a file");
                 }
                 ++made;
             },
@@ -168,18 +168,18 @@ private:
     double writing(const StorageModel&) const {
         const UniqueFd file(::open(data().c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
         if (file.get() < 0) {
-            failed("a file cannot be made");
+            failed("cannot create a file");
         }
         const Buffer buffer(size_t{1} << 20);
         const int64_t begin = monotonic_ns();
         for (int64_t at = 0; at < options_.file_bytes; at += 1 << 20) {
             if (::pwrite(file.get(), buffer.data, size_t{1} << 20, at) != 1 << 20) {
-                failed("a file cannot be written");
+                failed("cannot write a file");
             }
             check();
         }
         if (::fsync(file.get()) != 0) {
-            failed("a file cannot be synchronised");
+            failed("cannot sync a file");
         }
         return static_cast<double>(options_.file_bytes) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
@@ -190,7 +190,7 @@ private:
         return median(timed(
             [&] {
                 if (::pwrite(file.get(), buffer.data, kAlign, 0) < 0 || ::fsync(file.get()) != 0) {
-                    failed("a file cannot be synchronised");
+                    failed("cannot sync a file");
                 }
             },
             100));
@@ -229,7 +229,7 @@ private:
     int open_data() const {
         const int fd = ::open(data().c_str(), O_RDONLY | O_CLOEXEC | (direct_ ? O_DIRECT : 0));
         if (fd < 0) {
-            failed("a file cannot be read");
+            failed("cannot read a file");
         }
         if (!direct_) {
             ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
@@ -243,7 +243,7 @@ private:
             ::posix_fadvise(fd, at, bytes, POSIX_FADV_DONTNEED);
         }
         if (::pread(fd, buffer, static_cast<size_t>(bytes), at) < 0) {
-            failed("a file cannot be read");
+            failed("cannot read a file");
         }
     }
 
@@ -279,7 +279,7 @@ private:
             one.join();
         }
         if (moved.load() == 0) {
-            failed("a file cannot be read");
+            failed("cannot read a file");
         }
         return static_cast<double>(moved.load()) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
@@ -317,7 +317,7 @@ StorageModel measure_storage(const fs::path& directory, const StorageOptions& op
         throw machine_error(escape_line(directory.string()) + ": has only " + std::to_string(room.available >> 20) +
                                 " MiB free, and the measurement wants " + std::to_string(options.file_bytes >> 19) +
                                 " MiB",
-                            "make room there, or name another folder");
+                            "free space there, or name another directory");
     }
     StorageModel model = Measurement(directory, options).run();
     model.directory = fs::absolute(directory, ignored).string();

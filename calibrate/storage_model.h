@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a storage is like, in a few numbers: how long calls take, how much moves at once. Measured here, read by
+// A storage system in a few numbers: latency of calls, bandwidth, parallelism. Measured here, read by
 // `reprise predict`.
 #pragma once
 

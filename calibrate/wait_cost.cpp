@@ -109,7 +109,7 @@ WaitCost wait_cost_of(const Stretches& without, const std::array<Stretches, Wait
         before = std::max(before, std::accumulate(after[i].begin(), after[i].end(), -warm));
         out.extra_ns[i] = before;
     }
-    // How soon it is paid is told by the longest wait, whose cost is the largest and so the clearest.
+    // The longest wait shows how soon the cost is paid: its cost is the largest and so the clearest.
     double paid = 0, computed = 0;
     for (size_t i = 0; i < without.size(); ++i) {
         const double extra = std::max(after.back()[i] - without[i], 0.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a wait costs the computing after it: others take the processor and its caches meanwhile.
+// What a wait costs the compute after it: other threads use the CPU and its caches in the meantime.
 #pragma once
 
 #include <array>

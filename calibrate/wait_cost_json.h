@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a WaitCost stands in JSON: in host.json, in work.json, and in the profile that a recording carries.
+// WaitCost as JSON: in host.json, in work.json, and in the profile that a recording carries.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +12,7 @@ inline constexpr const char* kWaitCostKey = "after_wait";
 
 /// Adds it to `object`, where it was measured.
 void add_wait_cost(nlohmann::ordered_json& object, const WaitCost& cost);
-/// Not measured where `object` has none, or one of other waits, or one that makes no sense.
+/// Not measured where `object` has none, or one of other waits, or an invalid one.
 WaitCost wait_cost_of(const nlohmann::ordered_json& object);
 
 }  // namespace reprise

@@ -13,12 +13,12 @@
 
 namespace reprise {
 
-/// A recording carries that of its machine. Holds numbers only, so that it names nobody.
+/// A recording carries that of its machine. Holds numbers only, no names.
 struct WorkProfile {
     uint64_t identity = 0;  // of the machine: of its id, name, processor model and number of processors
     int cpus = 0;           // of the machine that this process may use
     WorkRates one;          // of one thread
-    WaitCost waits;         // not measured by recorders of before
+    WaitCost waits;         // not measured by old recorders
 };
 
 /// Names the machine this runs on; the same after a reboot.
@@ -33,7 +33,7 @@ WorkProfile measure_work_profile();
 WorkProfile this_work_profile(const std::filesystem::path& cache = {});
 
 std::string to_json(const WorkProfile& profile);
-/// None where the text is no profile.
+/// None if the text is not a profile.
 std::optional<WorkProfile> work_profile_of(std::string_view json);
 
 }  // namespace reprise

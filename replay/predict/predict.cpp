@@ -19,7 +19,7 @@
 namespace reprise {
 namespace {
 
-/// A processor changes threads that compete for it after so long.
+/// Time slice of threads that compete for a processor, ns.
 constexpr int64_t kSlice = 3'000'000;
 
 class Simulation {
@@ -36,7 +36,7 @@ public:
                 static_cast<int>(std::min<int64_t>(read_fact(log.header(), fact::capture_cpus).value_or(0), INT_MAX));
         }
         speeds_ = options.speeds;
-        // Without a limit of processors computing takes its time, as if it were slept.
+        // Without a limit of processors, compute takes its recorded time, as if it were slept.
         speeds_.computing = {out_.cpus > 0 ? DelayPolicy::spin : DelayPolicy::sleep, true};
         out_.output = options.output;
         observes_ = options.observe && !plan_.streams.empty();
@@ -77,7 +77,7 @@ private:
     struct Task {
         Phase phase = Phase::not_started;
         bool blocked = false;  // waits for an edge
-        bool inside = false;   // the op at hand is a wait for its edges
+        bool inside = false;   // the current op is itself a wait for its edges
         OpBlock block;
         size_t next_block = 0, i = 0, wait = 0, source = 0;
         uint32_t published = 0;
@@ -154,7 +154,7 @@ private:
         return false;
     }
 
-    /// Waits for the edges of the op at hand. False where the task has to wait.
+    /// Waits for the edges of the current op. False if the task has to wait.
     bool edges(TaskId id, Task& task, uint64_t op) {
         const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
         for (; task.wait < waits.size() && waits[task.wait].op <= op; ++task.wait) {
@@ -221,7 +221,7 @@ private:
         if (task.inside && !edges(id, task, b.first + i)) {
             return false;
         }
-        task.released = released;  // a wait that is over is no reason to be late for the op after it
+        task.released = released;  // a wait that is over does not delay the op after it
         if (!task.inside && tells_others(kind, b.arg[i])) {
             publish_if_source(task, plan_.tasks[id], b.first + i);
         }
@@ -274,7 +274,7 @@ private:
 
     // --- processors
 
-    /// Asks for one. False where the task goes on later.
+    /// Takes one. False if the task has to wait.
     bool compute(TaskId id, Task& task) {
         if (running_ >= out_.cpus) {
             ready_.push_back(id);
@@ -371,7 +371,7 @@ private:
         strings_ = copy_tables(log.tables(), *writer_);
     }
 
-    /// Nothing happens any more: gives up the weakest wait. False where no task waits.
+    /// No event is left: drops the weakest wait. False if no task waits.
     bool let_go() {
         TaskId weakest = 0;
         const auto wait_of = [&](TaskId id) -> const WaitFor& { return plan_.tasks[id].waits[tasks_[id].wait]; };

@@ -19,7 +19,7 @@ struct PredictOptions {
     StorageModel storage;
     bool warm = false;  // every byte is in the page cache from the start; else each is fetched once
     Speeds speeds;      // its `computing` is not used
-    int cpus = 0;       // that computing shares; 0: those of the recording, without limit where it does not tell
+    int cpus = 0;       // that compute shares; 0: those of the recording, no limit where unknown
     OpFilter filter;
     std::filesystem::path output;  // op log of the predicted run; empty: none
     /// Given every op of the predicted run where the log uses accelerators; strings are those of the log. In the order
@@ -32,12 +32,12 @@ struct Prediction {
     uint64_t ops = 0, bytes_read = 0, bytes_written = 0;
     uint64_t storage_reads = 0, storage_bytes = 0;  // that went past the page cache
     int64_t storage_ns = 0;                         // time that tasks spent in them, together
-    int64_t computing_ns = 0, run_queue_ns = 0;     // computing, and waiting for one of `cpus`
+    int64_t computing_ns = 0, run_queue_ns = 0;     // compute, and waiting for one of `cpus`
     int64_t after_waits_ns = 0;                     // of it: more than recorded, as waits are longer or shorter
     int cpus = 0;                                   // 0: without limit
     bool accelerators = false;
     std::filesystem::path output;
-    std::vector<BrokenEdge> broken;  // edges given up, as tasks waited for each other in a circle
+    std::vector<BrokenEdge> broken;  // edges dropped to break dependency cycles
     std::vector<Counter> counters;   // of the plan
 };
 

@@ -18,7 +18,7 @@ public:
     VirtualCalls(const Plan& plan, const StorageModel& model, bool warm)
         : plan_(plan), tables_(plan.log->tables()), model_(model), warm_(warm), storage_(model, warm) {}
 
-    /// False for what a replay does not do either: it stands for its recorded time.
+    /// False for what a replay does not perform either: it takes its recorded time.
     bool performs(const OpBlock& b, size_t i) const;
     /// When a call that begins at `now` is over. In the order of the begins of all tasks.
     int64_t perform(const OpBlock& b, size_t i, int64_t now);

@@ -6,7 +6,7 @@
 namespace reprise {
 namespace {
 
-// Hostile logs read anywhere; beyond this, what was read is not remembered.
+// Malformed logs read anywhere; beyond this offset reads are not cached.
 constexpr int64_t kMostPieces = int64_t{1} << 24;
 constexpr size_t kMostChannels = 4096;
 
@@ -28,7 +28,7 @@ int64_t VirtualStorage::cached_ns(int64_t bytes) const {
 int64_t VirtualStorage::fetch(int64_t bytes, int64_t now) {
     const auto channel = std::min_element(channel_free_.begin(), channel_free_.end());
     const int64_t begin = std::max(now, *channel);
-    // Beyond its own time a read waits for its share of what the device moves altogether.
+    // A read also waits for its share of the bandwidth of the device.
     pipe_free_ = std::max(pipe_free_, begin) + at_rate(bytes, model_.read_bytes_per_s);
     const int64_t end = std::max(begin + model_.read_ns(bytes), pipe_free_);
     *channel = end;

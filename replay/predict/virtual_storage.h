@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The storage of a prediction: a page cache before a device that serves some reads at once, at a limited rate.
+// The storage system of a prediction: a page cache in front of a device with limited parallelism and bandwidth.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ private:
 };
 
 /// Makes room for a file that will be written in pieces, in any order. Until finish_file its size is one byte too
-/// large, which is how a run that was cut short is told from one that was not. 0 or -errno.
+/// large, which tells an interrupted run from a complete one. 0 or -errno.
 int begin_file(int fd, uint64_t size);
 /// Gives a file its size. 0 or -errno.
 int finish_file(int fd, uint64_t size);

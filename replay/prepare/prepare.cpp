@@ -71,7 +71,7 @@ void Preparation::open_root() {
     }
     root_.reset(::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!root_.valid() && errno == ENOTDIR) {
-        throw refuse("not a directory", "name an empty directory, or one that does not exist yet");
+        throw refuse("not a directory", "name an empty or new directory");
     }
     if (!root_.valid() && errno != ENOENT) {
         throw refuse(std::strerror(errno), "name a directory that this user may read and write");
@@ -81,20 +81,20 @@ void Preparation::open_root() {
         struct stat top {};
         if (::fstat(root_.get(), &here) == 0 && ::stat("/", &top) == 0 && here.st_dev == top.st_dev &&
             here.st_ino == top.st_ino) {
-            throw refuse("this is the root of the system", "name a directory made for this purpose");
+            throw refuse("this is the root of the file system", "name a dedicated directory");
         }
         return;
     }
     // A dangling link is also ENOENT, and making what it points to is not what was asked for.
     struct stat link {};
     if (::lstat(root_name_.c_str(), &link) == 0) {
-        throw refuse("a symbolic link that leads nowhere", "name a directory, or one that does not exist yet");
+        throw refuse("a dangling symbolic link", "name an existing or new directory");
     }
     const std::filesystem::path above = std::filesystem::path(root_name_).parent_path();
     parent_.reset(::open(above.empty() ? "." : above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!parent_.valid()) {
-        throw refuse("neither it nor the directory that would hold it exists",
-                     "make the directory first: mkdir -p " + escape_line(root_name_));
+        throw refuse("neither it nor its parent directory exists",
+                     "create the directory first: mkdir -p " + escape_line(root_name_));
     }
 }
 
@@ -118,7 +118,7 @@ void Preparation::choose_settings() {
                            "); its files stay where they are not in the way.");
     }
     if (found_ && same_log && found_->maps != marker_.maps) {
-        remarks_.push_back("The root was prepared with other --map rules; files laid out by them stay.");
+        remarks_.push_back("The root was prepared with other --map rules; files laid out by them are kept.");
     }
 }
 
@@ -137,33 +137,34 @@ void Preparation::check() const {
     }
     if (!options_.reset && found_) {
         if (found_->state == MarkerState::resetting) {
-            throw machine_error("an earlier --reset of " + root + " was cut short", "run it again with --reset");
+            throw machine_error("an earlier --reset of " + root + " was interrupted", "run it again with --reset");
         }
         const bool may_have_changed =
             std::any_of(layout_.entries.begin(), layout_.entries.end(),
                         [](const LayoutEntry& entry) { return entry.initial && entry.changed(); });
         if (found_->state == MarkerState::changed && may_have_changed) {
             throw machine_error("a replay has changed files below " + root + " since it was prepared",
-                                "put them back with --reset");
+                                "restore them with --reset");
         }
         if (found_->content != marker_.content && survey_.bytes_laid_out > 0 &&
             survey_.count[static_cast<size_t>(Action::keep)] > 0) {
             throw machine_error("root " + root + " was prepared with --content " +
                                     std::string(content_name(found_->content)) + ", not " +
                                     std::string(content_name(marker_.content)),
-                                "make its files anew with --reset");
+                                "recreate its files with --reset");
         }
     }
     const std::string_view todo =
-        found_ ? "put everything back with --reset" : "use an empty directory; nothing was changed";
+        found_ ? "restore everything with --reset" : "use an empty directory; nothing was changed";
     if (licence_ != Licence::reset && survey_.in_the_way.count > 0) {
-        throw machine_error("files below " + root + " that a replay would change or trip over are there already:" +
-                                listed(survey_.in_the_way),
-                            todo);
+        throw machine_error(
+            "files below " + root +
+                " already exist and would be changed by a replay or conflict with it:" + listed(survey_.in_the_way),
+            todo);
     }
     if (licence_ != Licence::reset && survey_.differing.count > 0) {
-        throw machine_error("files below " + root + " are not what the recording found:" + listed(survey_.differing),
-                            todo);
+        throw machine_error(
+            "files below " + root + " differ from what the recording found:" + listed(survey_.differing), todo);
     }
     check_sizes();
     for (const Demand& demand : survey_.demands) {
@@ -213,12 +214,12 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     if (!root_.valid()) {
         if (::mkdir(root_name_.c_str(), 0755) != 0) {
             throw machine_error("cannot make the root " + escape_line(root_name_) + ": " + std::strerror(errno),
-                                "make it by hand and see that this user may write there");
+                                "create it by hand, writable by this user");
         }
         root_.reset(::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!root_.valid()) {
             throw machine_error("cannot open the root " + escape_line(root_name_) + ": " + std::strerror(errno),
-                                "see that this user may read and write there");
+                                "check that this user may read and write there");
         }
     }
     if (nothing_to_do()) {

@@ -31,30 +31,27 @@ void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, in
     const std::string who = "This machine could not keep up: ";
     std::string others;
     if (fidelity.other_cpus > 0.1 * cpus) {
-        others = "; other programs used " + decimals(fidelity.other_cpus, 1) + " of " + std::to_string(cpus) +
-                 " processors meanwhile";
+        others = "; other programs used " + decimals(fidelity.other_cpus, 1) + " of " + std::to_string(cpus) + " CPUs";
     }
     if (fidelity.stolen_cpus > 0.1 * cpus) {
-        others += "; this machine's host took " + decimals(fidelity.stolen_cpus, 1) + " of " + std::to_string(cpus) +
-                  " processors";
+        others += "; steal time: " + decimals(fidelity.stolen_cpus, 1) + " of " + std::to_string(cpus) + " CPUs";
     }
     const auto late = static_cast<double>(lateness.percentile(0.99));
     if (late > std::max(kLeast, kMostLateShare * elapsed)) {
-        fidelity.failures.push_back(who + "one op in a hundred was issued more than " + milliseconds(late) + " late" +
-                                    others + ".");
+        fidelity.failures.push_back(who + "p99 lateness of ops is " + milliseconds(late) + others + ".");
     }
     const double error = fidelity.delay_error.sum();
     if (error > std::max(kLeast, kMostDelayError * std::max(elapsed, fidelity.delays_asked_ns))) {
-        fidelity.failures.push_back(who + "delays of " + seconds(fidelity.delays_asked_ns) + " together took " +
-                                    milliseconds(error) + " too long" + others + ".");
+        fidelity.failures.push_back(who + "sleep overshoot: " + milliseconds(error) + " over " +
+                                    seconds(fidelity.delays_asked_ns) + others + ".");
     }
     const auto recorded = static_cast<double>(std::max<int64_t>(fidelity.recorded_run_queue_ns, 0));
     const double waited = fidelity.computing_took_ns - fidelity.computing_asked_ns;
     if (waited - recorded > std::max(kLeast, kMostProcessorShare * std::max(elapsed, fidelity.computing_asked_ns))) {
         fidelity.failures.push_back(
-            who + "computing of " + seconds(fidelity.computing_asked_ns) + " waited " + seconds(waited) +
-            " for a processor" + (recorded > 0 ? " (recorded: " + seconds(recorded) + ")" : std::string()) +
-            (others.empty() ? "; it has too few of them, " + std::to_string(cpus) : others) + ".");
+            who + "compute of " + seconds(fidelity.computing_asked_ns) + " waited " + seconds(waited) + " for a CPU" +
+            (recorded > 0 ? " (recorded: " + seconds(recorded) + ")" : std::string()) +
+            (others.empty() ? "; it has only " + std::to_string(cpus) + (cpus == 1 ? " CPU" : " CPUs") : others) + ".");
     }
 }
 

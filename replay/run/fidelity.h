@@ -15,10 +15,10 @@ struct Fidelity {
     double delays_asked_ns = 0;          // all of them together
     double computing_asked_ns = 0;       // processor time of recorded computing, as scaled
     double computing_took_ns = 0;        // time that it took
-    double after_waits_ns = 0;           // by how much it was to take longer, as waits were longer or shorter
+    double after_waits_ns = 0;           // of it: more than recorded, as waits were longer or shorter
     int64_t recorded_run_queue_ns = -1;  // what recorded tasks waited for processors; -1: unknown
-    double other_cpus = -1.0;            // processors that other programs used meanwhile; -1: unknown
-    double stolen_cpus = -1.0;           // processors that the host of a virtual machine took meanwhile; -1: unknown
+    double other_cpus = -1.0;            // CPUs that other programs used; -1: unknown
+    double stolen_cpus = -1.0;           // steal time, in CPUs; -1: unknown
     std::vector<std::string> failures;   // plain sentences; none: it kept up
 
     /// Share by which all delays together took too long.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The facts about this machine and the replay's root that stand in every result.
+// Facts about this machine and the replay root, part of every result.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct MachineFacts {
 
 MachineFacts machine_facts(const std::filesystem::path& root);
 
-/// What to do where the machine refuses a thread or a process: the limits that stand in the way, and their values.
+/// What to do where the machine refuses a thread or a process: the limits to raise, and their values.
 std::string raise_task_limits();
 
 }  // namespace reprise

@@ -24,7 +24,7 @@ public:
 
     /// Descriptors of the root from before do not see the tmpfs.
     bool mounted() const { return mounted_; }
-    /// A sentence for the summary where such files do not lie in memory; otherwise empty.
+    /// A note for the summary if such files are not in memory; otherwise empty.
     const std::string& note() const { return note_; }
 
 private:

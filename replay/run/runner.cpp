@@ -38,7 +38,7 @@ public:
         }
         const int64_t probe = open_inside(get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         if (probe < 0) {
-            throw machine_error(std::string("this kernel cannot keep paths beneath the root (openat2): ") +
+            throw machine_error(std::string("this kernel cannot confine paths to the root (openat2): ") +
                                     std::strerror(static_cast<int>(-probe)),
                                 "use Linux 5.6 or newer, and a sandbox that allows openat2");
         }
@@ -54,7 +54,7 @@ private:
 PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>& marker) {
     marker = read_marker(root, options.root.string());
     if (marker && marker->state != MarkerState::complete && marker->state != MarkerState::changed) {
-        throw machine_error("the root " + escape_line(options.root.string()) + " is only half prepared",
+        throw machine_error("the root " + escape_line(options.root.string()) + " is only partly prepared",
                             "run reprise prepare again");
     }
     if (options.maps) {
@@ -69,8 +69,8 @@ void check_changes(const Plan& plan, const ReplayOptions& options, bool marked) 
     }
     throw machine_error("the log alters files (" + std::to_string(plan.changing_ops) +
                             " ops, first: " + escape_line(plan.first_change) + "), and " +
-                            escape_line(options.root.string()) + " was not prepared for that",
-                        "run reprise prepare LOG --root DIR first, or leave such ops out with --read-only");
+                            escape_line(options.root.string()) + " was not prepared for changes",
+                        "run reprise prepare LOG --root DIR first, or skip such ops with --read-only");
 }
 
 void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
@@ -117,8 +117,7 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
     count(result.counters, Count::edges_given_up, broken.size());
     constexpr size_t kShown = 3;
     for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) {
-        result.notes.push_back(
-            "Tasks waited for each other in a circle, so one edge was given up: " + to_string(broken[i]) + ".");
+        result.notes.push_back("Dependency cycle, so one edge was dropped: " + to_string(broken[i]) + ".");
     }
 }
 
@@ -126,18 +125,17 @@ void add_notes(ReplayResult& result) {
     const auto late = static_cast<double>(result.lateness.percentile(0.99));
     if (result.timed && result.fidelity.failures.empty() && late > 5e6 &&
         late > 0.01 * static_cast<double>(result.elapsed_ns)) {
-        result.notes.push_back(
-            "This machine hardly kept up with the recorded times: one op in a hundred was more than " +
-            std::to_string(std::llround(late / 1e6)) + " ms late.");
+        result.notes.push_back("This machine barely kept up with the recorded times: p99 lateness of ops is " +
+                               std::to_string(std::llround(late / 1e6)) + " ms.");
     }
     if (result.no_space != 0) {
         result.notes.push_back("The file system was full: " + std::to_string(result.no_space) +
-                               " ops failed for want of space. Times after the first of them mean little.");
+                               " ops failed for lack of space. Times after the first of these are not meaningful.");
     }
     const auto not_open = static_cast<size_t>(LeftOut::not_open);
     if (result.left_out[not_open] != 0) {
         result.notes.push_back(std::to_string(result.left_out[not_open]) +
-                               " ops could not run because their file did not open; see the differing opens.");
+                               " ops were not performed because their open failed; see the opens that differ.");
     }
     const auto device = static_cast<size_t>(LeftOut::device_node);
     if (result.left_out[device] != 0) {
@@ -146,19 +144,20 @@ void add_notes(ReplayResult& result) {
     }
 }
 
-/// What was on the processor takes it here as well, unless this machine has too few: then it would measure them, and
-/// not the storage.
+/// Recorded compute takes the processor, unless this machine has too few: then the run would measure the processors and
+/// not the storage system.
 Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& result) {
-    constexpr double kAbout = 1.1;  // short overlaps are the recording's way to tell preemption
+    constexpr double kAbout = 1.1;  // short overlaps in a recording come from preemption
     result.compute_peak = plan.compute_load.peak();
     Computing how{asked, asked != DelayPolicy::automatic};
     if (asked == DelayPolicy::automatic) {
         const bool enough = result.compute_peak <= kAbout * result.machine.cpus;
         how.policy = enough ? DelayPolicy::spin : DelayPolicy::sleep;
         if (!enough) {
-            result.notes.push_back("The recording computed on up to " + format_tenths(result.compute_peak) +
-                                   " processors at once, and this machine has " + std::to_string(result.machine.cpus) +
-                                   ": computing is slept instead (--delay spin makes threads compete for processors).");
+            result.notes.push_back("The recording used up to " + format_tenths(result.compute_peak) +
+                                   " CPUs for compute at once, and this machine has " +
+                                   std::to_string(result.machine.cpus) +
+                                   ": compute is slept instead (--delay spin makes threads compete for CPUs).");
         }
     }
     result.delay = how.policy;
@@ -171,14 +170,14 @@ void check_losses(const LogReader& log, bool allow) {
     if (allow || log.tables().losses() == 0) {
         return;
     }
-    std::string what = "the recording is not whole:";
+    std::string what = "the recording is incomplete:";
     for (const Counter& counter : log.tables().counters) {
         if (counter.severity == Severity::loss && counter.value != 0) {
             what += " " + std::to_string(counter.value) + " " + counter.name + " (" + counter.meaning + ");";
         }
     }
     what.pop_back();
-    throw bad_input(log.path().string(), what, "record it again, or take what is there with --allow-loss");
+    throw bad_input(log.path().string(), what, "record it again, or use it as it is with --allow-loss");
 }
 
 ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
@@ -192,7 +191,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     PathMap maps = options.maps.value_or(PathMap{});
     if (uses_root) {
         if (options.root.empty()) {
-            throw usage_error("replay needs --root", "name the directory that reprise prepare filled");
+            throw usage_error("replay needs --root", "name the directory that reprise prepare laid out");
         }
         root = std::make_unique<RootDescriptor>(options.root);
         maps = check_root(options, root->get(), marker);

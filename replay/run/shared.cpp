@@ -44,7 +44,7 @@ SharedMemory::SharedMemory(size_t bytes, const std::filesystem::path& backing) :
             }
             throw machine_error("cannot make a file of " + std::to_string(size_) + " bytes for results in " +
                                     escape_line(backing.string()) + ": " + why,
-                                "write the result (-o) where there is space");
+                                "write the result (-o) to a file system with space");
         }
     }
     const int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);

@@ -78,7 +78,7 @@ struct alignas(64) DeviceSlot {
 
 struct alignas(64) RunControl {
     std::atomic<uint32_t> stop{0};               // not 0: leave at the next op
-    alignas(64) std::atomic<uint32_t> ready{0};  // tasks that stand at the start line
+    alignas(64) std::atomic<uint32_t> ready{0};  // tasks that wait at the start line
     std::atomic<uint32_t> go{0};                 // futex word
     int64_t start_ns = 0;                        // CLOCK_MONOTONIC of log time `first_begin`; set before go
     double tick_ns = 1.0;                        // length of a tick; set before go

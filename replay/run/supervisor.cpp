@@ -28,9 +28,9 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kTick = std::chrono::milliseconds(50);
-// After an edge was given up: the next circle is mostly close.
+// After an edge was given up: the next cycle is usually close.
 constexpr auto kTickAfterCircle = std::chrono::milliseconds(1);
-// After a stop, tasks leave at their next op. Those that have not by then hang in a call.
+// After a stop, tasks leave at their next op. Those that have not left by then are stuck in a call.
 constexpr int64_t kKillAfter = 20'000'000'000;
 
 std::string died(const std::string& who, int status) {
@@ -200,7 +200,7 @@ private:
         }
     }
 
-    /// Looks at every root, and at what became ours when its parent died.
+    /// Checks every root process, and orphans that were reparented to this process.
     void reap() {
         for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
             const pid_t pid = run_.process(process).pid.load();
@@ -224,7 +224,7 @@ private:
     void ended_process(ProcessId process) {
         if (run_.process(process).state.load() != ProcessState::ended && !control_.stopped()) {
             dead_ = process;
-            stop("");  // the words come when its status is known
+            stop("");  // the message follows once its status is known
         }
     }
 
@@ -294,13 +294,13 @@ private:
         }
     }
 
-    /// Fires the start once every first task stands at the line.
+    /// Starts the run once every first task is ready.
     void start_when_ready() {
         if (started_) {
             return;
         }
         const uint32_t wanted = tasks_at_start(plan_);
-        // Mostly they are a few milliseconds away: look often at first.
+        // Usually it takes a few milliseconds: look often at first.
         for (int turn = 0; turn < 50 && control_.ready.load() < wanted && !control_.stopped(); ++turn) {
             const timespec pause{0, 500'000};
             nanosleep(&pause, nullptr);
@@ -333,7 +333,7 @@ private:
         for (const ProcessId root : roots_) {
             const pid_t group = run_.process(root).pid.load();
             if (group <= 0 || kill(-group, SIGKILL) != 0) {
-                continue;  // nothing is left of it
+                continue;  // already reaped
             }
             int status = 0;
             while (waitpid(-group, &status, 0) > 0 || errno == EINTR) {

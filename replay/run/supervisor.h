@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The worker processes of a run from outside: forks them, watches them, ends them, leaves none behind.
+// Supervises the worker processes of a run: forks, watches and ends them, and leaves none behind.
 #pragma once
 
 #include <string>

@@ -203,7 +203,7 @@ inline void wake_listeners(SharedRun& run, const TaskPlan& task, size_t from, si
     }
 }
 
-/// Says that the task has ended: all that anybody still waits for of it.
+/// Publishes the end of the task, and so every op of it that others still wait for.
 inline void publish_end(const Plan& plan, SharedRun& run, TaskId id) {
     TaskSlot& slot = run.task(id);
     const TaskPlan& task = plan.tasks[id];

@@ -9,7 +9,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kStalled = 2'000'000'000;
-// No task ran for so long, and still there is no circle: the source of some wait will never come.
+// No task ran for so long, and still there is no dependency cycle: the source of some wait never comes.
 constexpr int64_t kNoSource = 30'000'000'000;
 
 }  // namespace
@@ -22,7 +22,7 @@ Watchdog::Wait Watchdog::wait_of(TaskId task) const {
         const TaskId starter = plan.spawner != 0 ? plan.spawner : process.spawner;
         const bool started = starter == 0 || (plan.spawner != 0 ? slot.spawned_tick.load() != 0
                                                                 : run_.process(plan.process).pid.load() != 0);
-        return {0, started ? TaskId{0} : starter};  // one that was started already will run soon
+        return {0, started ? TaskId{0} : starter};  // already started: it will run soon
     }
     const uint64_t edge = slot.waits_edge.load();
     if (edge == 0 || edge > plan.waits.size() || slot.let_go.load() >= edge) {
@@ -78,7 +78,7 @@ bool Watchdog::look(int64_t now_ns) {
     }
     seen_.assign(tasks, 0);
     bool any = false;
-    std::vector<TaskId> circle;
+    std::vector<TaskId> cycle;
     for (TaskId from = 1; from < tasks; ++from) {
         TaskId at = from;
         while (at != 0 && seen_[at] == 0) {
@@ -88,16 +88,16 @@ bool Watchdog::look(int64_t now_ns) {
         if (at == 0 || seen_[at] != from) {
             continue;
         }
-        circle.clear();
+        cycle.clear();
         bool holds = true;
-        for (TaskId task = at; circle.empty() || task != at; task = waits_[task].next) {
-            circle.push_back(task);
+        for (TaskId task = at; cycle.empty() || task != at; task = waits_[task].next) {
+            cycle.push_back(task);
             // Edges of a task are waited for in order, so one that it waited for before and after the look at the
-            // others it waited for all the time: the circle is real, whatever ran meanwhile.
+            // others it waited for all the time: the cycle is real, whatever ran meanwhile.
             const Wait again = wait_of(task);
             holds = holds && again.edge == waits_[task].edge && again.next == waits_[task].next;
         }
-        any = (holds && give_up(circle)) || any;
+        any = (holds && give_up(cycle)) || any;
     }
     if (any || any_runs() || ran_ns_ == 0) {
         ran_ns_ = now_ns;
@@ -144,7 +144,7 @@ std::string Watchdog::stalled(int64_t now_ns) {
         return "op " + std::to_string(op) + " (" + std::string(info(kind_of(task, op)).name) + ") of task " +
                std::to_string(task);
     };
-    // Whoever runs holds the others up.
+    // The running task blocks the others.
     std::string text = runs == 0 ? std::string() : name(runs, run_.task(runs).done.load()) + " takes its time";
     if (const WaitFor* wait = waits == 0 ? nullptr : wait_at(waits); wait != nullptr) {
         text += (text.empty() ? "" : "; ") + name(waits, wait->op) + " waits for " + name(wait->task, wait->source) +
@@ -162,7 +162,7 @@ OpKind Watchdog::kind_of(TaskId task, uint64_t op) {
             try {
                 plan_.log->decode(where, block_);
             } catch (const Error&) {
-                break;  // the task itself will say so
+                break;  // reported by the task itself
             }
         }
         return static_cast<OpKind>(block_.kind[op - where.first]);

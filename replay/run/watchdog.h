@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The promise that a run never hangs: it finds tasks that wait for each other in a circle, and says which edge to
-// give up.
+// Keeps a run from hanging: finds dependency cycles and drops their weakest edge.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +12,15 @@
 
 namespace reprise {
 
-/// Looks at the slots of a run; the tasks go on meanwhile. Not thread-safe.
+/// Reads the slots of a run while its tasks go on. Not thread-safe.
 class Watchdog {
 public:
     Watchdog(const Plan& plan, SharedRun& run) : plan_(plan), run_(run) {}
 
-    /// Gives up the weakest edge of every circle of waits, and of a wait whose source has not come although no task ran
-    /// for half a minute. True where it gave one up.
+    /// Gives up the weakest edge of every dependency cycle, and of a wait whose source has not come although no task
+    /// ran for half a minute. True where it gave one up.
     bool look(int64_t now_ns);
-    /// What holds the run up, in words; empty while ops get done, or have not for less than two seconds.
+    /// What the run is blocked on, as text; empty while ops complete, or for two seconds after the last one.
     std::string stalled(int64_t now_ns);
 
     const std::vector<BrokenEdge>& broken() const { return broken_; }
@@ -29,7 +28,7 @@ public:
 private:
     struct Wait {
         uint64_t edge = 0;  // index + 1; 0: waits for none
-        TaskId next = 0;    // whom it waits for; 0: nobody
+        TaskId next = 0;    // the task it waits for; 0: none
     };
     Wait wait_of(TaskId task) const;
     bool give_up(const std::vector<TaskId>& tasks);
@@ -39,8 +38,8 @@ private:
     const Plan& plan_;
     SharedRun& run_;
     std::vector<BrokenEdge> broken_;
-    std::vector<Wait> waits_;     // by task, of one look
-    std::vector<uint32_t> seen_;  // by task: the walk that came by
+    std::vector<Wait> waits_;     // by task, of one check
+    std::vector<uint32_t> seen_;  // by task: the walk that visited it
     uint64_t done_ = UINT64_MAX;  // ops, when last something moved
     int64_t moved_ns_ = 0, ran_ns_ = 0;
     OpBlock block_;

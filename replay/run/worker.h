@@ -30,7 +30,7 @@ struct WorkerSetup {
 /// they spawn. Never returns.
 [[noreturn]] void run_worker(const WorkerSetup& setup, ProcessId process);
 
-/// Tasks that begin with a root process, and so stand at the start line.
+/// Tasks that begin with a root process, and so wait at the start line.
 uint32_t tasks_at_start(const Plan& plan);
 
 /// Runs up to `ops` ops of the longest task through the hot loop with the null engine, without its edges and spawns.

@@ -113,5 +113,5 @@ TEST_CASE("more computing threads than processors share them; auto sleeps instea
     CHECK(slept.result.delay == DelayPolicy::sleep);
     CHECK(slept.result.compute_peak == doctest::Approx(tasks));
     REQUIRE(slept.result.notes.size() >= 1);
-    CHECK(slept.result.notes[0].find("processors at once") != std::string::npos);
+    CHECK(slept.result.notes[0].find("CPUs for compute at once") != std::string::npos);
 }

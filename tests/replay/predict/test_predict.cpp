@@ -317,15 +317,15 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
         CHECK_THROWS_WITH_AS(read_storage_model(dir / "bad.json"), doctest::Contains(why), Error);
     };
     refused("\"open_ns\"", "\"opne_ns\"", "/open_ns: the field is missing");
-    refused("\"host\"", "\"extra\": 1, \"host\"", "/extra: the field is not known");
+    refused("\"host\"", "\"extra\": 1, \"host\"", "/extra: the field is unknown");
     refused("\"parallelism\": 8", "\"parallelism\": 0", "/parallelism: the field is not above 0");
-    refused("\"parallelism\": 8", "\"parallelism\": \"8\"", "/parallelism: the field is no number");
+    refused("\"parallelism\": 8", "\"parallelism\": \"8\"", "/parallelism: the field is not a number");
     refused("\"ns\": 900000", "\"ns\": -1", "/read/1/ns: the field is below 0");
-    refused("\"bytes\": 1048576", "\"bytes\": 4096", "/read/1/bytes: the field is not greater");
-    refused("\"storage_model\": 1", "\"storage_model\": 2", "is of another version");
+    refused("\"bytes\": 1048576", "\"bytes\": 4096", "/read/1/bytes: the field is not larger");
+    refused("\"storage_model\": 1", "\"storage_model\": 2", "has an unsupported version");
     refused("\"cold\": false", "\"cold\": 0", "/cold");
     write_file(dir / "bad.json", "[]");
-    CHECK_THROWS_WITH_AS(read_storage_model(dir / "bad.json"), doctest::Contains("is no storage model"), Error);
+    CHECK_THROWS_WITH_AS(read_storage_model(dir / "bad.json"), doctest::Contains("is not a storage model"), Error);
     CHECK_THROWS_AS(read_storage_model(dir / "none.json"), Error);
 }
 

@@ -431,11 +431,11 @@ TEST_CASE("roots that cannot be used") {
     LogBuilder builder(temp / "log");
     builder.file("/a", 1);
     const LogReader log = builder.finish();
-    CHECK(contains(refusal(log, {.root = temp / "no/such"}), "neither it nor the directory"));
+    CHECK(contains(refusal(log, {.root = temp / "no/such"}), "neither it nor its parent"));
     CHECK(contains(refusal(log, {.root = temp / "log"}), "not a directory"));
-    CHECK(contains(refusal(log, {.root = "/"}), "root of the system"));
+    CHECK(contains(refusal(log, {.root = "/"}), "root of the file system"));
     fs::create_symlink("nowhere", temp / "dangling");
-    CHECK(contains(refusal(log, {.root = temp / "dangling"}), "leads nowhere"));
+    CHECK(contains(refusal(log, {.root = temp / "dangling"}), "a dangling symbolic link"));
     REQUIRE(prepare(log, {.root = temp / "made/"}));
     CHECK(fs::file_size(temp / "made/a") == 1);
 }

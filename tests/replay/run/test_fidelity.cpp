@@ -50,7 +50,7 @@ TEST_CASE("fidelity: late, imprecise, or without a processor") {
             lateness.add(600 * kMs);
         }
         judge(fidelity, lateness, 10'000 * kMs, 2);
-        CHECK(says(fidelity, "one op in a hundred was issued more than 6"));
+        CHECK(says(fidelity, "p99 lateness of ops is 6"));
     }
     SUBCASE("imprecise") {
         for (int i = 0; i < 100; ++i) {
@@ -58,23 +58,21 @@ TEST_CASE("fidelity: late, imprecise, or without a processor") {
         }
         fidelity.delays_asked_ns = 10e9;
         judge(fidelity, lateness, 10'000 * kMs, 2);
-        CHECK(says(fidelity, "delays of 10.00 s together took 600 ms too long"));
+        CHECK(says(fidelity, "sleep overshoot: 600 ms over 10.00 s"));
     }
     SUBCASE("without a processor") {
         fidelity.computing_asked_ns = 10e9;
         fidelity.computing_took_ns = 20e9;
         fidelity.recorded_run_queue_ns = 3'000 * kMs;
         judge(fidelity, lateness, 10'000 * kMs, 2);
-        CHECK(
-            says(fidelity,
-                 "computing of 10.00 s waited 10.00 s for a processor (recorded: 3.00 s); it has too few of them, 2"));
+        CHECK(says(fidelity, "compute of 10.00 s waited 10.00 s for a CPU (recorded: 3.00 s); it has only 2 CPUs"));
     }
     SUBCASE("others had it") {
         fidelity.computing_asked_ns = 10e9;
         fidelity.computing_took_ns = 20e9;
         fidelity.other_cpus = 1.25;
         judge(fidelity, lateness, 10'000 * kMs, 2);
-        CHECK(says(fidelity, "other programs used 1.2 of 2 processors meanwhile"));
+        CHECK(says(fidelity, "other programs used 1.2 of 2 CPUs"));
     }
     CHECK(fidelity.failures.size() == 1);
 }
@@ -120,7 +118,7 @@ TEST_CASE("fidelity: in a run, delays and computing are counted, and too few pro
     CHECK(result.fidelity.delay_error.count() == static_cast<uint64_t>(tasks));
     CHECK(result.fidelity.delays_asked_ns == doctest::Approx(tasks * 20e6).epsilon(0.2));
     CHECK(result.fidelity.computing_asked_ns == doctest::Approx(tasks * 100e6));
-    CHECK(says(result.fidelity, "for a processor"));
+    CHECK(says(result.fidelity, "for a CPU"));
     options.pace = Pace::timed;
     CHECK(replay(reader, options).fidelity.delay_error.count() == static_cast<uint64_t>(2 * tasks));
 }
