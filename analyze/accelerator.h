@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "formats/support/histogram.h"
 #include "formats/oplog/op.h"
 #include "formats/oplog/tables.h"
+#include "formats/support/histogram.h"
 
 namespace reprise {
 

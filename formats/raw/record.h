@@ -223,10 +223,11 @@ struct raw_uring {
     raw_u16 opcode;
     raw_u16 sqpoll;   /* 1: submitted by the kernel's polling thread */
     raw_u32 rw_flags; /* submit */
-    /* parts: of an allocation RAW_PART_VALUES {bytes} (length is its mode); RAW_PART_FD of `fd` on submit, of the request's file on complete (fd -1: fixed files show only there);
-     * RAW_PART_LIST for vectored. Calls on names, on submit: RAW_PART_PATH (which 1, and 3 of the second name),
-     * RAW_PART_FD of the second directory (which 2), RAW_PART_VALUES of openat2 {flags, mode, resolve} (which 2); on
-     * complete: RAW_PART_FD of what an open made (RAW_WHICH_RESULT; a fixed file's fd is -1), RAW_PART_STAT of statx */
+    /* parts: of an allocation RAW_PART_VALUES {bytes} (length is its mode); RAW_PART_FD of `fd` on submit, of the
+     * request's file on complete (fd -1: fixed files show only there); RAW_PART_LIST for vectored. Calls on names, on
+     * submit: RAW_PART_PATH (which 1, and 3 of the second name), RAW_PART_FD of the second directory (which 2),
+     * RAW_PART_VALUES of openat2 {flags, mode, resolve} (which 2); on complete: RAW_PART_FD of what an open made
+     * (RAW_WHICH_RESULT; a fixed file's fd is -1), RAW_PART_STAT of statx */
 };
 
 struct raw_iocb {

@@ -51,7 +51,8 @@ struct QueueInference {
     bool empty() const { return queues.empty() && feed_nobody.empty() && event_loops.empty(); }
 };
 
-/// Reads the log once, and the blocks of the tasks at a queue once more. `progress` gets the number of ops read in the first pass.
+/// Reads the log once, and the blocks of the tasks at a queue once more. `progress` gets the number of ops read in the
+/// first pass.
 QueueInference infer_queues(const LogReader& log, const std::function<void(uint64_t ops)>& progress = {});
 
 }  // namespace reprise

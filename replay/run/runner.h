@@ -75,7 +75,7 @@ struct ReplayResult {
     std::array<uint64_t, kOpKindLimit> mismatches_by_kind{};
     std::array<uint64_t, kLeftOutReasons> left_out{};    // ops by LeftOut
     std::array<int64_t, kLeftOutReasons> left_out_ns{};  // their recorded time
-    std::vector<Histogram> latency;                     // by OpKind, ns; empty ones for kinds that did not occur
+    std::vector<Histogram> latency;                      // by OpKind, ns; empty ones for kinds that did not occur
     std::array<uint64_t, kOpKindLimit> bytes_by_kind{};
     Histogram lateness;  // ns, actual less due issue time; timed only
     bool timed = false;
