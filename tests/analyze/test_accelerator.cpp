@@ -9,6 +9,7 @@
 #include "tests/support.h"
 
 using namespace reprise;
+using reprise::test::TempDir;
 
 namespace {
 
