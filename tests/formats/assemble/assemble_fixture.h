@@ -2,6 +2,8 @@
 // Feeds an Assembler and gives back what the log holds.
 #pragma once
 
+#include <algorithm>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
@@ -76,6 +78,99 @@ struct AssembledLog {
             }
         }
         return 0;
+    }
+
+    /// "path", or "path#2" from the second generation on; "-" for none.
+    std::string name_of(FileId id) const {
+        if (!id) {
+            return "-";
+        }
+        const FileRow& row = tables().files[id];
+        return std::string(tables().strings[row.path]) + (row.generation ? "#" + std::to_string(row.generation) : "");
+    }
+    /// One line for each op with all that the log holds of it but its times: what is 0 is left out.
+    std::string text() const {
+        std::string out;
+        for (const auto& [task, list] : rows) {
+            for (const Row& row : list) {
+                out += line_of(task, row) + "\n";
+            }
+        }
+        return out;
+    }
+    std::string line_of(TaskId task, const Row& row) const {
+        const Op& op = row.op;
+        std::string out = (task == 1 ? "" : "task " + std::to_string(task) + ": ") + std::string(info(op.kind).name);
+        const auto number = [&out](const char* name, int64_t value, int64_t none) {
+            if (value != none) {
+                out += std::string(" ") + name + "=" + std::to_string(value);
+            }
+        };
+        if (op.file) {
+            out += " " + name_of(op.file);
+        }
+        if (op.file2) {
+            out += " to " + name_of(op.file2);
+        }
+        number("handle", op.handle, 0), number("fd", op.fd, -1);
+        number("handle2", op.handle2, 0), number("fd2", op.fd2, -1);
+        number("offset", op.offset, 0), number("offset2", op.offset2, 0), number("size", op.size, 0);
+        number("flags", op.flags, 0), number("mode", op.mode, 0), number("arg", op.arg, 0);
+        number("map", op.map, 0), number("peer", op.peer, 0), number("request", op.request, 0);
+        if (op.text) {
+            out += " \"" + std::string(tables().strings[op.text]) + "\"";
+        }
+        for (const int64_t value : row.list) {
+            out += " " + std::to_string(value);
+        }
+        return out + " = " + std::to_string(op.result);
+    }
+    /// One line for each file: "path type origin size mode target", without what is unknown; a size that is certain
+    /// ends in "!".
+    std::string files_text() const {
+        std::vector<std::string> lines;
+        for (FileId id = 1; id < tables().files.size(); ++id) {
+            const FileRow& row = tables().files[id];
+            std::string line = name_of(id);
+            line += row.type != FileType::unknown ? " " + std::string(file_type_name(row.type)) : "";
+            line += " " + std::string(origin_name(row.origin));
+            line += row.size || row.size_exact ? " " + std::to_string(row.size) + (row.size_exact ? "!" : "") : "";
+            char mode[16];
+            std::snprintf(mode, sizeof mode, " 0%o", row.mode);
+            line += row.mode ? mode : "";
+            line += row.target ? " -> " + std::string(tables().strings[row.target]) : "";
+            lines.push_back(line + "\n");
+        }
+        std::sort(lines.begin(), lines.end());
+        std::string out;
+        for (const std::string& line : lines) {
+            out += line;
+        }
+        return out;
+    }
+    /// One line for each open instance: "kind file flags", and where it was first seen, if it was inherited.
+    std::string handles_text() const {
+        std::string out;
+        for (HandleId id = 1; id < tables().handles.size(); ++id) {
+            const HandleRow& row = tables().handles[id];
+            out += std::to_string(id) + " " + std::string(handle_kind_name(row.kind)) + " " + name_of(row.file);
+            out += row.flags ? " flags " + std::to_string(row.flags) : "";
+            out += row.inherited ? " inherited " + std::to_string(row.process) + ":" + std::to_string(row.fd) : "";
+            out += "\n";
+        }
+        return out;
+    }
+    /// "name value" of all counters, sorted.
+    std::string counters_text() const {
+        std::map<std::string, uint64_t> all;
+        for (const Counter& c : tables().counters) {
+            all[std::string(c.name)] += c.value;
+        }
+        std::string out;
+        for (const auto& [name, value] : all) {
+            out += name + " " + std::to_string(value) + "\n";
+        }
+        return out;
     }
 
     LogReader reader;
