@@ -142,7 +142,7 @@ void RawAssembly::uring_submit(const raw_uring& record) {
         }
     }
     event.size = allocated(record).value_or(size);
-    uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), size, record.ring,
+    uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), event.size, record.ring,
                               fixed ? record.fd : -1};
     if (fixed) {
         if (const auto known = fixed_files_.find({record.ring, record.fd}); known != fixed_files_.end()) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "replay/plan/causal_step.h"
 #include "replay/plan/computing.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
@@ -72,10 +73,13 @@ TEST_CASE("how many processors a recording computed on at once") {
 }
 
 TEST_CASE("what waking up took is made up for, what others took is not") {
-    CHECK(compute_deadline(1'000, 1'500, 10'000) == 11'000);
-    CHECK(compute_deadline(1'000, 5'001'000, 10'000) == 4'811'000);
-    CHECK(compute_passed(11'000, 11'300) == 11'000);
-    CHECK(compute_passed(11'000, 90'000) == 90'000);
+    constexpr TimingNoise kNoise;
+    CHECK(compute_deadline(1'000, 1'500, 10'000, kNoise.late_wakeup) == 11'000);
+    CHECK(compute_deadline(1'000, 5'001'000, 10'000, kNoise.late_wakeup) == 4'811'000);
+    CHECK(compute_deadline(1'000, 1'500, 10'000, 0) == 11'500);
+    CHECK(compute_passed(11'000, 11'300, kNoise.overshoot) == 11'000);
+    CHECK(compute_passed(11'000, 90'000, kNoise.overshoot) == 90'000);
+    CHECK(compute_passed(11'000, 11'300, 0) == 11'300);
 }
 
 TEST_CASE("computing takes the processor under spin and work, not under sleep") {

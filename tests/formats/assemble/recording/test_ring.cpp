@@ -141,9 +141,11 @@ TEST_CASE("flags of a request are kept beside those of its submission, and the l
         return made;
     };
     ask(IORING_OP_FSYNC, IORING_FSYNC_DATASYNC, 0);
+    const uint64_t allocating = job.now + 10 * kUs;
     ask(IORING_OP_FALLOCATE, 0, 1).numbers(RAW_PART_VALUES, 1, {65536});
     ask(IORING_OP_FALLOCATE, 0, 1);  // of an older recorder, which did not keep the length
     ask(IORING_OP_READ, 0, 4096);
+    complete(job, job.now += 20 * kUs, allocating, IORING_OP_FALLOCATE, 0);
     job.call(SYS_close, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
     const AssembledLog log = job.assemble();
     const std::vector<Op> requests = log.of_kind(OpKind::uring_submit);
@@ -153,5 +155,7 @@ TEST_CASE("flags of a request are kept beside those of its submission, and the l
     const AsyncRequest allocates = async_request(requests[1]);
     CHECK((allocates.does == AsyncRequest::Does::allocate && allocates.own_flags == 1));
     CHECK((allocates.offset == 8192 && allocates.size == 65536));
+    REQUIRE(log.of_kind(OpKind::uring_complete).size() == 1);
+    CHECK(log.of_kind(OpKind::uring_complete)[0].size == 65536);
     CHECK((requests[3].flags == IOSQE_ASYNC && requests[3].size == 4096));
 }
