@@ -15,13 +15,13 @@ std::string percent(const NvmlSampler::Device& device) { return format_share(dev
 std::vector<std::string> gpu_check_sentences(const GpuCollection::Collected& collected) {
     std::vector<std::string> said;
     if (!collected.no_check.empty()) {
-        said.push_back("no check by NVML: " + collected.no_check);
+        said.push_back("NVML not available: " + collected.no_check);
     }
     for (size_t i = 0; i < collected.devices.size(); ++i) {
         const NvmlSampler::Device& device = collected.devices[i];
         if (device.samples != 0) {
-            said.push_back("NVML: device " + std::to_string(i) + " was in use " + percent(device) +
-                           " of the time, by " + format_count(device.samples) + " samples");
+            said.push_back("NVML: device " + std::to_string(i) + " utilisation " + percent(device) + ", " +
+                           counted(device.samples, "sample"));
         }
     }
     return said;
@@ -39,23 +39,22 @@ std::function<void(Header&)> gpu_check_facts(const GpuCollection::Collected& col
 
 std::string no_gpu_sentence(const GpuCollection::Collected& collected) {
     if (!collected.malformed.empty()) {
-        return "what was collected cannot be read; the first fault is at byte " + collected.malformed;
+        return "cannot read the GPU events; first error at " + collected.malformed;
     }
-    return collected.files == 0 ? "no process of the job loaded CUDA: no accelerator work was collected"
-                                : "the job's CUDA did no work: none was collected";
+    return collected.files == 0 ? "no process loaded CUDA, so there are no GPU events"
+                                : "CUDA did no work, so there are no GPU events";
 }
 
 std::string gpu_sentence(const GpuCollection::Collected& collected, const GpuCollection::Written& written) {
-    return format_count(written.graft.submissions) + " pieces of accelerator work and " +
-           format_count(written.graft.waits) + " waits for them, of " + format_count(collected.files) +
-           (collected.files == 1 ? " process" : " processes") + "; the clocks agree within " +
+    return counted(written.graft.submissions, "GPU submission") + " and " + counted(written.graft.waits, "wait") +
+           " in " + counted(collected.files, "process", "processes") + ", clock residual " +
            format_duration(written.residual_ns);
 }
 
 std::vector<std::string> gpu_use_sentences(const LogReader& log) {
     std::vector<std::string> said;
     for (const DeviceUtilisation& device : summarize(log).devices) {
-        said.push_back("collected: device " + std::to_string(device.device) + " was busy " +
+        said.push_back("collected: device " + std::to_string(device.device) + " busy " +
                        format_share(device.au().value_or(0)) + " of the time");
     }
     return said;

@@ -8,7 +8,7 @@ cd "$tmp" || exit 1
 
 # What cannot be is said before anything runs.
 run 2 "$REPRISE" capture --gpu --pid $$ -o job.oplog
-contains "$err" "--gpu is for a command"
+contains "$err" "--gpu requires a command"
 REPRISE_CUPTI_LIBRARY=$tmp/nowhere.so run 4 "$REPRISE" capture --gpu -o job.oplog -- touch ran
 contains "$err" "the collector libreprise_cupti.so is not here"
 contains "$err" "reprise graft"
@@ -31,10 +31,10 @@ export REPRISE_CUPTI_LIBRARY REPRISE_NVML_LIBRARY=$tmp/nvml.so
 
 head -c 8192 /dev/zero >data
 run 0 "$REPRISE" capture --gpu -o job.oplog -- ./job data
-contains "$err" "gpu: NVML: device 0 was in use "
+contains "$err" "gpu: NVML: device 0 utilisation "
 lacks "$err" "device 1"
-contains "$err" "gpu: 1 pieces of accelerator work and 1 waits for them, of 1 process; the clocks agree within "
-contains "$err" "gpu: collected: device 0 was busy "
+contains "$err" "gpu: 1 GPU submission and 1 wait in 1 process, clock residual "
+contains "$err" "gpu: collected: device 0 busy "
 [[ ! -e job.oplog.gpu ]] || fail "the folder of the collector stayed"
 grep -aqP '\x06queues\x01' job.oplog || fail "the inferred queues are not kept in the log"
 run 0 "$REPRISE" dump --json job.oplog
@@ -71,14 +71,14 @@ equal "$(grep -vcw system collected)" 0
 
 # Without NVML, in JSON; and a job that uses no accelerator.
 REPRISE_NVML_LIBRARY=$tmp/nowhere.so run 0 "$REPRISE" capture --gpu --json -f -o job.oplog -- ./job data
-contains "$err" "no check by NVML: NVIDIA's management library is not here"
+contains "$err" "NVML not available: NVIDIA's management library is not here"
 if command -v python3 >/dev/null; then
     cp "$err" summary.json
     run 0 python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["gpu"]) == 3' summary.json
 fi
 FAKE_NVML=refuse run 0 "$REPRISE" capture --gpu -f -o job.oplog -- cat data
-contains "$err" "no check by NVML: NVIDIA's management library does not start: error 9"
-contains "$err" "gpu: no process of the job loaded CUDA"
+contains "$err" "NVML not available: NVIDIA's management library does not start: error 9"
+contains "$err" "gpu: no process loaded CUDA"
 run 0 "$REPRISE" dump job.oplog
 lacks "$out" gpu_submit
 [[ ! -e job.oplog.gpu ]] || fail "the folder of the collector stayed"
@@ -87,8 +87,8 @@ run 7 "$REPRISE" capture --gpu -f -o job.oplog -- sh -c 'exit 7'
 # Another client of CUPTI in the job: said, and the job goes on.
 FAKE_CUPTI=taken run 0 "$REPRISE" capture --gpu -f -o job.oplog -- ./job data
 contains "$err" "CUPTI has another client"
-contains "$err" "gpu: the job's CUDA did no work"
+contains "$err" "gpu: CUDA did no work"
 # What the collector left cannot be read.
 run 0 "$REPRISE" capture --gpu -f -o job.oplog -- sh -c 'echo this is none >"$REPRISE_GPU_DIR/1.1.gpu"'
-contains "$err" "gpu: what was collected cannot be read; the first fault is at byte 0 of 1.1.gpu"
+contains "$err" "gpu: cannot read the GPU events; first error at byte 0 of 1.1.gpu"
 finish
