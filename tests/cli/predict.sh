@@ -21,15 +21,17 @@ done
 run 0 "$REPRISE" info run.oplog
 contains "$out" "source       predict"
 # No log is written where none is asked for, and the accelerators are those of the log.
-TMPDIR=$tmp/none run 0 "$REPRISE" predict "$log" --storage model.json --json again.json
+"$REPRISE_BUILD_DIR/programs/sample_log" sample gpu.oplog
+run 0 "$REPRISE" predict gpu.oplog --allow-loss --storage model.json --json with.json -o gpu-run.oplog
+TMPDIR=$tmp/none run 0 "$REPRISE" predict gpu.oplog --allow-loss --storage model.json --json without.json
 if command -v python3 >/dev/null; then
-    run 0 "$REPRISE" info --json run.oplog
+    run 0 "$REPRISE" info --json gpu-run.oplog
     cp "$out" run.json
     python3 - <<'END' || fail "what predict says of the accelerators is not what its log says"
 import json
 devices = json.load(open("run.json"))["summary"]["devices"]
 assert devices
-for name in ("result.json", "again.json"):
+for name in ("with.json", "without.json"):
     result = json.load(open(name))
     assert result["stall_s"] == sum(device["stall_ns"] for device in devices) / 1e9, (result, devices)
     busy = sum(device["busy_ns"] for device in devices)
