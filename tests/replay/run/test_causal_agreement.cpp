@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "tests/replay/owned_clock.h"
+#include "tests/replay/run/owned_clock.h"
 
 using namespace reprise;
 using namespace reprise::test;

@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(WaitingJob, "owned clock: as recorded, where everything takes 
         const Run run = replay(pace);
         CHECK(run.tasks[source] == us({{stat, 500, 510}}));
         CHECK(run.tasks[waiter] == expected);
-        CHECK(run.result.lateness.greatest() == 0);
+        CHECK(run.result.lateness.max() == 0);
         CHECK(run.result.lateness.count() == 5);
         CHECK(run.result.elapsed_ns == 750 * kUs);
         CHECK(run.result.recorded_ns == 750 * kUs);
@@ -79,7 +79,7 @@ TEST_CASE_FIXTURE(WaitingJob, "owned clock: who waits for a slower source goes o
         const Run run = replay(Pace::causal, waiter);
         CHECK(run.tasks[source] == us({{stat, 500, 3500}}));
         CHECK(run.tasks[waiter] == released);
-        CHECK(run.result.lateness.greatest() == 0);
+        CHECK(run.result.lateness.max() == 0);
         CHECK(run.result.lateness.count() == 5);
         CHECK(run.result.edge_waits == 1);
     }
@@ -92,7 +92,7 @@ TEST_CASE_FIXTURE(WaitingJob, "owned clock: who waits for a slower source goes o
         const Run run = replay(Pace::timed, waiter);
         CHECK(run.tasks[waiter] ==
               us({{fstat, 0, 10}, {fstat, 3500, 3510}, {compute, 3510, 3510}, {fstat, 3510, 3520}}));
-        CHECK(run.result.lateness.greatest() == (3500 - 515) * kUs);
+        CHECK(run.result.lateness.max() == (3500 - 515) * kUs);
         CHECK(run.result.lateness.sum() == (3500 - 515 + 3510 - 530 + 3510 - 740) * kUs);
     }
 }
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(OwnedJob, "owned clock: an op that is itself a wait ends when 
     const Instants expected = us({{fstat, 0, 10}, {wait, 100, 540}, {fstat, 548, 558}});
     const Run run = replay(Pace::causal, waiter);
     CHECK(run.tasks[waiter] == expected);
-    CHECK(run.result.lateness.greatest() == 0);
+    CHECK(run.result.lateness.max() == 0);
     CHECK(predicted()[waiter] == expected);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(OwnedJob,
                                        {gpu_submit, 40, 40},
                                        {gpu_wait, 50, 15'000},
                                        {fstat, 15'050, 15'060}}));
-        CHECK(timed.result.lateness.greatest() == 0);
+        CHECK(timed.result.lateness.max() == 0);
         const Instants expected = us({{gpu_submit, 0, 10},
                                       {gpu_submit, 20, 30},
                                       {gpu_submit, 40, 50},
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(OwnedJob,
                                       {fstat, 7'550, 7'560}});
         const Run run = replay(Pace::causal);
         CHECK(run.tasks[task] == expected);
-        CHECK(run.result.lateness.greatest() == 0);
+        CHECK(run.result.lateness.max() == 0);
         CHECK(predicted()[task] == expected);
     }
 }
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(OwnedJob, "owned clock: what wakes up late is late by that, an
         CHECK(run.tasks[task] == us({{fstat, 0, 10}, {fstat, 107, 117}, {fstat, 207, 217}, {fstat, 307, 317}}));
         CHECK(run.result.lateness.count() == 4);
         CHECK(run.result.lateness.sum() == 3 * 7 * kUs);
-        CHECK(run.result.lateness.greatest() == 7 * kUs);
+        CHECK(run.result.lateness.max() == 7 * kUs);
     }
 }
 
