@@ -764,6 +764,15 @@ TEST_CASE("instances that the source tells apart: made, inherited, received, reu
     read(20, seen(0x200, 203));
     read(20, seen(0x200, 202), before + 3500);
     read(20, seen(0x200, 200), before + 1500);
+    f.as(200, 200);  // a process that has no descriptor 0 yet
+    RawCall below = f.raw(OpKind::stat, 0);
+    const SeenInstance directory = seen(0x60, 61);
+    below.path = "x";
+    below.fd = 0;
+    below.seen = &directory;
+    f.assembler.call(below);
+    CHECK(f.assembler.path_of(200, 0, nullptr).starts_with("/unnamed/inode-61-"));
+    f.as(100, 100);
     CHECK(f.assembler.path_of(100, 8, nullptr).starts_with("/unnamed/inode-80-"));
     CHECK(f.assembler.path_of(100, 9, nullptr).empty());
     CHECK(f.assembler.path_of(100, 6, nullptr).starts_with("/unnamed/inode-61-"));
@@ -781,7 +790,8 @@ TEST_CASE("instances that the source tells apart: made, inherited, received, reu
           "open /o/2 handle=9 = 20\n"
           "pread handle=9 fd=20 size=1 = 1\n"
           "open /o/3 handle=10 = 20\n"
-          "pread handle=10 fd=20 size=1 = 1\n");
+          "pread handle=10 fd=20 size=1 = 1\n"
+          "task 2: stat /unnamed/inode-61-2/x = 0\n");
     CHECK(log.handles_text() ==
           "1 socket - inherited 1:5\n"
           "2 file /in/herited inherited 1:6\n"
@@ -797,7 +807,7 @@ TEST_CASE("instances that the source tells apart: made, inherited, received, reu
           "descriptors_inherited 1\n"
           "descriptors_received 4\n"
           "files_without_name 2\n"
-          "sizes_inexact 8\n");
+          "sizes_inexact 9\n");
 }
 
 TEST_CASE("an op that begins before the one before it is moved where ops come in order") {

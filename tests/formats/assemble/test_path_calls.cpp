@@ -166,6 +166,10 @@ TEST_CASE("attributes by path and by descriptor") {
     call.text = "user.x";
     call.size = 64;
     f.assembler.call(call);
+    call.fd = 0;  // the directory of a relative path is no descriptor that the call acts on
+    call.path = "x";
+    call.directory = "/d";
+    f.assembler.call(call);
     call = f.raw(OpKind::removexattr, 0);
     call.fd = 0;
     call.text = "user.y";
@@ -184,6 +188,7 @@ TEST_CASE("attributes by path and by descriptor") {
           "statx handle=1 fd=0 = 0\n"
           "fstat handle=1 fd=0 = 0\n"
           "getxattr /d/a size=64 \"user.x\" = -61\n"
+          "getxattr /d/x size=64 \"user.x\" = -61\n"
           "removexattr handle=1 fd=0 \"user.y\" = 0\n");
     CHECK(log.files_text() ==
           "/d/a existed 04711\n"
