@@ -249,6 +249,43 @@ TEST_CASE("messages are matched by their bytes") {
     CHECK(log.tables().processes[2].parent == 1);
 }
 
+TEST_CASE("bytes read before their writes returned wait for the write that holds the last of them") {
+    RawJob job;
+    const auto pipe_end = [](int fd) { return RawJob::pipe_of(fd, fd == 5 ? 0xf5 : 0xf6, 50); };
+    job.call(SYS_pipe2, {0x1000, 0}, 0).fd(RAW_WHICH_RESULT, pipe_end(5)).fd(RAW_WHICH_RESULT2, pipe_end(6));
+    const uint64_t from = job.now;
+    job.as(100, 200);
+    job.call_at(from + 60 * kUs, from + 100 * kUs, SYS_read, {5, 0x9000, 80}, 10).fd(0, pipe_end(5));
+    job.as(100, 201);
+    job.call_at(from + 80 * kUs, from + 120 * kUs, SYS_write, {6, 0x9000, 5}, 5).fd(0, pipe_end(6));
+    job.as(100, 202);
+    job.call_at(from + 90 * kUs, from + 130 * kUs, SYS_write, {6, 0x9000, 5}, 5).fd(0, pipe_end(6));
+    const AssembledLog log = job.assemble();
+    CHECK(edges_of(log, 2, number_of(log, 2, OpKind::receive)) ==
+          std::vector<Edge>{{4, EdgeKind::message, 100, number_of(log, 4, OpKind::send)}});
+}
+
+TEST_CASE("bytes of a sender that is not recorded are given up after a while, and later ones follow them") {
+    RawJob job;
+    const auto pipe_end = [](int fd) { return RawJob::pipe_of(fd, fd == 5 ? 0xf5 : 0xf6, 50); };
+    job.call(SYS_pipe2, {0x1000, 0}, 0).fd(RAW_WHICH_RESULT, pipe_end(5)).fd(RAW_WHICH_RESULT2, pipe_end(6));
+    job.as(100, 200);
+    job.call(SYS_read, {5, 0x9000, 80}, 10).fd(0, pipe_end(5));
+    job.as(100, 100);
+    for (int i = 0; i < 300; ++i) {  // time is looked at now and then
+        job.now += 100 * kUs;
+        job.pread(3, 0xf1, 7, 0, 10);
+    }
+    job.as(100, 201);
+    job.call(SYS_write, {6, 0x9000, 5}, 5).fd(0, pipe_end(6));
+    job.as(100, 200);
+    job.call(SYS_read, {5, 0x9000, 80}, 5).fd(0, pipe_end(5));
+    const AssembledLog log = job.assemble();
+    CHECK(edges_of(log, 2, number_of(log, 2, OpKind::receive)).empty());
+    CHECK(edges_of(log, 2, number_of(log, 2, OpKind::receive, 1)) ==
+          std::vector<Edge>{{3, EdgeKind::message, 100, number_of(log, 3, OpKind::send)}});
+}
+
 TEST_CASE("whoever reads an eventfd depends on the last that added to it") {
     RawJob job;
     const auto counter = [] {
@@ -466,6 +503,39 @@ TEST_CASE("reads into memory that nothing has filled yet are marked") {
         fresh.push_back(op.flags & kFreshMemory);
     }
     CHECK(fresh == std::vector<bool>{true, false, true, true, true, false});
+}
+
+TEST_CASE("mappings that end, move, or were filled by the kernel are not fresh; what failed changes nothing") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7, 1 << 20);
+    const auto map = [&](uint64_t address, uint64_t flags, int64_t result) {
+        job.call(SYS_mmap, {address, 65536, 3, flags, uint64_t(-1), 0}, result);
+    };
+    const auto read = [&](uint64_t buffer) { job.pread(3, 0xf1, 7, 0, 4096, buffer); };
+    map(0, 0x22, 0x700000);
+    job.call(SYS_munmap, {0x700000, 65536}, 0);
+    read(0x700000);  // not fresh
+    map(0, 0x22, 0x700000);
+    job.call(SYS_munmap, {0x700000, 65536}, -22);
+    read(0x70f000);  // fresh
+    job.call(SYS_mremap, {0x700000, 65536, 65536, 1, 0}, 0x800000);
+    read(0x700000);            // not fresh
+    map(0, 0x8022, 0x900000);  // MAP_POPULATE
+    read(0x900000);            // not fresh
+    map(0x900000, 0x32, -12);
+    read(0x901000);  // not fresh
+    job.call(SYS_madvise, {0x900000, 65536, 8}, 0);
+    read(0x902000);  // fresh
+    job.call(SYS_madvise, {0x900000, 65536, 3}, 0);
+    read(0x902000);  // not fresh
+    job.call(SYS_mmap, {0x900000, 65536, 3, 0x12, 3, 0}, 0x900000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(SYS_madvise, {0x900000, 65536, 4}, 0);
+    read(0x903000);  // not fresh: a file's pages
+    std::vector<bool> fresh;
+    for (const Op& op : job.assemble().of_kind(OpKind::pread)) {
+        fresh.push_back(op.flags & kFreshMemory);
+    }
+    CHECK(fresh == std::vector<bool>{false, true, false, false, false, true, false, false});
 }
 
 TEST_CASE("the address of an open file that is used again means another file") {

@@ -159,3 +159,32 @@ TEST_CASE("flags of a request are kept beside those of its submission, and the l
     CHECK(log.of_kind(OpKind::uring_complete)[0].size == 65536);
     CHECK((requests[3].flags == IOSQE_ASYNC && requests[3].size == 4096));
 }
+
+TEST_CASE("a request names a descriptor by its number where nothing shows its file, and a fixed file by another") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const uint64_t from = job.now;
+    submit(job, from + 10 * kUs, 1, IORING_OP_READ, 3);
+    submit(job, from + 11 * kUs, 2, IORING_OP_READ, 3, 0, 1);  // fixed file 3
+    job.call_at(from + 5 * kUs, from + 20 * kUs, SYS_io_uring_enter, {9, 2, 0, 0}, 2);
+    complete(job, from + 30 * kUs, 1, IORING_OP_READ, 4096);
+    complete(job, from + 31 * kUs, 2, IORING_OP_READ, -5);
+    complete(job, from + 32 * kUs, 77, IORING_OP_READ, 1);  // of before the recording
+    job.call_at(from + 40 * kUs, from + 41 * kUs, SYS_close, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    const AssembledLog log = job.assemble();
+    const std::vector<Op> asked = log.of_kind(OpKind::uring_submit), done = log.of_kind(OpKind::uring_complete);
+    REQUIRE(asked.size() == 2);
+    REQUIRE(done.size() == 2);
+    CHECK(asked[0].handle == log.of_kind(OpKind::open)[0].handle);
+    CHECK(asked[0].fd == 3);
+    CHECK(asked[0].size == 4096);
+    CHECK(asked[1].handle == 0);
+    CHECK(asked[1].fd == 3);
+    CHECK(asked[1].flags == 1);
+    CHECK(done[0].request == asked[0].request);
+    CHECK(done[0].result == 4096);
+    CHECK(done[0].size == 4096);
+    CHECK(done[1].request == asked[1].request);
+    CHECK(done[1].result == -5);
+    CHECK(log.counter("completions_unmatched") == 1);
+}

@@ -69,3 +69,51 @@ TEST_CASE("a touch belongs to what was mapped when it happened, whatever other t
     CHECK(touches[2].offset == 0x9000);
     CHECK(log.counter("faults_outside_mappings") == 0);
 }
+
+TEST_CASE("faults of one record on two mappings are two touches, also where the pages' offsets go on") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7, 1 << 20);
+    job.call(SYS_mmap, {0, 0x4000, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    job.call(SYS_mmap, {0x700000, 0x2000, 1, 0x12, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    const uint64_t from = job.now;
+    job.now = from + kMs;
+    job.touches(from + 100 * kUs, from + 200 * kUs, 40 * kUs, 0x700000, 4);
+    job.call_at(from + kMs, from + kMs + kUs, SYS_munmap, {0x700000, 0x4000}, 0);
+    const AssembledLog log = job.assemble();
+    const std::vector<Op> touches = log.of_kind(OpKind::touch);
+    REQUIRE(touches.size() == 2);
+    CHECK(touches[0].map == 2);
+    CHECK(touches[0].offset == 0);
+    CHECK(touches[0].size == 0x2000);
+    CHECK(touches[1].map == 1);
+    CHECK(touches[1].offset == 0x2000);
+    CHECK(touches[1].size == 0x2000);
+    CHECK(touches[0].duration + touches[1].duration == 40 * kUs);
+}
+
+TEST_CASE("reading the page belongs to the touch, sleeping elsewhere does not") {
+    const auto wait_ns = [](uint16_t nr, uint16_t state, uint64_t later) {
+        RawJob job;
+        job.open("/d/a", 3, 0xf1, 7, 1 << 20);
+        job.call(SYS_mmap, {0, 1 << 20, 1, 2, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+        const uint64_t from = job.now;
+        job.fault(from + 100 * kUs, from + 102 * kUs, 0x701000);
+        const uint64_t off = from + 102 * kUs + later;
+        job.off(off, off + 480 * kUs, off + 490 * kUs, nr, state);
+        job.call_at(from + kMs, from + kMs + kUs, SYS_munmap, {0x700000, 1 << 20}, 0);
+        const AssembledLog log = job.assemble();
+        int64_t waited = 0;
+        for (const OpKind kind : {OpKind::wait, OpKind::idle}) {
+            for (const Op& op : log.of_kind(kind)) {
+                waited += op.duration;
+            }
+        }
+        return std::pair(log.of_kind(OpKind::touch).at(0).duration, waited);
+    };
+    constexpr uint16_t kNone = 0xffff;
+    using Times = std::pair<int64_t, int64_t>;
+    CHECK(wait_ns(kNone, RAW_OFF_UNINTERRUPTIBLE, 10 * kUs) == Times(502 * kUs, 0));
+    CHECK(wait_ns(kNone, RAW_OFF_UNINTERRUPTIBLE, 150 * kUs) == Times(2 * kUs, 480 * kUs));
+    CHECK(wait_ns(kNone, RAW_OFF_SLEEPING, 10 * kUs) == Times(2 * kUs, 480 * kUs));
+    CHECK(wait_ns(SYS_ioctl, RAW_OFF_UNINTERRUPTIBLE, 10 * kUs) == Times(2 * kUs, 480 * kUs));
+}
