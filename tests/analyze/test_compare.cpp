@@ -2,6 +2,7 @@
 // Comparing a recording with runs of it that differ in one known way.
 #include "analyze/compare.h"
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -213,4 +214,77 @@ TEST_CASE("logs that share nothing but paths are compared, runs of different pat
     run_of("e.oplog", "nonsense");
     CHECK_THROWS_AS(compare(LogReader(dir / "c.oplog"), LogReader(dir / "d.oplog")), Error);
     CHECK_THROWS_AS(compare(a, LogReader(dir / "e.oplog")), Error);
+}
+
+TEST_CASE("the report holds each check with its unit, and of each difference what either log has of it") {
+    const test::TempDir dir;
+    const auto report = [&](const std::vector<int64_t>& in_a, const std::vector<int64_t>& in_b) {
+        write_reads(dir / "a.oplog", in_a);
+        write_reads(dir / "b.oplog", in_b);
+        const LogReader a(dir / "a.oplog"), b(dir / "b.oplog");
+        return to_json(compare(a, b), a.tables(), b.tables());
+    };
+    const auto missing = report({0, 10, 20, 30}, {0, 10, 30});
+    CHECK(missing["differences"].dump() ==
+          R"([{"what":"missing","task":1,"kind":"pread","path":"/f","op_a":2,"result_a":10}])");
+    const auto extra = report({0, 10, 30}, {0, 10, 20, 30});
+    CHECK(extra["differences"].dump() ==
+          R"([{"what":"extra","task":1,"kind":"pread","path":"/f","op_b":2,"result_b":10}])");
+    std::string units;
+    for (const auto& check : missing["checks"]) {
+        units += check["check"].get<std::string>() + " " + check["unit"].get<std::string>() + ", ";
+    }
+    CHECK(units ==
+          "ops count, bytes bytes, results count, errors count, order count, arguments count, elapsed ns, "
+          "throughput bytes/s, latency ns, au share, au_mlperf share, stall ns, ");
+    CHECK(missing["checks"][0].dump() ==
+          R"({"check":"ops","unit":"count","a":4.0,"b":3.0,"difference":1.0,"tolerance":{"value":0.0,"percent":false},)"
+          R"("ok":false})");
+    CHECK(missing["checks"][3]["tolerance"].is_null());
+    CHECK(missing["checks"][3]["ok"] == true);
+    for (const char* name : {"missing", "extra", "moved", "arguments", "results", "results_known", "not_performed"}) {
+        CHECK(missing[name] == (std::string_view(name) == "missing" ? 1 : 0));
+    }
+    CHECK(missing["matched"] == 3);
+}
+
+TEST_CASE("what a run that was stopped has not performed is neither a difference nor missing bytes") {
+    const test::TempDir dir;
+    const auto write = [&](const char* name, int64_t last, const char* ended) {
+        Header header;
+        if (*ended) {
+            header.extra["ended"] = ended;
+        }
+        LogWriter log(dir / name, header, WriterOptions{.sync = false});
+        log.add_process({1, 0, 0, 0});
+        log.add_task({1, 1, 0});
+        FileRow row;
+        row.path = log.intern("/f");
+        const HandleId handle = log.add_handle({log.add_file(row), 0, HandleKind::file, true, 1, 3});
+        for (int64_t i = 0; i < 4; ++i) {
+            Op op;
+            op.kind = i == 3 ? OpKind::lseek : OpKind::pread;
+            op.begin = i;
+            op.handle = handle;
+            op.size = 10;
+            op.result = i < 2 ? 10 : last;
+            log.append(1, op);
+        }
+        log.finish();
+    };
+    write("a.oplog", 10, "");
+    write("stopped.oplog", -ECANCELED, "stopped");
+    write("failed.oplog", -ECANCELED, "");
+    const LogReader a(dir / "a.oplog");
+    const Comparison stopped = compare(a, LogReader(dir / "stopped.oplog"));
+    CHECK(stopped.not_performed == 2);
+    CHECK(stopped.not_performed_bytes == 10);
+    CHECK(stopped.results == 0);
+    CHECK(check_of(stopped, "bytes").a == 20.0);
+    CHECK(check_of(stopped, "bytes").b == 20.0);
+    CHECK(check_of(stopped, "bytes").ok);
+    const Comparison failed = compare(a, LogReader(dir / "failed.oplog"));
+    CHECK(failed.not_performed == 0);
+    CHECK(failed.results == 2);
+    CHECK(check_of(failed, "bytes").a == 30.0);
 }
