@@ -155,9 +155,9 @@ TEST_CASE("gpu buffers: what is no such file, and records that make no sense, ar
     };
     Buffer none(20);
     none.kernel(0, 1, 1, 7).bytes[0] = 'X';
-    CHECK(read(none.bytes) == "0 of 20.1.gpu");
-    CHECK(read(std::string(4096, 'a')) == "0 of 20.1.gpu");
-    const std::string at = std::to_string(sizeof(gpu_file_head)) + " of 20.1.gpu";
+    CHECK(read(none.bytes) == "byte 0 of 20.1.gpu");
+    CHECK(read(std::string(4096, 'a')) == "byte 0 of 20.1.gpu");
+    const std::string at = "byte " + std::to_string(sizeof(gpu_file_head)) + " of 20.1.gpu";
     CHECK(read(Buffer(20).kernel(500, 10, 1, 7).bytes) == at);              // ends before it begins
     CHECK(read(Buffer(20).kernel(-9'000'000, 10, 1, 7).bytes) == at);       // before the clock's begin
     CHECK(read(Buffer(20).kernel(0, 10, 1, GPU_BUFFER_NONE).bytes) == at);  // no stream
