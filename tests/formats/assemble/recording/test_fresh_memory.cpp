@@ -76,6 +76,7 @@ TEST_CASE("the heap grows fresh and shrinks") {
     CHECK_FALSE(memory.fill(99 * kPage, kPage));  // what was there before is not known
     memory.break_at(102 * kPage + 1);
     CHECK_FALSE(memory.fill(103 * kPage, kPage));
+    CHECK_FALSE(memory.fill(50 * kPage, kPage));
     CHECK(memory.fill(102 * kPage, kPage));
     CHECK(memory.fill(100 * kPage, 2 * kPage));
     memory.break_at(106 * kPage);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "formats/import/importer.h"
 #include "formats/support/error.h"
@@ -692,6 +693,16 @@ TEST_CASE("a raw log that was cut is assembled as far as it goes") {
     CHECK_FALSE(std::filesystem::exists(job.dir / "no.oplog.partial"));
 }
 
+TEST_CASE("what ends the assembling early leaves no log") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    job.write(job.dir / "job.raw");
+    RawAssembleOptions options;
+    options.progress = [](uint64_t, uint64_t) { throw std::runtime_error("stopped"); };
+    CHECK_THROWS_AS(assemble_raw_file(job.dir / "job.raw", job.dir / "job.oplog", options), std::runtime_error);
+    CHECK_FALSE(std::filesystem::exists(job.dir / "job.oplog"));
+}
+
 TEST_CASE("what was open before the recording") {
     RawJob job;
     raw_seed_task task{};
@@ -722,6 +733,7 @@ TEST_CASE("what was open before the recording") {
     REQUIRE(log.of_kind(OpKind::touch).size() == 1);
     CHECK(log.of_kind(OpKind::touch)[0].map == log.of_kind(OpKind::mmap)[0].map);
     CHECK(log.path_of(log.of_kind(OpKind::mmap)[0]) == "/d/mapped");
+    CHECK(log.of_kind(OpKind::mmap)[0].size == 8192);
     CHECK(log.files("/d/mapped").size() == 1);
     CHECK(log.counter("files_replaced_unseen") == 0);
     CHECK(log.tables().strings[log.tables().processes[1].command] == "python train.py");
