@@ -497,6 +497,43 @@ TEST_CASE_FIXTURE(Fixture, "a failed open is a mismatch, and so is what depends 
     CHECK(result.examples[0].path == "/d/missing");
 }
 
+TEST_CASE_FIXTURE(Fixture, "copies into and out of pipes end where the file ends, ops on sockets' names are left out") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId in = job.open(t, job.file("/d/in"));                                             // 0
+    const HandleId out = job.open(t, job.file("/d/out", Origin::created), O_RDWR | O_CREAT, 0600);  // 1
+    const HandleId pipe = job.handle(0, O_RDWR, HandleKind::pipe);
+    const auto copy = [&](OpKind kind, HandleId from, HandleId to, int64_t offset, int64_t offset2, int64_t size) {
+        job.add(t, {.kind = kind,
+                    .result = size,
+                    .handle = from,
+                    .fd = 3,
+                    .handle2 = to,
+                    .fd2 = 4,
+                    .offset = offset,
+                    .offset2 = offset2,
+                    .size = size});
+    };
+    copy(OpKind::sendfile, in, pipe, 19'000, 0, 5'000);  // 2
+    copy(OpKind::splice, in, pipe, 20'000, 0, 5'000);    // 3
+    copy(OpKind::splice, in, pipe, 100, 0, 3'000);       // 4
+    copy(OpKind::splice, pipe, out, 0, 700, 200'000);    // 5
+    copy(OpKind::splice, pipe, pipe, 0, 0, 100);         // 6
+    const FileId socket = job.file("/d/socket", Origin::existed, Role::dataset, FileType::socket);
+    job.add(t, {.kind = OpKind::stat, .file = socket});    // 7
+    job.add(t, {.kind = OpKind::unlink, .file = socket});  // 8
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result_of(t, 2) == 1'000);
+    CHECK(result_of(t, 3) == 0);
+    CHECK(result_of(t, 4) == 3'000);
+    CHECK(result_of(t, 5) == 200'000);
+    CHECK(fs::file_size(root / "d/out") == 200'700);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::not_a_file)] == 3);
+    CHECK(result.mismatches == 2);
+}
+
 TEST_CASE_FIXTURE(Fixture, "left out files leave no row, and their time is counted") {
     write_file(root / "d/lib.so", "code");
     JobBuilder job(dir / "job.oplog");
