@@ -125,6 +125,8 @@ TEST_CASE("tolerances decide what fails") {
     add_tolerance(points, "au=1%");
     const Comparison slower = compare_run({.slower = 1.1}, points);  // gaps grow, busy time does not
     CHECK_FALSE(check_of(slower, "au").ok);
+    add_tolerance(options, "elapsed=0");
+    CHECK_FALSE(compare_run({.slower = 1.1}, options).passed());
     for (const char* bad :
          {"elapsed", "speed=1", "elapsed=", "elapsed=fast", "elapsed=-1", "elapsed=5%%", "=5", "elapsed=nan"}) {
         INFO(bad);
