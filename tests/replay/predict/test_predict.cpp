@@ -109,6 +109,30 @@ TEST_CASE("the storage of a prediction: latency, a limited rate, some reads at o
     CHECK(written.read(1, 0, 1'000, 1'000, 30) == 30);  // what was written is cached
 }
 
+TEST_CASE("the cache of a prediction holds whole pieces of what was read, and nothing of what moved no byte") {
+    const StorageModel m = nothing();
+    VirtualStorage storage(m, false);
+    CHECK(storage.read(1, 5, 0, 4096, 7) == 7);
+    CHECK(storage.read(1, -5, 10, 4096, 7) == 7);
+    CHECK(storage.write(1, 5, 0, 7) == 7);
+    CHECK(storage.reads == 0);
+    constexpr int64_t kPiece = 128 << 10;
+    const auto fetched = [&](FileId file, int64_t offset, int64_t bytes, int64_t size) {
+        const uint64_t before = storage.bytes_read;
+        storage.read(file, offset, bytes, size, 100);
+        return static_cast<int64_t>(storage.bytes_read - before);
+    };
+    CHECK(fetched(1, 0, 10, 4096) == 4096);
+    CHECK(fetched(1, 4000, 96, 4096) == 0);
+    CHECK(fetched(2, kPiece - 1, 1, 200'000) == kPiece);
+    CHECK(fetched(2, kPiece, 1, 200'000) == 200'000 - kPiece);
+    CHECK(fetched(2, 0, 200'000, 200'000) == 0);
+    CHECK(fetched(3, kPiece - 1, 2, 0) == kPiece + 1);  // of unknown size
+    storage.write(4, kPiece - 1, 1, 100);
+    CHECK(fetched(4, 0, kPiece + 1, 3 * kPiece) == kPiece);
+    CHECK(storage.reads == 5);
+}
+
 TEST_CASE_FIXTURE(PredictJob, "predict: stalls come and go with the storage") {
     training(20 * kMs, 10 * kMs, 50);
     // As recorded: each read takes as long, one after the other, and the step before it is done meanwhile.
