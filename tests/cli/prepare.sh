@@ -112,7 +112,7 @@ contains "$err" "mkdir -p"
 run 4 "$REPRISE" prepare "$log" --root "$log"
 contains "$err" "not a directory"
 run 4 "$REPRISE" prepare "$log" --root /
-contains "$err" "root of the system"
+contains "$err" "root of the file system"
 run 4 "$REPRISE" prepare "$log" --root "$tmp/unmarked" --reset
 contains "$err" "has no marker"
 run 3 "$REPRISE" prepare "$tmp/job.strace" --root "$tmp/x"
