@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops of a section to bytes and back. Encoder and decoder stand side by side in block_codec.cpp and share one table
-// of predictions; formats/FORMAT.md explains them by an example.
+// The ops of a section to bytes and back. Encoder and decoder are files of their own and share one table
+// of predictions, block_model.h; formats/FORMAT.md explains them by an example.
 #pragma once
 
 #include <memory>
