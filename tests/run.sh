@@ -122,7 +122,7 @@ check 'shell scripts' shell_scripts
 if check 'release build' build release; then tests release; fi
 if [[ $quick == 0 ]]; then
     if check 'asan build' build asan; then tests asan; fi
-    if check 'tsan build' build tsan thread_tests; then tests tsan --label-regex '^(replay|calibrate|cli)$'; fi
+    if check 'tsan build' build tsan thread_tests; then tests tsan --label-regex '^(replay|calibrate|cli)(/|$)'; fi
     if compgen -G 'tests/fuzz/*.cpp' >/dev/null && check 'fuzz build' build fuzz; then
         for program in build/fuzz/tests/fuzz_*; do
             [[ -f $program && -x $program ]] && check "$(basename "$program")" fuzz_one "$program"
