@@ -66,7 +66,7 @@ GpuCollection::GpuCollection(const fs::path& output) : impl_(std::make_unique<Im
     const auto library = collector();
     if (!library) {
         throw machine_error(
-            std::string("--gpu: the collector ") + kName + " is not here; this reprise was built without CUPTI",
+            std::string("--gpu: the collector ") + kName + " was not found; this reprise was built without CUPTI",
             "build it where cupti.h of the CUDA toolkit is found, or record without --gpu, profile with torch.profiler "
             "or nsys, and see reprise graft --help");
     }
@@ -76,7 +76,7 @@ GpuCollection::GpuCollection(const fs::path& output) : impl_(std::make_unique<Im
     fs::remove_all(impl_->folder, error);
     if (!fs::create_directory(impl_->folder, error)) {
         throw machine_error(
-            "--gpu: cannot make the folder " + escape_line(impl_->folder.native()) + ": " + error.message(),
+            "--gpu: cannot create the directory " + escape_line(impl_->folder.native()) + ": " + error.message(),
             "write the log where folders can be made");
     }
     // The job may run as somebody else.

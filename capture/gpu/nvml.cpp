@@ -40,7 +40,7 @@ struct NvmlSampler::Impl {
     void open(const std::string& library) {
         handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (!handle) {
-            absent = "NVIDIA's management library is not here (" + library + ")";
+            absent = "NVIDIA's management library was not found (" + library + ")";
             return;
         }
         unsigned count = 0;

@@ -10,7 +10,7 @@ cd "$tmp" || exit 1
 run 2 "$REPRISE" capture --gpu --pid $$ -o job.oplog
 contains "$err" "--gpu requires a command"
 REPRISE_CUPTI_LIBRARY=$tmp/nowhere.so run 4 "$REPRISE" capture --gpu -o job.oplog -- touch ran
-contains "$err" "the collector libreprise_cupti.so is not here"
+contains "$err" "the collector libreprise_cupti.so was not found"
 contains "$err" "reprise graft"
 [[ ! -e ran && ! -e job.oplog.gpu ]] || fail "something was done without the collector"
 
@@ -71,7 +71,7 @@ equal "$(grep -vcw system collected)" 0
 
 # Without NVML, in JSON; and a job that uses no accelerator.
 REPRISE_NVML_LIBRARY=$tmp/nowhere.so run 0 "$REPRISE" capture --gpu --json -f -o job.oplog -- ./job data
-contains "$err" "NVML not available: NVIDIA's management library is not here"
+contains "$err" "NVML not available: NVIDIA's management library was not found"
 if command -v python3 >/dev/null; then
     cp "$err" summary.json
     run 0 python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["gpu"]) == 3' summary.json
