@@ -77,6 +77,6 @@ int64_t VirtualStorage::write(FileId file, int64_t offset, int64_t bytes, int64_
     return now + cached_ns(std::max<int64_t>(bytes, 0));
 }
 
-int64_t VirtualStorage::sync(int64_t now) { return std::max(now, dirty_free_) + model_.fsync_ns; }
+int64_t VirtualStorage::sync(int64_t now) const { return std::max(now, dirty_free_) + model_.fsync_ns; }
 
 }  // namespace reprise

@@ -21,7 +21,7 @@ public:
     /// A write into the cache.
     int64_t write(FileId file, int64_t offset, int64_t bytes, int64_t now);
     /// Until everything written so far is on the device.
-    int64_t sync(int64_t now);
+    [[nodiscard]] int64_t sync(int64_t now) const;
 
     uint64_t reads = 0, bytes_read = 0;
     int64_t time_ns = 0;  // of those reads
