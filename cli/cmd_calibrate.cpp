@@ -174,11 +174,11 @@ const Registration registration{{
     .summary = "measure this machine, or a storage system",
     .help = "Takes about ten seconds on an idle machine. Measures timer lateness, the accuracy of replay delays, the "
             "cost of system calls and wakeups, CPU speed (integer, inflate, memcpy; one thread and all CPUs; medians), "
-            "and how much slower compute is after a wait, when others have used the caches.\n\n--compare prints the "
+            "and how much slower compute is after a wait, with cold CPU caches.\n\n--compare prints the "
             "speed of this machine relative to another machine's profile: the value for `reprise replay --cpu-speed`. "
             "The three kinds of work do not scale alike; their spread is printed as the uncertainty.\n\n--storage DIR "
-            "measures a storage system instead, in about ten seconds and with 512 MiB of space: read latency by size "
-            "past the page cache, parallelism, and the cost of metadata calls, writes and fsync.",
+            "measures a storage system instead, in about ten seconds and with 512 MiB of space: read latency by "
+            "request size (direct I/O), parallelism, and the cost of metadata calls, writes and fsync.",
     .examples = {{"reprise calibrate -o host.json", "measure and save the profile"},
                  {"reprise calibrate --storage /mnt/new -o model.json", "a storage model for reprise predict"},
                  {"reprise calibrate --compare recorder.json", "speed relative to the recording machine"}},

@@ -128,7 +128,7 @@ const Registration registration{{
     .group = Group::record,
     .summary = "merge a profile's accelerator work into a recording",
     .help = "A recording of I/O does not show what an accelerator did; a profile (PyTorch JSON, Nsight Systems SQLite "
-            "export, or a log imported from one) shows nothing else. graft merges both into one log: work is submitted "
+            "export, or a log imported from one) shows only that. graft merges both into one log: work is submitted "
             "and waited for by the threads that did so in the profile.\n\nIf both are of one run, they are aligned by "
             "wall clock. If the profile is of another run of the same job, they are aligned by steps: markers `step`, "
             "`batch` or spans of a loop in the recording, ProfilerStep#N or ranges `step N` in the profile. A profile "

@@ -36,8 +36,8 @@ std::string help() {
         out += std::string(importer->name) + ": " + std::string(importer->summary) + "\n\n";
     }
     return out +
-           "Afterwards it prints what was imported, and a counter with a severity and a sentence for everything the "
-           "source did not record or that had to be assumed.";
+           "Afterwards it prints what was imported, and a warning or note for everything the source did not record or "
+           "that had to be assumed.";
 }
 
 void options(po::options_description& add) {

@@ -155,7 +155,7 @@ const Registration registration{{
     .group = Group::replay,
     .summary = "predict how long a log would take on a modelled storage system",
     .help = "Runs the plan of `reprise replay --pace causal` in virtual time against a storage model: no file is "
-            "touched, and hours take milliseconds. Calls that move data or change names take the time the model gives, "
+            "touched, and hours are simulated in milliseconds. Calls that move data or change names take the time the model gives, "
             "or that of a page cache copy once the data was fetched; computing threads share CPUs; accelerators are "
             "queues. Everything else takes its recorded time.\n\nThe model is deliberately simple. Compare it with a "
             "replay before relying on it for storage unlike the one it was measured on.",

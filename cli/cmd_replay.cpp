@@ -203,13 +203,13 @@ const Registration registration{{
     .group = Group::replay,
     .summary = "replay a log's I/O below a directory and report",
     .help =
-        "Recorded processes are real processes and recorded threads real threads; they issue the recorded calls with "
-        "the same offsets, sizes and flags. What the recording did in order across threads stays in order. Program and "
-        "system files are excluded and counted; --only and --not select by role (dataset, checkpoint, log, cache, ipc, "
+        "Each recorded process and thread is replayed by a real one, which issues the recorded calls with the same "
+        "offsets, sizes and flags. Order across threads is preserved where the recording shows a cause for it. Program "
+        "and system files are excluded and counted; --only and --not select by role (dataset, checkpoint, log, cache, ipc, "
         "program, system) or path.\n\nNothing outside --root is touched; the kernel enforces it. A log that modifies "
         "files requires a root made by `reprise prepare`, or --read-only.\n\nCtrl-C ends the run with a valid result "
-        "that says so; a second one kills it. Exit code 4: the run did not finish. Exit code 1: this machine could not "
-        "keep the recording's timing; the result is complete, but its times are this machine's.",
+        "that says so; a second Ctrl-C kills it. Exit code 4: the run did not finish. Exit code 1: this machine could not "
+        "keep the recording's timing; the result is complete, but its times reflect this machine's limits.",
     .examples = {{"reprise replay job.oplog --root /mnt/new", "how long the job would take there"},
                  {"reprise replay job.oplog --root /mnt/new --pace timed", "the recorded load, at the recorded times"},
                  {"reprise replay job.oplog --root /mnt/new --gpus 8 --gpu-model 'normal(162ms,5ms)'",

@@ -186,15 +186,15 @@ def headline_lines(accuracy, benchmarks):
     bound = [cell for cell in programs if cell["cell"].endswith(" to xfs-50")]
     own = next((run["itself"] for run in accuracy["runs"] if "itself" in run), None)
     value = {row["what"]: row["value"] for row in benchmarks["rows"]}
-    lines = [f"- **{statistics.mean(spans(jobs)):.1f} %** mean error of {len(jobs)} comparisons of training jobs and loaders "
-             f"(greatest {max(spans(jobs)):.1f} %).",
+    lines = [f"- **{statistics.mean(spans(jobs)):.1f} %** mean error in elapsed time, replay against the real job on the target, over {len(jobs)} "
+             f"comparisons of training jobs and loaders (greatest {max(spans(jobs)):.1f} %).",
              f"- **{max(spans(bound)):.1f} %** greatest error of {len(bound)} comparisons of sqlite, tar and rsync where storage is the bottleneck."]
     call, strace = value.get("recording, cached 4 KiB pread"), value.get("… strace")
     if call and strace:
-        lines.append(f"- **{call / 1000:.1f} µs** per recorded call ({strace / 1000:,.0f} µs with strace).")
-    line = f"- Where compute decides, errors are larger: sqlite, tar and rsync in every direction {statistics.mean(spans(programs)):.1f} % in the mean, " \
-           f"{max(spans(programs)):.0f} % at most."
-    return [*lines, line + (f" On that shared machine the programs differ from themselves by {own['mean']:.1f} %." if own else "")]
+        lines.append(f"- **{call / 1000:.1f} µs** is what recording adds to a cached 4 KiB read ({strace / 1000:,.0f} µs with strace).")
+    line = f"- Errors are larger where compute decides: over all {len(programs)} comparisons of sqlite, tar and rsync " \
+           f"{statistics.mean(spans(programs)):.1f} % in the mean, {max(spans(programs)):.0f} % at most."
+    return [*lines, line + (f" Repeated runs of the real programs on that shared machine vary by {own['mean']:.1f} %." if own else "")]
 
 
 # --- the chart
