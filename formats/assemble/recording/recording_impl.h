@@ -126,7 +126,9 @@ private:
     void began(TaskState& task, const RawOpRef& first);
     void bound_events(TaskState& task);
     /// Makes ops of the time up to `until` and of the events that began before it.
+    struct Settling;
     void settle(TaskState& task, int64_t until);
+    void asynchronous(TaskState& task, const Event& event);
     void compute(TaskState& task, int64_t begin, int64_t duration);
     void blocked(TaskState& task, const Event& event);
     static int64_t waited_for_processor(const Event& off);

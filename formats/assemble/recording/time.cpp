@@ -219,6 +219,97 @@ void RawAssembly::end_touch(TaskState& task, std::optional<Touch>& touch) {
     touch.reset();
 }
 
+/// Runs along a task's events from where its last op ended, and gives out compute, waits and touches.
+struct RawAssembly::Settling {
+    RawAssembly& assembly;
+    TaskState& task;
+    int64_t now, from;  // `now` runs along; the last op ended at `from`
+    int64_t worked;     // ns on the processor since `from`
+    std::optional<Touch> touch{};
+    int64_t fault_until = INT64_MIN;
+
+    /// Compute up to `at` ends by then; it must not delay the next op.
+    void flush(int64_t at) {
+        if (touch) {
+            assembly.end_touch(task, touch);
+            from = std::max(from, task.cursor);
+        }
+        assembly.compute(task, from, std::min(worked, at - std::max(from, task.cursor)));
+        worked = 0;
+    }
+
+    /// Off the processor between the faults of one record, or while the page that a fault waits for is read: the read
+    /// begins when the fault is reported.
+    bool belongs_to_fault(const Event& event) {
+        if (event.kind != Event::Kind::off) {
+            return false;
+        }
+        const bool reads_page = touch && event.nr == kNoCall && event.state == RAW_OFF_UNINTERRUPTIBLE &&
+                                event.begin >= touch->last && event.begin - touch->last < kMergeFaults;
+        if (reads_page) {
+            touch->duration += event.end - touch->last;
+            touch->last = event.end;
+        } else if (event.begin >= fault_until) {
+            return false;
+        } else if (event.state == RAW_OFF_RUNNABLE) {
+            worked = std::max<int64_t>(worked - (std::min(event.end, fault_until) - event.begin), 0);
+        }
+        now = std::max(now, event.end);
+        return true;
+    }
+
+    void fault(const Event& event) {
+        const bool joins = touch && event.begin - touch->last < kMergeFaults;
+        if (!joins) {
+            flush(event.begin);
+            from = task.cursor;
+        }
+        // Between the faults the task worked, and in those on mappings of the program's own.
+        const bool kept = assembly.start_touch(task, touch, event);
+        worked += event.end - event.begin - (kept ? event.busy : 0);
+        fault_until = event.end;
+    }
+
+    void off(const Event& event) {
+        task.accelerator_late += waited_for_processor(event);
+        if (event.state != RAW_OFF_RUNNABLE) {
+            flush(event.begin);
+            assembly.blocked(task, event);
+            from = std::max(event.end, task.cursor);
+        }
+    }
+
+    void take(const Event& event) {
+        if (belongs_to_fault(event)) {
+            return;
+        }
+        if (event.begin > now) {
+            worked += event.begin - now;
+            now = event.begin;
+        }
+        if (event.kind == Event::Kind::off) {
+            off(event);
+        } else if (event.kind == Event::Kind::fault) {
+            fault(event);
+        } else {
+            flush(event.begin);
+            assembly.asynchronous(task, event);
+            from = std::max(now, task.cursor);
+        }
+        now = std::max(now, event.end);
+    }
+};
+
+void RawAssembly::asynchronous(TaskState& task, const Event& event) {
+    switch (event.kind) {
+        case Event::Kind::submit: return submitted(task, event, event.begin);
+        case Event::Kind::complete: return completed(task, event, event.begin);
+        case Event::Kind::ring_call: return ring_called(task, event, task.cursor);
+        case Event::Kind::off:
+        case Event::Kind::fault: return;
+    }
+}
+
 void RawAssembly::settle(TaskState& task, int64_t until) {
     if (!task.started) {
         // The time before a task's first event is unknown.
@@ -230,87 +321,16 @@ void RawAssembly::settle(TaskState& task, int64_t until) {
     }
     auto& events = task.events;
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
-    // `now` runs along; `worked` is the time on the processor since `from`, where the last op ended.
-    int64_t now = task.cursor, from = task.cursor;
-    // Subtract the recorder's own work.
-    int64_t worked = -task.owed - (task.after_call ? facts_.call_gap_ns : 0);
+    const int64_t recorders_own = task.owed + (task.after_call ? facts_.call_gap_ns : 0);
+    Settling settling{*this, task, task.cursor, task.cursor, -recorders_own};
     task.after_call = false;
     task.owed = 0;
-    std::optional<Touch> touch;
-    // Compute up to `at` ends by then; it must not delay the next op.
-    const auto flush = [&](int64_t at) {
-        if (touch) {
-            end_touch(task, touch);
-            from = std::max(from, task.cursor);
-        }
-        compute(task, from, std::min(worked, at - std::max(from, task.cursor)));
-        worked = 0;
-    };
     size_t used = 0;
-    int64_t fault_until = INT64_MIN;
     for (; used < events.size() && events[used].begin < until; ++used) {
-        const Event& event = events[used];
-        // Off the processor inside a fault, or where the page is read, which begins when the fault is told.
-        const bool off = event.kind == Event::Kind::off;
-        const bool reads_page = off && touch && event.nr == kNoCall && event.state == RAW_OFF_UNINTERRUPTIBLE &&
-                                event.begin >= touch->last && event.begin - touch->last < kMergeFaults;
-        if (reads_page) {
-            touch->duration += event.end - touch->last;
-            touch->last = event.end;
-        }
-        if (reads_page || (off && event.begin < fault_until)) {
-            // Off the processor between the faults of one record.
-            if (!reads_page && event.state == RAW_OFF_RUNNABLE) {
-                worked = std::max<int64_t>(worked - (std::min(event.end, fault_until) - event.begin), 0);
-            }
-            now = std::max(now, event.end);
-            continue;
-        }
-        if (event.begin > now) {
-            worked += event.begin - now;
-            now = event.begin;
-        }
-        switch (event.kind) {
-            case Event::Kind::off:
-                task.accelerator_late += waited_for_processor(event);
-                if (event.state != RAW_OFF_RUNNABLE) {
-                    flush(event.begin);
-                    blocked(task, event);
-                    from = std::max(event.end, task.cursor);
-                }
-                break;
-            case Event::Kind::fault: {
-                const bool joins = touch && event.begin - touch->last < kMergeFaults;
-                if (!joins) {
-                    flush(event.begin);
-                    from = task.cursor;
-                }
-                // Between the faults the task worked, and in those on mappings of the program's own.
-                const bool kept = start_touch(task, touch, event);
-                worked += event.end - event.begin - (kept ? event.busy : 0);
-                fault_until = event.end;
-                break;
-            }
-            case Event::Kind::submit:
-                flush(event.begin);
-                submitted(task, event, event.begin);
-                from = std::max(now, task.cursor);
-                break;
-            case Event::Kind::complete:
-                flush(event.begin);
-                completed(task, event, event.begin);
-                from = std::max(now, task.cursor);
-                break;
-            case Event::Kind::ring_call:
-                flush(event.begin);
-                ring_called(task, event, task.cursor);
-                from = std::max(now, task.cursor);
-                break;
-        }
-        now = std::max(now, event.end);
+        settling.take(events[used]);
     }
-    worked += std::max<int64_t>(until - now, 0);
-    flush(until);
+    settling.worked += std::max<int64_t>(until - settling.now, 0);
+    settling.flush(until);
     events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(used));
     task.cursor = std::max(task.cursor, until);
 }
