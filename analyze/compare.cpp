@@ -184,7 +184,7 @@ Json check_json(const Check& check) {
 
 }  // namespace
 
-Tolerance Tolerance::parse(std::string_view text, std::string_view name) {
+Tolerance Tolerance::parse(std::string_view text, std::string_view option) {
     Tolerance out;
     std::string_view digits = text;
     if (digits.ends_with('%')) {
@@ -193,7 +193,7 @@ Tolerance Tolerance::parse(std::string_view text, std::string_view name) {
     }
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.value);
     if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(out.value) || out.value < 0) {
-        throw usage_error("--tolerance " + std::string(name) + ": '" + escape_line(text) + "' is not a tolerance",
+        throw usage_error(std::string(option) + ": '" + escape_line(text) + "' is not a tolerance",
                           "expected a number such as 0 or 12, a share such as 5%, or none");
     }
     return out;
@@ -210,7 +210,7 @@ void add_tolerance(CompareOptions& options, std::string_view text) {
     }
     const std::string_view value = text.substr(equals + 1);
     options.tolerances[std::string(name)] =
-        value == "none" ? std::optional<Tolerance>() : Tolerance::parse(value, name);
+        value == "none" ? std::optional<Tolerance>() : Tolerance::parse(value, "--tolerance " + std::string(name));
 }
 
 std::string_view difference_name(DifferenceKind kind) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyze/accelerator.h"
+#include "analyze/compare.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/show_queues.h"
@@ -57,6 +58,8 @@ void options(po::options_description& add) {
         "compute: spin occupies the CPU as the recorded thread did, work also uses memory, sleep leaves the CPU idle; "
         "auto: spin if this machine has enough CPUs");
     add_what_if_options(add, true);
+    add.add_options()("tolerance-results", po::value<std::string>()->default_value("0.1%")->value_name("N|SHARE"),
+                      "I/O ops that may have another result than in the recording; more: exit code 1");
     add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
                       "replay only files with this role or path")(
         "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "exclude files with this role or path")(
@@ -124,6 +127,12 @@ CpuSpeed cpu_speed_of(const po::variables_map& values, const WhatIf& what_if, Pa
     return pace == Pace::causal ? cpu_speed_here(recorded) : CpuSpeed{};
 }
 
+ToleratedDifferences tolerated_differences(const po::variables_map& values) {
+    const Tolerance given = Tolerance::parse(values["tolerance-results"].as<std::string>(), "--tolerance-results");
+    return given.percent ? ToleratedDifferences{given.value / 100, {}}
+                         : ToleratedDifferences{0, static_cast<uint64_t>(given.value)};
+}
+
 int run(const po::variables_map& values) {
     const LogReader recording(values["log"].as<std::string>());
     ReplayOptions how;
@@ -148,6 +157,8 @@ int run(const po::variables_map& values) {
     how.read_only = values.count("read-only") != 0;
     how.allow_loss = values.count("allow-loss") != 0;
     how.fingerprint = log_fingerprint(recording);
+    how.log_name = values["log"].as<std::string>();
+    how.tolerated = tolerated_differences(values);
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;
@@ -190,12 +201,14 @@ int run(const po::variables_map& values) {
     if (result.ended != "complete") {
         return static_cast<int>(ExitCode::machine);
     }
+    std::vector<std::string> failures = result.not_same_job;
+    failures.insert(failures.end(), result.fidelity.failures.begin(), result.fidelity.failures.end());
     if (quiet()) {
-        for (const std::string& failure : result.fidelity.failures) {
+        for (const std::string& failure : failures) {
             std::cerr << "reprise: " << failure << "\n";
         }
     }
-    return static_cast<int>(result.fidelity.failures.empty() ? ExitCode::done : ExitCode::check_failed);
+    return static_cast<int>(failures.empty() ? ExitCode::done : ExitCode::check_failed);
 }
 
 const Registration registration{{
@@ -205,11 +218,14 @@ const Registration registration{{
     .help =
         "Each recorded process and thread is replayed by a real one, which issues the recorded calls with the same "
         "offsets, sizes and flags. Order across threads is preserved where the recording shows a cause for it. Program "
-        "and system files are excluded and counted; --only and --not select by role (dataset, checkpoint, log, cache, ipc, "
+        "and system files are excluded and counted; --only and --not select by role (dataset, checkpoint, log, cache, "
+        "ipc, "
         "program, system) or path.\n\nNothing outside --root is touched; the kernel enforces it. A log that modifies "
         "files requires a root made by `reprise prepare`, or --read-only.\n\nCtrl-C ends the run with a valid result "
-        "that says so; a second Ctrl-C kills it. Exit code 4: the run did not finish. Exit code 1: this machine could not "
-        "keep the recording's timing; the result is complete, but its times reflect this machine's limits.",
+        "that says so; a second Ctrl-C kills it. Exit code 4: the run did not finish. Exit code 1: do not trust the "
+        "result, for the reason in its first lines: it did not do what the recorded job did (another result of too "
+        "many "
+        "ops, see --tolerance-results), or this machine could not keep the recording's timing.",
     .examples = {{"reprise replay job.oplog --root /mnt/new", "how long the job would take there"},
                  {"reprise replay job.oplog --root /mnt/new --pace timed", "the recorded load, at the recorded times"},
                  {"reprise replay job.oplog --root /mnt/new --gpus 8 --gpu-model 'normal(162ms,5ms)'",

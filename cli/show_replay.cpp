@@ -173,6 +173,8 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     json["bytes_per_s"] = rate(result.bytes_read + result.bytes_written, result.elapsed_ns);
     json["errors"] = result.errors;
     json["mismatches"] = result.mismatches;
+    json["same_job"] = result.not_same_job.empty();
+    json["not_same_job"] = result.not_same_job;
     const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     json["au"] = summary ? number(summary->au()) : Json(nullptr);
     json["au_mlperf"] = summary ? number(summary->au_mlperf()) : Json(nullptr);
@@ -245,6 +247,12 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
 
 void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary) {
     std::ostream& out = std::cout;
+    for (const std::string& why : result.not_same_job) {
+        out << "NOT THE SAME JOB: " << why << "\n";
+    }
+    for (const std::string& failure : result.fidelity.failures) {
+        out << "NOT FAITHFUL: " << failure << "\n";
+    }
     out << (result.ended == "complete" ? "replayed " : result.ended + "\nreplayed ") << counted(result.ops, "op")
         << " of " << counted(result.tasks, "task") << " in " << counted(result.processes, "process", "processes")
         << ", " << format_bytes(result.bytes_read) << " read, " << format_bytes(result.bytes_written) << " written\n";
@@ -278,9 +286,6 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
             << format_duration(summary->stall()) << "\n";
     }
     print_fidelity(out, result);
-    for (const std::string& failure : result.fidelity.failures) {
-        out << "NOT FAITHFUL: " << failure << "\n";
-    }
     for (const std::string& note : result.notes) {
         out << "note: " << note << "\n";
     }

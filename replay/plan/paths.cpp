@@ -157,6 +157,14 @@ std::optional<std::string> PathMap::map_link(std::string_view link, std::string_
     return relative_from(slash == std::string::npos ? "." : std::string_view(*place).substr(0, slash), *destination);
 }
 
+std::string PathMap::to_options() const {
+    std::string text;
+    for (const Rule& rule : rules_) {
+        text += (text.empty() ? "--map " : " --map ") + rule.from + "=" + (rule.to.empty() ? "." : rule.to);
+    }
+    return text.empty() ? "no --map" : text;
+}
+
 nlohmann::json PathMap::to_json() const {
     auto json = nlohmann::json::object();
     for (const Rule& rule : rules_) {

@@ -44,6 +44,8 @@ public:
     const std::vector<Rule>& rules() const { return rules_; }  ///< longest `from` first
     bool operator==(const PathMap&) const = default;
 
+    /// As on a command line: "--map /a=. --map /b=c"; "no --map" where there are no rules.
+    std::string to_options() const;
     /// An object {"OLD": "NEW"}, bytes that are not plain ASCII as %NN.
     nlohmann::json to_json() const;
     /// Throws Error (bad_input) with `where` for anything else.

@@ -48,6 +48,7 @@ Preparation::Preparation(const LogReader& log, PrepareOptions options)
     }
     open_root();
     if (root_.valid()) {
+        lock_ = RootLock::take(root_.get(), root_name_, RootLock::Kind::exclusive);
         found_ = read_marker(root_.get(), root_name_);
     }
     choose_settings();
@@ -228,7 +229,7 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     // The marker comes first: whatever is made from now on is known to be ours.
     marker_.state = options_.reset ? MarkerState::resetting : MarkerState::incomplete;
     marker_.time_unix_ns = unix_now_ns();
-    write_marker(root_.get(), root_name_, marker_);
+    write_marker(root_.get(), root_name_, marker_, lock_);
     write_layout({.layout = layout_,
                   .survey = survey_,
                   .root = root_.get(),
@@ -242,7 +243,7 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     }
     marker_.state = MarkerState::complete;
     marker_.time_unix_ns = unix_now_ns();
-    write_marker(root_.get(), root_name_, marker_);
+    write_marker(root_.get(), root_name_, marker_, lock_);
     return true;
 }
 

@@ -40,7 +40,8 @@ unsigned default_prepare_threads();
 /// check (refuses what must not or cannot be done), run.
 class Preparation {
 public:
-    /// Throws Error: machine where the root cannot be used at all, bad_input for a damaged log or marker.
+    /// Locks the root until it is destroyed. Throws Error: machine where the root cannot be used at all or another run
+    /// uses it, bad_input for a damaged log or marker.
     Preparation(const LogReader& log, PrepareOptions options);
     ~Preparation();
     Preparation(const Preparation&) = delete;
@@ -74,6 +75,7 @@ private:
     PrepareOptions options_;
     std::string root_name_;
     UniqueFd root_, parent_;
+    RootLock lock_;
     std::optional<Marker> found_;
     Marker marker_;
     OpFilter filter_;

@@ -30,6 +30,20 @@ Error cannot(std::string_view what, std::string_view root_name, int error) {
         "the root must be a directory that this user may read and write");
 }
 
+/// rename(2), which must not replace a marker unless `replace`.
+int rename_marker(int root, const std::string& partial, bool replace) {
+    const std::string name(kMarkerName);
+    if (!replace) {
+        if (::renameat2(root, partial.c_str(), root, name.c_str(), RENAME_NOREPLACE) == 0) {
+            return 0;
+        }
+        if (errno != EINVAL && errno != ENOSYS) {
+            return -1;  // some file systems cannot do without replacing
+        }
+    }
+    return ::renameat(root, partial.c_str(), root, name.c_str());
+}
+
 }  // namespace
 
 std::string_view content_name(Content content) {
@@ -149,7 +163,7 @@ std::optional<Marker> read_marker(int root, std::string_view root_name) {
     return marker;
 }
 
-void write_marker(int root, std::string_view root_name, const Marker& marker) {
+void write_marker(int root, std::string_view root_name, const Marker& marker, RootLock& lock) {
     const nlohmann::ordered_json json = {
         {"what", "reprise prepared this directory; replays may change and remove what is in it"},
         {"version", kMarkerVersion},
@@ -189,12 +203,16 @@ void write_marker(int root, std::string_view root_name, const Marker& marker) {
     if (::fsync(file.get()) != 0) {
         throw give_up();
     }
-    if (::renameat(root, partial.c_str(), root, name.c_str()) != 0) {
-        throw give_up();
+    const bool replace = lock.has_marker();
+    lock.move_to(file.get());
+    if (rename_marker(root, partial, replace) != 0) {
+        const bool other = errno == EEXIST;
+        Error error = give_up();
+        throw other ? root_in_use(root_name) : error;
     }
 }
 
-void mark_changed(int root, std::string_view root_name) {
+void mark_changed(int root, std::string_view root_name, RootLock& lock) {
     auto marker = read_marker(root, root_name);
     // A root that is being laid out or reset stays so: both say more than "changed".
     if (!marker || marker->state != MarkerState::complete) {
@@ -204,7 +222,7 @@ void mark_changed(int root, std::string_view root_name) {
     marker->time_unix_ns =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
-    write_marker(root, root_name, *marker);
+    write_marker(root, root_name, *marker, lock);
 }
 
 std::string log_fingerprint(const LogReader& log) {

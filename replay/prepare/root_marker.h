@@ -9,6 +9,7 @@
 
 #include "formats/oplog/oplog.h"
 #include "replay/plan/paths.h"
+#include "replay/prepare/root_lock.h"
 
 namespace reprise {
 
@@ -46,10 +47,11 @@ struct Marker {
 /// nullopt where the root has none. Throws Error (bad_input) where there is one that cannot be understood, Error
 /// (machine) where it cannot be read. `root_name` is for messages.
 std::optional<Marker> read_marker(int root, std::string_view root_name);
-/// Replaces the marker in one step and syncs it. Throws Error (machine).
-void write_marker(int root, std::string_view root_name, const Marker& marker);
+/// Replaces the marker in one step and syncs it; `lock` then holds the new one. Where `lock` holds nothing, there was no
+/// marker, and one that has appeared since is not replaced. Throws Error (machine).
+void write_marker(int root, std::string_view root_name, const Marker& marker, RootLock& lock);
 /// Says that a replay is about to change files. Does nothing where there is no marker or it says so already.
-void mark_changed(int root, std::string_view root_name);
+void mark_changed(int root, std::string_view root_name, RootLock& lock);
 
 /// 16 hex digits that tell logs apart: a hash of the header, the file, handle, process and task tables, the number of
 /// ops and the end of the last one. The same recording has the same one however it was compressed.

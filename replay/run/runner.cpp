@@ -18,6 +18,7 @@
 #include "replay/prepare/root_marker.h"
 #include "replay/run/collect.h"
 #include "replay/run/memory_files.h"
+#include "replay/run/same_job.h"
 #include "replay/run/supervisor.h"
 
 namespace reprise {
@@ -57,10 +58,33 @@ PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>
         throw machine_error("the root " + escape_line(options.root.string()) + " is only partly prepared",
                             "run reprise prepare again");
     }
+    const auto prepare = [&](const char* more) {
+        return "reprise prepare " + escape_line(options.log_name) + " --root " + escape_line(options.root.string()) +
+               more;
+    };
+    if (marker && !options.fingerprint.empty() && marker->fingerprint != options.fingerprint) {
+        throw machine_error("the root " + escape_line(options.root.string()) + " was prepared for another log, " +
+                                escape_line(marker->log),
+                            "prepare it for this one: " + prepare(""));
+    }
+    if (marker && options.maps && *options.maps != marker->maps) {
+        throw machine_error("the root " + escape_line(options.root.string()) + " was prepared with " +
+                                escape_line(marker->maps.to_options()) + ", not with " +
+                                escape_line(options.maps->to_options()),
+                            "leave out --map, or prepare another root with it");
+    }
     if (options.maps) {
         return *options.maps;
     }
     return marker ? marker->maps : PathMap{};
+}
+
+/// Keeps other runs out, and reads the marker again: another run may have changed it meanwhile.
+RootLock lock_root(const ReplayOptions& options, int root, bool modifies, std::optional<Marker>& marker) {
+    RootLock lock =
+        RootLock::take(root, options.root.string(), modifies ? RootLock::Kind::exclusive : RootLock::Kind::shared);
+    check_root(options, root, marker);
+    return lock;
 }
 
 void check_changes(const Plan& plan, const ReplayOptions& options, bool marked) {
@@ -127,10 +151,6 @@ void add_notes(ReplayResult& result) {
         late > 0.01 * static_cast<double>(result.elapsed_ns)) {
         result.notes.push_back("This machine barely kept up with the recorded times: p99 lateness of ops is " +
                                std::to_string(std::llround(late / 1e6)) + " ms.");
-    }
-    if (result.no_space != 0) {
-        result.notes.push_back("The file system was full: " + std::to_string(result.no_space) +
-                               " ops failed for lack of space. Times after the first of these are not meaningful.");
     }
     const auto not_open = static_cast<size_t>(LeftOut::not_open);
     if (result.left_out[not_open] != 0) {
@@ -202,8 +222,16 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     const Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
     std::optional<MemoryFiles> memory_files;
     ReplayResult result;
+    RootLock lock;
+    const bool modifies = uses_root && plan.changing_ops != 0 && !options.read_only;
     if (uses_root) {
+        lock = lock_root(options, root->get(), modifies, marker);
         check_changes(plan, options, marker.has_value());
+        if (marker && marker->state == MarkerState::changed) {
+            result.notes.push_back(
+                "Earlier replays changed files in this root. Restore them first with reprise prepare " +
+                escape_line(options.log_name) + " --root " + escape_line(options.root.string()) + " --reset.");
+        }
         memory_files.emplace(plan, options.root);
         if (memory_files->mounted()) {
             root = std::make_unique<RootDescriptor>(options.root);
@@ -235,8 +263,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
                             options.speeds,
                             uses_root ? root->get() : -1,
                             options.read_only};
-    if (uses_root && plan.changing_ops != 0 && !options.read_only) {
-        mark_changed(root->get(), options.root.string());
+    if (modifies) {
+        mark_changed(root->get(), options.root.string(), lock);
     }
     result.plan_ns = monotonic_ns() - first_point.ns;
     const ProcessorUse before = read_processor_use();
@@ -251,6 +279,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {
         result.fidelity.recorded_run_queue_ns = *waited;
     }
+    judge_results(options.tolerated, result);
     judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
     add_notes(result);
     result.harness_ns_per_op = measure_harness_ns(plan, 2'000'000, 500'000'000);

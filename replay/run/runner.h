@@ -30,6 +30,13 @@ struct ReplayProgress {
     std::string waiting = {};      // what holds the run up, where nothing has got done for two seconds
 };
 
+/// How many ops may have another result than in the recording before a run is not the same job: a share of its ops,
+/// or a number.
+struct ToleratedDifferences {
+    double share = 0.001;
+    std::optional<uint64_t> ops = {};
+};
+
 struct ReplayOptions {
     std::filesystem::path root;  // not needed by the null engine
     Pace pace = Pace::timed;
@@ -38,14 +45,16 @@ struct ReplayOptions {
     DelayPolicy delay = DelayPolicy::automatic;
     CpuSpeed cpu_speed;  // where speeds.cpu comes from, for the result
     OpFilter filter;
-    std::optional<PathMap> maps;   // none: those of the marker file
+    std::optional<PathMap> maps;   // none: those of the marker file; must not contradict them
     bool read_only = false;        // leave out what alters files
     bool allow_loss = false;       // replay a log that says it is not whole
     std::filesystem::path output;  // the run's op log; empty: none
     /// Given every op of the run that goes into its log, whether or not one is written, where the recording uses
     /// accelerators; strings are those of the recording. Task after task.
     std::function<void(TaskId, const Op&)> observe = {};
-    std::string fingerprint;    // of the recording, for the run's header; empty: not stored
+    std::string fingerprint;    // of the recording, for the run's header; empty: not stored, and any root will do
+    std::string log_name = {};  // for messages
+    ToleratedDifferences tolerated = {};
     bool catch_signals = true;  // SIGINT and SIGTERM end the run with a valid result; a second one kills it
     size_t spool_memory = 0;    // bytes of results kept in memory; 0: a quarter of the machine's
     std::function<void(const ReplayProgress&)> progress;  // on the calling thread, about ten times a second
@@ -62,9 +71,10 @@ struct Mismatch {
 };
 
 struct ReplayResult {
-    std::string ended = "complete";  // or "interrupted: why"
-    std::vector<std::string> notes;  // plain sentences that belong in every summary
-    uint64_t ops = 0;                // performed
+    std::string ended = "complete";         // or "interrupted: why"
+    std::vector<std::string> not_same_job;  // sentences: why this run did not do what the recording did; none: it did
+    std::vector<std::string> notes;         // plain sentences that belong in every summary
+    uint64_t ops = 0;                       // performed
     uint64_t bytes_read = 0, bytes_written = 0;
     int64_t elapsed_ns = 0;          // from the common start to the end of the last op
     int64_t recorded_ns = 0;         // span of the same ops in the recording

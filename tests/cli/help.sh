@@ -22,9 +22,9 @@ for command in $commands; do
     # The example is of this command; options are at most a dozen beside the common ones.
     contains "$out" "reprise $command "
     options=$(sed -n '/^Options$/,/^$/p' "$out" | grep -cE '^ {2}(-|    --)')
-    # replay has its what-if questions (--cpu-speed, --gpu-speed) besides.
+    # replay has its what-if questions (--cpu-speed, --gpu-speed) besides, and what makes a result count.
     most=12
-    [[ $command == replay ]] && most=16
+    [[ $command == replay ]] && most=20
     # capture says what it records and what the files are for in one go.
     [[ $command == capture ]] && most=14
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"

@@ -55,7 +55,12 @@ expect 0 "$REPRISE" import writes.log -o writes.oplog
 mkdir bare
 expect 4 "$REPRISE" replay writes.oplog --root bare --pace afap
 grep -q "reprise prepare" err.txt || { cat err.txt; fail "no advice where the marker is missing"; }
-expect 0 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only
+expect 1 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --json bare.json
+head -n 1 out.txt | grep -q "^NOT THE SAME JOB: 2 of 2 I/O ops (100 %) have another result" || { cat out.txt; fail "a replay of nothing"; }
+grep -q '"same_job": false' bare.json || fail "bare.json does not say that it is not the same job"
+expect 0 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --tolerance-results 2
+expect 0 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --tolerance-results 100%
+expect 2 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --tolerance-results most
 [ -z "$(ls -A bare)" ] || fail "--read-only left something behind"
 
 # Whether this machine kept the time: a read every 20 ms, and a worker that is stopped for most of it.

@@ -155,12 +155,14 @@ private:
 };
 
 /// A root that may be changed.
-inline void mark_prepared(const std::filesystem::path& root) {
+inline void mark_prepared(const std::filesystem::path& root, const PathMap& maps = {}) {
     const int fd = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     Marker marker;
     marker.state = MarkerState::complete;
     marker.tool = "test";
-    write_marker(fd, root.string(), marker);
+    marker.maps = maps;
+    RootLock lock = RootLock::take(fd, root.string(), RootLock::Kind::exclusive);
+    write_marker(fd, root.string(), marker, lock);
     ::close(fd);
 }
 

@@ -62,16 +62,18 @@ TEST_CASE("a disk that fills up midway ends with a message, and the next run goe
     if (!mount.ok()) {
         REPRISE_SKIP(mount.why());
     }
-    Preparation preparation(log, {.root = root, .threads = 2});
-    preparation.check();
-    test::write_file(root / "hog", std::string(60 << 20, 'h'));
-    WriteState state;
     std::string why;
-    try {
-        preparation.run(state, {});
-    } catch (const Error& error) {
-        CHECK(error.code() == ExitCode::machine);
-        why = error.what();
+    {
+        Preparation preparation(log, {.root = root, .threads = 2});
+        preparation.check();
+        test::write_file(root / "hog", std::string(60 << 20, 'h'));
+        WriteState state;
+        try {
+            preparation.run(state, {});
+        } catch (const Error& error) {
+            CHECK(error.code() == ExitCode::machine);
+            why = error.what();
+        }
     }
     CHECK(contains(why, "no space left at "));
     CHECK(contains(why, "run the same command again"));

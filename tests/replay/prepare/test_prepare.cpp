@@ -404,7 +404,10 @@ TEST_CASE("settings are kept in the marker") {
     }
     SUBCASE("a replay that changes files is remembered where it matters") {
         const int fd = ::open(root.c_str(), O_RDONLY | O_DIRECTORY);
-        mark_changed(fd, root.string());
+        RootLock lock = RootLock::take(fd, root.string(), RootLock::Kind::exclusive);
+        mark_changed(fd, root.string(), lock);
+        CHECK_THROWS_AS(RootLock::take(fd, root.string(), RootLock::Kind::shared), Error);  // moved to the new marker
+        lock = {};
         CHECK(read_marker(fd, root.string())->state == MarkerState::changed);
         ::close(fd);
         REQUIRE(prepare(log, {.root = root}));  // this log changes nothing that was there

@@ -95,7 +95,9 @@ TEST_CASE("files of /dev/shm stay where a rule or the user puts them, and where 
     }
     SUBCASE("a rule") {
         fs::create_directories(with.prepared.root / "here");
-        const ReplayResult result = with.run(PathMap::parse({"/dev/shm=here"}));
+        const PathMap maps = PathMap::parse({"/dev/shm=here"});
+        mark_prepared(with.prepared.root, maps);
+        const ReplayResult result = with.run(maps);
         CHECK(result.notes.empty());
         CHECK(fs::file_size(with.prepared.root / "here/torch_1") == 5'000);
     }

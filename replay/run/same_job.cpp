@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "replay/run/same_job.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "formats/support/error.h"
+
+namespace reprise {
+namespace {
+
+std::string error_of(int64_t result) {
+    const char* const name = result < 0 && result > -4096 ? strerrorname_np(static_cast<int>(-result)) : nullptr;
+    return name != nullptr ? name : std::to_string(result);
+}
+
+/// ", most often open; for example open of data/a.bin: here ENOENT, recorded 3"
+std::string example_of(const ReplayResult& result) {
+    const auto most = std::max_element(result.mismatches_by_kind.begin(), result.mismatches_by_kind.end());
+    const auto kind = static_cast<OpKind>(most - result.mismatches_by_kind.begin());
+    std::string text = ", most often " + std::string(info(kind).name);
+    // What did not open explains what follows it.
+    auto shown = std::find_if(result.examples.begin(), result.examples.end(),
+                              [](const Mismatch& one) { return one.kind == OpKind::open; });
+    if (shown == result.examples.end()) {
+        shown = std::find_if(result.examples.begin(), result.examples.end(),
+                             [&](const Mismatch& one) { return one.kind == kind; });
+    }
+    if (shown == result.examples.end()) {
+        return text;
+    }
+    return text + "; for example " + std::string(info(shown->kind).name) + " of " + escape_line(shown->path) +
+           ": here " + error_of(shown->actual) + ", recorded " + error_of(shown->recorded);
+}
+
+}  // namespace
+
+uint64_t comparable_ops(const ReplayResult& result) {
+    uint64_t ops = result.left_out[static_cast<size_t>(LeftOut::not_open)];
+    for (const OpInfo& row : all_ops()) {
+        if (row.is(Trait::io)) {
+            ops += result.latency[static_cast<size_t>(row.kind)].count();
+        }
+    }
+    return ops;
+}
+
+void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result) {
+    const uint64_t all = std::max(comparable_ops(result), result.mismatches);
+    const double most =
+        tolerated.ops ? static_cast<double>(*tolerated.ops) : tolerated.share * static_cast<double>(all);
+    if (static_cast<double>(result.mismatches) > most) {
+        char share[32];
+        std::snprintf(share, sizeof share, "%.3g",
+                      100.0 * static_cast<double>(result.mismatches) / static_cast<double>(all));
+        result.not_same_job.push_back(std::to_string(result.mismatches) + " of " + std::to_string(all) + " I/O ops (" +
+                                      share + " %) have another result than in the recording" + example_of(result) +
+                                      ".");
+    }
+    if (result.no_space != 0) {
+        result.not_same_job.push_back("The file system was full: " + std::to_string(result.no_space) +
+                                      " ops failed for lack of space. Times after the first of these are not "
+                                      "meaningful.");
+    }
+}
+
+}  // namespace reprise

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Mistakes that users make: each ends with an exit code other than 0, and its first line names the mistake.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+
+# mistake CODE TEXT COMMAND...: TEXT is in the first line that COMMAND prints, on either stream.
+mistake() {
+    local want=$1 text=$2
+    shift 2
+    run "$want" "$@"
+    head -qn 1 "$out" "$err" | grep -qF -- "$text" || { fail "'$text' is not in the first line of: $*"; head -n 3 "$out" "$err"; }
+}
+
+# A job that reads ten files and writes one; another one that reads one file.
+{
+    echo "fio version 3 iolog"
+    for i in 0 1 2 3 4 5 6 7 8 9; do
+        printf '%d /data/in%d add\n%d /data/in%d open\n%d /data/in%d read 0 4096\n%d /data/in%d close\n' \
+            $((i * 100)) $i $((i * 100)) $i $((i * 100)) $i $((i * 100)) $i
+    done
+    printf '2000 /data/out add\n2000 /data/out open\n2000 /data/out write 0 4096\n2000 /data/out close\n'
+} >job.log
+run 0 "$REPRISE" import job.log -o job.oplog
+printf 'fio version 3 iolog\n0 /else/x add\n0 /else/x open\n0 /else/x read 0 4096\n0 /else/x close\n' >other.log
+run 0 "$REPRISE" import other.log -o other.oplog
+
+# A replay of nothing.
+mkdir empty
+mistake 4 "was not prepared for changes" "$REPRISE" replay job.oplog --root empty --pace afap
+mistake 1 "NOT THE SAME JOB: " "$REPRISE" replay job.oplog --root empty --pace afap --read-only
+mistake 1 "NOT THE SAME JOB: 3 of 3 I/O ops (100 %) have another result than in the recording, most often open; for example open of /else/x: here ENOENT" \
+    "$REPRISE" replay other.oplog --root empty --pace afap
+mistake 1 "3 of 3 I/O ops (100 %) have another result" "$REPRISE" replay -q other.oplog --root empty --pace afap
+run 0 "$REPRISE" prepare job.oplog --root root
+mistake 4 "the root root was prepared for another log, job.oplog" "$REPRISE" replay other.oplog --root root --pace afap
+contains "$err" "prepare it for this one: reprise prepare other.oplog --root root"
+mistake 4 "the root root was prepared with no --map, not with --map /data=." "$REPRISE" replay job.oplog --root root --pace afap --map /data=.
+run 0 "$REPRISE" replay job.oplog --root root --pace afap
+run 0 "$REPRISE" replay job.oplog --root root --pace afap
+contains "$out" "note: Earlier replays changed files in this root. Restore them first with reprise prepare job.oplog --root root --reset."
+
+# Two at once.
+flock -F -s root/.reprise-prepared sleep 60 &
+holder=$!
+for _ in $(seq 100); do flock -n root/.reprise-prepared true || break; sleep 0.05; done
+mistake 4 "the root root is in use by another reprise process" "$REPRISE" replay job.oplog --root root --pace afap
+mistake 4 "the root root is in use by another reprise process" "$REPRISE" prepare job.oplog --root root
+mistake 4 "the root root is in use by another reprise process" "$REPRISE" prepare job.oplog --root root --reset
+kill $holder
+wait $holder 2>/dev/null
+run 0 "$REPRISE" prepare job.oplog --root root --reset
+
+finish
