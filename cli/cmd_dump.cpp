@@ -34,7 +34,7 @@ int run(const po::variables_map& values) {
     }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     const std::vector<TaskId> tasks = wanted_tasks(log, values);
-    const OpSelector selector(log, wanted_filter(values));
+    const OpSelector selector(log, wanted_filter(values, log, Base::everything));
     TimeRange range;
     if (values.count("from")) {
         range.from = parse_duration(values["from"].as<std::string>(), "--from");

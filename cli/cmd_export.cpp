@@ -85,7 +85,7 @@ int run(const po::variables_map& values) {
                           "choose another file with -o");
     }
     ExportOptions options;
-    options.filter = wanted_filter(values);
+    options.filter = wanted_filter(values, log, Base::everything);
     options.tasks = wanted_tasks(log, values);
     Progress progress("exporting");
     options.progress = [&](uint64_t ops) {

@@ -208,7 +208,7 @@ Json json(const LogReader& log, const Summary& summary, const QueueInference& qu
 
 int run(const po::variables_map& values) {
     const LogReader log = open_log(values["log"].as<std::string>(), values);
-    const OpFilter filter = wanted_filter(values);
+    const OpFilter filter = wanted_filter(values, log, Base::everything);
     Progress progress("reading");
     const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
     progress.finish();
@@ -231,7 +231,8 @@ const Registration registration{{
             "utilisation (AU; MLPerf's variant excludes the first step), and every counter of losses, guesses and "
             "repairs.\n\nTask time is split into shares: inside calls, compute, blocked, idle, and the rest, which is "
             "run-queue delay and gaps too short for an op. For blocked time it shows the share with a known cause and "
-            "the kinds of edges that explain it. Waits for locks are shown separately; sleeps need no cause.\n\nStall is the time a "
+            "the kinds of edges that explain it. Waits for locks are shown separately; sleeps need no cause.\n\nStall "
+            "is the time a "
             "device was idle between its first and its last work.",
     .examples = {{"reprise info job.oplog", "the overview"},
                  {"reprise info --tasks --files job.oplog", "with every task and file"},

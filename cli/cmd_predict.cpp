@@ -10,6 +10,7 @@
 #include "analyze/accelerator.h"
 #include "calibrate/clock.h"
 #include "cli/command.h"
+#include "cli/log_arguments.h"
 #include "cli/show_replay.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -25,7 +26,6 @@ namespace reprise::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
 
 void options(po::options_description& add) {
     add.add_options()("storage", po::value<std::string>()->value_name("FILE"),
@@ -35,11 +35,9 @@ void options(po::options_description& add) {
         "cpus", po::value<int>()->default_value(0, "as recorded")->value_name("N"),
         "CPUs that computing threads share");
     add_what_if_options(add, false);
-    add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                      "predict only files with this role or path")(
-        "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "exclude files with this role or path")(
-        "allow-loss", "accept a log with losses")("output,o", po::value<std::string>()->value_name("FILE"),
-                                                  "write the op log of the predicted run")(
+    add_filter_options(add);
+    add.add_options()("allow-loss", "accept a log with losses")(
+        "output,o", po::value<std::string>()->value_name("FILE"), "write the op log of the predicted run")(
         "json", po::value<std::string>()->value_name("FILE"), "also write the result as JSON");
 }
 
@@ -107,7 +105,6 @@ int run(const po::variables_map& values) {
     if (values.count("storage") == 0) {
         throw usage_error("--storage is required", "measure one: reprise calibrate --storage DIR -o model.json");
     }
-    const auto words = [&](const char* name) { return values.count(name) != 0 ? values[name].as<Words>() : Words{}; };
     const LogReader log(values["log"].as<std::string>());
     check_losses(log, values.count("allow-loss") != 0);
     PredictOptions how;
@@ -124,7 +121,7 @@ int run(const po::variables_map& values) {
         const WaitCost there = recorded_wait_cost(log.header());
         how.speeds.waits = {there, there};
     }
-    how.filter = OpFilter::from_words(words("only"), words("not"));
+    how.filter = wanted_filter(values, log, Base::job);
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;
@@ -155,7 +152,8 @@ const Registration registration{{
     .group = Group::replay,
     .summary = "predict how long a log would take on a modelled storage system",
     .help = "Runs the plan of `reprise replay --pace causal` in virtual time against a storage model: no file is "
-            "touched, and hours are simulated in milliseconds. Calls that move data or change names take the time the model gives, "
+            "touched, and hours are simulated in milliseconds. Calls that move data or change names take the time the "
+            "model gives, "
             "or that of a page cache copy once the data was fetched; computing threads share CPUs; accelerators are "
             "queues. Everything else takes its recorded time.\n\nThe model is deliberately simple. Compare it with a "
             "replay before relying on it for storage unlike the one it was measured on.",

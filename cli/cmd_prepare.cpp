@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -20,29 +21,20 @@
 namespace reprise::cli {
 namespace {
 
-using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
 void options(po::options_description& add) {
     add.add_options()("root", po::value<std::string>()->value_name("DIR"),
                       "replay root: directory to create the files in; created if its parent exists");
     add.add_options()("content", po::value<std::string>()->value_name("KIND"), "content of regular files");
-    add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                      "only files with this role or path; may be repeated");
-    add.add_options()("not", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                      "exclude files with this role or path; may be repeated");
-    add.add_options()("map", po::value<Words>()->composing()->value_name("OLD=NEW"),
-                      "place recorded directory OLD at NEW below the root; may be repeated");
+    add_filter_options(add);
+    add_map_option(add, "place recorded directory OLD at NEW below the root; may be repeated");
     add.add_options()("gpus", po::value<std::string>()->default_value("1")->value_name("N"),
                       "for `replay --gpus N`: also the files that each copy of the job modifies");
     add.add_options()("reset", "restore what replays changed; requires an earlier prepare");
     add.add_options()("dry-run,n", "show the plan and stop");
     add.add_options()("jobs,j", po::value<unsigned>()->value_name("N"), "number of threads");
     add.add_options()("json", "print plan and result as JSON");
-}
-
-Words words(const po::variables_map& values, const char* name) {
-    return values.count(name) != 0 ? values[name].as<Words>() : Words{};
 }
 
 uint64_t count_of(const Survey& survey, Action action) { return survey.count[static_cast<size_t>(action)]; }
@@ -178,12 +170,6 @@ int run(const po::variables_map& values) {
     if (values.count("content") != 0) {
         options.content = content_by_name(values["content"].as<std::string>());
     }
-    if (values.count("map") != 0) {
-        options.maps = PathMap::parse(words(values, "map"));
-    }
-    if (values.count("only") != 0 || values.count("not") != 0) {
-        options.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
-    }
     if (values.count("jobs") != 0) {
         constexpr unsigned kMostThreads = 1024;
         options.threads = values["jobs"].as<unsigned>();
@@ -195,6 +181,10 @@ int run(const po::variables_map& values) {
     const bool as_json = values.count("json") != 0;
 
     const LogReader recording(options.log_name);
+    options.maps = wanted_maps(values, recording);
+    if (values.count("only") != 0 || values.count("not") != 0) {
+        options.filter = wanted_filter(values, recording, Base::job);
+    }
     std::optional<LogReader> variant;
     if (const GpuCopies copies = GpuCopies::parse(values["gpus"].as<std::string>()); copies.count != 1) {
         variant.emplace(make_variant(recording, {copies, {}}));

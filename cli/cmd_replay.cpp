@@ -13,6 +13,7 @@
 #include "analyze/accelerator.h"
 #include "analyze/compare.h"
 #include "cli/command.h"
+#include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
@@ -60,13 +61,11 @@ void options(po::options_description& add) {
     add_what_if_options(add, true);
     add.add_options()("tolerance-results", po::value<std::string>()->default_value("0.1%")->value_name("N|SHARE"),
                       "I/O ops that may have another result than in the recording; more: exit code 1");
-    add.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|GLOB"),
-                      "replay only files with this role or path")(
-        "not", po::value<Words>()->composing()->value_name("ROLE|GLOB"), "exclude files with this role or path")(
-        "map", po::value<Words>()->composing()->value_name("OLD=NEW"),
-        "place recorded directory OLD at NEW below the root [default: as prepared]")(
-        "read-only", "exclude every op that modifies files")("allow-loss", "replay a recording with losses")(
-        "output,o", po::value<std::string>()->value_name("FILE"), "write the op log of the run")(
+    add_filter_options(add);
+    add_map_option(add, "place recorded directory OLD at NEW below the root [default: as prepared]");
+    add.add_options()("read-only", "exclude every op that modifies files")(
+        "allow-loss", "replay a recording with losses")("output,o", po::value<std::string>()->value_name("FILE"),
+                                                        "write the op log of the run")(
         "json", po::value<std::string>()->value_name("FILE"), "also write the result as JSON");
 }
 
@@ -102,10 +101,6 @@ private:
     ReplayProgress::Phase phase_ = ReplayProgress::Phase::planning;
     std::unique_ptr<Progress> line_;
 };
-
-Words words(const po::variables_map& values, const char* name) {
-    return values.count(name) != 0 ? values[name].as<Words>() : Words{};
-}
 
 VariantOptions variant_options(const WhatIf& what_if, Pace pace) {
     VariantOptions options;
@@ -147,13 +142,11 @@ int run(const po::variables_map& values) {
         how.speeds.waits = wait_costs_here(recording.header());
     }
     how.delay = policy_of(values["delay"].as<std::string>());
-    how.filter = OpFilter::from_words(words(values, "only"), words(values, "not"));
+    how.filter = wanted_filter(values, recording, Base::job);
     if (values.count("root") != 0) {
         how.root = values["root"].as<std::string>();
     }
-    if (values.count("map") != 0) {
-        how.maps = PathMap::parse(words(values, "map"));
-    }
+    how.maps = wanted_maps(values, recording);
     how.read_only = values.count("read-only") != 0;
     how.allow_loss = values.count("allow-loss") != 0;
     how.fingerprint = log_fingerprint(recording);

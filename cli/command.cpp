@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <new>
-#include <numeric>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
@@ -18,6 +17,7 @@
 
 #include "cli/help.h"
 #include "formats/support/error.h"
+#include "formats/support/nearest.h"
 
 namespace reprise::cli {
 
@@ -31,33 +31,6 @@ std::vector<Command>& registry() {
 int& verbosity_level() {
     static int level = 0;
     return level;
-}
-
-/// Edits needed to turn `a` into `b`; a swap of neighbours counts as one.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-    for (std::size_t i = 0; i <= a.size(); ++i) {
-        d[i][0] = i;
-    }
-    std::iota(d[0].begin(), d[0].end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
-            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + change});
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    return d[a.size()][b.size()];
-}
-
-std::string join(const std::vector<std::string>& words, std::string_view between) {
-    std::string out;
-    for (const auto& word : words) {
-        out += (out.empty() ? "" : std::string(between)) + word;
-    }
-    return out;
 }
 
 Error wrong_use(const Command& command, const std::string& what) {
@@ -210,24 +183,13 @@ const Command* find_command(std::string_view name) {
 }
 
 std::vector<std::string> near_commands(std::string_view typed) {
-    constexpr std::size_t kLongestName = 32;
-    std::vector<std::pair<std::size_t, std::string>> found;
-    for (const Command* command : all_commands()) {
-        if (command->group == Group::hidden || typed.size() > kLongestName) {
-            continue;
-        }
-        const std::size_t distance = edit_distance(typed, command->name);
-        const bool starts = typed.size() > 1 && command->name.starts_with(typed);
-        if (starts || distance <= std::max<std::size_t>(1, command->name.size() / 3)) {
-            found.emplace_back(starts ? 0 : distance, command->name);
-        }
-    }
-    std::sort(found.begin(), found.end());
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < found.size() && i < 3; ++i) {
-        names.push_back(found[i].second);
+    for (const Command* command : all_commands()) {
+        if (command->group != Group::hidden) {
+            names.push_back(command->name);
+        }
     }
-    return names;
+    return nearest_names(typed, names);
 }
 
 po::options_description options_of(const Command& command) {

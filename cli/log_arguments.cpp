@@ -7,6 +7,26 @@
 #include "formats/support/error.h"
 
 namespace reprise::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words words(const po::variables_map& values, const char* name) {
+    return values.count(name) != 0 ? values[name].as<Words>() : Words{};
+}
+
+bool any_below(const std::string& directory, const Tables& tables) {
+    const std::string below = directory == "/" ? directory : directory + "/";
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        const std::string_view path = tables.path(file);
+        if (path == directory || path.starts_with(below)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
 
 void add_recover_option(po::options_description& options) {
     options.add_options()("recover", "read a truncated log up to its last complete block");
@@ -44,22 +64,52 @@ std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& 
 }
 
 void add_filter_options(po::options_description& options) {
-    options.add_options()("only", po::value<std::vector<std::string>>()->composing()->value_name("ROLE|GLOB"),
-                          "only files with this role or path; may be repeated");
-    options.add_options()("not", po::value<std::vector<std::string>>()->composing()->value_name("ROLE|GLOB"),
-                          "exclude files with this role or path; may be repeated");
+    options.add_options()("only", po::value<Words>()->composing()->value_name("ROLE|PATH"),
+                          "only files with this role or path; commas separate several");
+    options.add_options()("not", po::value<Words>()->composing()->value_name("ROLE|PATH"),
+                          "exclude files with this role or path; commas separate several");
+    options.add_options()("allow-empty", "accept --only, --not and --map that match no file");
 }
 
-OpFilter wanted_filter(const po::variables_map& values) {
-    const auto words = [&](const char* name) {
-        return values.count(name) ? values[name].as<std::vector<std::string>>() : std::vector<std::string>{};
-    };
-    std::vector<std::string> only = words("only");
-    const std::vector<std::string> leave = words("not");
-    if (only.empty()) {
-        only.emplace_back("all");
+OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Base base) {
+    const Words only = words(values, "only"), leave = words(values, "not");
+    const OpFilter filter = OpFilter::from_words(only.empty() && base == Base::everything ? Words{"all"} : only, leave);
+    if (values.count("allow-empty") != 0) {
+        return filter;
     }
-    return OpFilter::from_words(only, leave);
+    const auto check = [&](const char* option, const Words& given, bool roles) {
+        for (const std::string& word : split_words(given)) {
+            if ((roles || !role_by_name(word)) && !selects_any(word, log.tables())) {
+                throw usage_error(std::string(option) + " '" + escape_line(word) + "' matches no file of " +
+                                      escape_line(log.path().string()),
+                                  "see: reprise info --files " + escape_line(log.path().string()) +
+                                      "; to go on all the same: --allow-empty");
+            }
+        }
+    };
+    check("--only", only, true);
+    check("--not", leave, false);  // leaving out a role that is not there changes nothing
+    return filter;
+}
+
+void add_map_option(po::options_description& options, const char* help) {
+    options.add_options()("map", po::value<Words>()->composing()->value_name("OLD=NEW"), help);
+}
+
+std::optional<PathMap> wanted_maps(const po::variables_map& values, const LogReader& log) {
+    if (values.count("map") == 0) {
+        return std::nullopt;
+    }
+    PathMap maps = PathMap::parse(split_words(words(values, "map")));
+    for (const PathMap::Rule& rule : maps.rules()) {
+        if (values.count("allow-empty") == 0 && !any_below(rule.from, log.tables())) {
+            throw usage_error("--map " + escape_line(rule.from) + "=" + escape_line(rule.to.empty() ? "." : rule.to) +
+                                  " matches no file of " + escape_line(log.path().string()),
+                              "see: reprise info --files " + escape_line(log.path().string()) +
+                                  "; to go on all the same: --allow-empty");
+        }
+    }
+    return maps;
 }
 
 void add_role_option(po::options_description& options) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Options shared by commands that read logs (--recover, --task, --only, --not) and by those
+// Options shared by commands that read logs (--recover, --task, --only, --not, --map) and by those
 // that write logs of recordings (--role).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "formats/assemble/roles.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "replay/plan/paths.h"
 
 namespace reprise::cli {
 
@@ -23,10 +26,18 @@ void add_task_option(po::options_description& options);
 /// Ids of the tasks asked for; none: all. Error (usage) where the log has no such task.
 std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& values);
 
-/// Adds --only and --not.
+/// Adds --only, --not and --allow-empty.
 void add_filter_options(po::options_description& options);
-/// Keeps everything where neither was given.
-OpFilter wanted_filter(const po::variables_map& values);
+/// What --only and --not keep of the log. Without --only: everything, or, where `Base::job`, all but program and system
+/// files. Error (usage) where a word selects no file, unless --allow-empty.
+enum class Base : uint8_t { everything, job };
+OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Base base);
+
+/// Adds --map OLD=NEW.
+void add_map_option(po::options_description& options, const char* help);
+/// The rules of --map; none where it was not given. Error (usage) where a rule matches no path of the log, unless
+/// --allow-empty.
+std::optional<PathMap> wanted_maps(const po::variables_map& values, const LogReader& log);
 
 /// Adds --role PATTERN=ROLE, for commands that make logs of recordings.
 void add_role_option(po::options_description& options);

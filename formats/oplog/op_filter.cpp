@@ -4,8 +4,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "formats/support/error.h"
+#include "formats/support/nearest.h"
 
 namespace reprise {
 namespace {
@@ -89,6 +92,40 @@ std::string decode(std::string_view text, std::string_view whole) {
     return out;
 }
 
+// A role, or none for a path.
+std::optional<Role> role_or_path(const char* option, const std::string& word) {
+    if (word.empty()) {
+        throw usage_error(std::string(option) + " is empty", "expected a role, a path or glob, or all");
+    }
+    const auto role = role_by_name(word);
+    if (role || word.find_first_of("/*?[") != std::string::npos) {
+        return role;
+    }
+    std::vector<std::string> names{"all"};
+    for (const Role one : kRoles) {
+        names.emplace_back(role_name(one));
+    }
+    const std::vector<std::string> near = nearest_names(word, names);
+    throw usage_error(
+        std::string(option) + " '" + escape_line(word) + "' is neither a role nor a path" +
+            (near.empty() ? "" : "; did you mean " + join(near, ", ") + "?"),
+        "roles: " + join(names, ", ") + "; a path is written with / or *, such as '*/" + escape_line(word) + "'");
+}
+
+// A path stands for what lies below it, too.
+void add_globs(std::vector<std::string>& globs, std::string_view word) {
+    const size_t last = word.find_last_not_of('/');
+    word = word.substr(0, last == std::string_view::npos ? 0 : last + 1);
+    if (word.ends_with('*')) {
+        globs.emplace_back(word);
+        return;
+    }
+    if (!word.empty()) {
+        globs.emplace_back(word);
+    }
+    globs.push_back(std::string(word) + "/*");
+}
+
 // Calls visit(piece) for each piece between separators; none for empty text.
 template <class Visit>
 void split(std::string_view text, char separator, Visit visit) {
@@ -116,16 +153,13 @@ OpFilter OpFilter::from_words(const std::vector<std::string>& only, const std::v
     OpFilter filter;
     std::vector<Role> wanted;
     bool all_roles = false;
-    for (const std::string& word : only) {
-        if (word.empty()) {
-            throw usage_error("--only is empty", "expected a role, a glob or all");
-        }
+    for (const std::string& word : split_words(only)) {
         if (word == "all") {
             all_roles = true;
-        } else if (const auto role = role_by_name(word)) {
+        } else if (const auto role = role_or_path("--only", word)) {
             add_role(wanted, *role);
         } else {
-            filter.only_paths.push_back(word);
+            add_globs(filter.only_paths, word);
         }
     }
     if (all_roles || (wanted.empty() && !filter.only_paths.empty())) {
@@ -139,21 +173,50 @@ OpFilter OpFilter::from_words(const std::vector<std::string>& only, const std::v
             }
         }
     }
-    for (const std::string& word : leave) {
-        if (word.empty()) {
-            throw usage_error("--not is empty", "expected a role or a glob");
-        }
+    for (const std::string& word : split_words(leave)) {
         if (word == "all") {
             for (const Role role : kRoles) {
                 add_role(filter.leave_out, role);
             }
-        } else if (const auto role = role_by_name(word)) {
+        } else if (const auto role = role_or_path("--not", word)) {
             add_role(filter.leave_out, *role);
         } else {
-            filter.not_paths.push_back(word);
+            add_globs(filter.not_paths, word);
         }
     }
     return filter;
+}
+
+std::vector<std::string> split_words(const std::vector<std::string>& given) {
+    std::vector<std::string> words;
+    for (const std::string& text : given) {
+        std::string word;
+        for (size_t i = 0; i < text.size(); ++i) {
+            if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ',') {
+                word += text[++i];
+            } else if (text[i] == ',') {
+                words.push_back(std::exchange(word, {}));
+            } else {
+                word += text[i];
+            }
+        }
+        words.push_back(word);
+    }
+    return words;
+}
+
+bool selects_any(const std::string& word, const Tables& tables) {
+    const auto role = role_by_name(word);
+    std::vector<std::string> globs;
+    if (!role && word != "all") {
+        add_globs(globs, word);
+    }
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        if (word == "all" || (role && tables.files[file].role == *role) || matches_any(globs, tables.path(file))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool OpFilter::keeps_file(const Tables& tables, FileId file) const {

@@ -22,9 +22,10 @@ struct OpFilter {
     static std::vector<Role> default_left_out();
     /// A filter that keeps everything.
     static OpFilter all();
-    /// From the words of --only and --not: each is a role's name, a glob, or "all" (every role). Roles in `only`
-    /// replace the default; globs alone in `only` switch it off, as naming a path is a choice. Throws Error (usage)
-    /// where a word is empty.
+    /// From what was given to --only and --not: words apart by commas ("\\," is a comma), each a role's name, a path or
+    /// glob, or "all" (every role). A path stands for what lies below it, too. Roles in `only` replace the default;
+    /// globs alone in `only` switch it off, as naming a path is a choice. Throws Error (usage) where a word is empty,
+    /// and where one without "/" and "*" is not a role.
     static OpFilter from_words(const std::vector<std::string>& only, const std::vector<std::string>& leave);
 
     /// File 0 (none) is kept.
@@ -41,6 +42,11 @@ struct OpFilter {
 
     bool operator==(const OpFilter&) const = default;
 };
+
+/// The words in what was given to --only or --not.
+std::vector<std::string> split_words(const std::vector<std::string>& given);
+/// Whether a file of the log has that role, or a path that the glob matches.
+bool selects_any(const std::string& word, const Tables& tables);
 
 /// A filter applied to one log: one decision per file, made once, and ops on mappings and requests decided by the mmap
 /// or submission they come from. Replay, export and compare use it, so that they agree. The log outlives the selector.

@@ -51,4 +51,24 @@ kill $holder
 wait $holder 2>/dev/null
 run 0 "$REPRISE" prepare job.oplog --root root --reset
 
+# Selectors that match nothing.
+mistake 2 "--only 'datset' is neither a role nor a path; did you mean dataset?" "$REPRISE" info job.oplog --only datset
+for command in "replay job.oplog --root root" "prepare job.oplog --root root" "info job.oplog" "dump job.oplog" "export job.oplog --to csv -o x.csv"; do
+    # shellcheck disable=SC2086
+    mistake 2 "--only '/nowhere/' matches no file of job.oplog" "$REPRISE" $command --only /nowhere/
+    # shellcheck disable=SC2086
+    mistake 2 "--only 'checkpoint' matches no file of job.oplog" "$REPRISE" $command --only checkpoint
+    # shellcheck disable=SC2086
+    mistake 2 "--not '/nowhere' matches no file of job.oplog" "$REPRISE" $command --not /nowhere
+done
+mistake 2 "--map /nowhere=. matches no file of job.oplog" "$REPRISE" replay job.oplog --root root --map /nowhere=.
+mistake 2 "--map /nowhere=x matches no file of job.oplog" "$REPRISE" prepare job.oplog --root root --map /nowhere=x
+run 0 "$REPRISE" info job.oplog --only checkpoint --allow-empty
+run 0 "$REPRISE" info job.oplog --only dataset,checkpoint --allow-empty
+run 0 "$REPRISE" info job.oplog --only /data/ --files
+contains "$out" "/data/in3"
+run 0 "$REPRISE" info job.oplog --only /data/in3,/data/in4 --files
+contains "$out" "/data/in3"
+lacks "$out" "/data/in5"
+
 finish

@@ -72,8 +72,52 @@ TEST_CASE("words choose roles and paths") {
     CHECK(no_temporary.keeps_file(tables, 2));
     CHECK_FALSE(no_temporary.keeps_file(tables, 3));
     CHECK(OpFilter::from_words({}, {}) == OpFilter());
-    CHECK_THROWS_AS(OpFilter::from_words({""}, {}), Error);
-    CHECK_THROWS_AS(OpFilter::from_words({}, {""}), Error);
+}
+
+TEST_CASE("words are apart by commas, and a path includes what lies below it") {
+    CHECK(OpFilter::from_words({"log,cache", "dataset"}, {}) == OpFilter::from_words({"log", "cache", "dataset"}, {}));
+    CHECK(split_words({"a,b\\,c", "d"}) == std::vector<std::string>{"a", "b,c", "d"});
+    CHECK(split_words({"a,,b,"}) == std::vector<std::string>{"a", "", "b", ""});
+    CHECK(split_words({"\\d\\"}) == std::vector<std::string>{"\\d\\"});
+    using Globs = std::vector<std::string>;
+    CHECK(OpFilter::from_words({"/data"}, {"/x//"}).only_paths == Globs{"/data", "/data/*"});
+    CHECK(OpFilter::from_words({"/data"}, {"/x//"}).not_paths == Globs{"/x", "/x/*"});
+    CHECK(OpFilter::from_words({"/data/*"}, {"/"}).only_paths == Globs{"/data/*"});
+    CHECK(OpFilter::from_words({"/data/*"}, {"/"}).not_paths == Globs{"/*"});
+    const Tables tables = three_files();
+    CHECK(OpFilter::from_words({"/data/"}, {}).keeps_file(tables, 1));
+    CHECK_FALSE(OpFilter::from_words({"/dat"}, {}).keeps_file(tables, 1));
+}
+
+TEST_CASE("a word that is neither a role nor a path is refused with the nearest role") {
+    const auto refusal = [](const std::vector<std::string>& only, const std::vector<std::string>& leave) {
+        try {
+            OpFilter::from_words(only, leave);
+        } catch (const Error& error) {
+            CHECK(error.code() == ExitCode::usage);
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    CHECK(refusal({"datset"}, {}).find("--only 'datset' is neither a role nor a path; did you mean dataset?\n") == 0);
+    CHECK(refusal({}, {"dataset,xyzzy"}).find("--not 'xyzzy' is neither a role nor a path\n  roles: all, ") == 0);
+    for (const std::vector<std::string>& empty : {std::vector<std::string>{""}, {"a/,"}, {","}}) {
+        CHECK(refusal(empty, {}).find("--only is empty\n") == 0);
+        CHECK(refusal({}, empty).find("--not is empty\n") == 0);
+    }
+}
+
+TEST_CASE("whether a word selects any file") {
+    const Tables tables = three_files();
+    for (const char* word : {"all", "dataset", "ipc", "/data", "/data/", "*.tmp", "/usr/lib/x.so"}) {
+        CAPTURE(word);
+        CHECK(selects_any(word, tables));
+    }
+    for (const char* word : {"checkpoint", "/dat", "/data/a", "*.temp", "/data/a.h5/x"}) {
+        CAPTURE(word);
+        CHECK_FALSE(selects_any(word, tables));
+    }
+    CHECK_FALSE(selects_any("all", Tables()));
 }
 
 TEST_CASE("a filter survives to_string and parse") {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// "Did you mean": the known names nearest to a mistyped one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reprise {
+
+/// Up to three of `names` that `typed` begins or that are a third of their letters away at most, nearest first.
+std::vector<std::string> nearest_names(std::string_view typed, const std::vector<std::string>& names);
+
+/// "a, b"
+std::string join(const std::vector<std::string>& words, std::string_view between);
+
+}  // namespace reprise
