@@ -106,9 +106,7 @@ void Shares::see(const OpBlock& block, size_t i) {
         }
         return;
     }
-    const bool attributes =
-        kind == OpKind::chmod || kind == OpKind::utimens || kind == OpKind::setxattr || kind == OpKind::removexattr;
-    if (attributes || (!row.is(Trait::changes) && !row.is(Trait::destroys))) {
+    if (row.is(Trait::attributes) || (!row.is(Trait::changes) && !row.is(Trait::destroys))) {
         return;
     }
     write(block.file[i]);

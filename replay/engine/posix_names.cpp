@@ -134,8 +134,7 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
         return fd;
     }
     const UniqueFd closes(fd);
-    if ((kind == OpKind::truncate || kind == OpKind::chmod || kind == OpKind::utimens || kind == OpKind::setxattr) &&
-        is_device(fd)) {
+    if ((kind == OpKind::truncate || info(kind).is(Trait::attributes)) && is_device(fd)) {
         return not_performed(LeftOut::device_node);
     }
     // Through its magic link a descriptor is a path, so that the call is the recorded one, by path.

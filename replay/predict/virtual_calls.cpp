@@ -78,19 +78,16 @@ int64_t VirtualCalls::perform(const OpBlock& b, size_t i, int64_t now) {
     if (row.is(Trait::ends_name)) {
         return now + (failed ? m.stat_ns : m.remove_ns);
     }
-    switch (kind) {
-        case OpKind::open: {
-            constexpr int64_t kCreates = O_CREAT;
-            const bool makes = (b.flags[i] & kCreates) != 0 && b.file[i] < tables_.files.size() &&
-                               tables_.files[b.file[i]].origin == Origin::created;
-            return now + (makes && !failed ? m.make_ns : m.open_ns);
-        }
-        case OpKind::stat:
-        case OpKind::access:
-        case OpKind::readlink:
-        case OpKind::statfs: return now + m.stat_ns;
-        case OpKind::touch: return touch(b, i, now);
-        default: break;
+    if (kind == OpKind::open) {
+        const bool makes = (b.flags[i] & int64_t{O_CREAT}) != 0 && b.file[i] < tables_.files.size() &&
+                           tables_.files[b.file[i]].origin == Origin::created;
+        return now + (makes && !failed ? m.make_ns : m.open_ns);
+    }
+    if (kind == OpKind::touch) {
+        return touch(b, i, now);
+    }
+    if (row.is(Trait::metadata) && row.is(Trait::path) && !row.is(Trait::changes) && b.file[i] != 0) {
+        return now + m.stat_ns;  // looks a name up
     }
     // What is left is not about storage: memory, descriptors, positions.
     return now + recorded(b, i);

@@ -376,3 +376,21 @@ TEST_CASE("measuring a storage leaves nothing behind, and says what it cannot do
     fs::remove(dir / "model.json");
     CHECK(fs::is_empty(dir.path()));
 }
+
+TEST_CASE_FIXTURE(PredictJob, "looking a name up takes the model's time, whichever call does it") {
+    const TaskId t = job.lone_task();
+    const FileId file = job.file("/data/in");
+    const OpKind lookups[] = {OpKind::stat,   OpKind::statx,    OpKind::access,   OpKind::readlink,
+                              OpKind::statfs, OpKind::getxattr, OpKind::listxattr};
+    for (const OpKind kind : lookups) {
+        job.add(t, {.kind = kind, .begin = job.now(), .duration = 20 * kMs, .file = file});
+    }
+    StorageModel model = nothing();
+    model.stat_ns = 3 * kMs;
+    const Prediction result = run(model);
+    CHECK(result.ops == std::size(lookups));
+    LogReader(dir / "run.oplog").for_each(1, [&](const Op& op, uint64_t) {
+        CAPTURE(info(op.kind).name);
+        CHECK(op.duration == 3 * kMs);
+    });
+}
