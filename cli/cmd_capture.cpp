@@ -261,6 +261,21 @@ int pass_on(int status) {
     return WEXITSTATUS(status);
 }
 
+/// A capture that cannot begin leaves no raw file behind, which would be in the way of the next attempt. One that ended
+/// early keeps its records and says so in the result.
+CaptureResult capture_or_clean_up(const CaptureOptions& how) {
+    std::error_code ignored;
+    const bool was_there = fs::exists(how.raw, ignored);
+    try {
+        return capture(how);
+    } catch (...) {
+        if (!was_there) {
+            fs::remove(how.raw, ignored);
+        }
+        throw;
+    }
+}
+
 int run(const po::variables_map& values) {
     const bool as_json = values.count("json") != 0;
     if (values.count("check") != 0) {
@@ -335,7 +350,7 @@ int run(const po::variables_map& values) {
                             format_bytes(now.bytes) + (now.lost ? ", lost " + format_count(now.lost) : std::string()));
         };
     }
-    const CaptureResult result = capture(how);
+    const CaptureResult result = capture_or_clean_up(how);
     progress.finish();
     give_to_user(how.raw);
     Words of_gpus;

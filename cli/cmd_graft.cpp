@@ -13,6 +13,7 @@
 #include "cli/units.h"
 #include "formats/import/importer.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
 #include "transform/graft.h"
 
@@ -33,8 +34,7 @@ void options(po::options_description& add) {
 /// A profile as a log; imported if it is not a log yet.
 class Profile {
 public:
-    explicit Profile(const fs::path& path)
-        : made_(fs::temp_directory_path() / ("reprise-profile-" + std::to_string(getpid()) + ".oplog")) {
+    explicit Profile(const fs::path& path) {
         const std::string head = read_head(path);
         for (const Importer* importer : all_importers()) {
             if (!importer->sniff(head)) {
@@ -44,25 +44,23 @@ public:
                 throw bad_input(path.native(), "is " + std::string(importer->name) + ", not a profile",
                                 "give a PyTorch profile or an Nsight Systems export");
             }
+            const fs::path made = scratch_.emplace().path() / "profile.oplog";
             const std::vector<fs::path> inputs{path};
             ImportOptions how;
             how.writer.sync = false;
-            importer->import(inputs, made_, how);
-            log_.emplace(made_);
+            importer->import(inputs, made, how);
+            log_.emplace(made);
             return;
         }
         log_.emplace(path);
     }
-    ~Profile() {
-        std::error_code ignored;
-        fs::remove(made_, ignored);
-    }
+    ~Profile() = default;
     Profile(const Profile&) = delete;
     Profile& operator=(const Profile&) = delete;
     const LogReader& log() const { return *log_; }
 
 private:
-    fs::path made_;
+    std::optional<ScratchDir> scratch_;
     std::optional<LogReader> log_;
 };
 

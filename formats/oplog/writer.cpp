@@ -14,6 +14,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/table_codec.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {
@@ -151,7 +152,7 @@ struct LogWriter::Impl {
             throw machine_error(path.string() + " is not a regular file, and a log cannot be written there",
                                 "name a file that may be made or replaced");
         }
-        fd.reset(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+        fd = create_new_file(partial);
         if (!fd.valid()) {
             fail("cannot be created", "choose a folder that exists and may be written to");
         }

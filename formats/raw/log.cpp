@@ -18,6 +18,7 @@
 
 #include "formats/support/compress.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {
@@ -239,7 +240,7 @@ RawWriter::RawWriter(const std::filesystem::path& path, std::string_view meta, O
     if (meta.size() > 60000) {
         throw std::logic_error("RAW_META is too long");
     }
-    impl.fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    impl.fd = create_new_file(path);
     if (!impl.fd.valid()) {
         impl.fail("cannot be created", errno);
     }

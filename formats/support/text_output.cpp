@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 
 namespace reprise {
 namespace {
@@ -79,7 +80,15 @@ TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)), sin
                      type != file_type::socket;
     sink_->name = path_.string() + (sink_->renames ? ".partial" : "");
     errno = 0;
-    sink_->file = std::fopen(sink_->name.c_str(), "wbe");
+    if (sink_->renames) {
+        UniqueFd file = create_new_file(sink_->name);
+        sink_->file = file.valid() ? ::fdopen(file.get(), "wb") : nullptr;
+        if (sink_->file) {
+            (void)file.release();
+        }
+    } else {
+        sink_->file = std::fopen(sink_->name.c_str(), "wbe");
+    }
     if (!sink_->file) {
         throw cannot_write(sink_->name);
     }

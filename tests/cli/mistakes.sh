@@ -71,4 +71,20 @@ run 0 "$REPRISE" info job.oplog --only /data/in3,/data/in4 --files
 contains "$out" "/data/in3"
 lacks "$out" "/data/in5"
 
+# A link that somebody planted where a scratch file will be is replaced, not followed.
+echo precious >precious
+for name in again.oplog.partial x.csv.partial; do ln -s precious "$name"; done
+run 0 "$REPRISE" import job.log -o again.oplog
+run 0 "$REPRISE" export job.oplog --to csv -o x.csv
+equal "$(cat precious)" precious
+
+# A capture that could not begin is not in the way of the corrected command.
+if "$REPRISE" capture --check >/dev/null 2>&1; then
+    mistake 2 "./no-such-program cannot be started" "$REPRISE" capture -o c.oplog -- ./no-such-program
+    [[ ! -e c.raw && ! -e c.oplog ]] || fail "a failed capture left $(echo c.*)"
+    run 0 "$REPRISE" capture -o c.oplog -- /bin/true
+else
+    echo "not tried: capture (it does not work here)"
+fi
+
 finish

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include "formats/support/new_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "formats/support/error.h"
+
+namespace reprise {
+
+UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode) {
+    constexpr int kTries = 10;  // somebody may put a link there again and again
+    for (int i = 0; i < kTries; ++i) {
+        UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+        if (file.valid() || errno != EEXIST) {
+            return file;
+        }
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+            return UniqueFd();
+        }
+    }
+    errno = EEXIST;
+    return UniqueFd();
+}
+
+ScratchDir::ScratchDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "reprise-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+        throw machine_error("cannot make a directory like " + escape_line(name) + ": " + std::strerror(errno),
+                            "set TMPDIR to a directory that this user may write to");
+    }
+    path_ = name;
+}
+
+ScratchDir::~ScratchDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace reprise

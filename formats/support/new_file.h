@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Files of our own making: made anew, never through a link that somebody else has put there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+#include "formats/support/unique_fd.h"
+
+namespace reprise {
+
+/// Opens `path` for writing as a new, empty file. What has the name already, a file of an earlier run or a symbolic
+/// link, is removed first, so that nothing else is ever written to. Not valid with errno set where that fails.
+UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode = 0666);
+
+/// A directory of our own in the directory for temporary files, removed with all that is in it. Throws Error (machine).
+class ScratchDir {
+public:
+    ScratchDir();
+    ~ScratchDir();
+    ScratchDir(const ScratchDir&) = delete;
+    ScratchDir& operator=(const ScratchDir&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+}  // namespace reprise
