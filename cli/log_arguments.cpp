@@ -73,7 +73,7 @@ void add_filter_options(po::options_description& options) {
 
 OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Base base) {
     const Words only = words(values, "only"), leave = words(values, "not");
-    const OpFilter filter = OpFilter::from_words(only.empty() && base == Base::everything ? Words{"all"} : only, leave);
+    OpFilter filter = OpFilter::from_words(only.empty() && base == Base::everything ? Words{"all"} : only, leave);
     if (values.count("allow-empty") != 0) {
         return filter;
     }

@@ -191,6 +191,9 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
                                : Json(nullptr);
     json["device_read_bytes"] = result.device_read_bytes ? Json(*result.device_read_bytes) : Json(nullptr);
     json["device_write_bytes"] = result.device_write_bytes ? Json(*result.device_write_bytes) : Json(nullptr);
+    json["device_counter_read_bytes"] = result.device_counter ? Json(result.device_counter->read_bytes) : Json(nullptr);
+    json["device_counter_write_bytes"] =
+        result.device_counter ? Json(result.device_counter->write_bytes) : Json(nullptr);
     json["pace"] = values["pace"].as<std::string>();
     json["engine"] = values["engine"].as<std::string>();
     WhatIf what_if = what_if_of(values);

@@ -62,6 +62,21 @@ std::string raise_task_limits() {
     return text + "a container may set pids.max), or replay a part of the log";
 }
 
+std::optional<DeviceCounter> read_device_counter(const std::filesystem::path& path) {
+    struct stat st {};
+    if (path.empty() || stat(path.c_str(), &st) != 0) {
+        return std::nullopt;
+    }
+    std::ifstream in("/sys/dev/block/" + std::to_string(major(st.st_dev)) + ":" + std::to_string(minor(st.st_dev)) +
+                     "/stat");
+    // Reads, merged, sectors, time; the same of writes. Sectors are 512 bytes, whatever the device's are.
+    uint64_t reads = 0, merged = 0, sectors_read = 0, time = 0, writes = 0, merged_too = 0, sectors_written = 0;
+    if (!(in >> reads >> merged >> sectors_read >> time >> writes >> merged_too >> sectors_written)) {
+        return std::nullopt;
+    }
+    return DeviceCounter{sectors_read * 512, sectors_written * 512};
+}
+
 MachineFacts machine_facts(const std::filesystem::path& root) {
     MachineFacts facts;
     utsname names{};

@@ -106,7 +106,8 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
             continue;
         }
         ++result.processes;
-        if (slot.device_read_bytes.load() >= 0) {
+        // A process counts its child processes, too.
+        if (slot.device_read_bytes.load() >= 0 && plan.processes[process].spawner == 0) {
             known = true;
             read += slot.device_read_bytes.load();
             written += std::max<int64_t>(slot.device_write_bytes.load(), 0);
@@ -268,12 +269,19 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     }
     result.plan_ns = monotonic_ns() - first_point.ns;
     const ProcessorUse before = read_processor_use();
+    const auto device_before = read_device_counter(uses_root ? options.root : std::filesystem::path{});
     const SupervisedRun supervised = supervise(setup, options, first_point);
     result.ended = supervised.ended;
     const ProcessorUse after = read_processor_use();
     result.fidelity.other_cpus = others_between(before, after);
     result.fidelity.stolen_cpus = stolen_between(before, after);
     sum_up(plan, run, result);
+    const auto device_after = read_device_counter(uses_root ? options.root : std::filesystem::path{});
+    if (device_before && device_after) {
+        result.device_counter = {device_after->read_bytes - device_before->read_bytes,
+                                 device_after->write_bytes - device_before->write_bytes};
+        result.device_write_bytes = result.device_counter->write_bytes;
+    }
     note_broken(supervised.broken, result);
     collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);
     if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {

@@ -64,7 +64,7 @@ struct alignas(64) ProcessSlot {
     std::atomic<pid_t> pid{0};
     std::atomic<ProcessState> state{ProcessState::none};
     std::atomic<int32_t> wait_status{0};  // where its parent worker reaped it
-    // From /proc/self/io at its end; -1: unknown.
+    // From /proc/self/io at its end, with all its child processes, which it has reaped; -1: unknown.
     std::atomic<int64_t> device_read_bytes{-1}, device_write_bytes{-1};
 };
 

@@ -33,7 +33,7 @@ extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 namespace reprise {
 namespace {
 
-/// Bytes that this process made the device move, from /proc/self/io.
+/// Bytes that this process and its reaped child processes made the device move, from /proc/self/io.
 void note_device_bytes(ProcessSlot& slot) {
     std::ifstream in("/proc/self/io");
     std::string key;
