@@ -137,10 +137,6 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
 
     // Directory and residuals.
     auto d = std::make_unique_for_overwrite<Directory>();
-    d->counts.fill(0);
-    d->fields = 0;
-    d->nonzero = 0;
-    d->varies = 0;
     static const uint64_t zero = 0;
     for (Column& column : d->columns) {
         column.base.fill(&zero);
