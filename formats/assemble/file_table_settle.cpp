@@ -152,9 +152,8 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
                 row.role = Role::checkpoint;
             }
         }
-        const bool undecided = row.role == Role::unknown || row.role == Role::dataset;
-        if (row.type == FileType::directory && undecided) {
-            row.role = with_data.contains(strings[file.path]) ? Role::dataset : Role::unknown;
+        if (row.type == FileType::directory && row.role == Role::unknown && with_data.contains(strings[file.path])) {
+            row.role = Role::dataset;
         }
         if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) {
             row.role = *wanted;

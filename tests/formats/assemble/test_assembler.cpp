@@ -691,4 +691,47 @@ TEST_CASE("a deleted file below a directory that is new to the table") {
     CHECK(log.files("/new7/a/b/c/d/e/f").size() == 1);
 }
 
+TEST_CASE("directories: those above the data set belong to it, all others are what their path says") {
+    const auto roles = [](const std::vector<std::string>& words) {
+        const RoleOverrides overrides = RoleOverrides::parse(words);
+        Assembler::Options options;
+        options.roles = &overrides;
+        Feeder f(options);
+        const char* const directories[] = {"/d",       "/d/data",     "/d/data/a",     "/d/data/none",
+                                           "/usr/lib", "/d/.cache/x", "/d/.cache/x/y", "/var/lib/x"};
+        for (const char* path : directories) {
+            f.on_path(OpKind::stat, path, 0, {}, kDirectory);
+        }
+        for (const char* path : {"/d/data/a/1.jpg", "/usr/lib/2.jpg", "/d/.cache/x/3.jpg", "/d/data/none/gone"}) {
+            const bool gone = std::string_view(path).ends_with("gone");
+            f.on_path(OpKind::stat, path, gone ? kMissing : 0, {}, gone ? std::nullopt : std::optional(kRegular));
+        }
+        const auto log = f.finish();
+        std::string out;
+        for (const char* path : directories) {
+            out += std::string(path) + " " + std::string(role_name(log.file(path).role)) + "\n";
+        }
+        return out;
+    };
+    CHECK(roles({}) ==
+          "/d dataset\n"
+          "/d/data dataset\n"
+          "/d/data/a dataset\n"
+          "/d/data/none unknown\n"
+          "/usr/lib program\n"
+          "/d/.cache/x cache\n"
+          "/d/.cache/x/y cache\n"
+          "/var/lib/x system\n");
+    // What was asked for counts, and what it makes data makes the directories above it data.
+    CHECK(roles({"/d/data/a/1.jpg=log", "/d/data/none=dataset", "/usr/lib=checkpoint"}) ==
+          "/d dataset\n"
+          "/d/data dataset\n"
+          "/d/data/a unknown\n"
+          "/d/data/none dataset\n"
+          "/usr/lib checkpoint\n"
+          "/d/.cache/x cache\n"
+          "/d/.cache/x/y cache\n"
+          "/var/lib/x system\n");
+}
+
 }  // namespace reprise::test
