@@ -603,6 +603,26 @@ TEST_CASE("an op later than the window is moved and counted") {
     CHECK(log.counter("ops_moved") == 1);
 }
 
+TEST_CASE("the latest 8192 ops of a task wait for one before them; of more, half is written") {
+    const auto moved = [](int ops, int64_t begin) {
+        Feeder f;
+        Op op;
+        op.kind = OpKind::compute;
+        for (int i = 0; i < ops; ++i) {
+            op.begin = 10 * i;
+            f.assembler.op(100, 100, op);
+        }
+        op.begin = begin;
+        f.assembler.op(100, 100, op);
+        const AssembledLog log = f.finish();
+        CHECK(log.op_count() == static_cast<size_t>(ops) + 1);
+        return log.counter("ops_moved");
+    };
+    CHECK(moved(8192, -5) == 0);
+    CHECK(moved(8193, 10 * 4095) == 0);  // when the last op that is written began
+    CHECK(moved(8193, 10 * 4095 - 1) == 1);
+}
+
 TEST_CASE("a pid that comes again is another process") {
     Feeder f;
     f.spawn(200);

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// What is learnt of a file through a symbolic link belongs to the link's target.
+#include "tests/formats/assemble/assemble_fixture.h"
+
+namespace reprise::test {
+namespace {
+
+constexpr uint32_t kRegular = 0100000;
+constexpr int64_t kCreate = 0100, kWriteOnly = 1;
+
+struct LinkFeeder : Feeder {
+    void link(std::string_view path, std::string_view target) {
+        RawCall call = raw(OpKind::readlink, static_cast<int64_t>(target.size()));
+        call.path = path;
+        call.link_target = target;
+        assembler.call(call);
+    }
+    void stat(std::string_view path, uint64_t size, uint32_t mode) { on_path(OpKind::stat, path, 0, size, mode); }
+    /// Opens the file and reads: `got` of `asked` bytes.
+    void read(std::string_view path, int64_t got, int64_t asked) {
+        open(path, 3);
+        on_fd(OpKind::read, 3, got, asked);
+        on_fd(OpKind::close, 3, 0);
+    }
+};
+
+std::string roles(const AssembledLog& log, const std::vector<const char*>& paths) {
+    std::string out;
+    for (const char* path : paths) {
+        out += std::string(role_name(log.file(path).role)) + " ";
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("links: the target gets type, mode and use, unless it has its own") {
+    LinkFeeder f;
+    f.link("/l/read", "../t/read");
+    f.stat("/l/read", 100, kRegular | 0640);
+    f.read("/l/read", 10, 10);
+    f.link("/l/looked_at", "/t/looked_at");
+    f.stat("/l/looked_at", 50, kRegular | 0600);
+    f.stat("/t/looked_at", 70, kRegular | 0444);
+    f.link("/l/written", "/t/written");
+    f.open("/l/written", 3, kWriteOnly);
+    f.on_fd(OpKind::write, 3, 5, 5);
+    f.link("/l/both", "/t/both");
+    f.read("/l/both", 8, 8);
+    f.open("/t/both", 3, kWriteOnly);
+    f.on_fd(OpKind::write, 3, 4, 4);
+    const auto log = f.finish();
+    CHECK(log.files_text() ==
+          "/l/both symlink existed -> /t/both\n"
+          "/l/looked_at symlink existed 0600 -> /t/looked_at\n"
+          "/l/read symlink existed 0640 -> ../t/read\n"
+          "/l/written symlink existed -> /t/written\n"
+          "/t/both existed 8\n"
+          "/t/looked_at regular existed 70! 0444\n"
+          "/t/read regular existed 100! 0640\n"
+          "/t/written existed\n");
+    CHECK(roles(log, {"/t/read", "/t/looked_at", "/t/written", "/t/both"}) == "dataset dataset log cache ");
+}
+
+TEST_CASE("links: of two sizes the better known one counts, of equals the greater") {
+    LinkFeeder f;
+    const auto pair = [&](const std::string& name, auto through_link, auto itself) {
+        f.link("/l/" + name, "/t/" + name);
+        through_link("/l/" + name);
+        itself("/t/" + name);
+    };
+    const auto part = [&](int64_t size) { return [&f, size](const std::string& path) { f.read(path, size, size); }; };
+    const auto whole = [&](int64_t size) { return [&f, size](const std::string& path) { f.read(path, size, 4096); }; };
+    const auto stat = [&](uint64_t size) {
+        return [&f, size](const std::string& path) { f.stat(path, size, kRegular); };
+    };
+    pair("stat_over_end", stat(20), whole(30));
+    pair("end_over_part", whole(20), part(30));
+    pair("part_under_end", part(30), whole(20));
+    pair("end_under_stat", whole(30), stat(20));
+    pair("greater", part(30), part(20));
+    pair("less", part(20), part(30));
+    CHECK(f.finish().files_text() ==
+          "/l/end_over_part symlink existed -> /t/end_over_part\n"
+          "/l/end_under_stat symlink existed -> /t/end_under_stat\n"
+          "/l/greater symlink existed -> /t/greater\n"
+          "/l/less symlink existed -> /t/less\n"
+          "/l/part_under_end symlink existed -> /t/part_under_end\n"
+          "/l/stat_over_end symlink existed -> /t/stat_over_end\n"
+          "/t/end_over_part existed 20!\n"
+          "/t/end_under_stat regular existed 20!\n"
+          "/t/greater existed 30\n"
+          "/t/less existed 30\n"
+          "/t/part_under_end existed 20!\n"
+          "/t/stat_over_end regular existed 20!\n");
+}
+
+TEST_CASE("links: some have no target to tell of") {
+    LinkFeeder f;
+    f.link("/l/directory", "/t/directory");
+    f.stat("/l/directory/inside", 5, kRegular);
+    f.link("/l/dangling", "/t/missing");
+    f.read("/l/dangling", 1, 1);
+    f.on_path(OpKind::stat, "/t/missing", -2);
+    f.link("/l/itself", "itself");
+    f.read("/l/itself", 1, 1);
+    f.link("/l/unused", "/t/unused");
+    RawCall made = f.raw(OpKind::symlink, 0);
+    made.path = "/l/made";
+    made.text = "/t/made";
+    f.assembler.call(made);
+    f.read("/l/made", 1, 1);
+    f.open("/l/new", 3, kCreate | kWriteOnly);  // a file of this name, no link
+    CHECK(f.finish().files_text() ==
+          "/l/dangling symlink existed -> /t/missing\n"
+          "/l/directory directory existed\n"
+          "/l/directory/inside regular existed 5!\n"
+          "/l/itself symlink existed -> itself\n"
+          "/l/made symlink created -> /t/made\n"
+          "/l/new regular created\n"
+          "/l/unused symlink existed -> /t/unused\n"
+          "/t/missing absent\n");
+}
+
+}  // namespace reprise::test
