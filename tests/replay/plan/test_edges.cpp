@@ -31,6 +31,31 @@ size_t edges(const Plan& plan) {
     return sum;
 }
 
+/// All that every task waits for, a line each: "task.op < source.op kind".
+std::string waits(const Plan& plan) {
+    std::string out;
+    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
+        for (const WaitFor& wait : plan.tasks[task].waits) {
+            out += std::to_string(task) + "." + std::to_string(wait.op) + " < " + std::to_string(wait.task) + "." +
+                   std::to_string(wait.source) + " " + std::string(edge_name(wait.kind)) + "\n";
+        }
+    }
+    return out;
+}
+
+/// Who receives which file, a line each.
+std::string passed(const Plan& plan) {
+    std::string out;
+    for (const PassedFile& each : plan.passed) {
+        out += std::string(plan.log->tables().path(each.file)) + ":";
+        for (const ProcessId process : each.receivers) {
+            out += " " + std::to_string(process);
+        }
+        out += "\n";
+    }
+    return out;
+}
+
 Plan plan_of(const LogReader& log) { return make_plan(log, OpFilter::all(), PathMap{}); }
 
 }  // namespace
@@ -290,6 +315,172 @@ TEST_CASE_FIXTURE(Fixture, "a wait whose edges are all wrong is a wait without a
     CHECK(result.ended == "complete");
     CHECK(result.elapsed_ns >= 60 * kMs);
     CHECK(result.unexplained_wait_share == 1.0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what a spawner waited for its child need not wait for again") {
+    JobBuilder job(log());
+    const ProcessId parent = job.process(), other = job.process(parent);
+    const TaskId a = job.task(parent), x = job.lone_task(), child = job.task(other);
+    const Edge first[] = {{x, EdgeKind::message, 100, 0}}, second[] = {{x, EdgeKind::message, 100, 1}};
+    job.add(x, {.kind = OpKind::send, .result = 1});
+    job.add(a, {.kind = OpKind::receive, .result = 1, .edges = first});
+    job.spawn(a, child);
+    job.add(x, {.kind = OpKind::send, .result = 1});
+    job.add(child, {.kind = OpKind::receive, .result = 1, .edges = first});
+    job.add(child, {.kind = OpKind::receive, .result = 1, .edges = second});
+    job.add(child, {.kind = OpKind::receive, .result = 1, .edges = second});
+    const LogReader reader = job.finish();
+    CHECK(waits(plan_of(reader)) ==
+          "1.0 < 2.0 message\n"
+          "3.1 < 2.1 message\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "an instance is passed on to whoever was not forked after its open") {
+    JobBuilder job(log());
+    const ProcessId parent = job.process();
+    const TaskId user = job.task(parent), opener = job.task(parent);  // the user is looked at first
+    const auto forked = [&](TaskId by, int64_t at) {
+        const TaskId made = job.lone_task();
+        job.add(by, {.kind = OpKind::spawn, .begin = at, .result = 1, .peer = made});
+        return made;
+    };
+    std::map<std::string, HandleId> handles;
+    for (const char* name : {"/d/threads", "/d/forked", "/d/at_once", "/d/before", "/d/grandchild", "/d/late_line",
+                             "/d/stranger", "/d/circle"}) {
+        handles[name] = job.handle(job.file(name));
+    }
+    const auto opens = [&](const char* name, int64_t at) {
+        job.add(opener,
+                {.kind = OpKind::open, .begin = at, .result = 3, .handle = handles[name], .file = job.file(name)});
+    };
+    const auto uses = [&](const char* name, TaskId task) {
+        job.add(task, {.kind = OpKind::pread, .begin = 5'000'000, .result = 1, .handle = handles[name], .size = 1});
+    };
+    const TaskId early = forked(user, 1'000'000);
+    for (const auto& [name, handle] : handles) {
+        opens(name.c_str(), 2'000'000);
+    }
+    const TaskId at_once = forked(user, 2'000'000), late = forked(user, 3'000'000);
+    const TaskId of_early = forked(early, 4'000'000), of_late = forked(late, 4'000'000);
+    const TaskId stranger = job.lone_task(), one = job.lone_task(), two = forked(one, 1'000'000);
+    job.add(two, {.kind = OpKind::spawn, .begin = 2'000'000, .result = 1, .peer = one});  // cannot be
+    uses("/d/threads", user);
+    uses("/d/forked", late);
+    uses("/d/at_once", at_once);
+    uses("/d/before", early);
+    uses("/d/grandchild", of_late);
+    uses("/d/late_line", of_early);
+    uses("/d/stranger", stranger);
+    uses("/d/circle", one);
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(passed(plan) ==
+          "/d/before: 2\n"
+          "/d/late_line: 5\n"
+          "/d/stranger: 7\n"
+          "/d/circle: 8\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "an inherited instance of a file that another process makes is passed on by it") {
+    JobBuilder job(log());
+    const ProcessId maker = job.process(), taker = job.process();
+    const TaskId a = job.task(maker), b = job.task(taker);
+    const FileId made = job.file("/d/made", Origin::created), own = job.file("/d/own", Origin::created);
+    const FileId there = job.file("/d/there"), failed = job.file("/d/failed", Origin::created);
+    const auto opens = [&](TaskId task, FileId file, int64_t result) {
+        job.add(task, {.kind = OpKind::open, .result = result, .handle = job.handle(file), .file = file});
+    };
+    opens(a, made, 3);     // a 0
+    opens(a, made, -2);    // a 1: makes nothing
+    opens(a, there, 4);    // a 2
+    opens(b, own, 3);      // b 0
+    opens(a, failed, -2);  // a 3
+    const HandleId received = job.inherited(made, taker, 7);
+    job.inherited(made, maker, 8);
+    job.inherited(own, taker, 9);
+    job.inherited(there, taker, 10);
+    job.inherited(failed, taker, 11);
+    job.add(b, {.kind = OpKind::fstat, .handle = received, .fd = 7});  // b 1
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(passed(plan) == "/d/made: 2\n");
+    CHECK(waits(plan) == "2.1 < 1.0 resource\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "shared positions, mappings and contents: all that is waited for") {
+    JobBuilder job(log());
+    const ProcessId process = job.process();
+    const TaskId a = job.task(process), b = job.task(process), c = job.task(process);
+    SUBCASE("a position is one after the other, an explicit offset is not") {
+        const HandleId h = job.open(a, job.file("/d/f"));                                             // a 0
+        job.pread(b, h, 0, 1);                                                                        // b 0
+        job.read(b, h, 0, 1);                                                                         // b 1
+        job.read(c, h, 1, 1);                                                                         // c 0
+        job.add(a, {.kind = OpKind::lseek, .result = 9, .handle = h, .fd = job.fd(h), .offset = 9});  // a 1
+        job.pread(c, h, 0, 1);                                                                        // c 1
+        const LogReader reader = job.finish();
+        CHECK(waits(plan_of(reader)) ==
+              "1.1 < 3.0 resource\n"
+              "2.0 < 1.0 resource\n"
+              "3.0 < 1.0 resource\n"
+              "3.0 < 2.1 resource\n");
+    }
+    SUBCASE("a mapping is touched while it is there") {
+        const HandleId h = job.open(a, job.file("/d/f"));
+        job.add(a, {.kind = OpKind::mmap, .handle = h, .fd = job.fd(h), .size = 8192, .map = 1});  // a 1
+        job.add(b, {.kind = OpKind::touch, .size = 4096, .map = 1});                               // b 0
+        job.add(c, {.kind = OpKind::madvise, .size = 4096, .map = 1});                             // c 0
+        job.add(b, {.kind = OpKind::mremap, .size = 4096, .arg = 8192, .map = 1});                 // b 1
+        job.add(c, {.kind = OpKind::munmap, .size = 4096, .map = 1});                              // c 1
+        job.add(a, {.kind = OpKind::mmap, .size = 8192, .map = 2});
+        const LogReader reader = job.finish();
+        CHECK(waits(plan_of(reader)) ==
+              "2.0 < 1.1 resource\n"
+              "2.1 < 3.0 resource\n"
+              "3.0 < 1.1 resource\n"
+              "3.1 < 2.1 resource\n");
+    }
+    SUBCASE("the content goes by all names of a file, and a cut comes after what was read of it") {
+        const FileId file = job.file("/d/f", Origin::created), moved = job.file("/d/g", Origin::created);
+        const HandleId w = job.open(a, file, O_WRONLY | O_CREAT);            // a 0
+        job.pwrite(a, w, 0, 100);                                            // a 1
+        job.add(a, {.kind = OpKind::rename, .file = file, .file2 = moved});  // a 2
+        const HandleId r = job.open(b, moved);                               // b 0
+        job.pread(b, r, 0, 100);                                             // b 1
+        job.add(c, {.kind = OpKind::truncate, .file = moved, .size = 0});    // c 0
+        job.pwrite(a, w, 0, 10);                                             // a 3: longer than nothing
+        job.pread(b, r, 0, 10);                                              // b 2
+        const LogReader reader = job.finish();
+        CHECK(waits(plan_of(reader)) ==
+              "1.3 < 3.0 resource\n"
+              "2.0 < 1.2 resource\n"
+              "2.2 < 3.0 resource\n"
+              "2.2 < 1.3 resource\n"
+              "3.0 < 1.2 resource\n"
+              "3.0 < 2.1 resource\n");
+    }
+    SUBCASE("a copy reads one file and makes the other longer") {
+        const FileId from = job.file("/d/from", Origin::created), to = job.file("/d/to", Origin::created);
+        const HandleId w = job.open(a, from, O_WRONLY | O_CREAT);  // a 0
+        job.pwrite(a, w, 0, 100);                                  // a 1
+        const HandleId in = job.open(b, from);                     // b 0
+        const HandleId out = job.open(b, to, O_WRONLY | O_CREAT);  // b 1
+        job.add(b, {.kind = OpKind::copy_file_range,
+                    .result = 100,
+                    .handle = in,
+                    .fd = 3,
+                    .handle2 = out,
+                    .fd2 = 4,
+                    .size = 100});           // b 2
+        const HandleId r = job.open(c, to);  // c 0
+        job.pread(c, r, 0, 100);             // c 1
+        const LogReader reader = job.finish();
+        CHECK(waits(plan_of(reader)) ==
+              "2.0 < 1.0 resource\n"
+              "2.2 < 1.1 resource\n"
+              "3.0 < 2.1 resource\n"
+              "3.1 < 2.2 resource\n");
+    }
 }
 
 TEST_CASE_FIXTURE(Fixture, "every task starts, also where spawns contradict each other") {
