@@ -255,3 +255,307 @@ TEST_CASE("a replay waits for what an inferred queue needs") {
         CHECK(ends.at(edge.op) <= begins.at(op));
     }
 }
+
+namespace {
+
+/// Consumer (task 1) and readers as a recording shows them, each op at a time of its own. A step is a power of two, and
+/// so is an item, that rates and capacities come out exactly.
+struct Hands {
+    static constexpr int64_t kStep = 1 << 20, kQuarter = kStep / 4, kStart = 64 * kStep;
+
+    TempDir dir;
+    JobBuilder job{dir.path() / "job.oplog"};
+    ProcessId process = job.process();
+    TaskId consumer = job.task(process), reader = job.task(process);
+    HandleId handle = job.handle(job.file("/data/in"));
+    std::map<TaskId, uint64_t> ops;  // that each task has
+
+    uint64_t add(TaskId task, Op op) {
+        job.add(task, op);
+        return ops[task]++;
+    }
+    uint64_t read(TaskId task, int64_t ends, int64_t items = 1) {
+        return add(task, {.kind = OpKind::pread,
+                          .begin = ends - 1000,
+                          .duration = 1000,
+                          .result = items * kItem,
+                          .handle = handle,
+                          .fd = 3,
+                          .size = items * kItem});
+    }
+    uint64_t wakes(TaskId task, int64_t at) {
+        return add(task, {.kind = OpKind::wait, .begin = at, .duration = 1000, .arg = kWokeOthers});
+    }
+    uint64_t computes(TaskId task, int64_t at) {
+        return add(task, {.kind = OpKind::compute, .begin = at, .duration = 1000, .flags = 3});
+    }
+    uint64_t waits(TaskId task, int64_t begin, int64_t end, TaskId source, uint64_t op,
+                   EdgeKind kind = EdgeKind::wake) {
+        const Edge edges[] = {{source, kind, 100, op}};
+        return add(task,
+                   {.kind = OpKind::wait, .begin = begin, .duration = end - begin, .arg = kFutex, .edges = edges});
+    }
+    /// The consumer makes room, for which the reader has waited, and goes on for a step; the reader reads an item.
+    void full() {
+        const uint64_t op = wakes(consumer, now);
+        waits(reader, now - kQuarter, now + 2000, consumer, op);
+        read(reader, now + kQuarter);
+        now += kStep;
+    }
+    int64_t now = kStart;
+    std::string text() { return queue_text(infer_queues(job.finish())); }
+
+    /// A line for each queue, one for each op with the reads it needs, then who else is of note.
+    static std::string queue_text(const QueueInference& found) {
+        std::string out;
+        for (const InferredQueue& queue : found.queues) {
+            out += std::to_string(queue.consumer) + " <";
+            for (const TaskId task : queue.readers) {
+                out += " " + std::to_string(task);
+            }
+            out += queue.by == InferredQueue::By::conservation ? " conserved" : "";
+            out += ", " + std::to_string(queue.wakes) + " wakes, " + std::to_string(queue.waits) + " waits, " +
+                   std::to_string(queue.bytes / kItem) + " items, capacity " + std::to_string(queue.capacity_bytes) +
+                   ", a step " + std::to_string(queue.bytes_per_s * kStep / 1e9) + ", " +
+                   std::to_string(queue.confidence) + " %, " + std::to_string(queue.edges) + " edges\n";
+            if (const auto edges = found.edges.find(queue.consumer); edges != found.edges.end()) {
+                for (const auto& [op, edge] : edges->second) {
+                    out += " " + std::to_string(op) + "<" + (edge.task == 2 ? "" : std::to_string(edge.task) + ".") +
+                           std::to_string(edge.op);
+                }
+                out += "\n";
+            }
+        }
+        for (const TaskId task : found.feed_nobody) {
+            out += "feeds nobody: " + std::to_string(task) + "\n";
+        }
+        for (const TaskId task : found.event_loops) {
+            out += "event loop: " + std::to_string(task) + "\n";
+        }
+        return out;
+    }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Hands, "a queue that was full from the start: exact edges, and those after its last moment") {
+    for (int64_t i = 0; i < 4; ++i) {
+        read(reader, kStart - kStep + i * 2000);
+    }
+    for (int64_t k = 0; k < 24; ++k) {
+        full();
+        computes(consumer, now - kStep / 2);
+    }
+    for (int64_t k = 0; k < 6; ++k) {
+        computes(consumer, now);
+        now += kStep;
+    }
+    CHECK(
+        text() ==
+        "1 < 2, 24 wakes, 0 waits, 28 items, capacity 16384, a step 4096.000000, 70 %, 26 edges\n"
+        " 2<0 4<1 6<2 8<3 10<5 12<7 14<9 16<11 18<13 20<15 22<17 24<19 26<21 28<23 30<25 32<27 34<29 36<31 38<33 40<35"
+        " 42<37 44<39 46<41 49<45 51<49 53<51\n");
+}
+
+TEST_CASE_FIXTURE(Hands, "a queue that was empty before it was full, and when its consumer waited") {
+    // Nine items before the queue is full; three of them when it was empty, two steps before.
+    read(reader, kStart - 3 * kStep);
+    read(reader, kStart - 2 * kStep, 2);
+    waits(consumer, kStart - 4 * kStep, kStart - 2 * kStep, reader, 1);
+    for (int64_t i = 0; i < 6; ++i) {
+        read(reader, kStart - kStep + i * 2000);
+    }
+    for (int64_t k = 0; k < 12; ++k) {
+        full();
+    }
+    waits(consumer, now, now + 19'999, reader, ops[reader] - 1);  // too short to tell anything
+    now += 19'999;
+    for (int64_t k = 0; k < 6; ++k) {
+        full();
+    }
+    // Another reader waited for room meanwhile: the queue was not empty.
+    const TaskId other = job.task(process);
+    const uint64_t op = wakes(consumer, now);
+    waits(other, now - 1000, now + 30'000, consumer, op);
+    read(other, now + 31'000);
+    waits(consumer, now + 2000, now + 28'000, reader, ops[reader] - 1);
+    now += kStep + 26'000;
+    for (int64_t k = 0; k < 6; ++k) {
+        full();
+    }
+    waits(consumer, now, now + 20'000, reader, ops[reader] - 1);
+    now += 20'000 + kStep;
+    computes(consumer, now);
+    CHECK(text() ==
+          "1 < 2 3, 25 wakes, 2 waits, 34 items, capacity 16384, a step 4096.000000, 90 %, 25 edges\n"
+          " 1<3 2<4 3<5 4<6 5<7 6<9 7<11 8<13 9<15 10<17 11<19 12<21 14<23 15<25 16<27 17<29 18<31 19<33 20<35 22<37"
+          " 23<39 24<41 25<43 26<3.1 27<45\n");
+}
+
+TEST_CASE_FIXTURE(Hands, "data is what is read of files, and touched of mappings of them") {
+    const HandleId program = job.handle(job.file("/bin/x", Origin::existed, Role::program));
+    const HandleId pipe = job.handle(0, O_RDONLY, HandleKind::pipe), nothing = job.handle(0);
+    const TaskId mapper = job.task(process);
+    uint32_t map = 0;
+    for (const HandleId mapped : {handle, program, HandleId{0}}) {
+        add(mapper, {.kind = OpKind::mmap, .handle = mapped, .fd = 3, .size = kItem, .map = ++map});
+    }
+    const auto reads = [&](int64_t at, HandleId of, int64_t result) {
+        const auto kind = result == 7 ? OpKind::uring_enter : OpKind::read;
+        add(reader,
+            {.kind = kind, .begin = at, .duration = 100, .result = result, .handle = of, .fd = 3, .size = kItem});
+    };
+    const auto touches = [&](int64_t at, uint32_t of, int64_t size, std::span<const int64_t> list = {}) {
+        add(reader, {.kind = OpKind::touch, .begin = at, .duration = 100, .size = size, .map = of, .list = list});
+    };
+    const int64_t parts[] = {0, kItem / 4, 4096, kItem / 4, 0, -4096};
+    for (int64_t i = 0; i < 4; ++i) {
+        read(reader, kStart - kStep + i * 2000);
+    }
+    for (int64_t k = 0; k < 20; ++k) {
+        const uint64_t op = wakes(consumer, now);
+        waits(reader, now - kQuarter, now + 2000, consumer, op);
+        reads(now + 3000, program, kItem);
+        reads(now + 4000, pipe, kItem);
+        reads(now + 5000, nothing, kItem);
+        reads(now + 6000, handle, -5);
+        reads(now + 7000, handle, 7);
+        touches(now + 8000, 2, kItem);
+        touches(now + 9000, 3, kItem);
+        touches(now + 10'000, 4, kItem);
+        touches(now + 11'000, 1, kItem / 2);
+        touches(now + 12'000, 1, 64 * kItem, parts);
+        now += kStep;
+    }
+    CHECK(text() ==
+          "1 < 2, 20 wakes, 0 waits, 24 items, capacity 16384, a step 4096.000000, 70 %, 19 edges\n"
+          " 1<0 2<1 3<2 4<3 5<14 6<25 7<36 8<47 9<58 10<69 11<80 12<91 13<102 14<113 15<124 16<135 17<146 18<157"
+          " 19<168\n");
+}
+
+TEST_CASE_FIXTURE(Hands, "wakes that go through two others are the consumer's") {
+    const TaskId first = job.task(process), second = job.task(process);
+    for (int64_t i = 0; i < 4; ++i) {
+        read(reader, kStart - kStep + i * 2000);
+    }
+    for (int64_t k = 0; k < 20; ++k) {
+        const uint64_t order = wakes(consumer, now);
+        computes(consumer, now + 3000);
+        waits(first, now - kQuarter, now + 1000, consumer, order);
+        const uint64_t passed_on = wakes(first, now + 1000);
+        waits(second, now - kQuarter, now + 2000, first, passed_on, EdgeKind::message);
+        const uint64_t op = wakes(second, now + 3000);
+        waits(reader, now - kQuarter, now + 4000, second, op);
+        read(reader, now + kQuarter);
+        now += kStep;
+    }
+    computes(consumer, now - 1000);  // works most
+    CHECK(text() ==
+          "1 < 2, 20 wakes, 0 waits, 24 items, capacity 16384, a step 4096.000000, 70 %, 19 edges\n"
+          " 2<0 4<1 6<2 8<3 10<5 12<7 14<9 16<11 18<13 20<15 22<17 24<19 26<21 28<23 30<25 32<27 34<29 36<31 38<33\n");
+}
+
+TEST_CASE("queues: how often, how long, and with how few messages") {
+    // `gap`: after so many moments of a full queue the consumer waits for data.
+    const auto found = [](int64_t wakes, int64_t gap, int64_t messages) {
+        Hands hands;
+        for (int64_t i = 0; i < 4; ++i) {
+            hands.read(hands.reader, Hands::kStart - Hands::kStep + i * 2000);
+        }
+        for (int64_t k = 0; k < wakes; ++k) {
+            if (gap != 0 && k != 0 && k % gap == 0) {
+                hands.waits(hands.consumer, hands.now, hands.now + 20'000, hands.reader, hands.ops[hands.reader] - 1);
+                hands.now += 21'000 + Hands::kQuarter;
+            }
+            hands.full();
+        }
+        for (int64_t i = 0; i < messages; ++i) {
+            const EdgeKind kind = i % 2 == 0 ? EdgeKind::message : EdgeKind::marker;
+            hands.waits(hands.consumer, hands.now + 2000 * i, hands.now + 2000 * i + 1000, hands.reader, 0, kind);
+        }
+        return !infer_queues(hands.job.finish()).queues.empty();
+    };
+    CHECK(found(20, 0, 0));
+    CHECK_FALSE(found(19, 0, 0));
+    CHECK(found(24, 8, 0));
+    CHECK_FALSE(found(24, 7, 0));
+    CHECK(found(24, 0, 11));
+    CHECK_FALSE(found(24, 0, 12));
+}
+
+TEST_CASE("conservation: one step in twenty may contradict, one task feeds the accelerator, and reads little") {
+    const auto found = [](int64_t early, bool another, int64_t own_bytes, int64_t submits = 20) {
+        Hands hands;
+        for (int64_t i = 0; i < 100; ++i) {
+            hands.read(hands.reader, Hands::kStart + i * 2000);
+        }
+        for (int64_t k = 0; k < submits; ++k) {
+            const int64_t at = k < early ? 1000 + k : Hands::kStart + (k + 1) * Hands::kStep;
+            hands.add(hands.consumer, {.kind = OpKind::gpu_submit, .begin = at, .size = 1000});
+        }
+        if (own_bytes != 0) {
+            hands.add(hands.consumer, {.kind = OpKind::pread,
+                                       .begin = 100 * Hands::kStep,
+                                       .result = own_bytes,
+                                       .handle = hands.handle,
+                                       .fd = 3,
+                                       .size = own_bytes});
+        }
+        if (another) {
+            const TaskId task = hands.job.task(hands.process);
+            for (int64_t k = 0; k < 20; ++k) {
+                hands.add(task, {.kind = OpKind::gpu_submit, .begin = 200 * Hands::kStep + k, .size = 1000});
+            }
+        }
+        return hands.text();
+    };
+    const std::string nobody = "feeds nobody: 2\n";
+    CHECK(found(0, false, 0) ==
+          "1 < 2 conserved, 20 wakes, 0 waits, 100 items, capacity 0, a step 0.000000, 40 %, 20 edges\n"
+          " 0<4 1<9 2<14 3<19 4<24 5<29 6<34 7<39 8<44 9<49 10<54 11<59 12<64 13<69 14<74 15<79 16<84 17<89 18<94"
+          " 19<99\n");
+    CHECK(found(1, false, 0).find("19 edges\n 1<9 2<14 ") != std::string::npos);
+    CHECK(found(2, false, 0) == nobody);
+    CHECK(found(0, true, 0) == nobody);
+    CHECK(found(0, false, 0, 19) == nobody);
+    CHECK(found(0, false, kItem).starts_with("1 < 2 conserved, 20 wakes, 0 waits, 100 items"));
+    CHECK(found(0, false, 2 * kItem) == nobody);
+}
+
+TEST_CASE(
+    "event loops poll often and do little else; readers that feed nobody read much and have no work of their own") {
+    struct Row {
+        int64_t polls, futexes, reads, computing, submits, messages;
+        const char* text;
+    };
+    const char* const loop = "event loop: 1\n";
+    const char* const nobody = "feeds nobody: 2\n";
+    const Row rows[] = {
+        {20, 0, 1, 0, 0, 0, loop},     {19, 0, 1, 0, 0, 0, ""},     {20, 19, 1, 0, 0, 0, loop},
+        {20, 20, 1, 0, 0, 0, ""},      {0, 0, 20, 0, 0, 0, nobody}, {0, 0, 19, 0, 0, 0, ""},
+        {0, 0, 20, 332, 0, 0, nobody}, {0, 0, 20, 333, 0, 0, ""},   {0, 0, 20, 0, 1, 0, ""},
+        {0, 0, 20, 0, 0, 1, nobody},   {0, 0, 20, 0, 0, 2, ""},
+    };
+    for (const Row& row : rows) {
+        Hands hands;
+        CAPTURE(&row - rows);
+        int64_t at = 0;
+        for (int64_t i = 0; i < row.polls + row.futexes; ++i) {
+            hands.add(hands.consumer, {.kind = OpKind::wait, .begin = at += 5000, .arg = i < row.polls ? 7 : kFutex});
+        }
+        hands.add(hands.consumer, {.kind = OpKind::wait, .begin = at += 5000, .arg = kWaitLock});
+        hands.add(hands.consumer, {.kind = OpKind::compute, .begin = at += 5000, .duration = 1000});
+        for (int64_t i = 0; i < row.reads; ++i) {
+            hands.read(hands.reader, at += 5000);
+        }
+        hands.add(hands.reader, {.kind = OpKind::compute, .begin = at += 5000, .duration = row.computing + 1});
+        for (int64_t i = 0; i < row.submits; ++i) {
+            hands.add(hands.reader, {.kind = OpKind::gpu_submit, .begin = at += 5000, .size = 1});
+        }
+        for (int64_t i = 0; i < row.messages; ++i) {
+            hands.waits(hands.consumer, at, at + 1000, hands.reader, 0, i == 0 ? EdgeKind::message : EdgeKind::marker);
+            at += 5000;
+        }
+        CHECK(hands.text() == row.text);
+    }
+}
