@@ -606,6 +606,54 @@ TEST_CASE("sockets known by the same name share their bytes") {
     CHECK(f.data(OpKind::send, 6, 5, 5).sent.from == 0);
 }
 
+TEST_CASE("unknown descriptors with the name of one socket share its bytes") {
+    DataFeeder f;
+    const auto sends = [&](int32_t pid, int32_t fd, std::string_view described) {
+        f.as(pid, pid);
+        RawCall call = f.raw(OpKind::send, 5);
+        call.fd = fd;
+        call.fd_path = described;
+        return f.assembler.call(call);
+    };
+    const CallEffect first = sends(100, 3, "UNIX-STREAM:[1->2]"), second = sends(200, 4, "UNIX-STREAM:[1->2]");
+    const CallEffect other = sends(200, 5, "UNIX-STREAM:[3->4]");
+    CHECK(second.sent.channel == first.sent.channel);
+    CHECK(second.sent.from == 5);
+    CHECK(other.sent.channel != first.sent.channel);
+    CHECK(other.sent.from == 0);
+    CHECK(f.finish().handles_text() ==
+          "1 socket - inherited 1:3\n"
+          "2 socket - inherited 2:4\n"
+          "3 socket - inherited 2:5\n");
+}
+
+TEST_CASE("a file that the recording makes is as long as it ever was") {
+    DataFeeder f;
+    const auto makes = [&](const char* path) { f.open(path, 3, kCreate | kExclusive | kReadWrite); };
+    makes("/d/written");
+    f.data(OpKind::pwrite, 3, 10, 10, 90);
+    f.data(OpKind::pwrite, 3, 10, 10, 0);
+    makes("/d/cut");
+    f.data(OpKind::pwrite, 3, 10, 10, 90);
+    f.on_fd(OpKind::ftruncate, 3, 0, 20);
+    makes("/d/grown");
+    f.on_fd(OpKind::ftruncate, 3, 0, 200);
+    f.data(OpKind::pwrite, 3, 10, 10, 0);
+    makes("/d/looked_at");
+    f.on_path(OpKind::stat, "/d/looked_at", 0, 300, kRegular);
+    f.data(OpKind::pwrite, 3, 10, 10, 0);
+    makes("/d/read");
+    f.data(OpKind::pread, 3, 10, 10, 390);
+    f.data(OpKind::pwrite, 3, 10, 10, 0);
+    f.data(OpKind::pread, 3, 0, 10, 900);
+    CHECK(f.finish().files_text() ==
+          "/d/cut regular created 100\n"
+          "/d/grown regular created 200\n"
+          "/d/looked_at regular created 300 0644\n"
+          "/d/read regular created 400\n"
+          "/d/written regular created 100\n");
+}
+
 TEST_CASE("opens: without a name, made or found, with the mode and a file cut to nothing") {
     DataFeeder f;
     const auto open = [&](const char* path, int64_t result, int64_t flags, int64_t mode, std::optional<bool> created) {

@@ -582,6 +582,58 @@ TEST_CASE("op log: a section whose checksum differs is refused, though it could 
     CHECK(sections >= 8);  // header, strings, files, handles, processes, tasks, counters, ops, index
 }
 
+TEST_CASE("op log: a section that cannot be is refused, with its place") {
+    const TempDir dir;
+    const std::string bytes = read_all(write_sample(dir / "whole.oplog", 8, 100, 2, 1).path);
+    const auto path = dir / "head.oplog";
+    const auto problem = [&](const std::string& damaged) {
+        write_all(path, damaged);
+        return error_of([&] {
+            const LogReader log(path, {.verify_checksums = false});
+            OpBlock block;
+            for (const BlockInfo& one : log.blocks()) {
+                log.decode(one, block);
+            }
+        });
+    };
+    const auto put = [](std::string& into, size_t at, const auto& value) {
+        std::memcpy(into.data() + at, &value, sizeof value);
+    };
+    for (size_t at = sizeof(FileHead); at < bytes.size() - sizeof(FileEnd);) {
+        SectionHead head;
+        std::memcpy(&head, bytes.data() + at, sizeof head);
+        const std::string place = "head.oplog:" + std::to_string(at) + ": ";
+        CAPTURE(place);
+        for (const int type : {0, 11, 255}) {
+            std::string damaged = bytes;
+            damaged[at] = static_cast<char>(type);
+            CHECK(problem(damaged).find(place + "section type " + std::to_string(type) + " is not known") !=
+                  std::string::npos);
+        }
+        const auto rest = static_cast<uint32_t>(bytes.size() - at - sizeof head);
+        for (const uint32_t size : {rest, rest + 1, UINT32_MAX}) {
+            std::string damaged = bytes;
+            put(damaged, at + offsetof(SectionHead, size), size);
+            const std::string text = place + "the file ends within a section of " + std::to_string(size) + " bytes";
+            CHECK((problem(damaged).find(text) != std::string::npos) == (size > rest));
+        }
+        at += sizeof head + head.size;
+    }
+    // The end mark names the place of the index.
+    for (const size_t at : {bytes.size() - 15, bytes.size() - 1, bytes.size(), bytes.size() + 1, SIZE_MAX}) {
+        std::string damaged = bytes;
+        put(damaged, bytes.size() - sizeof(FileEnd), static_cast<uint64_t>(at));
+        CHECK(problem(damaged).find("head.oplog:" + std::to_string(at) + ": the file ends within a section") !=
+              std::string::npos);
+    }
+    for (const uint16_t version : {0, 3}) {
+        std::string damaged = bytes;
+        put(damaged, offsetof(FileHead, version), version);
+        CHECK(problem(damaged).find("head.oplog:8: op log version " + std::to_string(version) +
+                                    ", this reprise reads") != std::string::npos);
+    }
+}
+
 TEST_CASE("op log: decoding survives damage that the checksum does not catch") {
     const TempDir dir;
     const Sample sample = write_sample(dir / "whole.oplog", 6, 3000, 2, 1);

@@ -138,7 +138,10 @@ TEST_CASE_FIXTURE(Fixture, "a thread that waited when its process ended waits fo
         }
         const LogReader reader = job.finish();
         const Plan plan = plan_of(reader);
-        return waits_for(plan, thread, 0, leader, 1) && plan.tasks[thread].explained == std::vector<uint64_t>{0};
+        const bool cut = waits_for(plan, thread, 0, leader, 1);
+        CHECK(plan.tasks[thread].explained == (cut ? std::vector<uint64_t>{0} : std::vector<uint64_t>{}));
+        CHECK(plan.explained_wait_ns == (cut ? 50 * kMs : 0));
+        return cut;
     };
     CHECK(build(50 * kMs, Then::exits));
     CHECK(build(50 * kMs, Then::dies_slowly));
