@@ -65,7 +65,7 @@ struct Assembler::Impl {
                                        Evidence evidence, const SeenInstance* seen = nullptr);
     std::shared_ptr<Instance> adopt_unknown(Process& process, int32_t fd, std::string_view described, Evidence evidence,
                                             bool received = false);
-    bool still_is(Instance& instance, std::string_view described);
+    bool still_is(const Instance& instance, std::string_view described);
     void learn_kind(Instance& instance, HandleKind kind, Process& process, int32_t fd);
     std::shared_ptr<Instance> new_instance(HandleKind kind, FileState* file, int64_t flags, const Process* inherited_by,
                                            int32_t fd);

@@ -64,7 +64,7 @@ void Assembler::Impl::put(Process& process, int64_t fd, std::shared_ptr<Instance
 }
 
 // Whether the source's name for a descriptor fits what we hold it for; false: a close and an open went unseen.
-bool Assembler::Impl::still_is(Instance& instance, std::string_view described) {
+bool Assembler::Impl::still_is(const Instance& instance, std::string_view described) {
     const Description now = parse_description(described);
     bool same = false;
     if (instance.file && !now.path.empty()) {
@@ -82,9 +82,6 @@ bool Assembler::Impl::still_is(Instance& instance, std::string_view described) {
         if (same && instance.kind == HandleKind::pipe && !instance.described.empty()) {
             same = false;
         }
-    }
-    if (same) {
-        instance.described = described;
     }
     return same;
 }

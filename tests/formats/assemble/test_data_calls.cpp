@@ -654,6 +654,42 @@ TEST_CASE("a file that the recording makes is as long as it ever was") {
           "/d/written regular created 100\n");
 }
 
+TEST_CASE("sizes: the first sight counts, whether by a call or noted by the source") {
+    DataFeeder f;
+    f.assembler.note_file("/d/../d/noted", 1234, 0100640);
+    f.on_path(OpKind::stat, "/d/noted", 0);
+    f.on_path(OpKind::stat, "/d/twice", 0, 100, kRegular);
+    f.on_path(OpKind::stat, "/d/twice", 0, 200, kRegular);
+    f.open("/d/end", 3);
+    f.data(OpKind::read, 3, 50, 4096);
+    f.on_path(OpKind::stat, "/d/end", 0, 60, kRegular);
+    f.on_path(OpKind::stat, "/d/end", 0, 70, kRegular);
+    f.open("/d/new", 3, kCreate | kExclusive | kWriteOnly);
+    f.on_path(OpKind::stat, "/d/new", 0, 80, kRegular);
+    f.open("/dev/null", 4, kWriteOnly, "/dev/null<char 1:3>");
+    f.open("/dev/sda", 5, 0, "/dev/sda<block 8:0>");
+    CHECK(f.finish().files_text() ==
+          "/d/end regular existed 60! 0644\n"
+          "/d/new regular created 80 0644\n"
+          "/d/noted regular existed 1234! 0640\n"
+          "/d/twice regular existed 100! 0644\n"
+          "/dev/null character existed\n"
+          "/dev/sda block existed\n");
+}
+
+TEST_CASE("what is below a directory that was removed again was not made by the recording") {
+    DataFeeder f;
+    f.on_path(OpKind::mkdir, "/d/kept", 0);
+    f.on_path(OpKind::stat, "/d/kept/x", 0, 1, kRegular);
+    f.on_path(OpKind::mkdir, "/d/gone", 0);
+    f.on_path(OpKind::rmdir, "/d/gone", 0);
+    f.on_path(OpKind::stat, "/d/gone/x", 0, 1, kRegular);
+    const auto log = f.finish();
+    CHECK(log.file("/d/kept/x").origin == Origin::created);
+    CHECK(log.file("/d/gone/x").origin == Origin::existed);
+    CHECK(log.counter("files_made_unseen") == 1);
+}
+
 TEST_CASE("opens: without a name, made or found, with the mode and a file cut to nothing") {
     DataFeeder f;
     const auto open = [&](const char* path, int64_t result, int64_t flags, int64_t mode, std::optional<bool> created) {
