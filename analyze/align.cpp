@@ -7,6 +7,7 @@
 #include <deque>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "formats/oplog/result_rule.h"
 
@@ -247,8 +248,8 @@ private:
                 rest.push_back(&pending);
             }
         }
-        std::sort(rest.begin(), rest.end(),
-                  [](const Pending* x, const Pending* y) { return x->row.number < y->row.number; });
+        const auto place = [](const Pending* x) { return std::pair{x->row.number, x->extra != 0}; };
+        std::sort(rest.begin(), rest.end(), [&](const Pending* x, const Pending* y) { return place(x) < place(y); });
         for (const Pending* pending : rest) {
             example(pending->missing ? DifferenceKind::missing : DifferenceKind::extra, pending->row, pending->row);
         }

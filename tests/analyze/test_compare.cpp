@@ -3,8 +3,10 @@
 #include "analyze/compare.h"
 
 #include <cerrno>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
 #include "formats/oplog/result_rule.h"
 #include "formats/support/error.h"
@@ -289,4 +291,139 @@ TEST_CASE("what a run that was stopped has not performed is neither a difference
     CHECK(failed.not_performed == 0);
     CHECK(failed.results == 2);
     CHECK(check_of(failed, "bytes").a == 30.0);
+}
+
+namespace {
+
+// A log of ops: "read FILE OFFSET", "rename FILE TO", "copy FILE TO".
+void write_side(const std::filesystem::path& path, const std::vector<std::string>& ops) {
+    LogWriter log(path, Header(), WriterOptions{.sync = false});
+    log.add_process({1, 0, 0, 0});
+    log.add_task({1, 1, 0});
+    std::map<std::string, std::pair<FileId, HandleId>> files;
+    const auto file = [&](const std::string& name) {
+        auto [at, fresh] = files.try_emplace(name);
+        if (fresh) {
+            FileRow row;
+            row.path = log.intern("/" + name);
+            at->second.first = log.add_file(row);
+            at->second.second = log.add_handle({at->second.first, 0, HandleKind::file, true, 1, 3});
+        }
+        return at->second;
+    };
+    int64_t at = 0;
+    for (const std::string& text : ops) {
+        std::istringstream words(text);
+        std::string call, name, more;
+        words >> call >> name >> more;
+        Op op;
+        op.begin = ++at;
+        if (call == "read") {
+            op.kind = OpKind::pread;
+            op.handle = file(name).second;
+            op.offset = std::stoll(more);
+            op.size = op.result = 10;
+        } else if (call == "rename") {
+            op.kind = OpKind::rename;
+            op.file = file(name).first;
+            op.file2 = file(more).first;
+        } else {
+            op.kind = OpKind::copy_file_range;
+            op.handle = file(name).second;
+            op.handle2 = file(more).second;
+            op.size = op.result = 10;
+        }
+        log.append(1, op);
+    }
+    log.finish();
+}
+
+// "3 matched" and a line for each difference: "missing 2 2 pread /f".
+std::string aligned(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                    const CompareOptions& options = {}) {
+    const test::TempDir dir;
+    write_side(dir / "a.oplog", a);
+    write_side(dir / "b.oplog", b);
+    const Comparison found = compare(LogReader(dir / "a.oplog"), LogReader(dir / "b.oplog"), options);
+    std::string out = std::to_string(found.matched) + " matched, " + std::to_string(found.missing) + " missing, " +
+                      std::to_string(found.extra) + " extra, " + std::to_string(found.moved) + " moved, " +
+                      std::to_string(found.arguments) + " arguments\n";
+    for (const Difference& each : found.differences) {
+        out += std::to_string(static_cast<int>(each.what)) + " " + std::to_string(each.op_a) + " " +
+               std::to_string(each.op_b) + " " + std::string(info(each.kind).name) + " " + each.path + "\n";
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("alignment: what makes two ops the same, and what a difference shows") {
+    const std::vector<std::string> plain{"read f 0", "read f 10", "read g 0", "rename f h", "copy f g"};
+    CHECK(aligned(plain, plain) == "5 matched, 0 missing, 0 extra, 0 moved, 0 arguments\n");
+    // Other arguments, and other files by either name or instance.
+    CHECK(aligned(plain, {"read f 0", "read f 20", "read g 0", "rename f i", "copy f h"}) ==
+          "2 matched, 2 missing, 2 extra, 0 moved, 1 arguments\n"
+          "4 1 1 pread /f\n"
+          "1 3 3 rename /f\n"
+          "2 3 3 rename /f\n"
+          "1 4 4 copy_file_range /f\n"
+          "2 4 4 copy_file_range /f\n");
+    CHECK(aligned(plain, {"read f 10", "read f 0", "read g 0", "copy f g", "rename f h"}) ==
+          "3 matched, 0 missing, 0 extra, 2 moved, 0 arguments\n"
+          "3 1 0 pread /f\n"
+          "3 4 3 copy_file_range /f\n");
+    CHECK(aligned(plain, {"read f 0", "read g 0", "read x 5", "rename f h", "read f 10", "copy f g"}) ==
+          "4 matched, 0 missing, 1 extra, 1 moved, 0 arguments\n"
+          "3 1 4 pread /f\n"
+          "2 2 2 pread /x\n");
+    CHECK(aligned(plain, {}) ==
+          "0 matched, 5 missing, 0 extra, 0 moved, 0 arguments\n"
+          "1 0 0 pread /f\n"
+          "1 1 1 pread /f\n"
+          "1 2 2 pread /g\n"
+          "1 3 3 rename /f\n"
+          "1 4 4 copy_file_range /f\n");
+    CHECK(aligned({}, plain).starts_with("0 matched, 0 missing, 5 extra, 0 moved, 0 arguments\n2 0 0 pread /f\n"));
+}
+
+TEST_CASE("alignment: three examples of a kind of call and difference, and as many in all as asked for") {
+    const std::vector<std::string> a{"read f 0", "read f 1", "read f 2", "read f 3", "rename f g", "copy f g"};
+    CHECK(aligned(a, {}) ==
+          "0 matched, 6 missing, 0 extra, 0 moved, 0 arguments\n"
+          "1 0 0 pread /f\n"
+          "1 1 1 pread /f\n"
+          "1 2 2 pread /f\n"
+          "1 4 4 rename /f\n"
+          "1 5 5 copy_file_range /f\n");
+    CompareOptions options;
+    options.examples = 4;
+    CHECK(aligned(a, {}, options).ends_with("1 2 2 pread /f\n1 4 4 rename /f\n"));
+    options.examples = 0;
+    CHECK(aligned(a, {}, options) == "0 matched, 6 missing, 0 extra, 0 moved, 0 arguments\n");
+}
+
+TEST_CASE("alignment: looks ahead for 1024 ops, and tells how far it is") {
+    std::vector<std::string> rest;
+    for (int i = 0; i < 5000; ++i) {
+        rest.push_back("read rest " + std::to_string(i));
+    }
+    const auto with = [&](int inserted) {
+        std::vector<std::string> ops;
+        for (int i = 0; i < inserted; ++i) {
+            ops.push_back("read new " + std::to_string(i));
+        }
+        ops.insert(ops.end(), rest.begin(), rest.end());
+        CompareOptions none;
+        none.examples = 0;
+        return aligned(rest, ops, none);
+    };
+    CHECK(with(1023) == "5000 matched, 0 missing, 1023 extra, 0 moved, 0 arguments\n");
+    CHECK(with(1024).starts_with("0 matched, "));
+    std::string told;
+    CompareOptions options;
+    options.progress = [&](uint64_t done) { told += std::to_string(done) + " "; };
+    std::vector<std::string> other = rest;
+    other[4000] = "rename f g";  // two ops without a partner
+    aligned(rest, other, options);
+    CHECK(told == "4096 ");
 }
