@@ -254,7 +254,8 @@ TEST_CASE_FIXTURE(Fixture, "edges of the log are kept where their source ends fi
     job.add(a, {.kind = OpKind::send, .begin = 100, .duration = 10, .result = 1});
     const std::vector<Edge> good{{a, EdgeKind::message, 100, 0}};
     const std::vector<Edge> during{{a, EdgeKind::wake, 100, 1}};
-    const std::vector<Edge> later{{a, EdgeKind::wake, 100, 2}, {a, EdgeKind::wake, 100, 99}};
+    const std::vector<Edge> later{
+        {a, EdgeKind::wake, 100, 2}, {a, EdgeKind::wake, 100, 3}, {a, EdgeKind::wake, 100, 99}};
     job.add(b, {.kind = OpKind::receive, .begin = 150, .duration = 10, .result = 1, .edges = good});
     job.add(b, {.kind = OpKind::wait, .begin = 200, .duration = 200, .edges = during});
     job.add(b, {.kind = OpKind::wait, .begin = 420, .duration = 10, .edges = later});
@@ -274,7 +275,7 @@ TEST_CASE_FIXTURE(Fixture, "edges of the log are kept where their source ends fi
         return uint64_t{0};
     };
     CHECK(count("edges_against_time") == 1);
-    CHECK(count("edges_without_source") == 1);
+    CHECK(count("edges_without_source") == 2);
     CHECK(plan.wait_ns == 220);
     const ReplayResult result = replay(reader, afap(root));
     CHECK(result.ended == "complete");
