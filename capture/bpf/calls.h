@@ -89,7 +89,7 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
                 struct raw_part* part = begin_part(c, RAW_PART_VALUES, which, 24, 3);
                 if (part) {
                     __s64* out = (__s64*)(part + 1);
-                    out[0] = info[3]; /* si_pid */
+                    out[0] = info[4]; /* si_pid */
                     out[1] = info[2]; /* si_code */
                     out[2] = info[6]; /* si_status */
                 }
