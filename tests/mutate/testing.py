@@ -12,7 +12,7 @@ from build import HERE, ROOT
 
 RECORDING = ("test_capture",)  # test programs that record: they need the machine's own process numbers
 REAL_TIME = ("test_replay", "test_calibrate", "test_capture")  # a crowded machine may fail them, too
-ROUND_TRIP_TARGETS = ("reprise", "program_check_program", "program_same_ops")
+ROUND_TRIP_TARGETS = ("reprise", "program_check_program", "program_check_raw", "program_same_ops")
 
 
 def limits():

@@ -4,6 +4,7 @@
 source "$(dirname "$0")/record.bash"
 name=$1
 need_capture
+[[ $name != parts ]] || skip "only its raw records are looked at"
 setup "$name"
 record "$tmp/job.oplog" "$programs/c/$name" "$tmp/root" "$tmp/expect"
 mkdir "$tmp/copy"

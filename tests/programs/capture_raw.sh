@@ -10,4 +10,5 @@ setup "$name"
 record "$tmp/job.oplog" "$programs/c/$name" "$tmp/root" "$tmp/expect"
 [[ $failures == 0 ]] || finish
 check "$tmp/expect" "$tmp/job.oplog"
+check_records "$tmp/expect" "$tmp/job.raw"
 finish

@@ -56,6 +56,7 @@ no_strace_for() {
         markers) skip "the importer of strace knows no marks" ;;
         chroot) skip "strace names files as the job inside does" ;;
         pivot) skip "the importer of strace follows no pivot_root and no setns" ;;
+        parts) skip "only its raw records are looked at" ;;
         uring* | aio*) skip "strace shows no asynchronous requests" ;;
     esac
 }
@@ -66,9 +67,16 @@ need_capture() {
     skip "$(head -n 1 "$out")"
 }
 
-# record OUT.oplog COMMAND...: until all that the command started has ended.
+# record OUT.oplog COMMAND...: until all that the command started has ended; the raw records stay in OUT.raw.
 record() {
     local log=$1
     shift
-    run 0 "$REPRISE" capture -q --wait-all -o "$log" -- "$@"
+    run 0 "$REPRISE" capture -q --raw --wait-all -o "$log" -- "$@"
+}
+
+# check_records EXPECT RAW
+check_records() {
+    "$programs/check_raw" "$@" >"$out" 2>&1 && return
+    fail "the raw records are not as they must be"
+    head -c 5000 "$out"
 }
