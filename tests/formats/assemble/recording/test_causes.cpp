@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// Raw recordings to op logs: what a task waited for, where others go on meanwhile or its number is given again.
+#include <doctest/doctest.h>
+
+#include "tests/formats/assemble/recording/raw_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr uint64_t kUs = 1000, kMs = 1'000'000;
+
+raw_fd end_of_pipe(int fd) { return RawJob::pipe_of(fd, fd == 5 ? 0xf5 : 0xf6, 50); }
+
+// Reads of another task until `until`: what waits is looked at now and then.
+void meanwhile(RawJob& job, uint64_t until, uint64_t apart) {
+    job.as(100, 900);
+    while (job.now + apart < until) {
+        job.now += apart;
+        job.pread(3, 0xf1, 7, 0, 10);
+    }
+}
+
+std::vector<OpKind> waits(const AssembledLog& log) {
+    std::vector<OpKind> out;
+    for (const Op& op : log.ops()) {
+        if (op.kind == OpKind::wait || op.kind == OpKind::join) {
+            out.push_back(op.kind);
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("who reads waits 10 ms for the write of its bytes to return") {
+    for (const uint64_t later : {9, 11}) {
+        CAPTURE(later);
+        RawJob job;
+        job.call(SYS_pipe2, {0x1000, 0}, 0).fd(RAW_WHICH_RESULT, end_of_pipe(5)).fd(RAW_WHICH_RESULT2, end_of_pipe(6));
+        const uint64_t from = job.now;
+        job.as(100, 200);
+        job.call_at(from + 50 * kUs, from + 100 * kUs, SYS_read, {5, 0x9000, 80}, 10).fd(0, end_of_pipe(5));
+        meanwhile(job, from + later * kMs + 50 * kUs, 10 * kUs);
+        job.as(100, 201);
+        job.call_at(from + 60 * kUs, from + later * kMs + 100 * kUs, SYS_write, {6, 0x9000, 10}, 10)
+            .fd(0, end_of_pipe(6));
+        meanwhile(job, from + 30 * kMs, 10 * kUs);
+        const AssembledLog log = job.assemble();
+        CHECK(log.counter("messages_unmatched") == (later > 10 ? 1 : 0));
+        const TaskId writer = log.of_kind(OpKind::send).empty() ? 0 : 4;
+        const std::vector<Edge> edges = edges_of(log, 2, number_of(log, 2, OpKind::receive));
+        CHECK(edges.size() == (later > 10 ? 0 : 1));
+        CHECK((edges.empty() || (edges[0].task == writer && edges[0].kind == EdgeKind::message)));
+    }
+}
+
+TEST_CASE("a call that returns later than 10 ms after it woke somebody is no cause, but what was before it") {
+    for (const uint64_t later : {9, 11}) {
+        CAPTURE(later);
+        RawJob job;
+        job.open("/d/a", 3, 0xf1, 7);
+        const uint64_t from = job.now;
+        job.as(100, 200);
+        job.woken(from + 10 * kUs, from + 102 * kUs, from + 103 * kUs, SYS_read, 100, 100, SYS_write, from + 100 * kUs);
+        job.call_at(from + 9 * kUs, from + 104 * kUs, SYS_read, {5, 0x9000, 100}, 0)
+            .fd(0, RawJob::pipe_of(5, 0xf5, 50));
+        meanwhile(job, from + later * kMs + 50 * kUs, 10 * kUs);
+        job.as(100, 100);
+        job.call_at(from + 100 * kUs, from + later * kMs + 104 * kUs, SYS_write, {6, 0x9000, 100}, 100)
+            .fd(0, RawJob::pipe_of(6, 0xf6, 51));
+        meanwhile(job, from + 30 * kMs, 10 * kUs);
+        const AssembledLog log = job.assemble();
+        const uint64_t write = number_of(log, 1, OpKind::send);
+        REQUIRE(write == 2);  // after the open and computing
+        CHECK(edges_of(log, 2, 0) == std::vector<Edge>{{1, EdgeKind::wake, 100, later > 10 ? write - 1 : write}});
+        CHECK(log.counter("wakes_unmatched") == 0);
+    }
+}
+
+TEST_CASE("what a call without an op woke depends on what its task had done before, not after it") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    job.as(100, 200);
+    job.open("/d/b", 4, 0xf2, 8);
+    const uint64_t kill = job.now + 20 * kUs;
+    job.call_at(kill, kill + 5 * kUs, SYS_kill, {100, 17}, 0);
+    for (int i = 0; i < 5; ++i) {
+        job.pread(4, 0xf2, 8, 0, 10);
+    }
+    const uint64_t back = job.now + 10 * kUs;
+    job.as(100, 100);
+    job.woken(kill - 10 * kUs, kill + 2 * kUs, back, SYS_rt_sigtimedwait, 100, 200, SYS_kill, kill);
+    job.call_at(kill - 11 * kUs, back + kUs, SYS_rt_sigtimedwait, {0x1000, 0, 0, 8}, 17);
+    const AssembledLog log = job.assemble();
+    const uint64_t before = number_of(log, 2, OpKind::compute);
+    REQUIRE(before == 1);
+    CHECK(edges_of(log, 1, number_of(log, 1, OpKind::wait)) == std::vector<Edge>{{2, EdgeKind::wake, 100, before}});
+    CHECK(log.counter("wakes_unmatched") == 0);
+}
+
+TEST_CASE("a child whose number is another's by the time its parent's call returns") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const uint64_t from = job.now;
+    const auto spawned = [&](uint32_t parent, uint64_t time) {
+        raw_spawn record{};
+        record.head.time = time;
+        record.child_pid = record.child_tid = 200;
+        record.flags = 0x4011;  // CLONE_VFORK
+        std::strcpy(record.name, "child");
+        job.as(parent, parent);
+        job.add(RawBytes(RAW_SPAWN, record));
+    };
+    spawned(100, from + 10 * kUs);
+    job.now = from + 20 * kUs;
+    job.as(200, 200);
+    job.exit(0);
+    job.as(300, 300);
+    job.call_at(from + 45 * kUs, from + 46 * kUs, SYS_pread64, {3, 0x9000, 10, 0}, 10).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    spawned(300, from + 50 * kUs);
+    job.as(200, 200);
+    job.call_at(from + 60 * kUs, from + 61 * kUs, SYS_close, {3}, 0).fd(0, RawJob::fd_of(3, 0xf1, 7));
+    job.as(100, 100);
+    job.call_at(from + 9 * kUs, from + 70 * kUs, SYS_vfork, {}, 200);
+    job.as(300, 300);
+    job.call_at(from + 49 * kUs, from + 80 * kUs, SYS_vfork, {}, 200);
+    const AssembledLog log = job.assemble();
+    std::map<TaskId, std::vector<Edge>> first;
+    for (TaskId task = 1; task < log.tables().tasks.size(); ++task) {
+        if (log.tables().tasks[task].tid == 200) {
+            first[task] = edges_of(log, task, 0);
+        }
+    }
+    REQUIRE(first.size() == 2);
+    const TaskId other = log.of_kind(OpKind::spawn).at(1).peer;
+    CHECK(first.rbegin()->first == other);
+    REQUIRE(first[other].size() == 1);
+    CHECK(log.tables().tasks[first[other][0].task].tid == 300);
+    CHECK(first[other][0].kind == EdgeKind::lifecycle);
+}
+
+TEST_CASE("waiting for children that have not ended is no op unless it took time") {
+    const auto seen = [](uint16_t nr, int64_t result, bool slept) {
+        RawJob job;
+        job.open("/d/a", 3, 0xf1, 7);
+        const uint64_t from = job.now;
+        if (slept) {
+            job.off(from + 11 * kUs, from + 90 * kUs, from + 95 * kUs, nr);
+        } else {
+            job.off(from + 2 * kUs, 0, from + 3 * kUs, 0xffff, RAW_OFF_RUNNABLE);
+        }
+        job.call_at(from + 10 * kUs, from + 100 * kUs, nr, {uint64_t(-1), 0, 1, 4}, result);
+        return waits(job.assemble());
+    };
+    using enum OpKind;
+    CHECK(seen(SYS_wait4, 0, false).empty());
+    CHECK(seen(SYS_wait4, -10, false).empty());
+    CHECK(seen(SYS_wait4, 0, true) == std::vector{wait});
+    CHECK(seen(SYS_wait4, 77, false) == std::vector{wait});  // one that is not recorded
+    CHECK(seen(SYS_waitid, 0, false) == std::vector{wait});
+}
+
+TEST_CASE("waitid names the child that it found") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    job.spawn(200, 200, 17);
+    job.as(200, 200);
+    job.exit(3);
+    job.as(100, 100);
+    job.call(SYS_waitid, {1, 200, 0x1000, 4}, 0).numbers(RAW_PART_VALUES, 2, {200, 1, 3});
+    job.call(SYS_waitid, {1, 200, 0x1000, 5}, 0).numbers(RAW_PART_VALUES, 2, {0, 0, 0});
+    const AssembledLog log = job.assemble();
+    const uint64_t join = number_of(log, 1, OpKind::join);
+    REQUIRE(join != UINT64_MAX);
+    CHECK(log.ops()[join].peer == 2);
+    CHECK(edges_of(log, 1, join) == std::vector<Edge>{{2, EdgeKind::lifecycle, 100, log.ops(2).size() - 1}});
+    CHECK(log.of_kind(OpKind::wait).size() == 1);
+}
+
+TEST_CASE("messages longer than their buffers have their own length, vectors the length of their buffers") {
+    const auto size_of = [](uint16_t nr, int64_t result, const std::vector<raw_s64>& buffers) {
+        RawJob job;
+        job.call(nr, {5, 0x1000, buffers.size(), 0}, result).fd(0, end_of_pipe(5)).numbers(RAW_PART_LIST, 1, buffers);
+        return job.assemble().of_kind(OpKind::receive).at(0).size;
+    };
+    CHECK(size_of(SYS_recvmsg, 100, {4, 6}) == 100);  // MSG_TRUNC
+    CHECK(size_of(SYS_recvmsg, 3, {4, 6}) == 10);
+    CHECK(size_of(SYS_recvmsg, -11, {4, 6}) == 10);
+    CHECK(size_of(SYS_recvmsg, 100, {}) == 100);
+    CHECK(size_of(SYS_readv, 3, {4, 6}) == 10);
+    CHECK(size_of(SYS_readv, 100, {4, 6}) == 10);
+    CHECK(size_of(SYS_readv, -11, {4, -6}) == 4);
+}
+
+TEST_CASE("requests of libaio are for the open file that the record shows, whatever its number was before") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    job.open("/d/b", 9, 0xf9, 8);
+    raw_iocb block{};
+    block.length = 100;
+    RawBytes& submit = job.call(SYS_io_submit, {1, 3, 0x1000}, 3);
+    for (const auto& [fd, iocb] : {std::pair{4, 0x10}, std::pair{9, 0x20}, std::pair{4, 0x30}}) {
+        block.fd = fd;
+        block.iocb = static_cast<raw_u64>(iocb);
+        submit.part(RAW_PART_IOCB, 2, &block, sizeof block, 1);
+        // 4 is another number of the first file, which no call has told.
+        submit.fd(2, fd == 4 ? RawJob::fd_of(4, 0xf1, 7) : RawJob::fd_of(9, 0xf9, 8));
+    }
+    const AssembledLog log = job.assemble();
+    std::vector<std::string> paths;
+    for (const Op& op : log.of_kind(OpKind::aio_submit)) {
+        paths.push_back(log.path_of(op));
+    }
+    CHECK(paths == std::vector<std::string>{"/d/a", "/d/b", "/d/a"});
+    CHECK(log.of_kind(OpKind::aio_submit).at(0).handle == log.of_kind(OpKind::open).at(0).handle);
+}
