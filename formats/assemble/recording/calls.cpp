@@ -340,16 +340,6 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
                 assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made);
             }
             return;
-        case CallAction::exec:
-            if (!done) {
-                return;
-            }
-            for (const uint16_t which : {1, 2}) {
-                if (const std::string_view command = filler_.string_of(which); !command.empty()) {
-                    assembler_.set_command(pid, command);
-                }
-            }
-            return;
         default: return;
     }
 }
