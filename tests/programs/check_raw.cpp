@@ -10,10 +10,13 @@
 //               passed); 3none: not open; more may follow, up to 3/INODE/SIZE/POSITION/FLAGS/MODE/INFO/PEER
 //   path1=TEXT string1=TEXT list1=10,20 values2=1,2,3 stat2=INODE/DEVICE/SIZE/MODE/LINKS
 //   iocb2=OPCODE/FD/OFFSET/LENGTH/FLAGS/DATA event3=RESULT/DATA, and UNREADABLE or TRUNCATED
+// Lines "TID seed_fd fd0=... string0=NAME" and "TID seed_map ADDRESS/SIZE/OFFSET/INODE/PROT/FLAGS path0=NAME" say what
+// a process has that is attached to: all of it.
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -53,7 +56,7 @@ struct Task {
     std::vector<const raw_call*> calls;
     const raw_exit* exit = nullptr;
     const raw_spawn* spawn = nullptr;
-    std::string name;
+    bool was_there = false;  // before the recording
 
     // The recorded call under way at that time; nullptr: none.
     const raw_call* call_at(uint64_t time) const {
@@ -108,7 +111,14 @@ public:
             }
             calls(task);
         }
-        pages_of_expectation();
+        if (!attached_) {
+            pages_of_expectation();
+        }
+        for (const auto& [tid, rest] : there_) {
+            for (const std::string& each : rest) {
+                wrong("this was there, but is not told: " + std::to_string(tid) + " " + each, nullptr);
+            }
+        }
         if (!requests_.empty()) {
             wrong("a request that was never completed", &requests_.begin()->second->head);
         }
@@ -132,7 +142,17 @@ private:
             std::istringstream words(line);
             uint32_t tid = 0;
             ExpectedCall call;
-            if (!(words >> tid >> word) || word != "raw" || !(words >> call.name)) {
+            if (!(words >> tid >> word)) {
+                continue;
+            }
+            if (word.starts_with("seed_")) {
+                attached_ = true;
+                std::string& text = there_[tid].emplace_back(word);
+                while (words >> word) {
+                    text += " " + word;
+                }
+            }
+            if (word != "raw" || !(words >> call.name)) {
                 continue;
             }
             call.line = line;
@@ -161,9 +181,8 @@ private:
 
     void sort(const raw_head& head) {
         const TaskKey key{head.pid, head.tid};
-        if (head.type == RAW_SEED_TASK && first_ == TaskKey()) {
-            first_ = key;
-            tasks_[key].name = as<raw_seed_task>(head).name;
+        if (head.type == RAW_SEED_TASK) {
+            tasks_[key].was_there = true;
         }
         if (head.type == RAW_SPAWN) {
             const auto& spawn = as<raw_spawn>(head);
@@ -172,7 +191,6 @@ private:
                 wrong("a task that was made twice", &head);
             }
             child.spawn = &spawn;
-            child.name = spawn.name;
         }
         if (head.type == RAW_EXEC) {
             executed(as<raw_exec>(head));
@@ -204,12 +222,17 @@ private:
             Task moved = std::move(tasks_[old]);
             numbered(tasks_[key]);
             moved.spawn = tasks_[key].spawn;
+            moved.was_there = tasks_[key].was_there;
             tasks_.erase(old);
             tasks_[key] = std::move(moved);
         }
         size_t paths = 0;
         for (const raw_part& part : RawParts(record.head)) {
             const std::string path(raw_part_text(part));
+            struct stat file {};
+            if (path.find("/programs/c/") != std::string::npos && ::stat(path.c_str(), &file) == 0) {
+                run_before_.insert(file.st_ino);
+            }
             paths += part.type == RAW_PART_PATH && part.which == 0 ? 1 : 100;
             if (path.substr(path.rfind('/') + 1).substr(0, sizeof record.name - 1) != record.name) {
                 wrong("a program of another name", &record.head);
@@ -218,7 +241,6 @@ private:
         if (paths != 1 || record.pad != 0 || record.head.flags != 0) {
             wrong("a program without a path", &record.head);
         }
-        tasks_[key].name = record.name;
     }
 
     // --- one record
@@ -242,6 +264,7 @@ private:
             case RAW_BLOCK: good = block(as<raw_block>(head)); break;
             case RAW_PAGE_CACHE: good = page_cache(as<raw_page_cache>(head), task); break;
             case RAW_SEED_FD: good = seed_fd(head); break;
+            case RAW_SEED_MAP: good = seed_map(as<raw_seed_map>(head)); break;
             case RAW_SPAWN: good = spawned(as<raw_spawn>(head), task); break;
             case RAW_SWITCH: good = switched(as<raw_switch>(head), task); break;
             case RAW_FAULT: good = fault(as<raw_fault>(head)); break;
@@ -257,8 +280,9 @@ private:
     }
 
     static bool block(const raw_block& record) {
-        return record.issued && record.issued <= record.head.time && record.write <= 1 && record.device &&
-               record.bytes % 512 == 0 && record.pad == 0;
+        const std::string device = std::to_string(record.device >> 20) + ":" + std::to_string(record.device & 0xfffff);
+        return record.issued && record.issued <= record.head.time && record.write <= 1 && record.bytes % 512 == 0 &&
+               record.pad == 0 && ::access(("/sys/dev/block/" + device).c_str(), F_OK) == 0;
     }
 
     static bool page_cache(const raw_page_cache& record, const Task& task) {
@@ -278,7 +302,42 @@ private:
             return false;
         }
         const auto& fd = *static_cast<const raw_fd*>(raw_part_data(*parts[0]));
+        seen_there(head, "seed_fd " + raw_part_line(*parts[0]) + " " + raw_part_line(*parts[1]));
         return fd.file && head.pid == head.tid && seeds_.insert({head.pid, fd.fd}).second;
+    }
+
+    bool seed_map(const raw_seed_map& record) {
+        std::string text = "seed_map";
+        char between = ' ';
+        for (const uint64_t number : {record.address, record.size, record.offset, record.inode, uint64_t{record.prot},
+                                      uint64_t{record.flags}}) {
+            text += between + std::to_string(number);
+            between = '/';
+        }
+        for (const raw_part& part : RawParts(record.head)) {
+            text += " " + raw_part_line(part);
+        }
+        seen_there(record.head, text);
+        return record.device && record.inode && record.pad == 0 && record.head.pid == record.head.tid;
+    }
+
+    // What a task had before the recording, where it says that: "(deleted)" behind a name does not count.
+    void seen_there(const raw_head& head, const std::string& text) {
+        const auto wanted = there_.find(head.tid);
+        if (wanted == there_.end()) {
+            return;
+        }
+        const std::string got = text.substr(0, text.find(" (deleted)"));
+        const size_t part = got.find(' ', got.find(' ') + 1);
+        const auto found = std::find_if(wanted->second.begin(), wanted->second.end(), [&](const std::string& want) {
+            const size_t ends = want.find(' ', want.find(' ') + 1);
+            return got.substr(part) == want.substr(ends) &&
+                   (got.substr(0, part) + "/").starts_with(want.substr(0, ends) + "/");
+        });
+        if (found == wanted->second.end()) {
+            return wrong("this was not there: " + got, &head);
+        }
+        wanted->second.erase(found);
     }
 
     static bool spawned(const raw_spawn& record, const Task& task) {
@@ -290,7 +349,11 @@ private:
                    : !same_process && record.child_pid == record.child_tid && nr != kNoCall && record.name[0] != 0;
     }
 
-    static bool fault(const raw_fault& record) {
+    // The program itself has just been run, to set up what it finds: its pages need not be read.
+    bool fault(const raw_fault& record) const {
+        if (record.major && run_before_.count(record.inode)) {
+            return false;
+        }
         return record.enter && record.enter <= record.head.time && record.inode && record.offset % kPage == 0 &&
                record.address && record.write <= 1 && record.major <= 1 && !(record.write && record.major);
     }
@@ -417,7 +480,7 @@ private:
         if (task.records.empty() || !task.exit) {
             return wrong("a task that never ended: " + std::to_string(key.second), nullptr);
         }
-        if ((key == first_) != (task.spawn == nullptr)) {
+        if (task.was_there != (task.spawn == nullptr)) {
             wrong("a task made by nobody", task.records[0]);
         }
         if (ends_[key.first][1] != 1) {
@@ -508,11 +571,13 @@ private:
     std::map<TaskKey, Task> tasks_;
     std::map<uint32_t, std::map<uint32_t, int>> ends_;  // by pid, by whether it was the last thread
     std::map<uint32_t, std::vector<ExpectedCall>> expected_;
-    std::set<const raw_call*> told_;  // by the program
+    std::set<uint64_t> run_before_;                       // inodes of programs
+    std::set<const raw_call*> told_;                      // by the program
+    std::map<uint32_t, std::vector<std::string>> there_;  // by thread id: "seed_fd ...", "seed_map ..."
     std::set<std::pair<uint32_t, int32_t>> seeds_;
     std::map<uint64_t, const raw_uring*> requests_;
-    TaskKey first_;
     const Task nobody_;
+    bool attached_ = false;
     size_t wrong_ = 0, sleeps_ = 0, sleeps_without_wake_ = 0;
 };
 

@@ -415,6 +415,38 @@ static void many_messages(const int *fds)
 
 /* --- requests that are not waited for at once */
 
+/* Eight with all buffers there can be, of which a record holds six. */
+static void more_than_a_record(aio_context_t context, int m)
+{
+    static struct iovec empty[1024];
+    static struct iocb large[8];
+    static char list[2048], parts[15000];
+    struct iocb *pointers[8];
+    struct io_event done[8];
+    int used = 0;
+    for (int i = 0; i < 1024; i++)
+        memcpy(list + 2L * i, i < 1023 ? "0," : "0", 2);
+    for (int i = 0; i < 8; i++) {
+        pointers[i] = &large[i];
+        large[i] = (struct iocb){.aio_data = 12, .aio_lio_opcode = IOCB_CMD_PREADV, .aio_fildes = (unsigned)m,
+                                 .aio_buf = (unsigned long)empty, .aio_nbytes = 1024, .aio_offset = 6};
+        if (i < 6)
+            used += sprintf(parts + used, " iocb2=7/%d/6/1024/0/12%s list2=%s", m, i ? "" : " FD", list);
+    }
+    char *const at = strstr(parts, "FD");
+    WANT(CALL3(SYS_io_submit, context, 8, pointers), 8);
+    say("raw io_submit%.*sfd2=%d%s TRUNCATED result=8", (int)(at - parts), parts, m, at + 2);
+    WANT(CALL5(SYS_io_getevents, context, 8, 8, done, NULL), 8);
+    for (int i = 0; i < 6; i++)
+        say("aio_submit handle=m fd=%d offset=6 size=0 flags=0 arg=7 list=%s request=%d result=0", m, list, 4 + i);
+    for (int i = 0; i < 6; i++)
+        say("aio_complete request=%d size=0 result=0", 4 + i);
+    used = 0;
+    for (int i = 0; i < 8; i++)
+        used += sprintf(parts + used, " event3=0/12");
+    say("raw io_getevents%s result=8", parts);
+}
+
 static void requests(int m, int n)
 {
     static struct iovec vector[2] = {{g_buffer, 10}, {g_buffer, 20}};
@@ -448,6 +480,7 @@ static void requests(int m, int n)
     for (int i = 0; i < 4; i++)
         sprintf(list + strlen(list), " event3=%ld/%ld", (long)done[i].res, (long)done[i].data);
     say("raw io_getevents%s result=4", list);
+    more_than_a_record(context, m);
     WANT(CALL3(SYS_io_submit, context, 1, all + 4), -EFAULT);
     say("raw io_submit result=%d", -EFAULT);
     WANT(CALL5(SYS_io_getevents, context, 0, 8, done, NULL), 0);

@@ -10,6 +10,7 @@ programs=$REPRISE_BUILD_DIR/programs
 setup() {
     mkdir "$tmp/root"
     case $1 in
+        attached) [[ ${attaches:-} ]] || skip "a program to attach to" ;;
         shared_memory) mount_tmpfs size=16m ;;
         huge_pages) mount_tmpfs size=32m,huge=always ;;
     esac

@@ -42,7 +42,10 @@ std::string fd_line(const raw_fd& fd) {
 }
 
 bool fits(const WantedPart& want, const raw_part& part) {
-    if (part.type != want.type || part.which != want.which || (want.length && part.length != *want.length)) {
+    const bool counts = part.type == RAW_PART_PATH || part.type == RAW_PART_STRING || part.type == RAW_PART_LIST ||
+                        part.type == RAW_PART_VALUES;
+    if (part.type != want.type || part.which != want.which || (want.length && part.length != *want.length) ||
+        (!counts && part.length != 1)) {
         return false;
     }
     return !want.fd || fd_of(part).fd == *want.fd;
@@ -172,14 +175,14 @@ void PartsOfCall::argument(char letter, uint16_t i) {
 // Descriptors that messages carry; the control blocks of requests.
 bool PartsOfCall::may_follow(const raw_part& part, size_t descriptors) const {
     if (row_.action == CallAction::aio_submit) {
-        return part.which == 2 &&
-               (part.type == RAW_PART_IOCB || part.type == RAW_PART_FD || part.type == RAW_PART_LIST);
+        const bool one = part.type == RAW_PART_IOCB || part.type == RAW_PART_FD;
+        return part.which == 2 && (one ? part.length == 1 : part.type == RAW_PART_LIST);
     }
     if (row_.arguments.find_first_of("MV") == std::string_view::npos || part.type != RAW_PART_FD) {
         return false;
     }
     const size_t first = row_.kind == OpKind::receive ? RAW_WHICH_RECEIVED : RAW_WHICH_SENT;
-    return part.which == first + descriptors;
+    return part.which == first + descriptors && part.length == 1;
 }
 
 // A call that succeeded had its descriptors; names may be absolute, and then their directory may be none.
@@ -244,6 +247,11 @@ std::string wrong_parts(const raw_uring& record, const raw_uring* asked) {
         }
         if (record.result == 0 && code == IORING_OP_STATX) {
             add(RAW_PART_STAT, 4, 1);
+        }
+        for (const raw_part& part : RawParts(record.head)) {
+            if (part.type == RAW_PART_FD && fd_of(part).file == 0) {
+                return "an open file is missing: " + raw_part_line(part);
+            }
         }
         return compare(record.head, wanted, [](const raw_part&) { return false; });
     }
