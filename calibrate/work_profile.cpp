@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "calibrate/clock.h"
 #include "calibrate/delay.h"
@@ -123,8 +123,9 @@ WorkProfile this_work_profile(const fs::path& cache) {
     const fs::path path = folder / "work.json";
     if (!folder.empty()) {
         std::ifstream in(path);
-        const std::string text{std::istreambuf_iterator<char>(in), {}};
-        if (const auto kept = work_profile_of(text);
+        std::ostringstream text;
+        text << in.rdbuf();  // nothing where it cannot be read; iterators of the buffer would throw then
+        if (const auto kept = work_profile_of(text.str());
             kept && kept->identity == machine_identity() && kept->waits.measured()) {
             return *kept;
         }
