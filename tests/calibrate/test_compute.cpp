@@ -99,3 +99,11 @@ TEST_CASE("a delay leaves the processors to threads that compute") {
     tokens.computing = 2;
     CHECK(!tokens.available());
 }
+
+TEST_CASE("the clock of computing is anchored anew every 20 ms by its own reckoning") {
+    const double tick = tick_length();
+    Compute compute(DelayPolicy::spin, nullptr, nullptr, tick * 1'000);
+    const int64_t begin = monotonic_ns();
+    compute.fill(begin + 60 * kMs);  // by ticks alone over within 60 us
+    CHECK(monotonic_ns() - begin >= 39 * kMs);
+}

@@ -3,10 +3,14 @@
 #include "calibrate/host_profile.h"
 
 #include <doctest/doctest.h>
+#include <sys/utsname.h>
 
 #include <atomic>
+#include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "calibrate/clock.h"
 #include "calibrate/delay.h"
 #include "calibrate/work_units.h"
 #include "formats/support/error.h"
@@ -101,6 +105,7 @@ TEST_CASE("the ratio of two machines, and by how much kinds of work disagree") {
 TEST_CASE("a short measurement has every number") {
     HostOptions options;
     options.repeats = 5;
+    const int64_t before = std::time(nullptr);
     int steps = 0;
     options.progress = [&](const char*, int done, int total) {
         CHECK(done == steps++);
@@ -109,14 +114,32 @@ TEST_CASE("a short measurement has every number") {
     const HostProfile p = measure_host(options);
     CHECK(steps == 9);
     CHECK(p.cpus == usable_cpus());
+    utsname name{};
+    REQUIRE(uname(&name) == 0);
+    CHECK(p.host == name.nodename);
+    CHECK(p.kernel == std::string(name.sysname) + " " + name.release + " " + name.machine);
+    CHECK(p.measured_unix_s >= before);
+    CHECK(p.sleep_p50_ns >= 0);
+    CHECK(p.sleep_p99_ns >= p.sleep_p50_ns);
+    CHECK(p.slack_p50_ns >= 0);
+    CHECK(p.slack_p99_ns >= p.slack_p50_ns);
     CHECK(p.delays.size() == 3);
-    for (const DelayError& one : p.delays) {
+    const std::vector<std::pair<int64_t, uint64_t>> asked{{50'000, 5'000}, {1'000'000, 1'000}, {10'000'000, 100}};
+    for (size_t i = 0; i < p.delays.size(); ++i) {
+        const DelayError& one = p.delays[i];
+        CHECK(std::pair{one.target_ns, one.count} == asked[i]);
         CHECK(one.p50_ns >= 0);  // never early
         CHECK(one.p99_ns >= one.p50_ns);
         CHECK(one.total >= 0);
     }
     for (const double cost : {p.clock_ns, p.spin_ns, p.call_ns, p.pread_ns, p.open_ns, p.wake_ns}) {
         CHECK(cost > 0);
+    }
+    for (const WorkRates& rates : {p.one, p.all}) {
+        for (const double rate : {rates.integer, rates.inflate, rates.memcpy}) {  // pieces of some 10 us to 10 ms
+            CHECK(rate > 0.01);
+            CHECK(rate < 1e9);
+        }
     }
     CHECK(p.pread_ns > p.clock_ns);
     CHECK(p.waits.measured());
@@ -134,30 +157,6 @@ TEST_CASE("a measurement can be stopped, and a folder that takes no file is name
     options.repeats = 1;
     options.scratch = "/does/not/exist";
     CHECK_THROWS_WITH_AS(measure_host(options), doctest::Contains("/does/not/exist"), Error);
-}
-
-TEST_CASE("delays are never early, whatever the tokens") {
-    for (const int tokens : {0, 1}) {
-        SpinTokens spin;
-        spin.free = tokens;
-        const TickPoint start = take_tick_point();
-        Delay delay(&spin, nullptr, measure_tick_length_ns(start, 5'000'000));
-        for (int i = 0; i < 200; ++i) {
-            const int64_t due = delay.now_ns() + 20'000 + i * 1'000;
-            delay.until(due);
-            CHECK(delay.now_ns() >= due);
-        }
-        CHECK(spin.free == tokens);
-    }
-}
-
-TEST_CASE("a delay ends where the run is stopped") {
-    std::atomic<uint32_t> stop{1};
-    const TickPoint start = take_tick_point();
-    Delay delay(nullptr, &stop, measure_tick_length_ns(start, 5'000'000));
-    const int64_t begin = monotonic_ns();
-    delay.until(delay.now_ns() + 3'600'000'000'000);
-    CHECK(monotonic_ns() - begin < 60'000'000'000);
 }
 
 TEST_CASE("units of work do work") {
