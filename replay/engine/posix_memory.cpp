@@ -2,10 +2,14 @@
 // Mapped memory.
 #include <sys/mman.h>
 
+#include "formats/oplog/result_rule.h"
 #include "replay/engine/posix.h"
 
 namespace reprise {
 namespace {
+
+/// The result of a call that worked here, where the number itself means nothing.
+int64_t worked(int64_t recorded) { return is_error(recorded) ? 0 : recorded; }
 
 /// Advice that concerns only our own pages of the mapping. Others (MADV_REMOVE, MADV_HWPOISON, ...) harm more.
 bool harmless_advice(int64_t advice) {
@@ -74,7 +78,7 @@ int64_t PosixEngine::map(const OpBlock& b, size_t i) {
         return at;
     }
     worker_.mappings.put(b.map[i], {reinterpret_cast<std::byte*>(at), static_cast<size_t>(b.size[i])});
-    return b.result[i] >= 0 || b.result[i] < -4095 ? b.result[i] : 0;
+    return worked(b.result[i]);
 }
 
 int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
@@ -93,7 +97,7 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
     }
     if (kind == OpKind::mremap) {
         const int result = worker_.mappings.remap(map, b.offset[i], b.arg[i], b.size[i], b.flags[i]);
-        return result < 0 ? result : std::max<int64_t>(b.result[i], 0);
+        return result < 0 ? result : worked(b.result[i]);
     }
     if (kind == OpKind::madvise && !harmless_advice(b.arg[i])) {
         return not_performed(LeftOut::unsupported);
@@ -119,7 +123,7 @@ int64_t PosixEngine::touch(const OpBlock& b, size_t i) const {
     };
     if (list.empty()) {
         const int64_t result = one(b.offset[i], b.size[i]);
-        return result < 0 ? result : b.result[i];
+        return result < 0 ? result : worked(b.result[i]);
     }
     int64_t at = b.offset[i];
     for (size_t k = 0; k + 1 < list.size(); k += 2) {
@@ -132,7 +136,7 @@ int64_t PosixEngine::touch(const OpBlock& b, size_t i) const {
         }
         at = end;
     }
-    return b.result[i];
+    return worked(b.result[i]);
 }
 
 }  // namespace reprise

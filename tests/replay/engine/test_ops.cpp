@@ -416,6 +416,102 @@ TEST_CASE_FIXTURE(Fixture, "touching pages that are not there is a result, not a
     CHECK(result.left_out[static_cast<size_t>(LeftOut::unsupported)] == 1);  // poisoning memory
 }
 
+TEST_CASE_FIXTURE(Fixture, "each call on mapped memory does what it does, and nothing that another does") {
+    constexpr int64_t kPage = 4'096;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId h = job.open(t, job.file("/d/in"), O_RDWR);
+    const auto map = [&](uint32_t id, int64_t flags, int64_t mode, int64_t offset, int64_t bytes, int64_t result = 0) {
+        const bool of_file = (flags & MAP_ANONYMOUS) == 0;
+        job.add(t, {.kind = OpKind::mmap,
+                    .result = result,
+                    .handle = of_file ? h : HandleId{0},
+                    .fd = of_file ? job.fd(h) : -1,
+                    .offset = offset,
+                    .size = bytes,
+                    .flags = flags,
+                    .mode = mode,
+                    .map = id});
+    };
+    const auto touch = [&](uint32_t id, int64_t page, int64_t write, int64_t result = 0) {
+        job.add(t, {.kind = OpKind::touch,
+                    .result = result,
+                    .offset = page * kPage,
+                    .size = kPage,
+                    .flags = write,
+                    .map = id});
+    };
+    map(1, MAP_SHARED, PROT_READ | PROT_WRITE, 0, 20'000);
+    job.add(t, {.kind = OpKind::madvise, .size = 2 * kPage, .arg = MADV_WILLNEED, .map = 1});
+    touch(1, 0, 1);  // still there, and writable
+    job.add(t,
+            {.kind = OpKind::madvise, .result = -EINVAL, .offset = 1, .size = kPage, .arg = MADV_WILLNEED, .map = 1});
+    job.add(t, {.kind = OpKind::mprotect, .size = kPage, .mode = PROT_READ, .map = 1});
+    touch(1, 0, 0);
+    touch(1, 0, 1, -EFAULT);
+    touch(1, 1, 1);
+    job.add(t, {.kind = OpKind::msync, .size = 20'000, .flags = MS_SYNC | MS_INVALIDATE, .map = 1});
+    job.add(t, {.kind = OpKind::msync, .result = -EINVAL, .size = 20'000, .flags = MS_SYNC | MS_ASYNC, .map = 1});
+    touch(1, 0, 0);
+    touch(1, 0, 1, -EFAULT);  // as mprotect left it
+    job.add(t, {.kind = OpKind::mprotect, .size = kPage, .mode = PROT_READ | PROT_WRITE, .map = 1});
+    touch(1, 0, 1);
+    // From an offset on: its second page lies beyond the end of the file.
+    map(2, MAP_PRIVATE, PROT_READ, 4 * kPage, 2 * kPage);
+    touch(2, 0, 0);
+    touch(2, 0, 1, -EFAULT);
+    touch(2, 1, 0, -EFAULT);
+    map(3, MAP_PRIVATE | MAP_ANONYMOUS, PROT_READ | PROT_WRITE, 0, 2 * kPage);
+    touch(3, 1, 1);
+    map(4, MAP_SHARED, PROT_READ, 0, 0, -EINVAL);
+    touch(3, 2, 0, -EFAULT);
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.mismatches == 0);
+    CHECK(std::accumulate(result.left_out.begin(), result.left_out.end(), uint64_t{0}) == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "touches, maps and moves that failed where they were recorded and work here are differences") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const std::vector<int64_t> ranges{0, 4'096};
+    const int64_t flags = MAP_PRIVATE | MAP_ANONYMOUS, mode = PROT_READ | PROT_WRITE;
+    job.add(t, {.kind = OpKind::mmap, .result = -ENOMEM, .size = 8'192, .flags = flags, .mode = mode, .map = 1});
+    job.add(t, {.kind = OpKind::touch, .result = -EFAULT, .size = 8'192, .map = 1});
+    job.add(t, {.kind = OpKind::touch, .result = -EFAULT, .size = 4'096, .flags = 1, .map = 1, .list = ranges});
+    job.add(t, {.kind = OpKind::mremap, .result = -ENOMEM, .size = 4'096, .arg = 8'192, .map = 1});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 4);
+    for (uint64_t op = 0; op < 4; ++op) {
+        CAPTURE(op);
+        CHECK(result_of(t, op) == 0);
+    }
+}
+
+TEST_CASE_FIXTURE(Fixture, "advice that harms more than the pages it names is left out") {
+    const auto left_out = [&](const std::vector<int>& all) {
+        JobBuilder job(dir / "job.oplog");
+        const TaskId t = job.lone_task();
+        const int64_t flags = MAP_PRIVATE | MAP_ANONYMOUS, mode = PROT_READ | PROT_WRITE;
+        job.add(t, {.kind = OpKind::mmap, .size = 8'192, .flags = flags, .mode = mode, .map = 1});
+        for (const int advice : all) {
+            job.add(t, {.kind = OpKind::madvise, .size = 8'192, .arg = advice, .map = 1});
+        }
+        const ReplayResult result = run(job);
+        fs::remove(run_log);
+        return result.left_out[static_cast<size_t>(LeftOut::unsupported)];
+    };
+    CHECK(left_out({MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE,
+                    MADV_NOHUGEPAGE, MADV_COLD, MADV_PAGEOUT, MADV_POPULATE_READ}) == 0);
+    const std::vector<int> harmful{MADV_REMOVE,         MADV_DONTFORK, MADV_DOFORK,
+                                   MADV_MERGEABLE,      MADV_DONTDUMP, MADV_WIPEONFORK,
+                                   MADV_POPULATE_WRITE, MADV_HWPOISON, -1};
+    CHECK(left_out(harmful) == harmful.size());
+}
+
 TEST_CASE_FIXTURE(Fixture, "parts of a mapping are unmapped, moved, resized and touched") {
     write_file(root / "d/large", std::string(64 << 10, 'x'));
     JobBuilder job(dir / "job.oplog");
