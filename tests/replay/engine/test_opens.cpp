@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Opens in one directory after another: from the second on they start at its descriptor, and find the same files.
+#include <unistd.h>
+
 #include <cerrno>
 
+#include "formats/support/unique_fd.h"
 #include "tests/replay/job_builder.h"
 
 namespace reprise::test {
@@ -92,6 +95,39 @@ TEST_CASE_FIXTURE(Fixture, "a directory that the log moves is looked for again a
     CHECK(result.mismatches == 0);
     CHECK(fs::file_size(root / "d/a") == 0);
     CHECK(fs::file_size(root / "moved/a") == 100);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the root's descriptor is 0 where nothing else had that number") {
+    write_file(root / "file", std::string(100, 'a'));
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId file = job.file("/file"), moved = job.file("/moved", Origin::created),
+                 linked = job.file("/linked", Origin::created);
+    const FileId made = job.file("/made", Origin::created, Role::dataset, FileType::directory);
+    for (int round = 0; round < 3; ++round) {
+        job.close(t, job.open(t, file));
+    }
+    job.add(t, {.kind = OpKind::stat, .file = file});
+    job.add(t, {.kind = OpKind::stat, .result = -ENOENT, .file = moved});
+    job.add(t, {.kind = OpKind::mkdir, .file = made, .mode = 0755});
+    job.add(t, {.kind = OpKind::link, .file = file, .file2 = linked});
+    job.add(t, {.kind = OpKind::rename, .result = -ENOENT, .file = file, .file2 = job.file("/nowhere/x")});
+    job.add(t, {.kind = OpKind::rename, .result = -ENOENT, .file = job.file("/nowhere/x"), .file2 = file});
+    job.add(t, {.kind = OpKind::rename, .file = file, .file2 = moved});
+    job.add(t, {.kind = OpKind::truncate, .file = moved, .size = 7});
+    const LogReader log = job.finish();
+    const UniqueFd before(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100));
+    ::close(STDIN_FILENO);
+    const ReplayResult result = replay(log, afap(root));
+    if (before.valid()) {
+        ::dup2(before.get(), STDIN_FILENO);
+    }
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(fs::is_directory(root / "made"));
+    CHECK(fs::file_size(root / "linked") == 7);
+    CHECK(fs::file_size(root / "moved") == 7);
+    CHECK_FALSE(fs::exists(root / "file"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "more directories than are kept open") {

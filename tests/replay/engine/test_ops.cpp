@@ -47,6 +47,21 @@ struct Fixture : PreparedRoot {
     }
 };
 
+/// Adds copies that moved all of `size` bytes: (kind, from, to, offset, offset2, size).
+auto copies(JobBuilder& job, TaskId t) {
+    return [&job, t](OpKind kind, HandleId from, HandleId to, int64_t offset, int64_t offset2, int64_t size) {
+        job.add(t, {.kind = kind,
+                    .result = size,
+                    .handle = from,
+                    .fd = 3,
+                    .handle2 = to,
+                    .fd2 = 4,
+                    .offset = offset,
+                    .offset2 = offset2,
+                    .size = size});
+    };
+}
+
 bool xattrs_work(const fs::path& in) {
     return setxattr(in.c_str(), "user.probe", "x", 1, 0) == 0 && removexattr(in.c_str(), "user.probe") == 0;
 }
@@ -599,17 +614,7 @@ TEST_CASE_FIXTURE(Fixture, "copies into and out of pipes end where the file ends
     const HandleId in = job.open(t, job.file("/d/in"));                                             // 0
     const HandleId out = job.open(t, job.file("/d/out", Origin::created), O_RDWR | O_CREAT, 0600);  // 1
     const HandleId pipe = job.handle(0, O_RDWR, HandleKind::pipe);
-    const auto copy = [&](OpKind kind, HandleId from, HandleId to, int64_t offset, int64_t offset2, int64_t size) {
-        job.add(t, {.kind = kind,
-                    .result = size,
-                    .handle = from,
-                    .fd = 3,
-                    .handle2 = to,
-                    .fd2 = 4,
-                    .offset = offset,
-                    .offset2 = offset2,
-                    .size = size});
-    };
+    const auto copy = copies(job, t);
     copy(OpKind::sendfile, in, pipe, 19'000, 0, 5'000);  // 2
     copy(OpKind::splice, in, pipe, 20'000, 0, 5'000);    // 3
     copy(OpKind::splice, in, pipe, 100, 0, 3'000);       // 4
@@ -628,6 +633,81 @@ TEST_CASE_FIXTURE(Fixture, "copies into and out of pipes end where the file ends
     CHECK(fs::file_size(root / "d/out") == 200'700);
     CHECK(result.left_out[static_cast<size_t>(LeftOut::not_a_file)] == 3);
     CHECK(result.mismatches == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "copies whose one end is not known move the bytes of the other; both ends are what they are") {
+    std::string text;  // another letter every 100 bytes
+    for (int i = 0; i < 20'000; ++i) {
+        text += static_cast<char>('a' + i / 100 % 26);
+    }
+    write_file(root / "d/in", text);
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId out = job.open(t, job.file("/d/out", Origin::created), O_RDWR | O_CREAT, 0600);  // 0, the first
+    const HandleId in = job.open(t, job.file("/d/in"));                                             // 1
+    const HandleId missing = job.open(t, job.file("/d/missing"));                                   // 2
+    const auto copy = copies(job, t);
+    copy(OpKind::sendfile, in, out, 0, -1, 100);               // 3
+    copy(OpKind::copy_file_range, in, out, 50, 200, 300);      // 4
+    copy(OpKind::sendfile, in, 0, 19'950, 0, 100);             // 5
+    copy(OpKind::splice, 0, out, 0, 1'000, 10);                // 6
+    copy(OpKind::sendfile, 0, out, 0, -1, 20);                 // 7: at the position
+    copy(OpKind::splice, 0, 0, 0, 0, 100);                     // 8
+    copy(OpKind::sendfile, missing, out, 0, -1, 100);          // 9
+    copy(OpKind::copy_file_range, in, missing, 50, 200, 300);  // 10
+    copy(OpKind::copy_file_range, missing, 0, 50, 200, 300);   // 11
+    copy(OpKind::copy_file_range, in, out, 50, 2'000, 0);      // 12
+    copy(OpKind::sendfile, in, 0, 0, 0, 25'000);               // 13: from the begin, not the position
+    copy(OpKind::splice, 0, out, 0, 0, 40);                    // 14: the same
+    copy(OpKind::copy_file_range, in, out, 0, 0, 30);          // 15: the same, of both
+    copy(OpKind::sendfile, in, out, 5'000, -1, 60);            // 16
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    const std::vector<int64_t> expected{100,    300,    50, 10,     20, -ECANCELED, -EBADF,
+                                        -EBADF, -EBADF, 0,  20'000, 40, 30,         60};
+    for (size_t i = 0; i < expected.size(); ++i) {
+        CAPTURE(i + 3);
+        CHECK(result_of(t, i + 3) == expected[i]);
+    }
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::not_a_file)] == 1);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::not_open)] == 3);
+    const std::string content = read_file(root / "d/out");
+    REQUIRE(content.size() == 1'010);
+    const auto random = [&](size_t at, size_t bytes) {
+        return content.find_first_not_of(std::string_view("\0abcdefghijklmnopqrstuvwxyz", 27), at) < at + bytes;
+    };
+    const auto holds = [&](size_t at, const std::string& what) { return content.compare(at, what.size(), what) == 0; };
+    CHECK(holds(0, text.substr(0, 30)));
+    CHECK(random(30, 10));
+    CHECK(holds(40, text.substr(40, 60)));
+    CHECK(random(100, 20));
+    CHECK(holds(120, text.substr(5'000, 60)));
+    CHECK(holds(180, std::string(20, '\0')));
+    CHECK(holds(200, text.substr(50, 300)));
+    CHECK(holds(500, std::string(500, '\0')));
+    CHECK(random(1'000, 10));
+}
+
+TEST_CASE_FIXTURE(Fixture, "syncs: of an open file, of one that is not open, and of everything") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId h = job.open(t, job.file("/d/in"));
+    const HandleId missing = job.open(t, job.file("/d/missing"));
+    job.add(t, {.kind = OpKind::syncfs});                                // 2: sync(2)
+    job.add(t, {.kind = OpKind::syncfs, .handle = h, .fd = job.fd(h)});  // 3
+    job.add(t, {.kind = OpKind::syncfs, .handle = missing, .fd = 9});    // 4
+    job.close(t, h);
+    for (const OpKind kind : {OpKind::syncfs, OpKind::fsync, OpKind::fdatasync, OpKind::sync_file_range}) {  // 6 to 9
+        job.add(t, {.kind = kind, .result = -EBADF, .handle = h, .fd = job.fd(h)});
+    }
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::not_open)] == 1);
+    CHECK(result.mismatches == 2);  // of the file that is missing
+    CHECK(result_of(t, 2) == 0);
+    CHECK(result_of(t, 3) == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "left out files leave no row, and their time is counted") {
