@@ -10,37 +10,14 @@
 #include <cstring>
 #include <numeric>
 
-#include "tests/replay/job_builder.h"
+#include "tests/replay/engine/run_fixture.h"
 
 namespace reprise::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Fixture : PreparedRoot {
-    fs::path run_log = dir / "run.oplog";
-
-    Fixture() {
-        fs::create_directories(root / "d/sub");
-        write_file(root / "d/in", std::string(20'000, 'a'));
-    }
-    ReplayResult run(JobBuilder& job) {
-        const LogReader log = job.finish();
-        ReplayOptions options = afap(root);
-        options.output = run_log;
-        return replay(log, options);
-    }
-    /// Result of op `number` of a task in the run's log.
-    int64_t result_of(TaskId task, uint64_t number) {
-        const LogReader log(run_log);
-        int64_t result = INT64_MIN;
-        log.for_each(task, [&](const Op& op, uint64_t n) {
-            if (n == number) {
-                result = op.result;
-            }
-        });
-        return result;
-    }
+struct Fixture : RunInRoot {
     mode_t mode_of(const char* name) {
         struct stat st {};
         return lstat((root / name).c_str(), &st) == 0 ? st.st_mode & 07777 : 0;
