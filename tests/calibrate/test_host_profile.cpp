@@ -159,6 +159,18 @@ TEST_CASE("a measurement can be stopped, and a folder that takes no file is name
     CHECK_THROWS_WITH_AS(measure_host(options), doctest::Contains("/does/not/exist"), Error);
 }
 
+// Rates of machines are compared by these units: the work must be the same everywhere, and with every version.
+TEST_CASE("units of work are the same work everywhere") {
+    WorkUnits units;
+    CHECK(units.run_integer() == 10'212'991'311'207'186'093ULL);
+    std::string text;
+    for (int i = 0; i < 60; ++i) {
+        text += static_cast<char>(units.run_inflate());
+        units.run_integer();
+    }
+    CHECK(text == "efsmeeej sg cmihmjbdmfcpvge mfefw jmusgj crs qeeajci  pbulm ");
+}
+
 TEST_CASE("units of work do work") {
     WorkUnits units;
     CHECK(units.run_integer() != units.run_integer());

@@ -154,6 +154,34 @@ TEST_CASE_FIXTURE(PredictJob, "predict: stalls come and go with the storage") {
     CHECK(result.op_count() == reader->op_count());
 }
 
+TEST_CASE_FIXTURE(PredictJob,
+                  "predict: a wait begins where it is issued, also with the run, and ends with what it waits for") {
+    const TaskId loader = job.lone_task(), trainer = job.lone_task(), late = job.lone_task();
+    const HandleId h = job.handle(job.file("/data/in"));
+    const uint64_t read = job.add(loader, {.kind = OpKind::pread,
+                                           .begin = 1'000,
+                                           .duration = 3 * kMs,
+                                           .result = 4'096,
+                                           .handle = h,
+                                           .fd = 3,
+                                           .size = 4'096});
+    const std::vector<Edge> edges{{loader, EdgeKind::message, 100, read}};
+    job.add(trainer, {.kind = OpKind::wait, .begin = 1'000, .duration = 3 * kMs, .arg = 1, .edges = edges});
+    job.add(late, {.kind = OpKind::wait, .begin = 1'000 + kMs, .duration = 2 * kMs, .arg = 1, .edges = edges});
+    StorageModel storage = nothing();
+    storage.read = {{4'096, 7 * kMs}};
+    CHECK(run(storage).elapsed_ns == 7 * kMs);
+    const LogReader result(dir / "run.oplog");
+    const auto times = [&](TaskId task) {
+        std::pair<int64_t, int64_t> found;
+        result.for_each(task, [&](const Op& op, uint64_t) { found = {op.begin, op.duration}; });
+        return found;
+    };
+    CHECK(times(loader) == std::pair{int64_t{1'000}, 7 * kMs});
+    CHECK(times(trainer) == std::pair{int64_t{1'000}, 7 * kMs});
+    CHECK(times(late) == std::pair{1'000 + kMs, 6 * kMs});
+}
+
 TEST_CASE_FIXTURE(PredictJob, "predict: computing threads share processors") {
     const ProcessId process = job.process();
     for (int i = 0; i < 4; ++i) {
@@ -361,7 +389,22 @@ TEST_CASE("measuring a storage leaves nothing behind, and says what it cannot do
     const StorageModel m = measure_storage(dir.path(), quick);
     CHECK(fs::is_empty(dir.path()));
     REQUIRE(m.read.size() == 6);
-    CHECK(m.read.back().ns > 0);
+    for (size_t i = 1; i < m.read.size(); ++i) {
+        CHECK(m.read[i].bytes == m.read[i - 1].bytes * 4);
+        CHECK(m.read[i].ns >= m.read[i - 1].ns);
+    }
+    CHECK(m.read.front().bytes == 4'096);
+    CHECK(m.read.back().ns > m.read.front().ns);  // a thousand times as much
+    for (const int64_t ns : {m.call_ns, m.stat_ns, m.make_ns, m.remove_ns, m.fsync_ns}) {
+        CHECK(ns > 0);
+        CHECK(ns < 10'000'000'000);
+    }
+    CHECK(m.open_ns >= 0);  // less a call
+    for (const double rate : {m.read_bytes_per_s, m.write_bytes_per_s, m.cached_bytes_per_s}) {
+        CHECK(rate > 1e3);
+        CHECK(rate < 1e15);
+    }
+    CHECK(m.directory == fs::absolute(dir.path()).string());
     CHECK(m.read_bytes_per_s > 0);
     CHECK(m.parallelism >= 1);
     write_file(dir / "model.json", to_json(m));
