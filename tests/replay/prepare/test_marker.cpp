@@ -80,6 +80,15 @@ struct Root {
     UniqueFd fd{::open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     fs::path file = dir / kMarkerName;
 
+    RootLock lock() const { return RootLock::take(fd.get(), "root", RootLock::Kind::exclusive); }
+    void write(const Marker& marker) const {
+        RootLock held = lock();
+        write_marker(fd.get(), "root", marker, held);
+    }
+    void change() const {
+        RootLock held = lock();
+        mark_changed(fd.get(), "root", held);
+    }
     std::string refused(const std::string& text) {
         write_file(file, text);
         try {
@@ -91,7 +100,7 @@ struct Root {
     }
     /// The text of a good marker with one piece of it changed.
     std::string with(const std::string& from, const std::string& to) {
-        write_marker(fd.get(), "root", marker());
+        write(marker());
         std::string text = read_file(file);
         const size_t at = text.find(from);
         REQUIRE(at != std::string::npos);
@@ -149,7 +158,7 @@ TEST_CASE_FIXTURE(Root, "a marker written is a marker read") {
             Marker before = marker();
             before.state = state;
             before.content = content;
-            write_marker(fd.get(), "root", before);
+            write(before);
             const auto after = read_marker(fd.get(), "root");
             REQUIRE(after);
             CHECK(after->state == state);
@@ -165,14 +174,14 @@ TEST_CASE_FIXTURE(Root, "a marker written is a marker read") {
 }
 
 TEST_CASE_FIXTURE(Root, "only a complete root becomes a changed one") {
-    mark_changed(fd.get(), "root");
+    change();
     CHECK_FALSE(fs::exists(file));
     for (const MarkerState state :
          {MarkerState::incomplete, MarkerState::resetting, MarkerState::complete, MarkerState::changed}) {
         Marker before = marker();
         before.state = state;
-        write_marker(fd.get(), "root", before);
-        mark_changed(fd.get(), "root");
+        write(before);
+        change();
         const auto after = read_marker(fd.get(), "root");
         const bool changes = state == MarkerState::complete;
         CHECK(after->state == (changes ? MarkerState::changed : state));
