@@ -2,6 +2,7 @@
 #include "formats/support/new_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,13 @@ UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode) {
         UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
         if (file.valid() || errno != EEXIST) {
             return file;
+        }
+        struct stat there {};
+        if (::lstat(path.c_str(), &there) != 0) {
+            continue;
+        }
+        if (!S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode)) {
+            return UniqueFd(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
         }
         if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
             return UniqueFd();

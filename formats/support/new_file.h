@@ -10,8 +10,9 @@
 
 namespace reprise {
 
-/// Opens `path` for writing as a new, empty file. What has the name already, a file of an earlier run or a symbolic
-/// link, is removed first, so that nothing else is ever written to. Not valid with errno set where that fails.
+/// Opens `path` for writing as a new, empty file. A regular file of an earlier run or a symbolic link that has the name
+/// is removed first, so that nothing else is ever written to; a device, pipe or socket is opened as it is. Not valid,
+/// with errno set, where that fails.
 UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode = 0666);
 
 /// A directory of our own in the directory for temporary files, removed with all that is in it. Throws Error (machine).

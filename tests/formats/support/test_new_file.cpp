@@ -2,6 +2,7 @@
 // Files of our own making: what may stand in their way, and that nothing else is written to.
 #include "formats/support/new_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,6 +48,17 @@ TEST_CASE("a directory is not replaced by a new file") {
     CHECK(errno == EISDIR);
     CHECK_FALSE(create_new_file(dir / "no/such/folder").valid());
     CHECK(errno == ENOENT);
+}
+
+TEST_CASE("a pipe is opened as it is, and stays") {
+    const TempDir dir;
+    const fs::path path = dir / "pipe";
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd writer = create_new_file(path);
+    REQUIRE(writer.valid());
+    CHECK(::write(writer.get(), "x", 1) == 1);
+    CHECK(fs::is_fifo(path));
 }
 
 TEST_CASE("a scratch directory is nobody else's, and goes away with what is in it") {
