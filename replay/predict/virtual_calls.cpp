@@ -86,7 +86,8 @@ int64_t VirtualCalls::perform(const OpBlock& b, size_t i, int64_t now) {
     if (kind == OpKind::touch) {
         return touch(b, i, now);
     }
-    if (row.is(Trait::metadata) && row.is(Trait::path) && !row.is(Trait::changes) && b.file[i] != 0) {
+    const bool by_name = b.file[i] != 0 || !row.has(Field::handle);
+    if (row.is(Trait::metadata) && row.is(Trait::path) && !row.is(Trait::changes) && by_name) {
         return now + m.stat_ns;  // looks a name up
     }
     // What is left is not about storage: memory, descriptors, positions.
