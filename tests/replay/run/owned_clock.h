@@ -91,6 +91,7 @@ public:
 
     struct Run {
         std::vector<Instants> tasks;  // by TaskId
+        std::vector<int64_t> lags;    // of the last op of each
         ReplayResult result;
     };
 
@@ -98,6 +99,8 @@ public:
     JobBuilder job{dir / "job.oplog"};
     StorageModel storage;
     Speeds speeds;
+    OpFilter filter = OpFilter::all();
+    bool stopped = false;  // before anything was issued
 
     OwnedJob() {
         storage.read = {{4096, 0}};
@@ -110,10 +113,11 @@ public:
     /// of their ids. `blocked`: that task, begun first, really waits for the others.
     Run replay(reprise::Pace pace, TaskId blocked = 0) {
         const LogReader& log = reader();
-        const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+        const Plan plan = make_plan(log, filter, PathMap{});
         SharedRun shared(plan.tasks.size(), plan.processes.size(), std::max<size_t>(plan.streams.size(), 1), 0,
                          plan.tasks.back().spool_first + plan.tasks.back().ops, SIZE_MAX, {});
         shared.control().start_ns = kStart;
+        shared.control().stop = stopped ? 1 : 0;
         VirtualCalls calls(plan, storage, false);
         OwnedClock::elsewhere = 0;
         const auto task = [&](TaskId id) {
@@ -147,9 +151,12 @@ public:
         ReplayOptions options;
         options.pace = pace;
         options.speeds = speeds;
-        options.filter = OpFilter::all();
+        options.filter = filter;
         options.output = dir / "run.oplog";
         Run run;
+        for (TaskId id = 0; id < plan.tasks.size(); ++id) {
+            run.lags.push_back(id == 0 ? 0 : shared.task(id).lag_ns.load());
+        }
         collect(plan, shared, options, clock, 0, run.result);
         run.tasks = instants(options.output, plan);
         return run;

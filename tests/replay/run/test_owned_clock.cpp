@@ -203,3 +203,92 @@ TEST_CASE_FIXTURE(OwnedJob, "owned clock: faster and slower computing") {
         CHECK(run.result.fidelity.computing_took_ns == 400 * kUs);
     }
 }
+
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: how late a task is now, early or not late is 0") {
+    const TaskId punctual = job.lone_task(), slow = job.lone_task();
+    const FileId file = job.file("/data/in");
+    job.add(punctual, op(fstat, 0, 10));
+    job.add(punctual, op(fstat, 100, 10));
+    job.add(slow, op(fstat, 0, 10));
+    Op long_stat = op(stat, 20, 10);
+    long_stat.file = file;
+    job.add(slow, long_stat);
+    job.add(slow, op(fstat, 50, 10));
+    storage.stat_ns = 200 * kUs;
+    SUBCASE("on time") {
+        CHECK(replay(Pace::timed).lags == std::vector<int64_t>{0, 0, (220 - 50) * kUs});
+        CHECK(replay(Pace::causal).lags == std::vector<int64_t>{0, 0, 0});  // all that follows is later
+    }
+    SUBCASE("woken late") {
+        OwnedClock::late = 7 * kUs;
+        CHECK(replay(Pace::timed).lags == std::vector<int64_t>{0, 7 * kUs, (227 - 50) * kUs});
+        CHECK(replay(Pace::causal).lags == std::vector<int64_t>{0, 7 * kUs, 7 * kUs});
+    }
+}
+
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: delays that were asked for, and by how much they were missed") {
+    const TaskId task = job.lone_task();
+    job.add(task, op(fstat, 0, 10));
+    Op sleep = op(wait, 20, 80);
+    sleep.arg = 3;
+    job.add(task, sleep);
+    job.add(task, op(fstat, 110, 10));
+    job.add(task, op(idle, 130, 70));
+    OwnedClock::late = 4 * kUs;
+    for (const Pace pace : {Pace::timed, Pace::causal}) {
+        const Fidelity found = replay(pace).result.fidelity;
+        CHECK(found.delays_asked_ns == (80 + 70) * kUs);
+        CHECK(found.delay_error.count() == 2);
+        CHECK(found.delay_error.min() == 4 * kUs);
+        CHECK(found.delay_error.max() == 4 * kUs);
+    }
+    speeds.time_scale = 2.0;
+    const Fidelity found = replay(Pace::timed).result.fidelity;
+    CHECK(found.delays_asked_ns == 2 * (80 + 70) * kUs);
+    CHECK(found.delay_error.sum() == 2 * 4 * kUs);
+}
+
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: a filter leaves out files, and no wait for others") {
+    const TaskId source = job.lone_task(), waiter = job.lone_task();
+    job.add(source, op(stat, 500, 10));
+    const FileId fifo = job.file("/fifo", Origin::existed, Role::dataset, FileType::fifo);
+    const HandleId handle = job.handle(fifo);
+    const std::vector<Edge> edges{{source, EdgeKind::message, 100, 0}};
+    Op received = op(receive, 100, 412), looked = op(stat, 20, 10);
+    received.handle = handle;
+    received.fd = 3;
+    received.size = 1;
+    received.edges = edges;
+    looked.file = fifo;
+    job.add(waiter, looked);
+    job.add(waiter, received);
+    job.add(waiter, op(fstat, 520, 10));
+    filter = OpFilter::from_words({}, {"/fifo"});
+    for (const Pace pace : {Pace::causal, Pace::timed}) {
+        const Run run = replay(pace);
+        REQUIRE(run.tasks[waiter].size() == 2);
+        CHECK(run.tasks[waiter][0].kind == receive);
+        CHECK(run.tasks[waiter][1].kind == fstat);
+        CHECK(run.result.left_out[static_cast<size_t>(LeftOut::filter)] == 1);
+    }
+}
+
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: what a stop keeps from being issued is counted as that") {
+    const TaskId first = job.lone_task(), second = job.lone_task(), third = job.lone_task();
+    job.add(first, op(stat, 0, 10));
+    const std::vector<Edge> edges{{first, EdgeKind::message, 100, 0}};
+    Op waits = op(wait, 0, 12), starts = op(spawn, 0, 10);
+    waits.arg = 1;
+    waits.edges = edges;
+    job.add(second, waits);
+    starts.peer = second;
+    job.add(third, starts);
+    job.add(third, op(fstat, 20, 10));
+    stopped = true;
+    for (const Pace pace : {Pace::causal, Pace::timed}) {
+        const Run run = replay(pace);
+        CHECK(run.result.ops == 0);
+        CHECK(run.result.left_out[static_cast<size_t>(LeftOut::stopped)] == 4);
+        CHECK(run.result.left_out[static_cast<size_t>(LeftOut::filter)] == 0);
+    }
+}
