@@ -113,6 +113,24 @@ TEST_CASE_FIXTURE(RunInRoot, "reads and writes move as many bytes as recorded, w
     }
 }
 
+TEST_CASE_FIXTURE(RunInRoot, "lists of sizes that say more than the op moves no more than there is memory for") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId in = job.open(t, job.file("/d/in"));
+    const auto read = [&](std::vector<int64_t> list, int64_t result) {
+        job.add(t, {.kind = OpKind::preadv, .result = result, .handle = in, .fd = 3, .size = 100, .list = list});
+    };
+    read({60, 60}, 100);
+    read({200}, 100);
+    read({100, 1, 1}, 100);
+    read({-5, 60, INT64_MAX}, 100);
+    read({10, 0, 20}, 30);
+    read({}, 100);
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+}
+
 TEST_CASE_FIXTURE(RunInRoot, "a copy that cannot be written leaves nothing behind for those after it") {
     JobBuilder job(dir / "job.oplog");
     const TaskId t = job.lone_task();
