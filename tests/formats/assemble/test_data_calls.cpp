@@ -915,4 +915,57 @@ TEST_CASE("an op that begins before the one before it is moved where ops come in
     CHECK(times == "100+50 100+50 100+0 300+0 ");
 }
 
+TEST_CASE("a range of one descriptor is closed or marked, descriptor 0 too") {
+    DataFeeder f;
+    f.open("/d/a", 0);
+    f.open("/d/b", 1);
+    const auto range = [&](int32_t first, int32_t last, int64_t flags) {
+        RawCall call = f.raw(OpKind::close, 0);
+        call.fd = first;
+        call.fd2 = last;
+        call.flags = flags;
+        return f.assembler.call(call).ops;
+    };
+    CHECK(range(0, 0, 4) == 0);  // CLOSE_RANGE_CLOEXEC
+    f.data(OpKind::read, 0, 1, 1);
+    CHECK(range(0, 0, 0) == 1);
+    CHECK(range(0, 0, 0) == 0);
+    CHECK(range(0, 1, 0) == 1);
+    CHECK(f.finish().text() ==
+          "open /d/a handle=1 = 0\n"
+          "open /d/b handle=2 = 1\n"
+          "read handle=1 fd=0 size=1 = 1\n"
+          "close handle=1 fd=0 = 0\n"
+          "close handle=2 fd=1 = 0\n");
+}
+
+TEST_CASE("a thread that gets another number leaves its own to whoever comes next") {
+    DataFeeder f;
+    f.as(100, 101);
+    f.open("/d/a", 3);
+    f.assembler.rename_task(100, 101, 100);
+    f.data(OpKind::read, 3, 1, 1);  // another thread 101
+    f.as(100, 100);
+    f.data(OpKind::read, 3, 2, 2);
+    CHECK(f.finish().text() ==
+          "open /d/a handle=1 = 3\n"
+          "read handle=1 fd=3 offset=1 size=2 = 2\n"
+          "task 2: read handle=1 fd=3 size=1 = 1\n");
+}
+
+TEST_CASE("bytes up to the greatest offset there is count, beyond it they do not") {
+    const auto size = [](OpKind kind, int64_t offset) {
+        DataFeeder f;
+        f.open("/d/a", 3, kReadWrite);
+        f.open("/d/new", 4, kCreate | kExclusive | kReadWrite);
+        f.data(kind, kind == OpKind::pread ? 3 : 4, 10, 10, offset);
+        return f.finish().file(kind == OpKind::pread ? "/d/a" : "/d/new").size;
+    };
+    for (const OpKind kind : {OpKind::pread, OpKind::pwrite}) {
+        CHECK(size(kind, INT64_MAX - 10) == INT64_MAX);
+        CHECK(size(kind, INT64_MAX - 9) == 0);
+        CHECK(size(kind, -1) == 0);
+    }
+}
+
 }  // namespace reprise::test

@@ -349,4 +349,75 @@ TEST_CASE("relative paths count as assumed until the directory is known") {
     CHECK(other.counter("relative_paths_assumed") == 0);
 }
 
+TEST_CASE("a file's first name gets the size it had then, seen by whatever name it has later") {
+    Feeder f;
+    const auto moves = [&](const std::string& from, const std::string& to) { f.two(OpKind::rename, from, to); };
+    const auto stat = [&](const std::string& path, uint64_t size) { f.on_path(OpKind::stat, path, 0, size, 0100644); };
+    moves("/d/once", "/d/once.new");
+    stat("/d/once.new", 100);
+    moves("/d/twice", "/d/twice.new");
+    moves("/d/twice.new", "/d/twice.newer");
+    stat("/d/twice.newer", 200);
+    moves("/d/read", "/d/read.new");
+    f.open("/d/read.new", 3);
+    f.on_fd(OpKind::read, 3, 30, 4096);
+    f.two(OpKind::link, "/d/linked", "/d/linked.new");
+    stat("/d/linked.new", 40);
+    moves("/d/changed", "/d/changed.new");
+    f.open("/d/changed.new", 4, 02001);  // to append
+    f.on_fd(OpKind::write, 4, 5, 5);
+    stat("/d/changed.new", 50);
+    f.open("/d/made", 5, 0301);
+    moves("/d/made", "/d/made.new");
+    stat("/d/made.new", 60);
+    CHECK(f.finish().files_text() ==
+          "/d/changed existed\n"
+          "/d/changed.new regular created 50 0644\n"
+          "/d/linked existed 40!\n"
+          "/d/linked.new regular created 40 0644\n"
+          "/d/made regular created\n"
+          "/d/made.new regular created 60 0644\n"
+          "/d/once existed 100!\n"
+          "/d/once.new regular created 100 0644\n"
+          "/d/read existed 30!\n"
+          "/d/read.new created 30\n"
+          "/d/twice existed 200!\n"
+          "/d/twice.new created\n"
+          "/d/twice.newer regular created 200 0644\n");
+}
+
+TEST_CASE("a rename takes along all that is known of a file") {
+    Feeder f;
+    f.open("/d/a", 3, 0302);
+    f.on_fd(OpKind::write, 3, 2 << 20, 2 << 20);
+    f.on_fd(OpKind::read, 3, 0, 10);
+    f.on_fd(OpKind::fsync, 3, 0);
+    f.on_path(OpKind::chmod, "/d/a", 0);
+    RawCall fstat = f.raw(OpKind::fstat, 0);
+    fstat.fd = 3;
+    fstat.stat_mode = 0100600;
+    fstat.device = 8;
+    fstat.inode = 77;
+    f.assembler.call(fstat);
+    f.two(OpKind::rename, "/d/a", "/d/b");
+    f.open("/d/b", 4, 02001);
+    f.on_fd(OpKind::write, 4, 5, 5);
+    RawCall symlink = f.raw(OpKind::symlink, 0);
+    symlink.path = "/d/link";
+    symlink.text = "b";
+    f.assembler.call(symlink);
+    f.two(OpKind::rename, "/d/link", "/d/link2");
+    const auto log = f.finish();
+    CHECK(log.of_kind(OpKind::write)[1].offset == 2 << 20);
+    CHECK(log.counter("append_offsets_unknown") == 0);
+    CHECK(log.file("/d/b").inode == 77);
+    CHECK(log.file("/d/b").device == 8);
+    CHECK(role_name(log.file("/d/b").role) == role_name(Role::checkpoint));
+    CHECK(log.files_text() ==
+          "/d/a regular created 2097157 0600\n"
+          "/d/b regular created 2097157 0600\n"
+          "/d/link symlink created -> b\n"
+          "/d/link2 symlink created -> b\n");
+}
+
 }  // namespace reprise::test
