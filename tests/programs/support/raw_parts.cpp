@@ -41,11 +41,15 @@ std::string fd_line(const raw_fd& fd) {
                   '/');
 }
 
+// Whether its length is that of a text or list; else it is one thing.
+bool counts(const raw_part& part) {
+    return part.type == RAW_PART_PATH || part.type == RAW_PART_STRING || part.type == RAW_PART_LIST ||
+           part.type == RAW_PART_VALUES;
+}
+
 bool fits(const WantedPart& want, const raw_part& part) {
-    const bool counts = part.type == RAW_PART_PATH || part.type == RAW_PART_STRING || part.type == RAW_PART_LIST ||
-                        part.type == RAW_PART_VALUES;
     if (part.type != want.type || part.which != want.which || (want.length && part.length != *want.length) ||
-        (!counts && part.length != 1)) {
+        (!counts(part) && part.length != 1)) {
         return false;
     }
     return !want.fd || fd_of(part).fd == *want.fd;
@@ -79,7 +83,10 @@ std::string compare(const raw_head& head, const std::vector<WantedPart>& wanted,
 std::string raw_part_line(const raw_part& part) {
     static const char* const kNames[] = {"?", "fd", "path", "string", "list", "stat", "values", "iocb", "event"};
     const void* data = raw_part_data(part);
-    const std::string name = kNames[part.type] + which_text(part.which) + "=";
+    std::string name = kNames[part.type] + which_text(part.which) + "=";
+    if (!counts(part) && part.length != 1) {
+        name += "length:" + std::to_string(part.length) + ",";
+    }
     switch (part.type) {
         case RAW_PART_FD: return name + fd_line(fd_of(part));
         case RAW_PART_PATH:

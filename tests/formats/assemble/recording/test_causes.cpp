@@ -216,3 +216,81 @@ TEST_CASE("requests of libaio are for the open file that the record shows, whate
     CHECK(paths == std::vector<std::string>{"/d/a", "/d/b", "/d/a"});
     CHECK(log.of_kind(OpKind::aio_submit).at(0).handle == log.of_kind(OpKind::open).at(0).handle);
 }
+
+TEST_CASE("who finds no message asks who woke it: at the end of a pipe, and before the write has returned") {
+    const auto cause = [](bool counter, int64_t got, uint64_t write_ends) {
+        const auto file = [&](int fd) {
+            raw_fd out = end_of_pipe(fd);
+            if (counter) {
+                out = RawJob::fd_of(fd, 0xf5, 50, 0, 0);
+                out.info = RAW_FD_EVENTFD;
+            }
+            return out;
+        };
+        RawJob job;
+        job.open("/d/a", 3, 0xf1, 7);
+        const uint64_t from = job.now, enter = from + 40 * kUs;
+        const uint16_t nr = got ? SYS_write : SYS_close;
+        job.as(100, 200);
+        job.woken(from + 10 * kUs, enter + 2 * kUs, from + 50 * kUs, SYS_read, 100, 100, nr, enter);
+        job.call_at(from + 9 * kUs, from + 51 * kUs, SYS_read, {5, 0x9000, 8}, got).fd(0, file(5));
+        job.as(100, 100);
+        job.call_at(enter, from + write_ends * kUs, nr, {6, 0x9000, 8}, got).fd(0, file(6));
+        const AssembledLog log = job.assemble();
+        std::string out;
+        for (const Edge& edge : edges_of(log, 2, 0)) {
+            out += edge.kind == EdgeKind::wake ? "wake " : "message ";
+            out += info(log.ops(edge.task).at(edge.op).kind).name;
+        }
+        return out;
+    };
+    CHECK(cause(true, 8, 60) == "wake send");
+    CHECK(cause(true, 8, 45) == "message send");
+    CHECK(cause(false, 0, 60) == "wake close");
+    CHECK(cause(false, 0, 45) == "wake close");
+}
+
+TEST_CASE("a wait that a signal cut short has its length") {
+    const auto ops = [](uint16_t nr, bool slept, int64_t result) {
+        RawJob job;
+        job.open("/d/a", 3, 0xf1, 7);
+        const uint64_t from = job.now;
+        job.off(from + 20 * kUs, from + 90 * kUs, from + 91 * kUs, slept ? nr : 0xffff,
+                slept ? RAW_OFF_SLEEPING : RAW_OFF_RUNNABLE);
+        job.call_at(from + 10 * kUs, from + 100 * kUs, nr, {0x5000, 0x80, 7, 0}, result);
+        const AssembledLog log = job.assemble();
+        std::string out;
+        for (const Op& op : log.of_kind(OpKind::wait)) {
+            out += std::to_string(op.arg) + " " + std::to_string(op.duration) + " " + std::to_string(op.result);
+        }
+        return out + (log.counter("calls_cut") ? " cut" : "");
+    };
+    CHECK(ops(SYS_futex, true, -512) == "1 90000 -4 cut");
+    CHECK(ops(SYS_futex, true, -516) == "1 90000 -4 cut");
+    CHECK(ops(SYS_futex, false, -512).empty());
+    CHECK(ops(SYS_futex, true, -511) == "1 90000 -511");
+    CHECK(ops(SYS_futex, true, -517) == "1 90000 -517");
+    CHECK(ops(SYS_read, true, -512) == "0 90000 -4 cut");
+}
+
+TEST_CASE("a condition that others signal is no interpreter lock, however often it is waited for") {
+    for (const bool waiters_wake : {false, true}) {
+        RawJob job;
+        job.call(SYS_getpid, {}, 0);
+        for (int i = 0; i < 12; ++i) {
+            const uint64_t from = job.now;
+            job.as(100, 1);
+            job.woken(from + 2 * kUs, from + 50 * kUs, from + 51 * kUs, SYS_futex, 100, 2, SYS_futex, from + 40 * kUs);
+            job.call_at(from + kUs, from + 52 * kUs, SYS_futex, {0x6000, 0x189, 0, 0x7fff}, 0);
+            job.as(100, waiters_wake ? 1 : 2);
+            job.call_at(job.now + kUs, job.now + 2 * kUs, SYS_futex, {0x6000, 0x81, 1}, 1);
+        }
+        size_t locks = 0, others = 0;
+        for (const Op& op : job.assemble().of_kind(OpKind::wait)) {
+            locks += op.arg == kWaitLock;
+            others += op.arg == kWaitFutex;
+        }
+        CHECK(locks == (waiters_wake ? 12 : 0));
+        CHECK(others == (waiters_wake ? 0 : 12));
+    }
+}
