@@ -34,26 +34,26 @@ static __always_inline bool compose_seed(struct composer* c, __u32 fixed) {
     return c->scratch != 0;
 }
 
+/* One to attach to, or a child of one that was made between the listing and now. */
+static __always_inline bool is_wanted(struct task_struct* task) {
+    if (is_seed(task)) {
+        return 1;
+    }
+    const __u32 parent = BPF_CORE_READ(task, real_parent, tgid), pid = task->tgid;
+    if (!bpf_map_lookup_elem(&seeds, &parent)) {
+        return 0;
+    }
+    const __u8 yes = 1;
+    bpf_map_update_elem(&seeds, &pid, &yes, 0);
+    return 1;
+}
+
 SEC("iter/task")
 int seed_tasks(struct bpf_iter__task* ctx) {
     struct task_struct* task = ctx->task;
-    if (!task) {
-        return 0;
+    if (task && is_wanted(task) && !state_of(task) && follow(task)) {
+        ++seeded;
     }
-    const __u32 parent = BPF_CORE_READ(task, real_parent, tgid);
-    if (!is_seed(task)) {
-        /* A child that was made between the listing and now. */
-        if (!bpf_map_lookup_elem(&seeds, &parent)) {
-            return 0;
-        }
-        const __u32 pid = task->tgid;
-        const __u8 yes = 1;
-        bpf_map_update_elem(&seeds, &pid, &yes, 0);
-    }
-    if (state_of(task) || !follow(task)) {
-        return 0;
-    }
-    ++seeded;
     return 0;
 }
 
