@@ -110,6 +110,7 @@ public:
                 expected(task, wanted->second);
             }
             calls(task);
+            woken_by_children(task);
         }
         if (!attached_) {
             pages_of_expectation();
@@ -254,6 +255,13 @@ private:
             wrong("a number where none belongs", &head);
         }
         const Task& task = found == tasks_.end() ? nobody_ : found->second;
+        if (head.type != RAW_META) {
+            for (const raw_part& part : RawParts(head)) {
+                if (part.size != bytes_of(part)) {
+                    wrong("a part of another size than what is in it", &head);
+                }
+            }
+        }
         bool good = true;
         switch (head.type) {
             case RAW_LOSS: {
@@ -276,6 +284,18 @@ private:
         }
         if (!good) {
             wrong("this cannot be", &head);
+        }
+    }
+
+    static size_t bytes_of(const raw_part& part) {
+        switch (part.type) {
+            case RAW_PART_FD: return sizeof part + sizeof(raw_fd);
+            case RAW_PART_STAT: return sizeof part + sizeof(raw_stat);
+            case RAW_PART_IOCB: return sizeof part + sizeof(raw_iocb);
+            case RAW_PART_EVENT: return sizeof part + sizeof(raw_aio_event);
+            case RAW_PART_LIST:
+            case RAW_PART_VALUES: return sizeof part + part.length * sizeof(raw_s64);
+            default: return sizeof part + (part.length + 7) / 8 * 8;
         }
     }
 
@@ -472,6 +492,30 @@ private:
             const bool unfinished = call->head.flags & RAW_FLAG_UNFINISHED;
             if (unfinished && (!task.exit || task.exit->head.time != call->head.time || call != task.calls.back())) {
                 wrong("unfinished, but the task went on", &call->head);
+            }
+        }
+    }
+
+    // Who slept until a child had ended was woken by it.
+    void woken_by_children(const Task& task) {
+        for (const raw_call* call : task.calls) {
+            const auto pid = static_cast<uint32_t>(call->result);
+            const auto child = tasks_.find({pid, pid});
+            if (call->nr != SYS_wait4 || call->result <= 0 || child == tasks_.end() || !child->second.exit) {
+                continue;
+            }
+            const raw_switch* last = nullptr;
+            for (const raw_head* head : task.records) {
+                const bool inside = head->type == RAW_SWITCH && as<raw_switch>(*head).off >= call->enter;
+                if (inside && head->time <= call->head.time && as<raw_switch>(*head).state == RAW_OFF_SLEEPING) {
+                    last = &as<raw_switch>(*head);
+                }
+            }
+            if (!last || last->wake < child->second.exit->head.time) {
+                continue;
+            }
+            if (last->waker_pid != pid || last->waker_nr != SYS_exit_group) {
+                wrong("woken by a child that is not named", &last->head);
             }
         }
     }

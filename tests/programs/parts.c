@@ -182,6 +182,8 @@ static void structures(int m)
     close(null);
     WANT(CALL4(SYS_openat2, AT_FDCWD, "/no/x", g_bad, sizeof how), -EFAULT);
     say("raw openat2 path1=/no/x UNREADABLE result=%d", -EFAULT);
+    WANT(CALL4(SYS_openat2, AT_FDCWD, "/no/x", NULL, sizeof how), -EFAULT);
+    say("raw openat2 path1=/no/x result=%d", -EFAULT);
 
     long from = 10, to = 200;
     const int n = memory("n", 50);
