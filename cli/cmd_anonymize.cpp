@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/log_arguments.h"
@@ -28,8 +29,10 @@ void options(po::options_description& options) {
 
 std::string read_key(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
-    std::string key((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    if (!in && key.empty()) {
+    std::ostringstream text;
+    text << in.rdbuf();  // nothing where it cannot be read: a directory, say
+    std::string key = text.str();
+    if (!in.is_open() || key.empty()) {
         throw bad_input(path, "cannot read the key", "give a readable file");
     }
     while (key.ends_with('\n')) {

@@ -87,4 +87,9 @@ else
     echo "not tried: capture (it does not work here)"
 fi
 
+# A key that is a directory, or nothing.
+: >nothing
+mistake 3 ": cannot read the key" "$REPRISE" anonymize job.oplog -o y.oplog --key-file empty
+mistake 3 "nothing: cannot read the key" "$REPRISE" anonymize job.oplog -o y.oplog --key-file nothing
+
 finish
