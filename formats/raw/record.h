@@ -70,14 +70,11 @@ struct raw_head {
  * - A result of -512..-516 means that a signal came: the call either starts again (the next call of the task, or
  *   restart_syscall) or the program sees EINTR.
  * - A successful execve has lost its arguments; RAW_EXEC, just before it, has the path.
- * - poll, ppoll: RAW_PART_VALUES of the pollfd array after the call, each fd | events << 32 | revents << 48.
- * - epoll_wait: RAW_PART_VALUES of the events returned, in pairs (data, events); epoll_ctl: the one pair given.
- * - select, pselect6: RAW_PART_VALUES of each set (which 1, 2, 3) after the call, words of the bit set.
- * - nanosleep: RAW_PART_VALUES {seconds, nanoseconds} asked for; openat2: {flags, mode, resolve}.
- * - wait4: RAW_PART_VALUES {status} where a child was reaped; waitid: {pid, code, status}.
+ * - openat2: RAW_PART_VALUES {flags, mode, resolve}; waitid: {pid, code, status}; clone3: {flags}.
  * - copies: RAW_PART_VALUES {offset after the call} for each offset argument that was given.
- * - io_setup: RAW_PART_VALUES {context}. io_submit: after an iocb, RAW_PART_FD where its fd
- *   differs from the one before, and RAW_PART_LIST of its buffers' sizes where it is vectored (PREADV, PWRITEV).
+ * - io_submit: after an iocb, RAW_PART_FD where its fd differs from the one before, and RAW_PART_LIST of its buffers'
+ *   sizes where it is vectored (PREADV, PWRITEV).
+ * - messages: RAW_PART_FD of what the first SCM_RIGHTS among the first four heads of each carries, 32 in all.
  * - descriptors of *at calls: RAW_PART_FD unless AT_FDCWD. */
 struct raw_call {
     struct raw_head head;

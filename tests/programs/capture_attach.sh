@@ -21,6 +21,7 @@ until_ test -e "$tmp/root/ready"
 until_ test -e "$tmp/root/ready.child"
 "$REPRISE" capture -q --raw --pid "$job" -o "$tmp/job.oplog" 2>"$tmp/recorder.err" &
 recorder=$!
+# shellcheck disable=SC2317 # called by until_
 seeded() { [[ $("$REPRISE" __raw "$tmp/job.raw" | grep -c SEED_MAP) -gt 0 ]]; }
 until_ seeded
 mkdir "$tmp/other"
