@@ -107,7 +107,11 @@ std::optional<WorkProfile> work_profile_of(std::string_view text) {
     WorkProfile out;
     out.one = {number("integer"), number("inflate"), number("memcpy")};
     const double identity = number("identity"), cpus = number("cpus");
-    for (const double value : {identity, cpus, out.one.integer, out.one.inflate, out.one.memcpy}) {
+    const bool no_number = json.contains("identity") && !json["identity"].is_number();
+    if (no_number || !std::isfinite(identity) || identity < 0 || identity > 1e18) {
+        return std::nullopt;
+    }
+    for (const double value : {cpus, out.one.integer, out.one.inflate, out.one.memcpy}) {
         if (!std::isfinite(value) || value <= 0 || value > 1e18) {
             return std::nullopt;
         }

@@ -15,7 +15,8 @@ namespace reprise {
 
 /// A recording carries that of its machine. Holds numbers only, no names.
 struct WorkProfile {
-    uint64_t identity = 0;  // of the machine: of its id, name, processor model and number of processors
+    /// Of the machine: of its id, name, processor model and number of processors. 0: not known, as in anonymized logs.
+    uint64_t identity = 0;
     int cpus = 0;           // of the machine that this process may use
     WorkRates one;          // of one thread
     WaitCost waits;         // not measured by old recorders

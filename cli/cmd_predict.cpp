@@ -89,6 +89,9 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
             << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stall "
             << format_duration(summary->stall()) << "\n";
     }
+    if (quiet()) {
+        return;
+    }
     for (const BrokenEdge& edge : p.broken) {
         out << "note: dependency cycle; dropped edge: " << to_string(edge) << "\n";
     }
@@ -138,9 +141,7 @@ int run(const po::variables_map& values) {
         use = observer.finish();
     }
     const double took = seconds(monotonic_ns() - begin);
-    if (!quiet()) {
-        print(result, use, how.storage, took);
-    }
+    print(result, use, how.storage, took);
     if (values.count("json") != 0) {
         write_json(values["json"].as<std::string>(), result_json(result, use, what_if, took));
     }

@@ -289,8 +289,10 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
             << format_duration(summary->stall()) << "\n";
     }
     print_fidelity(out, result);
-    for (const std::string& note : result.notes) {
-        out << "note: " << note << "\n";
+    if (!quiet()) {
+        for (const std::string& note : result.notes) {
+            out << "note: " << note << "\n";
+        }
     }
     out << "\n";
     if (summary) {

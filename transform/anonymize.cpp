@@ -256,7 +256,19 @@ private:
         const size_t end = version == std::string::npos ? 0 : out.kernel.find_first_not_of("0123456789.", version);
         out.kernel = version == std::string::npos ? std::string() : out.kernel.substr(version, end - version);
         std::erase_if(out.extra, [](const auto& entry) { return !harmless(entry.first, entry.second); });
+        if (const auto profile = read_fact(out, fact::capture_profile)) {
+            write_fact(out, fact::capture_profile, without_identity(*profile));
+        }
         return out;
+    }
+
+    // A hash of the machine's id and name says which logs are of one machine.
+    static std::string without_identity(const std::string& profile) {
+        auto json = nlohmann::ordered_json::parse(profile, nullptr, false);
+        if (json.is_object()) {
+            json.erase("identity");
+        }
+        return json.is_discarded() ? std::string() : json.dump();
     }
 
     // Numbers, and known keys.

@@ -27,6 +27,7 @@ void write_secrets(const std::filesystem::path& path) {
     header.source = "capture";
     header.extra["capture.user"] = "aliceco";
     header.extra["capture.rings"] = "[1,2,3]";
+    header.extra["capture.profile"] = R"({"identity":4711,"cpus":2,"integer":1.0,"inflate":2.0,"memcpy":3.0})";
     header.extra["capture.words"] = R"({"a":["stolen"]})";
     LogWriter log(path, header);
     const ProcessId process = log.add_process({10, 0, log.intern(header.command), log.intern("bobhost")});
@@ -120,7 +121,9 @@ TEST_CASE("anonymize: no name is left anywhere in the file") {
             CHECK(raw.find(secret) == std::string::npos);
         }
         CHECK(after.header().kernel == "6.1.0");
-        CHECK(after.header().extra == std::map<std::string, std::string>{{"capture.rings", "[1,2,3]"}});
+        CHECK(after.header().extra == std::map<std::string, std::string>{
+                                          {"capture.profile", R"({"cpus":2,"integer":1.0,"inflate":2.0,"memcpy":3.0})"},
+                                          {"capture.rings", "[1,2,3]"}});
         std::filesystem::remove(out);
     }
 }
