@@ -305,3 +305,18 @@ TEST_CASE("an observer of a run says what the summary of its log says, tasks in 
         CHECK(use.stall() == summary.stall());
     }
 }
+
+TEST_CASE("a stretch without length has no utilisation") {
+    Utilisation use;
+    use.begin = 5;
+    use.busy = use.later_busy = 1;
+    for (const int64_t end : {4, 5}) {
+        use.end = end;
+        CHECK_FALSE(use.au());
+    }
+    use.end = 7;
+    CHECK(*use.au() == 0.5);
+    CHECK_FALSE(use.au_mlperf());
+    use.later_elapsed = 4;
+    CHECK(*use.au_mlperf() == 0.25);
+}
