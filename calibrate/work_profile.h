@@ -17,9 +17,9 @@ namespace reprise {
 struct WorkProfile {
     /// Of the machine: of its id, name, processor model and number of processors. 0: not known, as in anonymized logs.
     uint64_t identity = 0;
-    int cpus = 0;           // of the machine that this process may use
-    WorkRates one;          // of one thread
-    WaitCost waits;         // not measured by old recorders
+    int cpus = 0;    // of the machine that this process may use
+    WorkRates one;   // of one thread
+    WaitCost waits;  // not measured by old recorders
 };
 
 /// Names the machine this runs on; the same after a reboot.

@@ -47,8 +47,8 @@ struct Marker {
 /// nullopt where the root has none. Throws Error (bad_input) where there is one that cannot be understood, Error
 /// (machine) where it cannot be read. `root_name` is for messages.
 std::optional<Marker> read_marker(int root, std::string_view root_name);
-/// Replaces the marker in one step and syncs it; `lock` then holds the new one. Where `lock` holds nothing, there was no
-/// marker, and one that has appeared since is not replaced. Throws Error (machine).
+/// Replaces the marker in one step and syncs it; `lock` then holds the new one. Where `lock` holds nothing, there was
+/// no marker, and one that has appeared since is not replaced. Throws Error (machine).
 void write_marker(int root, std::string_view root_name, const Marker& marker, RootLock& lock);
 /// Says that a replay is about to change files. Does nothing where there is no marker or it says so already.
 void mark_changed(int root, std::string_view root_name, RootLock& lock);

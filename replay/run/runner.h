@@ -97,8 +97,8 @@ struct ReplayResult {
     std::array<uint64_t, 8> edges_by_kind{};
     double unexplained_wait_share = 0.0;  // of the recorded wait; -1: no wait was recorded
     double harness_ns_per_op = 0.0;
-    /// What the run made the device read, by the kernel's accounts of its processes, and what the device wrote during the
-    /// run, by its own counter; where it has none, what the processes made dirty.
+    /// What the run made the device read, by the kernel's accounts of its processes, and what the device wrote during
+    /// the run, by its own counter; where it has none, what the processes made dirty.
     std::optional<uint64_t> device_read_bytes, device_write_bytes;
     std::optional<DeviceCounter> device_counter;  // of the whole device during the run, other programs included
     uint64_t tasks = 0, processes = 0;
