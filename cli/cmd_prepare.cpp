@@ -185,6 +185,7 @@ int run(const po::variables_map& values) {
     if (values.count("only") != 0 || values.count("not") != 0) {
         options.filter = wanted_filter(values, recording, Base::job);
     }
+    options.fingerprint = log_fingerprint(recording);
     std::optional<LogReader> variant;
     if (const GpuCopies copies = GpuCopies::parse(values["gpus"].as<std::string>()); copies.count != 1) {
         variant.emplace(make_variant(recording, {copies, {}}));

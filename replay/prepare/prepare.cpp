@@ -100,7 +100,7 @@ void Preparation::open_root() {
 }
 
 void Preparation::choose_settings() {
-    marker_.fingerprint = log_fingerprint(log_);
+    marker_.fingerprint = options_.fingerprint.empty() ? log_fingerprint(log_) : options_.fingerprint;
     const bool same_log = found_ && found_->fingerprint == marker_.fingerprint;
     marker_.log = options_.log_name;
     marker_.tool = options_.tool;

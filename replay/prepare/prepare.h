@@ -24,6 +24,8 @@ struct PrepareOptions {
     std::filesystem::path root = {};
     std::string log_name = {};  ///< for the marker and messages
     std::string tool = {};      ///< name and version, for the marker
+    /// Of the recording, where the log given is a variant of it; empty: that of the log.
+    std::string fingerprint = {};
     /// Not given: as the marker says where the root was prepared for this log, else random, no rules, the default
     /// filter.
     std::optional<Content> content = {};

@@ -78,7 +78,11 @@ cat "$out"
 
 # Two such ranks in step, each with another step time, and files of its own to write.
 replayed "$REPRISE" replay job.oplog --root root --pace causal --gpus 2 --gpu-model "normal(20ms,10ms)" --json two.json -q
-empty "$out"
+lacks "$out" "note: "
+# A root prepared for the copies is the recording's, whether one or two are replayed.
+run 0 "$REPRISE" prepare job.oplog --root copies --gpus 2
+replayed "$REPRISE" replay job.oplog --root copies --gpus 2 --json copies.json
+replayed "$REPRISE" replay job.oplog --root copies --json copy.json
 python3 - <<'END' || fail "two copies"
 import json
 run = json.load(open("two.json"))

@@ -8,7 +8,7 @@ need_capture
 setup "$name"
 record "$tmp/job.oplog" "$programs/c/$name" "$tmp/root" "$tmp/expect"
 mkdir "$tmp/copy"
-run 0 "$REPRISE" prepare -q "$tmp/job.oplog" --root "$tmp/copy" --map "$tmp/root=job"
+run 0 "$REPRISE" prepare -q "$tmp/job.oplog" --root "$tmp/copy" --map "$tmp/root=job" --allow-empty
 [[ $failures == 0 ]] || finish
 record "$tmp/again.oplog" "$REPRISE" replay -q "$tmp/job.oplog" --root "$tmp/copy" --pace afap -o "$tmp/run.oplog"
 [[ $failures == 0 ]] || finish
