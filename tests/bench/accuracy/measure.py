@@ -220,6 +220,8 @@ class Bench:
                                                        "lateness_us", "au", "elapsed_s", "recorded_s", "device_bytes")}
         if found["ended"] != "complete":
             raise RuntimeError(f"the replay of {job.name} ended: {found['ended']}")
+        if not found["same_job"]:
+            raise RuntimeError(f"the replay of {job.name} did not do what the job did: {found['not_same_job']}")
         if keep and self.keep:
             shutil.copy(out, self.keep / f"{keep}.run.oplog")
             shutil.copy(result, self.keep / f"{keep}.json")
