@@ -19,6 +19,9 @@ add_custom_command(
   VERBATIM)
 add_custom_target(generated_docs ALL DEPENDS ${generated}/docs.stamp)
 
+# A build of the target reprise alone, as the quickstart makes it, has not made them yet.
+install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${PROJECT_BINARY_DIR}\" --target generated_docs
+                              COMMAND_ERROR_IS_FATAL ANY)")
 install(TARGETS reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${generated}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} FILES_MATCHING PATTERN "*.1.gz")
 install(FILES ${generated}/reprise.bash RENAME reprise

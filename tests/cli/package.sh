@@ -30,6 +30,11 @@ if "$REPRISE" capture --check 2>&1 | grep -q 'built without'; then
 else
     contains "$out" libbpf1
 fi
+# Man pages and completion are made by the install itself where only the binary was built.
+rm -f "$REPRISE_BUILD_DIR/generated/docs.stamp"
+rm -rf "$REPRISE_BUILD_DIR/generated/man1"
+run 0 cmake --install "$REPRISE_BUILD_DIR" --prefix "$tmp/installed"
+[[ -f $tmp/installed/share/man/man1/reprise.1.gz && -x $tmp/installed/bin/reprise ]] || fail "cmake --install left something out"
 run 0 dpkg-deb -f "$package" Maintainer
 contains "$out" "reprise"
 
