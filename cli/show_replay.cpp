@@ -314,6 +314,9 @@ void print_result(const ReplayResult& result, const std::optional<Accelerators>&
         table.print(out, 2);
     }
     for (const Counter& counter : result.counters) {
+        if (quiet() && counter.severity == Severity::note) {
+            continue;
+        }
         out << severity_name(counter.severity) << ": " << counter.name << " " << format_count(counter.value) << " ("
             << counter.meaning << ")\n";
     }
