@@ -35,6 +35,8 @@ function(add_bpf_object target folder)
     COMMAND ${compile} -DREPRISE_RAW_TRACEPOINTS -o ${raw_object}
     DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/reprise.bpf.c ${headers} ${PROJECT_SOURCE_DIR}/formats/raw/record.h
     VERBATIM)
+  # Its symbols are made by the assembler, which link-time optimization does not see.
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/capture/bpf_object.cpp APPEND PROPERTY COMPILE_OPTIONS -fno-lto)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/capture/bpf_object.cpp PROPERTIES
     OBJECT_DEPENDS "${object};${raw_object}"
     COMPILE_DEFINITIONS "REPRISE_BPF_OBJECT=\"${object}\";REPRISE_RAW_BPF_OBJECT=\"${raw_object}\"")
