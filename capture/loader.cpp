@@ -343,6 +343,7 @@ void BpfPrograms::Impl::load(const Options& options, bool raw) {
     impl.set("rules", rules.data(), sizeof rules);
     impl.set<bool>("use_cast", !options.probe_reads && types.has_function("bpf_rdonly_cast"));
     impl.set<bool>("switch_state", types.trace_arguments("sched_switch") >= 4);
+    impl.set<bool>("exit_group_dead", types.trace_arguments("sched_process_exit") >= 2);
     impl.set<bool>("want_pagecache", !options.without.contains("pagecache"));
     impl.set<bool>("want_cgroups", options.cgroups);
     impl.set<uint32_t>("page_bytes", static_cast<uint32_t>(::sysconf(_SC_PAGESIZE)));

@@ -76,6 +76,18 @@ results() {
     ' "$1" | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&apos;/'\''/g; s/&amp;/\&/g'
 }
 
+# What the failed tests of a JUnit file printed, the end of each.
+failures() {
+    python3 - "$1" <<'EOF'
+import sys, xml.etree.ElementTree as tree
+for case in tree.parse(sys.argv[1]).iter("testcase"):
+    if case.get("status") == "fail":
+        print(f"    | --- {case.get('name')}")
+        for line in (case.findtext("system-out") or "").rstrip().splitlines()[-30:]:
+            print("    | " + line[:300])
+EOF
+}
+
 tests() { # PRESET [ctest argument...]
     local preset=$1 junit status test reason p=0 f=0 s=0 rc=0
     shift
@@ -91,6 +103,7 @@ tests() { # PRESET [ctest argument...]
             esac
         done < <(results "$junit")
     fi
+    [[ $f == 0 ]] || failures "$junit"
     # No test at all, or a failure that no test shows, is a failure as well.
     if [[ $rc != 0 || $((p + s)) == 0 ]] && [[ $f == 0 ]]; then
         f=1

@@ -9,8 +9,9 @@
 
 /* Set by the loader before the programs are loaded; the verifier drops what they switch off. */
 const volatile struct call_rule rules[CALL_LIMIT] = {};
-const volatile bool use_cast = 1;     /* bpf_rdonly_cast is there: plain loads instead of probe reads */
-const volatile bool switch_state = 1; /* sched_switch passes the previous state (5.18) */
+const volatile bool use_cast = 1;        /* bpf_rdonly_cast is there: plain loads instead of probe reads */
+const volatile bool switch_state = 1;    /* sched_switch passes the previous state (5.18) */
+const volatile bool exit_group_dead = 1; /* sched_process_exit passes whether it is the last thread (6.16) */
 const volatile bool want_pagecache = 0;
 const volatile bool want_cgroups = 0;
 const volatile __u32 page_bytes = 4096;

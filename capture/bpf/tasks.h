@@ -143,7 +143,7 @@ int BPF_PROG(task_exit) {
     if (record) {
         fill_head(&record->head, RAW_EXIT, sizeof *record, sequence, now);
         record->code = task->exit_code;
-        record->last = BPF_CORE_READ(task, signal, live.counter) == 0;
+        record->last = exit_group_dead ? (ctx[1] & 0xff) != 0 : BPF_CORE_READ(task, signal, live.counter) == 0;
         SUBMIT(record);
     }
     /* What it wakes from here on, it wakes by ending. */

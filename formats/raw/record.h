@@ -154,7 +154,8 @@ struct raw_exec {
 struct raw_exit {
     struct raw_head head;
     raw_s32 code; /* as wait would show it: code << 8 | signal */
-    raw_u32 last; /* 1: the last thread of its process */
+    raw_u32
+        last; /* 1: the last thread of its process; before Linux 6.16 of threads that end at once several may say so */
 };
 
 enum raw_off_state { RAW_OFF_RUNNABLE = 0, RAW_OFF_SLEEPING = 1, RAW_OFF_UNINTERRUPTIBLE = 2 };
@@ -174,7 +175,7 @@ struct raw_switch {
 
 /* Emitted when the fault begins; what it then waits for are RAW_SWITCH and RAW_PAGE_CACHE. One fault (same enter and
  * address) may have two records, the second one with major: the file system was asked for the page itself by a read, so
- * it was not there. */
+ * it was not there, or another fault held its lock just then. */
 struct raw_fault {
     struct raw_head head;
     raw_u64 enter;   /* ns */
@@ -183,7 +184,7 @@ struct raw_fault {
     raw_u64 offset; /* bytes into the file, of the faulting page */
     raw_u32 device;
     raw_u16 write; /* 1: a write */
-    raw_u16 major; /* 1: the page had to be read */
+    raw_u16 major; /* 1: the page itself was asked for */
 };
 
 /* Faults on neighbouring pages, each at once after the one before. Which file it is, the mapping at the address says.

@@ -72,7 +72,8 @@ TEST_CASE("more computing threads than processors: each has its own time, and is
     for (std::thread& thread : threads) {
         thread.join();
     }
-    CHECK(fair.load() == 3 * count);
+    // One may lose its processor after it has read the time and before it computes; two in a row are no chance.
+    CHECK(fair.load() >= 3 * count - 1);
     CHECK(most > 1);
     CHECK(tokens.computing.load() == 0);
 }
