@@ -80,7 +80,7 @@ public:
         step("wakes");
         out.wake_ns = wake();
         step("work after waits");
-        out.waits = measure_wait_cost(25, options_.stop);
+        out.waits = measure_wait_cost(15, options_.stop);
         step("work on one processor");
         out.one = work(1);
         step("work on all processors");

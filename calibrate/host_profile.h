@@ -20,6 +20,7 @@ struct WorkRates {
     double integer = 0;  // dependent 64-bit multiplications and shifts
     double inflate = 0;  // DEFLATE decompression of text, 64 KiB
     double memcpy = 0;   // copies of 8 MiB, beyond the inner caches
+    bool operator==(const WorkRates&) const = default;
 };
 
 /// `count` delays of `target_ns` one after the other, each due when the one before it was.

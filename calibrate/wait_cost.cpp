@@ -2,6 +2,7 @@
 #include "calibrate/wait_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <numbers>
 #include <numeric>
@@ -125,8 +126,38 @@ WaitCost wait_cost_of(const Stretches& without, const std::array<Stretches, Wait
     return out;
 }
 
-WaitCost measure_wait_cost(int rounds, const std::atomic<bool>* stop) {
-    Walk walk;
+bool WaitCost::stable() const {
+    constexpr double kShare = 0.2, kLeast = 10'000;  // ns
+    for (size_t i = 0; i < kWaits.size(); ++i) {
+        if (spread_ns[i] > std::max(kLeast, kShare * extra_ns[i])) {
+            return false;
+        }
+    }
+    return measured();
+}
+
+WaitCost combine(const std::vector<WaitCost>& measurements) {
+    WaitCost out;
+    const auto count = static_cast<double>(measurements.size());
+    for (const WaitCost& one : measurements) {
+        out.over_ns += one.over_ns / count;
+    }
+    for (size_t i = 0; i < WaitCost::kWaits.size(); ++i) {
+        double least = INFINITY, most = 0;
+        for (const WaitCost& one : measurements) {
+            out.extra_ns[i] += one.extra_ns[i] / count;
+            least = std::min(least, one.extra_ns[i]);
+            most = std::max(most, one.extra_ns[i]);
+        }
+        out.spread_ns[i] = measurements.empty() ? 0.0 : (most - least) / 2;
+    }
+    return out;
+}
+
+namespace {
+
+/// One measurement; not measured where it was stopped.
+WaitCost measure_once(Walk& walk, int rounds, const std::atomic<bool>* stop) {
     std::array<std::vector<Stretches>, WaitCost::kWaits.size() + 1> found;
     for (int round = 0; round < std::max(rounds, 1); ++round) {
         if (stop != nullptr && stop->load()) {
@@ -144,6 +175,25 @@ WaitCost measure_wait_cost(int rounds, const std::atomic<bool>* stop) {
         after[i] = medians(found[i]);
     }
     return wait_cost_of(medians(found.back()), after);
+}
+
+}  // namespace
+
+WaitCost measure_wait_cost(int rounds, const std::atomic<bool>* stop) {
+    Walk walk;
+    std::vector<WaitCost> all;
+    while (all.size() < kMostMeasurements) {
+        all.push_back(measure_once(walk, rounds, stop));
+        if (!all.back().measured()) {
+            return {};
+        }
+        if (all.size() >= 2) {
+            if (const WaitCost last = combine({all[all.size() - 2], all.back()}); last.stable()) {
+                return last;
+            }
+        }
+    }
+    return combine(all);
 }
 
 }  // namespace reprise

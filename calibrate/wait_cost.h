@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace reprise {
 
@@ -15,15 +16,22 @@ struct WaitCost {
     static constexpr std::array<int64_t, 5> kWaits{1'000'000, 2'500'000, 5'000'000, 10'000'000, 20'000'000};  // ns
     std::array<double, kWaits.size()> extra_ns{};  // after waits of kWaits; never falls
     double over_ns = 0;                            // within so much computing 63 % (1 - 1/e) of it have been paid
+    std::array<double, kWaits.size()> spread_ns{};  // by how much repeated measurements differ at most, up or down
 
     bool measured() const { return over_ns > 0; }
+    /// Whether repeated measurements agree: within a fifth, or 10 us.
+    bool stable() const;
     /// After a wait of `wait_ns`: between the points in proportion, from nothing at 0 on; as the last beyond it.
     double after(int64_t wait_ns) const;
     bool operator==(const WaitCost&) const = default;
 };
 
-/// Takes about 50 ms a round; medians count. Ends early, not measured, once `stop` is set.
-WaitCost measure_wait_cost(int rounds = 15, const std::atomic<bool>* stop = nullptr);
+/// Measures again and again until two measurements in a row agree, at most kMostMeasurements times; each takes about
+/// 50 ms a round, and of its rounds the medians count. Ends early, not measured, once `stop` is set.
+inline constexpr int kMostMeasurements = 5;
+WaitCost measure_wait_cost(int rounds = 9, const std::atomic<bool>* stop = nullptr);
+/// The mean of several measurements, each point with its spread.
+WaitCost combine(const std::vector<WaitCost>& measurements);
 
 /// Of medians: `without` a wait and `after` each of kWaits, the times that stretches of computing took one after the
 /// other, ns. They are of equal work.

@@ -7,7 +7,10 @@ namespace reprise {
 
 void add_wait_cost(nlohmann::ordered_json& object, const WaitCost& cost) {
     if (cost.measured()) {
-        object[kWaitCostKey] = {{"wait_ns", WaitCost::kWaits}, {"extra_ns", cost.extra_ns}, {"over_ns", cost.over_ns}};
+        object[kWaitCostKey] = {{"wait_ns", WaitCost::kWaits},
+                                {"extra_ns", cost.extra_ns},
+                                {"over_ns", cost.over_ns},
+                                {"spread_ns", cost.spread_ns}};
     }
 }
 
@@ -22,6 +25,12 @@ WaitCost wait_cost_of(const nlohmann::ordered_json& object) {
         }
         found.at("extra_ns").get_to(out.extra_ns);
         found.at("over_ns").get_to(out.over_ns);
+        if (const auto spread = found.find("spread_ns"); spread != found.end()) {  // old profiles do not say it
+            if (spread->size() != out.spread_ns.size()) {
+                return {};
+            }
+            spread->get_to(out.spread_ns);
+        }
     } catch (const nlohmann::json::exception&) {
         return {};
     }
@@ -31,6 +40,11 @@ WaitCost wait_cost_of(const nlohmann::ordered_json& object) {
             return {};
         }
         before = extra;
+    }
+    for (const double spread : out.spread_ns) {
+        if (!(spread >= 0 && spread <= kMost)) {
+            return {};
+        }
     }
     return out.over_ns > 0 && out.over_ns <= kMost ? out : WaitCost{};
 }

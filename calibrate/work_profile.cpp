@@ -5,18 +5,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "calibrate/clock.h"
 #include "calibrate/delay.h"
 #include "calibrate/wait_cost_json.h"
 #include "calibrate/work_units.h"
 #include "formats/support/hash.h"
+#include "formats/support/percentile.h"
 
 namespace reprise {
 namespace {
@@ -24,7 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kEach = 100'000'000;
+constexpr int kRounds = 5;
+constexpr int64_t kEach = 40'000'000;  // ns, of one kind in one round
+/// What two measurements on one idle machine differ by beyond what each one shows of itself.
+constexpr double kDrift = 0.02;
+constexpr double kSpreadOfOld = 0.05;  // where a profile does not say it
+constexpr std::array<double WorkRates::*, 3> kKinds{&WorkRates::integer, &WorkRates::inflate, &WorkRates::memcpy};
 
 template <class Unit>
 double best_rate(Unit unit) {
@@ -73,16 +83,49 @@ uint64_t machine_identity() {
     return std::max<uint64_t>(hash.value() >> 11, 1);  // 53 bits, as JSON readers keep numbers in doubles
 }
 
+uint64_t boot_identity() {
+    Hash hash;
+    hash.text(line_of("/proc/sys/kernel/random/boot_id"));
+    return std::max<uint64_t>(hash.value() >> 11, 1);
+}
+
 WorkProfile measure_work_profile() {
     WorkUnits units;
+    std::vector<WorkRates> rounds;
+    for (int round = 0; round < kRounds; ++round) {
+        WorkRates found;
+        found.integer = best_rate([&] { return units.run_integer(); });
+        found.inflate = best_rate([&] { return units.run_inflate(); });
+        found.memcpy = best_rate([&] { return units.run_memcpy(); });
+        rounds.push_back(found);
+    }
     WorkProfile out;
+    for (double WorkRates::*const kind : kKinds) {
+        std::vector<double> rates;
+        for (const WorkRates& one : rounds) {
+            rates.push_back(one.*kind);
+        }
+        const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+        const double range = *most - *least;
+        out.one.*kind = median(rates);
+        out.spread.*kind = range / 2 / (out.one.*kind);
+    }
     out.identity = machine_identity();
+    out.boot = boot_identity();
+    out.measured_unix_s = std::time(nullptr);
     out.cpus = usable_cpus();
-    out.one.integer = best_rate([&] { return units.run_integer(); });
-    out.one.inflate = best_rate([&] { return units.run_inflate(); });
-    out.one.memcpy = best_rate([&] { return units.run_memcpy(); });
     out.waits = measure_wait_cost();
     return out;
+}
+
+bool same_speed(const WorkProfile& a, const WorkProfile& b) {
+    return std::all_of(kKinds.begin(), kKinds.end(), [&](double WorkRates::*kind) {
+        const auto spread = [&](const WorkProfile& p) {
+            return p.spread == WorkRates{} ? kSpreadOfOld : p.spread.*kind;
+        };
+        const double apart = std::abs(std::log((a.one.*kind) / (b.one.*kind)));
+        return apart <= spread(a) + spread(b) + kDrift;
+    });
 }
 
 std::string to_json(const WorkProfile& p) {
@@ -91,6 +134,16 @@ std::string to_json(const WorkProfile& p) {
               {"integer", p.one.integer},
               {"inflate", p.one.inflate},
               {"memcpy", p.one.memcpy}};
+    if (p.spread != WorkRates{}) {
+        json["spread"] = {
+            {"integer", p.spread.integer}, {"inflate", p.spread.inflate}, {"memcpy", p.spread.memcpy}};
+    }
+    if (p.boot != 0) {
+        json["boot"] = p.boot;
+    }
+    if (p.measured_unix_s != 0) {
+        json["measured_unix_s"] = p.measured_unix_s;
+    }
     add_wait_cost(json, p.waits);
     return json.dump();
 }
@@ -100,10 +153,11 @@ std::optional<WorkProfile> work_profile_of(std::string_view text) {
     if (!json.is_object()) {
         return std::nullopt;
     }
-    const auto number = [&](const char* key) {
-        const auto at = json.find(key);
-        return at != json.end() && at->is_number() ? at->get<double>() : 0.0;
+    const auto number_in = [](const Json& object, const char* key) {
+        const auto at = object.find(key);
+        return at != object.end() && at->is_number() ? at->get<double>() : 0.0;
     };
+    const auto number = [&](const char* key) { return number_in(json, key); };
     WorkProfile out;
     out.one = {number("integer"), number("inflate"), number("memcpy")};
     const double identity = number("identity"), cpus = number("cpus");
@@ -116,11 +170,31 @@ std::optional<WorkProfile> work_profile_of(std::string_view text) {
             return std::nullopt;
         }
     }
+    constexpr double kMostExact = 9'007'199'254'740'992;
+    if (const auto spread = json.find("spread"); spread != json.end() && spread->is_object()) {
+        out.spread = {number_in(*spread, "integer"), number_in(*spread, "inflate"), number_in(*spread, "memcpy")};
+        for (double WorkRates::*const kind : kKinds) {
+            out.spread.*kind = std::clamp(out.spread.*kind, 0.0, 1.0);
+        }
+    }
+    out.boot = static_cast<uint64_t>(std::clamp(number("boot"), 0.0, kMostExact));
+    out.measured_unix_s = static_cast<int64_t>(std::clamp(number("measured_unix_s"), 0.0, kMostExact));
     out.identity = static_cast<uint64_t>(identity);
     out.cpus = static_cast<int>(std::min(cpus, 1e6));
     out.waits = wait_cost_of(json);
     return out;
 }
+
+namespace {
+
+/// Whether a kept profile still says how fast this machine is.
+bool counts(const WorkProfile& kept) {
+    const int64_t age = std::time(nullptr) - kept.measured_unix_s;
+    return kept.identity == machine_identity() && kept.boot == boot_identity() && age >= 0 && age <= kProfileAge &&
+           kept.waits.measured();
+}
+
+}  // namespace
 
 WorkProfile this_work_profile(const fs::path& cache) {
     const fs::path folder = cache.empty() ? default_cache() : cache;
@@ -129,8 +203,7 @@ WorkProfile this_work_profile(const fs::path& cache) {
         std::ifstream in(path);
         std::ostringstream text;
         text << in.rdbuf();  // nothing where it cannot be read; iterators of the buffer would throw then
-        if (const auto kept = work_profile_of(text.str());
-            kept && kept->identity == machine_identity() && kept->waits.measured()) {
+        if (const auto kept = work_profile_of(text.str()); kept && counts(*kept)) {
             return *kept;
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast one thread of this machine computes: measured in a second, kept for the next time.
+// How fast one thread of this machine computes: measured in two seconds, kept for an hour.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,32 @@ struct WorkProfile {
     int cpus = 0;    // of the machine that this process may use
     WorkRates one;   // of one thread
     WaitCost waits;  // not measured by old recorders
+    /// By which share each rate differed between rounds of one measurement. All 0: not known, as of old recorders.
+    WorkRates spread = {};
+    uint64_t boot = 0;            // since when the machine is up, as a hash; 0: not known
+    int64_t measured_unix_s = 0;  // 0: not known
 };
 
-/// Names the machine this runs on; the same after a reboot.
+/// Names the machine this runs on; the same after a reboot. Clones of one image may share it, so that it says where two
+/// profiles are of different machines, and never that they are of one.
 uint64_t machine_identity();
+/// Another one after each boot.
+uint64_t boot_identity();
 
-/// Each kind of work for about a tenth of a second, what waits cost for the rest. The best of many short pieces counts,
-/// or their median, so that other programs disturb little.
+/// Each kind of work for about a fifth of a second in all, what waits cost for the rest. The best of many short pieces
+/// counts, or their median, so that other programs disturb little.
 WorkProfile measure_work_profile();
 
-/// The one kept in `cache` where it is of this machine and whole, else measured and kept there. A cache that cannot be
-/// read or written is as none. Default: $XDG_CACHE_HOME/reprise, or ~/.cache/reprise.
+/// How long a kept profile counts: clock frequency and neighbours of a virtual machine change.
+inline constexpr int64_t kProfileAge = 3'600;  // s
+
+/// The one kept in `cache` where it is whole, of this machine, since it was booted and not older than kProfileAge; else
+/// measured and kept there. A cache that cannot be read or written is as none. Default: $XDG_CACHE_HOME/reprise, or
+/// ~/.cache/reprise.
 WorkProfile this_work_profile(const std::filesystem::path& cache = {});
+
+/// Whether each kind of work is equally fast in both, as far as the two measurements can tell.
+bool same_speed(const WorkProfile& a, const WorkProfile& b);
 
 std::string to_json(const WorkProfile& profile);
 /// None if the text is not a profile.

@@ -60,12 +60,14 @@ void print(const HostProfile& p, std::ostream& out) {
     costs.print(out, 2);
     out << '\n';
     if (p.waits.measured()) {
-        Table waits({{"compute after a wait of", ""}, {"slower by", "", true}});
+        Table waits({{"compute after a wait of", ""}, {"slower by", "", true}, {"+-", "", true}});
         for (size_t i = 0; i < WaitCost::kWaits.size(); ++i) {
-            waits.row({format_duration(WaitCost::kWaits[i]), ns_cell(p.waits.extra_ns[i])});
+            waits.row({format_duration(WaitCost::kWaits[i]), ns_cell(p.waits.extra_ns[i]), ns_cell(p.waits.spread_ns[i])});
         }
         waits.print(out, 2);
-        out << "  63 % of that within " << format_duration(std::llround(p.waits.over_ns)) << " of compute\n\n";
+        out << "  63 % of that within " << format_duration(std::llround(p.waits.over_ns)) << " of compute\n"
+            << (p.waits.stable() ? "" : "  repeated measurements scatter: replays do not correct compute by this\n")
+            << "\n";
     }
     Table work({{"work, units/s per thread", ""}, {"one thread", "", true}, {"all CPUs", "", true}});
     work.row({"integer", number_cell(p.one.integer, 1), number_cell(p.all.integer, 1)});

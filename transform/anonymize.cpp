@@ -262,11 +262,13 @@ private:
         return out;
     }
 
-    // A hash of the machine's id and name says which logs are of one machine.
+    // Hashes of the machine's id and name and of its boot say which logs are of one machine.
     static std::string without_identity(const std::string& profile) {
         auto json = nlohmann::ordered_json::parse(profile, nullptr, false);
         if (json.is_object()) {
-            json.erase("identity");
+            for (const char* const key : {"identity", "boot", "measured_unix_s"}) {
+                json.erase(key);
+            }
         }
         return json.is_discarded() ? std::string() : json.dump();
     }

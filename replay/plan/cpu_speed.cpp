@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replay/plan/cpu_speed.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -14,6 +14,7 @@ std::string_view source_name(CpuSpeed::Source source) {
     switch (source) {
         case CpuSpeed::Source::given: return "given";
         case CpuSpeed::Source::same_machine: return "same_machine";
+        case CpuSpeed::Source::same_name: return "same_name";
         case CpuSpeed::Source::profiles: return "profiles";
         case CpuSpeed::Source::no_profile: return "no_profile";
     }
@@ -21,18 +22,25 @@ std::string_view source_name(CpuSpeed::Source source) {
 }
 
 std::string to_string(const CpuSpeed& speed) {
-    char number[96];
+    char text[192];
     switch (speed.source) {
-        case CpuSpeed::Source::given: std::snprintf(number, sizeof number, "%.3g, as asked", speed.ratio); break;
-        case CpuSpeed::Source::same_machine: return "1, as the recording was made on this machine";
+        case CpuSpeed::Source::given: std::snprintf(text, sizeof text, "%.3g, as asked", speed.ratio); break;
+        case CpuSpeed::Source::same_machine:
+            return "1, recorded on this machine, and measured to be as fast as then";
         case CpuSpeed::Source::no_profile:
-            return "1, as the recording carries no profile of its machine (--cpu-speed says otherwise)";
+            return "taken as 1: the recording carries no profile of its machine (--cpu-speed sets it)";
+        case CpuSpeed::Source::same_name:
+            std::snprintf(text, sizeof text,
+                          "%.2f of the recording's, +-%.0f %% between kinds of work; its machine has the same name, "
+                          "but not the same speed (a clone, or another clock rate)",
+                          speed.ratio, speed.uncertainty * 100);
+            break;
         case CpuSpeed::Source::profiles:
-            std::snprintf(number, sizeof number, "%.2f of the recording's machine, +-%.0f %% between kinds of work",
+            std::snprintf(text, sizeof text, "%.2f of the recording's machine, +-%.0f %% between kinds of work",
                           speed.ratio, speed.uncertainty * 100);
             break;
     }
-    return number;
+    return text;
 }
 
 namespace {
@@ -42,6 +50,16 @@ std::optional<WorkProfile> recorded_profile(const Header& recorded) {
     return text ? work_profile_of(*text) : std::nullopt;
 }
 
+/// "after 1 ms 275 us +- 256 us": the point that scatters most.
+std::string scatter(const WaitCost& waits) {
+    const auto most = std::max_element(waits.spread_ns.begin(), waits.spread_ns.end()) - waits.spread_ns.begin();
+    const auto at = static_cast<size_t>(most);
+    char text[96];
+    std::snprintf(text, sizeof text, "after %.3g ms: %.0f us, +-%.0f us", static_cast<double>(WaitCost::kWaits[at]) / 1e6,
+                  waits.extra_ns[at] / 1e3, waits.spread_ns[at] / 1e3);
+    return text;
+}
+
 }  // namespace
 
 WaitCost recorded_wait_cost(const Header& recorded) {
@@ -49,24 +67,30 @@ WaitCost recorded_wait_cost(const Header& recorded) {
     return there ? there->waits : WaitCost{};
 }
 
-WaitCosts wait_costs_here(const Header& recorded, const std::filesystem::path& cache) {
-    const auto there = recorded_profile(recorded);
-    if (!there || !there->waits.measured()) {
-        return {};
-    }
-    return {there->waits, there->identity == machine_identity() ? there->waits : this_work_profile(cache).waits};
-}
-
-CpuSpeed cpu_speed_here(const Header& recorded, const std::filesystem::path& cache) {
+MachineSpeed machine_speed_here(const Header& recorded, const std::filesystem::path& cache) {
+    MachineSpeed out;
     const auto there = recorded_profile(recorded);
     if (!there) {
-        return {CpuSpeed::Source::no_profile};
+        out.cpu.source = CpuSpeed::Source::no_profile;
+        return out;
     }
-    if (there->identity == machine_identity()) {
-        return {CpuSpeed::Source::same_machine};
+    const WorkProfile here = this_work_profile(cache);
+    const bool same_name = there->identity == machine_identity();
+    if (same_name && same_speed(here, *there)) {
+        out.cpu.source = CpuSpeed::Source::same_machine;
+        out.waits = {there->waits, there->waits};
+        return out;
     }
-    const SpeedRatio ratio = compare_speed(this_work_profile(cache).one, there->one);
-    return {CpuSpeed::Source::profiles, ratio.ratio, ratio.uncertainty};
+    const SpeedRatio ratio = compare_speed(here.one, there->one);
+    out.cpu = {same_name ? CpuSpeed::Source::same_name : CpuSpeed::Source::profiles, ratio.ratio, ratio.uncertainty};
+    out.waits = {there->waits, here.waits};
+    if (there->waits.measured() && !out.waits.known()) {
+        const bool is_here = !here.waits.stable();
+        out.doubt = "What a wait costs the compute after it could not be measured " +
+                    std::string(is_here ? "here" : "on the recording's machine") + " (" +
+                    scatter(is_here ? here.waits : there->waits) + "), so compute is not corrected for it.";
+    }
+    return out;
 }
 
 }  // namespace reprise

@@ -11,10 +11,10 @@
 
 namespace reprise {
 
-/// What waits cost on the recording's machine and on this one. Both measured, or computing stays as recorded.
+/// What waits cost on the recording's machine and on this one. Both measured and stable, or computing stays as recorded.
 struct WaitCosts {
     WaitCost there, here;
-    bool known() const { return there.measured() && here.measured(); }
+    bool known() const { return there.stable() && here.stable(); }
 };
 
 /// One task, in the order of its ops `compute`. Both the task and the collector keep one, so that they agree.

@@ -48,6 +48,29 @@ TEST_CASE("what waits cost, of what was measured") {
     }
 }
 
+TEST_CASE("measurements of what waits cost that agree, and that scatter") {
+    WaitCost one{.extra_ns = {0, 60'000, 190'000, 560'000, 630'000}, .over_ns = 400'000};
+    WaitCost other{.extra_ns = {19'000, 64'000, 200'000, 560'000, 700'000}, .over_ns = 500'000};
+    const WaitCost both = combine({one, other});
+    CHECK(both.extra_ns[0] == doctest::Approx(9'500));
+    CHECK(both.spread_ns[0] == doctest::Approx(9'500));
+    CHECK(both.spread_ns[3] == 0);
+    CHECK(both.extra_ns[4] == doctest::Approx(665'000));
+    CHECK(both.over_ns == doctest::Approx(450'000));
+    CHECK(both.stable());  // within 10 us, and within a fifth
+    other.extra_ns[0] = 21'000;
+    CHECK_FALSE(combine({one, other}).stable());
+    other.extra_ns[0] = 0;
+    other.extra_ns[4] = 980'000;  // +-175 of 805
+    CHECK_FALSE(combine({one, other}).stable());
+    other.extra_ns[4] = 930'000;  // +-150 of 780
+    CHECK(combine({one, other}).stable());
+    CHECK(combine({one}).spread_ns == WaitCost{}.spread_ns);
+    CHECK_FALSE(WaitCost{}.stable());
+    one.spread_ns[1] = 50'000;
+    CHECK_FALSE(one.stable());
+}
+
 TEST_CASE("what waits cost here is measured, and the measurement can be stopped") {
     const WaitCost cost = measure_wait_cost(1);
     CHECK(cost.measured());

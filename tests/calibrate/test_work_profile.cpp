@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -46,10 +48,12 @@ private:
 /// As if measured on this machine before.
 void keep_in(const fs::path& folder, double integer) {
     fs::create_directories(folder);
-    const WorkProfile kept{.identity = machine_identity(),
-                           .cpus = 1,
-                           .one = {integer, 1, 1},
-                           .waits = {.extra_ns = {1, 2, 3, 4, 5}, .over_ns = 6}};
+    WorkProfile kept{.identity = machine_identity(),
+                     .cpus = 1,
+                     .one = {integer, 1, 1},
+                     .waits = {.extra_ns = {1, 2, 3, 4, 5}, .over_ns = 6}};
+    kept.boot = boot_identity();
+    kept.measured_unix_s = std::time(nullptr);
     write_file(folder / "work.json", to_json(kept));
 }
 
@@ -178,6 +182,48 @@ TEST_CASE("the identity of a machine stays the same, and is a number that JSON k
     CHECK(identity == machine_identity());
     CHECK(identity > 0);
     CHECK(identity < uint64_t{1} << 53);
+}
+
+TEST_CASE("a kept profile is measured again after a boot, and after an hour") {
+    const TempDir dir;
+    WorkProfile kept{.identity = machine_identity(),
+                     .cpus = 1,
+                     .one = {11, 1, 1},
+                     .waits = {.extra_ns = {1, 2, 3, 4, 5}, .over_ns = 6}};
+    kept.boot = boot_identity();
+    kept.measured_unix_s = std::time(nullptr) - 3'500;
+    const auto found = [&] {
+        write_file(dir / "work.json", to_json(kept));
+        return this_work_profile(dir.path()).one.integer;
+    };
+    CHECK(found() == 11);
+    const WorkProfile good = kept;
+    kept.measured_unix_s = std::time(nullptr) - 3'700;
+    CHECK(found() != 11);
+    kept.measured_unix_s = std::time(nullptr) + 1'000;  // the clock was set back
+    CHECK(found() != 11);
+    kept = good;
+    kept.boot += 1;
+    CHECK(found() != 11);
+    const WorkProfile after = this_work_profile(dir.path());  // kept again
+    CHECK(after.boot == boot_identity());
+    CHECK(std::abs(after.measured_unix_s - std::time(nullptr)) < 600);
+    CHECK(after.spread != WorkRates{});
+}
+
+TEST_CASE("a profile of work: when, and how exactly, as JSON and back") {
+    WorkProfile profile{.identity = 5, .cpus = 8, .one = {100, 200, 300}, .waits = {}};
+    CHECK(to_json(profile).find("spread") == std::string::npos);
+    profile.spread = {0.01, 0.02, 0.03};
+    profile.boot = 77;
+    profile.measured_unix_s = 1'700'000'000;
+    profile.waits = {.extra_ns = {1, 2, 3, 4, 5}, .over_ns = 6, .spread_ns = {1, 0, 0, 0, 2}};
+    const auto back = work_profile_of(to_json(profile));
+    REQUIRE(back);
+    CHECK(back->spread == profile.spread);
+    CHECK(back->boot == 77);
+    CHECK(back->measured_unix_s == 1'700'000'000);
+    CHECK(back->waits == profile.waits);
 }
 
 TEST_CASE("the kept profile of another machine, or a broken one, is measured anew") {
