@@ -54,6 +54,12 @@ public:
     /// When the op that began at `begin` in the recording is due.
     int64_t due(int64_t begin) const { return sum(base_, scaled(sum(left_, gap(begin)), compute_)); }
 
+    /// How long the recorded task waited for a processor before the op that began at `begin`, as far as the log tells
+    /// that from think time.
+    int64_t waited_for_cpu(int64_t begin) const {
+        return std::max<int64_t>(sum(distance(recorded_, begin), -sum(gap(begin), think_.recorder)), 0);
+    }
+
     /// An op that is left out leaves its recorded time behind as think time.
     void left_out(int64_t recorded_begin, int64_t recorded_end) {
         const int64_t own = std::max<int64_t>(distance(std::max(recorded_begin, recorded_), recorded_end), 0);

@@ -106,6 +106,8 @@ public:
     int64_t due(const OpBlock& b, size_t i, int64_t released) {
         return due_ = std::max(clock_.due(b.begin[i]), released);
     }
+    /// How long the recorded task waited for a processor before the op, as far as the log tells.
+    int64_t waited_for_cpu(const OpBlock& b, size_t i) const { return clock_.waited_for_cpu(b.begin[i]); }
     /// It was issued at `begin`. `performed`: the engine does what the op asks.
     CausalRole issued(const OpBlock& b, size_t i, int64_t begin, bool performed) {
         const auto kind = static_cast<OpKind>(b.kind[i]);

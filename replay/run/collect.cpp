@@ -11,11 +11,14 @@
 #include "formats/oplog/result_rule.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/what_if.h"
+#include "replay/run/critical_path.h"
 
 namespace reprise {
 namespace {
 
 constexpr size_t kExamplesPerKind = 3;
+/// Waking a thread takes some time in the recording, too.
+constexpr int64_t kWakeUp = 1'000'000;  // ns
 
 std::string_view pace_name(Pace pace) {
     return pace == Pace::timed ? "timed" : pace == Pace::causal ? "causal" : "afap";
@@ -62,7 +65,7 @@ public:
 
     void task(TaskId id) {
         const TaskPlan& task = plan_.tasks[id];
-        const SpoolRow* const rows = run_.spool(task.spool_first);
+        SpoolRow* const rows = run_.spool(task.spool_first);
         const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
         result_.edge_waits += run_.task(id).edge_waits;
         const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
@@ -88,6 +91,10 @@ public:
 
     void finish() {
         result_.elapsed_ns = last_end_ == INT64_MIN ? 0 : last_end_ - start_;
+        if (options_.pace == Pace::causal && last_task_ != 0) {
+            result_.fidelity.added_ns = static_cast<double>(added_on_critical_path(
+                plan_, run_, last_task_, last_op_, [&](const WaitFor& wait) { return ended(wait); }));
+        }
         result_.recorded_ns = recorded_end_ == INT64_MIN ? 0 : recorded_end_ - plan_.first_begin;
         for (const auto& list : examples_) {
             result_.examples.insert(result_.examples.end(), list.begin(), list.end());
@@ -109,7 +116,7 @@ private:
         }
     }
 
-    void one(TaskId id, uint64_t op, size_t i, const SpoolRow& row) {
+    void one(TaskId id, uint64_t op, size_t i, SpoolRow& row) {
         const auto kind = static_cast<OpKind>(block_.kind[i]);
         const int64_t recorded = block_.result[i];
         const bool performed = (row.begin & kNotPerformed) == 0;
@@ -125,10 +132,17 @@ private:
         const int64_t end = performed ? std::max(clock_.ns(row.end), begin) : begin;
         const int64_t actual = performed ? row.result : reason == LeftOut::not_open ? -EBADF : -ECANCELED;
         if (performed) {
+            if (end > last_end_) {
+                last_task_ = id;
+                last_op_ = op;
+            }
             count(kind, i, begin, end, actual);
         }
         if (options_.pace == Pace::causal) {
-            follow_causes(id, op, kind, i, performed, begin, end);
+            const PathRow path = follow_causes(id, op, kind, i, performed, begin, end);
+            if (performed) {
+                row.result = path.pack();
+            }
         }
         const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
         if (!own_reason && match_results(kind, block_.arg[i], recorded, actual) == ResultMatch::differs) {
@@ -188,8 +202,10 @@ private:
     }
 
     /// Lateness under `causal`, by the rules that the run followed.
-    void follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
-        const int64_t due = step_->due(block_, i, released(id, op, i));
+    PathRow follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
+        const Released by = released(id, op, i);
+        const int64_t due = step_->due(block_, i, by.before);
+        const int64_t run_queue = by.before == INT64_MIN ? step_->waited_for_cpu(block_, i) : 0;
         const CausalRole role = step_->issued(block_, i, begin, performed);
         step_->ended(end);
         last_left_ = end;
@@ -205,24 +221,65 @@ private:
         } else if (performed && (role == CausalRole::delay || role == CausalRole::submit)) {
             delayed(step_->until() - due, std::max(step_->until(), begin), end);
         }
+        PathRow path = path_row(role, kind, i, due, begin, end);
+        if (by.inside > begin) {
+            path.added_ns = std::max<int64_t>(end - by.inside - kWakeUp, 0);
+        } else {
+            path.added_ns -= run_queue;
+        }
+        path.released = by.before != INT64_MIN || by.inside > begin;
+        return path;
     }
 
-    /// When the task was released, where it had to wait for other ops before it issued op `op`; INT64_MIN: it had not.
-    /// In the order of the ops.
-    int64_t released(TaskId id, uint64_t op, size_t i) {
+    /// By how much the op moved its task's clock, and how far the task is behind that clock now.
+    PathRow path_row(CausalRole role, OpKind kind, size_t i, int64_t due, int64_t begin, int64_t end) {
+        const int64_t late = std::max<int64_t>(begin - due, 0);
+        switch (role) {
+            case CausalRole::call: {
+                const bool starts_or_ends = kind == OpKind::spawn || kind == OpKind::exit;
+                return {starts_or_ends ? end - begin - block_.duration[i] : 0, late, false};
+            }
+            case CausalRole::delay:
+            case CausalRole::submit: return {0, std::max<int64_t>(end - step_->until(), 0), false};
+            case CausalRole::compute: {
+                const int64_t passed = compute_passed(step_->until(), end, TimingNoise{}.overshoot);
+                return {passed - due - step_->compute_ns(), end - passed, false};
+            }
+            case CausalRole::wait: return {late, 0, false};
+            case CausalRole::drain: return {std::max<int64_t>(late - (end - begin), 0), 0, false};
+        }
+        return {};
+    }
+
+    /// When other tasks let a task go on, ns; INT64_MIN: they did not hold it up.
+    struct Released {
+        int64_t before = INT64_MIN;  // the op was issued
+        int64_t inside = INT64_MIN;  // the op, which is a wait for them
+    };
+
+    /// When the task was released, where it had to wait for other ops. In the order of the ops.
+    Released released(TaskId id, uint64_t op, size_t i) {
         const std::vector<WaitFor>& waits = plan_.tasks[id].waits;
         const bool inside = step_->waits_inside(block_, i);
-        int64_t last = INT64_MIN;
+        Released last;
         for (; wait_ < waits.size() && waits[wait_].op <= op; ++wait_) {
-            const SpoolRow& source = run_.spool(plan_.tasks[waits[wait_].task].spool_first)[waits[wait_].source];
-            const bool done = run_.task(waits[wait_].task).done.load(std::memory_order_relaxed) > waits[wait_].source;
-            if (done && (source.begin & kNotPerformed) == 0 && !(inside && waits[wait_].op == op)) {
-                const bool early = (source.begin & kReleasedEarly) != 0;
-                last = std::max(last, clock_.ns(early ? source.begin & kSpoolTicks : source.end));
-            }
+            int64_t& at = inside && waits[wait_].op == op ? last.inside : last.before;
+            at = std::max(at, ended(waits[wait_]));
         }
         // What was done before the task got there did not hold it up.
-        return last > last_left_ ? last : INT64_MIN;
+        last.before = last.before > last_left_ ? last.before : INT64_MIN;
+        return last;
+    }
+
+    /// When the source of a wait let others go on; INT64_MIN: it was not performed.
+    int64_t ended(const WaitFor& wait) {
+        const SpoolRow& source = run_.spool(plan_.tasks[wait.task].spool_first)[wait.source];
+        const bool done = run_.task(wait.task).done.load(std::memory_order_relaxed) > wait.source;
+        if (!done || (source.begin & kNotPerformed) != 0) {
+            return INT64_MIN;
+        }
+        const bool early = (source.begin & kReleasedEarly) != 0;
+        return clock_.ns(early ? source.begin & kSpoolTicks : source.end);
     }
 
     void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
@@ -246,6 +303,8 @@ private:
     const int64_t start_;
     const int64_t begun_ = monotonic_ns();
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
+    TaskId last_task_ = 0;  // of the op that ended last
+    uint64_t last_op_ = 0;
     uint64_t seen_ = 0;
     std::optional<CausalStep> step_;  // of the present task
     size_t wait_ = 0;                 // in the waits of the present task

@@ -45,6 +45,11 @@ void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, in
         fidelity.failures.push_back(who + "sleep overshoot: " + milliseconds(error) + " over " +
                                     seconds(fidelity.delays_asked_ns) + others + ".");
     }
+    if (fidelity.added_ns > std::max(kLeast, kMostAdded * elapsed)) {
+        fidelity.failures.push_back(who + "on the critical path, thread starts, wakeups, sleeps and compute took " +
+                                    seconds(fidelity.added_ns) + " of the " + seconds(elapsed) +
+                                    " longer than recorded" + others + ".");
+    }
     const auto recorded = static_cast<double>(std::max<int64_t>(fidelity.recorded_run_queue_ns, 0));
     const double waited = fidelity.computing_took_ns - fidelity.computing_asked_ns;
     if (waited - recorded > std::max(kLeast, kMostProcessorShare * std::max(elapsed, fidelity.computing_asked_ns))) {

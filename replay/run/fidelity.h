@@ -16,6 +16,7 @@ struct Fidelity {
     double computing_asked_ns = 0;       // processor time of recorded computing, as scaled
     double computing_took_ns = 0;        // time that it took
     double after_waits_ns = 0;           // of it: more than recorded, as waits were longer or shorter
+    double added_ns = 0;                 // causal: what the replay itself added on the critical path
     int64_t recorded_run_queue_ns = -1;  // what recorded tasks waited for processors; -1: unknown
     double other_cpus = -1.0;            // CPUs that other programs used; -1: unknown
     double stolen_cpus = -1.0;           // steal time, in CPUs; -1: unknown
@@ -28,6 +29,7 @@ struct Fidelity {
 /// The run failed where it lost more than these shares, and 50 ms; docs/replay.md explains them.
 inline constexpr double kMostLateShare = 0.05;   // 99th percentile of lateness, of the elapsed time
 inline constexpr double kMostDelayError = 0.05;  // of delays together, and of the elapsed time
+inline constexpr double kMostAdded = 0.05;       // by the replay on the critical path, of the elapsed time
 inline constexpr double kMostProcessorShare =
     0.10;  // waiting for processors beyond the recorded, of the computing and of the elapsed time
 
