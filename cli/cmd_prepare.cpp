@@ -12,6 +12,7 @@
 #include "cli/help.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/recordings.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
@@ -163,7 +164,7 @@ int run(const po::variables_map& values) {
                           "name the directory to create the files in, e.g. --root /mnt/new");
     }
     PrepareOptions options;
-    options.log_name = values["log"].as<std::string>();
+    options.log_name = chosen_log(values);
     options.root = values["root"].as<std::string>();
     options.tool = "reprise " + std::string(tool_version());
     options.reset = values.count("reset") != 0;
@@ -271,7 +272,7 @@ const Registration registration{{
                   "only the dataset, at the top of the root"},
                  {"reprise prepare job.oplog --root /mnt/new --reset", "restore what a replay changed"}},
     .options = options,
-    .positionals = {{.name = "log", .label = "LOG"}},
+    .positionals = {{.name = "log", .label = "LOG", .least = 1, .most = -1}},
     .choices = {{"content", {"random", "zero", "sparse"}}},
     .run = run,
 }};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // `reprise replay`: replays a log below a root and reports.
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -13,8 +15,11 @@
 #include "analyze/accelerator.h"
 #include "analyze/compare.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/recordings.h"
+#include "cli/run_series.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
 #include "cli/units.h"
@@ -22,6 +27,8 @@
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
+#include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/run/runner.h"
 #include "transform/copies.h"
@@ -61,6 +68,7 @@ void options(po::options_description& add) {
     add_what_if_options(add, true);
     add.add_options()("tolerance-results", po::value<std::string>()->default_value("0.1%")->value_name("N|SHARE"),
                       "I/O ops that may have another result than in the recording; more: exit code 1");
+    add_series_options(add);
     add_filter_options(add);
     add_map_option(add, "place recorded directory OLD at NEW below the root [default: as prepared]");
     add.add_options()("read-only", "exclude every op that modifies files")(
@@ -115,11 +123,12 @@ VariantOptions variant_options(const WhatIf& what_if, Pace pace) {
 }
 
 /// The speed of this machine's processors relative to the recording's.
-CpuSpeed cpu_speed_of(const po::variables_map& values, const WhatIf& what_if, Pace pace, const Header& recorded) {
-    if (!is_auto(values, "cpu-speed")) {
-        return {CpuSpeed::Source::given, what_if.speeds.cpu, 0.0};
+MachineSpeed machine_speed_of(const po::variables_map& values, const WhatIf& what_if, Pace pace,
+                              const Header& recorded) {
+    if (is_auto(values, "cpu-speed") && pace == Pace::causal) {
+        return machine_speed_here(recorded);
     }
-    return pace == Pace::causal ? cpu_speed_here(recorded) : CpuSpeed{};
+    return {{CpuSpeed::Source::given, what_if.speeds.cpu, 0.0}, {}, {}};
 }
 
 ToleratedDifferences tolerated_differences(const po::variables_map& values) {
@@ -128,20 +137,13 @@ ToleratedDifferences tolerated_differences(const po::variables_map& values) {
                          : ToleratedDifferences{0, static_cast<uint64_t>(given.value)};
 }
 
-int run(const po::variables_map& values) {
-    const LogReader recording(values["log"].as<std::string>());
+ReplayOptions replay_options(const po::variables_map& values, const LogReader& recording, const WhatIf& what_if) {
     ReplayOptions how;
     const auto& pace = values["pace"].as<std::string>();
     how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
     how.engine = *engine_by_name(values["engine"].as<std::string>());  // one of the choices
-    const WhatIf what_if = what_if_of(values);
-    how.cpu_speed = cpu_speed_of(values, what_if, how.pace, recording.header());
-    how.speeds = what_if.speeds;
-    how.speeds.cpu = how.cpu_speed.ratio;
-    if (how.pace == Pace::causal && how.cpu_speed.source != CpuSpeed::Source::given) {
-        how.speeds.waits = wait_costs_here(recording.header());
-    }
     how.delay = policy_of(values["delay"].as<std::string>());
+    how.speeds = what_if.speeds;
     how.filter = wanted_filter(values, recording, Base::job);
     if (values.count("root") != 0) {
         how.root = values["root"].as<std::string>();
@@ -150,7 +152,7 @@ int run(const po::variables_map& values) {
     how.read_only = values.count("read-only") != 0;
     how.allow_loss = values.count("allow-loss") != 0;
     how.fingerprint = log_fingerprint(recording);
-    how.log_name = values["log"].as<std::string>();
+    how.log_name = recording.path().string();
     how.tolerated = tolerated_differences(values);
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
@@ -159,41 +161,141 @@ int run(const po::variables_map& values) {
             throw usage_error("the output is the recording itself", "choose another file with -o");
         }
     }
-    PhaseProgress progress;
-    how.progress = [&](const ReplayProgress& now) { progress(now); };
-    std::optional<LogReader> variant;
-    if (const VariantOptions asked = variant_options(what_if, how.pace); asked.changes_anything()) {
-        variant.emplace(make_variant(recording, asked));
+    return how;
+}
+
+/// A recording, or what a what-if makes of it, ready to be replayed as often as asked.
+class Replayed {
+public:
+    Replayed(const po::variables_map& values, const std::string& log)
+        : recording_(log), what_if_(what_if_of(values)), how_(replay_options(values, recording_, what_if_)) {
+        const MachineSpeed machine = machine_speed_of(values, what_if_, how_.pace, recording_.header());
+        how_.cpu_speed = machine.cpu;
+        how_.speeds.cpu = machine.cpu.ratio;
+        how_.speeds.waits = machine.waits;
+        doubt_ = machine.doubt;
+        if (const VariantOptions asked = variant_options(what_if_, how_.pace); asked.changes_anything()) {
+            variant_.emplace(make_variant(recording_, asked));
+        }
     }
-    const LogReader& log = variant ? *variant : recording;
-    AcceleratorObserver observer(log.tables());
-    how.observe = [&](TaskId task, const Op& op) { observer.add(task, op); };
-    ReplayResult result = replay(log, how);
-    if (variant) {
-        // What the copies share, and what the model drew.
-        const std::vector<Counter>& known = recording.tables().counters;
-        std::copy_if(
-            variant->tables().counters.begin(), variant->tables().counters.end(), std::back_inserter(result.counters),
-            [&](const Counter& counter) { return std::find(known.begin(), known.end(), counter) == known.end(); });
+
+    const OpFilter& filter() const { return how_.filter; }
+
+    /// `output`: the run's log; empty: none.
+    SeriesRun once(const fs::path& output) {
+        PhaseProgress progress;
+        ReplayOptions how = how_;
+        how.output = output;
+        how.progress = [&](const ReplayProgress& now) { progress(now); };
+        AcceleratorObserver observer(log().tables());
+        how.observe = [&](TaskId task, const Op& op) { observer.add(task, op); };
+        SeriesRun run;
+        run.result = replay(log(), how);
+        progress.finish();
+        complete(run.result);
+        if (run.result.accelerators != 0 && run.result.timed) {  // else time means nothing to them
+            run.summary.emplace(observer.finish(), log().tables());
+        }
+        return run;
     }
-    progress.finish();
-    for (std::string& doubt : queue_doubts(result.queues)) {
-        result.notes.push_back(std::move(doubt));
+    fs::path output() const { return how_.output; }
+
+    /// Restores what an earlier run changed in a prepared root.
+    void restore() {
+        if (how_.root.empty() || !uses_root(how_.engine) || !changed_root(how_.root)) {
+            return;
+        }
+        PrepareOptions options;
+        options.root = how_.root;
+        options.log_name = how_.log_name;
+        options.tool = "reprise " + std::string(tool_version());
+        options.fingerprint = how_.fingerprint;
+        options.reset = true;
+        Preparation preparation(log(), std::move(options));
+        preparation.check();
+        WriteState state;
+        Progress progress("restoring the root");
+        preparation.run(state, [&] { progress.update(state.entries.load(), 0); });
+        progress.finish();
     }
-    std::optional<Accelerators> summary;  // none where time means nothing to them
-    if (result.accelerators != 0 && result.timed) {
-        summary.emplace(observer.finish(), log.tables());
+
+private:
+    const LogReader& log() const { return variant_ ? *variant_ : recording_; }
+
+    /// What the run itself does not know.
+    void complete(ReplayResult& result) const {
+        if (!doubt_.empty()) {
+            result.notes.push_back(doubt_);
+        }
+        if (variant_) {
+            // What the copies share, and what the model drew.
+            const std::vector<Counter>& known = recording_.tables().counters;
+            std::copy_if(variant_->tables().counters.begin(), variant_->tables().counters.end(),
+                         std::back_inserter(result.counters), [&](const Counter& counter) {
+                             return std::find(known.begin(), known.end(), counter) == known.end();
+                         });
+        }
+        for (std::string& doubt : queue_doubts(result.queues)) {
+            result.notes.push_back(std::move(doubt));
+        }
     }
-    print_result(result, summary);
-    if (values.count("json") != 0) {
-        write_json(values["json"].as<std::string>(), result_json(result, summary, values, how.filter));
+
+    static bool changed_root(const fs::path& root) {
+        const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (!fd.valid()) {
+            return false;  // replay() says what is wrong
+        }
+        const std::optional<Marker> marker = read_marker(fd.get(), root.string());
+        return marker && marker->state == MarkerState::changed;
     }
+
+    LogReader recording_;
+    WhatIf what_if_;
+    ReplayOptions how_;
+    std::string doubt_;
+    std::optional<LogReader> variant_;
+};
+
+int exit_code_of(const ReplayResult& result) {
     // An interrupted run has a valid result but did not finish.
     if (result.ended != "complete") {
         return static_cast<int>(ExitCode::machine);
     }
     const bool believed = result.not_same_job.empty() && result.fidelity.failures.empty();
     return static_cast<int>(believed ? ExitCode::done : ExitCode::check_failed);
+}
+
+int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed& job) {
+    RunSeries series(goal);
+    series.run([&](size_t number) {
+        job.restore();
+        return job.once(job.output().empty() ? fs::path() : numbered(job.output(), number));
+    });
+    const SeriesRun& middle = series.median_run();
+    series.print(std::cout);
+    print_result(middle.result, middle.summary);
+    if (values.count("json") != 0) {
+        Json json = result_json(middle.result, middle.summary, values, job.filter());
+        json["series"] = series.json();
+        write_json(values["json"].as<std::string>(), json);
+    }
+    if (!series.finished()) {
+        return static_cast<int>(ExitCode::machine);
+    }
+    return static_cast<int>(series.believed() ? ExitCode::done : ExitCode::check_failed);
+}
+
+int run(const po::variables_map& values) {
+    Replayed job(values, chosen_log(values));
+    if (values.count("runs") != 0 || values.count("until-stable") != 0) {
+        return run_series(values, series_goal(values), job);
+    }
+    const SeriesRun run = job.once(job.output());
+    print_result(run.result, run.summary);
+    if (values.count("json") != 0) {
+        write_json(values["json"].as<std::string>(), result_json(run.result, run.summary, values, job.filter()));
+    }
+    return exit_code_of(run.result);
 }
 
 const Registration registration{{
@@ -215,11 +317,12 @@ const Registration registration{{
                  {"reprise replay job.oplog --root /mnt/new --pace timed", "the recorded load, at the recorded times"},
                  {"reprise replay job.oplog --root /mnt/new --gpus 8 --gpu-model 'normal(162ms,5ms)'",
                   "eight ranks with a different accelerator"},
+                 {"reprise replay job.oplog --root /mnt/new --runs 7", "seven runs: median, interval, disturbed ones"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
                   "as fast as possible, saving the run's log"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},
     .options = options,
-    .positionals = {{"log", "LOG"}},
+    .positionals = {{"log", "LOG", 1, -1}},
     .choices = {{"pace", {"causal", "timed", "afap"}},
                 {"engine", engine_names()},
                 {"delay", {"auto", "sleep", "spin", "work"}}},

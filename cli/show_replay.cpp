@@ -98,6 +98,7 @@ Json fidelity_json(const ReplayResult& result) {
             {"delays_asked_s", f.delays_asked_ns / 1e9},
             {"computing_asked_s", f.computing_asked_ns / 1e9},
             {"computing_took_s", f.computing_took_ns / 1e9},
+            {"added_on_critical_path_s", f.added_ns / 1e9},
             {"computing_after_waits_s", f.after_waits_ns / 1e9},
             {"recorded_run_queue_s", known(static_cast<double>(f.recorded_run_queue_ns), 1e9)},
             {"other_cpus", known(f.other_cpus, 1.0)},
@@ -200,8 +201,8 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     what_if.speeds.cpu = result.cpu_speed.ratio;
     put_what_if(json, what_if, true);
     json["cpu_speed_source"] = source_name(result.cpu_speed.source);
-    json["cpu_speed_uncertainty"] =
-        result.cpu_speed.source == CpuSpeed::Source::profiles ? Json(result.cpu_speed.uncertainty) : Json(nullptr);
+    json["cpu_speed_verified"] = result.cpu_speed.verified();
+    json["cpu_speed_uncertainty"] = result.cpu_speed.verified() ? Json(result.cpu_speed.uncertainty) : Json(nullptr);
     json["delay"] = policy_name(result.delay);
     json["compute_peak_cpus"] = result.compute_peak;
     json["filter"] = filter.to_string();

@@ -3,7 +3,8 @@
 """usage: bench_capture.py --bin BUILD_FOLDER [--dir DIR] [--rounds N] [--calls N]
 
 What recording costs a job per call, beside other tracers: a cached 4 KiB pread and a cycle of open, read, close, each run
-in turn without and with every tracer; what a recording costs processes that are not recorded; what is lost of 10 million
+in turn without and with every tracer; what a recording costs processes that are not recorded, beside an empty program on
+the same two hooks, which is the least that anything there can cost; what is lost of 10 million
 calls of one thread as fast as it can. Costs are differences of medians of the thread's processor time (wall time in
 brackets), so that a busy machine shows in them only as slower memory. Needs root; a tracer that is not installed or does
 not work here is named as absent. Exit code 77: this machine cannot record."""
@@ -35,6 +36,9 @@ BPFTRACE = """
 tracepoint:syscalls:sys_exit_pread64, tracepoint:syscalls:sys_exit_openat, tracepoint:syscalls:sys_exit_read,
 tracepoint:syscalls:sys_exit_close /comm == "capture_load"/ { printf("%d %lld %d\\n", tid, nsecs, args->ret); }
 """
+
+
+EMPTY = "BEGIN {} rawtracepoint:sys_enter {} rawtracepoint:sys_exit {}"
 
 
 def numbers(command, **more):
@@ -75,6 +79,18 @@ def main(folder):
         other.wait()
         return result
 
+    def empty(mode, n):
+        """An empty program on the hooks of a recording, which every process of the machine pays for."""
+        other = subprocess.Popen(["bpftrace", "-e", EMPTY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        other.stdout.readline()  # "Attaching 3 probes..."
+        time.sleep(1)
+        alive = other.poll() is None
+        result = numbers([load, mode, str(n), data])
+        other.terminate()
+        other.wait()
+        return result if alive else None
+
+    has_empty = shutil.which("bpftrace") is not None and empty("pread", 1000) is not None
     tools = {
         "strace": lambda mode, n: numbers(["strace", "-f", "-o", "/dev/null", load, mode, str(n), data]),
         "perf trace": lambda mode, n: numbers(tracefs(["perf", "trace", "-o", "/dev/null", load, mode, str(n), data])),
@@ -84,6 +100,8 @@ def main(folder):
     for mode, what, n, slow in (("pread", "cached 4 KiB pread", 400_000, 10_000),
                                 ("cycle", "open + read + close", 100_000, 5_000)):
         ways = {"plain": (plain, n), "captured": (captured, n), "not recorded": (beside, n)}
+        if has_empty:
+            ways["an empty program"] = (empty, n)
         seen = {name: [] for name in ways}
         for _ in range(options.rounds):
             for name, (way, count) in ways.items():
@@ -95,7 +113,7 @@ def main(folder):
         middle = {name: tuple(statistics.median(column) for column in zip(*runs)) for name, runs in seen.items()}
         base = middle["plain"]
         print(f"{what}: untraced {base[0]:.0f} ns ({base[1]:.0f} ns by the clock)")
-        for name in ("captured", "not recorded"):
+        for name in (name for name in ways if name != "plain"):
             print(f"  {name}: {middle[name][0] - base[0]:+.0f} ns ({middle[name][1] - base[1]:+.0f} by the clock)", flush=True)
         for name, way in tools.items():
             if not shutil.which(name.split()[0]):

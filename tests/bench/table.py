@@ -152,7 +152,12 @@ def capture_rows(capture):
         row(f"recording, {title}", f"≤ +{limit:,} ns", number(part, r"captured: ([+-]\d+) ns"), "ns", most(limit))
         row(f"… {title}, untraced", "", number(part, r"untraced ([\d.]+) ns"), "ns")
         if limit == 400:
+            floor = number(part, r"an empty program: ([+-]\d+) ns")
             row("… a process that is not recorded", "≤ +150 ns", number(part, r"not recorded: ([+-]\d+) ns"), "ns", most(150))
+            if floor is None:
+                notes.append("An empty program on the hooks of a recording was not measured: it needs bpftrace.")
+            else:
+                row("… an empty program on the same hooks", "", floor, "ns")
         for tool in ("strace", "perf trace", "bpftrace"):
             if (cost := number(part, tool + r": ([+-]\d+) ns")) is None:
                 notes.append(f"recording, {title}, {tool}: not measured.")

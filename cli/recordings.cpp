@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#include "cli/recordings.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+
+#include "cli/units.h"
+#include "formats/support/error.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The exit code of a process, or 128 and the signal that ended it.
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+/// A terminal's Ctrl-C reaches the recording, too, which ends with a valid log; this process ends after it.
+volatile std::sig_atomic_t interrupted = 0;
+void note_signal(int signal) { interrupted = signal; }
+
+class WhileRecording {
+public:
+    WhileRecording() {
+        struct sigaction note {};
+        note.sa_handler = note_signal;
+        for (size_t i = 0; i < kSignals.size(); ++i) {
+            ::sigaction(kSignals[i], &note, &before_[i]);
+        }
+    }
+    ~WhileRecording() { restore(); }
+    WhileRecording(const WhileRecording&) = delete;
+    WhileRecording& operator=(const WhileRecording&) = delete;
+    void restore() {
+        for (size_t i = 0; i < kSignals.size(); ++i) {
+            ::sigaction(kSignals[i], &before_[i], nullptr);
+        }
+    }
+
+private:
+    static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
+    std::array<struct sigaction, 3> before_{};
+};
+
+int in_a_process(WhileRecording& signals, const std::function<int()>& work) {
+    std::cout.flush();
+    std::cerr.flush();
+    const pid_t pid = ::fork();
+    if (pid < 0) {
+        throw machine_error(std::string("cannot start a process: ") + std::strerror(errno), "");
+    }
+    if (pid == 0) {
+        signals.restore();
+        int code = static_cast<int>(ExitCode::machine);
+        try {
+            code = work();
+        } catch (const Error& error) {
+            std::cerr << "reprise: " << error.what() << "\n";
+            code = static_cast<int>(error.code());
+        }
+        std::cout.flush();
+        std::cerr.flush();
+        ::_exit(code);
+    }
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        if (interrupted != 0) {
+            ::kill(pid, interrupted);  // by `kill`, which reaches this process only
+        }
+    }
+    return code_of(status);
+}
+
+}  // namespace
+
+fs::path numbered(const fs::path& path, size_t number) {
+    fs::path out = path;
+    return out.replace_extension(std::to_string(number) + path.extension().string());
+}
+
+Recordings::Recordings(const std::vector<std::string>& logs) : logs_(logs) {
+    for (const std::string& log : logs) {
+        facts_.push_back(recording_facts(LogReader(log)));
+    }
+    check_one_job(facts_);
+    outcomes_ = recording_outcomes(facts_);
+    verdict_ = judge_series(outcomes_);
+}
+
+Table Recordings::table() const {
+    Table table({{"recording", "log"},
+                 {"elapsed", "elapsed_ns", true},
+                 {"ops", "ops", true},
+                 {"steal time", "stolen_ns", true},
+                 {"run queue", "run_queue_ns", true},
+                 {"", "note"}});
+    const auto known = [](int64_t ns) { return ns < 0 ? Cell("-", nullptr) : duration_cell(ns); };
+    for (size_t i = 0; i < logs_.size(); ++i) {
+        std::string note = i == verdict_.median_run ? "the one nearest to the median" : "";
+        if (!outcomes_[i].disturbed.empty()) {
+            note = "disturbed: " + outcomes_[i].disturbed.front();
+        } else if (std::find(verdict_.odd.begin(), verdict_.odd.end(), i) != verdict_.odd.end()) {
+            note = "far from the others, no cause found";
+        }
+        table.row({printable(logs_[i]), duration_cell(facts_[i].elapsed_ns), count_cell(facts_[i].ops),
+                   known(facts_[i].stolen_ns), known(facts_[i].run_queue_ns), note});
+    }
+    return table;
+}
+
+void Recordings::print(std::ostream& out) const {
+    table().print(out, 2);
+    const MedianInterval& seconds = verdict_.seconds;
+    out << counted(logs_.size(), "recording") << ", median " << format_duration(std::llround(seconds.median * 1e9))
+        << ", between " << format_duration(std::llround(seconds.low * 1e9)) << " and "
+        << format_duration(std::llround(seconds.high * 1e9)) << " with " << std::llround(seconds.level * 100)
+        << " % confidence\n";
+    if (verdict_.disturbed_counted) {
+        out << "warning: most recordings were disturbed, so disturbed ones count, too\n";
+    }
+}
+
+Json Recordings::json() const {
+    const MedianInterval& seconds = verdict_.seconds;
+    Json rows = table().json();
+    for (size_t i = 0; i < logs_.size(); ++i) {
+        rows[i]["disturbed"] = outcomes_[i].disturbed;
+    }
+    return {{"recordings", std::move(rows)}, {"chosen", printable(chosen())}, {"median_s", seconds.median},
+            {"low_s", seconds.low},          {"high_s", seconds.high},        {"confidence", seconds.level}};
+}
+
+std::string chosen_log(const po::variables_map& values) {
+    const auto& logs = values["log"].as<std::vector<std::string>>();
+    if (logs.size() == 1) {
+        return logs.front();
+    }
+    const Recordings recordings(logs);
+    if (!quiet()) {
+        recordings.print(std::cerr);
+        std::cerr << "using " << printable(recordings.chosen()) << "\n\n";
+    }
+    return recordings.chosen();
+}
+
+int record_runs(unsigned runs, const fs::path& output, bool as_json,
+                const std::function<int(const fs::path&)>& record) {
+    std::vector<std::string> logs;
+    WhileRecording signals;
+    int code = 0;
+    unsigned run = 0;
+    while (run < runs && code == 0 && interrupted == 0) {
+        const fs::path log = numbered(output, ++run);
+        if (!as_json && !quiet()) {
+            std::cerr << "run " << run << " of " << runs << ":\n";
+        }
+        code = in_a_process(signals, [&] { return record(log); });
+        if (std::error_code ignored; fs::exists(log, ignored)) {
+            logs.push_back(log.string());
+        }
+    }
+    if (code != 0 || interrupted != 0) {
+        std::cerr << "reprise: stopped after run " << run << " of " << runs
+                  << (code != 0 ? ": exit code " + std::to_string(code) : std::string()) << "\n";
+        return code != 0 ? code : static_cast<int>(ExitCode::machine);
+    }
+    const Recordings recordings(logs);
+    if (as_json) {
+        print_json(std::cerr, recordings.json());
+    } else if (!quiet()) {
+        std::cerr << "\n";
+        recordings.print(std::cerr);
+    }
+    return 0;
+}
+
+}  // namespace reprise::cli

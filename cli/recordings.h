@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Several recordings of one job: `capture --runs` makes them, `replay` and `prepare` take them in place of one.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/table.h"
+#include "experiment/recordings.h"
+
+namespace reprise::cli {
+
+/// Name of one of several files: "job.oplog" becomes "job.3.oplog".
+std::filesystem::path numbered(const std::filesystem::path& path, size_t number);
+
+class Recordings {
+public:
+    /// Reads the logs. Throws Error where one cannot be read or they are not of one job.
+    explicit Recordings(const std::vector<std::string>& logs);
+
+    /// The one nearest to the median of those that nothing disturbed.
+    const std::string& chosen() const { return logs_[verdict_.median_run]; }
+    bool several() const { return logs_.size() > 1; }
+    void print(std::ostream& out) const;
+    Json json() const;
+
+private:
+    Table table() const;
+
+    std::vector<std::string> logs_;
+    std::vector<RecordingFacts> facts_;
+    std::vector<RunOutcome> outcomes_;
+    SeriesVerdict verdict_;
+};
+
+/// The log to use of those on the command line. Of several, says which and why on standard error.
+std::string chosen_log(const po::variables_map& values);
+
+/// Records `runs` times, each in a process of its own: `record` is given the name of the log and returns the exit code.
+/// Ends after the first run that does not return 0, and with its code. Then says how the recordings compare.
+int record_runs(unsigned runs, const std::filesystem::path& output, bool as_json,
+                const std::function<int(const std::filesystem::path&)>& record);
+
+}  // namespace reprise::cli

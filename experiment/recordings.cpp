@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "experiment/recordings.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "formats/oplog/header_facts.h"
+#include "formats/support/error.h"
+#include "formats/support/percentile.h"
+
+namespace reprise {
+
+RecordingFacts recording_facts(const LogReader& log) {
+    RecordingFacts out;
+    out.path = log.path();
+    out.command = log.header().command;
+    out.ops = log.op_count();
+    int64_t begin = INT64_MAX, end = INT64_MIN;
+    for (const BlockInfo& block : log.blocks()) {
+        begin = std::min(begin, block.begin);
+        end = std::max(end, block.end);
+    }
+    out.elapsed_ns = begin < end ? end - begin : 0;
+    out.stolen_ns = read_fact(log.header(), fact::stolen).value_or(-1);
+    out.run_queue_ns = read_fact(log.header(), fact::run_queue).value_or(-1);
+    out.cpus =
+        static_cast<int>(std::clamp<int64_t>(read_fact(log.header(), fact::capture_cpus).value_or(1), 1, 1 << 20));
+    return out;
+}
+
+std::vector<RunOutcome> recording_outcomes(const std::vector<RecordingFacts>& recordings) {
+    constexpr double kOfElapsed = 0.1;
+    std::vector<int64_t> queued;
+    for (const RecordingFacts& one : recordings) {
+        queued.push_back(one.run_queue_ns);
+    }
+    const int64_t usual = median(std::move(queued));
+    std::vector<RunOutcome> out;
+    for (const RecordingFacts& one : recordings) {
+        RunOutcome outcome;
+        const auto elapsed = static_cast<double>(one.elapsed_ns);
+        outcome.seconds = elapsed / 1e9;
+        outcome.valid = one.ops != 0;
+        Surroundings around{.cpus = one.cpus, .elapsed_ns = one.elapsed_ns};
+        around.stolen_cpus = one.stolen_ns < 0 || elapsed <= 0 ? -1 : static_cast<double>(one.stolen_ns) / elapsed;
+        outcome.disturbed = disturbances(around);
+        const auto more = static_cast<double>(one.run_queue_ns - usual);
+        if (one.run_queue_ns >= 0 && usual >= 0 && more > kOfElapsed * elapsed) {
+            char text[96];
+            std::snprintf(text, sizeof text, "its tasks waited %.2f s longer for CPUs than usual", more / 1e9);
+            outcome.disturbed.emplace_back(text);
+        }
+        out.push_back(std::move(outcome));
+    }
+    return out;
+}
+
+void check_one_job(const std::vector<RecordingFacts>& recordings) {
+    for (const RecordingFacts& one : recordings) {
+        const RecordingFacts& first = recordings.front();
+        const std::string names = escape_line(first.path.string()) + " and " + escape_line(one.path.string());
+        if (one.command != first.command) {
+            throw usage_error(names + " are recordings of different commands",
+                              "give recordings of one job, or one log");
+        }
+        if (2 * std::min(one.ops, first.ops) < std::max(one.ops, first.ops)) {
+            throw usage_error(names + " differ too much to be the same job: " + std::to_string(first.ops) + " and " +
+                                  std::to_string(one.ops) + " ops",
+                              "give recordings of one job, or one log");
+        }
+    }
+}
+
+}  // namespace reprise

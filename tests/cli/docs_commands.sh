@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Every command that README, docs/, CONTRIBUTING and `--help` show is run, in the order of its page, in a folder that
+# holds what such a page begins with: a job to record, an op log. A page's placeholders become real things: the PID a
+# running job's, /mnt/new a folder of its own. What takes minutes or is run by CI itself must exist, no more.
+# plain builds only
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+
+# The pages name files in places that belong to the machine: they are shown to the commands in a mount namespace.
+if [[ ${REPRISE_DOCS_INSIDE:-} != yes ]]; then
+    [[ $(id -u) == 0 ]] || skip "needs root, to mount over /mnt in a namespace of its own"
+    unshare --mount true 2>/dev/null || skip "mount namespaces are not allowed here"
+    REPRISE_DOCS_INSIDE=yes exec unshare --mount --propagation private bash "$0" "$@"
+fi
+mount -t tmpfs -o mode=755 tmpfs /mnt || skip "no tmpfs can be mounted here"
+trap 'umount /mnt; kill $(jobs -p) 2>/dev/null; rm -rf "$tmp"' EXIT
+
+bin=$tmp/bin
+mkdir -p "$bin" "$tmp/home"
+ln -s "$REPRISE" "$bin/reprise"
+ln -s "$(command -v python3)" "$bin/python"
+export PATH=$bin:$PATH HOME=$tmp/home
+
+# A job like those the pages speak of: it reads its data set, and marks its steps where it is asked to.
+cat >"$tmp/train.py" <<'EOF'
+import os, sys, time
+folder = next((one for one in sys.argv[1:] if os.path.isdir(one)), "images")
+for turn in range(3):
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as sample:
+            sample.read()
+    time.sleep(0.01)
+EOF
+
+bpf=yes
+"$REPRISE" capture --check >/dev/null 2>&1 || bpf=no
+
+# A page begins in a folder with these.
+fresh() {
+    rm -rf "$tmp/page" /mnt/new
+    mkdir -p "$tmp/page/images" /mnt/new
+    cd "$tmp/page" || exit 1
+    for i in 1 2 3 4; do head -c 20000 /dev/urandom >"images/$i.jpg"; done
+    cp "$tmp/train.py" train.py
+    cp "$tmp/train.py" train_resnet.py
+    cp "$tmp/log/job.oplog" job.oplog
+    cp "$tmp/log/job.oplog" resnet.oplog
+    cp "$tmp/log/host.json" recorder.json
+    cp "$tmp/log/model.json" model.json
+    "$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
+    "$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1
+    rm -rf /mnt/new && mkdir /mnt/new
+}
+
+# The command of one line, its placeholders replaced.
+real_command() {
+    local line=$1 group=/sys/fs/cgroup/unified
+    [[ -d $group ]] || group=/sys/fs/cgroup
+    line=${line//\/sys\/fs\/cgroup\/.../$group/reprise-docs}
+    line=${line//--pid 4711/--pid $job_pid}
+    line=${line//--storage DIR/--storage /mnt/new}
+    line=${line// DIR/ /mnt/new}
+    line=${line// COMMAND/ python3 train.py images}
+    line=${line//python train.py/python train.py images}
+    line=${line//\/tmp\/new//mnt/new}
+    printf '%s' "$line"
+}
+
+seen=0 only_looked_at=0
+declare -A skipped=()
+
+# page_line PAGE COMMAND
+page_line() {
+    local page=$1 shown=$2 command first rc=0 out_file
+    job_pid=
+    case $shown in
+        *--gpu\ *) skipped["no accelerator: $shown"]=1; return ;;
+        *capture*--check*) ;;
+        *capture*) [[ $bpf == yes ]] || { skipped["this machine cannot record: $shown"]=1; return; } ;;
+    esac
+    if [[ $shown == *"--pid 4711"* ]]; then
+        (sleep 0.5; python3 train.py images) &
+        job_pid=$!
+    fi
+    command=$(real_command "$shown")
+    first=${command%% *}
+    if [[ $first != reprise && $first != strace ]]; then
+        # A script or a build command: it is there.
+        only_looked_at=$((only_looked_at + 1))
+        [[ $first != */* || -x $REPRISE_SOURCE_DIR/$first ]] || fail "$page: $shown: there is no $first"
+        return
+    fi
+    # What the page writes again was written by the fixture, or by a line before.
+    out_file=$(sed -n 's/.* -o \([^ ]*\).*/\1/p' <<<"$command")
+    [[ -z $out_file || $command == *"--force"* ]] || rm -rf "$out_file"
+    out_file=$(sed -n 's/.*--json=\([^ ]*\).*/\1/p' <<<"$command")
+    [[ -z $out_file ]] || rm -f "$out_file"
+    if [[ $command == *"--cgroup "* ]]; then
+        group_job "$command" || { skipped["no cgroup can be made: $shown"]=1; return; }
+    fi
+    timeout 60 bash -c "$command" >"$out" 2>"$err" </dev/null || rc=$?
+    # 1: a replay or a comparison that says it is not to be believed, as two runs on a busy machine may be.
+    if [[ $rc != 0 && ! ($rc == 1 && $command =~ ^reprise\ +(replay|compare|predict)) ]]; then
+        fail "$page: exit code $rc: $shown"
+        head -n 5 "$err"
+    fi
+    seen=$((seen + 1))
+}
+
+group_job() {
+    local group
+    group=$(sed -n 's/.*--cgroup \([^ ]*\).*/\1/p' <<<"$1")
+    mkdir -p "$group" 2>/dev/null || return 1
+    (echo "$BASHPID" >"$group/cgroup.procs" && sleep 0.5 && exec python3 train.py images) 2>/dev/null &
+    trap 'umount /mnt; rmdir "$group" 2>/dev/null; rm -rf "$tmp"' EXIT
+}
+
+commands_of() { # FILE: "COMMAND" per line
+    python3 - "$1" <<'EOF'
+import re, sys
+fenced, joined = False, ""
+for line in open(sys.argv[1]):
+    if line.startswith("```"):
+        fenced = not fenced
+        continue
+    if not fenced and not line.startswith("    ") and not joined:
+        continue
+    text = re.sub(r"^[$#] ", "", line.strip())
+    if joined:
+        text, joined = joined + " " + text, ""
+    if not re.match(r"(sudo )?(reprise|strace|cmake|ctest|\./|tests/|scripts/|examples/)[\w/.-]*( |$)", text):
+        continue
+    if text.endswith("\\"):
+        joined = text[:-1].rstrip()
+        continue
+    text = re.sub(r"\s+#.*$", "", re.sub(r"^sudo ", "", text))
+    if not re.match(r"reprise\S", text):  # not reprise.begin(...)
+        print(text)
+EOF
+}
+
+# What the pages begin with.
+mkdir -p "$tmp/log/images"
+cd "$tmp/log" || exit 1
+for i in 1 2 3 4; do head -c 20000 /dev/urandom >"images/$i.jpg"; done
+run 0 strace -f -ttt -T -yy -o job.strace python3 "$tmp/train.py" images
+run 0 "$REPRISE" import -q job.strace -o job.oplog
+run 0 "$REPRISE" calibrate -q -o host.json
+run 0 "$REPRISE" calibrate -q --storage "$tmp/log" -o model.json
+[[ $failures == 0 ]] || finish
+
+pages=("$REPRISE_SOURCE_DIR"/README.md "$REPRISE_SOURCE_DIR"/CONTRIBUTING.md "$REPRISE_SOURCE_DIR"/docs/*.md)
+for page in "${pages[@]}"; do
+    commands_of "$page" >"$tmp/commands"
+    [[ -s $tmp/commands ]] || continue
+    fresh
+    while IFS= read -r -u 9 command; do
+        page_line "$(basename "$page")" "$command"
+    done 9<"$tmp/commands"
+done
+for reason in "${!skipped[@]}"; do
+    echo "not run: $reason"
+done
+echo "$seen commands run, $only_looked_at looked for, ${#skipped[@]} not run"
+[[ $seen -ge 25 ]] || fail "only $seen commands were found: the pages have another form"
+finish

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Several runs and several recordings: how many, what is restored in between, what they say, and when they stop.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+
+# A reader that also writes a file: each run changes its root.
+{
+    echo "fio version 3 iolog"
+    echo "0 /data/in add"
+    echo "0 /data/out add"
+    echo "0 /data/in open"
+    echo "0 /data/out open"
+    for i in $(seq 0 20); do echo "$((i * 1000)) /data/in read $((i * 4096)) 4096"; done
+    echo "30000 /data/out write 0 8192"
+    echo "31000 /data/in close"
+    echo "31000 /data/out close"
+} >job.log
+run 0 "$REPRISE" import -q job.log -o job.oplog
+run 0 "$REPRISE" prepare -q job.oplog --root root
+
+field() { python3 -c "import json,sys; print(json.load(open('run.json'))$1)"; }
+
+run 0 "$REPRISE" replay job.oplog --root root --runs 3 --json run.json -o run.oplog
+contains "$out" "median of 3 runs: "
+contains "$out" "with 75 % confidence (6 runs give 95 %)"
+contains "$out" "the one nearest to the median"
+lacks "$out" "Earlier replays changed files"
+equal "$(field "['series']['counted']")" 3
+equal "$(field "['series']['confidence']")" 0.75
+equal "$(field "['same_job']")" True
+python3 - <<'EOF' || fail "the JSON of the series does not add up"
+import json, statistics
+run = json.load(open("run.json"))
+series = run["series"]
+times = [one["elapsed_ns"] / 1e9 for one in series["runs"]]
+assert len(times) == 3 and all(one["valid"] and one["counted"] for one in series["runs"]), series
+assert abs(statistics.median(times) - series["median_s"]) < 1e-6, series
+assert series["low_s"] == min(times) and series["high_s"] == max(times), series
+assert abs(run["elapsed_s"] - times[series["median_run"] - 1]) < 1e-6
+EOF
+for i in 1 2 3; do run 0 "$REPRISE" info -q "run.$i.oplog"; done
+[[ ! -e run.oplog && ! -e run.4.oplog ]] || fail "there are more logs than runs"
+
+# A run by itself has no series; and the root that the series left changed is restored by the next one.
+run 0 "$REPRISE" replay job.oplog --root root
+contains "$out" "Earlier replays changed files"
+lacks "$out" "median of"
+run 0 "$REPRISE" replay job.oplog --root root --runs 1
+lacks "$out" "Earlier replays changed files"
+contains "$out" "median of 1 run: "
+lacks "$out" "confidence"
+
+# Until they are stable, or for so long: sleeps of a millisecond are as long each time.
+run 0 "$REPRISE" replay job.oplog --engine null --pace timed --runs 3 --until-stable 30s --json run2.json
+[[ $(python3 -c "import json; print(len(json.load(open('run2.json'))['series']['runs']) >= 3)") == True ]] || fail "fewer than three runs"
+
+# A wrong root is wrong in the first run, and no second one follows.
+run 4 "$REPRISE" replay job.oplog --root "$tmp/nowhere" --runs 3
+contains "$err" "cannot open the root"
+for wrong in "--runs 0" "--runs 1001" "--runs many" "--until-stable 0" "--until-stable soon"; do
+    # shellcheck disable=SC2086
+    run 2 "$REPRISE" replay job.oplog --root root $wrong
+done
+
+# Ctrl-C ends the series with what there is.
+{
+    echo "fio version 3 iolog"
+    echo "0 /data/in add"
+    echo "0 /data/in open"
+    for i in $(seq 0 30); do echo "$((i * 1000000)) /data/in read $((i * 4096)) 4096"; done
+    echo "31000000 /data/in close"
+} >slow.log
+run 0 "$REPRISE" import -q slow.log -o slow.oplog
+"$REPRISE" replay slow.oplog --engine null --pace timed --runs 5 >"$out" 2>"$err" &
+series=$!
+sleep 1.5
+kill -INT $series
+code=0
+wait $series || code=$?
+equal "$code" 4
+contains "$out" "interrupted: signal 2"
+
+# Several recordings of one job: the one nearest to the median, the same for prepare and replay.
+for i in 1 2 3; do
+    sed "s/^31000 /$((31000 + (i % 3) * 20000)) /" job.log >"again.$i.log"
+    run 0 "$REPRISE" import -q "again.$i.log" -o "again.$i.oplog"
+done
+run 0 "$REPRISE" prepare again.1.oplog again.2.oplog again.3.oplog --root several
+contains "$err" "using again.1.oplog" # 51 ms; the others took 71 and 31
+run 0 "$REPRISE" replay again.1.oplog again.2.oplog again.3.oplog --root several
+contains "$err" "using again.1.oplog"
+contains "$err" "3 recordings, median 51"
+run 2 "$REPRISE" replay job.oplog slow.oplog --root root
+contains "$err" "differ too much to be the same job"
+
+# Recording several times.
+"$REPRISE" capture --check >/dev/null 2>&1 || { echo "capture --runs: not tried, this machine cannot record"; finish; }
+run 0 "$REPRISE" capture --runs 3 -o rec.oplog -- cat job.log
+contains "$err" "run 2 of 3:"
+contains "$err" "3 recordings, median "
+for i in 1 2 3; do run 0 "$REPRISE" info -q "rec.$i.oplog"; done
+[[ ! -e rec.oplog ]] || fail "a log without a number"
+run 2 "$REPRISE" capture --runs 3 -o rec.oplog -- cat job.log
+contains "$err" "rec.1.oplog exists"
+run 3 "$REPRISE" capture --runs 3 -o bad.oplog -- sh -c 'exit 3'
+contains "$err" "stopped after run 1 of 3: exit code 3"
+[[ ! -e bad.2.oplog ]] || fail "the series went on"
+run 2 "$REPRISE" capture --runs 3 -o rec.oplog --pid 1
+contains "$err" "--runs requires a command"
+finish
