@@ -10,6 +10,7 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
 #include "transform/anonymize.h"
 
@@ -54,10 +55,7 @@ int run(const po::variables_map& values) {
         throw usage_error("anonymize: the output would overwrite the log " + escape_line(output),
                           "choose another file with -o");
     }
-    if (std::filesystem::exists(output, ignored) && values.count("force") == 0) {
-        throw usage_error(escape_line(output) + " exists",
-                          "use --force to overwrite it, or choose another file with -o");
-    }
+    check_output(output, values.count("force") != 0);
     AnonymizeOptions how;
     how.writer.derive = derive_queues;
     if (values.count("key-file") != 0) {

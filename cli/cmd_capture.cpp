@@ -26,6 +26,7 @@
 #include "formats/assemble/recording/recording.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
@@ -261,6 +262,19 @@ int pass_on(int status) {
     return WEXITSTATUS(status);
 }
 
+/// A number without a unit is bytes, and mostly meant as something else where it is small.
+uint64_t ring_bytes(const std::string& given) {
+    constexpr uint64_t kPage = 4096, kPlain = uint64_t{1} << 20;
+    const uint64_t bytes = parse_bytes(given, "--ring");
+    const bool plain = given.find_first_not_of("0123456789") == std::string::npos;
+    if (bytes < (plain ? kPlain : kPage)) {
+        throw usage_error("--ring '" + escape_line(given) + "' is " + counted(bytes, "byte"),
+                          plain ? "give a unit: --ring " + given + "M for MiB, --ring " + given + "K for KiB"
+                                : "the least is 4K; the default is 32M");
+    }
+    return bytes;
+}
+
 /// A capture that cannot begin leaves no raw file behind, which would be in the way of the next attempt. One that ended
 /// early keeps its records and says so in the result.
 CaptureResult capture_or_clean_up(const CaptureOptions& how) {
@@ -306,15 +320,8 @@ int run(const po::variables_map& values) {
     }
     const fs::path output = values["output"].as<std::string>();
     how.raw = raw_path(output);
-    std::error_code ignored;
-    if (fs::is_directory(output, ignored)) {
-        throw usage_error("the output is a directory: " + escape_line(output.native()), "name a file with -o");
-    }
     for (const fs::path& path : {output, how.raw}) {
-        if (values.count("force") == 0 && fs::exists(path, ignored)) {
-            throw usage_error(escape_line(path.native()) + " exists",
-                              "use --force to overwrite it, or choose another file with -o");
-        }
+        check_output(path, values.count("force") != 0);
     }
     how.without = groups_left_out(values);
     if (values.count("user") != 0) {
@@ -339,7 +346,7 @@ int run(const po::variables_map& values) {
         rules.push_back(gpu->folder() + "=system");
         roles = RoleOverrides::parse(rules);
     }
-    how.ring_bytes = parse_bytes(values["ring"].as<std::string>(), "--ring");
+    how.ring_bytes = ring_bytes(values["ring"].as<std::string>());
     how.version = tool_version();
     how.profile = to_json(this_work_profile());  // before the job begins; a second, the first time
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `reprise dump`: the exact text of a log.
+#include <filesystem>
 #include <iostream>
 
 #include "cli/command.h"
@@ -8,6 +9,7 @@
 #include "formats/export/dump.h"
 #include "formats/oplog/time_order.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 #include "formats/support/text_output.h"
 
 namespace reprise::cli {
@@ -22,6 +24,7 @@ void options(po::options_description& options) {
     options.add_options()("to", po::value<std::string>()->value_name("TIME"), "ops that begin before this log time");
     options.add_options()("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
                           "output file; .gz compresses");
+    options.add_options()("force,f", "overwrite the output if it exists");
     add_task_option(options);
     add_filter_options(options);
     add_recover_option(options);
@@ -32,7 +35,14 @@ int run(const po::variables_map& values) {
     if (json && values.count("tables")) {
         throw usage_error("dump: --tables has no JSON form", "use: reprise info --json --files --tasks");
     }
+    const std::string output = values["output"].as<std::string>();
     const LogReader log = open_log(values["log"].as<std::string>(), values);
+    std::error_code ignored;
+    if (std::filesystem::equivalent(log.path(), output, ignored)) {
+        throw usage_error("dump: the output would overwrite the log " + escape_line(output),
+                          "choose another file with -o");
+    }
+    check_output(output, values.count("force") != 0);
     const std::vector<TaskId> tasks = wanted_tasks(log, values);
     const OpSelector selector(log, wanted_filter(values, log, Base::everything));
     TimeRange range;
@@ -43,7 +53,7 @@ int run(const po::variables_map& values) {
         range.to = parse_duration(values["to"].as<std::string>(), "--to");
     }
     std::cout.flush();
-    TextOutput out(values["output"].as<std::string>());
+    TextOutput out(output);
     if (values.count("tables")) {
         out.put("reprise dump 2\n");
         dump_tables(log, [&](const std::string& line) { out.put(line + '\n'); });

@@ -33,6 +33,7 @@ void options(po::options_description& options) {
     options.add_options()("to", po::value<std::string>()->required()->value_name("FORMAT"), "format");
     options.add_options()("output,o", po::value<std::string>()->required()->value_name("OUT"),
                           "output file; - for standard output, OUT/ for a directory");
+    options.add_options()("force,f", "overwrite files that exist");
     options.add_options()("json", "print the report as JSON");
     add_task_option(options);
     add_filter_options(options);
@@ -87,6 +88,7 @@ int run(const po::variables_map& values) {
     ExportOptions options;
     options.filter = wanted_filter(values, log, Base::everything);
     options.tasks = wanted_tasks(log, values);
+    options.overwrite = values.count("force") != 0;
     Progress progress("exporting");
     options.progress = [&](uint64_t ops) {
         if ((ops & 1023) == 0) {

@@ -6,12 +6,14 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/import/importer.h"
+#include "formats/oplog/layout.h"
 #include "formats/support/error.h"
 #include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
@@ -29,6 +31,10 @@ void options(po::options_description& add) {
                       "by step; auto: clock if it fits, else step");
     add.add_options()("force,f", "overwrite the output if it exists");
     add.add_options()("json", "print the result as JSON");
+}
+
+bool is_op_log(std::string_view head) {
+    return head.starts_with(std::string_view(reinterpret_cast<const char*>(kMagic.data()), kMagic.size()));
 }
 
 /// A profile as a log; imported if it is not a log yet.
@@ -52,6 +58,10 @@ public:
             log_.emplace(made);
             return;
         }
+        if (!is_op_log(head)) {
+            throw bad_input(path.native(), "is neither a profile nor an op log",
+                            "give a PyTorch profile (JSON) or an Nsight Systems export (SQLite)");
+        }
         log_.emplace(path);
     }
     ~Profile() = default;
@@ -71,15 +81,13 @@ int run(const po::variables_map& values) {
     if (fs::equivalent(output, job.path(), ignored)) {
         throw usage_error("the output is the recording itself", "choose another file with -o");
     }
-    if (fs::exists(output, ignored) && values.count("force") == 0) {
-        throw usage_error(escape_line(output.native()) + " exists",
-                          "use --force to overwrite it, or choose another file with -o");
-    }
+    check_output(output, values.count("force") != 0);
     const auto& word = values["by"].as<std::string>();
     const GraftBy by = word == "clock" ? GraftBy::clock : word == "step" ? GraftBy::step : GraftBy::automatic;
     const Profile profile(values["profile"].as<std::string>());
     GraftOptions how;
     how.writer.derive = derive_queues;
+    how.profile_name = values["profile"].as<std::string>();
     const GraftResult result = graft(job, profile.log(), by, output, how);
     const LogReader written(output);
     if (values.count("json") != 0) {

@@ -13,6 +13,7 @@
 #include "formats/import/importer.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
@@ -54,20 +55,13 @@ void options(po::options_description& add) {
     add.add_options()("json", "print the summary as JSON");
 }
 
-void check_output(const fs::path& output, const std::vector<fs::path>& files, bool force) {
+void refuse_inputs(const fs::path& output, const std::vector<fs::path>& files) {
     std::error_code ignored;
     for (const auto& file : files) {
         if (fs::equivalent(file, output, ignored)) {
             throw usage_error("the output is one of the inputs: " + escape_line(output.native()),
                               "choose another file with -o");
         }
-    }
-    if (fs::is_directory(output, ignored)) {
-        throw usage_error("the output is a directory: " + escape_line(output.native()), "name a file with -o");
-    }
-    if (!force && fs::exists(output, ignored)) {
-        throw usage_error(escape_line(output.native()) + " exists",
-                          "use --force to overwrite it, or choose another file with -o");
     }
 }
 
@@ -138,7 +132,8 @@ int run(const po::variables_map& values) {
     }
     const fs::path output = values["output"].as<std::string>();
     const std::vector<fs::path> files = importable_files(inputs);
-    check_output(output, files, values.count("force") != 0);
+    refuse_inputs(output, files);
+    check_output(output, values.count("force") != 0);
     const Importer& importer =
         find_importer(files, values.count("from") ? values["from"].as<std::string>() : std::string());
 

@@ -86,7 +86,7 @@ public:
                             "graft onto the log as it was recorded, without marks of an accelerator");
         }
         if (!uses_accelerator(profile_)) {
-            throw bad_input(profile_.path().native(), "this profile holds no accelerator work", {});
+            throw bad_input(profile_name(), "this profile holds no accelerator work", {});
         }
         job_steps_ = LoopSteps::of(job_);
         profile_steps_ = LoopSteps::of(profile_);
@@ -171,10 +171,14 @@ private:
             return;
         }
         throw bad_input(
-            profile_.path().native(),
+            profile_name(),
             "this profile is not of the recorded job: " + clock + (clock.empty() || step.empty() ? "" : "; ") + step,
             "graft the profile of the same run, or one of a run with the same steps, marked in both "
             "(docs/markers.md)");
+    }
+
+    std::string profile_name() const {
+        return options_.profile_name.empty() ? profile_.path().native() : options_.profile_name;
     }
 
     // Log time of a time of the profile; none: in no step that both have.

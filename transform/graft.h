@@ -21,6 +21,7 @@ enum class GraftBy : uint8_t {
 struct GraftOptions {
     std::function<void(Header&)> amend = {};  // has the last word on the header
     WriterOptions writer = {};
+    std::string profile_name = {};  // for messages, where the profile's log is a scratch file; empty: that log's
 };
 
 struct GraftResult {

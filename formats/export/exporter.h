@@ -18,6 +18,7 @@ namespace reprise {
 struct ExportOptions {
     OpFilter filter = OpFilter::all();
     std::vector<TaskId> tasks;  // empty: all
+    bool overwrite = true;      // false: an Error (usage) before anything is written where a file is there already
     /// Called with the number of ops seen so far; may be empty.
     std::function<void(uint64_t)> progress;
 };

@@ -7,12 +7,14 @@
 // twice; a file named by a path that `directory=` changed is not found again, so names are relative to where fio is
 // started; names end at white space and after 256 bytes; a job without data is refused.
 #include <cctype>
+#include <system_error>
 #include <unordered_map>
 
 #include "formats/export/exporter.h"
 #include "formats/oplog/async_request.h"
 #include "formats/support/error.h"
 #include "formats/support/escape.h"
+#include "formats/support/new_file.h"
 #include "formats/support/text_output.h"
 
 namespace reprise {
@@ -309,6 +311,27 @@ struct Places {
     }
 };
 
+// Before anything is written: the folder is there, and no file of an earlier export is in the way.
+void make_places(const Places& places, std::span<const TaskId> tasks, bool overwrite) {
+    std::error_code error, ignored;
+    if (places.folder) {
+        std::filesystem::create_directories(places.output, error);
+        const std::string folder = escape_line(places.output.string());
+        if (error == std::errc::not_a_directory || error == std::errc::file_exists) {
+            throw usage_error(folder + " cannot be made: there is a file of that name",
+                              "choose another directory with -o");
+        }
+        if (!std::filesystem::is_directory(places.output, ignored)) {
+            throw machine_error(folder + " cannot be made: " + error.message(),
+                                "choose a directory that this user may write to");
+        }
+    }
+    check_output(places.job_file(), overwrite);
+    for (const TaskId task : tasks) {
+        check_output(places.log(task), overwrite);
+    }
+}
+
 void write_job_file(const Places& places, std::span<const TaskId> tasks, const Tables& tables, const Names& names,
                     ExportReport& report) {
     TextOutput out(places.job_file());
@@ -362,9 +385,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     std::error_code ignored;
     const bool slash = output.string().ends_with('/');
     const Places places{output, slash || std::filesystem::is_directory(output, ignored), tasks.size() == 1};
-    if (slash) {
-        std::filesystem::create_directories(output);
-    }
+    make_places(places, tasks, options.overwrite);
     ExportReport report;
     Names names(tables);
     std::vector<TaskId> written;

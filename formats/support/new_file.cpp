@@ -36,6 +36,19 @@ UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode) {
     return UniqueFd();
 }
 
+void check_output(const std::filesystem::path& path, bool overwrite) {
+    using std::filesystem::file_type;
+    std::error_code ignored;
+    const file_type type = path == "-" ? file_type::not_found : std::filesystem::status(path, ignored).type();
+    if (type == file_type::directory) {
+        throw usage_error("the output is a directory: " + escape_line(path.native()), "name a file with -o");
+    }
+    if (type == file_type::regular && !overwrite) {
+        throw usage_error(escape_line(path.native()) + " exists",
+                          "use --force to overwrite it, or choose another file with -o");
+    }
+}
+
 ScratchDir::ScratchDir() {
     std::string name = (std::filesystem::temp_directory_path() / "reprise-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {

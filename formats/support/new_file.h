@@ -15,6 +15,10 @@ namespace reprise {
 /// with errno set, where that fails.
 UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode = 0666);
 
+/// Throws Error (usage) where writing `path` would replace a file and `overwrite` is not set, and where it is a
+/// directory. Devices, pipes, sockets and "-" are written to, not replaced.
+void check_output(const std::filesystem::path& path, bool overwrite);
+
 /// A directory of our own in the directory for temporary files, removed with all that is in it. Throws Error (machine).
 class ScratchDir {
 public:

@@ -60,5 +60,6 @@ contains "$err" "1 steps (numbers 4 to 4)"
 sed 's/1700000000/1700009999/' profile.json >later.json
 run 3 "$REPRISE" graft job.oplog later.json -o x.oplog
 contains "$err" "by the clock the profile is from 9999"
+contains "$err" "reprise: later.json: this profile is not of the recorded job"
 [[ ! -e x.oplog && ! -e x.oplog.partial ]] || fail "a refusal left something behind"
 finish

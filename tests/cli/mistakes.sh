@@ -71,6 +71,31 @@ run 0 "$REPRISE" info job.oplog --only /data/in3,/data/in4 --files
 contains "$out" "/data/in3"
 lacks "$out" "/data/in5"
 
+# What is there already is not replaced unasked.
+echo precious >there
+for command in "export job.oplog --to csv" "export job.oplog --to perfetto" "dump job.oplog" "import job.log" "anonymize job.oplog"; do
+    # shellcheck disable=SC2086
+    mistake 2 "there exists" "$REPRISE" $command -o there
+    contains "$err" "use --force to overwrite it"
+done
+mistake 2 "the output would overwrite the log" "$REPRISE" dump -f job.oplog -o job.oplog
+mistake 2 "there/ cannot be made: there is a file of that name" "$REPRISE" export job.oplog --to fio -o there/
+equal "$(cat there)" precious
+mistake 2 "the output is a directory: empty" "$REPRISE" export job.oplog --to csv -o empty
+run 0 "$REPRISE" export job.oplog --to fio -o fio/
+mistake 2 "fio/replay.fio exists" "$REPRISE" export job.oplog --to fio -o fio/
+run 0 "$REPRISE" export -f job.oplog --to fio -o fio/
+run 0 "$REPRISE" dump -f job.oplog -o there
+run 0 "$REPRISE" dump job.oplog -o /dev/null
+
+# A profile that is none, and sizes that are too small to be meant.
+echo '{"a": 1}' >bad.json
+mistake 3 "bad.json: is neither a profile nor an op log" "$REPRISE" graft job.oplog bad.json -o whole.oplog
+mistake 2 "--ring '3' is 3 bytes" "$REPRISE" capture --ring 3 -o c.oplog -- /bin/true
+contains "$err" "--ring 3M"
+mistake 2 "--ring '65536' is 65,536 bytes" "$REPRISE" capture --ring 65536 -o c.oplog -- /bin/true
+mistake 2 "--ring '1K' is 1,024 bytes" "$REPRISE" capture --ring 1K -o c.oplog -- /bin/true
+
 # A link that somebody planted where a scratch file will be is replaced, not followed.
 echo precious >precious
 for name in again.oplog.partial x.csv.partial; do ln -s precious "$name"; done
