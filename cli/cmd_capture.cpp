@@ -316,7 +316,9 @@ int run(const po::variables_map& values) {
         throw usage_error("--pid requires a PID", "see: ps");
     }
     if (values.count("output") == 0) {
-        throw usage_error("-o is required", "name the op log to write");
+        throw usage_error("-o is required", how.command.empty()
+                                                ? "name the op log to write"
+                                                : "name the op log to write, before the command: -o FILE CMD");
     }
     const fs::path output = values["output"].as<std::string>();
     how.raw = raw_path(output);
@@ -379,7 +381,8 @@ const Registration registration{{
     .summary = "record a job's I/O with eBPF",
     .help = "Records the command from its first instruction, with all its threads and children, or attaches to running "
             "processes. The command keeps its environment, terminal, signals and exit code, and runs as the user who "
-            "called sudo. Requires root, or CAP_BPF and CAP_PERFMON; --check shows what this machine allows.\n\nGroups "
+            "called sudo. Options end at the first word that is not one: the rest is the command. Requires root, or "
+            "CAP_BPF and CAP_PERFMON; --check shows what this machine allows.\n\nGroups "
             "for --without: faults, uring, causes, pagecache, block, pressure. Lost events, if any, are reported here "
             "and in the log. If the recorder is killed, the job goes on and the records stay in the .raw file next to "
             "the output; `reprise import` turns them into a log.\n\n--gpu requires a build with CUPTI, and a job "
@@ -389,6 +392,7 @@ const Registration registration{{
                  {"reprise capture --check", "what this machine allows"}},
     .options = options,
     .positionals = {{"command", "CMD", 0, -1}},
+    .runs_program = true,
     .run = run,
 }};
 

@@ -92,6 +92,31 @@ void check_choices(const Command& command, const po::variables_map& values) {
     }
 }
 
+/// Index of the first word that is neither an option nor an option's value.
+std::size_t first_word(const po::options_description& options, const std::vector<std::string>& arguments) {
+    const auto takes_value = [&](const std::string& name) {
+        const po::option_description* found = options.find_nothrow(name, false);
+        return found != nullptr && found->semantic()->min_tokens() > 0;
+    };
+    std::size_t i = 0;
+    while (i < arguments.size()) {
+        const std::string& word = arguments[i];
+        if (word.size() < 2 || word[0] != '-' || word == "--") {
+            return i;
+        }
+        bool with_next = word.starts_with("--") && word.find('=') == std::string::npos && takes_value(word.substr(2));
+        // Letters, up to one that takes the rest of the word or, at its end, the next word.
+        for (std::size_t at = 1; at < word.size() && !word.starts_with("--"); ++at) {
+            if (takes_value({'-', word[at]})) {
+                with_next = at + 1 == word.size();
+                break;
+            }
+        }
+        i += with_next ? 2 : 1;
+    }
+    return arguments.size();
+}
+
 int run_command(const Command& command, const std::vector<std::string>& arguments) {
     const po::variables_map values = parse(command, arguments);
     if (values.count("help") != 0) {
@@ -203,8 +228,13 @@ po::options_description options_of(const Command& command) {
     return all;
 }
 
-po::variables_map parse(const Command& command, const std::vector<std::string>& arguments) {
+po::variables_map parse(const Command& command, const std::vector<std::string>& given) {
     po::options_description everything = options_of(command);
+    std::vector<std::string> arguments = given;
+    if (const std::size_t end = command.runs_program ? first_word(everything, given) : given.size();
+        end < given.size() && given[end] != "--") {
+        arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(end), "--");
+    }
     everything.add(positional_options(command));
     po::positional_options_description positions;
     for (const auto& positional : command.positionals) {

@@ -41,6 +41,8 @@ struct Command {
     /// Adds the options (a dozen at most; replay a few more). --help, -q and -v are added for all.
     void (*options)(po::options_description&) = nullptr;
     std::vector<Positional> positionals = {};
+    /// The positionals are another program's command line: options end at the first word that is not one.
+    bool runs_program = false;
     /// Option name -> the only values it takes. Checked, shown and completed.
     std::map<std::string, std::vector<std::string>> choices = {};
     /// Returns an ExitCode as int; throws Error on failure.

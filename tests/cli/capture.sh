@@ -64,6 +64,10 @@ run 0 "$REPRISE" info small.oplog
 run 0 "$REPRISE" import small.raw -o again.oplog
 [[ ! -e again.raw ]] || fail "import leaves a raw file"
 
+# The options end at the command, with and without --.
+run 0 "$REPRISE" capture -q -f -o a.oplog sh -c 'echo "$0 $1"' -q --json
+equal "$(cat "$out")" "-q --json"
+
 # Exit code, signals, standard streams, working directory and environment are the command's own.
 run 7 "$REPRISE" capture -q -f -o a.oplog -- sh -c 'exit 7'
 run 134 sh -c '"$1" capture -q -f -o a.oplog -- "$2" crash; exit $?' sh "$REPRISE" "$load"

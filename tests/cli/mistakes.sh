@@ -94,6 +94,8 @@ mistake 3 "bad.json: is neither a profile nor an op log" "$REPRISE" graft job.op
 mistake 2 "--ring '3' is 3 bytes" "$REPRISE" capture --ring 3 -o c.oplog -- /bin/true
 contains "$err" "--ring 3M"
 mistake 2 "--ring '65536' is 65,536 bytes" "$REPRISE" capture --ring 65536 -o c.oplog -- /bin/true
+mistake 2 "-o is required" "$REPRISE" capture true -o c.oplog
+contains "$err" "before the command"
 mistake 2 "--ring '1K' is 1,024 bytes" "$REPRISE" capture --ring 1K -o c.oplog -- /bin/true
 
 # A link that somebody planted where a scratch file will be is replaced, not followed.

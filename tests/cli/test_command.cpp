@@ -64,6 +64,18 @@ const Registration registration{{
     .run = run_probe,
 }};
 
+const Registration runner{{
+    .name = "runner",
+    .group = Group::hidden,
+    .summary = "run what the test asks",
+    .help = "As probe.",
+    .examples = {{"reprise runner a b", "run a"}},
+    .options = probe_options,
+    .positionals = {{.name = "in", .label = "IN"}, {.name = "rest", .label = "REST", .least = 0, .most = -1}},
+    .runs_program = true,
+    .run = run_probe,
+}};
+
 /// Takes what a stream says while it lives.
 struct Captured {
     std::ostream& stream;
@@ -107,6 +119,27 @@ TEST_CASE("a command gets its options, defaults and positionals") {
     CHECK(outcome({"probe", "-p", "timed", "--", "a", "--jobs", "-x"}).code == 0);
     CHECK(last_run == "a timed 4 --jobs -x");
     CHECK(outcome({"probe", "fails"}).code == 1);
+}
+
+TEST_CASE("options of a command that runs a program end at the program") {
+    const std::vector<std::pair<std::vector<std::string>, std::string>> lines = {
+        {{"runner", "sh", "-c", "true"}, "sh causal 4 -c true"},
+        {{"runner", "-p", "timed", "sh", "-j", "7", "--json"}, "sh timed 4 -j 7 --json"},
+        {{"runner", "--pace", "timed", "-j7", "sh", "--"}, "sh timed 7 --"},
+        {{"runner", "-vp", "afap", "--", "-x", "-p"}, "-x afap 4 -p"},
+        {{"runner", "--pace=afap", "sh", "-p", "timed"}, "sh afap 4 -p timed"},
+        {{"runner", "--json", "sh", "--pace"}, "sh causal 4 --pace"},
+        {{"runner", "-", "-p"}, "- causal 4 -p"},
+    };
+    for (const auto& [arguments, expected] : lines) {
+        CAPTURE(expected);
+        CHECK(outcome(arguments).code == 0);
+        CHECK(last_run == expected);
+    }
+    CHECK(outcome({"runner", "-x", "sh"}).code == 2);
+    CHECK(outcome({"runner", "-p"}).code == 2);
+    CHECK(outcome({"runner"}).code == 2);
+    set_verbosity(0);
 }
 
 TEST_CASE("-q and -v count before and after the command") {
