@@ -226,18 +226,21 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     if (nothing_to_do()) {
         return true;
     }
-    // The marker comes first: whatever is made from now on is known to be ours.
+    const WriteJob job{.layout = layout_,
+                       .survey = survey_,
+                       .root = root_.get(),
+                       .root_name = root_name_,
+                       .content = marker_.content,
+                       .reset = options_.reset,
+                       .threads = options_.threads};
+    if (options_.reset) {
+        free_room(job, state, tick);  // the replay may have filled the file system: the marker needs room, too
+    }
+    // The marker comes before what is made: whatever is made from now on is known to be ours.
     marker_.state = options_.reset ? MarkerState::resetting : MarkerState::incomplete;
     marker_.time_unix_ns = unix_now_ns();
     write_marker(root_.get(), root_name_, marker_, lock_);
-    write_layout({.layout = layout_,
-                  .survey = survey_,
-                  .root = root_.get(),
-                  .root_name = root_name_,
-                  .content = marker_.content,
-                  .reset = options_.reset,
-                  .threads = options_.threads},
-                 state, tick);
+    write_layout(job, state, tick);
     if (state.stop) {
         return false;
     }

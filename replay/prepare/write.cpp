@@ -91,9 +91,6 @@ public:
     void run() {
         const NoUmask modes_as_given;
         list_directories();
-        if (job_.reset) {
-            remove_made(false);
-        }
         make_directories();
         if (job_.reset) {
             remove_made(true);
@@ -102,6 +99,12 @@ public:
         if (!state_.stop) {
             sync();
         }
+    }
+
+    /// Directories stay: they may hold what is about to be renamed back.
+    void free_room() {
+        list_directories();
+        remove_made(false);
     }
 
 private:
@@ -153,11 +156,14 @@ private:
 
     // --- putting back
 
-    /// Removes what the log makes. The first time only files: directories may hold what is about to be renamed back.
+    /// Removes what the log makes, with directories, or files only and those that are to be made anew as well.
     void remove_made(bool directories_too) {
+        const auto goes = [&](uint32_t child) {
+            return removable(child) || (!directories_too && action(child) == Action::remake);
+        };
         for (auto directory = directories_.rbegin(); directory != directories_.rend() && !state_.stop; ++directory) {
             const auto [begin, end] = layout_.children_of(*directory);
-            if (std::none_of(begin, end, [&](uint32_t child) { return removable(child); })) {
+            if (std::none_of(begin, end, goes)) {
                 continue;
             }
             const UniqueFd opened(open_directory(*directory));
@@ -165,7 +171,7 @@ private:
                 continue;  // gone itself
             }
             for (const uint32_t* child = begin; child != end; ++child) {
-                if (!removable(*child)) {
+                if (!goes(*child)) {
                     continue;
                 }
                 const LayoutEntry& entry = layout_.entries[*child];
@@ -173,7 +179,8 @@ private:
                     continue;
                 }
                 struct stat status {};
-                if (::fstatat(opened.get(), entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+                if (::fstatat(opened.get(), entry.name().data(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+                    (!removable(*child) && S_ISDIR(status.st_mode))) {
                     continue;
                 }
                 const int error = -remove_name(opened.get(), entry.name().data());
@@ -183,8 +190,8 @@ private:
                     }
                 } else if (error != 0) {
                     fail("remove", entry.path, error);
-                } else {
-                    did_one();
+                } else if (removable(*child)) {
+                    did_one();  // others count when they are made
                 }
             }
             if (tick_) {
@@ -590,6 +597,10 @@ private:
 };
 
 }  // namespace
+
+void free_room(const WriteJob& job, WriteState& state, const std::function<void()>& tick) {
+    Writer(job, state, tick).free_room();
+}
 
 void write_layout(const WriteJob& job, WriteState& state, const std::function<void()>& tick) {
     Writer(job, state, tick).run();

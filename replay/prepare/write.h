@@ -30,6 +30,10 @@ struct WriteState {
     Examples left;                     ///< directories the log made that hold things it does not name: not removed
 };
 
+/// The first step of a reset: removes the files that the log makes and those that are to be made anew, so that a full
+/// file system has room for the rest. Stops and throws as write_layout().
+void free_room(const WriteJob& job, WriteState& state, const std::function<void()>& tick);
+
 /// Makes everything and syncs it. `tick` is called on this thread while others work. Where `stop` was set, returns
 /// early with nothing half-written left. Throws Error (machine), likewise; what was done stays, so that it can go on.
 void write_layout(const WriteJob& job, WriteState& state, const std::function<void()>& tick);

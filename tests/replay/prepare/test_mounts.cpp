@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "tests/replay/prepare/prepare_fixture.h"
 
@@ -46,6 +47,39 @@ private:
 };
 
 }  // namespace
+
+TEST_CASE("a reset of a root that a replay has filled frees room before it needs any") {
+    const TempDir temp;
+    LogBuilder builder(temp / "log");
+    builder.file("/in", 100'000);
+    const FileId journal = builder.file("/data/journal", 1'000);
+    builder.write(builder.open(journal, O_WRONLY), 1'000, 50);
+    const FileId out = builder.file("/out", 0, Origin::created);
+    builder.write(builder.open(out, O_WRONLY | O_CREAT), 0, 50);
+    const LogReader log = builder.finish();
+    const fs::path root = temp / "root";
+    const Mount mount(root, "size=2m");
+    if (!mount.ok()) {
+        REPRISE_SKIP(mount.why());
+        return;
+    }
+    REQUIRE(prepare(log, {.root = root}));
+    const auto fresh = picture(root);
+    for (const char* const grown : {"out", "data/journal"}) {
+        CAPTURE(grown);
+        {
+            const UniqueFd file(::open((root / grown).c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644));
+            const std::vector<char> page(4096);
+            while (::write(file.get(), page.data(), page.size()) > 0) {
+            }
+            REQUIRE(errno == ENOSPC);
+        }
+        CHECK(refusal(log, {.root = root, .reset = true}) == "");
+        CHECK(picture(root) == fresh);
+        CHECK(read_marker(UniqueFd(::open(root.c_str(), O_RDONLY | O_DIRECTORY)).get(), "root")->state ==
+              MarkerState::complete);
+    }
+}
 
 TEST_CASE("a disk that fills up midway ends with a message, and the next run goes on") {
     const TempDir temp;
