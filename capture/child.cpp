@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 
 namespace reprise {
 namespace {
@@ -81,6 +82,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
         }
     }
     ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    restore_limits();
     if (user && (::setgroups(user->groups.size(), user->groups.data()) != 0 || ::setgid(user->gid) != 0 ||
                  ::setuid(user->uid) != 0)) {
         why = errno;

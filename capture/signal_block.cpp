@@ -5,6 +5,8 @@
 
 #include <ctime>
 
+#include "formats/support/new_file.h"
+
 namespace reprise {
 namespace {
 
@@ -24,6 +26,7 @@ void repeated(int signal) {
     if (monotonic_seconds() - ended_at <= 1) {
         return;
     }
+    remove_unfinished_files();
     ::signal(signal, SIG_DFL);
     ::raise(signal);
 }

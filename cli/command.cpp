@@ -7,6 +7,7 @@
 #include <array>
 #include <boost/program_options/parsers.hpp>
 #include <boost/program_options/positional_options.hpp>
+#include <boost/system/system_error.hpp>
 #include <cstdlib>
 #include <iostream>
 #include <new>
@@ -17,6 +18,7 @@
 
 #include "cli/help.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/nearest.h"
 
 namespace reprise::cli {
@@ -183,6 +185,12 @@ int complain(ExitCode code, const std::string& message) {
     return static_cast<int>(code);
 }
 
+/// What a library threw; limits and full disks have better words.
+int complain_of(int error, const std::string& what) {
+    const std::string todo = remedy(error, {});
+    return complain(ExitCode::machine, todo.empty() ? what : reason(error) + "\n  " + todo);
+}
+
 }  // namespace
 
 Registration::Registration(Command command) { registry().push_back(std::move(command)); }
@@ -280,6 +288,7 @@ void set_verbosity(int level) { verbosity_level() = level; }
 
 int run_main(const std::vector<std::string>& arguments) {
     try {
+        take_limits();
         const int code = dispatch(arguments);
         std::cout.flush();
         if (!std::cout) {
@@ -291,7 +300,9 @@ int run_main(const std::vector<std::string>& arguments) {
     } catch (const std::bad_alloc&) {
         return complain(ExitCode::machine, "out of memory");
     } catch (const std::system_error& error) {
-        return complain(ExitCode::machine, error.what());
+        return complain_of(error.code().value(), error.what());
+    } catch (const boost::system::system_error& error) {
+        return complain_of(error.code().value(), error.what());
     } catch (const std::exception& error) {
         return complain(ExitCode::machine, std::string("internal error, please report: ") + error.what());
     }

@@ -19,6 +19,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/table_codec.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {
@@ -31,6 +32,9 @@ public:
     Mapping() = default;
     explicit Mapping(const std::filesystem::path& path) {
         const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!fd.valid() && errno == EMFILE) {
+            throw machine_error(path.string() + " cannot be opened: " + reason(errno), remedy(errno, {}));
+        }
         if (!fd.valid()) {
             throw bad_input(path.string(), std::string("cannot be opened: ") + std::strerror(errno),
                             "check the name and its permissions");

@@ -14,6 +14,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/table_codec.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/new_file.h"
 #include "formats/support/unique_fd.h"
 
@@ -126,6 +127,7 @@ struct LogWriter::Impl {
     Compressor compressor;
     BlockCodec::Encoder encoder;
     UniqueFd fd;
+    UnfinishedFile unfinished;
     uint64_t offset = 0;
     std::vector<std::pair<SectionType, uint64_t>> sections;
     std::vector<BlockInfo> blocks;
@@ -156,15 +158,21 @@ struct LogWriter::Impl {
         if (!fd.valid()) {
             fail("cannot be created", "choose a folder that exists and may be written to");
         }
-        const FileHead head_bytes;
-        write({reinterpret_cast<const uint8_t*>(&head_bytes), sizeof head_bytes});
-        section(SectionType::header, encode_header(header));
+        unfinished = UnfinishedFile(partial);
+        try {
+            const FileHead head_bytes;
+            write({reinterpret_cast<const uint8_t*>(&head_bytes), sizeof head_bytes});
+            section(SectionType::header, encode_header(header));
+        } catch (...) {
+            ::unlink(partial.c_str());  // nobody has a writer to discard
+            throw;
+        }
     }
 
     [[noreturn]] void fail(const char* what, const char* todo) {
         const int error = errno;
         failed = true;
-        throw machine_error(partial.string() + ": " + what + ": " + std::strerror(error), todo);
+        throw machine_error(partial.string() + ": " + what + ": " + reason(error), remedy(error, todo));
     }
 
     void write(ByteView bytes) {
@@ -174,7 +182,7 @@ struct LogWriter::Impl {
                 continue;
             }
             if (n < 0) {
-                fail("cannot be written", "make room on that disk; what was written so far can be read with --recover");
+                fail("cannot be written", "check the disk it lies on");
             }
             bytes = bytes.subspan(static_cast<size_t>(n));
             offset += static_cast<uint64_t>(n);
@@ -481,8 +489,9 @@ void LogWriter::finish() {
         s.fail("cannot be closed", "check the disk it lies on");
     }
     if (::rename(s.partial.c_str(), s.path.c_str()) != 0) {
-        s.fail("cannot be renamed to its final name", "the log is complete; rename it by hand");
+        s.fail("cannot be renamed to its final name", "choose another name with -o");
     }
+    s.unfinished.forget();
     s.finished = true;
 }
 
@@ -492,6 +501,7 @@ void LogWriter::discard() {
     }
     impl_->fd.reset();
     ::unlink(impl_->partial.c_str());
+    impl_->unfinished.forget();
     impl_->finished = true;
 }
 

@@ -18,6 +18,7 @@
 
 #include "formats/support/compress.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/new_file.h"
 #include "formats/support/unique_fd.h"
 
@@ -125,9 +126,8 @@ struct RawWriter::Impl {
     Bytes packed;
 
     [[noreturn]] void fail(const char* what, int error) const {
-        throw machine_error(escape_line(path.string()) + ": " + what + ": " + std::strerror(error),
-                            error == ENOSPC ? "make room on that disk, or name a file on another one"
-                                            : "choose a folder that exists and may be written to");
+        throw machine_error(escape_line(path.string()) + ": " + what + ": " + reason(error),
+                            remedy(error, "choose a folder that exists and may be written to"));
     }
 
     void write(ByteView bytes, uint64_t begin) const {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {
@@ -62,11 +63,11 @@ public:
 
 private:
     [[noreturn]] void fail(int error, std::string_view what) const {
-        const std::string text = std::string(what) + ": " + std::strerror(error);
+        const std::string text = std::string(what) + ": " + reason(error);
         if (error == ENOENT || error == ENOTDIR) {
             throw bad_input(path_.native(), text, "check the path");
         }
-        throw machine_error(escape_line(path_.native()) + ": " + text, {});
+        throw machine_error(escape_line(path_.native()) + ": " + text, remedy(error, {}));
     }
 
     std::filesystem::path path_;

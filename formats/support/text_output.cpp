@@ -6,10 +6,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/new_file.h"
 
 namespace reprise {
@@ -54,8 +54,8 @@ private:
 
 Error cannot_write(const std::string& file) {
     const int error = errno ? errno : EIO;
-    return machine_error("cannot write " + escape_line(file) + ": " + std::strerror(error),
-                         "check that the folder exists, is writable and has space");
+    return machine_error("cannot write " + escape_line(file) + ": " + reason(error),
+                         remedy(error, "check that the folder exists and is writable"));
 }
 
 }  // namespace
@@ -64,6 +64,7 @@ struct TextOutput::Sink {
     std::string name;      // for messages
     bool renames = false;  // `name` is a .partial file that finish() renames
     std::FILE* file = nullptr;
+    UnfinishedFile unfinished;
     std::unique_ptr<Packer> packer;  // where the output is compressed
 };
 
@@ -82,6 +83,9 @@ TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)), sin
     errno = 0;
     if (sink_->renames) {
         UniqueFd file = create_new_file(sink_->name);
+        if (file.valid()) {
+            sink_->unfinished = UnfinishedFile(sink_->name);
+        }
         sink_->file = file.valid() ? ::fdopen(file.get(), "wb") : nullptr;
         if (sink_->file) {
             (void)file.release();
@@ -132,6 +136,7 @@ void TextOutput::finish() {
         throw cannot_write(path_.string());
     }
     sink_->renames = false;
+    sink_->unfinished.forget();
 }
 
 }  // namespace reprise

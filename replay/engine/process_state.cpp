@@ -15,6 +15,7 @@
 #include <string>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
 
@@ -27,6 +28,19 @@ constexpr int kMostDirectories = 512;
 #ifndef O_LARGEFILE_KERNEL
 #define O_LARGEFILE_KERNEL 0100000
 #endif
+
+bool write_all(int fd, const std::vector<uint64_t>& words) {
+    const auto* at = reinterpret_cast<const char*>(words.data());
+    for (size_t left = words.size() * sizeof(uint64_t); left > 0;) {
+        const ssize_t n = write(fd, at, left);
+        if (n <= 0) {
+            return false;
+        }
+        at += n;
+        left -= static_cast<size_t>(n);
+    }
+    return true;
+}
 
 }  // namespace
 
@@ -45,7 +59,7 @@ WritePattern::WritePattern(size_t bytes) : size_((bytes + kPatternBytes - 1) / k
         word = z ^ z >> 31;
     }
     void* at = MAP_FAILED;
-    if (fd >= 0 && write(fd, words.data(), kPatternBytes) == static_cast<ssize_t>(kPatternBytes)) {
+    if (fd >= 0 && write_all(fd, words)) {
         at = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }
     bool good = at != MAP_FAILED;
@@ -58,8 +72,8 @@ WritePattern::WritePattern(size_t bytes) : size_((bytes + kPatternBytes - 1) / k
         close(fd);
     }
     if (!good) {
-        throw machine_error("cannot map the bytes to write: " + std::string(std::strerror(error)),
-                            "free memory, or raise its limit (ulimit -v)");
+        throw machine_error("cannot make the bytes that the replay writes: " + reason(error),
+                            remedy(error, "free memory, or raise its limit (ulimit -v)"));
     }
     data_ = static_cast<std::byte*>(at);
 }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 
 namespace reprise {
 
@@ -75,7 +76,7 @@ void Preparation::open_root() {
         throw refuse("not a directory", "name an empty or new directory");
     }
     if (!root_.valid() && errno != ENOENT) {
-        throw refuse(std::strerror(errno), "name a directory that this user may read and write");
+        throw refuse(reason(errno), remedy(errno, "name a directory that this user may read and write"));
     }
     if (root_.valid()) {
         struct stat here {};
@@ -93,6 +94,9 @@ void Preparation::open_root() {
     }
     const std::filesystem::path above = std::filesystem::path(root_name_).parent_path();
     parent_.reset(::open(above.empty() ? "." : above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!parent_.valid() && errno == EMFILE) {
+        throw refuse(reason(errno), remedy(errno, {}));
+    }
     if (!parent_.valid()) {
         throw refuse("neither it nor its parent directory exists",
                      "create the directory first: mkdir -p " + escape_line(root_name_));
@@ -214,13 +218,13 @@ void Preparation::check_sizes() const {
 bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
     if (!root_.valid()) {
         if (::mkdir(root_name_.c_str(), 0755) != 0) {
-            throw machine_error("cannot make the root " + escape_line(root_name_) + ": " + std::strerror(errno),
-                                "create it by hand, writable by this user");
+            throw machine_error("cannot make the root " + escape_line(root_name_) + ": " + reason(errno),
+                                remedy(errno, "create it by hand, writable by this user"));
         }
         root_.reset(::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!root_.valid()) {
-            throw machine_error("cannot open the root " + escape_line(root_name_) + ": " + std::strerror(errno),
-                                "check that this user may read and write there");
+            throw machine_error("cannot open the root " + escape_line(root_name_) + ": " + reason(errno),
+                                remedy(errno, "check that this user may read and write there"));
         }
     }
     if (nothing_to_do()) {

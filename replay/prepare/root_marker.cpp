@@ -13,6 +13,7 @@
 
 #include "formats/support/error.h"
 #include "formats/support/hash.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {
@@ -25,9 +26,8 @@ constexpr size_t kLongestMarker = size_t{16} << 20;
 std::string name_in(std::string_view root_name) { return std::string(root_name) + "/" + std::string(kMarkerName); }
 
 Error cannot(std::string_view what, std::string_view root_name, int error) {
-    return machine_error(
-        "cannot " + std::string(what) + " " + escape_line(name_in(root_name)) + ": " + std::strerror(error),
-        "the root must be a directory that this user may read and write");
+    return machine_error("cannot " + std::string(what) + " " + escape_line(name_in(root_name)) + ": " + reason(error),
+                         remedy(error, "the root must be a directory that this user may read and write"));
 }
 
 /// rename(2), which must not replace a marker unless `replace`.

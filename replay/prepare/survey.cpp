@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 #include "replay/prepare/content.h"
 #include "replay/prepare/parallel.h"
@@ -97,9 +98,9 @@ private:
     static constexpr size_t kPiece = 4096;  // entries looked at in one go
 
     [[noreturn]] void cannot_look(std::string_view path, int error) const {
-        throw machine_error("cannot look at " + escape_line(std::string(root_name_) + "/" + std::string(path)) + ": " +
-                                std::strerror(error),
-                            "every directory below the root must be readable by this user");
+        throw machine_error(
+            "cannot look at " + escape_line(std::string(root_name_) + "/" + std::string(path)) + ": " + reason(error),
+            remedy(error, "every directory below the root must be readable by this user"));
     }
 
     uint32_t device_index(int fd, dev_t device, std::string_view where) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 #include "replay/prepare/content.h"
 #include "replay/prepare/file.h"
@@ -121,15 +122,15 @@ private:
                 throw machine_error("no space left at " + name + "; " + so_far,
                                     "free space, then run the same command again: it goes on where it stopped");
             case EFBIG:
-                throw machine_error(name + " would be larger than the file system or a limit allows",
-                                    "leave it out with --only, or use another file system");
+                throw machine_error(name + " would be larger than the file system allows: " + reason(error),
+                                    remedy(error, "leave it out with --only, or use another file system"));
             case ENOTEMPTY:
                 throw machine_error(
                     "cannot replace the directory " + name + ": it holds things that the log does not name",
                     "move them away, then run the same command again");
             default:
-                throw machine_error("cannot " + std::string(what) + " " + name + ": " + std::strerror(error),
-                                    so_far + "; run the same command again once this is mended");
+                throw machine_error("cannot " + std::string(what) + " " + name + ": " + reason(error),
+                                    remedy(error, so_far + "; run the same command again once this is mended"));
         }
     }
 

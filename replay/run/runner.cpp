@@ -12,6 +12,7 @@
 
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
 #include "replay/plan/what_if.h"
@@ -34,8 +35,8 @@ public:
     explicit RootDescriptor(const std::filesystem::path& root)
         : fd_(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
         if (get() < 0) {
-            throw machine_error("cannot open the root " + escape_line(root.string()) + ": " + std::strerror(errno),
-                                "name an existing directory (reprise prepare makes one)");
+            throw machine_error("cannot open the root " + escape_line(root.string()) + ": " + reason(errno),
+                                remedy(errno, "name an existing directory (reprise prepare makes one)"));
         }
         const int64_t probe = open_inside(get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         if (probe < 0) {

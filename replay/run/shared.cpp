@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 
 namespace reprise {
 namespace {
@@ -38,13 +39,13 @@ SharedMemory::SharedMemory(size_t bytes, const std::filesystem::path& backing) :
     if (!backing.empty()) {
         fd = unlinked_file(backing);
         if (fd < 0 || ftruncate(fd, static_cast<off_t>(size_)) != 0) {
-            const std::string why = std::strerror(errno);
+            const int error = errno;
             if (fd >= 0) {
                 close(fd);
             }
             throw machine_error("cannot make a file of " + std::to_string(size_) + " bytes for results in " +
-                                    escape_line(backing.string()) + ": " + why,
-                                "write the result (-o) to a file system with space");
+                                    escape_line(backing.string()) + ": " + reason(error),
+                                remedy(error, "write the result (-o) to a file system with space"));
         }
     }
     const int flags = MAP_SHARED | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);

@@ -97,6 +97,11 @@ equal "$(tr '\n' ' ' <"$out")" "65534 gone "
 equal "$(stat -c %u sudo.oplog)" 65534
 run 2 "$REPRISE" capture -q -f -o a.oplog --user no-such-user -- true
 
+# Limits that reprise changes for itself are the command's as they were.
+run 0 bash -c 'ulimit -S -s 512; exec "$@"' bash "$REPRISE" capture -q -f -o a.oplog -- sh -c 'ulimit -s'
+equal "$(cat "$out")" 512
+run 153 "$REPRISE" capture -q -f -o a.oplog -- sh -c 'kill -XFSZ $$'
+
 # Many processes, many threads, long paths: nothing lost, all there.
 echo "some bytes and many more of them" >data
 head -c 4096 /dev/zero >>data

@@ -43,6 +43,41 @@ mkdir logs && cp job.log logs/1 && cp job.log logs/2 && echo hello >logs/readme
 run 0 "$REPRISE" import logs -o logs.oplog
 grep -q '4 ops of 2 tasks' "$out" || fail "not both logs of the directory"
 
+# A full disk: what went wrong, and nothing of a file that is gone.
+{
+    echo "fio version 3 iolog"
+    for i in $(seq 3000); do printf '%d /d/%x add\n%d /d/%x open\n' "$i" "$((i * 7919 * RANDOM))" "$i" "$((i * 104729 * RANDOM))"; done
+} >names.log
+mkdir full
+if mount -t tmpfs -o size=16k tmpfs full 2>/dev/null; then
+    run 0 "$REPRISE" import names.log -o names.oplog
+    for command in "import names.log" "anonymize names.oplog"; do
+        # shellcheck disable=SC2086
+        run 4 "$REPRISE" $command -o full/x.oplog
+        contains "$err" "No space left on device"
+        contains "$err" "free space"
+        lacks "$err" "--recover"
+        equal "$(ls -A full)" ""
+    done
+    umount full
+else
+    echo "no tmpfs can be mounted: the full disk is not tested"
+fi
+
+# Killed: it ends by the signal and leaves nothing.
+awk 'BEGIN { print "fio version 3 iolog\n1 /d/a add\n1 /d/a open"
+             for (i = 2; i < 3000000; i++) print i " /d/a read " (i % 65536) * 4096 " 4096" }' >long.log
+for signal in INT TERM HUP; do
+    env --default-signal="$signal" "$REPRISE" import long.log -o killed.oplog >"$out" 2>"$err" &
+    job=$!
+    for _ in $(seq 1000); do [[ -e killed.oplog.partial ]] && break; sleep 0.01; done
+    kill -"$signal" $job
+    wait $job
+    equal $? $((128 + $(kill -l "$signal")))
+    [[ ! -e killed.oplog && ! -e killed.oplog.partial ]] || fail "SIG$signal leaves $(echo killed.oplog*)"
+done
+rm -f long.log
+
 # Refusals: exit code 3, one message, nothing left.
 : >empty
 head -c 4096 /dev/urandom >garbage

@@ -114,6 +114,27 @@ else
     echo "not tried: capture (it does not work here)"
 fi
 
+# Limits of the process: named, with what to do, and no signal ends the command without a word.
+limited() {
+    local limit=$1
+    shift
+    bash -c "ulimit $limit && exec \"\$@\"" bash "$@"
+}
+{
+    echo "fio version 3 iolog"
+    for i in $(seq 400); do printf '%d /d/%x add\n%d /d/%x open\n' "$i" "$((i * 7919 * RANDOM))" "$i" "$((i * 104729 * RANDOM))"; done
+} >names.log
+mistake 4 "z.oplog.partial: cannot be written: file size limit (ulimit -f)" limited "-f 1" "$REPRISE" import names.log -o z.oplog
+contains "$err" "ulimit -f unlimited"
+[[ ! -e z.oplog.partial ]] || fail "a .partial file is left"
+mistake 4 "file size limit (ulimit -f)" limited "-f 1" "$REPRISE" prepare -q job.oplog --root small
+mistake 4 "cannot make the bytes that the replay writes: file size limit (ulimit -f)" \
+    limited "-f 1" "$REPRISE" replay -q job.oplog --root root --pace afap
+mistake 4 "limit of open descriptors (ulimit -n 8)" limited "-n 8" "$REPRISE" prepare -q job.oplog --root few
+mistake 4 "limit of open descriptors (ulimit -n 10)" limited "-n 10" "$REPRISE" prepare -q job.oplog --root few
+mistake 4 "the stack limit (ulimit -s) is 64 KiB" limited "-s 64" "$REPRISE" replay job.oplog --root root --pace afap
+run 0 limited "-S -s 64" "$REPRISE" replay job.oplog --root root --pace afap
+
 # A key that is a directory, or nothing.
 : >nothing
 mistake 3 ": cannot read the key" "$REPRISE" anonymize job.oplog -o y.oplog --key-file empty
