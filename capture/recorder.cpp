@@ -133,11 +133,15 @@ private:
 
     void drain() {
         guarded([&] {
-            const auto now = Clock::now();
-            result_.most_lag_ns = std::max<int64_t>(result_.most_lag_ns, (now - last_drain_).count());
-            last_drain_ = now;
+            note_lag(Clock::now());
             drained_ = ring_->drain(*writer_);
         });
+    }
+
+    /// A drain begins.
+    void note_lag(Clock::time_point now) {
+        result_.most_lag_ns = std::max<int64_t>(result_.most_lag_ns, (now - last_drain_).count());
+        last_drain_ = now;
     }
 
     void drain_soon(std::chrono::milliseconds wait) {
@@ -241,6 +245,7 @@ private:
     }
 
     void end() {
+        drain();  // detaching takes a while, and whoever is attached to goes on meanwhile
         bpf_->detach();
         result_.elapsed_ns = (Clock::now() - begin_).count();
         result_.lost = bpf_->counter(COUNT_LOST);
@@ -250,7 +255,8 @@ private:
         const auto live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
         result_.still_running = live > 0 ? static_cast<uint64_t>(live) : 0;
         guarded([&] {
-            while (ring_->drain(*writer_) != 0) {
+            for (auto now = Clock::now(); ring_->drain(*writer_) != 0; now = Clock::now()) {
+                note_lag(now);  // only where records waited
             }
             loss_record(true);
             clock_record(*writer_);

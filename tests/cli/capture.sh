@@ -141,6 +141,19 @@ equal "$(number "$err" still_running)" 0
 records daemon.raw
 equal "$(grep -c '^CALL .*write(.*, 7, .*) = 7 ' daemon.raw.txt)" 20
 
+# The lag counts up to the last drain: the recorder stands still while the job ends.
+"$REPRISE" capture -f --json -o lag.oplog -- sh -c ': >begun; sleep 1; : >ended' 2>lag.err &
+recorder=$!
+for _ in $(seq 100); do [[ -e begun ]] && break; sleep 0.1; done
+kill -STOP $recorder
+for _ in $(seq 100); do [[ -e ended ]] && break; sleep 0.1; done
+sleep 1
+kill -CONT $recorder
+wait $recorder || fail "the stopped recorder: $(cat lag.err)"
+[[ $(number lag.err most_lag_ns) -gt 1000000000 ]] || fail "a stall at the end is no lag: $(number lag.err most_lag_ns) ns"
+run 0 "$REPRISE" info lag.oplog
+rm -f begun ended
+
 # Attached to what runs already: its files have names, its calls are there, it goes on afterwards.
 sh -c 'exec 7<"$1"; while [ ! -e stop ]; do sleep 0.05; echo x; done >loop' sh "$tmp/data" &
 job=$!
