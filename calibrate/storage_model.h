@@ -30,7 +30,7 @@ struct StorageModel {
     int parallelism = 1;                 // reads that the storage serves at once
     double write_bytes_per_s = 0;        // to the storage
     double cached_bytes_per_s = 0;       // a read or a write of the page cache, each thread
-    bool cold = true;                    // reads were measured past the page cache
+    bool cold = true;                    // reads were served by the storage, not by memory
 
     /// Of one read of `bytes`, by the nearest measured sizes.
     int64_t read_ns(int64_t bytes) const;

@@ -78,8 +78,11 @@ void print(const HostProfile& p, std::ostream& out) {
 
 void print(const StorageModel& m, std::ostream& out) {
     const auto rate = [](double value) { return Cell(format_rate(value), Json(value)); };
-    out << printable(m.directory) << " on " << m.host
-        << (m.cold ? "" : ": reads were served from memory, not from storage") << "\n\n";
+    out << printable(m.directory) << " on " << m.host << ": " << (m.file_system.empty() ? "unknown" : m.file_system);
+    if (!m.device.empty()) {
+        out << " on " << printable(m.device);
+    }
+    out << "\n\n";
     Table reads({{"read size", ""}, {"median", "", true}, {"rate", "", true}});
     for (const SizedLatency& one : m.read) {
         reads.row({format_bytes(static_cast<uint64_t>(one.bytes)), duration_cell(one.ns),
@@ -113,6 +116,11 @@ int storage(const po::variables_map& values) {
     };
     const StorageModel model = measure_storage(values["storage"].as<std::string>(), how);
     progress.finish();
+    if (!model.cold && !quiet()) {
+        std::cerr << "reprise: warning: memory served the reads, not storage (" << printable(model.directory)
+                  << (model.file_system.empty() ? "" : " is " + printable(model.file_system))
+                  << "): the model describes memory\n";
+    }
     if (values.count("output")) {
         write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));
     }

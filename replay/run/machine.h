@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
+
+#include "calibrate/mounted.h"
 
 namespace reprise {
 
@@ -21,13 +22,6 @@ struct MachineFacts {
 };
 
 MachineFacts machine_facts(const std::filesystem::path& root);
-
-/// What the block device below a file or directory has moved since it was set up, for whomever.
-struct DeviceCounter {
-    uint64_t read_bytes = 0, write_bytes = 0;
-};
-/// By the device's own counters (/sys/dev/block/MAJOR:MINOR/stat). None where the file system has no one device.
-std::optional<DeviceCounter> read_device_counter(const std::filesystem::path& path);
 
 /// What to do where the machine refuses a thread or a process: the limits to raise, and their values.
 std::string raise_task_limits();

@@ -8,9 +8,24 @@ cd "$tmp" || exit 1
 run 0 "$REPRISE" calibrate --storage "$tmp" -o model.json
 contains "$out" "parallel reads"
 grep -q '"storage_model": 1' model.json || fail "no model was written"
+grep -qF "\"file_system\": \"$(df --output=fstype . | tail -n 1)\"" model.json || fail "the file system: $(grep file_system model.json)"
+grep -qF "\"device\": \"$(df --output=source . | tail -n 1)\"" model.json || fail "the device: $(grep device model.json)"
+contains "$out" ": $(df --output=fstype . | tail -n 1) on "
 [[ -z $(find . -name 'reprise-storage-*') ]] || fail "calibrate left its folder behind"
 run 4 "$REPRISE" calibrate --storage "$tmp/none"
 contains "$err" "no folder can be made there"
+
+# What lives in memory is measured, and said to be memory.
+mkdir memory
+if mount -t tmpfs -o size=600m tmpfs memory 2>/dev/null; then
+    run 0 "$REPRISE" calibrate --storage memory -o memory.json
+    contains "$err" "warning: memory served the reads, not storage"
+    contains "$err" "is tmpfs"
+    grep -q '"cold": false' memory.json || fail "a tmpfs is taken for storage"
+    umount memory
+else
+    echo "no tmpfs can be mounted: what memory serves is not tested"
+fi
 
 log=$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog
 run 0 "$REPRISE" predict "$log" --storage model.json --json result.json -o run.oplog
