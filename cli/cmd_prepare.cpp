@@ -69,11 +69,14 @@ void print_plan(const Preparation& preparation) {
         table.print(std::cout, 2);
     }
     for (const Demand& demand : survey.demands) {
-        if (demand.bytes == 0 && demand.inodes == 0) {
+        if (demand.bytes == 0 && demand.inodes == 0 && demand.replay_bytes == 0) {
             continue;
         }
-        std::cout << "  needs " << format_bytes(demand.bytes) << " and " << counted(demand.inodes, "inode")
-                  << "; free: " << format_bytes(demand.free_bytes);
+        std::cout << "  needs " << format_bytes(demand.bytes) << " and " << counted(demand.inodes, "inode");
+        if (demand.replay_bytes > 0) {
+            std::cout << ", and the replay " << format_bytes(demand.replay_bytes);
+        }
+        std::cout << "; free: " << format_bytes(demand.free_bytes);
         if (demand.free_inodes != UINT64_MAX) {
             std::cout << " and " << counted(demand.free_inodes, "inode");
         }
@@ -97,6 +100,7 @@ Json plan_json(const Preparation& preparation) {
     for (const Demand& demand : survey.demands) {
         demands.push_back({{"where", printable(demand.where)},
                            {"bytes", demand.bytes},
+                           {"replay_bytes", demand.replay_bytes},
                            {"free_bytes", demand.free_bytes},
                            {"inodes", demand.inodes},
                            {"free_inodes", demand.free_inodes == UINT64_MAX ? Json() : Json(demand.free_inodes)},

@@ -23,9 +23,70 @@ uint64_t unsigned_or_zero(int64_t value) { return value > 0 ? static_cast<uint64
 /// offset + size without overflow; both come from the log.
 uint64_t range_end(int64_t offset, int64_t size) { return unsigned_or_zero(offset) + unsigned_or_zero(size); }
 
+uint64_t add_saturating(uint64_t a, uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
+
+/// How much of a disk the files take. Ops come task by task; where tasks share a file, this tells less than it takes.
+class SizeFacts {
+public:
+    SizeFacts(const Tables& tables, std::vector<SizeFact>& into) : into_(into), now_(tables.files.size()) {
+        for (FileId id = 1; id < now_.size(); ++id) {
+            const FileRow& row = tables.files[id];
+            now_[id].taken = row.origin == Origin::created ? 0 : row.size;
+        }
+    }
+
+    void wrote(FileId id, int64_t time, uint64_t end, uint64_t bytes) {
+        if (id == 0 || id >= now_.size()) {
+            return;
+        }
+        Now& file = now_[id];
+        file.reach = std::max(file.reach, end);
+        file.most = add_saturating(file.most, bytes);
+        const uint64_t size = std::min(file.reach, add_saturating(file.taken, file.most));
+        if (size <= std::max(file.told, file.taken)) {
+            return;
+        }
+        file.told = size;
+        if (file.grown != 0) {
+            SizeFact& fact = into_[file.grown - 1];
+            fact.time = std::max(fact.time, time);
+            fact.size = size;
+            return;
+        }
+        into_.push_back({SizeFact::Kind::grown, id, 0, time, size});
+        file.grown = into_.size();
+    }
+    void cut(FileId id, int64_t time, uint64_t size) {
+        if (id == 0 || id >= now_.size()) {
+            return;
+        }
+        into_.push_back({SizeFact::Kind::cut, id, 0, time, size});
+        Now& file = now_[id];
+        file = {.taken = std::min(size, std::max(file.taken, file.told))};
+    }
+    void moved(FileId from, FileId to, int64_t time) {
+        if (from == 0 || from >= now_.size() || to == 0 || to >= now_.size() || from == to) {
+            return;
+        }
+        into_.push_back({SizeFact::Kind::moved, from, to, time, 0});
+        now_[to] = {.taken = std::max(now_[from].taken, now_[from].told)};
+        now_[from] = {};
+    }
+
+private:
+    struct Now {
+        uint64_t taken = 0;            // before the writes that `reach` and `most` count
+        uint64_t reach = 0, most = 0;  // end of the furthest; bytes of all
+        uint64_t told = 0;             // size of the last fact
+        size_t grown = 0;              // index + 1 of that, where nothing else has happened since
+    };
+    std::vector<SizeFact>& into_;
+    std::vector<Now> now_;  // by FileId
+};
+
 class Gatherer {
 public:
-    Gatherer(const Tables& tables, LogFacts& facts) : tables_(tables), facts_(facts) {
+    Gatherer(const Tables& tables, LogFacts& facts) : tables_(tables), facts_(facts), sizes_(tables, facts.sizes) {
         facts_.files.resize(tables.files.size());
         for (const HandleRow& handle : tables.handles) {
             // Open before the recording began, so it was there.
@@ -56,7 +117,8 @@ private:
     FileFacts& touch(FileId id) { return id != 0 && id < facts_.files.size() ? facts_.files[id] : nobody_; }
     FileId file_of(HandleId handle) const { return handle < tables_.handles.size() ? tables_.handles[handle].file : 0; }
     /// The file an op without a path, or with one, is about.
-    FileFacts& subject(const Op& op) { return touch(op.file != 0 ? op.file : file_of(op.handle)); }
+    FileId subject_id(const Op& op) const { return op.file != 0 ? op.file : file_of(op.handle); }
+    FileFacts& subject(const Op& op) { return touch(subject_id(op)); }
 
     static void earliest(int64_t& time, int64_t candidate) { time = std::min(time, candidate); }
 
@@ -75,6 +137,9 @@ private:
         }
         if (op.kind == OpKind::open) {
             opened(op, file);
+            if ((op.flags & O_TRUNC) != 0 && (op.flags & O_ACCMODE) != O_RDONLY) {
+                sizes_.cut(op.file, op.begin, 0);
+            }
         } else if (op.kind == OpKind::mkdir || op.kind == OpKind::symlink) {
             earliest(file.made, op.begin);
         } else {
@@ -109,8 +174,10 @@ private:
         if (!row.is(Trait::writes)) {
             return;
         }
-        FileFacts& file = touch(file_of(copies ? op.handle2 : op.handle));
+        const FileId id = file_of(copies ? op.handle2 : op.handle);
+        FileFacts& file = touch(id);
         const int64_t offset = copies ? op.offset2 : op.offset;
+        sizes_.wrote(id, op.begin, range_end(offset, op.result), unsigned_or_zero(op.result));
         file.change(unsigned_or_zero(offset), range_end(offset, moved));
         file.reach = std::max(file.reach, range_end(offset, op.result));
     }
@@ -120,12 +187,20 @@ private:
             mapped(op);
         } else if (op.kind == OpKind::truncate || op.kind == OpKind::ftruncate) {
             subject(op).change(unsigned_or_zero(op.size), kEnd);
+            sizes_.cut(subject_id(op), op.begin, unsigned_or_zero(op.size));
         } else if (op.kind == OpKind::fallocate) {
             // Collapsing and inserting move everything behind the range.
             const bool moves = (op.flags & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) != 0;
+            const bool frees = (op.flags & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_PUNCH_HOLE)) != 0;
+            if (frees) {
+                sizes_.cut(subject_id(op), op.begin, 0);  // how much is not asked
+            } else {
+                sizes_.wrote(subject_id(op), op.begin, range_end(op.offset, op.size), unsigned_or_zero(op.size));
+            }
             subject(op).change(unsigned_or_zero(op.offset), moves ? kEnd : range_end(op.offset, op.size));
         } else if (op.kind == OpKind::unlink || op.kind == OpKind::rmdir) {
             removed(op.file);
+            sizes_.cut(op.file, op.begin, 0);
             if (op.kind == OpKind::rmdir) {
                 touch(op.file).directory = true;
             }
@@ -165,6 +240,7 @@ private:
         earliest(to.made, op.begin);
         to.change(0, kEnd);
         facts_.renames.push_back({op.begin, op.file, op.file2});
+        sizes_.moved(op.file, op.file2, op.begin);
     }
 
     /// Requests other than plain reads and waits are taken to change all they name.
@@ -173,7 +249,11 @@ private:
         FileFacts& file = subject(op);
         const AsyncRequest asked = async_request(op);
         switch (asked.does) {
-            case Does::write: file.change(unsigned_or_zero(asked.offset), range_end(asked.offset, asked.size)); break;
+            case Does::write:
+                file.change(unsigned_or_zero(asked.offset), range_end(asked.offset, asked.size));
+                sizes_.wrote(subject_id(op), op.begin, range_end(asked.offset, asked.size),
+                             unsigned_or_zero(asked.size));
+                break;
             case Does::allocate:
             case Does::splice: file.change(0, kEnd); break;
             case Does::end_name: removed(op.file); break;
@@ -193,6 +273,7 @@ private:
 
     const Tables& tables_;
     LogFacts& facts_;
+    SizeFacts sizes_;
     FileFacts nobody_;  // stands in for ids that name nothing
 };
 
@@ -225,6 +306,8 @@ LogFacts gather_facts(const LogReader& log) {
     }
     std::stable_sort(facts.renames.begin(), facts.renames.end(),
                      [](const RenameFact& a, const RenameFact& b) { return a.time < b.time; });
+    std::stable_sort(facts.sizes.begin(), facts.sizes.end(),
+                     [](const SizeFact& a, const SizeFact& b) { return a.time < b.time; });
     return facts;
 }
 

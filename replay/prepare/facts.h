@@ -36,9 +36,22 @@ struct RenameFact {
     FileId from = 0, to = 0;
 };
 
+/// An op changed how much of a disk a file takes. Of growth in a row, the last one.
+struct SizeFact {
+    enum class Kind : uint8_t {
+        grown,  ///< to `size` bytes that were written; holes take nothing
+        cut,    ///< to at most `size` bytes, or removed
+        moved,  ///< to the name of `to`, whose file is gone
+    } kind = Kind::grown;
+    FileId file = 0, to = 0;
+    int64_t time = 0;
+    uint64_t size = 0;
+};
+
 struct LogFacts {
     std::vector<FileFacts> files;     ///< by FileId
     std::vector<RenameFact> renames;  ///< by time
+    std::vector<SizeFact> sizes;      ///< by time
 };
 
 /// One pass over all ops; blocks are decoded one at a time.

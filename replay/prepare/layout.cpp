@@ -96,6 +96,7 @@ public:
         for (FileId id = 1; id < tables_.files.size(); ++id) {
             add_row(id);
         }
+        add_growth();
         add_parents();
         settle();
         group();
@@ -253,6 +254,9 @@ private:
             return;
         }
         LayoutEntry& entry = entry_at(*path);
+        if (type == FileType::regular || type == FileType::unknown) {
+            note_disk(id, index_at(*path), initial);
+        }
         entry.made |= made;
         if (!facts.nameless) {
             merge_changes(entry, facts);
@@ -282,6 +286,40 @@ private:
         entry.size = std::max(entry.size, row.size);
         if (type != FileType::directory && !row.size_exact && row.origin != Origin::created) {
             count(Count::sizes_guessed);
+        }
+    }
+
+    /// What of the disk below the root a file takes at first. A replay keeps /dev/shm in memory.
+    void note_disk(FileId id, uint32_t entry, bool initial) {
+        if (lies_below(tables_.path(id), "/dev/shm")) {
+            return;
+        }
+        on_disk_.resize(tables_.files.size());
+        on_disk_[id] = {entry, initial ? tables_.files[id].size : 0};
+    }
+
+    void add_growth() {
+        on_disk_.resize(tables_.files.size());
+        const auto set = [&](FileId id, uint64_t size) {
+            OnDisk& file = on_disk_[id];
+            if (file.entry == kRoot || file.bytes == size) {
+                return;
+            }
+            constexpr uint64_t kMost = uint64_t{1} << 62;  // of hostile logs
+            out_.growth.push_back({file.entry, static_cast<int64_t>(std::min(size, kMost)) -
+                                                   static_cast<int64_t>(std::min(file.bytes, kMost))});
+            file.bytes = size;
+        };
+        for (const SizeFact& fact : facts_.sizes) {
+            const uint64_t now = on_disk_[fact.file].bytes;
+            switch (fact.kind) {
+                case SizeFact::Kind::grown: set(fact.file, std::max(now, fact.size)); break;
+                case SizeFact::Kind::cut: set(fact.file, std::min(now, fact.size)); break;
+                case SizeFact::Kind::moved:
+                    set(fact.file, 0);
+                    set(fact.to, now);
+                    break;
+            }
         }
     }
 
@@ -432,6 +470,11 @@ private:
     const OpFilter& filter_;
     const PathMap& maps_;
     const LogFacts facts_;
+    struct OnDisk {
+        uint32_t entry = kRoot;  // none
+        uint64_t bytes = 0;
+    };
+    std::vector<OnDisk> on_disk_;  // by FileId
     std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;
     std::unordered_map<std::string, std::string> links_;  // path to target, both from the root

@@ -45,8 +45,15 @@ struct DirectoryRename {
     std::string from, to;
 };
 
+/// An op of the log makes a file take more or less of its disk.
+struct Growth {
+    uint32_t entry = 0;
+    int64_t bytes = 0;
+};
+
 struct Layout {
     std::deque<LayoutEntry> entries;
+    std::vector<Growth> growth;                      ///< in the order of the log
     std::vector<DirectoryRename> directory_renames;  ///< in the order of the log
     std::vector<Counter> counters;                   ///< what was left out or guessed
     uint64_t files_left_out = 0;                     ///< by the filter

@@ -91,6 +91,7 @@ public:
         empty_.assign(entries, 1);
         look_at_directories();
         look_at_files();
+        add_replay();
         return std::move(out_);
     }
 
@@ -291,6 +292,20 @@ private:
         }
     }
 
+    /// What the replay's own writes will take, at their peak.
+    void add_replay() {
+        std::vector<int64_t> now(out_.demands.size());
+        for (const Growth& growth : layout_.growth) {
+            const uint32_t device = device_[growth.entry];
+            int64_t& bytes = now[device];
+            if (__builtin_add_overflow(bytes, growth.bytes, &bytes)) {
+                bytes = growth.bytes > 0 ? INT64_MAX : 0;
+            }
+            uint64_t& most = out_.demands[device].replay_bytes;
+            most = std::max(most, static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
+        }
+    }
+
     /// `status`: what is there; nullptr: nothing.
     void decide(Tally& tally, uint32_t index, const struct stat* status, int directory = -1) {
         const LayoutEntry& entry = layout_.entries[index];
@@ -451,6 +466,10 @@ private:
 }  // namespace
 
 bool Demand::fits() const {
+    return fits_without_replay() && add_saturating(bytes, replay_bytes) <= add_saturating(free_bytes, given_back_bytes);
+}
+
+bool Demand::fits_without_replay() const {
     return bytes <= add_saturating(free_bytes, given_back_bytes) &&
            inodes <= add_saturating(free_inodes, given_back_inodes);
 }

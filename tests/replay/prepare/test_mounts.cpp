@@ -81,6 +81,26 @@ TEST_CASE("a reset of a root that a replay has filled frees room before it needs
     }
 }
 
+TEST_CASE("a root that the replay would fill is refused before anything is written") {
+    const TempDir temp;
+    LogBuilder builder(temp / "log");
+    builder.file("/in", 1 << 20);
+    builder.write(builder.open(builder.file("/out", 0, Origin::created), O_WRONLY | O_CREAT), 0, 2 << 20);
+    const LogReader log = builder.finish();
+    const fs::path root = temp / "root";
+    const Mount mount(root, "size=2m");
+    if (!mount.ok()) {
+        REPRISE_SKIP(mount.why());
+        return;
+    }
+    const std::string why = refusal(log, {.root = root});
+    CHECK(contains(why, "4 the replay does not fit on the file system of "));
+    CHECK(contains(why, "it writes 2097152 bytes beside the 1048576 to be laid out, and 2097152 are free"));
+    CHECK(picture(root).empty());
+    REQUIRE(mount.again(0, "size=4m"));
+    CHECK(prepare(log, {.root = root}));
+}
+
 TEST_CASE("a disk that fills up midway ends with a message, and the next run goes on") {
     const TempDir temp;
     LogBuilder builder(temp / "log");

@@ -455,6 +455,68 @@ TEST_CASE("what cannot fit is refused before anything is written") {
     CHECK_FALSE(fs::exists(root / "a"));
 }
 
+TEST_CASE("the room that the replay's own writes take, at their peak") {
+    constexpr int64_t kMiB = 1 << 20;
+    const TempDir temp;
+    LogBuilder builder(temp / "log");
+    const auto writes = [&](FileId file, int64_t offset, int64_t size, int flags = O_WRONLY) {
+        builder.write(builder.open(file, flags), offset, size);
+    };
+    constexpr int kMake = O_WRONLY | O_CREAT | O_TRUNC;
+    uint64_t expected = 0;
+    SUBCASE("a new file, written in pieces and again") {
+        const FileId out = builder.file("/out", 0, Origin::created);
+        writes(out, 0, kMiB, kMake);
+        writes(out, kMiB, kMiB);
+        writes(out, 0, kMiB);
+        expected = 2 * kMiB;
+    }
+    SUBCASE("a file that is there: only what is beyond its end") {
+        const FileId journal = builder.file("/journal", 1000);
+        writes(journal, 0, 1000);
+        writes(journal, 1000, 50);
+        expected = 50;
+    }
+    SUBCASE("holes take nothing") {
+        writes(builder.file("/out", 0, Origin::created), int64_t{1} << 40, 4096, kMake);
+        expected = 4096;
+    }
+    SUBCASE("one after the other") {
+        for (const char* const name : {"/a", "/b", "/c"}) {
+            const FileId file = builder.file(name, 0, Origin::created);
+            writes(file, 0, kMiB, kMake);
+            builder.named(OpKind::unlink, file);
+        }
+        expected = kMiB;
+    }
+    SUBCASE("a checkpoint that replaces the one before") {
+        const FileId partial = builder.file("/c.tmp", 0, Origin::created);
+        const FileId whole = builder.file("/c", 0, Origin::created);
+        for (int i = 0; i < 3; ++i) {
+            writes(partial, 0, kMiB, kMake);
+            builder.named(OpKind::rename, partial, whole);
+        }
+        expected = 2 * kMiB;
+    }
+    SUBCASE("cut and written again") {
+        const FileId file = builder.file("/a", 10 * kMiB);
+        writes(file, 0, 11 * kMiB, kMake);
+        builder.named(OpKind::truncate, file, 0, kMiB);
+        writes(file, kMiB, 9 * kMiB);
+        expected = kMiB;
+    }
+    SUBCASE("what lies in memory, and what the filter leaves out") {
+        writes(builder.file("/dev/shm/x", 0, Origin::created), 0, kMiB, kMake);
+        writes(builder.file("/left/x", 0, Origin::created), 0, kMiB, kMake);
+    }
+    const LogReader log = builder.finish();
+    PrepareOptions options{.root = temp / "root"};
+    options.filter = OpFilter::from_words({"all"}, {"/left"});
+    const Preparation preparation(log, std::move(options));
+    REQUIRE(preparation.survey().demands.size() == 1);
+    CHECK(preparation.survey().demands[0].replay_bytes == expected);
+}
+
 TEST_CASE("roots that cannot be used") {
     const TempDir temp;
     LogBuilder builder(temp / "log");
