@@ -6,14 +6,19 @@
 #include <cmath>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "calibrate/host_profile.h"
 #include "calibrate/storage_model.h"
+#include "calibrate/work_profile.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "formats/oplog/header_facts.h"
+#include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "formats/support/input.h"
 
 namespace reprise::cli {
 namespace {
@@ -24,7 +29,8 @@ void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "write the profile, e.g. host.json")(
         "dir", po::value<std::string>()->value_name("DIR"),
         "directory for a small test file [default: the temporary directory]")(
-        "compare", po::value<std::string>()->value_name("FILE"), "also compare with another machine's profile")(
+        "compare", po::value<std::string>()->value_name("FILE"),
+        "also compare with another machine: its profile, or an op log recorded there")(
         "storage", po::value<std::string>()->value_name("DIR"),
         "measure the storage of DIR instead, for reprise predict")("json", "print JSON");
 }
@@ -132,10 +138,47 @@ int storage(const po::variables_map& values) {
     return 0;
 }
 
+/// The machine that --compare names.
+struct Other {
+    std::string host;
+    WorkRates one;
+    std::optional<WorkRates> all;  // a recording has those of one thread only
+};
+
+Other read_other(const std::string& path) {
+    if (!is_op_log(read_head(path))) {
+        const HostProfile profile = read_host_profile(path);
+        return {profile.host, profile.one, profile.all};
+    }
+    const LogReader log(path);
+    const std::optional<std::string> text = read_fact(log.header(), fact::capture_profile);
+    const std::optional<WorkProfile> recorded = text ? work_profile_of(*text) : std::nullopt;
+    if (!recorded) {
+        throw bad_input(path, "this log carries no profile of the machine it was recorded on",
+                        "name a log that `reprise capture` made, or a profile that `reprise calibrate -o` wrote");
+    }
+    return {log.header().host, recorded->one, std::nullopt};
+}
+
+void print_comparison(const HostProfile& here, const Other& other, std::ostream& out) {
+    const auto line = [&](const char* what, const SpeedRatio& ratio) {
+        char text[120];
+        std::snprintf(text, sizeof text, "%s: %.3f x the speed of %s, +/- %.0f %%\n", what, ratio.ratio,
+                      printable(other.host).c_str(), ratio.uncertainty * 100);
+        out << text;
+    };
+    if (!other.all) {
+        // A recorder takes the best of many pieces, not their median.
+        return line("one thread", compare_speed(measure_work_profile().one, other.one));
+    }
+    line("one thread", compare_speed(here.one, other.one));
+    line("all CPUs", compare_speed(here.all, *other.all));
+}
+
 int run(const po::variables_map& values) {
-    HostProfile other;
+    std::optional<Other> other;
     if (values.count("compare")) {
-        other = read_host_profile(values["compare"].as<std::string>());
+        other = read_other(values["compare"].as<std::string>());
     }
     struct sigaction stop {};
     stop.sa_handler = [](int) { interrupted = true; };
@@ -163,17 +206,8 @@ int run(const po::variables_map& values) {
     } else if (!quiet()) {
         print(profile, std::cout);
     }
-    if (values.count("compare")) {
-        const SpeedRatio one = compare_speed(profile.one, other.one), all = compare_speed(profile.all, other.all);
-        std::ostream& out = values.count("json") ? std::cerr : std::cout;
-        const auto line = [&](const char* what, const SpeedRatio& ratio) {
-            char text[120];
-            std::snprintf(text, sizeof text, "%s: %.3f x the speed of %s, +/- %.0f %%\n", what, ratio.ratio,
-                          printable(other.host).c_str(), ratio.uncertainty * 100);
-            out << text;
-        };
-        line("one thread", one);
-        line("all CPUs", all);
+    if (other) {
+        print_comparison(profile, *other, values.count("json") ? std::cerr : std::cout);
     }
     return 0;
 }
@@ -185,13 +219,14 @@ const Registration registration{{
     .help = "Takes about ten seconds on an idle machine. Measures timer lateness, the accuracy of replay delays, the "
             "cost of system calls and wakeups, CPU speed (integer, inflate, memcpy; one thread and all CPUs; medians), "
             "and how much slower compute is after a wait, with cold CPU caches.\n\n--compare prints the "
-            "speed of this machine relative to another machine's profile: the value for `reprise replay --cpu-speed`. "
-            "The three kinds of work do not scale alike; their spread is printed as the uncertainty.\n\n--storage DIR "
+            "speed of this machine relative to another one, by its profile or an op log recorded there: the value for "
+            "`reprise replay --cpu-speed`. The three kinds of work do not scale alike; their spread is printed as the "
+            "uncertainty.\n\n--storage DIR "
             "measures a storage system instead, in about ten seconds and with 512 MiB of space: read latency by "
             "request size (direct I/O), parallelism, and the cost of metadata calls, writes and fsync.",
     .examples = {{"reprise calibrate -o host.json", "measure and save the profile"},
                  {"reprise calibrate --storage /mnt/new -o model.json", "a storage model for reprise predict"},
-                 {"reprise calibrate --compare recorder.json", "speed relative to the recording machine"}},
+                 {"reprise calibrate --compare job.oplog", "speed relative to the recording's machine"}},
     .options = options,
     .run = run,
 }};

@@ -190,7 +190,8 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
     return LogReader(output).op_count();
 }
 
-void report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus, bool as_json) {
+void report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus, bool wait_all,
+            bool as_json) {
     if (as_json) {
         std::error_code ignored;
         Json json;
@@ -237,8 +238,10 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         std::cerr << "loss: " << counted(result.untracked, "task") << " not followed (out of memory, or 32-bit)\n";
     }
     if (result.still_running != 0) {
-        std::cerr << "note: " << counted(result.still_running, "task")
-                  << " still running; --wait-all records until they exit\n";
+        // Where it was attached, or ended by a signal, that is as asked.
+        const bool left = result.command_ended && !wait_all;
+        std::cerr << "note: " << counted(result.still_running, "task") << " still running"
+                  << (left ? "; --wait-all records until they exit" : "") << "\n";
     }
     for (const std::string& hook : result.absent) {
         std::cerr << "warning: hook " << hook << " is not available; see reprise capture --check\n";
@@ -365,7 +368,7 @@ int run(const po::variables_map& values) {
     Words of_gpus;
     const uint64_t ops =
         assemble(result, how.raw, output, roles, values.count("raw") != 0, gpu ? &*gpu : nullptr, of_gpus);
-    report(result, output, ops, of_gpus, as_json);
+    report(result, output, ops, of_gpus, how.wait_all, as_json);
     if (!result.failure.empty()) {
         std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
     }

@@ -6,14 +6,13 @@
 #include <iostream>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/import/importer.h"
-#include "formats/oplog/layout.h"
+#include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
 #include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
@@ -31,10 +30,6 @@ void options(po::options_description& add) {
                       "by step; auto: clock if it fits, else step");
     add.add_options()("force,f", "overwrite the output if it exists");
     add.add_options()("json", "print the result as JSON");
-}
-
-bool is_op_log(std::string_view head) {
-    return head.starts_with(std::string_view(reinterpret_cast<const char*>(kMagic.data()), kMagic.size()));
 }
 
 /// A profile as a log; imported if it is not a log yet.

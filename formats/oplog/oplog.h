@@ -158,6 +158,9 @@ struct LogView {
     std::function<void(const BlockInfo&)> forget;
 };
 
+/// Whether a file that begins so is an op log, perhaps one that is cut or damaged.
+bool is_op_log(std::string_view head);
+
 /// Reads a log through mmap. Throws Error (bad_input) that names the file and position for anything that is not a whole
 /// log of a version it knows. decode() is const and may be called from several threads with different blocks.
 class LogReader {

@@ -357,6 +357,10 @@ struct LogReader::Impl {
     void decode(const BlockInfo& block, OpBlock& into);
 };
 
+bool is_op_log(std::string_view head) {
+    return head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
 LogReader::LogReader(const std::filesystem::path& path, ReadOptions options)
     : impl_(std::make_unique<Impl>(path, options)) {}
 LogReader::LogReader(LogView view) : impl_(std::make_unique<Impl>(std::move(view))) {}

@@ -136,6 +136,8 @@ grep -q 'openat(.*) = -36 .*path1="/\./\.' long.raw.txt || fail "the path that i
 # In the background: the recording ends with the command and says so, or waits.
 run 0 "$REPRISE" capture -f --json -o a.oplog -- "$load" daemon 30 "$tmp/lines"
 equal "$(number "$err" still_running)" 1
+run 0 "$REPRISE" capture -f -o a.oplog -- "$load" daemon 30 "$tmp/lines"
+contains "$err" "1 task still running; --wait-all records until they exit"
 run 0 "$REPRISE" capture -f --raw --wait-all --json -o daemon.oplog -- "$load" daemon 20 "$tmp/lines2"
 equal "$(number "$err" still_running)" 0
 records daemon.raw
@@ -161,6 +163,10 @@ sleep 0.3
 run 124 timeout -s INT 3 "$REPRISE" capture -f --raw --json --pid $job -o pid.oplog
 [[ $(number "$err" still_running) -ge 1 ]] || fail "the job is not said to run on: $(cat "$err")"
 kill -0 $job || fail "the job ended with the recording"
+# What is still running is said, without the advice that is for commands.
+run 124 timeout -s INT 2 "$REPRISE" capture -f --pid $job -o other.oplog
+contains "$err" " still running"
+lacks "$err" "--wait-all"
 : >stop
 wait $job
 records pid.raw

@@ -15,6 +15,10 @@ contains "$out" ": $(df --output=fstype . | tail -n 1) on "
 run 4 "$REPRISE" calibrate --storage "$tmp/none"
 contains "$err" "no folder can be made there"
 
+# Beside the machine of a recording.
+run 0 "$REPRISE" calibrate -q --compare "$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog"
+grep -Eq '^one thread: [0-9]+\.[0-9]{3} x the speed of .+, \+/- [0-9]+ %$' "$out" || fail "no comparison: $(cat "$out")"
+
 # What lives in memory is measured, and said to be memory.
 mkdir memory
 if mount -t tmpfs -o size=600m tmpfs memory 2>/dev/null; then
