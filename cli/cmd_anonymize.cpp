@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // `reprise anonymize`: a log without names.
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <sstream>
+#include <string>
 
 #include "cli/command.h"
 #include "cli/log_arguments.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "formats/support/input.h"
 #include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
 #include "transform/anonymize.h"
@@ -29,11 +29,8 @@ void options(po::options_description& options) {
 }
 
 std::string read_key(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();  // nothing where it cannot be read: a directory, say
-    std::string key = text.str();
-    if (!in.is_open() || key.empty()) {
+    std::string key = read_small_file(path).value_or("");
+    if (key.empty()) {
         throw bad_input(path, "cannot read the key", "give a readable file");
     }
     while (key.ends_with('\n')) {

@@ -371,4 +371,25 @@ std::string read_head(const std::filesystem::path& path, size_t limit) {
     return head;
 }
 
+std::optional<std::string> read_small_file(const std::filesystem::path& path) {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) {
+        return std::nullopt;
+    }
+    std::string bytes;
+    for (;;) {
+        constexpr size_t kPiece = size_t{64} << 10;
+        const size_t before = bytes.size();
+        bytes.resize(before + kPiece);
+        const ssize_t got = ::read(file.get(), bytes.data() + before, kPiece);
+        if (got < 0 && errno != EINTR) {
+            return std::nullopt;
+        }
+        bytes.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+        if (got == 0) {
+            return bytes;
+        }
+    }
+}
+
 }  // namespace reprise

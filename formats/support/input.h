@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,5 +39,9 @@ private:
 
 /// First bytes of a file, decompressed, at most `limit`; what there is where the compressed stream is damaged.
 std::string read_head(const std::filesystem::path& path, size_t limit = 65536);
+
+/// All bytes of a file that fits in memory, as they are stored. None where it cannot be read: it is not there, or is a
+/// directory.
+std::optional<std::string> read_small_file(const std::filesystem::path& path);
 
 }  // namespace reprise

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "formats/support/input.h"
 
 namespace reprise {
 namespace {
@@ -32,7 +32,7 @@ std::string_view without_version(std::string_view name) {
 
 class Reader {
 public:
-    Reader(const std::vector<char>& bytes, std::string name, kineto::Events& into)
+    Reader(const std::string& bytes, std::string name, kineto::Events& into)
         : bytes_(bytes), name_(std::move(name)), into_(into) {}
 
     void run() {
@@ -133,7 +133,7 @@ private:
         }
     }
 
-    const std::vector<char>& bytes_;
+    const std::string& bytes_;
     const std::string name_;
     kineto::Events& into_;
     const size_t first_call_ = into_.calls.size();
@@ -153,8 +153,7 @@ uint64_t read_gpu_buffers(const std::filesystem::path& folder, kineto::Events& i
     }
     std::sort(paths.begin(), paths.end());
     for (const auto& path : paths) {
-        std::ifstream file(path, std::ios::binary);
-        const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+        const std::string bytes = read_small_file(path).value_or("");  // nothing: counted as damaged
         Reader(bytes, path.filename().string(), into).run();
     }
     return paths.size();

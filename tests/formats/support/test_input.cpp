@@ -196,3 +196,15 @@ TEST_CASE("files that cannot be opened are named") {
     CHECK_THROWS_WITH_AS(LineReader(dir / "nothing"), doctest::Contains("nothing: cannot open"), Error);
     CHECK_THROWS_WITH_AS(LineReader(dir.path()), doctest::Contains("is a directory"), Error);
 }
+
+TEST_CASE("small files as they are stored, and none where there is nothing to read") {
+    const TempDir dir;
+    const std::string large(200'000, '\0');
+    for (const std::string& bytes : {std::string(), std::string("a\0b\n", 4), gzip("a\n"), large}) {
+        write_file(dir / "file", bytes);
+        CHECK(read_small_file(dir / "file") == bytes);
+    }
+    CHECK(read_small_file("/proc/self/status")->starts_with("Name:"));  // its size is told as 0
+    CHECK_FALSE(read_small_file(dir.path()));
+    CHECK_FALSE(read_small_file(dir / "nothing"));
+}
