@@ -16,6 +16,8 @@ OpBlock::~OpBlock() = default;
 OpBlock::OpBlock(OpBlock&&) noexcept = default;
 OpBlock& OpBlock::operator=(OpBlock&&) noexcept = default;
 
+void OpBlock::drop_scratch() { scratch_.reset(); }
+
 std::span<const int64_t> OpBlock::list_of(size_t i) const {
     const uint32_t at = list[i];
     if (at == 0) {

@@ -116,6 +116,9 @@ void check_ids(const char* what, const RawVector<uint32_t>& ids, size_t n, size_
 void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunInfo> runs, const TableView& tables,
                         OpBlock& into) {
     OpBlock::Storage& s = *into.storage_;
+    if (!into.scratch_) {
+        into.scratch_ = std::make_unique<OpBlock::Scratch>();
+    }
     OpBlock::Scratch& scratch = *into.scratch_;
     const auto& traits = kind_traits();
     size_t n = 0;

@@ -47,6 +47,9 @@ public:
     std::span<const Edge> edges_of(size_t i) const;
     bool has_edges() const;
 
+    /// Gives back the decoder's working memory; decoding into this block again takes it again.
+    void drop_scratch();
+
     /// Row form; its spans stay valid until this block is decoded again.
     Op row(size_t i) const;
 

@@ -24,6 +24,8 @@ PosixEngine::PosixEngine(const EngineContext& context)
         throw machine_error("no memory for a buffer of " + std::to_string(mapped_bytes_) + " bytes",
                             "free memory, or raise its limit (ulimit -v)");
     }
+    // A forked process has engines of its own; in a chain of forks each would inherit the buffers of all before it.
+    madvise(at, mapped_bytes_, MADV_DONTFORK);
     buffer_ = static_cast<std::byte*>(at);
     buffer_[0] = std::byte{0};  // the first page is there before the first op
 }

@@ -98,6 +98,11 @@ const OpBlock* BlockFeed::next() {
         spare_index_ = next_;
         decoder_->request(*this);
     }
+    if (next_ == blocks_.size()) {
+        // Most processes have one block, and those that they fork would inherit its memory.
+        current_.drop_scratch();
+        spare_block_.drop_scratch();
+    }
     return &current_;
 }
 

@@ -32,6 +32,8 @@ constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr auto kTickAfterCircle = std::chrono::milliseconds(1);
 // After a stop, tasks leave at their next op. Those that have not left by then are stuck in a call.
 constexpr int64_t kKillAfter = 20'000'000'000;
+// The same where a signal asks for the end: somebody waits for it.
+constexpr int64_t kKillAfterSignal = 400'000'000;
 
 std::string died(const std::string& who, int status) {
     if (WIFSIGNALED(status)) {
@@ -172,6 +174,7 @@ private:
             if (number == SIGCHLD) {
                 reap();
             } else if (stop_reason_.empty()) {
+                signalled_ = true;
                 stop(std::string("signal ") + std::to_string(number) + " (" + strsignal(number) + ")");
             } else {
                 kill_all();
@@ -274,7 +277,7 @@ private:
                 stopped_at_ = now;  // a worker stopped the run
             }
             wake_all();
-            if (now - stopped_at_ > kKillAfter) {
+            if (now - stopped_at_ > (signalled_ ? kKillAfterSignal : kKillAfter)) {
                 kill_all();
             }
         }
@@ -370,7 +373,7 @@ private:
     std::vector<ProcessId> roots_;
     std::vector<Watch> watches_;  // by process
     size_t alive_ = 0;            // roots
-    bool started_ = false, killed_ = false;
+    bool started_ = false, killed_ = false, signalled_ = false;
     std::string stop_reason_;
     int64_t stopped_at_ = 0, start_unix_ns_ = 0;
     ProcessId dead_ = 0;

@@ -22,6 +22,7 @@
 #include "replay/engine/all_engines.h"
 #include "replay/run/feed.h"
 #include "replay/run/machine.h"
+#include "replay/run/own_memory.h"
 #include "replay/run/task_loop.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -49,12 +50,14 @@ void note_device_bytes(ProcessSlot& slot) {
 
 class Worker {
 public:
-    Worker(const WorkerSetup& setup, ProcessId process, WorkerState* state)
+    /// `forks`: how many lie between this process and the supervisor's child.
+    Worker(const WorkerSetup& setup, ProcessId process, WorkerState* state, int forks)
         : setup_(setup),
           plan_(*setup.plan),
           run_(*setup.run),
           process_(process),
           state_(state),
+          forks_(forks),
           decoder_(std::make_unique<BlockDecoder>()) {}
 
     /// A process that the supervisor made: all its first tasks wait for the start.
@@ -154,7 +157,10 @@ private:
                 state_->forked();
             }
             // Never destroyed, nor is the parent's: its threads do not exist here.
-            auto* const child = new Worker(setup_, process, state_);
+            if ((forks_ + 1) % kOwnMemoryEvery == 0) {
+                own_memory();
+            }
+            auto* const child = new Worker(setup_, process, state_, forks_ + 1);
             child->run_child();
         }
         if (pid < 0) {
@@ -255,6 +261,7 @@ private:
     SharedRun& run_;
     const ProcessId process_;
     WorkerState* state_;
+    const int forks_;
     std::unique_ptr<BlockDecoder> decoder_;
     std::mutex threads_lock_;
     std::vector<std::thread> threads_;
@@ -272,13 +279,14 @@ void run_worker(const WorkerSetup& setup, ProcessId process) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
+    note_program_data();
     try {
         WorkerState* state = nullptr;
         if (uses_root(setup.engine)) {
             install_touch_guard();
             state = new WorkerState(*setup.plan, setup.root, setup.read_only, *setup.pattern, *setup.run);
         }
-        worker = new Worker(setup, process, state);
+        worker = new Worker(setup, process, state, 0);
         worker->run_root();
     } catch (const std::exception& error) {
         setup.run->control().fail(error.what());

@@ -179,6 +179,34 @@ TEST_CASE_FIXTURE(Fixture, "processes fork processes, threads fork, and all of t
     CHECK(result.bytes_read == 100 * 500 * tasks.size());
 }
 
+TEST_CASE_FIXTURE(Fixture, "a chain of forks: every process reads, writes and maps what is its own") {
+    put("data/in", 100'000);
+    JobBuilder job(log);
+    constexpr int kDepth = 40;
+    std::vector<TaskId> tasks{job.lone_task()};
+    ProcessId parent = 1;
+    const HandleId in = job.open(tasks[0], job.file("/data/in"));
+    for (int depth = 1; depth < kDepth; ++depth) {
+        const ProcessId child = job.process(parent);
+        tasks.push_back(job.task(child));
+        const HandleId out =
+            job.open(tasks[tasks.size() - 2], job.file("/data/out" + std::to_string(depth), Origin::created),
+                     O_WRONLY | O_CREAT | O_TRUNC);
+        job.spawn(tasks[tasks.size() - 2], tasks.back());
+        job.write(tasks.back(), out, 0, 1'000);  // opened by the parent
+        job.pread(tasks.back(), in, depth * 100, 100);
+        parent = child;
+    }
+    const LogReader reader = job.finish();
+    const ReplayResult result = replay(reader, afap(root));
+    INFO(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.mismatches == 0);
+    CHECK(result.processes == kDepth);
+    CHECK(result.bytes_read == 100 * (kDepth - 1));
+    CHECK(fs::file_size(root / "data/out39") == 1'000);
+}
+
 TEST_CASE_FIXTURE(Fixture, "results go to a file where memory is short") {
     put("data/in", 100'000);
     JobBuilder job(log);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Data of program and libraries in areas of its own: the same bytes, still in use, no longer the files' mappings.
+#include "replay/run/own_memory.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "tests/support.h"
+
+namespace reprise::test {
+namespace {
+
+int counter = 1;
+const char* const kText = "relocated";
+
+int writable_areas_of_files() {
+    std::ifstream in("/proc/self/maps");
+    int found = 0;
+    for (std::string line; std::getline(in, line);) {
+        found += line.find(" rw-p ") != std::string::npos && line.find('/') != std::string::npos ? 1 : 0;
+    }
+    return found;
+}
+
+/// In a forked process: 0, or which expectation failed.
+int check_own_memory() {
+    if (writable_areas_of_files() == 0) {
+        return 1;  // nothing to show
+    }
+    counter = 7;
+    own_memory();
+    if (writable_areas_of_files() != 0) {
+        return 2;
+    }
+    if (counter != 7 || std::string(kText) != "relocated") {
+        return 3;
+    }
+    ++counter;
+    const std::string grown(100'000, 'x');  // the allocator still knows its memory
+    const pid_t child = fork();
+    if (child == 0) {
+        own_memory();
+        ++counter;
+        _exit(counter == 9 && grown.back() == 'x' ? 0 : 4);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return counter == 8 && status == 0 ? 0 : 5;
+}
+
+}  // namespace
+
+TEST_CASE("a forked process gets its data to itself") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    REPRISE_SKIP("sanitizers watch the memory that would be exchanged");
+#endif
+    note_program_data();
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(check_own_memory());
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(counter == 1);
+}
+
+}  // namespace reprise::test
