@@ -14,8 +14,8 @@ namespace reprise {
 /// once the thread computes long enough. Not measured: all 0.
 struct WaitCost {
     static constexpr std::array<int64_t, 5> kWaits{1'000'000, 2'500'000, 5'000'000, 10'000'000, 20'000'000};  // ns
-    std::array<double, kWaits.size()> extra_ns{};  // after waits of kWaits; never falls
-    double over_ns = 0;                            // within so much computing 63 % (1 - 1/e) of it have been paid
+    std::array<double, kWaits.size()> extra_ns{};   // after waits of kWaits; never falls
+    double over_ns = 0;                             // within so much computing 63 % (1 - 1/e) of it have been paid
     std::array<double, kWaits.size()> spread_ns{};  // by how much repeated measurements differ at most, up or down
 
     bool measured() const { return over_ns > 0; }

@@ -135,8 +135,7 @@ std::string to_json(const WorkProfile& p) {
               {"inflate", p.one.inflate},
               {"memcpy", p.one.memcpy}};
     if (p.spread != WorkRates{}) {
-        json["spread"] = {
-            {"integer", p.spread.integer}, {"inflate", p.spread.inflate}, {"memcpy", p.spread.memcpy}};
+        json["spread"] = {{"integer", p.spread.integer}, {"inflate", p.spread.inflate}, {"memcpy", p.spread.memcpy}};
     }
     if (p.boot != 0) {
         json["boot"] = p.boot;

@@ -68,7 +68,8 @@ void print(const HostProfile& p, std::ostream& out) {
     if (p.waits.measured()) {
         Table waits({{"compute after a wait of", ""}, {"slower by", "", true}, {"+-", "", true}});
         for (size_t i = 0; i < WaitCost::kWaits.size(); ++i) {
-            waits.row({format_duration(WaitCost::kWaits[i]), ns_cell(p.waits.extra_ns[i]), ns_cell(p.waits.spread_ns[i])});
+            waits.row(
+                {format_duration(WaitCost::kWaits[i]), ns_cell(p.waits.extra_ns[i]), ns_cell(p.waits.spread_ns[i])});
         }
         waits.print(out, 2);
         out << "  63 % of that within " << format_duration(std::llround(p.waits.over_ns)) << " of compute\n"

@@ -19,6 +19,7 @@
 #include "cli/help.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/recordings.h"
 #include "cli/show_gpu.h"
 #include "cli/table.h"
 #include "cli/torch_hook.h"
@@ -45,6 +46,8 @@ void options(po::options_description& add) {
     add.add_options()("without", po::value<Words>()->value_name("GROUP")->composing(),
                       "event groups to leave out, comma-separated; may be repeated");
     add.add_options()("wait-all", "keep recording until all processes the command started have exited");
+    add.add_options()("runs", po::value<unsigned>()->value_name("N"),
+                      "record the command N times, to FILE.1 and so on, and compare the recordings");
     add.add_options()("torch", "mark the batches of an unmodified PyTorch job (docs/markers.md)");
     add.add_options()("gpu", "record NVIDIA GPU work, with CUPTI inside the job");
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
@@ -293,11 +296,16 @@ CaptureResult capture_or_clean_up(const CaptureOptions& how) {
     }
 }
 
-int run(const po::variables_map& values) {
-    const bool as_json = values.count("json") != 0;
-    if (values.count("check") != 0) {
-        return check(as_json);
+fs::path wanted_output(const po::variables_map& values) {
+    if (values.count("output") == 0) {
+        throw usage_error("-o is required", values.count("command") == 0
+                                                ? "name the op log to write"
+                                                : "name the op log to write, before the command: -o FILE CMD");
     }
+    return values["output"].as<std::string>();
+}
+
+int record(const po::variables_map& values, const fs::path& output, bool as_json) {
     CaptureOptions how;
     RoleOverrides roles = wanted_roles(values);  // refused before the job runs
     if (values.count("command") != 0) {
@@ -318,12 +326,6 @@ int run(const po::variables_map& values) {
     if (values.count("pid") != 0 && how.pid <= 0) {
         throw usage_error("--pid requires a PID", "see: ps");
     }
-    if (values.count("output") == 0) {
-        throw usage_error("-o is required", how.command.empty()
-                                                ? "name the op log to write"
-                                                : "name the op log to write, before the command: -o FILE CMD");
-    }
-    const fs::path output = values["output"].as<std::string>();
     how.raw = raw_path(output);
     for (const fs::path& path : {output, how.raw}) {
         check_output(path, values.count("force") != 0);
@@ -378,6 +380,29 @@ int run(const po::variables_map& values) {
     return static_cast<int>(result.failure.empty() && ops != 0 ? ExitCode::done : ExitCode::machine);
 }
 
+int run(const po::variables_map& values) {
+    const bool as_json = values.count("json") != 0;
+    if (values.count("check") != 0) {
+        return check(as_json);
+    }
+    if (values.count("runs") == 0) {
+        return record(values, wanted_output(values), as_json);
+    }
+    constexpr unsigned kMostRuns = 1'000;
+    const auto runs = values["runs"].as<unsigned>();
+    if (runs == 0 || runs > kMostRuns) {
+        throw usage_error("--runs is " + std::to_string(runs), "expected a number of runs from 1 to 1000");
+    }
+    if (values.count("command") == 0) {
+        throw usage_error("--runs requires a command", "a running process cannot be started again");
+    }
+    const fs::path output = wanted_output(values);
+    for (unsigned run = 1; run <= runs; ++run) {
+        check_output(numbered(output, run), values.count("force") != 0);
+    }
+    return record_runs(runs, output, as_json, [&](const fs::path& log) { return record(values, log, false); });
+}
+
 const Registration registration{{
     .name = "capture",
     .group = Group::record,
@@ -391,6 +416,8 @@ const Registration registration{{
             "the output; `reprise import` turns them into a log.\n\n--gpu requires a build with CUPTI, and a job "
             "without a profiler of its own.",
     .examples = {{"reprise capture -o job.oplog -- python train.py", "a command, from its first instruction"},
+                 {"reprise capture --runs 5 -o job.oplog -- python train.py",
+                  "five recordings: job.1.oplog to job.5.oplog"},
                  {"reprise capture -o job.oplog --pid 4711", "a running job, until it exits or Ctrl-C"},
                  {"reprise capture --check", "what this machine allows"}},
     .options = options,

@@ -25,8 +25,7 @@ std::string to_string(const CpuSpeed& speed) {
     char text[192];
     switch (speed.source) {
         case CpuSpeed::Source::given: std::snprintf(text, sizeof text, "%.3g, as asked", speed.ratio); break;
-        case CpuSpeed::Source::same_machine:
-            return "1, recorded on this machine, and measured to be as fast as then";
+        case CpuSpeed::Source::same_machine: return "1, recorded on this machine, and measured to be as fast as then";
         case CpuSpeed::Source::no_profile:
             return "taken as 1: the recording carries no profile of its machine (--cpu-speed sets it)";
         case CpuSpeed::Source::same_name:
@@ -55,8 +54,8 @@ std::string scatter(const WaitCost& waits) {
     const auto most = std::max_element(waits.spread_ns.begin(), waits.spread_ns.end()) - waits.spread_ns.begin();
     const auto at = static_cast<size_t>(most);
     char text[96];
-    std::snprintf(text, sizeof text, "after %.3g ms: %.0f us, +-%.0f us", static_cast<double>(WaitCost::kWaits[at]) / 1e6,
-                  waits.extra_ns[at] / 1e3, waits.spread_ns[at] / 1e3);
+    std::snprintf(text, sizeof text, "after %.3g ms: %.0f us, +-%.0f us",
+                  static_cast<double>(WaitCost::kWaits[at]) / 1e6, waits.extra_ns[at] / 1e3, waits.spread_ns[at] / 1e3);
     return text;
 }
 

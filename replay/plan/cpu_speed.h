@@ -13,9 +13,9 @@ namespace reprise {
 struct CpuSpeed {
     enum class Source : uint8_t {
         given,
-        same_machine,   // by name, and by the measured rates
-        same_name,  // by name only: the rates differ
-        profiles,       // the rates of two machines
+        same_machine,  // by name, and by the measured rates
+        same_name,     // by name only: the rates differ
+        profiles,      // the rates of two machines
         no_profile,
     } source = Source::given;
     double ratio = 1.0;        // CPU here so many times as fast

@@ -11,7 +11,8 @@
 
 namespace reprise {
 
-/// What waits cost on the recording's machine and on this one. Both measured and stable, or computing stays as recorded.
+/// What waits cost on the recording's machine and on this one. Both measured and stable, or computing stays as
+/// recorded.
 struct WaitCosts {
     WaitCost there, here;
     bool known() const { return there.stable() && here.stable(); }

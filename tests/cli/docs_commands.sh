@@ -13,7 +13,8 @@ if [[ ${REPRISE_DOCS_INSIDE:-} != yes ]]; then
     REPRISE_DOCS_INSIDE=yes exec unshare --mount --propagation private bash "$0" "$@"
 fi
 mount -t tmpfs -o mode=755 tmpfs /mnt || skip "no tmpfs can be mounted here"
-trap 'umount /mnt; kill $(jobs -p) 2>/dev/null; rm -rf "$tmp"' EXIT
+group=
+trap 'umount /mnt; [[ -z $group ]] || rmdir "$group" 2>/dev/null; rm -rf "$tmp"' EXIT
 
 bin=$tmp/bin
 mkdir -p "$bin" "$tmp/home"
@@ -21,15 +22,19 @@ ln -s "$REPRISE" "$bin/reprise"
 ln -s "$(command -v python3)" "$bin/python"
 export PATH=$bin:$PATH HOME=$tmp/home
 
-# A job like those the pages speak of: it reads its data set, and marks its steps where it is asked to.
+# A job like those the pages speak of: it reads its data set and marks its steps.
+export PYTHONPATH=$REPRISE_SOURCE_DIR/markers/python
 cat >"$tmp/train.py" <<'EOF'
 import os, sys, time
+import reprise
 folder = next((one for one in sys.argv[1:] if os.path.isdir(one)), "images")
 for turn in range(3):
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as sample:
             sample.read()
+    reprise.begin("accelerator", turn)
     time.sleep(0.01)
+    reprise.end("accelerator", turn)
 EOF
 
 bpf=yes
@@ -54,15 +59,19 @@ fresh() {
 
 # The command of one line, its placeholders replaced.
 real_command() {
-    local line=$1 group=/sys/fs/cgroup/unified
-    [[ -d $group ]] || group=/sys/fs/cgroup
-    line=${line//\/sys\/fs\/cgroup\/.../$group/reprise-docs}
+    local line=$1 groups=/sys/fs/cgroup/unified
+    [[ -d $groups ]] || groups=/sys/fs/cgroup
+    line=${line//\/sys\/fs\/cgroup\/.../$groups/reprise-docs}
     line=${line//--pid 4711/--pid $job_pid}
     line=${line//--storage DIR/--storage /mnt/new}
     line=${line// DIR/ /mnt/new}
     line=${line// COMMAND/ python3 train.py images}
     line=${line//python train.py/python train.py images}
     line=${line//\/tmp\/new//mnt/new}
+    line=${line//\/tmp\/job=/$tmp/log=}
+    line=${line//--until-stable 10min/--until-stable 2s}
+    # Nothing ends the recording of a container but Ctrl-C.
+    [[ $line != *--cgroup* ]] || line="timeout -s INT 2 $line"
     printf '%s' "$line"
 }
 
@@ -75,6 +84,8 @@ page_line() {
     job_pid=
     case $shown in
         *--gpu\ *) skipped["no accelerator: $shown"]=1; return ;;
+        *--gpu-model* | *--compare\ job.oplog*)
+            [[ $bpf == yes ]] || { skipped["needs a log of reprise capture: $shown"]=1; return; } ;;
         *capture*--check*) ;;
         *capture*) [[ $bpf == yes ]] || { skipped["this machine cannot record: $shown"]=1; return; } ;;
     esac
@@ -83,7 +94,7 @@ page_line() {
         job_pid=$!
     fi
     command=$(real_command "$shown")
-    first=${command%% *}
+    first=${shown%% *}
     if [[ $first != reprise && $first != strace ]]; then
         # A script or a build command: it is there.
         only_looked_at=$((only_looked_at + 1))
@@ -108,11 +119,9 @@ page_line() {
 }
 
 group_job() {
-    local group
     group=$(sed -n 's/.*--cgroup \([^ ]*\).*/\1/p' <<<"$1")
     mkdir -p "$group" 2>/dev/null || return 1
     (echo "$BASHPID" >"$group/cgroup.procs" && sleep 0.5 && exec python3 train.py images) 2>/dev/null &
-    trap 'umount /mnt; rmdir "$group" 2>/dev/null; rm -rf "$tmp"' EXIT
 }
 
 commands_of() { # FILE: "COMMAND" per line
@@ -144,7 +153,11 @@ mkdir -p "$tmp/log/images"
 cd "$tmp/log" || exit 1
 for i in 1 2 3 4; do head -c 20000 /dev/urandom >"images/$i.jpg"; done
 run 0 strace -f -ttt -T -yy -o job.strace python3 "$tmp/train.py" images
-run 0 "$REPRISE" import -q job.strace -o job.oplog
+if [[ $bpf == yes ]]; then
+    run 0 "$REPRISE" capture -q -o job.oplog -- python3 "$tmp/train.py" images
+else
+    run 0 "$REPRISE" import -q job.strace -o job.oplog
+fi
 run 0 "$REPRISE" calibrate -q -o host.json
 run 0 "$REPRISE" calibrate -q --storage "$tmp/log" -o model.json
 [[ $failures == 0 ]] || finish

@@ -68,8 +68,8 @@ done
     echo "fio version 3 iolog"
     echo "0 /data/in add"
     echo "0 /data/in open"
-    for i in $(seq 0 30); do echo "$((i * 1000000)) /data/in read $((i * 4096)) 4096"; done
-    echo "31000000 /data/in close"
+    for i in $(seq 0 60); do echo "$((i * 1000000)) /data/in read $((i * 4096)) 4096"; done
+    echo "61000000 /data/in close"
 } >slow.log
 run 0 "$REPRISE" import -q slow.log -o slow.oplog
 "$REPRISE" replay slow.oplog --engine null --pace timed --runs 5 >"$out" 2>"$err" &

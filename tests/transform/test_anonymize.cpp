@@ -27,7 +27,8 @@ void write_secrets(const std::filesystem::path& path) {
     header.source = "capture";
     header.extra["capture.user"] = "aliceco";
     header.extra["capture.rings"] = "[1,2,3]";
-    header.extra["capture.profile"] = R"({"identity":4711,"cpus":2,"integer":1.0,"inflate":2.0,"memcpy":3.0,"boot":88,"measured_unix_s":99})";
+    header.extra["capture.profile"] =
+        R"({"identity":4711,"cpus":2,"integer":1.0,"inflate":2.0,"memcpy":3.0,"boot":88,"measured_unix_s":99})";
     header.extra["capture.words"] = R"({"a":["stolen"]})";
     LogWriter log(path, header);
     const ProcessId process = log.add_process({10, 0, log.intern(header.command), log.intern("bobhost")});

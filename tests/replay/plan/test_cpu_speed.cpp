@@ -49,7 +49,8 @@ TEST_CASE("the speed of this machine: taken as 1 where nothing is known, and not
     CHECK(!std::filesystem::exists(dir / "work.json"));
 }
 
-TEST_CASE("the speed of this machine: exactly 1 on the same machine where the rates agree as far as they were measured") {
+TEST_CASE(
+    "the speed of this machine: exactly 1 on the same machine where the rates agree as far as they were measured") {
     const TempDir dir;
     const WorkProfile here = keep_profile(dir);
     WorkProfile there = here;
