@@ -71,7 +71,7 @@ real_command() {
     line=${line//\/tmp\/job=/$tmp/log=}
     line=${line//--until-stable 10min/--until-stable 2s}
     # Nothing ends the recording of a container but Ctrl-C.
-    [[ $line != *--cgroup* ]] || line="timeout -s INT 2 $line"
+    [[ $line != *--cgroup* ]] || line="timeout --preserve-status -s INT 2 $line"
     printf '%s' "$line"
 }
 
