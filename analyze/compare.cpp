@@ -184,7 +184,7 @@ Json check_json(const Check& check) {
 
 }  // namespace
 
-Tolerance Tolerance::parse(std::string_view text, std::string_view option) {
+Tolerance Tolerance::parse(std::string_view text, std::string_view option, bool takes_none) {
     Tolerance out;
     std::string_view digits = text;
     if (digits.ends_with('%')) {
@@ -194,7 +194,8 @@ Tolerance Tolerance::parse(std::string_view text, std::string_view option) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.value);
     if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(out.value) || out.value < 0) {
         throw usage_error(std::string(option) + ": '" + escape_line(text) + "' is not a tolerance",
-                          "expected a number such as 0 or 12, a share such as 5%, or none");
+                          takes_none ? "expected a number such as 0 or 12, a share such as 5%, or none"
+                                     : "expected a number such as 0 or 12, or a share such as 5%");
     }
     return out;
 }
@@ -209,8 +210,9 @@ void add_tolerance(CompareOptions& options, std::string_view text) {
                           "checks are: " + check_names());
     }
     const std::string_view value = text.substr(equals + 1);
-    options.tolerances[std::string(name)] =
-        value == "none" ? std::optional<Tolerance>() : Tolerance::parse(value, "--tolerance " + std::string(name));
+    options.tolerances[std::string(name)] = value == "none"
+                                                ? std::optional<Tolerance>()
+                                                : Tolerance::parse(value, "--tolerance " + std::string(name), true);
 }
 
 std::string_view difference_name(DifferenceKind kind) {

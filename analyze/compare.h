@@ -21,8 +21,8 @@ struct Tolerance {
     double value = 0;
     bool percent = false;
 
-    /// "0", "12", "5%"; Error (usage), which names the option.
-    static Tolerance parse(std::string_view text, std::string_view option);
+    /// "0", "12", "5%"; Error (usage), which names the option, and offers "none" where its caller takes that.
+    static Tolerance parse(std::string_view text, std::string_view option, bool takes_none = false);
 };
 
 struct CompareOptions {

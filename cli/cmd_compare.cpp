@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `reprise compare`: two logs side by side.
 #include <cmath>
-#include <cstring>
 #include <iostream>
 
 #include "analyze/compare.h"
@@ -11,6 +10,7 @@
 #include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "formats/oplog/result_text.h"
 #include "formats/support/error.h"
 
 namespace reprise::cli {
@@ -124,14 +124,6 @@ Table latency_table(const Comparison& comparison) {
                    duration_cell(b->latency.p99), duration_cell(a->latency.max), duration_cell(b->latency.max)});
     }
     return table;
-}
-
-// "-2 (No such file or directory)" or the number.
-std::string result_text(int64_t result) {
-    if (result >= 0 || result < -4095) {
-        return std::to_string(result);
-    }
-    return std::to_string(result) + " (" + std::strerror(static_cast<int>(-result)) + ")";
 }
 
 Table differences_table(const Comparison& comparison) {

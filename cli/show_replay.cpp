@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
@@ -11,21 +11,13 @@
 #include "cli/units.h"
 #include "cli/what_if_options.h"
 #include "formats/oplog/oplog.h"
-#include "formats/support/error.h"
+#include "formats/oplog/result_text.h"
 
 namespace reprise::cli {
 namespace {
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 double rate(uint64_t count, int64_t ns) { return ns > 0 ? static_cast<double>(count) / seconds(ns) : 0.0; }
-
-std::string error_text(int64_t result) {
-    if (result >= 0 || result < -4095) {
-        return std::to_string(result);
-    }
-    const char* const name = strerrorname_np(static_cast<int>(-result));
-    return name != nullptr ? std::string("-") + name : std::to_string(result);
-}
 
 Json percentiles_us(const Histogram& counts) {
     const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1e3; };
@@ -67,9 +59,9 @@ Table examples_table(const ReplayResult& result) {
                  {"here", "here", true},
                  {"path", "path"}});
     for (const Mismatch& one : result.examples) {
-        const std::string here = one.reason == LeftOut::not_open ? "not open" : error_text(one.actual);
+        const std::string here = one.reason == LeftOut::not_open ? "not open" : result_text(one.actual);
         table.row({info(one.kind).name, count_cell(one.task), count_cell(one.op),
-                   Cell(error_text(one.recorded), one.recorded), Cell(here, one.actual), printable(one.path)});
+                   Cell(result_text(one.recorded), one.recorded), Cell(here, one.actual), printable(one.path)});
     }
     return table;
 }

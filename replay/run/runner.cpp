@@ -13,6 +13,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
+#include "formats/support/quantity.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
 #include "replay/plan/what_if.h"
@@ -156,13 +157,13 @@ void add_notes(ReplayResult& result) {
     }
     const auto not_open = static_cast<size_t>(LeftOut::not_open);
     if (result.left_out[not_open] != 0) {
-        result.notes.push_back(std::to_string(result.left_out[not_open]) +
-                               " ops were not performed because their open failed; see the opens that differ.");
+        result.notes.push_back(counted(result.left_out[not_open], "op was", "ops were") +
+                               " not performed because the open failed; see the opens that differ.");
     }
     const auto device = static_cast<size_t>(LeftOut::device_node);
     if (result.left_out[device] != 0) {
-        result.notes.push_back(std::to_string(result.left_out[device]) +
-                               " ops named a device node below the root and were not performed.");
+        result.notes.push_back(counted(result.left_out[device], "op") +
+                               " named a device node below the root: not performed.");
     }
 }
 

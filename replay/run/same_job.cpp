@@ -3,18 +3,14 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
+#include "formats/oplog/result_text.h"
 #include "formats/support/error.h"
+#include "formats/support/quantity.h"
 
 namespace reprise {
 namespace {
-
-std::string error_of(int64_t result) {
-    const char* const name = result < 0 && result > -4096 ? strerrorname_np(static_cast<int>(-result)) : nullptr;
-    return name != nullptr ? name : std::to_string(result);
-}
 
 /// ", most often open; for example open of data/a.bin: here ENOENT, recorded 3"
 std::string example_of(const ReplayResult& result) {
@@ -32,7 +28,7 @@ std::string example_of(const ReplayResult& result) {
         return text;
     }
     return text + "; for example " + std::string(info(shown->kind).name) + " of " + escape_line(shown->path) +
-           ": here " + error_of(shown->actual) + ", recorded " + error_of(shown->recorded);
+           ": here " + result_text(shown->actual) + ", recorded " + result_text(shown->recorded);
 }
 
 }  // namespace
@@ -60,9 +56,8 @@ void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result) 
                                       ".");
     }
     if (result.no_space != 0) {
-        result.not_same_job.push_back("The file system was full: " + std::to_string(result.no_space) +
-                                      " ops failed for lack of space. Times after the first of these are not "
-                                      "meaningful.");
+        result.not_same_job.push_back("The file system was full: " + counted(result.no_space, "op") +
+                                      " failed for lack of space. Times after the first of these are not meaningful.");
     }
 }
 

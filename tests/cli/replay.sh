@@ -61,6 +61,7 @@ grep -q '"same_job": false' bare.json || fail "bare.json does not say that it is
 expect 0 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --tolerance-results 2
 expect 0 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --tolerance-results 100%
 expect 2 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --tolerance-results most
+grep -q "or a share such as 5%$" err.txt || { cat err.txt; fail "a hint at what --tolerance-results does not take"; }
 [ -z "$(ls -A bare)" ] || fail "--read-only left something behind"
 
 # Whether this machine kept the time: a read every 20 ms, and a worker that is stopped for most of it.

@@ -64,7 +64,7 @@ TEST_CASE("a full file system is never the same job") {
     result.no_space = 1;
     judge_results({1, {}}, result);
     REQUIRE(result.not_same_job.size() == 1);
-    CHECK(result.not_same_job[0].find("The file system was full: 1 ops failed") == 0);
+    CHECK(result.not_same_job[0].find("The file system was full: 1 op failed") == 0);
 }
 
 namespace {
