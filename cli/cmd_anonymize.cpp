@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -24,7 +25,7 @@ void options(po::options_description& options) {
     options.add_options()("keep", po::value<std::vector<std::string>>()->value_name("PATH")->composing(),
                           "keep this path and everything below it; may be repeated");
     options.add_options()("force,f", "overwrite the output if it exists");
-    options.add_options()("json", "print the report as JSON");
+    add_json_option(options, "print the report as JSON");
     add_recover_option(options);
 }
 
@@ -70,11 +71,11 @@ int run(const po::variables_map& values) {
         }
     }
     const AnonymizeResult result = anonymize(log, output, how);
-    if (values.count("json") != 0) {
-        print_json(std::cout, {{"ops", result.ops}, {"names", result.names}, {"output", printable(output)}});
-    } else if (!quiet()) {
-        std::cerr << format_count(result.names) << " names replaced in a log of " << format_count(result.ops)
-                  << " ops\n";
+    if (json_wanted(values)) {
+        put_json(values, {{"ops", result.ops}, {"names", result.names}, {"output", printable(output)}});
+    }
+    if (!json_alone(values) && !quiet()) {
+        std::cerr << counted(result.names, "name") << " replaced in a log of " << counted(result.ops, "op") << '\n';
     }
     return 0;
 }

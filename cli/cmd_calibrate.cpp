@@ -12,6 +12,7 @@
 #include "calibrate/storage_model.h"
 #include "calibrate/work_profile.h"
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -32,7 +33,8 @@ void options(po::options_description& add) {
         "compare", po::value<std::string>()->value_name("FILE"),
         "also compare with another machine: its profile, or an op log recorded there")(
         "storage", po::value<std::string>()->value_name("DIR"),
-        "measure the storage of DIR instead, for reprise predict")("json", "print JSON");
+        "measure the storage of DIR instead, for reprise predict");
+    add_json_option(add, "print the profile as JSON");
 }
 
 Cell ns_cell(double ns) { return {format_duration(std::llround(ns)), Json(ns)}; }
@@ -114,6 +116,11 @@ void print(const StorageModel& m, std::ostream& out) {
     calls.print(out, 2);
 }
 
+/// With -q the table is not printed beside a file that holds the result.
+bool prints_table(const po::variables_map& values) {
+    return !json_alone(values) && !(quiet() && values.count("output") != 0);
+}
+
 int storage(const po::variables_map& values) {
     Progress progress("calibrate");
     StorageOptions how;
@@ -131,9 +138,10 @@ int storage(const po::variables_map& values) {
     if (values.count("output")) {
         write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));
     }
-    if (values.count("json")) {
-        std::cout << to_json(model) << "\n";
-    } else if (!quiet()) {
+    if (json_wanted(values)) {
+        put_json(values, Json::parse(to_json(model)));
+    }
+    if (prints_table(values)) {
         print(model, std::cout);
     }
     return 0;
@@ -202,13 +210,14 @@ int run(const po::variables_map& values) {
     if (values.count("output")) {
         write_json(values["output"].as<std::string>(), Json::parse(to_json(profile)));
     }
-    if (values.count("json")) {
-        std::cout << to_json(profile);
-    } else if (!quiet()) {
+    if (json_wanted(values)) {
+        put_json(values, Json::parse(to_json(profile)));
+    }
+    if (prints_table(values)) {
         print(profile, std::cout);
     }
     if (other) {
-        print_comparison(profile, *other, values.count("json") ? std::cerr : std::cout);
+        print_comparison(profile, *other, json_alone(values) ? std::cerr : std::cout);
     }
     return 0;
 }

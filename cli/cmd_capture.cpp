@@ -17,6 +17,7 @@
 #include "capture/gpu/collection.h"
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
@@ -56,17 +57,17 @@ void options(po::options_description& add) {
     add.add_options()("raw", "keep the raw records next to the output");
     add.add_options()("check", "show which hooks this machine allows, and record nothing");
     add.add_options()("force,f", "overwrite the output if it exists");
-    add.add_options()("json", "print the summary (or --check) as JSON");
+    add_json_option(add, "print the summary (or --check) as JSON, after the job's own output,");
 }
 
-int check(bool as_json) {
+int check(const po::variables_map& values) {
     const CaptureCheck found = check_capture();
     Table table({{"group", "group"}, {"hook", "hook"}, {"available", "granted"}, {"without it", "otherwise"}});
     for (const CaptureHook& hook : found.hooks) {
         table.row({hook.group, hook.name, Cell(hook.granted ? "yes" : "no", hook.granted),
                    hook.granted ? Cell("", nullptr) : Cell(hook.follows)});
     }
-    if (as_json) {
+    if (json_wanted(values)) {
         Json json;
         json["can_record"] = found.refusal.empty();
         json["refusal"] = found.refusal.empty() ? Json() : Json(found.refusal);
@@ -74,8 +75,9 @@ int check(bool as_json) {
         json["programs"] = !found.refusal.empty() ? Json() : found.raw_because.empty() ? "tp_btf" : "raw_tracepoint";
         json["raw_because"] = found.raw_because.empty() ? Json() : Json(found.raw_because);
         json["hooks"] = table.json();
-        print_json(std::cout, json);
-    } else {
+        put_json(values, json);
+    }
+    if (!json_alone(values)) {
         if (found.refusal.empty()) {
             std::cout << "this machine can record"
                       << (found.raw_because.empty()
@@ -193,9 +195,47 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
     return LogReader(output).op_count();
 }
 
+void print_report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus,
+                  bool wait_all) {
+    if (!quiet()) {
+        std::error_code ignored;
+        std::cerr << printable(output.native()) << ": " << counted(ops, "op");
+        if (ops != 0) {
+            std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
+        }
+        std::cerr << ", from " << counted(result.calls, "call") << " (" << counted(result.records, "record") << ", "
+                  << format_bytes(result.bytes) << ") of " << counted(result.tasks, "task") << " in "
+                  << format_duration(result.elapsed_ns) << "; " << format_count(result.lost) << " lost, max lag "
+                  << format_duration(result.most_lag_ns) << "\n";
+    } else if (result.lost != 0) {
+        std::cerr << "loss: " << counted(result.lost, "event") << " lost\n";
+    }
+    if (result.recursion_misses != 0) {
+        std::cerr << "warning: " << counted(result.recursion_misses, "event") << " dropped (BPF recursion)\n";
+    }
+    if (result.untracked != 0) {
+        std::cerr << "loss: " << counted(result.untracked, "task") << " not followed (out of memory, or 32-bit)\n";
+    }
+    if (result.still_running != 0 && !quiet()) {
+        // Where it was attached, or ended by a signal, that is as asked.
+        const bool left = result.command_ended && !wait_all;
+        std::cerr << "note: " << counted(result.still_running, "task") << " still running"
+                  << (left ? "; --wait-all records until they exit" : "") << "\n";
+    }
+    for (const std::string& hook : result.absent) {
+        std::cerr << "warning: hook " << hook << " is not available; see reprise capture --check\n";
+    }
+    if (quiet()) {
+        return;
+    }
+    for (const std::string& sentence : of_gpus) {
+        std::cerr << "gpu: " << sentence << "\n";
+    }
+}
+
 void report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus, bool wait_all,
-            bool as_json) {
-    if (as_json) {
+            const po::variables_map& values) {
+    if (json_wanted(values)) {
         std::error_code ignored;
         Json json;
         json["output"] = printable(output.native());
@@ -219,38 +259,10 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         json["exit_status"] = !result.command_ended      ? Json()
                               : WIFEXITED(result.status) ? Json(WEXITSTATUS(result.status))
                                                          : Json(128 + WTERMSIG(result.status));
-        print_json(std::cerr, json);
-        return;
+        put_json(values, json);
     }
-    if (quiet()) {
-        return;
-    }
-    std::error_code ignored;
-    std::cerr << printable(output.native()) << ": " << counted(ops, "op");
-    if (ops != 0) {
-        std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
-    }
-    std::cerr << ", from " << counted(result.calls, "call") << " (" << counted(result.records, "record") << ", "
-              << format_bytes(result.bytes) << ") of " << counted(result.tasks, "task") << " in "
-              << format_duration(result.elapsed_ns) << "; " << format_count(result.lost) << " lost, max lag "
-              << format_duration(result.most_lag_ns) << "\n";
-    if (result.recursion_misses != 0) {
-        std::cerr << "warning: " << counted(result.recursion_misses, "event") << " dropped (BPF recursion)\n";
-    }
-    if (result.untracked != 0) {
-        std::cerr << "loss: " << counted(result.untracked, "task") << " not followed (out of memory, or 32-bit)\n";
-    }
-    if (result.still_running != 0) {
-        // Where it was attached, or ended by a signal, that is as asked.
-        const bool left = result.command_ended && !wait_all;
-        std::cerr << "note: " << counted(result.still_running, "task") << " still running"
-                  << (left ? "; --wait-all records until they exit" : "") << "\n";
-    }
-    for (const std::string& hook : result.absent) {
-        std::cerr << "warning: hook " << hook << " is not available; see reprise capture --check\n";
-    }
-    for (const std::string& sentence : of_gpus) {
-        std::cerr << "gpu: " << sentence << "\n";
+    if (!json_alone(values)) {
+        print_report(result, output, ops, of_gpus, wait_all);
     }
 }
 
@@ -305,7 +317,7 @@ fs::path wanted_output(const po::variables_map& values) {
     return values["output"].as<std::string>();
 }
 
-int record(const po::variables_map& values, const fs::path& output, bool as_json) {
+int record(const po::variables_map& values, const fs::path& output, bool one_of_several) {
     CaptureOptions how;
     RoleOverrides roles = wanted_roles(values);  // refused before the job runs
     if (values.count("command") != 0) {
@@ -370,7 +382,11 @@ int record(const po::variables_map& values, const fs::path& output, bool as_json
     Words of_gpus;
     const uint64_t ops =
         assemble(result, how.raw, output, roles, values.count("raw") != 0, gpu ? &*gpu : nullptr, of_gpus);
-    report(result, output, ops, of_gpus, how.wait_all, as_json);
+    if (one_of_several && !quiet()) {
+        print_report(result, output, ops, of_gpus, how.wait_all);
+    } else if (!one_of_several) {
+        report(result, output, ops, of_gpus, how.wait_all, values);
+    }
     if (!result.failure.empty()) {
         std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
     }
@@ -381,12 +397,11 @@ int record(const po::variables_map& values, const fs::path& output, bool as_json
 }
 
 int run(const po::variables_map& values) {
-    const bool as_json = values.count("json") != 0;
     if (values.count("check") != 0) {
-        return check(as_json);
+        return check(values);
     }
     if (values.count("runs") == 0) {
-        return record(values, wanted_output(values), as_json);
+        return record(values, wanted_output(values), false);
     }
     constexpr unsigned kMostRuns = 1'000;
     const auto runs = values["runs"].as<unsigned>();
@@ -400,7 +415,7 @@ int run(const po::variables_map& values) {
     for (unsigned run = 1; run <= runs; ++run) {
         check_output(numbered(output, run), values.count("force") != 0);
     }
-    return record_runs(runs, output, as_json, [&](const fs::path& log) { return record(values, log, false); });
+    return record_runs(runs, output, values, [&](const fs::path& log) { return record(values, log, true); });
 }
 
 const Registration registration{{

@@ -5,6 +5,7 @@
 
 #include "analyze/compare.h"
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/show_summary.h"
@@ -22,7 +23,7 @@ void options(po::options_description& options) {
         "allowed difference of a check: a number, a share of A such as 5%, or none (any); may be repeated");
     options.add_options()("examples", po::value<size_t>()->default_value(10)->value_name("N"),
                           "number of differing ops to show");
-    options.add_options()("json", "print JSON");
+    add_json_option(options);
     add_recover_option(options);
 }
 
@@ -200,12 +201,13 @@ int run(const po::variables_map& values) {
     options.progress = [&](uint64_t ops) { progress.update(ops, std::max(a.op_count(), b.op_count())); };
     const Comparison comparison = compare(a, b, options);
     progress.finish();
-    if (values.count("json")) {
+    if (json_wanted(values)) {
         Json out = to_json(comparison, a.tables(), b.tables());
         out["header_a"] = header_json(a.header());
         out["header_b"] = header_json(b.header());
-        print_json(std::cout, out);
-    } else {
+        put_json(values, out);
+    }
+    if (!json_alone(values)) {
         print(a, b, comparison);
     }
     return static_cast<int>(comparison.passed() ? ExitCode::done : ExitCode::check_failed);

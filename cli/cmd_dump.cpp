@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/units.h"
 #include "formats/export/dump.h"
@@ -18,7 +19,7 @@ namespace {
 void options(po::options_description& options) {
     options.add_options()("tables", "print header and tables first");
     options.add_options()("no-ops", "do not print ops");
-    options.add_options()("json", "one JSON object per op and line");
+    add_json_option(options, "print one JSON object per op and line,");
     options.add_options()("from", po::value<std::string>()->value_name("TIME"),
                           "ops that begin at this log time or later, e.g. 1.5s");
     options.add_options()("to", po::value<std::string>()->value_name("TIME"), "ops that begin before this log time");
@@ -31,11 +32,14 @@ void options(po::options_description& options) {
 }
 
 int run(const po::variables_map& values) {
-    const bool json = values.count("json") != 0;
+    const bool json = json_wanted(values);
+    if (json && !values["output"].defaulted()) {
+        throw usage_error("dump: --json and -o both name the output", "use --json=FILE");
+    }
     if (json && values.count("tables")) {
         throw usage_error("dump: --tables has no JSON form", "use: reprise info --json --files --tasks");
     }
-    const std::string output = values["output"].as<std::string>();
+    const std::string output = values[json ? "json" : "output"].as<std::string>();
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     std::error_code ignored;
     if (std::filesystem::equivalent(log.path(), output, ignored)) {

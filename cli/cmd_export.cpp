@@ -3,8 +3,10 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/export/exporter.h"
@@ -34,26 +36,29 @@ void options(po::options_description& options) {
     options.add_options()("output,o", po::value<std::string>()->required()->value_name("OUT"),
                           "output file; - for standard output, OUT/ for a directory");
     options.add_options()("force,f", "overwrite files that exist");
-    options.add_options()("json", "print the report as JSON");
+    add_json_option(options, "print the report as JSON");
     add_task_option(options);
     add_filter_options(options);
     add_recover_option(options);
 }
 
 void print_report(const ExportReport& report) {
-    std::cerr << counted(report.ops, "op") << " exported";
-    if (report.left_out) {
-        std::cerr << ", " << format_count(report.left_out) << " excluded by the filter";
-    }
-    std::cerr << '\n';
-    if (report.counters.empty()) {
-        return;
+    if (!quiet()) {
+        std::cerr << counted(report.ops, "op") << " exported";
+        if (report.left_out) {
+            std::cerr << ", " << format_count(report.left_out) << " excluded by the filter";
+        }
+        std::cerr << '\n';
     }
     Table table({{"approximation", ""}, {"count", "", true}, {"meaning", ""}});
     for (const Counter& counter : report.counters) {
-        table.row({counter.name, count_cell(counter.value), counter.meaning});
+        if (is_shown(counter)) {
+            table.row({counter.name, count_cell(counter.value), counter.meaning});
+        }
     }
-    table.print(std::cerr);
+    if (!table.empty()) {
+        table.print(std::cerr);
+    }
 }
 
 Json report_json(const ExportReport& report) {
@@ -75,9 +80,8 @@ Json report_json(const ExportReport& report) {
 
 int run(const po::variables_map& values) {
     const std::string output = values["output"].as<std::string>();
-    const bool json = values.count("json") != 0;
-    if (json && output == "-") {
-        throw usage_error("export: --json and -o - both use standard output", "write the export to a file");
+    if (json_alone(values) && output == "-") {
+        throw usage_error("export: --json and -o - both use standard output", "write one to a file");
     }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     std::error_code ignored;
@@ -97,9 +101,10 @@ int run(const po::variables_map& values) {
     };
     const ExportReport report = find_exporter(values["to"].as<std::string>()).write(log, output, options);
     progress.finish();
-    if (json) {
-        print_json(std::cout, report_json(report));
-    } else if (!quiet()) {
+    if (json_wanted(values)) {
+        put_json(values, report_json(report));
+    }
+    if (!json_alone(values)) {
         print_report(report);
     }
     return 0;

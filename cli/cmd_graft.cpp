@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/import/importer.h"
@@ -29,7 +30,7 @@ void options(po::options_description& add) {
                       "clock: recording and profile are of one run; step: the profile is of another run, aligned step "
                       "by step; auto: clock if it fits, else step");
     add.add_options()("force,f", "overwrite the output if it exists");
-    add.add_options()("json", "print the result as JSON");
+    add_json_option(add);
 }
 
 /// A profile as a log; imported if it is not a log yet.
@@ -85,7 +86,7 @@ int run(const po::variables_map& values) {
     how.profile_name = values["profile"].as<std::string>();
     const GraftResult result = graft(job, profile.log(), by, output, how);
     const LogReader written(output);
-    if (values.count("json") != 0) {
+    if (json_wanted(values)) {
         Json counters = Json::array();
         for (const Counter& counter : written.tables().counters) {
             counters.push_back({{"name", counter.name},
@@ -93,28 +94,29 @@ int run(const po::variables_map& values) {
                                 {"count", counter.value},
                                 {"meaning", counter.meaning}});
         }
-        print_json(std::cout, {{"output", printable(output.native())},
-                               {"source", printable(profile.log().header().source)},
-                               {"by", result.by == GraftBy::clock ? "clock" : "step"},
-                               {"offset_ns", result.by == GraftBy::clock ? Json(result.offset_ns) : Json(nullptr)},
-                               {"residual_ns", result.residual_ns ? Json(*result.residual_ns) : Json(nullptr)},
-                               {"submissions", result.submissions},
-                               {"waits", result.waits},
-                               {"steps", result.steps},
-                               {"steps_of_log", result.steps_of_log},
-                               {"ops", written.op_count()},
-                               {"counters", std::move(counters)}});
+        put_json(values, {{"output", printable(output.native())},
+                          {"source", printable(profile.log().header().source)},
+                          {"by", result.by == GraftBy::clock ? "clock" : "step"},
+                          {"offset_ns", result.by == GraftBy::clock ? Json(result.offset_ns) : Json(nullptr)},
+                          {"residual_ns", result.residual_ns ? Json(*result.residual_ns) : Json(nullptr)},
+                          {"submissions", result.submissions},
+                          {"waits", result.waits},
+                          {"steps", result.steps},
+                          {"steps_of_log", result.steps_of_log},
+                          {"ops", written.op_count()},
+                          {"counters", std::move(counters)}});
+    }
+    if (json_alone(values)) {
         return 0;
     }
-    if (quiet()) {
-        return 0;
+    if (!quiet()) {
+        std::cout << printable(output.native()) << ": " << counted(result.submissions, "accelerator submission")
+                  << " and " << counted(result.waits, "wait") << " from " << printable(profile.log().header().source)
+                  << ", aligned by " << (result.by == GraftBy::clock ? "clock" : "step") << ", "
+                  << counted(result.steps, "common step") << ", residual "
+                  << (result.residual_ns ? format_duration(*result.residual_ns) : "unknown (no step is marked in both)")
+                  << '\n';
     }
-    std::cout << printable(output.native()) << ": " << counted(result.submissions, "accelerator submission") << " and "
-              << counted(result.waits, "wait") << " from " << printable(profile.log().header().source)
-              << ", aligned by " << (result.by == GraftBy::clock ? "clock" : "step") << ", "
-              << counted(result.steps, "common step") << ", residual "
-              << (result.residual_ns ? format_duration(*result.residual_ns) : "unknown (no step is marked in both)")
-              << '\n';
     for (const Counter& counter : written.tables().counters) {
         if (counter.severity != Severity::note) {
             std::cout << "  " << severity_name(counter.severity) << ": " << format_count(counter.value) << ' '

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/show_summary.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/import/importer.h"
@@ -52,7 +54,7 @@ void options(po::options_description& add) {
     add_role_option(add);
     add.add_options()("all-spans", "keep every application span as a marker");
     add.add_options()("force,f", "overwrite the output if it exists");
-    add.add_options()("json", "print the summary as JSON");
+    add_json_option(add, "print the summary as JSON");
 }
 
 void refuse_inputs(const fs::path& output, const std::vector<fs::path>& files) {
@@ -82,7 +84,7 @@ Totals totals_of(const LogReader& log) {
     return totals;
 }
 
-void report(const LogReader& log, std::string_view format, size_t inputs, bool as_json) {
+void report(const LogReader& log, std::string_view format, size_t inputs, const po::variables_map& values) {
     const Totals totals = totals_of(log);
     const Tables& tables = log.tables();
     const double bytes_per_op =
@@ -90,12 +92,12 @@ void report(const LogReader& log, std::string_view format, size_t inputs, bool a
     Table counters({{"severity", "severity"}, {"count", "count", true}, {"name", "name"}, {"meaning", "meaning"}});
     for (const Severity severity : {Severity::loss, Severity::warning, Severity::note}) {
         for (const Counter& counter : tables.counters) {
-            if (counter.severity == severity) {
+            if (counter.severity == severity && (json_wanted(values) || is_shown(counter))) {
                 counters.row({severity_name(severity), count_cell(counter.value), counter.name, counter.meaning});
             }
         }
     }
-    if (as_json) {
+    if (json_wanted(values)) {
         Json json;
         json["format"] = format;
         json["output"] = printable(log.path().native());
@@ -108,18 +110,19 @@ void report(const LogReader& log, std::string_view format, size_t inputs, bool a
         json["bytes"] = log.file_bytes();
         json["bytes_per_op"] = bytes_per_op;
         json["counters"] = counters.json();
-        print_json(std::cout, json);
+        put_json(values, json);
+    }
+    if (json_alone(values)) {
         return;
     }
-    if (quiet()) {
-        return;
+    if (!quiet()) {
+        std::cout << printable(log.path().native()) << ": " << counted(log.op_count(), "op") << " of "
+                  << counted(tables.tasks.size() - 1, "task") << " in "
+                  << counted(tables.processes.size() - 1, "process", "processes") << " over "
+                  << format_duration(totals.end - totals.begin) << ", " << counted(totals.files, "file") << "; "
+                  << format_bytes(log.file_bytes()) << ", " << number_cell(bytes_per_op, 2).text << " bytes/op (from "
+                  << format << ")\n";
     }
-    std::cout << printable(log.path().native()) << ": " << counted(log.op_count(), "op") << " of "
-              << counted(tables.tasks.size() - 1, "task") << " in "
-              << counted(tables.processes.size() - 1, "process", "processes") << " over "
-              << format_duration(totals.end - totals.begin) << ", " << counted(totals.files, "file") << "; "
-              << format_bytes(log.file_bytes()) << ", " << number_cell(bytes_per_op, 2).text << " bytes/op (from "
-              << format << ")\n";
     if (!counters.empty()) {
         counters.print(std::cout, 2);
     }
@@ -156,7 +159,7 @@ int run(const po::variables_map& values) {
     importer.import(files, output, how);
     progress.finish();
 
-    report(LogReader(output), importer.name, files.size(), values.count("json") != 0);
+    report(LogReader(output), importer.name, files.size(), values);
     return 0;
 }
 

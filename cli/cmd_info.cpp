@@ -6,6 +6,7 @@
 
 #include "analyze/summary.h"
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/show_queues.h"
@@ -19,7 +20,7 @@ namespace reprise::cli {
 namespace {
 
 void options(po::options_description& options) {
-    options.add_options()("json", "print JSON");
+    add_json_option(options);
     options.add_options()("tasks", "list all tasks");
     options.add_options()("files", "list all files");
     add_filter_options(options);
@@ -172,8 +173,10 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
         section("Files", files_table(log.tables(), filter));
     }
     std::cout << '\n';
-    for (const std::string& doubt : queue_doubts(queues)) {
-        std::cout << doubt << '\n';
+    if (!quiet()) {
+        for (const std::string& doubt : queue_doubts(queues)) {
+            std::cout << doubt << '\n';
+        }
     }
     if (log.recovered()) {
         std::cout << "Recovered: " << *log.recovered() << '\n';
@@ -182,7 +185,9 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
         std::cout << "No known losses, guesses or repairs.\n";
     } else {
         std::cout << "Losses, guesses and repairs (" << format_count(log.tables().losses()) << " lost)\n";
-        counters_table(log.tables().counters).print(std::cout, 2);
+        if (const Table counters = counters_table(log.tables().counters); !counters.empty()) {
+            counters.print(std::cout, 2);
+        }
     }
 }
 
@@ -215,9 +220,10 @@ int run(const po::variables_map& values) {
     Progress looking("inferring queues");
     const QueueInference queues = queues_of(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
     looking.finish();
-    if (values.count("json")) {
-        print_json(std::cout, json(log, summary, queues, filter, values));
-    } else {
+    if (json_wanted(values)) {
+        put_json(values, json(log, summary, queues, filter, values));
+    }
+    if (!json_alone(values)) {
         print(log, summary, queues, filter, values);
     }
     return 0;

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/table.h"
 #include "formats/oplog/op.h"
 #include "formats/oplog/syscalls.h"
@@ -128,9 +129,10 @@ int run_counters(const po::variables_map& values) {
     for (const CounterInfo& row : all_counters()) {
         table.row({name_of(row), severity_name(row.severity), row.meaning});
     }
-    if (values.count("json")) {
-        print_json(std::cout, {{"counters", table.json()}});
-    } else {
+    if (json_wanted(values)) {
+        put_json(values, {{"counters", table.json()}});
+    }
+    if (!json_alone(values)) {
         table.print(std::cout);
     }
     return 0;
@@ -138,7 +140,7 @@ int run_counters(const po::variables_map& values) {
 
 void options(po::options_description& options) {
     options.add_options()("counters", "print the table of counters instead");
-    options.add_options()("json", "print JSON");
+    add_json_option(options, "print the table as JSON");
     options.add_options()("markdown", "print the page docs/ops.md, or docs/counters.md");
 }
 
@@ -146,9 +148,13 @@ int run(const po::variables_map& values) {
     if (values.count("counters")) {
         return run_counters(values);
     }
-    if (values.count("json")) {
-        print_json(std::cout, ops_json());
-    } else if (values.count("markdown")) {
+    if (json_wanted(values)) {
+        put_json(values, ops_json());
+    }
+    if (json_alone(values)) {
+        return 0;
+    }
+    if (values.count("markdown")) {
         print_markdown(std::cout);
     } else {
         print_table(std::cout);

@@ -10,6 +10,7 @@
 #include "analyze/accelerator.h"
 #include "calibrate/clock.h"
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/show_replay.h"
 #include "cli/table.h"
@@ -37,8 +38,8 @@ void options(po::options_description& add) {
     add_what_if_options(add, false);
     add_filter_options(add);
     add.add_options()("allow-loss", "accept a log with losses")(
-        "output,o", po::value<std::string>()->value_name("FILE"), "write the op log of the predicted run")(
-        "json", po::value<std::string>()->value_name("FILE"), "also write the result as JSON");
+        "output,o", po::value<std::string>()->value_name("FILE"), "write the op log of the predicted run");
+    add_json_option(add);
 }
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
@@ -89,17 +90,19 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
             << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stall "
             << format_duration(summary->stall()) << "\n";
     }
-    if (quiet()) {
-        return;
-    }
-    for (const BrokenEdge& edge : p.broken) {
-        out << "note: dependency cycle; dropped edge: " << to_string(edge) << "\n";
+    if (!quiet()) {
+        for (const BrokenEdge& edge : p.broken) {
+            out << "note: dependency cycle; dropped edge: " << to_string(edge) << "\n";
+        }
     }
     for (const Counter& counter : p.counters) {
+        if (!is_shown(counter)) {
+            continue;
+        }
         out << severity_name(counter.severity) << ": " << counter.name << " " << format_count(counter.value) << " ("
             << counter.meaning << ")\n";
     }
-    if (!model.cold) {
+    if (!model.cold && !quiet()) {
         out << "note: the storage model was measured in memory; its reads are page cache reads\n";
     }
 }
@@ -141,9 +144,11 @@ int run(const po::variables_map& values) {
         use = observer.finish();
     }
     const double took = seconds(monotonic_ns() - begin);
-    print(result, use, how.storage, took);
-    if (values.count("json") != 0) {
-        write_json(values["json"].as<std::string>(), result_json(result, use, what_if, took));
+    if (json_wanted(values)) {
+        put_json(values, result_json(result, use, what_if, took));
+    }
+    if (!json_alone(values)) {
+        print(result, use, how.storage, took);
     }
     return 0;
 }

@@ -7,9 +7,11 @@
 #include <csignal>
 #include <iostream>
 #include <optional>
+#include <string_view>
 
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
@@ -35,10 +37,22 @@ void options(po::options_description& add) {
     add.add_options()("reset", "restore what replays changed; requires an earlier prepare");
     add.add_options()("dry-run,n", "show the plan and stop");
     add.add_options()("jobs,j", po::value<unsigned>()->value_name("N"), "number of threads");
-    add.add_options()("json", "print plan and result as JSON");
+    add_json_option(add, "print plan and result as JSON");
 }
 
+constexpr std::string_view kRefused = "refused";
+
 uint64_t count_of(const Survey& survey, Action action) { return survey.count[static_cast<size_t>(action)]; }
+
+/// What may be wrong with the root.
+void print_doubts(const Preparation& preparation) {
+    for (const Counter& counter : preparation.layout().counters) {
+        if (counter.severity != Severity::note) {
+            std::cout << "  " << severity_name(counter.severity) << ": " << format_count(counter.value) << ' '
+                      << counter.meaning << '\n';
+        }
+    }
+}
 
 void print_plan(const Preparation& preparation) {
     const Survey& survey = preparation.survey();
@@ -82,12 +96,7 @@ void print_plan(const Preparation& preparation) {
         }
         std::cout << " at " << printable(demand.where) << '\n';
     }
-    for (const Counter& counter : preparation.layout().counters) {
-        if (counter.severity != Severity::note) {
-            std::cout << "  " << severity_name(counter.severity) << ": " << format_count(counter.value) << ' '
-                      << counter.meaning << '\n';
-        }
-    }
+    print_doubts(preparation);
     for (const std::string& remark : preparation.remarks()) {
         std::cout << "  " << remark << '\n';
     }
@@ -137,7 +146,7 @@ Json plan_json(const Preparation& preparation) {
 
 /// The last line of the command.
 struct Outcome {
-    const char* state;
+    std::string_view state;
     double seconds = 0;
     uint64_t entries = 0, bytes = 0;
 };
@@ -183,7 +192,7 @@ int run(const po::variables_map& values) {
                               "expected a number of threads from 1 to 1024");
         }
     }
-    const bool as_json = values.count("json") != 0;
+    const bool as_json = json_wanted(values);
 
     const LogReader recording(options.log_name);
     options.maps = wanted_maps(values, recording);
@@ -196,8 +205,8 @@ int run(const po::variables_map& values) {
         variant.emplace(make_variant(recording, {copies, {}}));
     }
     Preparation preparation(variant ? *variant : recording, std::move(options));
-    if (!as_json && !quiet()) {
-        print_plan(preparation);
+    if (!json_alone(values)) {
+        quiet() ? print_doubts(preparation) : print_plan(preparation);
     }
     Json json = as_json ? plan_json(preparation) : Json();
     const auto finish = [&](const Outcome& outcome, const WriteState& state) {
@@ -207,8 +216,9 @@ int run(const po::variables_map& values) {
             json["entries_done"] = outcome.entries;
             json["bytes_done"] = outcome.bytes;
             json["directories_left"] = state.left.count;
-            print_json(std::cout, json);
-        } else if (!quiet()) {
+            put_json(values, json);
+        }
+        if (!json_alone(values) && !quiet() && outcome.state != kRefused) {
             print_outcome(outcome, preparation, state);
         }
     };
@@ -218,7 +228,7 @@ int run(const po::variables_map& values) {
         preparation.check();
     } catch (const Error&) {
         if (as_json) {
-            finish({.state = "refused"}, state);
+            finish({.state = kRefused}, state);
         }
         throw;
     }

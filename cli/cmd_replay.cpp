@@ -16,6 +16,7 @@
 #include "analyze/compare.h"
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
@@ -73,8 +74,8 @@ void options(po::options_description& add) {
     add_map_option(add, "place recorded directory OLD at NEW below the root [default: as prepared]");
     add.add_options()("read-only", "exclude every op that modifies files")(
         "allow-loss", "replay a recording with losses")("output,o", po::value<std::string>()->value_name("FILE"),
-                                                        "write the op log of the run")(
-        "json", po::value<std::string>()->value_name("FILE"), "also write the result as JSON");
+                                                        "write the op log of the run");
+    add_json_option(add);
 }
 
 /// One progress line per phase.
@@ -272,12 +273,14 @@ int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed
         return job.once(job.output().empty() ? fs::path() : numbered(job.output(), number));
     });
     const SeriesRun& middle = series.median_run();
-    series.print(std::cout);
-    print_result(middle.result, middle.summary);
-    if (values.count("json") != 0) {
+    if (!json_alone(values)) {
+        series.print(std::cout);
+        print_result(middle.result, middle.summary);
+    }
+    if (json_wanted(values)) {
         Json json = result_json(middle.result, middle.summary, values, job.filter());
         json["series"] = series.json();
-        write_json(values["json"].as<std::string>(), json);
+        put_json(values, json);
     }
     if (!series.finished()) {
         return static_cast<int>(ExitCode::machine);
@@ -291,9 +294,11 @@ int run(const po::variables_map& values) {
         return run_series(values, series_goal(values), job);
     }
     const SeriesRun run = job.once(job.output());
-    print_result(run.result, run.summary);
-    if (values.count("json") != 0) {
-        write_json(values["json"].as<std::string>(), result_json(run.result, run.summary, values, job.filter()));
+    if (!json_alone(values)) {
+        print_result(run.result, run.summary);
+    }
+    if (json_wanted(values)) {
+        put_json(values, result_json(run.result, run.summary, values, job.filter()));
     }
     return exit_code_of(run.result);
 }

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "cli/help.h"
+#include "cli/json_output.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/nearest.h"
@@ -230,6 +231,9 @@ po::options_description options_of(const Command& command) {
     if (command.options != nullptr) {
         command.options(all);
     }
+    if (all.find_nothrow("json", false) != nullptr && all.find_nothrow("force", false) == nullptr) {
+        all.add_options()("force,f", "overwrite the file of --json if it exists");
+    }
     all.add_options()("help,h", "show this help");
     all.add_options()("quiet,q", "print results and errors only");
     all.add_options()("verbose,v", "print more");
@@ -252,7 +256,7 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
     int louder = 0;
     try {
         namespace style = po::command_line_style;
-        auto parsed = po::command_line_parser(arguments)
+        auto parsed = po::command_line_parser(with_json_target(arguments))
                           .options(everything)
                           .positional(positions)
                           .style(style::unix_style & ~style::allow_guessing)
@@ -269,12 +273,16 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
         po::store(parsed, values);
         po::notify(values);
     } catch (const po::too_many_positional_options_error&) {
-        throw wrong_use(command, "too many arguments, expected: " + usage_line(command));
+        const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+        throw usage_error(command.name + ": too many arguments, expected: " + usage_line(command),
+                          json ? "--json alone prints to standard output; to write a file: --json=FILE"
+                               : "see: reprise " + command.name + " --help");
     } catch (const po::error& error) {
         throw wrong_use(command, error.what());
     }
     check_positionals(command, values);
     check_choices(command, values);
+    check_json_option(command, values);
     if (values.count("quiet") != 0) {
         set_verbosity(-1);
     } else if (louder > 0) {

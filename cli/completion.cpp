@@ -69,10 +69,11 @@ std::string zsh_action(const std::vector<std::string>& choices) {
 /// One line for _arguments.
 std::string zsh_option(const DescribedOption& option) {
     const std::string text = "[" + escaped(option.text, "[]\\:") + "]";
-    const std::string value =
-        option.value.empty() ? "" : ":" + escaped(option.value, "\\:") + ":" + zsh_action(option.choices);
+    const std::string value = option.value.empty() ? ""
+                                                   : (option.joined ? "::" : ":") + escaped(option.value, "\\:") + ":" +
+                                                         zsh_action(option.choices);
     const std::string repeats = option.repeats ? "*" : "";
-    const std::string assign = option.value.empty() ? "" : "=";
+    const std::string assign = option.value.empty() ? "" : option.joined ? "=-" : "=";
     if (option.short_name.empty()) {
         return zsh_quoted(repeats + option.long_name + assign + text + value);
     }
@@ -98,7 +99,7 @@ std::string fish_option(const Command& command, const DescribedOption& option) {
     if (!option.choices.empty()) {
         out += " -x -a '" + words_of(option.choices) + "'";
     } else if (!option.value.empty()) {
-        out += " -r -F";
+        out += option.joined ? " -F" : " -r -F";
     }
     return out + " -d " + fish_quoted(option.text) + "\n";
 }
@@ -123,8 +124,9 @@ struct BashCases {
             if (!option.short_name.empty()) {
                 values << "|" << command.name << ":" << option.short_name;
             }
-            // An empty reply makes bash complete file names.
-            values << ") reply='" << words_of(option.choices) << "'; value=1 ;;\n";
+            // An empty reply makes bash complete file names. A value that may be missing is one only after an =.
+            values << ") reply='" << words_of(option.choices) << "'; value=" << (option.joined ? "$joined" : "1")
+                   << " ;;\n";
         }
         options << "        " << command.name << ") reply='" << words_of(words) << "' ;;\n";
         if (!command.positionals.empty() && !values_of(command, command.positionals[0]).empty()) {
@@ -145,11 +147,11 @@ std::string bash_completion_script() {
     out << "# bash completion for reprise; made by `reprise completion bash`.\n"
         << "_reprise() {\n"
         << "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-        << "    local command='' reply='' value='' i\n"
+        << "    local command='' reply='' value='' joined='' i\n"
         << "    COMPREPLY=()\n"
         << "    # --option=value arrives as three words.\n"
-        << "    if [[ $cur == '=' ]]; then cur=''\n"
-        << "    elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+        << "    if [[ $cur == '=' ]]; then cur='' joined=1\n"
+        << "    elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[COMP_CWORD-2]} joined=1; fi\n"
         << "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
         << "        if [[ ${COMP_WORDS[i]} == -- ]]; then return; fi\n"
         << "        if [[ -z $command && ${COMP_WORDS[i]} != -* ]]; then command=${COMP_WORDS[i]}; fi\n"

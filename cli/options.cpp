@@ -10,7 +10,7 @@ std::string DescribedOption::spelling() const {
     std::string out = short_name.empty() ? "    " : short_name + ", ";
     out += long_name;
     if (!value.empty()) {
-        out += ' ' + value;
+        out += joined ? "[=" + value + "]" : ' ' + value;
     }
     return out;
 }
@@ -33,6 +33,7 @@ std::vector<DescribedOption> described_options(const Command& command) {
             const std::string parameter = option->format_parameter();
             const std::size_t default_at = parameter.find(" (=");
             described.value = parameter.substr(0, default_at);
+            described.joined = option->semantic()->min_tokens() == 0;
             if (const auto choices = command.choices.find(option->long_name()); choices != command.choices.end()) {
                 described.choices = choices->second;
                 std::string list;

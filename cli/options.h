@@ -16,10 +16,11 @@ struct DescribedOption {
     std::string value;       ///< "FILE", or empty for a switch
     std::string text;        ///< description, choices and default included
     std::vector<std::string> choices;
+    bool joined = false;   ///< the value may be missing; given, it follows an =
     bool repeats = false;  ///< may be given several times
     bool common = false;   ///< one of those every command has
 
-    /// "-o, --output FILE"
+    /// "-o, --output FILE", "--json[=FILE]"
     [[nodiscard]] std::string spelling() const;
 };
 

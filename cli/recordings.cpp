@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "cli/json_output.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
 
@@ -151,7 +152,7 @@ std::string chosen_log(const po::variables_map& values) {
     return recordings.chosen();
 }
 
-int record_runs(unsigned runs, const fs::path& output, bool as_json,
+int record_runs(unsigned runs, const fs::path& output, const po::variables_map& values,
                 const std::function<int(const fs::path&)>& record) {
     std::vector<std::string> logs;
     WhileRecording signals;
@@ -159,7 +160,7 @@ int record_runs(unsigned runs, const fs::path& output, bool as_json,
     unsigned run = 0;
     while (run < runs && code == 0 && interrupted == 0) {
         const fs::path log = numbered(output, ++run);
-        if (!as_json && !quiet()) {
+        if (!quiet()) {
             std::cerr << "run " << run << " of " << runs << ":\n";
         }
         code = in_a_process(signals, [&] { return record(log); });
@@ -173,9 +174,10 @@ int record_runs(unsigned runs, const fs::path& output, bool as_json,
         return code != 0 ? code : static_cast<int>(ExitCode::machine);
     }
     const Recordings recordings(logs);
-    if (as_json) {
-        print_json(std::cerr, recordings.json());
-    } else if (!quiet()) {
+    if (json_wanted(values)) {
+        put_json(values, recordings.json());
+    }
+    if (!json_alone(values) && !quiet()) {
         std::cerr << "\n";
         recordings.print(std::cerr);
     }

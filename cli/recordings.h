@@ -42,7 +42,7 @@ std::string chosen_log(const po::variables_map& values);
 
 /// Records `runs` times, each in a process of its own: `record` is given the name of the log and returns the exit code.
 /// Ends after the first run that does not return 0, and with its code. Then says how the recordings compare.
-int record_runs(unsigned runs, const std::filesystem::path& output, bool as_json,
+int record_runs(unsigned runs, const std::filesystem::path& output, const po::variables_map& values,
                 const std::function<int(const std::filesystem::path&)>& record);
 
 }  // namespace reprise::cli

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cli/command.h"
 #include "cli/units.h"
 
 namespace reprise::cli {
@@ -157,12 +158,17 @@ Table devices_table(const AcceleratorUse& use, const Tables& tables) {
     return table;
 }
 
+bool is_shown(const Counter& counter) { return counter.severity != Severity::note || !quiet(); }
+
 Table counters_table(const std::vector<Counter>& counters) {
     std::vector<Counter> sorted = counters;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Counter& x, const Counter& y) { return x.severity > y.severity; });
     Table table({{"severity", "severity"}, {"count", "value", true}, {"name", "name"}, {"meaning", "meaning"}});
     for (const Counter& row : sorted) {
+        if (!is_shown(row)) {
+            continue;
+        }
         table.row({severity_name(row.severity), count_cell(row.value), row.name, row.meaning});
     }
     return table;

@@ -16,6 +16,8 @@ Table roles_table(const Summary& summary);
 Table times_table(const Summary& summary, size_t most);
 /// One row per device and, below it, one per epoch.
 Table devices_table(const AcceleratorUse& use, const Tables& tables);
+/// Notes are not shown with -q.
+bool is_shown(const Counter& counter);
 /// Worst first.
 Table counters_table(const std::vector<Counter>& counters);
 Json counters_json(const std::vector<Counter>& counters);

@@ -40,7 +40,7 @@ run() {
 
 run prepare "$log" --root "$root" --map /data/job=.
 # Exit code 1: this machine could not keep the recording's timing and says so; the result is complete.
-run replay "$log" --root "$root" -o "$work/run.oplog" --json "$work/run.json" || [ $? = 1 ]
+run replay "$log" --root "$root" -o "$work/run.oplog" -f --json="$work/run.json" || [ $? = 1 ]
 grep -q '"same_job": true' "$work/run.json"
 run compare "$log" "$work/run.oplog"
 

@@ -128,7 +128,7 @@ def main(folder):
 
     done = subprocess.run([reprise, "capture", "--json", "-f", "--raw", "-o", log, "--", load, "flat_out", str(options.calls),
                            data], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    summary = json.loads(done.stderr[done.stderr.index("{"):])
+    summary = json.loads(done.stdout[done.stdout.index("{"):])
     print(f"one thread flat out, {summary['calls']} calls in {summary['elapsed_ns'] / 1e9:.1f} s: lost {summary['lost']}, "
           f"recursion misses {summary['recursion_misses']}, most lag {summary['most_lag_ns'] / 1e6:.1f} ms, "
           f"{summary['raw_bytes'] / summary['calls']:.1f} B of raw log per call")

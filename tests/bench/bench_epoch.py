@@ -67,9 +67,9 @@ def main(folder):
             run([reprise, "prepare", folder / "first.oplog", "--root", root])
         else:
             run([reprise, "prepare", folder / "first.oplog", "--root", root, "--reset"])
-        result = run([reprise, "replay", folder / "first.oplog", "--root", root, "--pace", "causal", "--json", "-"],
+        result = run([reprise, "replay", folder / "first.oplog", "--root", root, "--pace", "causal", "--json"],
                      allowed=(0, 1))  # 1: it says that the machine did not keep up
-        replayed.append(json.loads(result.stdout[result.stdout.index("{"):])["elapsed_s"])
+        replayed.append(json.loads(result.stdout)["elapsed_s"])
     ratio = statistics.median(recorded) / statistics.median(alone)
     print(f"ResNet epoch, {options.rounds} rounds in turn: alone {spread(alone)}, recorded {spread(recorded)}: "
           f"{100 * (ratio - 1):+.2f} % longer")

@@ -50,7 +50,7 @@ assert 1.0 <= row[0]["busy_ns"] * 1e-9 < 2.0, row
 END
 run 0 "$REPRISE" prepare job.oplog --root root
 for speed in 1 2 4; do
-    TMPDIR=$tmp/none replayed "$REPRISE" replay job.oplog --root root --pace causal --gpu-speed "$speed" --json "$speed.json" -o "$speed.oplog"
+    TMPDIR=$tmp/none replayed "$REPRISE" replay job.oplog --root root --pace causal --gpu-speed "$speed" --json="$speed.json" -o "$speed.oplog"
     "$REPRISE" dump --json "$speed.oplog" >"$speed.dump" || fail "no dump of the run"
     "$REPRISE" info --json "$speed.oplog" >"$speed.info" || fail "no summary of the run"
 done
@@ -77,12 +77,12 @@ END
 cat "$out"
 
 # Two such ranks in step, each with another step time, and files of its own to write.
-replayed "$REPRISE" replay job.oplog --root root --pace causal --gpus 2 --gpu-model "normal(20ms,10ms)" --json two.json -q
+replayed "$REPRISE" replay job.oplog --root root --pace causal --gpus 2 --gpu-model "normal(20ms,10ms)" --json=two.json -q
 lacks "$out" "note: "
 # A root prepared for the copies is the recording's, whether one or two are replayed.
 run 0 "$REPRISE" prepare job.oplog --root copies --gpus 2
-replayed "$REPRISE" replay job.oplog --root copies --gpus 2 --json copies.json
-replayed "$REPRISE" replay job.oplog --root copies --json copy.json
+replayed "$REPRISE" replay job.oplog --root copies --gpus 2 --json=copies.json
+replayed "$REPRISE" replay job.oplog --root copies --json=copy.json
 python3 - <<'END' || fail "two copies"
 import json
 run = json.load(open("two.json"))

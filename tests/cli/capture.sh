@@ -106,7 +106,7 @@ run 153 "$REPRISE" capture -q -f -o a.oplog -- sh -c 'kill -XFSZ $$'
 echo "some bytes and many more of them" >data
 head -c 4096 /dev/zero >>data
 run 0 "$REPRISE" capture -f --raw --json --without faults -o many.oplog -- "$load" processes 10000 "$tmp/data"
-sed -n '/^{/,$p' "$err" >many.json
+sed -n '/^{/,$p' "$out" >many.json
 equal "$(number many.json tasks)" 10001
 equal "$(number many.json lost)" 0
 equal "$(number many.json untracked)" 0
@@ -117,7 +117,7 @@ equal "$(grep -c '^EXIT ' many.raw.txt)" 10001
 rm -f many.*
 
 run 0 "$REPRISE" capture -f --raw --json -o threads.oplog -- "$load" threads 1000 "$tmp/data"
-sed -n '/^{/,$p' "$err" >threads.json
+sed -n '/^{/,$p' "$out" >threads.json
 equal "$(number threads.json tasks)" 1001
 equal "$(number threads.json lost)" 0
 records threads.raw
@@ -135,16 +135,16 @@ grep -q 'openat(.*) = -36 .*path1="/\./\.' long.raw.txt || fail "the path that i
 
 # In the background: the recording ends with the command and says so, or waits.
 run 0 "$REPRISE" capture -f --json -o a.oplog -- "$load" daemon 30 "$tmp/lines"
-equal "$(number "$err" still_running)" 1
+equal "$(number "$out" still_running)" 1
 run 0 "$REPRISE" capture -f -o a.oplog -- "$load" daemon 30 "$tmp/lines"
 contains "$err" "1 task still running; --wait-all records until they exit"
 run 0 "$REPRISE" capture -f --raw --wait-all --json -o daemon.oplog -- "$load" daemon 20 "$tmp/lines2"
-equal "$(number "$err" still_running)" 0
+equal "$(number "$out" still_running)" 0
 records daemon.raw
 equal "$(grep -c '^CALL .*write(.*, 7, .*) = 7 ' daemon.raw.txt)" 20
 
 # The lag counts up to the last drain: the recorder stands still while the job ends.
-"$REPRISE" capture -f --json -o lag.oplog -- sh -c ': >begun; sleep 1; : >ended' 2>lag.err &
+"$REPRISE" capture -f --json -o lag.oplog -- sh -c ': >begun; sleep 1; : >ended' 2>lag.err >lag.json &
 recorder=$!
 for _ in $(seq 100); do [[ -e begun ]] && break; sleep 0.1; done
 kill -STOP $recorder
@@ -152,7 +152,7 @@ for _ in $(seq 100); do [[ -e ended ]] && break; sleep 0.1; done
 sleep 1
 kill -CONT $recorder
 wait $recorder || fail "the stopped recorder: $(cat lag.err)"
-[[ $(number lag.err most_lag_ns) -gt 1000000000 ]] || fail "a stall at the end is no lag: $(number lag.err most_lag_ns) ns"
+[[ $(number lag.json most_lag_ns) -gt 1000000000 ]] || fail "a stall at the end is no lag: $(number lag.json most_lag_ns) ns"
 run 0 "$REPRISE" info lag.oplog
 rm -f begun ended
 
@@ -161,7 +161,7 @@ sh -c 'exec 7<"$1"; while [ ! -e stop ]; do sleep 0.05; echo x; done >loop' sh "
 job=$!
 sleep 0.3
 run 124 timeout -s INT 3 "$REPRISE" capture -f --raw --json --pid $job -o pid.oplog
-[[ $(number "$err" still_running) -ge 1 ]] || fail "the job is not said to run on: $(cat "$err")"
+[[ $(number "$out" still_running) -ge 1 ]] || fail "the job is not said to run on: $(cat "$out")"
 kill -0 $job || fail "the job ended with the recording"
 # What is still running is said, without the advice that is for commands.
 run 124 timeout -s INT 2 "$REPRISE" capture -f --pid $job -o other.oplog
@@ -250,7 +250,7 @@ fi
 
 # A ring that is too small loses records and says so, everywhere.
 run 0 "$REPRISE" capture -f --json --raw --ring 64K -o lossy.oplog -- "$load" flat_out 300000 data
-[[ $(number "$err" lost) -gt 0 ]] || fail "64 KiB lost nothing: the test shows nothing"
+[[ $(number "$out" lost) -gt 0 ]] || fail "64 KiB lost nothing: the test shows nothing"
 run 0 "$REPRISE" info lossy.oplog
 grep -qi 'loss' "$out" || fail "info does not tell the losses"
 run 3 "$REPRISE" replay lossy.oplog --engine null --pace afap

@@ -70,10 +70,9 @@ grep -F ".gpu/" "$out" >collected
 equal "$(grep -vcw system collected)" 0
 
 # Without NVML, in JSON; and a job that uses no accelerator.
-REPRISE_NVML_LIBRARY=$tmp/nowhere.so run 0 "$REPRISE" capture --gpu --json -f -o job.oplog -- ./job data
-contains "$err" "NVML not available: NVIDIA's management library was not found"
+REPRISE_NVML_LIBRARY=$tmp/nowhere.so run 0 "$REPRISE" capture --gpu --json=summary.json -f -o job.oplog -- ./job data
+contains summary.json "NVML not available: NVIDIA's management library was not found"
 if command -v python3 >/dev/null; then
-    cp "$err" summary.json
     run 0 python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["gpu"]) == 3' summary.json
 fi
 FAKE_NVML=refuse run 0 "$REPRISE" capture --gpu -f -o job.oplog -- cat data

@@ -25,7 +25,10 @@ check_shell() {
     equal "$($complete reprise replay --pace ti)" timed
     has "$($complete reprise help '')" predict
     # A value that is a file; an argument that is one.
-    has_file "$($complete reprise replay job.oplog --json ./jo)"
+    has_file "$($complete reprise replay job.oplog -o ./jo)"
+    # One that may be missing is not the next word.
+    has_file "$($complete reprise replay job.oplog --json=./jo)"
+    has "$($complete reprise replay job.oplog --json --)" --pace
     has_file "$($complete reprise info ./jo)"
     # Nothing of reprise after "--": that is another command's line.
     has_not "$($complete reprise completion -- --v)" --verbose
@@ -40,11 +43,16 @@ bash -n reprise.bash || fail "the bash script does not parse"
 # shellcheck disable=SC1091
 source ./reprise.bash
 in_bash() { # an empty reply makes bash complete file names
-    COMP_WORDS=("$@")
-    COMP_CWORD=$(($# - 1))
+    local word
+    COMP_WORDS=()
+    for word in "$@"; do # bash splits at =
+        if [[ $word == --*=* ]]; then COMP_WORDS+=("${word%%=*}" = "${word#*=}"); else COMP_WORDS+=("$word"); fi
+    done
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
     COMPREPLY=()
     _reprise
-    [[ ${#COMPREPLY[@]} != 0 || ${*: -1} != ./* ]] || mapfile -t COMPREPLY < <(compgen -f -- "${*: -1}")
+    word=${COMP_WORDS[COMP_CWORD]}
+    [[ ${#COMPREPLY[@]} != 0 || $word != ./* ]] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
     echo "${COMPREPLY[*]}"
 }
 check_shell in_bash

@@ -19,14 +19,14 @@ for command in $commands; do
     run 0 "$REPRISE" "$command" --help
     contains "$out" "usage: reprise $command"
     contains "$out" "Example"
-    # The example is of this command; options are at most a dozen beside the common ones.
+    # The example is of this command; options are at most a dozen beside the common ones, and -f of what they write.
     contains "$out" "reprise $command "
-    options=$(sed -n '/^Options$/,/^$/p' "$out" | grep -cE '^ {2}(-|    --)')
+    options=$(sed -n '/^Options$/,/^$/p' "$out" | grep -vw -- --force | grep -cE '^ {2}(-|    --)')
     # replay has its what-if questions (--cpu-speed, --gpu-speed) besides, and what makes a result count.
     most=12
     [[ $command == replay ]] && most=20
     # capture says what it records and what the files are for in one go.
-    [[ $command == capture ]] && most=14
+    [[ $command == capture ]] && most=13
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"
     [[ $(wc -L <"$out") -le 110 ]] || fail "$command --help is wider than 110 columns"
     run 0 "$REPRISE" help "$command"

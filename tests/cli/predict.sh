@@ -32,7 +32,7 @@ else
 fi
 
 log=$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog
-run 0 "$REPRISE" predict "$log" --storage model.json --json result.json -o run.oplog
+run 0 "$REPRISE" predict "$log" --storage model.json --json=result.json -o run.oplog
 contains "$out" "predicted "
 for key in elapsed_s recorded_s ops au stall_s storage_reads computing_s took_s; do
     grep -q "^  \"$key\":" result.json || fail "result.json has no $key"
@@ -41,8 +41,8 @@ run 0 "$REPRISE" info run.oplog
 contains "$out" "source       predict"
 # No log is written where none is asked for, and the accelerators are those of the log.
 "$REPRISE_BUILD_DIR/programs/sample_log" sample gpu.oplog
-run 0 "$REPRISE" predict gpu.oplog --allow-loss --storage model.json --json with.json -o gpu-run.oplog
-TMPDIR=$tmp/none run 0 "$REPRISE" predict gpu.oplog --allow-loss --storage model.json --json without.json
+run 0 "$REPRISE" predict gpu.oplog --allow-loss --storage model.json --json=with.json -o gpu-run.oplog
+TMPDIR=$tmp/none run 0 "$REPRISE" predict gpu.oplog --allow-loss --storage model.json --json=without.json
 if command -v python3 >/dev/null; then
     run 0 "$REPRISE" info --json gpu-run.oplog
     cp "$out" run.json
@@ -61,7 +61,7 @@ fi
 # A slower device takes longer; nothing is fetched where all is cached.
 elapsed() { sed -n 's/^  "elapsed_s": \([0-9.]*\),*/\1/p' "$1"; }
 sed -E 's/"read_bytes_per_s": [^,]*/"read_bytes_per_s": 2e6/' model.json >slow.json
-run 0 "$REPRISE" predict "$log" --storage slow.json --json slow-result.json
+run 0 "$REPRISE" predict "$log" --storage slow.json --json=slow-result.json
 awk "BEGIN { exit !($(elapsed slow-result.json) > 3 * $(elapsed result.json)) }" || fail "a slow device changes nothing"
 run 0 "$REPRISE" predict "$log" --storage slow.json --cache warm
 contains "$out" "storage: 0 reads, 0 B"

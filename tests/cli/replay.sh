@@ -30,7 +30,7 @@ expect 0 "$REPRISE" import slow.log -o slow.oplog
 mkdir root
 expect 0 "$REPRISE" prepare slow.oplog --root root
 
-expect 0 "$REPRISE" replay slow.oplog --root root --pace afap --json run.json -o run.oplog
+expect 0 "$REPRISE" replay slow.oplog --root root --pace afap --json=run.json -o run.oplog
 grep -q "replayed 63 ops" out.txt || { cat out.txt; fail "no summary"; }
 for key in ops bytes elapsed_s ops_per_s errors mismatches au stall_s lateness_us unexplained_wait_share harness_ns_per_op device_bytes; do
     grep -q "^  \"$key\":" run.json || fail "run.json has no $key"
@@ -55,7 +55,7 @@ expect 0 "$REPRISE" import writes.log -o writes.oplog
 mkdir bare
 expect 4 "$REPRISE" replay writes.oplog --root bare --pace afap
 grep -q "reprise prepare" err.txt || { cat err.txt; fail "no advice where the marker is missing"; }
-expect 1 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --json bare.json
+expect 1 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --json=bare.json
 head -n 1 out.txt | grep -q "^NOT THE SAME JOB: 2 of 2 I/O ops (100 %) have another result" || { cat out.txt; fail "a replay of nothing"; }
 grep -q '"same_job": false' bare.json || fail "bare.json does not say that it is not the same job"
 expect 0 "$REPRISE" replay writes.oplog --root bare --pace afap --read-only --tolerance-results 2
@@ -76,11 +76,11 @@ expect 0 "$REPRISE" import steady.log -o steady.oplog
 expect 0 "$REPRISE" prepare steady.oplog --root steady
 kept=no
 for _ in 1 2 3; do # a crowded machine may fail to
-    if "$REPRISE" replay steady.oplog --root steady --json kept.json >out.txt 2>err.txt; then kept=yes; break; fi
+    if "$REPRISE" replay steady.oplog --root steady -f --json=kept.json >out.txt 2>err.txt; then kept=yes; break; fi
 done
 [ "$kept" = yes ] || { cat out.txt; fail "two seconds of reads could not be kept in three tries"; }
 grep -q '"kept_up": true' kept.json || fail "the result does not say that the time was kept"
-"$REPRISE" replay steady.oplog --root steady --json late.json >out.txt 2>err.txt &
+"$REPRISE" replay steady.oplog --root steady --json=late.json >out.txt 2>err.txt &
 pid=$!
 sleep 0.5
 worker=$(cat "/proc/$pid/task/$pid/children")
@@ -96,7 +96,7 @@ grep -q "This machine could not keep up: p99 lateness of ops is" out.txt || fail
 grep -q '"kept_up": false' late.json || fail "late.json does not say that it was late"
 
 # Ctrl-C.
-"$REPRISE" replay slow.oplog --root root -o cut.oplog --json cut.json >out.txt 2>err.txt &
+"$REPRISE" replay slow.oplog --root root -o cut.oplog --json=cut.json >out.txt 2>err.txt &
 pid=$!
 sleep 2
 workers=$(cat "/proc/$pid/task/$pid/children")

@@ -21,7 +21,7 @@ run 0 "$REPRISE" prepare -q job.oplog --root root
 
 field() { python3 -c "import json,sys; print(json.load(open('run.json'))$1)"; }
 
-run 0 "$REPRISE" replay job.oplog --root root --runs 3 --json run.json -o run.oplog
+run 0 "$REPRISE" replay job.oplog --root root --runs 3 -f --json=run.json -o run.oplog
 contains "$out" "median of 3 runs: "
 contains "$out" "with 75 % confidence (6 runs give 95 %)"
 contains "$out" "the one nearest to the median"
@@ -52,7 +52,7 @@ contains "$out" "median of 1 run: "
 lacks "$out" "confidence"
 
 # Until they are stable, or for so long: sleeps of a millisecond are as long each time.
-run 0 "$REPRISE" replay job.oplog --engine null --pace timed --runs 3 --until-stable 30s --json run2.json
+run 0 "$REPRISE" replay job.oplog --engine null --pace timed --runs 3 --until-stable 30s --json=run2.json
 [[ $(python3 -c "import json; print(len(json.load(open('run2.json'))['series']['runs']) >= 3)") == True ]] || fail "fewer than three runs"
 
 # A wrong root is wrong in the first run, and no second one follows.

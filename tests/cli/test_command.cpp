@@ -6,14 +6,17 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <new>
 #include <sstream>
 #include <stdexcept>
 
 #include "cli/help.h"
+#include "cli/json_output.h"
 #include "cli/options.h"
 #include "formats/support/error.h"
+#include "tests/support.h"
 
 namespace reprise::cli {
 
@@ -49,7 +52,8 @@ int run_probe(const po::variables_map& values) {
 void probe_options(po::options_description& add) {
     add.add_options()("pace,p", po::value<std::string>()->value_name("PACE")->default_value("causal"), "when to issue")(
         "jobs,j", po::value<int>()->value_name("N")->default_value(4), "how many at once")(
-        "out,o", po::value<std::string>()->value_name("FILE"), "what to write")("json", "print JSON");
+        "out,o", po::value<std::string>()->value_name("FILE"), "what to write");
+    add_json_option(add);
 }
 
 const Registration registration{{
@@ -156,6 +160,29 @@ TEST_CASE("-q and -v count before and after the command") {
     set_verbosity(0);
 }
 
+TEST_CASE("--json alone prints, --json=FILE writes, and neither takes the next word") {
+    const auto target = [](const std::vector<std::string>& arguments) {
+        const po::variables_map values = parse(*find_command("probe"), arguments);
+        return std::pair{json_wanted(values), json_alone(values)};
+    };
+    CHECK(target({"a"}) == std::pair{false, false});
+    CHECK(target({"a", "--json"}) == std::pair{true, true});
+    CHECK(target({"a", "--json=-"}) == std::pair{true, true});
+    CHECK(target({"a", "--json=/no/such.json"}) == std::pair{true, false});
+    CHECK(outcome({"probe", "--json", "a", "b"}).code == 0);
+    CHECK(last_run == "a causal 4 b");
+    const test::TempDir dir;
+    const std::string file = dir / "there.json";
+    std::ofstream(file) << "{}";
+    Outcome result = outcome({"probe", "a", "--json=" + file});
+    CHECK(result.code == 2);
+    has(result.err, "there.json exists\n  use --force");
+    CHECK(outcome({"probe", "a", "-f", "--json=" + file}).code == 0);
+    result = outcome({"probe", file, "-f", "--json=" + file});
+    CHECK(result.code == 2);
+    has(result.err, "would overwrite");
+}
+
 TEST_CASE("mistakes are usage errors that name themselves") {
     const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
         {{"probe"}, "missing IN"},
@@ -164,6 +191,8 @@ TEST_CASE("mistakes are usage errors that name themselves") {
         {{"probe", "a", "--jobs"}, "--jobs"},
         {{"probe", "a", "-j", "1", "-j", "2"}, "--jobs"},
         {{"probe", "a", "--job", "2"}, "--job"},  // no guessing
+        {{"probe", "a", "--json="}, "--json"},
+        {{"probe", "a", "--json=/"}, "--json=/ is a directory"},
         {{"prbe", "a"}, "did you mean: probe"},
         {{"pro"}, "did you mean: probe"},
         {{std::string(5000, 'x')}, "is not a command"},
@@ -200,17 +229,21 @@ TEST_CASE("help, completion and man page say what the registration says") {
     has(help.out, "-p, --pace PACE");
     has(help.out, "when to issue: causal, timed, afap [default causal]");
     has(help.out, "-j, --jobs N");
-    has(help.out, "    --json");
+    has(help.out, "    --json[=FILE]");
+    has(help.out, "-f, --force");
     has(help.out, "reprise probe a b");
     has(overview_text(), "Replay\n  probe  do what the test asks\n");
     const std::string script = bash_completion_script();
     has(script, "probe:--pace|probe:-p) reply='causal timed afap'; value=1 ;;");
     has(script, "probe:--out|probe:-o) reply=''; value=1 ;;");
-    has(script, "probe) reply='--pace -p --jobs -j --out -o --json --help -h --quiet -q --verbose -v' ;;");
+    has(script, "probe) reply='--pace -p --jobs -j --out -o --json --force -f --help -h --quiet -q --verbose -v' ;;");
     has(zsh_completion_script(),
         "'(-p --pace)'{-p+,--pace=}'[when to issue\\: causal, timed, afap \\[default causal\\]]:PACE:(causal timed "
         "afap)'");
     has(zsh_completion_script(), "':IN:_files'");
+    has(script, "probe:--json) reply=''; value=$joined ;;");
+    has(zsh_completion_script(), "'--json=-[print the result as JSON");
+    has(fish_completion_script(), "-n '__reprise_in probe' -l json -F -d");
     has(fish_completion_script(), "-n '__reprise_in probe' -s p -l pace -x -a 'causal timed afap' -d 'when to issue");
     has(man_page(), ".BR reprise\\-probe (1)\n\\&do what the test asks");
     const std::string page = man_page(*find_command("probe"));

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "cli/json_output.h"
+
+#include <filesystem>
+
+#include "formats/support/error.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStandardOutput = "-";
+
+/// The values of an option or positional that name one file or several.
+std::vector<std::string> names_of(const po::variables_map& values, const std::string& name) {
+    if (values.count(name) == 0) {
+        return {};
+    }
+    const auto& value = values[name].value();
+    if (const auto* one = boost::any_cast<std::string>(&value)) {
+        return {*one};
+    }
+    const auto* many = boost::any_cast<std::vector<std::string>>(&value);
+    return many != nullptr ? *many : std::vector<std::string>{};
+}
+
+/// Where --json writes; empty: not asked for.
+std::string target_of(const po::variables_map& values) {
+    const std::vector<std::string> names = names_of(values, "json");
+    return names.empty() ? std::string() : names.front();
+}
+
+}  // namespace
+
+void add_json_option(po::options_description& options, const char* what) {
+    options.add_options()(
+        "json", po::value<std::string>()->implicit_value(kStandardOutput, "")->value_name("FILE"),
+        (std::string(what) + " and nothing else; with =FILE: write it there, beside the usual output").c_str());
+}
+
+std::vector<std::string> with_json_target(std::vector<std::string> arguments) {
+    for (std::string& word : arguments) {
+        if (word == "--") {
+            break;
+        }
+        if (word == "--json") {
+            word += std::string("=") + kStandardOutput;
+        }
+    }
+    return arguments;
+}
+
+void check_json_option(const Command& command, const po::variables_map& values) {
+    const std::string target = target_of(values);
+    if (target.empty() || target == kStandardOutput) {
+        return;
+    }
+    const std::string shown = "--json=" + escape_line(target);
+    std::error_code ignored;
+    for (const std::string& output : names_of(values, "output")) {
+        if (output == target || fs::equivalent(output, target, ignored)) {
+            throw usage_error(command.name + ": " + shown + " and -o are the same file", "choose another file for one");
+        }
+    }
+    for (const Positional& positional : command.positionals) {
+        for (const std::string& input : names_of(values, positional.name)) {
+            if (fs::equivalent(input, target, ignored)) {
+                throw usage_error(command.name + ": " + shown + " would overwrite " + escape_line(input),
+                                  "choose another file");
+            }
+        }
+    }
+    if (fs::is_directory(target, ignored)) {
+        throw usage_error(command.name + ": " + shown + " is a directory", "name a file");
+    }
+    // A pipe or device is written to as it is.
+    if (values.count("force") == 0 && fs::is_regular_file(target, ignored)) {
+        throw usage_error(command.name + ": " + escape_line(target) + " exists",
+                          "use --force to overwrite it, or choose another file");
+    }
+}
+
+bool json_wanted(const po::variables_map& values) { return !target_of(values).empty(); }
+
+bool json_alone(const po::variables_map& values) { return target_of(values) == kStandardOutput; }
+
+void put_json(const po::variables_map& values, const Json& json) { write_json(target_of(values), json); }
+
+}  // namespace reprise::cli
