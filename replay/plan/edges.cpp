@@ -205,7 +205,8 @@ private:
         if (event.edges != 0) {
             std::vector<Edge> edges(first + event.inferred, first + event.inferred + event.edges);
             if (blocks_until_edge(op.kind)) {
-                pending_[task] = {op.op, op.end, counts_as_wait(op.kind, op.arg) ? op.end - op.begin : 0,
+                pending_[task] = {op.op, op.end,
+                                  counts_as_wait(op.kind, op.arg) && !is_sleep(op.kind, op.arg) ? op.end - op.begin : 0,
                                   std::move(edges)};
                 ends_.push({op.end, task});
                 return;  // passed when its wait has ended

@@ -62,6 +62,9 @@ inline bool counts_as_wait(OpKind kind, int64_t arg) {
     return info(kind).is(Trait::waits) && !waits_for_lock(kind, arg);
 }
 
+/// A sleep that the thread asked for: a known cause, without an edge.
+inline bool is_sleep(OpKind kind, int64_t arg) { return kind == OpKind::wait && arg == kWaitSleep; }
+
 /// Ops that only tell others something: those go on while the op, which is not made, still takes its recorded time.
 /// That time has what waking them took.
 inline bool tells_others(OpKind kind, int64_t arg) {

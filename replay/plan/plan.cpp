@@ -155,7 +155,8 @@ private:
     struct End {
         bool waits = false, exits = false;  // it did nothing more after a wait without known cause; it has an exit
         uint64_t wait_op = 0, exit_op = 0;
-        int64_t wait_end = 0, wait_ns = 0, exit_begin = 0;
+        int64_t wait_end = 0, exit_begin = 0;
+        int64_t wait_ns = 0;  // not yet explained
     };
 
     void op(TaskId id, TaskPlan& task, size_t i) {
@@ -169,7 +170,8 @@ private:
         if (counts_as_wait(kind, block_.arg[i])) {
             const int64_t ns = OpRef::end_of(block_.begin[i], block_.duration[i]) - block_.begin[i];
             plan_.wait_ns += ns;
-            plan_.explained_wait_ns += edges.empty() ? 0 : ns;  // but those whose edges all turn out to be wrong
+            // A sleep is its own cause. Taken back where all edges of a wait turn out to be wrong.
+            plan_.explained_wait_ns += edges.empty() && !is_sleep(kind, block_.arg[i]) ? 0 : ns;
         }
         if (kind == OpKind::compute) {
             plan_.compute_load.add(block_.begin[i], block_.duration[i]);
@@ -226,7 +228,7 @@ private:
             end.waits = counts_as_wait(kind, block_.arg[i]) && (!block_.has_edges() || block_.edges_of(i).empty());
             end.wait_op = block_.first + i;
             end.wait_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
-            end.wait_ns = end.wait_end - block_.begin[i];
+            end.wait_ns = is_sleep(kind, block_.arg[i]) ? 0 : end.wait_end - block_.begin[i];
         }
     }
 

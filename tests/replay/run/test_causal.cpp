@@ -198,7 +198,14 @@ TEST_CASE_FIXTURE(CausalJob, "causal: a wait without a known cause takes its rec
     job.add(task, {.kind = OpKind::marker, .begin = 102 * kMs});
     const ReplayResult result = run();
     CHECK(result.elapsed_ns >= 100 * kMs);
-    CHECK(result.unexplained_wait_share == 1.0);
+    CHECK(result.unexplained_wait_share == 0.4);  // the sleep is its own cause
+}
+
+TEST_CASE_FIXTURE(CausalJob, "causal: a job that only sleeps has no wait without a known cause") {
+    const TaskId task = job.lone_task();
+    job.add(task, {.kind = OpKind::wait, .begin = 1'000, .duration = 10 * kMs, .arg = kWaitSleep});
+    job.add(task, {.kind = OpKind::marker, .begin = 11 * kMs});
+    CHECK(run().unexplained_wait_share == 0.0);
 }
 
 // Two waits for the same op: the second edge says nothing new and is dropped, the wait is explained all the same.
