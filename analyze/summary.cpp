@@ -10,25 +10,11 @@
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
-#include "formats/support/histogram.h"
 
 namespace reprise {
 namespace {
 
 constexpr size_t kRoles = static_cast<size_t>(Role::system) + 1;
-
-Latency latency_of(const Histogram& histogram) {
-    Latency out;
-    out.count = histogram.count();
-    out.min = histogram.min();
-    out.p50 = histogram.percentile(0.5);
-    out.p90 = histogram.percentile(0.9);
-    out.p99 = histogram.percentile(0.99);
-    out.p999 = histogram.percentile(0.999);
-    out.max = histogram.max();
-    out.mean = histogram.mean();
-    return out;
-}
 
 enum class Way : uint8_t { none, read, write, copy };
 
@@ -56,6 +42,7 @@ public:
           selector_(log, filter),
           progress_(progress),
           accelerated_(tables_.tasks.size()),
+          spent_(tables_),
           times_(tables_.tasks.size()) {
         for (size_t id = 1; id < kOpKindLimit; ++id) {
             ways_[id] = way_of(static_cast<OpKind>(id));
@@ -126,6 +113,7 @@ private:
         const int64_t result = block.result[i];
         if (!selector_.keeps_everything() && !selector_.keeps(block.row(i))) {
             ++out_.left_out_ops;
+            out_.left_out_io_ops += info(kind).is(Trait::io) ? 1 : 0;
             out_.left_out_bytes += static_cast<uint64_t>(data_bytes(block.row(i)));
             return;
         }
@@ -134,9 +122,12 @@ private:
         end_ = std::max(end_, std::max(block.begin[i], end_of(block.begin[i], block.duration[i])));
         KindSummary& row = kinds_[block.kind[i]];
         ++row.ops;
-        latencies_[block.kind[i]].add(block.duration[i]);
         // A run writes ECANCELED for what it did not perform.
-        if (result < 0 && !(is_run_ && result == -ECANCELED)) {
+        const bool performed = !(is_run_ && result == -ECANCELED);
+        if (performed) {
+            latencies_[block.kind[i]].add(block.duration[i]);
+        }
+        if (result < 0 && performed) {
             ++row.errors;
         }
         const FileId file = block.file[i] ? block.file[i] : file_of_handle(block.handle[i]);
@@ -162,6 +153,7 @@ private:
             edges(of_op);
         }
         time(kind, block, i, of_op);
+        spent(kind, block, i);
         special(kind, block, i, file);
     }
 
@@ -169,6 +161,7 @@ private:
         RoleSummary& role = role_of(file);
         (way == Way::read ? out_.bytes_read : out_.bytes_written) += bytes;
         (way == Way::read ? role.bytes_read : role.bytes_written) += bytes;
+        out_.storage_bytes_read += way == Way::read && spent_.on_storage(file) ? bytes : 0;
     }
 
     void edges(std::span<const Edge> edges) {
@@ -226,19 +219,29 @@ private:
         add(kind == OpKind::wait && block.arg[i] == kWaitSleep ? task.slept : task.unexplained);
     }
 
+    void spent(OpKind kind, const OpBlock& block, size_t i) {
+        Op op;
+        op.kind = kind;
+        op.begin = block.begin[i];
+        op.duration = block.duration[i];
+        op.handle = block.handle[i];
+        op.file = block.file[i];
+        op.map = block.map[i];
+        op.arg = block.arg[i];
+        if (kind == OpKind::touch) {
+            op.size = block.size[i];
+            op.list = block.list_of(i);
+        }
+        spent_.add(block.task, op);
+    }
+
     // Kinds that need more than the table says.
     void special(OpKind kind, const OpBlock& block, size_t i, FileId file) {
         if (kind == OpKind::gpu_submit || kind == OpKind::marker) {
             accelerated_[std::min<size_t>(block.task, accelerated_.size() - 1)] = true;
             any_accelerator_ = any_accelerator_ || kind == OpKind::gpu_submit;
         } else if (kind == OpKind::touch) {
-            const std::span<const int64_t> list = block.list_of(i);
-            if (list.empty()) {
-                touched(block.size[i]);
-            }
-            for (size_t part = 1; part < list.size(); part += 2) {
-                touched(list[part]);
-            }
+            out_.bytes_touched += touched_bytes(block.size[i], block.list_of(i));
         } else if (info(kind).is(Trait::submits)) {
             if (block.request[i]) {
                 requests_[block.request[i]] = {way_of_request(block, i), file};
@@ -248,11 +251,6 @@ private:
             if (!complete(block.request[i], bytes)) {
                 late_.emplace_back(block.request[i], bytes);
             }
-        }
-    }
-    void touched(int64_t bytes) {
-        if (bytes > 0) {
-            out_.bytes_touched += static_cast<uint64_t>(bytes);
         }
     }
 
@@ -291,6 +289,10 @@ private:
             }
             out_.kinds.push_back(row);
         }
+        out_.reads = latency_of_all(Trait::reads, latencies_);
+        out_.writes = latency_of_all(Trait::writes, latencies_);
+        out_.time = spent_.result();
+        out_.storage_bytes_touched = spent_.bytes_touched();
         for (size_t role = 0; role < kRoles; ++role) {
             RoleSummary& row = roles_[role];
             row.role = static_cast<Role>(role);
@@ -340,11 +342,44 @@ private:
     std::vector<std::pair<uint32_t, uint64_t>> late_;
     std::vector<bool> accelerated_;  // tasks with accelerator ops or markers
     bool any_accelerator_ = false;
+    TimeSpentCounter spent_;
     std::vector<TaskTime> times_;  // by task
     bool any_time_ = false;        // some op is there only for its time
 };
 
 }  // namespace
+
+Latency latency_of(const Histogram& histogram) {
+    Latency out;
+    out.count = histogram.count();
+    out.min = histogram.min();
+    out.p50 = histogram.percentile(0.5);
+    out.p90 = histogram.percentile(0.9);
+    out.p99 = histogram.percentile(0.99);
+    out.p999 = histogram.percentile(0.999);
+    out.max = histogram.max();
+    out.mean = histogram.mean();
+    return out;
+}
+
+Latency latency_of_all(Trait trait, std::span<const Histogram> latencies) {
+    Histogram all;
+    for (const OpInfo& row : all_ops()) {
+        if (row.is(trait)) {
+            all.merge(latencies[static_cast<size_t>(row.kind)]);
+        }
+    }
+    return latency_of(all);
+}
+
+uint64_t touched_bytes(int64_t size, std::span<const int64_t> list) {
+    const auto counted = [](int64_t bytes) { return bytes > 0 ? static_cast<uint64_t>(bytes) : 0; };
+    uint64_t sum = list.empty() ? counted(size) : 0;
+    for (size_t part = 1; part < list.size(); part += 2) {
+        sum += counted(list[part]);
+    }
+    return sum;
+}
 
 const KindSummary* Summary::kind(OpKind wanted) const {
     for (const KindSummary& row : kinds) {

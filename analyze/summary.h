@@ -7,11 +7,14 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "analyze/accelerator.h"
+#include "analyze/time_spent.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "formats/support/histogram.h"
 
 namespace reprise {
 
@@ -21,6 +24,13 @@ struct Latency {
     int64_t min = 0, p50 = 0, p90 = 0, p99 = 0, p999 = 0, max = 0;
     double mean = 0;
 };
+
+/// Of a histogram of ns.
+Latency latency_of(const Histogram& histogram);
+/// Of all kinds with a trait together; `latencies` by OpKind.
+Latency latency_of_all(Trait trait, std::span<const Histogram> latencies);
+/// Bytes of the pages that a touch touched: `size`, or every second number of `list` where there is one.
+uint64_t touched_bytes(int64_t size, std::span<const int64_t> list);
 
 struct KindSummary {
     OpKind kind = OpKind::compute;
@@ -63,12 +73,17 @@ struct TaskTime {
 struct Summary : AcceleratorUse {
     uint64_t ops = 0;
     uint64_t left_out_ops = 0, left_out_bytes = 0;  // by the filter
+    uint64_t left_out_io_ops = 0;                   // of them, with trait io
     uint64_t errors = 0;
     uint64_t io_ops = 0;  // with trait io
     uint64_t tasks = 0, tasks_with_ops = 0, processes = 0, files = 0, handles = 0;
     uint64_t bytes_read = 0, bytes_written = 0;
     uint64_t bytes_touched = 0;  // of mapped files, through page faults
+    /// What may have come from the device: bytes_read and bytes_touched of files that are not in /dev/shm.
+    uint64_t storage_bytes_read = 0, storage_bytes_touched = 0;
     uint64_t edges = 0, inferred_edges = 0;
+    Latency reads, writes;  // of calls that move file data
+    TimeSpent time;
     int64_t begin = 0, end = 0;      // ns: first begin and last end
     std::vector<KindSummary> kinds;  // of those with ops, in the order of the op table
     std::vector<RoleSummary> roles;  // of those with files, in the order of Role

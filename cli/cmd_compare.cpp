@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 // `reprise compare`: two logs side by side.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 
 #include "analyze/compare.h"
+#include "analyze/verdict.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/show_summary.h"
+#include "cli/show_verdict.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/result_text.h"
 #include "formats/support/error.h"
 
@@ -96,7 +100,19 @@ Table checks_table(const Comparison& comparison) {
     return table;
 }
 
-Table latency_table(const Comparison& comparison) {
+/// Whether the two logs agree on ops, failures and, to a tenth or a microsecond, on times.
+bool alike(const KindSummary& a, const KindSummary& b) {
+    const auto near = [](int64_t x, int64_t y) {
+        constexpr double kShare = 0.1, kLeast = 1e3;
+        return std::abs(static_cast<double>(x) - static_cast<double>(y)) <=
+               std::max(kLeast, kShare * static_cast<double>(std::max(x, y)));
+    };
+    return a.ops == b.ops && a.errors == b.errors && near(a.latency.p50, b.latency.p50) &&
+           near(a.latency.p99, b.latency.p99);
+}
+
+/// Without `all` only the kinds that differ.
+Table latency_table(const Comparison& comparison, bool all) {
     Table table({{"op", ""},
                  {"ops A", "", true},
                  {"ops B", "", true},
@@ -119,6 +135,9 @@ Table latency_table(const Comparison& comparison) {
         }
         if (!b) {
             b = &none;
+        }
+        if (!all && alike(*a, *b)) {
+            continue;
         }
         table.row({row.name, count_cell(a->ops), count_cell(b->ops), count_cell(a->errors), count_cell(b->errors),
                    duration_cell(a->latency.p50), duration_cell(b->latency.p50), duration_cell(a->latency.p99),
@@ -150,15 +169,60 @@ void section(std::string_view title, const Table& table) {
         return;
     }
     std::cout << '\n' << title << '\n';
-    table.print(std::cout, 2);
+    table.print(std::cout, 2, kSummaryColumns);
 }
 
-void print(const LogReader& a, const LogReader& b, const Comparison& comparison) {
-    std::cout << "A  " << printable(a.path().string()) << " (" << printable(a.header().source) << ")\n"
-              << "B  " << printable(b.path().string()) << " (" << printable(b.header().source) << ")\n";
-    for (const auto& [key, value] : b.header().extra) {
-        std::cout << "   " << printable(key) << ": " << printable(value) << '\n';
+/// Why the exit code is 1, in one sentence with every check that failed; and that a run was stopped.
+std::vector<std::string> first_sentences(const Comparison& comparison) {
+    std::vector<std::string> sentences;
+    std::string text;
+    for (const Check& check : comparison.checks) {
+        if (!check.ok) {
+            text += (text.empty() ? "OUT OF TOLERANCE: " : ", ") + check.name + " " + change(check) + " (allowed " +
+                    shown(check, check.tolerance) + ")";
+        }
     }
+    if (!text.empty()) {
+        sentences.push_back(text + ".");
+    }
+    if (!comparison.ended.empty() && comparison.ended != "complete") {
+        sentences.push_back("B was " + printable(comparison.ended));
+    }
+    return sentences;
+}
+
+/// Which checks passed.
+std::vector<SummaryLine> passed_checks(const Comparison& comparison) {
+    std::string text;
+    for (const Check& check : comparison.checks) {
+        if (check.ok && check.tolerance) {
+            text += (text.empty() ? "within tolerance: " : ", ") + check.name;
+        }
+    }
+    return text.empty() ? std::vector<SummaryLine>{} : std::vector<SummaryLine>{{4, "checks      " + text}};
+}
+
+std::vector<std::string> notes_of(const Comparison& comparison) {
+    if (quiet() || comparison.left_out_ops == 0) {
+        return {};
+    }
+    return {"note: " + counted(comparison.left_out_ops, "op") + " and " + format_bytes(comparison.left_out_bytes) +
+            " of A excluded by the filter: " + comparison.filter};
+}
+
+void print_facts(std::string_view name, const LogReader& log) {
+    std::cout << name << "  " << printable(log.path().string()) << " (" << printable(log.header().source) << ")\n";
+    for (const auto& [key, value] : log.header().extra) {
+        if (key != fact::context.key) {
+            std::cout << "   " << printable(key) << ": " << printable(value) << '\n';
+        }
+    }
+}
+
+/// What the summary leaves out.
+void print_detail(const LogReader& a, const LogReader& b, const Comparison& comparison) {
+    print_facts("A", a);
+    print_facts("B", b);
     section("Checks", checks_table(comparison));
     std::cout << "  " << format_count(comparison.matched) << " ops match in order; " << format_count(comparison.missing)
               << " only in A, " << format_count(comparison.extra) << " only in B; " << format_count(comparison.results)
@@ -167,24 +231,32 @@ void print(const LogReader& a, const LogReader& b, const Comparison& comparison)
         std::cout << ", " << format_count(comparison.not_performed) << " not performed by the replay";
     }
     if (comparison.results_known) {
-        std::cout << ", " << format_count(comparison.results_known)
+        std::cout << ",\n  " << format_count(comparison.results_known)
                   << " more, expected to vary (descriptor numbers, addresses, directory sizes)";
     }
     std::cout << '\n';
-    if (comparison.left_out_ops) {
-        std::cout << "  " << format_count(comparison.left_out_ops) << " ops and "
-                  << format_bytes(comparison.left_out_bytes) << " of A excluded by the filter: " << comparison.filter
-                  << '\n';
-    }
     section("Example differences", differences_table(comparison));
-    section("By op (service time)", latency_table(comparison));
+    const bool all = verbosity() > 1;
+    section(all ? "By op (service time)" : "Kinds of ops that differ (service time; all: -vv)",
+            latency_table(comparison, all));
     if (!comparison.a.devices.empty()) {
         section("Accelerators of A", devices_table(comparison.a, a.tables()));
     }
     if (!comparison.b.devices.empty()) {
         section("Accelerators of B", devices_table(comparison.b, b.tables()));
     }
-    std::cout << '\n' << (comparison.passed() ? "Within tolerance." : "Out of tolerance.") << '\n';
+}
+
+void print(const LogReader& a, const LogReader& b, const Comparison& comparison, const Verdict& verdict) {
+    const bool of_a_run = !verdict.ended.empty() && !read_fact(a.header(), fact::ended);
+    std::vector<SummaryLine> lines = verdict_lines(verdict, of_a_run ? "recorded" : "A");
+    const std::vector<SummaryLine> checks = passed_checks(comparison);
+    lines.insert(lines.end(), checks.begin(), checks.end());
+    print_summary(std::cout, first_sentences(comparison), std::move(lines), notes_of(comparison));
+    if (verbosity() > 0) {
+        std::cout << '\n';
+        print_detail(a, b, comparison);
+    }
 }
 
 int run(const po::variables_map& values) {
@@ -201,14 +273,16 @@ int run(const po::variables_map& values) {
     options.progress = [&](uint64_t ops) { progress.update(ops, std::max(a.op_count(), b.op_count())); };
     const Comparison comparison = compare(a, b, options);
     progress.finish();
+    const Verdict verdict = verdict_of(comparison, b.header());
     if (json_wanted(values)) {
         Json out = to_json(comparison, a.tables(), b.tables());
+        out["verdict"] = to_json(verdict);
         out["header_a"] = header_json(a.header());
         out["header_b"] = header_json(b.header());
         put_json(values, out);
     }
     if (!json_alone(values)) {
-        print(a, b, comparison);
+        print(a, b, comparison, verdict);
     }
     return static_cast<int>(comparison.passed() ? ExitCode::done : ExitCode::check_failed);
 }
@@ -219,7 +293,8 @@ const Registration registration{{
     .summary = "compare a recording with a run of it, or any two logs",
     .help = "Aligns the ops of both logs task by task and shows where calls, bytes, results, order and times differ. "
             "Ops that the replay's filter excluded are excluded from the recording too and do not count as "
-            "differences.\n\nExits with 1 if a check exceeds its tolerance. By default ops, bytes, results, order and "
+            "differences.\n\nEnds with at most ten lines, as replay does; -v prints the details.\n\nExits with 1 if a "
+            "check exceeds its tolerance. By default ops, bytes, results, order and "
             "arguments must be equal; elapsed, throughput, latency, au, au_mlperf and stall fail only with "
             "--tolerance. A percentage is of A's value; for au it is percentage points.",
     .examples = {{"reprise compare job.oplog run.oplog", "recording and replay"},

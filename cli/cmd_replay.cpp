@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "analyze/accelerator.h"
 #include "analyze/compare.h"
 #include "cli/command.h"
 #include "cli/help.h"
@@ -169,7 +168,10 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
 class Replayed {
 public:
     Replayed(const po::variables_map& values, const std::string& log)
-        : recording_(log), what_if_(what_if_of(values)), how_(replay_options(values, recording_, what_if_)) {
+        : recording_(log),
+          what_if_(what_if_of(values)),
+          how_(replay_options(values, recording_, what_if_)),
+          pace_(values["pace"].as<std::string>()) {
         const MachineSpeed machine = machine_speed_of(values, what_if_, how_.pace, recording_.header());
         how_.cpu_speed = machine.cpu;
         how_.speeds.cpu = machine.cpu.ratio;
@@ -188,15 +190,12 @@ public:
         ReplayOptions how = how_;
         how.output = output;
         how.progress = [&](const ReplayProgress& now) { progress(now); };
-        AcceleratorObserver observer(log().tables());
-        how.observe = [&](TaskId task, const Op& op) { observer.add(task, op); };
-        SeriesRun run;
+        SeriesRun run{{}, std::make_unique<RunFigures>(log().tables())};
+        how.observe = [&](const ObservedOp& op) { run.figures->add(op); };
         run.result = replay(log(), how);
         progress.finish();
         complete(run.result);
-        if (run.result.accelerators != 0 && run.result.timed) {  // else time means nothing to them
-            run.summary.emplace(observer.finish(), log().tables());
-        }
+        run.figures->finish(run.result, pace_, how.engine);
         return run;
     }
     fs::path output() const { return how_.output; }
@@ -253,7 +252,7 @@ private:
     LogReader recording_;
     WhatIf what_if_;
     ReplayOptions how_;
-    std::string doubt_;
+    std::string pace_, doubt_;
     std::optional<LogReader> variant_;
 };
 
@@ -275,10 +274,10 @@ int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed
     const SeriesRun& middle = series.median_run();
     if (!json_alone(values)) {
         series.print(std::cout);
-        print_result(middle.result, middle.summary);
+        print_result(middle.result, *middle.figures);
     }
     if (json_wanted(values)) {
-        Json json = result_json(middle.result, middle.summary, values, job.filter());
+        Json json = result_json(middle.result, *middle.figures, values, job.filter());
         json["series"] = series.json();
         put_json(values, json);
     }
@@ -295,10 +294,10 @@ int run(const po::variables_map& values) {
     }
     const SeriesRun run = job.once(job.output());
     if (!json_alone(values)) {
-        print_result(run.result, run.summary);
+        print_result(run.result, *run.figures);
     }
     if (json_wanted(values)) {
-        put_json(values, result_json(run.result, run.summary, values, job.filter()));
+        put_json(values, result_json(run.result, *run.figures, values, job.filter()));
     }
     return exit_code_of(run.result);
 }
@@ -312,7 +311,10 @@ const Registration registration{{
         "offsets, sizes and flags. Order across threads is preserved where the recording shows a cause for it. Program "
         "and system files are excluded and counted; --only and --not select by role (dataset, checkpoint, log, cache, "
         "ipc, "
-        "program, system) or path.\n\nNothing outside --root is touched; the kernel enforces it. A log that modifies "
+        "program, system) or path.\n\nEnds with at most ten lines: the same job or not, time and cache, bytes, reads, "
+        "where the "
+        "time went, and how far the times may be trusted. -v prints the details.\n\nNothing outside --root is touched; "
+        "the kernel enforces it. A log that modifies "
         "files requires a root made by `reprise prepare`, or --read-only.\n\nCtrl-C ends the run with a valid result "
         "that says so; a second Ctrl-C kills it. Exit code 4: the run did not finish. Exit code 1: do not trust the "
         "result, for the reason in its first lines: it did not do what the recorded job did (another result of too "

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -23,7 +24,7 @@ SeriesGoal series_goal(const po::variables_map& values);
 
 struct SeriesRun {
     ReplayResult result;
-    std::optional<Accelerators> summary;
+    std::unique_ptr<RunFigures> figures;
 };
 
 class RunSeries {

@@ -8,10 +8,12 @@
 #include <string>
 
 #include "cli/show_queues.h"
+#include "cli/show_verdict.h"
 #include "cli/units.h"
 #include "cli/what_if_options.h"
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/result_text.h"
+#include "replay/engine/engines.h"
 
 namespace reprise::cli {
 namespace {
@@ -27,26 +29,42 @@ Json percentiles_us(const Histogram& counts) {
             {"max", us(counts.max())}};
 }
 
-Table replayed_kinds(const ReplayResult& result) {
+/// Whether two times are apart by more than a tenth and a microsecond.
+bool far_apart(int64_t a, int64_t b) {
+    constexpr double kShare = 0.1, kLeast = 1e3;
+    const double apart = std::abs(static_cast<double>(a) - static_cast<double>(b));
+    return apart > std::max(kLeast, kShare * static_cast<double>(std::max(a, b)));
+}
+
+/// One row per kind; without `all` only those that differ from the recording, in results or times.
+Table replayed_kinds(const ReplayResult& result, const RunFigures& figures, bool all) {
     Table table({{"op", "op"},
                  {"count", "count", true},
+                 {"differ", "mismatches", true},
                  {"bytes", "bytes", true},
                  {"p50", "p50_ns", true},
+                 {"recorded", "recorded_p50_ns", true},
                  {"p99", "p99_ns", true},
+                 {"recorded", "recorded_p99_ns", true},
                  {"p99.9", "p999_ns", true},
                  {"max", "max_ns", true},
-                 {"sum", "sum_ns", true},
-                 {"differ", "mismatches", true}});
+                 {"sum", "sum_ns", true}});
     for (const OpInfo& row : all_ops()) {
         const auto index = static_cast<size_t>(row.kind);
-        const Histogram& latency = result.latency[index];
+        const Histogram &latency = result.latency[index], &recorded = figures.recorded_latency(row.kind);
         if (latency.count() == 0 && result.mismatches_by_kind[index] == 0) {
             continue;
         }
-        table.row({row.name, count_cell(latency.count()), bytes_cell(result.bytes_by_kind[index]),
-                   duration_cell(latency.percentile(0.5)), duration_cell(latency.percentile(0.99)),
+        const int64_t p50 = recorded.percentile(0.5), p99 = recorded.percentile(0.99);
+        if (!all && result.mismatches_by_kind[index] == 0 && !far_apart(latency.percentile(0.5), p50) &&
+            !far_apart(latency.percentile(0.99), p99)) {
+            continue;
+        }
+        table.row({row.name, count_cell(latency.count()), count_cell(result.mismatches_by_kind[index]),
+                   bytes_cell(result.bytes_by_kind[index]), duration_cell(latency.percentile(0.5)), duration_cell(p50),
+                   duration_cell(latency.percentile(0.99)), duration_cell(p99),
                    duration_cell(latency.percentile(0.999)), duration_cell(latency.max()),
-                   duration_cell(std::llround(latency.sum())), count_cell(result.mismatches_by_kind[index])});
+                   duration_cell(std::llround(latency.sum()))});
     }
     return table;
 }
@@ -137,9 +155,129 @@ void print_fidelity(std::ostream& out, const ReplayResult& result) {
     }
 }
 
+/// I/O ops; one whose file did not open differs.
+JobOps job_ops(const ReplayResult& result) {
+    JobOps ops;
+    uint64_t all = 0;
+    for (const OpInfo& row : all_ops()) {
+        if (row.is(Trait::io)) {
+            all += result.latency[static_cast<size_t>(row.kind)].count();
+        }
+    }
+    for (size_t i = 1; i < kLeftOutReasons; ++i) {
+        const auto reason = static_cast<LeftOut>(i);
+        all += result.left_out_io[i];
+        if (reason != LeftOut::not_open && result.left_out_io[i] != 0) {
+            ops.left_out += result.left_out_io[i];
+            ops.left_out_by.emplace_back(left_out_name(reason), result.left_out_io[i]);
+        }
+    }
+    ops.differ = result.mismatches;
+    ops.alike = all - ops.differ - ops.left_out;
+    return ops;
+}
+
 /// Whether compute took time in this run.
 bool pace_has_computing(const ReplayResult& result) {
     return result.timed && result.latency[static_cast<size_t>(OpKind::compute)].count() != 0;
+}
+
+/// Why the exit code is not 0.
+std::vector<std::string> first_sentences(const ReplayResult& result) {
+    std::vector<std::string> sentences;
+    if (result.ended != "complete") {
+        sentences.push_back(result.ended);
+    }
+    for (const std::string& why : result.not_same_job) {
+        sentences.push_back("NOT THE SAME JOB: " + why);
+    }
+    for (const std::string& failure : result.fidelity.failures) {
+        if (result.not_same_job.empty() || verbosity() > 0) {
+            sentences.push_back("NOT FAITHFUL: " + failure);
+        }
+    }
+    return sentences;
+}
+
+/// Losses, warnings, then notes; with -v the counters that are notes, too.
+std::vector<std::string> notes_of(const ReplayResult& result) {
+    std::vector<std::string> notes;
+    const auto counters = [&](Severity severity) {
+        for (const Counter& counter : result.counters) {
+            if (counter.severity == severity) {
+                notes.push_back(std::string(severity_name(severity)) + ": " + counter.name + " " +
+                                format_count(counter.value) + " (" + counter.meaning + ")");
+            }
+        }
+    };
+    counters(Severity::loss);
+    counters(Severity::warning);
+    if (!quiet()) {
+        for (const std::string& note : result.notes) {
+            notes.push_back("note: " + note);
+        }
+    }
+    if (verbosity() > 0) {
+        counters(Severity::note);
+    }
+    return notes;
+}
+
+void print_machine(std::ostream& out, const MachineFacts& machine) {
+    out << "on " << machine.host << ", " << machine.kernel << ", " << machine.cpus << " x "
+        << (machine.cpu.empty() ? "cpu" : machine.cpu) << ", " << format_bytes(machine.memory_bytes) << " memory";
+    if (!machine.file_system.empty()) {
+        out << ", " << machine.file_system << " on " << printable(machine.device);
+    }
+    out << "\n";
+}
+
+void print_tables(std::ostream& out, const ReplayResult& result, const RunFigures& figures) {
+    const auto print = [&](std::string_view title, const Table& table) {
+        if (!table.empty()) {
+            out << "\n" << title << (title.empty() ? "" : "\n");
+            table.print(out, 2);
+        }
+    };
+    if (figures.accelerators()) {
+        print("", figures.accelerators()->table);
+    }
+    print("inferred queues", queues_table(result.queues));
+    const bool all = verbosity() > 1;
+    print(all ? "ops by kind" : "kinds of ops that differ from the recording (all: -vv)",
+          replayed_kinds(result, figures, all));
+    print("", left_out_table(result));
+    print("example differences", examples_table(result));
+}
+
+/// What the summary leaves out.
+void print_detail(std::ostream& out, const ReplayResult& result, const RunFigures& figures) {
+    out << counted(result.ops, "op") << " of " << counted(result.tasks, "task") << " in "
+        << counted(result.processes, "process", "processes") << ", "
+        << format_count_rate(rate(result.ops, result.elapsed_ns)) << ", "
+        << format_rate(rate(result.bytes_read + result.bytes_written, result.elapsed_ns)) << "; "
+        << format_count(result.errors) << " failed; " << counted(result.edges, "edge") << ", blocked on "
+        << format_count(result.edge_waits) << "; replayer overhead " << number_cell(result.harness_ns_per_op, 1).text
+        << " ns/op\n";
+    if (result.timed) {
+        const Histogram& late = result.lateness;
+        out << "lateness p50 " << format_duration(late.percentile(0.5)) << ", p99 "
+            << format_duration(late.percentile(0.99)) << ", p99.9 " << format_duration(late.percentile(0.999))
+            << ", max " << format_duration(late.max()) << "\n";
+    }
+    if (pace_has_computing(result)) {
+        out << "compute: " << policy_name(result.delay) << "; CPU speed " << to_string(result.cpu_speed) << "\n";
+    }
+    if (result.unexplained_wait_share >= 0) {
+        out << format_share(result.unexplained_wait_share) << " of the recorded wait is unexplained\n";
+    }
+    if (const auto& summary = figures.accelerators()) {
+        out << "AU by MLPerf's rule, without the first step: "
+            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "\n";
+    }
+    print_fidelity(out, result);
+    print_machine(out, result.machine);
+    print_tables(out, result, figures);
 }
 
 }  // namespace
@@ -152,9 +290,47 @@ void print_after_waits(std::ostream& out, int64_t ns) {
     }
 }
 
-Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
-                 const po::variables_map& values, const OpFilter& filter) {
+void RunFigures::add(const ObservedOp& op) {
+    recorded_.add(op.task, op.recorded, op.performed);
+    here_.add(op.task, op.here, op.performed);
+    recorded_use_.add(op.task, op.recorded);
+    here_use_.add(op.task, op.here);
+}
+
+void RunFigures::finish(const ReplayResult& result, const std::string& pace, EngineKind engine) {
+    verdict_.pace = pace;
+    verdict_.no_storage = !uses_root(engine);
+    verdict_.same_job = result.not_same_job.empty();
+    verdict_.ended = result.ended;
+    verdict_.ops = job_ops(result);
+    verdict_.recorded = recorded_.finish();
+    verdict_.recorded.elapsed = result.recorded_ns;
+    verdict_.here = here_.finish();
+    verdict_.here.elapsed = result.elapsed_ns;
+    if (device_reads_known(result)) {
+        verdict_.device_read = result.device_read_bytes;
+    }
+    verdict_.device_written = result.device_write_bytes;
+    verdict_.trust = trust_name(result.trust.level);
+    verdict_.trust_reason = result.trust.reason;
+    if (result.accelerators == 0 || !result.timed) {
+        return;
+    }
+    const auto put = [](JobFigures& side, const AcceleratorUse& use) {
+        side.au = use.au();
+        side.busy = use.busy();
+        side.stall = use.stall();
+    };
+    put(verdict_.recorded, recorded_use_.finish());
+    accelerators_.emplace(here_use_.finish(), tables_);
+    put(verdict_.here, *accelerators_);
+}
+
+Json result_json(const ReplayResult& result, const RunFigures& figures, const po::variables_map& values,
+                 const OpFilter& filter) {
+    const std::optional<Accelerators>& summary = figures.accelerators();
     Json json;
+    json["verdict"] = to_json(figures.verdict());
     json["ended"] = result.ended;
     json["ops"] = result.ops;
     json["bytes"] = result.bytes_read + result.bytes_written;
@@ -211,7 +387,7 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     json["edges_by_kind"] = edges;
     json["edge_waits"] = result.edge_waits;
     json["queues"] = queues_table(result.queues).json();
-    json["kinds"] = replayed_kinds(result).json();
+    json["kinds"] = replayed_kinds(result, figures, true).json();
     json["left_out"] = left_out_table(result).json();
     json["examples"] = examples_table(result).json();
     json["notes"] = result.notes;
@@ -241,85 +417,12 @@ Json result_json(const ReplayResult& result, const std::optional<Accelerators>& 
     return json;
 }
 
-void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary) {
-    std::ostream& out = std::cout;
-    for (const std::string& why : result.not_same_job) {
-        out << "NOT THE SAME JOB: " << why << "\n";
+void print_result(const ReplayResult& result, const RunFigures& figures) {
+    print_summary(std::cout, first_sentences(result), verdict_lines(figures.verdict(), "recorded"), notes_of(result));
+    if (verbosity() > 0) {
+        std::cout << "\n";
+        print_detail(std::cout, result, figures);
     }
-    for (const std::string& failure : result.fidelity.failures) {
-        out << "NOT FAITHFUL: " << failure << "\n";
-    }
-    out << (result.ended == "complete" ? "replayed " : result.ended + "\nreplayed ") << counted(result.ops, "op")
-        << " of " << counted(result.tasks, "task") << " in " << counted(result.processes, "process", "processes")
-        << ", " << format_bytes(result.bytes_read) << " read, " << format_bytes(result.bytes_written) << " written\n";
-    out << "elapsed " << format_duration(result.elapsed_ns) << " (recorded " << format_duration(result.recorded_ns)
-        << "), " << format_count_rate(rate(result.ops, result.elapsed_ns)) << ", "
-        << format_rate(rate(result.bytes_read + result.bytes_written, result.elapsed_ns)) << "\n";
-    if (result.timed) {
-        const Histogram& late = result.lateness;
-        out << "lateness p50 " << format_duration(late.percentile(0.5)) << ", p99 "
-            << format_duration(late.percentile(0.99)) << ", p99.9 " << format_duration(late.percentile(0.999))
-            << ", max " << format_duration(late.max()) << "\n";
-    }
-    out << counted(result.errors, "op") << " failed, " << format_count(result.mismatches)
-        << (result.mismatches == 1 ? " differs" : " differ") << " from the recording; " << counted(result.edges, "edge")
-        << ", blocked on " << format_count(result.edge_waits) << "; replayer overhead "
-        << number_cell(result.harness_ns_per_op, 1).text << " ns/op\n";
-    if (pace_has_computing(result)) {
-        out << "compute: " << policy_name(result.delay) << "; CPU speed " << to_string(result.cpu_speed) << "\n";
-    }
-    if (result.device_read_bytes) {
-        out << "device I/O: " << format_bytes(*result.device_read_bytes) << " read, "
-            << format_bytes(result.device_write_bytes.value_or(0)) << " written\n";
-    }
-    if (result.unexplained_wait_share >= 0) {
-        out << format_share(result.unexplained_wait_share) << " of the recorded wait is unexplained\n";
-    }
-    if (summary) {
-        out << "accelerators busy " << format_duration(summary->busy()) << ", AU "
-            << format_share(summary->au().value_or(0.0)) << " (MLPerf, without the first step: "
-            << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stall "
-            << format_duration(summary->stall()) << "\n";
-    }
-    print_fidelity(out, result);
-    if (!quiet()) {
-        for (const std::string& note : result.notes) {
-            out << "note: " << note << "\n";
-        }
-    }
-    out << "\n";
-    if (summary) {
-        summary->table.print(out, 2);
-        out << "\n";
-    }
-    if (const Table queues = queues_table(result.queues); !queues.empty()) {
-        out << "  inferred queues:\n";
-        queues.print(out, 2);
-        out << "\n";
-    }
-    replayed_kinds(result).print(out, 2);
-    if (const Table table = left_out_table(result); !table.empty()) {
-        out << "\n";
-        table.print(out, 2);
-    }
-    if (const Table table = examples_table(result); !table.empty()) {
-        out << "\nexample differences\n";
-        table.print(out, 2);
-    }
-    for (const Counter& counter : result.counters) {
-        if (quiet() && counter.severity == Severity::note) {
-            continue;
-        }
-        out << severity_name(counter.severity) << ": " << counter.name << " " << format_count(counter.value) << " ("
-            << counter.meaning << ")\n";
-    }
-    const MachineFacts& machine = result.machine;
-    out << "\non " << machine.host << ", " << machine.kernel << ", " << machine.cpus << " x "
-        << (machine.cpu.empty() ? "cpu" : machine.cpu) << ", " << format_bytes(machine.memory_bytes) << " memory";
-    if (!machine.file_system.empty()) {
-        out << ", " << machine.file_system << " on " << printable(machine.device);
-    }
-    out << "\n";
 }
 
 }  // namespace reprise::cli

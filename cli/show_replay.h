@@ -3,9 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "analyze/job_figures.h"
 #include "analyze/summary.h"
+#include "analyze/verdict.h"
 #include "cli/command.h"
 #include "cli/show_summary.h"
 #include "cli/table.h"
@@ -22,11 +25,35 @@ struct Accelerators : AcceleratorUse {
     Json json;
 };
 
+/// A run beside its recording, counted as it is collected.
+class RunFigures {
+public:
+    /// `tables`: of the replayed log.
+    explicit RunFigures(const Tables& tables)
+        : tables_(tables), recorded_(tables), here_(tables), recorded_use_(tables), here_use_(tables) {}
+    void add(const ObservedOp& op);
+    /// After the run. Call once, before the others.
+    void finish(const ReplayResult& result, const std::string& pace, EngineKind engine);
+
+    const Verdict& verdict() const { return verdict_; }
+    /// Of the run; none without accelerators, and where time means nothing to them.
+    const std::optional<Accelerators>& accelerators() const { return accelerators_; }
+    const Histogram& recorded_latency(OpKind kind) const { return recorded_.latency(kind); }
+
+private:
+    const Tables& tables_;
+    FigureCounter recorded_, here_;
+    AcceleratorObserver recorded_use_, here_use_;
+    Verdict verdict_;
+    std::optional<Accelerators> accelerators_;
+};
+
 /// `values`: the command line, which the result records.
-Json result_json(const ReplayResult& result, const std::optional<Accelerators>& summary,
-                 const po::variables_map& values, const OpFilter& filter);
+Json result_json(const ReplayResult& result, const RunFigures& figures, const po::variables_map& values,
+                 const OpFilter& filter);
 /// Appends how much compute differs from the recording because its waits do; nothing below a millisecond.
 void print_after_waits(std::ostream& out, int64_t ns);
-void print_result(const ReplayResult& result, const std::optional<Accelerators>& summary);
+/// At most ten lines; with -v the details, too.
+void print_result(const ReplayResult& result, const RunFigures& figures);
 
 }  // namespace reprise::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <stdexcept>
@@ -41,6 +42,29 @@ std::size_t utf8_length(std::string_view s) {
     return length;
 }
 
+constexpr std::size_t kLeastBroken = 20;  // columns; narrower text is left as it is
+
+/// In lines of at most `width` columns, broken at blanks; a longer word stays whole.
+std::vector<std::string> broken(std::string text, std::size_t width) {
+    std::vector<std::string> lines;
+    while (display_width(text) > width) {
+        std::size_t at = 0;
+        for (std::size_t blank = text.find(' '); blank != std::string::npos; blank = text.find(' ', blank + 1)) {
+            if (display_width(std::string_view(text).substr(0, blank)) > width && at != 0) {
+                break;
+            }
+            at = blank;
+        }
+        if (at == 0) {
+            break;
+        }
+        lines.push_back(text.substr(0, at));
+        text.erase(0, at + 1);
+    }
+    lines.push_back(std::move(text));
+    return lines;
+}
+
 Json finite_or_null(double number) { return std::isfinite(number) ? Json(number) : Json(nullptr); }
 
 }  // namespace
@@ -68,7 +92,7 @@ void Table::row(std::vector<Cell> cells) {
     rows_.push_back(std::move(cells));
 }
 
-void Table::print(std::ostream& out, std::size_t indent) const {
+void Table::print(std::ostream& out, std::size_t indent, std::size_t width) const {
     std::vector<std::vector<std::string>> lines(1);
     for (const auto& column : columns_) {
         lines[0].push_back(column.title);
@@ -85,15 +109,24 @@ void Table::print(std::ostream& out, std::size_t indent) const {
             widths[i] = std::max(widths[i], display_width(line[i]));
         }
     }
+    std::size_t last = indent;  // where the last column begins
+    for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
+        last += widths[i] + 2;
+    }
+    const bool breaks = width > last + kLeastBroken && !columns_.back().right;
     for (const auto& line : lines) {
         std::string text(indent, ' ');
-        for (std::size_t i = 0; i < line.size(); ++i) {
+        for (std::size_t i = 0; i + 1 < line.size(); ++i) {
             const std::string gap(widths[i] - display_width(line[i]), ' ');
-            text += (i == 0 ? "" : "  ");
-            text += columns_[i].right ? gap + line[i] : line[i] + gap;
+            text += (columns_[i].right ? gap + line[i] : line[i] + gap) + "  ";
         }
-        text.erase(text.find_last_not_of(' ') + 1);
-        out << text << '\n';
+        const std::string gap(columns_.back().right ? widths.back() - display_width(line.back()) : 0, ' ');
+        for (const auto& part : broken(gap + line.back(), breaks ? width - last : SIZE_MAX)) {
+            text += part;
+            text.erase(text.find_last_not_of(' ') + 1);
+            out << text << '\n';
+            text.assign(last, ' ');
+        }
     }
 }
 

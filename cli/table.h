@@ -47,8 +47,9 @@ public:
     void row(std::vector<Cell> cells);
     [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-    /// Aligned text. Cells are made printable; the last column is not padded.
-    void print(std::ostream& out, std::size_t indent = 0) const;
+    /// Aligned text. Cells are made printable; the last column is not padded. With `width`, text of the last column
+    /// that would go beyond it is broken at blanks.
+    void print(std::ostream& out, std::size_t indent = 0, std::size_t width = 0) const;
     /// An array with one object per row.
     [[nodiscard]] Json json() const;
 

@@ -47,6 +47,21 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     return header;
 }
 
+/// What the run came to, for those who compare its log.
+void write_verdict(Header& header, const ReplayResult& result) {
+    write_fact(header, fact::ended, result.ended);
+    if (result.device_read_bytes && device_reads_known(result)) {
+        write_fact(header, fact::device_read, static_cast<int64_t>(*result.device_read_bytes));
+    }
+    if (result.device_write_bytes) {
+        write_fact(header, fact::device_written, static_cast<int64_t>(*result.device_write_bytes));
+    }
+    if (!result.trust.reason.empty()) {
+        write_fact(header, fact::trust, std::string(trust_name(result.trust.level)));
+        write_fact(header, fact::trust_reason, result.trust.reason);
+    }
+}
+
 class Collector {
 public:
     Collector(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
@@ -80,7 +95,7 @@ public:
                     one(id, op, i, rows[op]);
                 } else {
                     const bool kept = keeps(plan_, block_, i);
-                    leave_out(kept ? LeftOut::stopped : LeftOut::filter, block_.duration[i]);
+                    leave_out(kept ? LeftOut::stopped : LeftOut::filter, i);
                 }
             }
             plan_.log->forget(where);
@@ -108,11 +123,12 @@ private:
         }
     }
 
-    void leave_out(LeftOut reason, int64_t recorded_ns) {
+    void leave_out(LeftOut reason, size_t i) {
         const auto index = static_cast<size_t>(reason);
         if (index < kLeftOutReasons) {
             ++result_.left_out[index];
-            result_.left_out_ns[index] += recorded_ns;
+            result_.left_out_ns[index] += block_.duration[i];
+            result_.left_out_io[index] += info(static_cast<OpKind>(block_.kind[i])).is(Trait::io) ? 1 : 0;
         }
     }
 
@@ -122,7 +138,7 @@ private:
         const bool performed = (row.begin & kNotPerformed) == 0;
         const auto reason = performed ? LeftOut::none : static_cast<LeftOut>(row.end);
         if (!performed) {
-            leave_out(reason, block_.duration[i]);
+            leave_out(reason, i);
             if (reason == LeftOut::filter) {
                 step_->left_out(block_, i);
                 return;
@@ -149,7 +165,8 @@ private:
             mismatch(id, op, kind, i, recorded, actual, reason);
         }
         if (writer_ != nullptr || options_.observe) {
-            Op out = block_.row(i);
+            const Op was = block_.row(i);
+            Op out = was;
             out.begin = begin - start_ + plan_.first_begin;
             out.duration = end - begin;
             out.result = actual;
@@ -158,7 +175,7 @@ private:
                 out.size = options_.speeds.busy(out.size);
             }
             if (options_.observe) {
-                options_.observe(id, out);
+                options_.observe({id, was, out, performed});
             }
             if (writer_ != nullptr) {
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;
@@ -316,7 +333,7 @@ private:
 }  // namespace
 
 void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
-             int64_t start_unix_ns, ReplayResult& result) {
+             int64_t start_unix_ns, ReplayResult& result, const std::function<void()>& judge) {
     const int64_t begun = monotonic_ns();
     std::unique_ptr<LogWriter> writer;
     std::vector<StringId> strings;
@@ -331,8 +348,11 @@ void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, con
         collector.task(task);
     }
     collector.finish();
+    if (judge) {
+        judge();
+    }
     if (writer) {
-        write_fact(writer->header(), fact::ended, result.ended);
+        write_verdict(writer->header(), result);
         for (const Counter& counter : plan.counters) {
             writer->count(counter);
         }

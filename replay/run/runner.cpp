@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <string_view>
 
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
@@ -189,6 +192,12 @@ Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& re
 
 }  // namespace
 
+bool device_reads_known(const ReplayResult& result) {
+    constexpr std::string_view kAccounted[] = {"tmpfs", "ramfs", "overlay", "btrfs"};  // without a device of their own
+    return result.device_read_bytes.value_or(0) != 0 || result.device_counter ||
+           std::find(std::begin(kAccounted), std::end(kAccounted), result.machine.file_system) != std::end(kAccounted);
+}
+
 void check_losses(const LogReader& log, bool allow) {
     if (allow || log.tables().losses() == 0) {
         return;
@@ -243,9 +252,6 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
             result.notes.push_back(memory_files->note());
         }
     }
-    if (plan.streams.empty()) {
-        options.observe = {};
-    }
     result.machine = machine_facts(uses_root ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
     result.cpu_speed = options.cpu_speed;
@@ -285,12 +291,14 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         result.device_write_bytes = result.device_counter->write_bytes;
     }
     note_broken(supervised.broken, result);
-    collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result);
-    if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {
-        result.fidelity.recorded_run_queue_ns = *waited;
-    }
-    judge_results(options.tolerated, result);
-    judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
+    collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result, [&] {
+        if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {
+            result.fidelity.recorded_run_queue_ns = *waited;
+        }
+        judge_results(options.tolerated, result);
+        judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
+        result.trust = trust_in(result);
+    });
     add_notes(result);
     const int64_t most_ns = result.ended == "complete" ? 500'000'000 : 50'000'000;  // somebody waits for the end
     result.harness_ns_per_op = measure_harness_ns(plan, 2'000'000, most_ns);

@@ -18,6 +18,7 @@
 #include "replay/plan/queues.h"
 #include "replay/run/fidelity.h"
 #include "replay/run/machine.h"
+#include "replay/run/trust.h"
 #include "replay/run/worker.h"
 
 namespace reprise {
@@ -28,6 +29,13 @@ struct ReplayProgress {
     int64_t elapsed_ns = 0;        // of the phase
     int64_t lag_ns = 0;            // timed: of the task that is furthest behind
     std::string waiting = {};      // what holds the run up, where nothing has got done for two seconds
+};
+
+/// An op of a run beside the recorded one. Strings of both are those of the recording.
+struct ObservedOp {
+    TaskId task = 0;
+    const Op &recorded, &here;
+    bool performed = true;
 };
 
 /// How many ops may have another result than in the recording before a run is not the same job: a share of its ops,
@@ -49,9 +57,8 @@ struct ReplayOptions {
     bool read_only = false;        // leave out what alters files
     bool allow_loss = false;       // replay a log that says it is not whole
     std::filesystem::path output;  // the run's op log; empty: none
-    /// Given every op of the run that goes into its log, whether or not one is written, where the recording uses
-    /// accelerators; strings are those of the recording. Task after task.
-    std::function<void(TaskId, const Op&)> observe = {};
+    /// Given every op of the run that goes into its log, whether or not one is written. Task after task.
+    std::function<void(const ObservedOp&)> observe = {};
     std::string fingerprint;    // of the recording, for the run's header; empty: not stored, and any root will do
     std::string log_name = {};  // for messages
     ToleratedDifferences tolerated = {};
@@ -83,15 +90,17 @@ struct ReplayResult {
     uint64_t no_space = 0;           // ops that failed with ENOSPC or EDQUOT
     std::vector<Mismatch> examples;  // a few of each kind
     std::array<uint64_t, kOpKindLimit> mismatches_by_kind{};
-    std::array<uint64_t, kLeftOutReasons> left_out{};    // ops by LeftOut
-    std::array<int64_t, kLeftOutReasons> left_out_ns{};  // their recorded time
-    std::vector<Histogram> latency;                      // by OpKind, ns; empty ones for kinds that did not occur
+    std::array<uint64_t, kLeftOutReasons> left_out{};     // ops by LeftOut
+    std::array<int64_t, kLeftOutReasons> left_out_ns{};   // their recorded time
+    std::array<uint64_t, kLeftOutReasons> left_out_io{};  // of them, ops with trait io
+    std::vector<Histogram> latency;                       // by OpKind, ns; empty ones for kinds that did not occur
     std::array<uint64_t, kOpKindLimit> bytes_by_kind{};
     Histogram lateness;  // ns, actual less due issue time; timed only
     bool timed = false;
     DelayPolicy delay = DelayPolicy::sleep;  // how computing passed
     CpuSpeed cpu_speed;
     Fidelity fidelity;
+    Trust trust;
     double compute_peak = 0.0;  // processors that the recording computed on at once
     uint64_t edges = 0, edge_waits = 0;
     std::array<uint64_t, 8> edges_by_kind{};
@@ -109,6 +118,10 @@ struct ReplayResult {
     std::filesystem::path output;
     int64_t plan_ns = 0, collect_ns = 0;
 };
+
+/// Whether `device_read_bytes` of 0 means that memory served the reads: a file system on the network, or one that reads
+/// in threads of its own, may not account them to the run's processes.
+bool device_reads_known(const ReplayResult& result);
 
 /// Throws Error (bad_input) where the log says that it is not whole, unless that is allowed.
 void check_losses(const LogReader& log, bool allow);

@@ -46,6 +46,8 @@ for command in "info a.oplog" "compare a.oplog run.oplog" "replay job.oplog --ro
 done
 run 0 "$REPRISE" info a.oplog
 contains "$out" "  note "
+run 0 "$REPRISE" compare a.oplog run.oplog
+contains "$out" "note: "
 if "$REPRISE" capture --check >/dev/null 2>&1; then
     silent capture -q -o c.oplog -- true
 else

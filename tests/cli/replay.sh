@@ -31,7 +31,7 @@ mkdir root
 expect 0 "$REPRISE" prepare slow.oplog --root root
 
 expect 0 "$REPRISE" replay slow.oplog --root root --pace afap --json=run.json -o run.oplog
-grep -q "replayed 63 ops" out.txt || { cat out.txt; fail "no summary"; }
+grep -qx "job         SAME: 63 I/O ops as recorded + 0 differ + 0 left out = 63 recorded" out.txt || { cat out.txt; fail "no summary"; }
 for key in ops bytes elapsed_s ops_per_s errors mismatches au stall_s lateness_us unexplained_wait_share harness_ns_per_op device_bytes; do
     grep -q "^  \"$key\":" run.json || fail "run.json has no $key"
 done
@@ -39,7 +39,7 @@ grep -q '"ended": "complete"' run.json || fail "not complete"
 expect 0 "$REPRISE" info run.oplog
 expect 0 "$REPRISE" replay slow.oplog --pace afap --engine null
 expect 0 "$REPRISE" replay -q slow.oplog --root root --pace afap
-grep -q "^replayed 63 ops" out.txt || fail "-q hides the result"
+grep -q "^job         SAME: 63 I/O ops" out.txt || fail "-q hides the result"
 
 expect 2 "$REPRISE" replay slow.oplog
 expect 2 "$REPRISE" replay slow.oplog --root root --pace never

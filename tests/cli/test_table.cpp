@@ -41,6 +41,20 @@ TEST_CASE("cells that are not text do not break the screen or the JSON") {
     CHECK(number_cell(1.0 / 0.0, 3).value.is_null());
 }
 
+TEST_CASE("text of the last column is broken at blanks where a width is given") {
+    Table table({{"a", "a", true}, {"meaning", "meaning"}});
+    table.row({"12", "one two three four five six seven"});
+    table.row({"3", std::string(40, 'x')});
+    std::ostringstream out;
+    table.print(out, 2, 28);
+    CHECK(out.str() ==
+          "   a  meaning\n"
+          "  12  one two three four\n"
+          "      five six seven\n"
+          "   3  " +
+              std::string(40, 'x') + "\n");
+}
+
 TEST_CASE("JSON files are written whole or not at all") {
     const test::TempDir dir;
     write_json(dir / "x.json", Json{{"a", 1}});

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// The figures by which a run is held beside its recording: those of one side.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/summary.h"
+#include "analyze/time_spent.h"
+#include "formats/oplog/oplog.h"
+
+namespace reprise {
+
+struct JobFigures {
+    int64_t elapsed = 0;  // ns
+    uint64_t bytes_read = 0, bytes_written = 0;
+    /// Of bytes_read, and beside it the pages of mapped files that were touched: what is not in /dev/shm, and so may
+    /// have come from the device.
+    uint64_t storage_bytes_read = 0, bytes_touched = 0;
+    Latency reads, writes;  // calls that move file data; not asynchronous requests
+    TimeSpent time;
+    // With accelerators only.
+    std::optional<double> au;
+    int64_t busy = 0, stall = 0;  // ns
+};
+
+/// Of a log.
+JobFigures job_figures(const Summary& summary);
+/// Sizes in bytes, times with _ns or _s at the end of their keys.
+nlohmann::ordered_json to_json(const JobFigures& figures);
+
+/// Of ops as they come: those of one task in their order, tasks in any. Says what the summary of a log of these ops
+/// says.
+class FigureCounter {
+public:
+    /// `tables`: of the log that the ops are from.
+    explicit FigureCounter(const Tables& tables) : tables_(tables), time_(tables), latency_(kOpKindLimit) {}
+    /// `performed`: false for an op of a run that was left out, or whose counterpart was; its duration is none of a
+    /// call.
+    void add(TaskId task, const Op& op, bool performed = true);
+    /// Without `elapsed` and accelerators, which others know. Call once.
+    JobFigures finish();
+    const Histogram& latency(OpKind kind) const { return latency_[static_cast<size_t>(kind)]; }
+
+private:
+    enum class Way : uint8_t { neither, read, write };
+    struct Request {
+        Way way;
+        FileId file;
+    };
+    void moved(const Request& what, int64_t bytes);
+    void request(const Op& op);
+
+    const Tables& tables_;
+    JobFigures out_;
+    TimeSpentCounter time_;
+    std::vector<Histogram> latency_;                  // by OpKind
+    std::unordered_map<uint32_t, Request> requests_;  // submitted, not yet completed
+    std::unordered_map<uint32_t, int64_t> late_;      // completed before they were submitted, in another task
+};
+
+}  // namespace reprise

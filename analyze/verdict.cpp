@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#include "analyze/verdict.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analyze/compare.h"
+#include "formats/oplog/header_facts.h"
+
+namespace reprise {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kCold = 0.9, kWarm = 0.1;
+
+// What says that two logs are not of the same job; times and failed calls do not.
+constexpr std::string_view kJobChecks[] = {"ops", "bytes", "results", "order", "arguments"};
+
+bool is_same_job(const Comparison& comparison) {
+    return std::all_of(comparison.checks.begin(), comparison.checks.end(), [](const Check& check) {
+        return check.ok || std::find(std::begin(kJobChecks), std::end(kJobChecks), check.name) == std::end(kJobChecks);
+    });
+}
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+}  // namespace
+
+std::string_view regime_name(CacheRegime regime) {
+    switch (regime) {
+        case CacheRegime::unknown: return "unknown";
+        case CacheRegime::cold: return "cold";
+        case CacheRegime::warm: return "warm";
+        case CacheRegime::mixed: return "mixed";
+    }
+    return "unknown";
+}
+
+std::optional<double> Verdict::device_share() const {
+    const uint64_t read = here.storage_bytes_read + here.bytes_touched;
+    if (!device_read || read == 0 || no_storage) {
+        return std::nullopt;
+    }
+    return static_cast<double>(*device_read) / static_cast<double>(read);
+}
+
+CacheRegime Verdict::regime() const {
+    const std::optional<double> share = device_share();
+    if (!share) {
+        return CacheRegime::unknown;
+    }
+    return *share >= kCold ? CacheRegime::cold : *share <= kWarm ? CacheRegime::warm : CacheRegime::mixed;
+}
+
+Verdict verdict_of(const Comparison& comparison, const Header& run) {
+    Verdict out;
+    out.same_job = is_same_job(comparison);
+    out.ended = comparison.ended;
+    out.pace = read_fact(run, fact::pace).value_or(std::string());
+    out.no_storage = read_fact(run, fact::engine) == "null";
+    out.ops.differ = comparison.results + comparison.missing + comparison.moved + comparison.arguments;
+    out.ops.alike = comparison.matched - comparison.results - comparison.not_performed;
+    out.ops.extra = comparison.extra;
+    out.ops.left_out = comparison.not_performed + comparison.a.left_out_io_ops;
+    if (comparison.a.left_out_io_ops != 0) {
+        out.ops.left_out_by.emplace_back("filter", comparison.a.left_out_io_ops);
+    }
+    if (comparison.not_performed != 0) {
+        out.ops.left_out_by.emplace_back("not performed", comparison.not_performed);
+    }
+    out.recorded = job_figures(comparison.a);
+    out.here = job_figures(comparison.b);
+    const auto bytes = [&](const auto& fact) -> std::optional<uint64_t> {
+        const std::optional<int64_t> value = read_fact(run, fact);
+        return value ? std::optional<uint64_t>(static_cast<uint64_t>(*value)) : std::nullopt;
+    };
+    out.device_read = bytes(fact::device_read);
+    out.device_written = bytes(fact::device_written);
+    out.trust = read_fact(run, fact::trust).value_or(std::string());
+    out.trust_reason = read_fact(run, fact::trust_reason).value_or(std::string());
+    return out;
+}
+
+Json to_json(const Verdict& verdict) {
+    Json by = Json::object();
+    for (const auto& [reason, ops] : verdict.ops.left_out_by) {
+        by[reason] = ops;
+    }
+    return {{"same_job", verdict.same_job},
+            {"io_ops",
+             {{"recorded", verdict.ops.recorded()},
+              {"alike", verdict.ops.alike},
+              {"differ", verdict.ops.differ},
+              {"left_out", verdict.ops.left_out},
+              {"left_out_by", by},
+              {"extra", verdict.ops.extra}}},
+            {"cache", regime_name(verdict.regime())},
+            {"device_share", or_null(verdict.device_share())},
+            {"device_read_bytes", or_null(verdict.device_read)},
+            {"device_write_bytes", or_null(verdict.device_written)},
+            {"here", to_json(verdict.here)},
+            {"recorded", to_json(verdict.recorded)},
+            {"trust", or_null(verdict.trust)},
+            {"trust_reason", or_null(verdict.trust_reason)}};
+}
+
+}  // namespace reprise

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// What a run comes to, in the few figures that decide whether it may be believed and what it says: the summary of
+// `replay` and of `compare`.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyze/job_figures.h"
+
+namespace reprise {
+
+struct Comparison;
+struct Header;
+
+/// Where the data that a job read came from.
+enum class CacheRegime : uint8_t {
+    unknown,  // nothing was read, or nobody counted
+    cold,     // at least 90 % of the bytes from the device
+    warm,     // at most 10 %
+    mixed,
+};
+std::string_view regime_name(CacheRegime regime);
+
+/// I/O ops of the recording: each is done as recorded, differs, or is left out. An op whose file did not open differs.
+struct JobOps {
+    uint64_t alike = 0, differ = 0, left_out = 0;
+    uint64_t extra = 0;                                         // of the run only
+    std::vector<std::pair<std::string, uint64_t>> left_out_by;  // reasons with their ops; they add up to left_out
+    uint64_t recorded() const { return alike + differ + left_out; }
+};
+
+struct Verdict {
+    bool same_job = true;
+    std::string ended;        // "complete", or why the run stopped; empty: not a run
+    std::string pace;         // empty: not known
+    bool no_storage = false;  // the engine performed nothing
+    JobOps ops;
+    JobFigures recorded, here;
+    std::optional<uint64_t> device_read, device_written;  // bytes; here
+    /// good, fair or poor, and why; empty: not known.
+    std::string trust, trust_reason;
+
+    /// Device bytes over the bytes that were read from files on storage, page touches included; none where either is
+    /// not known. Above 1 with read-ahead.
+    std::optional<double> device_share() const;
+    CacheRegime regime() const;
+};
+
+/// `run`: header of the second log.
+Verdict verdict_of(const Comparison& comparison, const Header& run);
+
+nlohmann::ordered_json to_json(const Verdict& verdict);
+
+}  // namespace reprise

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+#include "cli/show_verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <sstream>
+
+#include "cli/command.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr size_t kLabel = 12;
+
+std::string padded(const std::string& text, size_t columns) {
+    const size_t width = display_width(text);
+    return width < columns ? text + std::string(columns - width, ' ') : text;
+}
+
+std::string upper(std::string_view text) {
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::toupper(c); });
+    return out;
+}
+
+/// "+1.6 %" of `here` over `recorded`; empty where there is nothing to divide by.
+std::string change(int64_t here, int64_t recorded) {
+    if (recorded <= 0) {
+        return {};
+    }
+    char text[48];
+    std::snprintf(text, sizeof text, " (%+.1f %%)",
+                  (static_cast<double>(here) / static_cast<double>(recorded) - 1) * 100);
+    return text;
+}
+
+/// "0 %", "0.3 %", "43 %", "100 %"
+std::string share(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.*f %%", value > 0 && value < 0.0995 ? 1 : 0, value * 100);
+    return text;
+}
+
+class Lines {
+public:
+    Lines(const Verdict& verdict, std::string_view beside) : v_(verdict), beside_(beside) {}
+
+    std::vector<SummaryLine> all() {
+        job();
+        time();
+        // Here go the lines on residency before and after, and on the spread of several runs.
+        bytes();
+        calls();
+        spent();
+        accelerator();
+        trust();
+        return std::move(lines_);
+    }
+
+private:
+    void add(int keep, std::string_view label, const std::string& text) {
+        lines_.push_back({keep, padded(std::string(label), kLabel) + text});
+    }
+    /// " (recorded 1.20 ms)"
+    std::string other(const std::string& text) const { return " (" + std::string(beside_) + " " + text + ")"; }
+
+    void job() {
+        const JobOps& ops = v_.ops;
+        const auto line = [&](const std::string& reasons) {
+            std::string text = v_.same_job ? "SAME: " : "NOT THE SAME: ";
+            text += counted(ops.alike, "I/O op") + " as " + (beside_ == "A" ? "in A" : std::string(beside_)) + " + " +
+                    format_count(ops.differ) + (ops.differ == 1 ? " differs + " : " differ + ") +
+                    format_count(ops.left_out) + " left out";
+            text += reasons + " = " + format_count(ops.recorded()) +
+                    (beside_ == "A" ? " in A" : " " + std::string(beside_));
+            return ops.extra == 0 ? text : text + "; " + format_count(ops.extra) + " more here";
+        };
+        std::string text = line(left_out_reasons(false));
+        if (kLabel + display_width(text) > kSummaryColumns) {
+            text = line(left_out_reasons(true));
+        }
+        add(10, "job", kLabel + display_width(text) > kSummaryColumns ? line("") : text);
+    }
+    /// The reasons, most ops first; with `most` only the first.
+    std::string left_out_reasons(bool most) const {
+        auto by = v_.ops.left_out_by;
+        std::stable_sort(by.begin(), by.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+        if (by.size() <= 1) {
+            return by.empty() ? "" : " (" + by.front().first + ")";
+        }
+        std::string text;
+        for (const auto& [reason, ops] : by) {
+            text += (text.empty() ? " (" : ", ") + reason + " " + format_count(ops);
+            if (most) {
+                return text + ", ...)";
+            }
+        }
+        return text + ")";
+    }
+
+    void time() {
+        std::string text = format_duration(v_.here.elapsed);
+        if (v_.pace == "afap") {
+            text += " as fast as possible (" + std::string(beside_) +
+                    ", with waits: " + format_duration(v_.recorded.elapsed) + ")";
+        } else {
+            text += ", " + std::string(beside_) + " " + format_duration(v_.recorded.elapsed) +
+                    change(v_.here.elapsed, v_.recorded.elapsed);
+        }
+        const std::string cache = regime();
+        add(10, "time", cache.empty() ? text : text + "; " + cache);
+    }
+    std::string regime() const {
+        if (v_.no_storage) {
+            return "NO STORAGE: the null engine reads and writes nothing";
+        }
+        const std::optional<double> device = v_.device_share();
+        if (!device) {
+            const bool read = v_.here.storage_bytes_read + v_.here.bytes_touched != 0;
+            return read && !v_.ended.empty() ? "CACHE UNKNOWN: nobody counted what the device served" : "";
+        }
+        const std::string text = upper(regime_name(v_.regime())) + ": ";
+        switch (v_.regime()) {
+            case CacheRegime::cold:
+                return text + (*device > 1.005 ? "the device read " + share(*device) + " of the bytes asked for"
+                                               : "the device served " + share(*device) + " of the bytes read");
+            case CacheRegime::warm:
+                return text + "memory served the reads, the device " + share(*device) + " of the bytes";
+            case CacheRegime::mixed:
+            case CacheRegime::unknown: break;
+        }
+        return text + "the device served " + share(*device) + " of the bytes read, memory the rest";
+    }
+
+    void bytes() {
+        const JobFigures &here = v_.here, &recorded = v_.recorded;
+        const auto part = [&](const char* name, uint64_t is, uint64_t was) {
+            return name + format_bytes(is) + (is == was ? std::string() : other(format_bytes(was)));
+        };
+        std::string text = part("read ", here.bytes_read, recorded.bytes_read) +
+                           part(", wrote ", here.bytes_written, recorded.bytes_written);
+        if (here.bytes_read == recorded.bytes_read && here.bytes_written == recorded.bytes_written) {
+            text += beside_ == "A" ? " (as in A)" : " (as recorded)";
+        }
+        std::string device;
+        if (v_.device_read && !v_.no_storage) {
+            device = "; device read " + format_bytes(*v_.device_read);
+            device += v_.device_written ? ", wrote " + format_bytes(*v_.device_written) : "";
+        }
+        const std::string touched =
+            here.bytes_touched == 0 ? "" : ", pages touched " + format_bytes(here.bytes_touched);
+        const bool fits = kLabel + display_width(text + touched + device) <= kSummaryColumns;
+        add(8, "bytes", text + (fits ? touched : "") + device);
+    }
+
+    void calls() {
+        const bool reads = v_.here.reads.count != 0;
+        const Latency &here = reads ? v_.here.reads : v_.here.writes,
+                      &recorded = reads ? v_.recorded.reads : v_.recorded.writes;
+        if (here.count == 0) {
+            return;
+        }
+        add(6, reads ? "reads" : "writes",
+            "p50 " + format_duration(here.p50) + other(format_duration(recorded.p50)) + ", p99 " +
+                format_duration(here.p99) + other(format_duration(recorded.p99)) + ", of " +
+                counted(here.count, "call"));
+    }
+
+    void spent() {
+        const TimeSpent &here = v_.here.time, &recorded = v_.recorded.time;
+        if (here.total == 0 && recorded.total == 0) {
+            return;
+        }
+        struct Part {
+            const char* name;
+            int64_t here, recorded;
+        };
+        const std::array<Part, 5> parts{{{"compute", here.compute, recorded.compute},
+                                         {"storage", here.storage, recorded.storage},
+                                         {"accelerator", here.accelerator, recorded.accelerator},
+                                         {"other waits", here.waits, recorded.waits},
+                                         {"rest", here.rest(), recorded.rest()}}};
+        std::string above, below;
+        for (const Part& part : parts) {
+            if (part.here == 0 && part.recorded == 0) {
+                continue;
+            }
+            const std::string one = std::string(part.name) + " " + format_duration(part.here),
+                              two = std::string(part.name) + " " + format_duration(part.recorded);
+            const size_t width = std::max(display_width(one), display_width(two));
+            above += (above.empty() ? "" : " + ") + padded(one, width);
+            below += (below.empty() ? "" : " + ") + padded(two, width);
+        }
+        add(7, "spent", above + " = " + format_duration(here.total));
+        add(6, "  " + std::string(beside_), below + " = " + format_duration(recorded.total));
+    }
+
+    void accelerator() {
+        if (!v_.here.au) {
+            return;
+        }
+        std::string text = "AU " + format_share(*v_.here.au);
+        if (v_.recorded.au) {
+            text += other(format_share(*v_.recorded.au));
+        }
+        text += ", busy " + format_duration(v_.here.busy) + ", stall " + format_duration(v_.here.stall);
+        if (v_.recorded.au) {
+            text += other(format_duration(v_.recorded.stall));
+        }
+        add(5, "accelerator", text);
+    }
+
+    void trust() {
+        if (!v_.trust.empty()) {
+            add(9, "trust", padded(upper(v_.trust), 6) + v_.trust_reason);
+        } else {
+            add(3, "trust", "not known: the log does not say how well its machine kept the times");
+        }
+    }
+
+    const Verdict& v_;
+    const std::string_view beside_;
+    std::vector<SummaryLine> lines_;
+};
+
+}  // namespace
+
+std::string cut_line(std::string text) {
+    constexpr std::string_view kMore = "...";
+    if (display_width(text) <= kSummaryColumns) {
+        return text;
+    }
+    while (display_width(text) > kSummaryColumns - kMore.size()) {
+        const auto is_rest = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+        while (is_rest(text.back())) {
+            text.pop_back();
+        }
+        text.pop_back();
+    }
+    return text.append(kMore);
+}
+
+std::vector<std::string> wrapped(std::string_view label, std::string_view text) {
+    std::vector<std::string> lines{std::string(label)};
+    const std::string indent(kLabel, ' ');
+    std::istringstream words{std::string(text)};
+    std::string word;
+    while (words >> word) {
+        std::string& line = lines.back();
+        const bool begins = line.empty() || line.back() == ' ';
+        if (!begins && display_width(line) + 1 + display_width(word) > kSummaryColumns) {
+            lines.push_back(indent + word);
+        } else {
+            line += (begins ? "" : " ") + word;
+        }
+    }
+    return lines;
+}
+
+std::vector<SummaryLine> verdict_lines(const Verdict& verdict, std::string_view beside) {
+    return Lines(verdict, beside).all();
+}
+
+void print_summary(std::ostream& out, const std::vector<std::string>& first, std::vector<SummaryLine> lines,
+                   const std::vector<std::string>& notes) {
+    const bool everything = verbosity() > 0;
+    std::vector<SummaryLine> all;
+    for (const std::string& sentence : first) {
+        const std::vector<std::string> of_one = wrapped("", sentence);
+        for (size_t i = 0; i < of_one.size(); ++i) {
+            all.push_back({i == 0 ? 11 : 4, of_one[i]});
+        }
+    }
+    std::move(lines.begin(), lines.end(), std::back_inserter(all));
+    std::vector<std::string> below;
+    size_t shown = 0;
+    const size_t room = std::max(all.size() + 1, kSummaryLines) - all.size();
+    for (; shown < notes.size(); ++shown) {
+        const std::vector<std::string> note = wrapped("", notes[shown]);
+        const bool last = shown + 1 == notes.size();
+        if (!everything && below.size() + note.size() + (last ? 0 : 1) > room) {
+            break;
+        }
+        below.insert(below.end(), note.begin(), note.end());
+    }
+    if (shown < notes.size()) {
+        below.push_back((shown == 0 ? "" : "and ") + counted(notes.size() - shown, shown == 0 ? "note" : "more note") +
+                        ": -v");
+    }
+    while (!everything && all.size() + below.size() > kSummaryLines) {
+        all.erase(std::min_element(all.begin(), all.end(),
+                                   [](const SummaryLine& a, const SummaryLine& b) { return a.keep < b.keep; }));
+    }
+    for (const SummaryLine& line : all) {
+        out << (everything ? line.text : cut_line(line.text)) << '\n';
+    }
+    for (const std::string& line : below) {
+        out << (everything ? line : cut_line(line)) << '\n';
+    }
+}
+
+}  // namespace reprise::cli
