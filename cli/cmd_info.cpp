@@ -3,6 +3,7 @@
 #include <ctime>
 #include <iostream>
 #include <limits>
+#include <optional>
 
 #include "analyze/summary.h"
 #include "cli/command.h"
@@ -11,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/show_queues.h"
 #include "cli/show_summary.h"
+#include "cli/show_verdict.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/oplog/header_facts.h"
@@ -45,8 +47,9 @@ void line(std::string_view label, std::string_view text) {
     if (text.empty()) {
         return;
     }
-    std::cout << "  " << label << std::string(label.size() < 13 ? 13 - label.size() : 1, ' ') << printable(text)
-              << '\n';
+    const std::string whole =
+        "  " + std::string(label) + std::string(label.size() < 13 ? 13 - label.size() : 1, ' ') + printable(text);
+    std::cout << (verbosity() > 0 ? whole : cut_line(whole)) << '\n';
 }
 
 Table tasks_table(const LogReader& log) {
@@ -112,15 +115,20 @@ void print_head(const LogReader& log, const Summary& summary) {
     std::cout << printable(log.path().string()) << ": op log, format version " << log.format_version() << '\n';
     line("source", header.source + (header.tool.empty() ? "" : " (" + header.tool + ")"));
     line("command", header.command);
-    line("host", header.host + (header.kernel.empty() ? "" : ", " + header.kernel));
+    std::string host = header.host + (header.kernel.empty() ? "" : ", " + header.kernel);
+    if (const std::optional<int64_t> cpus = read_fact(header, fact::capture_cpus)) {
+        host += (host.empty() ? "" : ", ") + counted(static_cast<uint64_t>(*cpus), "CPU");
+    }
+    line("host", host);
     if (header.origin_unix_ns) {
         line("started", utc(header.origin_unix_ns));
     }
     line("clock", (header.clock.empty() ? "unknown" : header.clock) + ", times in units of " +
                       format_duration(header.time_unit_ns));
     for (const auto& [key, value] : header.extra) {
-        if (key != fact::context.key) {
-            line(key, value);  // a series, for scripts
+        // The series is for scripts; how and where the log was captured is in the line "host" and, all of it, with -v.
+        if (key != fact::context.key && (verbosity() > 0 || !key.starts_with("capture."))) {
+            line(key, value);
         }
     }
     line("time span", format_duration(summary.elapsed()));
@@ -153,7 +161,7 @@ void section(std::string_view title, const Table& table) {
         return;
     }
     std::cout << '\n' << title << '\n';
-    table.print(std::cout, 2);
+    table.print(std::cout, 2, kSummaryColumns);
 }
 
 void print(const LogReader& log, const Summary& summary, const QueueInference& queues, const OpFilter& filter,
@@ -175,7 +183,9 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
     std::cout << '\n';
     if (!quiet()) {
         for (const std::string& doubt : queue_doubts(queues)) {
-            std::cout << doubt << '\n';
+            for (const std::string& part : wrapped("", doubt)) {
+                std::cout << part << '\n';
+            }
         }
     }
     if (log.recovered()) {
@@ -186,7 +196,7 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
     } else {
         std::cout << "Losses, guesses and repairs (" << format_count(log.tables().losses()) << " lost)\n";
         if (const Table counters = counters_table(log.tables().counters); !counters.empty()) {
-            counters.print(std::cout, 2);
+            counters.print(std::cout, 2, kSummaryColumns);
         }
     }
 }

@@ -79,12 +79,12 @@ Table times_table(const Summary& summary, size_t most) {
                  {"in calls", "io", true},
                  {"compute", "compute", true},
                  {"blocked", "blocked", true},
-                 {"explained", "explained", true},
-                 {"by", "by"},
                  {"locks", "locks", true},
                  {"sleep", "slept", true},
                  {"idle", "idle", true},
-                 {"rest", "rest", true}});
+                 {"rest", "rest", true},
+                 {"explained", "explained", true},
+                 {"by", "by"}});
     const auto row = [&](const Cell& name, const TaskTime& time) {
         const auto part = [](int64_t ns, int64_t of) {
             return ns == 0 || of <= 0 ? Cell("", 0) : share_cell(static_cast<double>(ns) / static_cast<double>(of));
@@ -100,8 +100,8 @@ Table times_table(const Summary& summary, size_t most) {
         // Locks are not causes, and sleeps need none.
         const int64_t asks = time.explained() + time.unexplained;
         table.row({name, duration_cell(span), part(time.io, span), part(time.compute, span), part(time.blocked(), span),
-                   part(time.explained(), asks), by, part(time.locks, span), part(time.slept, span),
-                   part(time.idle, span), part(time.rest(), span)});
+                   part(time.locks, span), part(time.slept, span), part(time.idle, span), part(time.rest(), span),
+                   part(time.explained(), asks), by});
     };
     if (summary.task_times.empty()) {
         return table;

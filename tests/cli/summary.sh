@@ -114,4 +114,14 @@ assert run["trust"] in ("good", "fair", "poor") and run["trust_reason"], run
 assert run["trust_reason"] == compare["trust_reason"]
 END
 
+# info and compare fit 120 columns, with all facts of the machine on one line; the rest of them with -v.
+for log in resnet bert py_loader_4workers; do
+    run 0 "$REPRISE" info "$REPRISE_SOURCE_DIR/examples/recorded/$log.oplog"
+    [[ $(wc -L <"$out") -le 120 ]] || { fail "info $log.oplog is $(wc -L <"$out") columns wide"; awk 'length > 120' "$out"; }
+    lacks "$out" "capture."
+done
+run 0 "$REPRISE" info "$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog"
+grep -qE '^  host .*, [0-9]+ CPUs?$' "$out" || fail "no CPUs in the line of the host"
+run 0 "$REPRISE" info -v "$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog"
+contains "$out" "capture.profile"
 finish
