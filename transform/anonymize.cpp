@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "formats/oplog/fetched.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/path.h"
@@ -237,6 +238,7 @@ public:
             for (const Counter& counter : tables_.counters) {
                 writer_.count(counter);
             }
+            copy_fetched(log_, writer_);
             result.names = names_.size();
             writer_.finish();
             return result;

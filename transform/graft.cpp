@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/oplog/copy_tables.h"
+#include "formats/oplog/fetched.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
@@ -391,6 +392,7 @@ private:
                 weave(task, emit, [&](uint64_t) { ++dropped_waits; });
             }
             count(writer, dropped_waits, dropped_edges);
+            copy_fetched(job_, writer);
             writer.finish();
         } catch (...) {
             writer.discard();

@@ -123,6 +123,8 @@ public:
     /// See formats/support/counters.h.
     void count(Count what, uint64_t n = 1, std::string_view detail = {});
     void count(const Counter& other);
+    /// Keeps it in the log as if it had been derived; nothing where that is more than Derived::kMostBytes.
+    void keep(Derived known);
 
     void finish();
     /// Removes the .partial file instead of finishing.

@@ -130,6 +130,7 @@ struct LogWriter::Impl {
     UnfinishedFile unfinished;
     uint64_t offset = 0;
     std::vector<std::pair<SectionType, uint64_t>> sections;
+    std::vector<Derived> known;  // written at the end
     std::vector<BlockInfo> blocks;
     bool finished = false;
     bool failed = false;
@@ -467,6 +468,12 @@ uint64_t LogWriter::op_count(TaskId task) const {
 void LogWriter::count(Count what, uint64_t n, std::string_view detail) { impl_->tables.count(what, n, detail); }
 void LogWriter::count(const Counter& other) { reprise::count(impl_->tables.counters, other); }
 
+void LogWriter::keep(Derived known) {
+    if (known.bytes.size() <= Derived::kMostBytes) {
+        impl_->known.push_back(std::move(known));
+    }
+}
+
 void LogWriter::finish() {
     Impl& s = *impl_;
     if (s.finished) {
@@ -477,6 +484,9 @@ void LogWriter::finish() {
     s.header.time_unit_ns = s.unit_ns;
     s.section(SectionType::header, encode_header(s.header));
     s.section(SectionType::counters, encode_counters(s.tables));
+    for (const Derived& known : s.known) {
+        s.section(SectionType::derived, encode_derived(known, s.compressor));
+    }
     const uint64_t index_offset = s.offset;
     s.seal();
     if (s.options.derive) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as an op log, with and without recovery and checksums: an error or a whole read, never a crash.
+#include "formats/oplog/fetched.h"
 #include "replay/plan/stored_queues.h"
 #include "tests/fuzz/fuzz_support.h"
 
@@ -13,6 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 fuzz::read_all(log, false);
                 if (const std::optional<Derived> stored = log.derived("queues")) {
                     static_cast<void>(decode_queues(stored->bytes, log));
+                }
+                if (const std::optional<Derived> stored = log.derived("fetched")) {
+                    static_cast<void>(decode_fetched(stored->bytes, log.tables().files.size()));
                 }
             } catch (const Corrupt&) {
             } catch (const Error&) {

@@ -191,7 +191,9 @@ void RawAssembly::record(const raw_head& head) {
         case RAW_STOLEN: return stolen(reinterpret_cast<const raw_stolen&>(head));
         case RAW_URING_SUBMIT: return uring_submit(reinterpret_cast<const raw_uring&>(head));
         case RAW_URING_COMPLETE: return uring_complete(reinterpret_cast<const raw_uring&>(head));
-        case RAW_PAGE_CACHE: return context_.see(reinterpret_cast<const raw_page_cache&>(head));
+        case RAW_PAGE_CACHE:
+            page_cache_.see(reinterpret_cast<const raw_page_cache&>(head));
+            return context_.see(reinterpret_cast<const raw_page_cache&>(head));
         case RAW_BLOCK: return context_.see(reinterpret_cast<const raw_block&>(head));
         case RAW_PRESSURE: return context_.see(reinterpret_cast<const raw_pressure&>(head));
         case RAW_GPU: return gpu(reinterpret_cast<const raw_gpu&>(head));
@@ -529,6 +531,10 @@ void RawAssembly::finish() {
     }
     if (const std::string context = context_.json(); !context.empty()) {
         write_fact(header, fact::context, context);
+    }
+    if (!page_cache_.empty() || records_page_cache(read_fact(header, fact::capture_groups).value_or(""),
+                                                   read_fact(header, fact::capture_absent).value_or(""))) {
+        writer_.keep(encode_fetched(page_cache_.of(writer_.tables())));
     }
 }
 

@@ -14,6 +14,7 @@
 #include "formats/assemble/recording/edges.h"
 #include "formats/assemble/recording/facts.h"
 #include "formats/assemble/recording/memory.h"
+#include "formats/assemble/recording/page_cache.h"
 #include "formats/assemble/recording/raw_calls.h"
 #include "formats/assemble/recording/recording.h"
 
@@ -196,6 +197,7 @@ private:
     Assembler assembler_;
     RawEdges edges_;
     RawContext context_;
+    RawPageCache page_cache_;
     RawCallFiller filler_;
     std::unordered_map<RawTaskKey, TaskState> tasks_;
     std::unordered_map<uint32_t, ProcessState> processes_;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// What a recording fetched, in the log and out of it.
+#include <doctest/doctest.h>
+
+#include "formats/oplog/fetched.h"
+#include "formats/support/error.h"
+#include "tests/support.h"
+
+namespace reprise::test {
+namespace {
+
+constexpr uint64_t kPage = RangeSet::kPage;
+
+FetchedPages some() {
+    FetchedPages fetched;
+    fetched[2].add(0, 5 * kPage);
+    fetched[2].add(9 * kPage, 10 * kPage);
+    fetched[4].add(uint64_t{1} << 50, (uint64_t{1} << 50) + kPage);
+    return fetched;
+}
+
+/// A log of four files that keeps `known`.
+std::filesystem::path write_log(const TempDir& dir, const std::optional<Derived>& known, WriterOptions options = {}) {
+    const auto path = dir / "a.oplog";
+    LogWriter writer(path, Header{}, options);
+    for (int i = 0; i < 4; ++i) {
+        writer.add_file({.path = writer.intern("/d/" + std::to_string(i))});
+    }
+    if (known) {
+        writer.keep(*known);
+    }
+    writer.finish();
+    return path;
+}
+
+}  // namespace
+
+TEST_CASE("fetched pages: kept in the log, beside what is derived of it") {
+    const TempDir dir;
+    WriterOptions options;
+    SUBCASE("alone") {}
+    SUBCASE("with something derived") {
+        options.derive = [](const LogReader& log) {
+            CHECK(fetched_pages(log) == some());
+            return Derived{"other", 1, {1, 2, 3}};
+        };
+    }
+    const LogReader log(write_log(dir, encode_fetched(some()), options));
+    CHECK(fetched_pages(log) == some());
+    CHECK(log.derived("other").has_value() == static_cast<bool>(options.derive));
+
+    LogWriter copy(dir / "copy.oplog", Header{});
+    for (size_t i = 1; i < log.tables().files.size(); ++i) {
+        copy.add_file({});
+    }
+    copy_fetched(log, copy);
+    copy.finish();
+    CHECK(fetched_pages(LogReader(dir / "copy.oplog")) == some());
+}
+
+TEST_CASE("fetched pages: none is not unknown") {
+    const TempDir dir;
+    SUBCASE("unknown") { CHECK_FALSE(fetched_pages(LogReader(write_log(dir, {})))); }
+    SUBCASE("none") {
+        const auto found = fetched_pages(LogReader(write_log(dir, encode_fetched({}))));
+        REQUIRE(found);
+        CHECK(found->empty());
+    }
+    SUBCASE("a later version") {
+        Derived later = encode_fetched(some());
+        ++later.version;
+        CHECK_FALSE(fetched_pages(LogReader(write_log(dir, later))));
+    }
+}
+
+TEST_CASE("fetched pages: damage is told") {
+    const Bytes good = encode_fetched(some()).bytes;
+    CHECK(decode_fetched(good, 5) == some());
+    CHECK_THROWS_AS(decode_fetched(good, 4), Corrupt);  // no such file
+    for (size_t cut = 0; cut < good.size(); ++cut) {
+        CHECK_THROWS_AS(decode_fetched(ByteView(good).first(cut), 5), Corrupt);
+    }
+    Bytes longer = good;
+    longer.push_back(0);
+    CHECK_THROWS_AS(decode_fetched(longer, 5), Corrupt);
+    const Bytes no_file{1, 0, 0}, empty_range{1, 1, 1, 0, 0};
+    CHECK_THROWS_AS(decode_fetched(no_file, 5), Corrupt);
+    CHECK_THROWS_AS(decode_fetched(empty_range, 5), Corrupt);
+    Bytes beyond{1, 1, 1};
+    put_varint(beyond, UINT64_MAX / kPage);
+    put_varint(beyond, 1);
+    CHECK_THROWS_AS(decode_fetched(beyond, 5), Corrupt);
+    const TempDir dir;
+    Derived bad = encode_fetched(some());
+    bad.bytes.push_back(7);
+    CHECK_THROWS_AS(fetched_pages(LogReader(write_log(dir, bad))), Error);
+}
+
+}  // namespace reprise::test
