@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+#include "replay/prepare/cache_regime.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <iterator>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "formats/support/unique_fd.h"
+#include "replay/plan/paths.h"
+#include "replay/prepare/parallel.h"
+#include "replay/prepare/residency.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::pair<CacheRegime, std::string_view> kNames[] = {{CacheRegime::cold, "cold"},
+                                                               {CacheRegime::warm, "warm"},
+                                                               {CacheRegime::recorded, "recorded"},
+                                                               {CacheRegime::as_is, "as-is"}};
+constexpr int kOpenFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+constexpr int kDropRounds = 5;
+constexpr auto kBetweenRounds = std::chrono::milliseconds(50);
+
+/// -EAGAIN where a part of the path is not in the kernel's cache of names.
+int open_by_cached_name(int root, const char* path, int flags) {
+    open_how how{};
+    how.flags = static_cast<uint64_t>(static_cast<unsigned>(flags));
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
+    const long fd = ::syscall(SYS_openat2, root, path, &how, sizeof how);
+    return fd >= 0 ? static_cast<int>(fd) : -errno;
+}
+
+bool is_absent(int error) {
+    return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EXDEV || error == -ENXIO;
+}
+
+}  // namespace
+
+std::string_view cache_regime_name(CacheRegime regime) {
+    const auto* const found =
+        std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.first == regime; });
+    return found->second;
+}
+
+std::optional<CacheRegime> cache_regime_by_name(std::string_view name) {
+    const auto* const found =
+        std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.second == name; });
+    return found == std::end(kNames) ? std::nullopt : std::optional(found->first);
+}
+
+std::string_view cache_why_name(CacheChoice::Why why) {
+    switch (why) {
+        case CacheChoice::Why::asked: return "asked";
+        case CacheChoice::Why::fetched: return "fetched";
+        case CacheChoice::Why::in_memory: return "in memory";
+        case CacheChoice::Why::unknown: return "unknown";
+    }
+    return "";
+}
+
+CacheChoice choose_regime(std::optional<CacheRegime> asked, const RecordedCache& recorded) {
+    using Why = CacheChoice::Why;
+    if (asked == CacheRegime::recorded && !recorded.pages_known) {
+        return {CacheRegime::as_is, asked, Why::unknown};
+    }
+    if (asked) {
+        return {*asked, asked, Why::asked};
+    }
+    if (!recorded.fetched_bytes || recorded.read_bytes == 0) {
+        return {CacheRegime::as_is, asked, Why::unknown};
+    }
+    const double share = static_cast<double>(*recorded.fetched_bytes) / static_cast<double>(recorded.read_bytes);
+    return share >= (recorded.pages_known ? kFetchedShare : kFetchedShareEstimated)
+               ? CacheChoice{CacheRegime::cold, asked, Why::fetched}
+               : CacheChoice{CacheRegime::as_is, asked, Why::in_memory};
+}
+
+struct CacheKeeper::Opened {
+    UniqueFd fd;
+    uint64_t size = 0;
+};
+
+CacheKeeper::CacheKeeper(int root, CachePlan plan, unsigned threads, Tick tick)
+    : root_(root),
+      plan_(std::move(plan)),
+      threads_(threads),
+      tick_(std::move(tick)),
+      all_(plan_.targets.size()),
+      states_(plan_.targets.size()) {
+    std::iota(all_.begin(), all_.end(), size_t{0});
+}
+
+/// Sets what the state says of the file's being there.
+CacheKeeper::Opened CacheKeeper::open(size_t target, Name name) {
+    FileState& state = states_[target];
+    const char* const path = plan_.targets[target].path.c_str();
+    const auto attempt = [&](int flags) {
+        return name == Name::cached ? open_by_cached_name(root_, path, flags)
+                                    : open_beneath(root_, path, flags, 0, Links::follow);
+    };
+    int fd = attempt(kOpenFlags | O_NOATIME);
+    if (fd == -EPERM) {
+        fd = attempt(kOpenFlags);  // somebody else's
+    }
+    Opened opened{UniqueFd(fd), 0};
+    state.uncached_name = name == Name::cached && fd == -EAGAIN;
+    struct stat st {};
+    if (fd < 0 || ::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        state.there = fd < 0 && !is_absent(fd);
+        state.known = !state.there || state.uncached_name;
+        opened.fd.reset();
+        return opened;
+    }
+    opened.size = static_cast<uint64_t>(st.st_size);
+    state.there = true;
+    state.known = true;
+    state.device = st.st_dev;
+    state.in_memory = lies_in_memory(fd);
+    state.bytes = reads_of(target, opened).bytes();
+    return opened;
+}
+
+RangeSet CacheKeeper::reads_of(size_t target, const Opened& file) const {
+    RangeSet reads = plan_.targets[target].reads;
+    reads.clip(file.size);
+    return reads;
+}
+
+uint64_t CacheKeeper::resident(size_t target, const Opened& file, const RangeSet& ranges) {
+    const std::optional<uint64_t> bytes = resident_bytes(file.fd.get(), ranges);
+    states_[target].known = bytes.has_value();
+    return bytes.value_or(0);
+}
+
+void CacheKeeper::each(const std::vector<size_t>& targets, const std::function<void(size_t)>& work) {
+    const auto weight = [&](size_t target) { return plan_.targets[target].reads.bytes(); };
+    const uint64_t total = std::accumulate(targets.begin(), targets.end(), uint64_t{0},
+                                           [&](uint64_t sum, size_t target) { return sum + weight(target); });
+    done_ = 0;
+    const auto tick = [&] {
+        if (tick_) {
+            tick_(std::min(done_.load(), total), total);
+        }
+    };
+    run_parallel(threads_, targets.size(), stop_, tick, [&](size_t, size_t piece) {
+        const uint64_t before = done_.load();
+        work(targets[piece]);
+        // What fills the cache counts as it goes.
+        if (done_.load() == before) {
+            done_ += weight(targets[piece]);
+        }
+    });
+}
+
+void CacheKeeper::look(size_t target, Name name, uint64_t FileState::*into) {
+    const Opened file = open(target, name);
+    states_[target].*into = file.fd.valid() ? resident(target, file, reads_of(target, file)) : 0;
+}
+
+void CacheKeeper::drop(size_t target, bool first, bool sync) {
+    const Opened file = open(target, Name::any);
+    FileState& state = states_[target];
+    if (!file.fd.valid()) {
+        return;
+    }
+    const RangeSet reads = reads_of(target, file);
+    if (first) {
+        state.found = resident(target, file, reads);
+    }
+    if (sync) {
+        ::fdatasync(file.fd.get());
+    }
+    drop_cached(file.fd.get());
+    RangeSet whole;
+    whole.add(0, file.size);
+    whole.clip(file.size);
+    state.left = resident(target, file, whole);
+    state.before = state.left == 0 ? 0 : resident(target, file, reads);
+}
+
+std::vector<size_t> CacheKeeper::still_cached() const {
+    std::vector<size_t> found;
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(found),
+                 [&](size_t target) { return states_[target].left != 0 && !states_[target].in_memory; });
+    return found;
+}
+
+/// Dirty pages stay: one sync of each file system, as one of each file would wait for the device each time.
+void CacheKeeper::sync_devices(const std::vector<size_t>& targets) {
+    std::set<dev_t> done;
+    for (const size_t target : targets) {
+        if (!done.insert(states_[target].device).second) {
+            continue;
+        }
+        const Opened file = open(target, Name::any);
+        if (file.fd.valid()) {
+            ::syncfs(file.fd.get());
+        }
+    }
+}
+
+void CacheKeeper::make_cold() {
+    each(all_, [&](size_t target) { drop(target, true, false); });
+    std::vector<size_t> left = still_cached();
+    for (int round = 0; round < kDropRounds && !left.empty(); ++round) {
+        if (round == 0) {
+            sync_devices(left);
+        } else {
+            std::this_thread::sleep_for(kBetweenRounds);
+        }
+        each(left, [&](size_t target) { drop(target, false, round != 0); });
+        left = still_cached();
+    }
+    std::sort(left.begin(), left.end(), [&](size_t a, size_t b) { return states_[a].left > states_[b].left; });
+    report_.stayed_files = left.size();
+    for (size_t i = 0; i < left.size(); ++i) {
+        report_.stayed_bytes += states_[left[i]].left;
+        if (i < CacheReport::kMostStayed) {
+            const Opened file = open(left[i], Name::any);
+            report_.stayed.push_back(
+                {plan_.targets[left[i]].path, states_[left[i]].left, file.fd.valid() ? why_cached(file.fd.get()) : ""});
+        }
+    }
+}
+
+void CacheKeeper::fill(size_t target, const RangeSet& wanted, bool first) {
+    const Opened file = open(target, Name::any);
+    FileState& state = states_[target];
+    if (!file.fd.valid()) {
+        return;
+    }
+    const RangeSet reads = reads_of(target, file);
+    RangeSet want = wanted;
+    want.clip(file.size);
+    if (first) {
+        state.found = resident(target, file, reads);
+    }
+    for (const auto& [from, to] : want.ranges()) {
+        fill_cache(file.fd.get(), from, to, stop_, done_);
+    }
+    state.before = resident(target, file, reads);
+    const uint64_t there = resident(target, file, want);
+    state.missing = state.known ? want.bytes() - std::min(want.bytes(), there) : 0;
+}
+
+void CacheKeeper::make_warm(RangeSet CacheTarget::*what, bool first) {
+    each(all_, [&](size_t target) { fill(target, plan_.targets[target].*what, first); });
+    // What the kernel has taken back meanwhile.
+    std::vector<size_t> again;
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(again),
+                 [&](size_t target) { return states_[target].missing != 0; });
+    each(again, [&](size_t target) { fill(target, plan_.targets[target].*what, false); });
+}
+
+void CacheKeeper::apply(const CacheRequest& request) {
+    report_ = {};
+    report_.recorded = plan_.recorded;
+    report_.choice = choose_regime(request.regime, plan_.recorded);
+    report_.dropped_all = request.drop_all;
+    states_.assign(states_.size(), FileState{});
+    const CacheRegime regime = report_.choice.regime;
+    if (request.drop_all && regime != CacheRegime::cold) {
+        drop_machine_caches();
+    }
+    switch (regime) {
+        case CacheRegime::cold:
+            make_cold();
+            if (request.drop_all) {
+                // Last, as dropping the files has brought their names into memory.
+                drop_machine_caches();
+                each(all_, [&](size_t target) { look(target, Name::cached, &FileState::before); });
+            }
+            break;
+        case CacheRegime::recorded:
+            make_cold();
+            make_warm(&CacheTarget::resident, false);
+            break;
+        case CacheRegime::warm: make_warm(&CacheTarget::reads, true); break;
+        case CacheRegime::as_is:
+            each(all_, [&](size_t target) {
+                look(target, Name::cached, &FileState::found);
+                states_[target].before = states_[target].found;
+            });
+            break;
+    }
+    sum_up();
+}
+
+void CacheKeeper::look_again() {
+    each(all_, [&](size_t target) { look(target, Name::any, &FileState::after); });
+    const uint64_t uncached_names = report_.uncached_names;
+    sum_up();
+    report_.uncached_names = uncached_names;
+    uint64_t after = 0;
+    for (const FileState& state : states_) {
+        after += state.known ? state.after : 0;
+    }
+    if (report_.before) {
+        report_.after = after;
+    }
+}
+
+void CacheKeeper::sum_up() {
+    uint64_t found = 0, before = 0;
+    report_.files = report_.bytes = report_.unseen = report_.uncached_names = report_.memory_files = 0;
+    report_.missing_bytes = 0;
+    for (const FileState& state : states_) {
+        report_.files += state.there ? 1 : 0;
+        report_.bytes += state.there ? state.bytes : 0;
+        report_.unseen += state.there && !state.known ? 1 : 0;
+        report_.uncached_names += state.uncached_name ? 1 : 0;
+        report_.memory_files += state.there && state.in_memory ? 1 : 0;
+        report_.missing_bytes += state.missing;
+        found += state.known ? state.found : 0;
+        before += state.known ? state.before : 0;
+    }
+    const bool any = report_.files == 0 || report_.unseen < report_.files;
+    report_.found = any ? std::optional(found) : std::nullopt;
+    report_.before = any ? std::optional(before) : std::nullopt;
+}
+
+}  // namespace reprise

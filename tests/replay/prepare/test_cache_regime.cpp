@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// Regimes of the page cache, on a real file system: what is in memory when a run begins.
+#include "replay/prepare/cache_regime.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+
+#include "formats/support/error.h"
+#include "formats/support/unique_fd.h"
+#include "replay/prepare/residency.h"
+#include "tests/support.h"
+
+namespace reprise::test {
+namespace {
+
+constexpr uint64_t kPage = RangeSet::kPage;
+constexpr uint64_t kSize = 200 * kPage;
+
+RangeSet range(uint64_t first, uint64_t end) {
+    RangeSet set;
+    set.add(first * kPage, end * kPage);
+    return set;
+}
+
+/// Two files of which parts are read, one that is not there, and a directory. Written a moment ago, so warm and dirty.
+struct Root {
+    TempDir dir;
+    UniqueFd fd;
+
+    Root() {
+        std::filesystem::create_directories(dir / "sub/directory");
+        write_file(dir / "a", std::string(kSize, 'a'));
+        write_file(dir / "sub/b", std::string(kSize, 'b'));
+        fd.reset(::open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    }
+    static CachePlan plan() {
+        CachePlan plan;
+        plan.targets = {{"a", range(0, 100), range(50, 80)},
+                        {"sub/b", range(0, 300), range(10, 20)},  // ends before
+                        {"sub/missing", range(0, 10), range(0, 10)},
+                        {"sub/directory", range(0, 10), {}}};
+        plan.recorded = {300 * kPage, 260 * kPage, true};
+        return plan;
+    }
+    uint64_t resident(const char* name, const RangeSet& ranges = range(0, 200)) const {
+        const UniqueFd file(::open((dir / name).c_str(), O_RDONLY | O_CLOEXEC));
+        return resident_bytes(file.get(), ranges).value_or(UINT64_MAX);
+    }
+    bool in_memory() const { return lies_in_memory(fd.get()); }
+};
+
+}  // namespace
+
+TEST_CASE("regimes: each leaves in memory what it says") {
+    const Root root;
+    if (root.in_memory()) {
+        REPRISE_SKIP("the temporary directory is memory; set TMPDIR to a real disk");
+    }
+    CacheKeeper keeper(root.fd.get(), Root::plan(), 2, [](uint64_t done, uint64_t total) { CHECK(done <= total); });
+
+    keeper.apply({CacheRegime::cold});
+    CHECK(keeper.report().files == 2);
+    CHECK(keeper.report().bytes == 300 * kPage);
+    CHECK(keeper.report().found == 300 * kPage);
+    CHECK(keeper.report().before == 0);
+    CHECK_FALSE(keeper.report().after);
+    CHECK(keeper.report().stayed_files == 0);
+    CHECK(keeper.report().choice.regime == CacheRegime::cold);
+    CHECK(root.resident("a") == 0);
+    CHECK(root.resident("sub/b") == 0);
+
+    keeper.apply({CacheRegime::recorded});
+    CHECK(keeper.report().before == 40 * kPage);
+    CHECK(keeper.report().missing_bytes == 0);
+    CHECK(root.resident("a") == 30 * kPage);
+    CHECK(root.resident("a", range(50, 80)) == 30 * kPage);
+    CHECK(root.resident("sub/b", range(10, 20)) == 10 * kPage);
+    CHECK(root.resident("sub/b") == 10 * kPage);
+
+    keeper.apply({CacheRegime::warm});
+    CHECK(keeper.report().found == 40 * kPage);
+    CHECK(keeper.report().before == 300 * kPage);
+    CHECK(root.resident("a", range(0, 100)) == 100 * kPage);
+    CHECK(root.resident("sub/b") == 200 * kPage);
+
+    keeper.apply({CacheRegime::recorded});  // from warm
+    CHECK(keeper.report().found == 300 * kPage);
+    CHECK(root.resident("a") == 30 * kPage);
+    CHECK(root.resident("sub/b") == 10 * kPage);
+
+    keeper.apply({CacheRegime::as_is});
+    CHECK(keeper.report().before == 40 * kPage);
+    CHECK(root.resident("a") == 30 * kPage);
+    const UniqueFd file(::open((root.dir / "a").c_str(), O_RDONLY | O_CLOEXEC));
+    const std::atomic<bool> stop{false};
+    std::atomic<uint64_t> done{0};
+    REQUIRE(fill_cache(file.get(), 0, 50 * kPage, stop, done) == 0);
+    keeper.look_again();
+    CHECK(keeper.report().before == 40 * kPage);
+    CHECK(keeper.report().after == 90 * kPage);
+    CHECK(keeper.report().files == 2);
+}
+
+TEST_CASE("regimes: cold where pages stay names the file and why") {
+    const Root root;
+    if (root.in_memory()) {
+        REPRISE_SKIP("the temporary directory is memory; set TMPDIR to a real disk");
+    }
+    const UniqueFd file(::open((root.dir / "sub/b").c_str(), O_RDONLY | O_CLOEXEC));
+    void* const memory = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+    REQUIRE(memory != MAP_FAILED);
+    CacheKeeper keeper(root.fd.get(), Root::plan(), 2);
+    keeper.apply({CacheRegime::cold});
+    const CacheReport report = keeper.report();
+    ::munmap(memory, kSize);
+    CHECK(report.before == kSize);
+    CHECK(report.stayed_files == 1);
+    CHECK(report.stayed_bytes == kSize);
+    REQUIRE(report.stayed.size() == 1);
+    CHECK(report.stayed[0].path == "sub/b");
+    CHECK(report.stayed[0].bytes == kSize);
+    CHECK(report.stayed[0].why.find("maps") != std::string::npos);
+    CHECK(root.resident("a") == 0);
+}
+
+TEST_CASE("regimes: the default follows the recording") {
+    const Root root;
+    CachePlan plan = Root::plan();
+    bool cold = true;
+    SUBCASE("it fetched") {}
+    SUBCASE("it did not") {
+        plan.recorded.fetched_bytes = 0;
+        cold = false;
+    }
+    CacheKeeper keeper(root.fd.get(), plan, 2);
+    keeper.apply({});
+    CHECK(keeper.report().choice.regime == (cold ? CacheRegime::cold : CacheRegime::as_is));
+    CHECK(keeper.report().recorded.fetched_bytes == plan.recorded.fetched_bytes);
+    if (!root.in_memory()) {
+        CHECK(root.resident("a") == (cold ? 0 : kSize));
+    }
+}
+
+TEST_CASE("regimes: memory is never cold, and that is told") {
+    const UniqueFd root(::open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root.valid() || !lies_in_memory(root.get())) {
+        REPRISE_SKIP("/dev/shm is no tmpfs here");
+    }
+    const std::string name = "reprise-test-" + std::to_string(::getpid());
+    write_file("/dev/shm/" + name, std::string(kSize, 'm'));
+    CachePlan plan;
+    plan.targets = {{name, range(0, 200), {}}};
+    CacheKeeper keeper(root.get(), plan, 1);
+    keeper.apply({CacheRegime::cold});
+    const CacheReport report = keeper.report();
+    ::unlink(("/dev/shm/" + name).c_str());
+    CHECK(report.memory_files == 1);
+    CHECK(report.files == 1);
+    CHECK(report.before == kSize);
+    CHECK(report.stayed_files == 0);
+}
+
+TEST_CASE("regimes: a link out of the root is not followed") {
+    const Root root;
+    const TempDir outside;
+    write_file(outside / "a", std::string(kSize, 'o'));
+    std::filesystem::create_symlink(outside / "a", root.dir / "link");
+    CachePlan plan;
+    plan.targets = {{"link", range(0, 200), {}},
+                    {"../" + outside.path().filename().string() + "/a", range(0, 200), {}}};
+    CacheKeeper keeper(root.fd.get(), plan, 1);
+    keeper.apply({CacheRegime::cold});
+    CHECK(keeper.report().files == 0);
+    CHECK(keeper.report().before == 0);
+    const UniqueFd file(::open((outside / "a").c_str(), O_RDONLY | O_CLOEXEC));
+    CHECK(resident_bytes(file.get(), range(0, 200)) == kSize);
+}
+
+TEST_CASE("regimes: files that this user may not look at") {
+    if (::geteuid() != 0) {
+        REPRISE_SKIP("needs root, to be somebody else");
+    }
+    const Root root;
+    std::filesystem::permissions(root.dir.path(), std::filesystem::perms(0755));
+    std::filesystem::permissions(root.dir / "a", std::filesystem::perms(0644));
+    std::filesystem::permissions(root.dir / "sub/b", std::filesystem::perms(0600));
+    CacheKeeper keeper(root.fd.get(), Root::plan(), 1);
+    constexpr uid_t kNobody = 65534;
+    REQUIRE(::seteuid(kNobody) == 0);
+    keeper.apply({CacheRegime::warm});
+    keeper.look_again();
+    REQUIRE(::seteuid(0) == 0);
+    CHECK(keeper.report().files == 2);
+    CHECK(keeper.report().unseen == 2);
+    CHECK_FALSE(keeper.report().before);
+    CHECK_FALSE(keeper.report().after);
+}
+
+TEST_CASE("the caches of the machine are not for everybody") {
+    if (::geteuid() != 0) {
+        CHECK_THROWS_AS(drop_machine_caches(), Error);
+        return;
+    }
+    constexpr uid_t kNobody = 65534;
+    REQUIRE(::seteuid(kNobody) == 0);
+    CHECK_THROWS_AS(drop_machine_caches(), Error);
+    REQUIRE(::seteuid(0) == 0);
+}
+
+}  // namespace reprise::test
