@@ -31,12 +31,12 @@ Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Js
 
 }  // namespace
 
-std::string_view regime_name(CacheRegime regime) {
+std::string_view temperature_name(Temperature regime) {
     switch (regime) {
-        case CacheRegime::unknown: return "unknown";
-        case CacheRegime::cold: return "cold";
-        case CacheRegime::warm: return "warm";
-        case CacheRegime::mixed: return "mixed";
+        case Temperature::unknown: return "unknown";
+        case Temperature::cold: return "cold";
+        case Temperature::warm: return "warm";
+        case Temperature::mixed: return "mixed";
     }
     return "unknown";
 }
@@ -49,12 +49,12 @@ std::optional<double> Verdict::device_share() const {
     return static_cast<double>(*device_read) / static_cast<double>(read);
 }
 
-CacheRegime Verdict::regime() const {
+Temperature Verdict::temperature() const {
     const std::optional<double> share = device_share();
     if (!share) {
-        return CacheRegime::unknown;
+        return Temperature::unknown;
     }
-    return *share >= kCold ? CacheRegime::cold : *share <= kWarm ? CacheRegime::warm : CacheRegime::mixed;
+    return *share >= kCold ? Temperature::cold : *share <= kWarm ? Temperature::warm : Temperature::mixed;
 }
 
 Verdict verdict_of(const Comparison& comparison, const Header& run) {
@@ -99,7 +99,7 @@ Json to_json(const Verdict& verdict) {
               {"left_out", verdict.ops.left_out},
               {"left_out_by", by},
               {"extra", verdict.ops.extra}}},
-            {"cache", regime_name(verdict.regime())},
+            {"cache", temperature_name(verdict.temperature())},
             {"device_share", or_null(verdict.device_share())},
             {"device_read_bytes", or_null(verdict.device_read)},
             {"device_write_bytes", or_null(verdict.device_written)},

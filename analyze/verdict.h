@@ -19,13 +19,13 @@ struct Comparison;
 struct Header;
 
 /// Where the data that a job read came from.
-enum class CacheRegime : uint8_t {
+enum class Temperature : uint8_t {
     unknown,  // nothing was read, or nobody counted
     cold,     // at least 90 % of the bytes from the device
     warm,     // at most 10 %
     mixed,
 };
-std::string_view regime_name(CacheRegime regime);
+std::string_view temperature_name(Temperature regime);
 
 /// I/O ops of the recording: each is done as recorded, differs, or is left out. An op whose file did not open differs.
 struct JobOps {
@@ -49,7 +49,7 @@ struct Verdict {
     /// Device bytes over the bytes that were read from files on storage, page touches included; none where either is
     /// not known. Above 1 with read-ahead.
     std::optional<double> device_share() const;
-    CacheRegime regime() const;
+    Temperature temperature() const;
 };
 
 /// `run`: header of the second log.

@@ -20,6 +20,7 @@
 #include "cli/progress.h"
 #include "cli/recordings.h"
 #include "cli/run_series.h"
+#include "cli/show_cache.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
 #include "cli/units.h"
@@ -28,6 +29,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
 #include "formats/support/unique_fd.h"
+#include "replay/prepare/cache_regime.h"
 #include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/run/runner.h"
@@ -66,6 +68,10 @@ void options(po::options_description& add) {
         "compute: spin occupies the CPU as the recorded thread did, work also uses memory, sleep leaves the CPU idle; "
         "auto: spin if this machine has enough CPUs");
     add_what_if_options(add, true);
+    add.add_options()("cache", po::value<std::string>()->value_name("REGIME"),
+                      "what is in the page cache at the start, of the data to be read (recorded: what the recording "
+                      "found there; by default cold if the recording read from its device, else as-is)")(
+        "drop-caches", "empty the caches of the whole machine, names and inodes too; requires root");
     add.add_options()("tolerance-results", po::value<std::string>()->default_value("0.1%")->value_name("N|SHARE"),
                       "I/O ops that may have another result than in the recording; more: exit code 1");
     add_series_options(add);
@@ -84,10 +90,8 @@ public:
         if (!line_ || now.phase != phase_) {
             finish();
             phase_ = now.phase;
-            const char* const label = phase_ == ReplayProgress::Phase::planning  ? "planning"
-                                      : phase_ == ReplayProgress::Phase::running ? "replaying"
-                                                                                 : "writing the result";
-            line_ = std::make_unique<Progress>(label);
+            line_ = std::make_unique<Progress>(
+                label(), phase_ == ReplayProgress::Phase::caching ? ProgressUnit::bytes : ProgressUnit::count);
         }
         std::string text;
         if (line_->active() && now.lag_ns > 1'000'000) {
@@ -106,6 +110,16 @@ public:
     }
 
 private:
+    const char* label() const {
+        switch (phase_) {
+            case ReplayProgress::Phase::planning: return "planning";
+            case ReplayProgress::Phase::caching: return "preparing the page cache";
+            case ReplayProgress::Phase::running: return "replaying";
+            case ReplayProgress::Phase::collecting: return "writing the result";
+        }
+        return "";
+    }
+
     ReplayProgress::Phase phase_ = ReplayProgress::Phase::planning;
     std::unique_ptr<Progress> line_;
 };
@@ -137,6 +151,26 @@ ToleratedDifferences tolerated_differences(const po::variables_map& values) {
                          : ToleratedDifferences{0, static_cast<uint64_t>(given.value)};
 }
 
+CacheRequest cache_request(const po::variables_map& values, EngineKind engine) {
+    CacheRequest request;
+    request.drop_all = values.count("drop-caches") != 0;
+    if (values.count("cache") != 0) {
+        request.regime = cache_regime_by_name(values["cache"].as<std::string>());  // one of the choices
+    }
+    if (!uses_root(engine) && (request.regime || request.drop_all)) {
+        throw usage_error(std::string(request.drop_all ? "--drop-caches" : "--cache") + " with --engine " +
+                              std::string(engine_name(engine)) + ", which reads no files",
+                          "leave out one of them");
+    }
+    if (request.drop_all && request.regime == CacheRegime::as_is) {
+        throw usage_error("--drop-caches contradicts --cache as-is", "leave out one of them");
+    }
+    if (request.drop_all && !request.regime) {
+        request.regime = CacheRegime::cold;
+    }
+    return request;
+}
+
 ReplayOptions replay_options(const po::variables_map& values, const LogReader& recording, const WhatIf& what_if) {
     ReplayOptions how;
     const auto& pace = values["pace"].as<std::string>();
@@ -154,6 +188,8 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     how.fingerprint = log_fingerprint(recording);
     how.log_name = recording.path().string();
     how.tolerated = tolerated_differences(values);
+    how.cache = cache_request(values, how.engine);
+    how.recording = &recording;
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
         std::error_code ignored;
@@ -237,6 +273,11 @@ private:
         }
         for (std::string& doubt : queue_doubts(result.queues)) {
             result.notes.push_back(std::move(doubt));
+        }
+        if (result.cache) {
+            for (std::string& note : cache_notes(*result.cache, result.machine)) {
+                result.notes.push_back(std::move(note));
+            }
         }
     }
 
@@ -322,6 +363,7 @@ const Registration registration{{
         "ops, see --tolerance-results), or this machine could not keep the recording's timing.",
     .examples = {{"reprise replay job.oplog --root /mnt/new", "how long the job would take there"},
                  {"reprise replay job.oplog --root /mnt/new --pace timed", "the recorded load, at the recorded times"},
+                 {"reprise replay job.oplog --root /mnt/new --cache recorded", "with what was in memory then"},
                  {"reprise replay job.oplog --root /mnt/new --gpus 8 --gpu-model 'normal(162ms,5ms)'",
                   "eight ranks with a different accelerator"},
                  {"reprise replay job.oplog --root /mnt/new --runs 7", "seven runs: median, interval, disturbed ones"},
@@ -332,6 +374,7 @@ const Registration registration{{
     .positionals = {{"log", "LOG", 1, -1}},
     .choices = {{"pace", {"causal", "timed", "afap"}},
                 {"engine", engine_names()},
+                {"cache", {"cold", "warm", "recorded", "as-is"}},
                 {"delay", {"auto", "sleep", "spin", "work"}}},
     .run = run,
 }};

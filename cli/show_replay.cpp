@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "cli/show_cache.h"
 #include "cli/show_queues.h"
 #include "cli/show_verdict.h"
 #include "cli/units.h"
@@ -363,6 +364,7 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["device_counter_read_bytes"] = result.device_counter ? Json(result.device_counter->read_bytes) : Json(nullptr);
     json["device_counter_write_bytes"] =
         result.device_counter ? Json(result.device_counter->write_bytes) : Json(nullptr);
+    json["cache"] = result.cache ? cache_json(*result.cache) : Json(nullptr);
     json["pace"] = values["pace"].as<std::string>();
     json["engine"] = values["engine"].as<std::string>();
     WhatIf what_if = what_if_of(values);
@@ -418,7 +420,12 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
 }
 
 void print_result(const ReplayResult& result, const RunFigures& figures) {
-    print_summary(std::cout, first_sentences(result), verdict_lines(figures.verdict(), "recorded"), notes_of(result));
+    std::vector<SummaryLine> lines = verdict_lines(figures.verdict(), "recorded");
+    if (result.cache) {
+        constexpr int kKeep = 7, kPlace = 2;  // after the job and the time
+        lines.insert(lines.begin() + kPlace, {kKeep, "cache       " + cache_line(*result.cache)});
+    }
+    print_summary(std::cout, first_sentences(result), std::move(lines), notes_of(result));
     if (verbosity() > 0) {
         std::cout << "\n";
         print_detail(std::cout, result, figures);

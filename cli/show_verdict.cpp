@@ -54,7 +54,6 @@ public:
     std::vector<SummaryLine> all() {
         job();
         time();
-        // Here go the lines on residency before and after, and on the spread of several runs.
         bytes();
         calls();
         spent();
@@ -113,10 +112,10 @@ private:
             text += ", " + std::string(beside_) + " " + format_duration(v_.recorded.elapsed) +
                     change(v_.here.elapsed, v_.recorded.elapsed);
         }
-        const std::string cache = regime();
+        const std::string cache = temperature();
         add(10, "time", cache.empty() ? text : text + "; " + cache);
     }
-    std::string regime() const {
+    std::string temperature() const {
         if (v_.no_storage) {
             return "NO STORAGE: the null engine reads and writes nothing";
         }
@@ -125,15 +124,15 @@ private:
             const bool read = v_.here.storage_bytes_read + v_.here.bytes_touched != 0;
             return read && !v_.ended.empty() ? "CACHE UNKNOWN: nobody counted what the device served" : "";
         }
-        const std::string text = upper(regime_name(v_.regime())) + ": ";
-        switch (v_.regime()) {
-            case CacheRegime::cold:
+        const std::string text = upper(temperature_name(v_.temperature())) + ": ";
+        switch (v_.temperature()) {
+            case Temperature::cold:
                 return text + (*device > 1.005 ? "the device read " + share(*device) + " of the bytes asked for"
                                                : "the device served " + share(*device) + " of the bytes read");
-            case CacheRegime::warm:
+            case Temperature::warm:
                 return text + "memory served the reads, the device " + share(*device) + " of the bytes";
-            case CacheRegime::mixed:
-            case CacheRegime::unknown: break;
+            case Temperature::mixed:
+            case Temperature::unknown: break;
         }
         return text + "the device served " + share(*device) + " of the bytes read, memory the rest";
     }

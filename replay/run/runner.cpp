@@ -20,6 +20,7 @@
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
 #include "replay/plan/what_if.h"
+#include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/run/collect.h"
 #include "replay/run/memory_files.h"
@@ -170,6 +171,21 @@ void add_notes(ReplayResult& result) {
     }
 }
 
+/// Puts the page cache into the state that was asked for.
+std::unique_ptr<CacheKeeper> keep_cache(const Plan& plan, const ReplayOptions& options, int root) {
+    const int64_t begun = monotonic_ns();
+    const auto tick = [&options, begun](uint64_t done, uint64_t total) {
+        if (options.progress) {
+            options.progress({ReplayProgress::Phase::caching, done, total, monotonic_ns() - begun, 0});
+        }
+    };
+    auto keeper = std::make_unique<CacheKeeper>(
+        root, plan_cache(plan, options.recording != nullptr ? *options.recording : *plan.log),
+        default_prepare_threads(), tick);
+    keeper->apply(*options.cache);
+    return keeper;
+}
+
 /// Recorded compute takes the processor, unless this machine has too few: then the run would measure the processors and
 /// not the storage system.
 Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& result) {
@@ -272,10 +288,14 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
                             options.speeds,
                             uses_root ? root->get() : -1,
                             options.read_only};
+    result.plan_ns = monotonic_ns() - first_point.ns;
+    std::unique_ptr<CacheKeeper> cache;
+    if (uses_root && options.cache) {
+        cache = keep_cache(plan, options, root->get());
+    }
     if (modifies) {
         mark_changed(root->get(), options.root.string(), lock);
     }
-    result.plan_ns = monotonic_ns() - first_point.ns;
     const ProcessorUse before = read_processor_use();
     const auto device_before = read_device_counter(uses_root ? options.root : std::filesystem::path{});
     const SupervisedRun supervised = supervise(setup, options, first_point);
@@ -289,6 +309,10 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         result.device_counter = {device_after->read_bytes - device_before->read_bytes,
                                  device_after->write_bytes - device_before->write_bytes};
         result.device_write_bytes = result.device_counter->write_bytes;
+    }
+    if (cache) {
+        cache->look_again();
+        result.cache = cache->report();
     }
     note_broken(supervised.broken, result);
     collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result, [&] {

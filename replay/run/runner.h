@@ -16,6 +16,7 @@
 #include "replay/plan/left_out.h"
 #include "replay/plan/paths.h"
 #include "replay/plan/queues.h"
+#include "replay/prepare/cache_regime.h"
 #include "replay/run/fidelity.h"
 #include "replay/run/machine.h"
 #include "replay/run/trust.h"
@@ -24,8 +25,8 @@
 namespace reprise {
 
 struct ReplayProgress {
-    enum class Phase : uint8_t { planning, running, collecting } phase = Phase::planning;
-    uint64_t done = 0, total = 0;  // ops of the log
+    enum class Phase : uint8_t { planning, caching, running, collecting } phase = Phase::planning;
+    uint64_t done = 0, total = 0;  // ops of the log; caching: bytes
     int64_t elapsed_ns = 0;        // of the phase
     int64_t lag_ns = 0;            // timed: of the task that is furthest behind
     std::string waiting = {};      // what holds the run up, where nothing has got done for two seconds
@@ -62,6 +63,8 @@ struct ReplayOptions {
     std::string fingerprint;    // of the recording, for the run's header; empty: not stored, and any root will do
     std::string log_name = {};  // for messages
     ToleratedDifferences tolerated = {};
+    std::optional<CacheRequest> cache = {};  // none: the page cache is neither changed nor looked at
+    const LogReader* recording = nullptr;    // that the log was made from, where it is a variant
     bool catch_signals = true;  // SIGINT and SIGTERM end the run with a valid result; a second one kills it
     size_t spool_memory = 0;    // bytes of results kept in memory; 0: a quarter of the machine's
     std::function<void(const ReplayProgress&)> progress;  // on the calling thread, about ten times a second
@@ -115,6 +118,7 @@ struct ReplayResult {
     std::vector<Counter> counters;  // of the plan and of the recording
     QueueInference queues;          // of pace causal
     MachineFacts machine;
+    std::optional<CacheReport> cache;  // none where it was not asked for
     std::filesystem::path output;
     int64_t plan_ns = 0, collect_ns = 0;
 };

@@ -37,6 +37,7 @@ SpeedKnown speed_known(const CpuSpeed& speed) {
         case CpuSpeed::Source::given: return {true, "CPU speed as asked"};
         case CpuSpeed::Source::same_machine: return {true, "CPU speed verified"};
         case CpuSpeed::Source::no_profile: return {false, "CPU speed not verified: the recording has no profile"};
+        case CpuSpeed::Source::same_name:
         case CpuSpeed::Source::profiles: break;
     }
     constexpr double kSure = 0.1;

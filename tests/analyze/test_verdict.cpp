@@ -20,12 +20,12 @@ Verdict verdict_with(const test::RunChanges& changes) {
     return verdict_of(compare(a, b), b.header());
 }
 
-CacheRegime regime_of(std::optional<uint64_t> device, uint64_t read, uint64_t touched = 0) {
+Temperature temperature_of(std::optional<uint64_t> device, uint64_t read, uint64_t touched = 0) {
     Verdict verdict;
     verdict.device_read = device;
     verdict.here.bytes_read = verdict.here.storage_bytes_read = read;
     verdict.here.bytes_touched = touched;
-    return verdict.regime();
+    return verdict.temperature();
 }
 
 }  // namespace
@@ -64,26 +64,26 @@ TEST_CASE("times alone never make it another job") {
 }
 
 TEST_CASE("cold, warm and mixed by the share of bytes that the device served") {
-    CHECK(regime_of(std::nullopt, 1000) == CacheRegime::unknown);
-    CHECK(regime_of(0, 0) == CacheRegime::unknown);
-    CHECK(regime_of(0, 1000) == CacheRegime::warm);
-    CHECK(regime_of(100, 1000) == CacheRegime::warm);
-    CHECK(regime_of(101, 1000) == CacheRegime::mixed);
-    CHECK(regime_of(899, 1000) == CacheRegime::mixed);
-    CHECK(regime_of(900, 1000) == CacheRegime::cold);
-    CHECK(regime_of(5000, 1000) == CacheRegime::cold);  // read-ahead
-    CHECK(regime_of(900, 0, 1000) == CacheRegime::cold);
-    CHECK(regime_of(500, 500, 9500) == CacheRegime::warm);
+    CHECK(temperature_of(std::nullopt, 1000) == Temperature::unknown);
+    CHECK(temperature_of(0, 0) == Temperature::unknown);
+    CHECK(temperature_of(0, 1000) == Temperature::warm);
+    CHECK(temperature_of(100, 1000) == Temperature::warm);
+    CHECK(temperature_of(101, 1000) == Temperature::mixed);
+    CHECK(temperature_of(899, 1000) == Temperature::mixed);
+    CHECK(temperature_of(900, 1000) == Temperature::cold);
+    CHECK(temperature_of(5000, 1000) == Temperature::cold);  // read-ahead
+    CHECK(temperature_of(900, 0, 1000) == Temperature::cold);
+    CHECK(temperature_of(500, 500, 9500) == Temperature::warm);
     Verdict shared_memory;  // bytes of /dev/shm come from no device
     shared_memory.here.bytes_read = 1'000'000;
     shared_memory.here.storage_bytes_read = 1000;
     shared_memory.device_read = 1000;
-    CHECK(shared_memory.regime() == CacheRegime::cold);
+    CHECK(shared_memory.temperature() == Temperature::cold);
     Verdict null_engine;
     null_engine.here.storage_bytes_read = 1000;
     null_engine.device_read = 0;
     null_engine.no_storage = true;
-    CHECK(null_engine.regime() == CacheRegime::unknown);
+    CHECK(null_engine.temperature() == Temperature::unknown);
 }
 
 TEST_CASE("what a run's log says of its device and its trust is in the verdict, and what no log says is null") {

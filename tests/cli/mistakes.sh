@@ -102,6 +102,10 @@ mistake 2 "--ring '1K' is 1,024 bytes" "$REPRISE" capture --ring 1K -o c.oplog -
 mistake 3 "job.oplog: this log carries no profile of the machine" "$REPRISE" calibrate --compare job.oplog
 mistake 3 "bad.json:/reprise_host_profile: the field is missing" "$REPRISE" calibrate --compare bad.json
 
+# A cache regime that there is not.
+mistake 2 "'hot'" "$REPRISE" replay job.oplog --root root --cache hot
+for regime in cold warm recorded as-is; do contains "$err" "$regime"; done
+
 # A link that somebody planted where a scratch file will be is replaced, not followed.
 echo precious >precious
 for name in again.oplog.partial x.csv.partial; do ln -s precious "$name"; done

@@ -210,7 +210,8 @@ class Bench:
         for path in (out, result):
             path.unlink(missing_ok=True)
         with limited(storage) as during:
-            execute([self.reprise, "replay", "-q", log, "--root", root, "--pace", "causal", "-o", out, f"--json={result}", *options], allowed=(0, 1))
+            execute([self.reprise, "replay", "-q", log, "--root", root, "--pace", "causal", "--cache", "as-is", "-o", out, f"--json={result}",
+                     *options], allowed=(0, 1))
         found = json.loads(result.read_text())
         run = self.read_log(job, out)
         run.reported = during.reported

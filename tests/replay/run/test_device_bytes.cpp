@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "formats/oplog/fetched.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
@@ -90,6 +91,61 @@ TEST_CASE("bytes read from the device are counted once, with child processes and
     const ReplayResult warm = replay(log, options);
     CHECK(*warm.device_read_bytes == 0);
     CHECK(warm.device_counter->read_bytes == 0);
+}
+
+TEST_CASE("the cache regime decides what the device reads") {
+    const TempDir dir;
+    LoopDevice device(dir.path());
+    if (!device.ok()) {
+        REPRISE_SKIP("a loop device with ext4 needs root and mkfs.ext4");
+    }
+    fs::create_directory(device.path() / "data");
+    write_file(device.path() / "data/0", std::string(kFile, 'x'));
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId file = job.file("/data/0");
+    read_file(job, t, 0);
+    FetchedPages fetched;
+    fetched[file].add(kFile / 4, kFile);
+    SUBCASE("known") { job.writer().keep(encode_fetched(fetched)); }
+    SUBCASE("unknown") { fetched.clear(); }
+    const LogReader log = job.finish();
+    ReplayOptions options;
+    options.root = device.path();
+    options.pace = Pace::afap;
+    // The kernel may take pages back at any time: then once more.
+    const auto run = [&](std::optional<CacheRegime> regime, bool drop_all = false, int tries = 3) {
+        options.cache = CacheRequest{regime, drop_all};
+        ReplayResult result = replay(log, options);
+        while (result.cache && result.cache->after != kFile && --tries > 0) {
+            result = replay(log, options);
+        }
+        CHECK(result.mismatches == 0);
+        REQUIRE(result.cache);
+        CHECK(result.cache->files == 1);
+        CHECK(result.cache->bytes == kFile);
+        CHECK(result.cache->after == kFile);
+        REQUIRE(result.device_read_bytes);
+        // Only what was not in memory is read, and nothing else.
+        const auto missing = static_cast<double>(kFile) - static_cast<double>(result.cache->before.value_or(0));
+        CHECK(static_cast<double>(*result.device_read_bytes) == doctest::Approx(missing).epsilon(0.01));
+        return *result.cache;
+    };
+    CHECK(run(CacheRegime::cold).before == 0);
+    CHECK(run(CacheRegime::as_is).before == kFile);
+    CHECK(run(CacheRegime::warm).before == kFile);
+    CHECK(run(CacheRegime::cold, true).before == 0);
+    const bool known = !fetched.empty();
+    CHECK(run(CacheRegime::recorded).before == (known ? kFile / 4 : kFile));  // else as it is: warm
+    CHECK(run({}).before == (known ? 0 : kFile));
+    REQUIRE(device.again());
+    CHECK(run(CacheRegime::warm).found == 0);
+    REQUIRE(device.again());
+    const CacheReport cold = run(CacheRegime::as_is, false, 1);
+    CHECK(cold.before == 0);
+    CHECK(cold.uncached_names == 1);
+    options.cache.reset();
+    CHECK_FALSE(replay(log, options).cache);
 }
 
 TEST_CASE("bytes written are those of the device's counter") {

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# replay --cache: what is in memory when the run begins, what the device reads, and what the result says of both.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+
+# number FILE KEY: of "cache" or the result itself in JSON
+number() { sed -n "s/^ *\"$2\": \([0-9]*\|null\),\{0,1\}$/\1/p" "$1" | head -n 1; }
+
+# Three files of 1 MiB, read in pieces of 64 KiB; the last one only to its half.
+size=$((1 << 20)) part=$((64 << 10))
+read_bytes=$((2 * size + size / 2))
+{
+    echo "fio version 3 iolog"
+    for file in a b c; do
+        echo "0 /data/$file add"
+        echo "0 /data/$file open"
+        until=$([[ $file == c ]] && echo $((size / 2)) || echo $size)
+        for ((at = 0; at < until; at += part)); do echo "0 /data/$file read $at $part"; done
+        echo "0 /data/$file close"
+    done
+} >job.log
+run 0 "$REPRISE" import job.log -o job.oplog
+
+# Wrong uses.
+run 2 "$REPRISE" replay job.oplog --root root --cache hot
+head -n 1 "$err" >first
+contains first "--cache"
+contains first "hot"
+for choice in cold warm recorded as-is; do contains "$err" "$choice"; done
+run 2 "$REPRISE" replay job.oplog --engine null --pace afap --cache cold
+contains "$err" "--cache with --engine null, which reads no files"
+run 2 "$REPRISE" replay job.oplog --root root --drop-caches --cache as-is
+contains "$err" "--drop-caches contradicts --cache as-is"
+
+# replays ROOT REGIME...: its JSON is in run.json.
+replays() {
+    local root=$1
+    shift
+    run 0 "$REPRISE" replay job.oplog --root "$root" --pace afap -f --json=run.json "$@"
+}
+
+# On tmpfs nothing is cold.
+if [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs ]]; then
+    memory=$(mktemp -d /dev/shm/reprise-test-XXXXXX)
+    trap 'rm -rf "$tmp" "$memory"' EXIT
+    run 0 "$REPRISE" prepare job.oplog --root "$memory/root"
+    replays "$memory/root" --cache cold
+    contains "$out" "note: The root is on tmpfs, which is memory: no regime is cold there, and the run measures memory, not storage."
+    equal "$(number run.json memory_files)" 3
+    equal "$(number run.json resident_before_bytes)" "$read_bytes"
+    rm -rf "$memory"
+else
+    echo "SKIPPED: /dev/shm is no tmpfs"
+fi
+
+run 0 "$REPRISE" prepare job.oplog --root root
+[[ $(stat -f -c %T root) != tmpfs ]] || skip "the temporary directory is a tmpfs; set TMPDIR to a real disk"
+
+replays root --cache cold
+contains "$out" "cold (as asked); 0 B of 2.50 MiB in memory before, "
+head -n 4 "$out" | grep -q "^cache cold" || { fail "the regime is not in the first lines"; cat "$out"; }
+equal "$(number run.json resident_before_bytes)" 0
+equal "$(number run.json resident_after_bytes)" "$read_bytes"
+grep -q '"regime": "cold"' run.json || fail "run.json does not name the regime"
+replays root --cache warm
+equal "$(number run.json resident_before_bytes)" "$read_bytes"
+contains "$out" "warm (as asked); 2.50 MiB of 2.50 MiB in memory before, 2.50 MiB after"
+replays root --cache as-is
+equal "$(number run.json resident_before_bytes)" "$read_bytes"
+
+# An import says nothing of its page cache: left alone by default, and where the recorded regime was asked for.
+replays root
+contains "$out" "as-is (default: the log does not say what was in memory); 2.50 MiB"
+replays root --cache recorded
+contains "$out" "as-is (not recorded: the log does not say what was in memory); 2.50 MiB"
+grep -q '"asked": "recorded"' run.json || fail "run.json does not say what was asked for"
+grep -q '"regime": "as-is"' run.json || fail "run.json does not say what was done"
+
+# Somebody who may not empty the machine's caches.
+if command -v setpriv >/dev/null && [[ $EUID == 0 ]]; then
+    chmod 755 "$tmp"
+    run 4 setpriv --reuid 65534 --regid 65534 --clear-groups "$REPRISE" replay job.oplog --root root --pace afap --drop-caches --read-only
+    contains "$err" "cannot empty the caches of the machine"
+    contains "$err" "run as root"
+fi
+
+# A loop device: what its counter says.
+if [[ $EUID == 0 ]] && truncate -s 64M image && mkfs.ext4 -q -F -O ^has_journal image 2>/dev/null &&
+    mkdir mnt && mount -o loop,noatime image mnt 2>/dev/null; then
+    trap 'umount mnt 2>/dev/null; rm -rf "$tmp"' EXIT
+    run 0 "$REPRISE" prepare job.oplog --root mnt/root
+    replays mnt/root --cache cold
+    [[ $(number run.json device_counter_read_bytes) -ge $read_bytes ]] || fail "cold, and the device read only $(number run.json device_counter_read_bytes) bytes"
+    replays mnt/root --cache warm
+    equal "$(number run.json device_counter_read_bytes)" 0
+    replays mnt/root --cache cold --drop-caches
+    equal "$(number run.json resident_before_bytes)" 0
+    [[ $(number run.json device_counter_read_bytes) -ge $read_bytes ]] || fail "caches dropped, and the device read only $(number run.json device_counter_read_bytes) bytes"
+
+    # What a recording found in memory: all of a, nothing of b and c.
+    if "$REPRISE" capture --check >/dev/null 2>&1; then
+        job() { run 0 "$REPRISE" capture -o "$@" -- sh -c 'cat mnt/job/a mnt/job/b mnt/job/c >/dev/null'; }
+        mkdir mnt/job
+        for file in a b c; do head -c $size /dev/urandom >mnt/job/$file; done
+        umount mnt && mount -o loop,noatime image mnt
+        cat mnt/job/a >/dev/null
+        job real.oplog
+        only=(--only "$PWD/mnt/job")
+        run 0 "$REPRISE" prepare real.oplog --root mnt/again "${only[@]}"
+        run 0 "$REPRISE" replay real.oplog --root mnt/again "${only[@]}" --pace afap --cache recorded -f --json=run.json
+        contains "$out" "recorded (as asked); 1.00 MiB of 3.00 MiB in memory before"
+        equal "$(number run.json resident_before_bytes)" $size
+        equal "$(number run.json recorded_fetched_bytes)" $((2 * size))
+        run 0 "$REPRISE" replay real.oplog --root mnt/again "${only[@]}" --pace afap -f --json=run.json
+        contains "$out" "cold (default: the recording fetched 2.00 MiB of 3.00 MiB); 0 B of 3.00 MiB in memory before"
+        [[ $(number run.json device_counter_read_bytes) -ge $((3 * size)) ]] || fail "the default is not cold"
+        # The same job warm: the default leaves the page cache alone.
+        job warm.oplog
+        run 0 "$REPRISE" prepare warm.oplog --root mnt/warm "${only[@]}"
+        run 0 "$REPRISE" replay warm.oplog --root mnt/warm "${only[@]}" --pace afap -f --json=run.json
+        contains "$out" "as-is (default: the recording fetched only 0 B of 3.00 MiB)"
+        # What is made of a recording knows it, too.
+        run 0 "$REPRISE" anonymize real.oplog -o nobody.oplog
+        run 0 "$REPRISE" prepare nobody.oplog --root mnt/nobody
+        run 0 "$REPRISE" replay nobody.oplog --root mnt/nobody --pace afap -f --json=run.json
+        equal "$(number run.json recorded_fetched_bytes)" $((2 * size))
+        # Without the page cache it does not know.
+        job blind.oplog --without pagecache,block
+        run 0 "$REPRISE" prepare blind.oplog --root mnt/blind "${only[@]}"
+        run 0 "$REPRISE" replay blind.oplog --root mnt/blind "${only[@]}" --pace afap --cache recorded
+        contains "$out" "as-is (not recorded: the log does not say what was in memory)"
+    else
+        echo "SKIPPED: this machine cannot record, so no recording knows its page cache"
+    fi
+else
+    echo "SKIPPED: a loop device with ext4 needs root and mkfs.ext4"
+fi
+
+# Ended while it prepares the page cache, or later: the root can be used again.
+for after in 0.02 0.1; do
+    "$REPRISE" replay job.oplog --root root --pace afap --cache cold >/dev/null 2>&1 &
+    replay=$!
+    sleep $after
+    kill -TERM $replay 2>/dev/null
+    wait $replay 2>/dev/null
+done
+replays root --cache warm
+equal "$(number run.json resident_before_bytes)" "$read_bytes"
+finish
