@@ -294,8 +294,10 @@ void print_after_waits(std::ostream& out, int64_t ns) {
 void RunFigures::add(const ObservedOp& op) {
     recorded_.add(op.task, op.recorded, op.performed);
     here_.add(op.task, op.here, op.performed);
-    recorded_use_.add(op.task, op.recorded);
-    here_use_.add(op.task, op.here);
+    if (op.accelerators) {  // it keeps markers, of which a log may have many
+        recorded_use_.add(op.task, op.recorded);
+        here_use_.add(op.task, op.here);
+    }
 }
 
 void RunFigures::finish(const ReplayResult& result, const std::string& pace, EngineKind engine) {

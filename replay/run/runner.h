@@ -37,6 +37,7 @@ struct ObservedOp {
     TaskId task = 0;
     const Op &recorded, &here;
     bool performed = true;
+    bool accelerators = false;  // the log uses them
 };
 
 /// How many ops may have another result than in the recording before a run is not the same job: a share of its ops,
