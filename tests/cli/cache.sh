@@ -94,7 +94,11 @@ if [[ $EUID == 0 ]] && truncate -s 64M image && mkfs.ext4 -q -F -O ^has_journal 
     [[ $(number run.json device_counter_read_bytes) -ge $read_bytes ]] || fail "cold, and the device read only $(number run.json device_counter_read_bytes) bytes"
     replays mnt/root --cache warm
     equal "$(number run.json device_counter_read_bytes)" 0
-    replays mnt/root --cache cold --drop-caches
+    replays mnt/root --cache warm --drop-caches
+    equal "$(number run.json found_bytes)" 0
+    equal "$(number run.json resident_before_bytes)" "$read_bytes"
+    contains "$out" "cache warm (as asked; all caches dropped)"
+    replays mnt/root --drop-caches
     equal "$(number run.json resident_before_bytes)" 0
     [[ $(number run.json device_counter_read_bytes) -ge $read_bytes ]] || fail "caches dropped, and the device read only $(number run.json device_counter_read_bytes) bytes"
 

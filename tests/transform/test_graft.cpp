@@ -2,6 +2,7 @@
 // Accelerator work of a profile grafted onto a recording: by clock, by step, and profiles of another job.
 #include "transform/graft.h"
 
+#include "formats/oplog/fetched.h"
 #include "formats/support/error.h"
 #include "tests/formats/import/import_support.h"
 
@@ -49,6 +50,7 @@ public:
         op.flags = 7;
         add(task, OpKind::gpu_wait, at, duration, op);
     }
+    void keep(Derived known) { writer_.keep(std::move(known)); }
     LogReader finish() {
         writer_.finish();
         return LogReader(path_);
@@ -106,6 +108,7 @@ LogReader recorded(const TempDir& dir, int64_t origin = kOrigin, std::string_vie
             job.mark(main, mark, step + 10, at + 95, MarkerPhase::end);
         }
     }
+    job.keep(encode_fetched({}));
     return job.finish();
 }
 
@@ -133,6 +136,7 @@ TEST_CASE("by clock: computing is split where work is submitted, and gives way w
     const LogReader profile = profiled(dir, kOrigin + 1003 * kMs, 0);
     const GraftResult result = graft(job, profile, GraftBy::automatic, dir / "out.oplog");
     CHECK(result.by == GraftBy::clock);
+    CHECK(fetched_pages(LogReader(dir / "out.oplog")));  // what the recording fetched is still known
     CHECK(result.offset_ns == 1003 * kMs);
     CHECK(result.residual_ns == 3 * kMs);
     CHECK(result.submissions == 3);

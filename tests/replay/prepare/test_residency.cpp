@@ -4,11 +4,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <string>
 
 #include "formats/support/unique_fd.h"
@@ -108,6 +110,31 @@ TEST_CASE("residency: what somebody maps stays, and the reason is told") {
     ::munmap(memory, kPage);
     REQUIRE(drop_cached(file.fd.get()) == 0);
     CHECK(file.resident() == 0);
+}
+
+TEST_CASE("residency: of a file on overlayfs, whose data the file below has") {
+    const CachedFile file;
+    SKIP_IN_MEMORY(file);
+    for (const char* name : {"upper", "work", "merged"}) {
+        std::filesystem::create_directory(file.dir / name);
+    }
+    const std::string lower = (file.dir / "lower").string(), merged = (file.dir / "merged").string();
+    std::filesystem::create_directory(lower);
+    std::filesystem::rename(file.dir / "f", lower + "/f");
+    const std::string how =
+        "lowerdir=" + lower + ",upperdir=" + (file.dir / "upper").string() + ",workdir=" + (file.dir / "work").string();
+    if (::mount("overlay", merged.c_str(), "overlay", 0, how.c_str()) != 0) {
+        REPRISE_SKIP("overlayfs cannot be mounted here");
+    }
+    {
+        const UniqueFd above(::open((merged + "/f").c_str(), O_RDONLY | O_CLOEXEC));
+        CHECK(above.valid());
+        CHECK(resident_bytes(above.get(), range(0, kSize)) == kSize);
+        CHECK(drop_cached(above.get()) == 0);
+        CHECK(resident_bytes(above.get(), range(0, kSize)) == 0);
+        CHECK(file.resident() == 0);
+    }
+    ::umount(merged.c_str());
 }
 
 TEST_CASE("residency: memory is no storage") {
