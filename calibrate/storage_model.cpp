@@ -87,6 +87,7 @@ public:
         m.fsync_ns = syncing();
         step("cached reads");
         m.cached_bytes_per_s = cached();
+        const int64_t cached_ns = cached_small();
         open_cold();
         const auto device_before = read_device_counter(folder_);
         for (const int64_t bytes :
@@ -94,7 +95,7 @@ public:
             step("reads of one thread");
             m.read.push_back({bytes, reading(bytes)});
         }
-        m.cold = from_storage(m, device_before, read_device_counter(folder_));
+        m.cold = from_storage(m, cached_ns, device_before, read_device_counter(folder_));
         // Interpolation wants a longer read to take longer.
         for (size_t i = 1; i < m.read.size(); ++i) {
             m.read[i].ns = std::max(m.read[i].ns, m.read[i - 1].ns);
@@ -205,7 +206,7 @@ private:
         const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
         const Buffer buffer(size_t{1} << 20);
         // One piece after the other, as what is read is seldom still in the processor's own caches.
-        const int64_t pieces = std::clamp<int64_t>(options_.file_bytes >> 20, 1, 64);
+        const int64_t pieces = cached_pieces();
         int64_t at = 0;
         const auto next = [&] { (void)!::pread(file.get(), buffer.data, size_t{1} << 20, (at++ % pieces) << 20); };
         for (int64_t i = 0; i < pieces; ++i) {
@@ -223,22 +224,28 @@ private:
     }
     /// Whether the reads were fetched: by what the device counted meanwhile; where there is no device to ask, by the
     /// time they took. A file system in memory takes O_DIRECT and serves it from memory.
-    bool from_storage(const StorageModel& m, const std::optional<DeviceCounter>& before,
+    bool from_storage(const StorageModel& m, int64_t cached_ns, const std::optional<DeviceCounter>& before,
                       const std::optional<DeviceCounter>& after) const {
         if (before && after) {
             return after->read_bytes - before->read_bytes >= read_.load() / 2;
         }
         constexpr int64_t kFaster = 3;  // a device takes longer than that many copies out of memory
-        return m.read.front().ns > kFaster * cached_small();
+        return m.read.front().ns > kFaster * cached_ns;
     }
-    /// Of a read of 4 KiB that memory serves.
+    /// Of a read of 4 KiB that the page cache serves, anywhere in what cached() has read.
     int64_t cached_small() const {
         const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
         const Buffer buffer(kAlign);
-        const auto read = [&] { (void)!::pread(file.get(), buffer.data, kAlign, 0); };
-        read();
-        return median(timed(read, 300));
+        std::mt19937_64 random(1);
+        const auto places = static_cast<uint64_t>(cached_pieces()) << 8;
+        const auto read = [&] {
+            (void)!::pread(file.get(), buffer.data, kAlign, static_cast<off_t>((random() % places) * kAlign));
+        };
+        timed(read, 300);
+        return median(timed(read, 1'000));
     }
+    /// MiB
+    int64_t cached_pieces() const { return std::clamp<int64_t>(options_.file_bytes >> 20, 1, 64); }
 
     int open_data() const {
         const int fd = ::open(data().c_str(), O_RDONLY | O_CLOEXEC | (direct_ ? O_DIRECT : 0));
@@ -340,6 +347,7 @@ StorageModel measure_storage(const fs::path& directory, const StorageOptions& op
     Mounted mounted = mounted_at(directory);
     model.file_system = std::move(mounted.file_system);
     model.device = std::move(mounted.device);
+    model.cold = model.cold && model.file_system != "tmpfs" && model.file_system != "ramfs";
     return model;
 }
 
