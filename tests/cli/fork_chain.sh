@@ -19,8 +19,9 @@ members() { cat /proc/[0-9]*/stat 2>/dev/null | awk -v group="$1" '$5 == group {
 # All of them have begun, and the last one waits: the chain is alive while the signal comes.
 bash "$REPRISE_SOURCE_DIR/tests/bench/fork_chain.sh" --strace 400 60 >sleeps.strace
 run 0 "$REPRISE" import sleeps.strace -o sleeps.oplog
+run 0 "$REPRISE" prepare sleeps.oplog --root sleeps
 for signal in TERM INT; do
-    env --default-signal="$signal" "$REPRISE" replay sleeps.oplog --root root --pace timed --read-only >"$out" 2>"$err" &
+    env --default-signal="$signal" "$REPRISE" replay sleeps.oplog --root sleeps --pace timed >"$out" 2>"$err" &
     job=$!
     for _ in $(seq 300); do
         [[ $(members "$(cut -d' ' -f1 "/proc/$job/task/$job/children")") -ge 400 ]] && break
