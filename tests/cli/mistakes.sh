@@ -5,9 +5,11 @@ source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
 
 # mistake CODE TEXT COMMAND...: TEXT is in the first line that COMMAND prints, on either stream.
+mistakes=0
 mistake() {
     local want=$1 text=$2
     shift 2
+    mistakes=$((mistakes + 1))
     run "$want" "$@"
     head -qn 1 "$out" "$err" | grep -qF -- "$text" || { fail "'$text' is not in the first line of: $*"; head -n 3 "$out" "$err"; }
 }
@@ -148,4 +150,5 @@ run 0 limited "-S -s 64" "$REPRISE" replay job.oplog --root root --pace afap
 mistake 3 ": cannot read the key" "$REPRISE" anonymize job.oplog -o y.oplog --key-file empty
 mistake 3 "nothing: cannot read the key" "$REPRISE" anonymize job.oplog -o y.oplog --key-file nothing
 
+[[ $mistakes -ge 40 ]] || fail "only $mistakes mistakes were made"
 finish
