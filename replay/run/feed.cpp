@@ -59,6 +59,9 @@ void BlockFeed::decode(size_t index, OpBlock& into) {
     const BlockInfo& where = blocks_[index];
     log_.decode(where, into);
     log_.forget(where);
+    if (index + 2 >= blocks_.size()) {
+        into.drop_scratch();  // mostly the last one here; processes that this one forks would inherit it
+    }
     // Page faults on the rows are taken here rather than between two ops.
     static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     const uintptr_t from = reinterpret_cast<uintptr_t>(rows_ + where.first) & ~(page - 1);
@@ -71,6 +74,9 @@ void BlockFeed::prepare() {
         decode(0, spare_block_);
         spare_ = Spare::ready;
         spare_index_ = 0;
+        if (blocks_.size() == 1) {
+            current_.drop_scratch();  // never decodes
+        }
     }
 }
 
@@ -97,11 +103,6 @@ const OpBlock* BlockFeed::next() {
     if (next_ < blocks_.size() && decoder_ != nullptr) {
         spare_index_ = next_;
         decoder_->request(*this);
-    }
-    if (next_ == blocks_.size()) {
-        // Most processes have one block, and those that they fork would inherit its memory.
-        current_.drop_scratch();
-        spare_block_.drop_scratch();
     }
     return &current_;
 }
