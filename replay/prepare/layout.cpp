@@ -255,7 +255,7 @@ private:
         }
         LayoutEntry& entry = entry_at(*path);
         if (type == FileType::regular || type == FileType::unknown) {
-            note_disk(id, index_at(*path), initial);
+            note_disk(id, index_at(*path));
         }
         entry.made |= made;
         if (!facts.nameless) {
@@ -289,36 +289,43 @@ private:
         }
     }
 
-    /// What of the disk below the root a file takes at first. A replay keeps /dev/shm in memory.
-    void note_disk(FileId id, uint32_t entry, bool initial) {
-        if (lies_below(tables_.path(id), "/dev/shm")) {
-            return;
+    /// Files take room of the disk below the root. A replay keeps those of /dev/shm in memory.
+    void note_disk(FileId id, uint32_t entry) {
+        on_disk_.resize(tables_.files.size(), kRoot);
+        if (!lies_below(tables_.path(id), "/dev/shm")) {
+            on_disk_[id] = entry;
         }
-        on_disk_.resize(tables_.files.size());
-        on_disk_[id] = {entry, initial ? tables_.files[id].size : 0};
     }
 
+    /// By path: a file that gets the name of another takes its place, whichever of the path's files that was.
     void add_growth() {
-        on_disk_.resize(tables_.files.size());
-        const auto set = [&](FileId id, uint64_t size) {
-            OnDisk& file = on_disk_[id];
-            if (file.entry == kRoot || file.bytes == size) {
+        on_disk_.resize(tables_.files.size(), kRoot);
+        std::vector<uint64_t> taken(out_.entries.size());
+        for (size_t i = 0; i < taken.size(); ++i) {
+            taken[i] = out_.entries[i].initial ? out_.entries[i].size : 0;
+        }
+        const auto now = [&](uint32_t entry) { return entry == kRoot ? 0 : taken[entry]; };
+        const auto set = [&](uint32_t entry, uint64_t size) {
+            if (entry == kRoot || taken[entry] == size) {
                 return;
             }
             constexpr uint64_t kMost = uint64_t{1} << 62;  // of hostile logs
-            out_.growth.push_back({file.entry, static_cast<int64_t>(std::min(size, kMost)) -
-                                                   static_cast<int64_t>(std::min(file.bytes, kMost))});
-            file.bytes = size;
+            const auto change =
+                static_cast<int64_t>(std::min(size, kMost)) - static_cast<int64_t>(std::min(taken[entry], kMost));
+            out_.growth.push_back({entry, change});
+            taken[entry] = size;
         };
         for (const SizeFact& fact : facts_.sizes) {
-            const uint64_t now = on_disk_[fact.file].bytes;
+            const uint32_t entry = on_disk_[fact.file];
             switch (fact.kind) {
-                case SizeFact::Kind::grown: set(fact.file, std::max(now, fact.size)); break;
-                case SizeFact::Kind::cut: set(fact.file, std::min(now, fact.size)); break;
-                case SizeFact::Kind::moved:
-                    set(fact.file, 0);
-                    set(fact.to, now);
+                case SizeFact::Kind::grown: set(entry, std::max(now(entry), fact.size)); break;
+                case SizeFact::Kind::cut: set(entry, std::min(now(entry), fact.size)); break;
+                case SizeFact::Kind::moved: {
+                    const uint64_t moves = now(entry);
+                    set(entry, 0);
+                    set(on_disk_[fact.to], moves);
                     break;
+                }
             }
         }
     }
@@ -470,11 +477,7 @@ private:
     const OpFilter& filter_;
     const PathMap& maps_;
     const LogFacts facts_;
-    struct OnDisk {
-        uint32_t entry = kRoot;  // none
-        uint64_t bytes = 0;
-    };
-    std::vector<OnDisk> on_disk_;  // by FileId
+    std::vector<uint32_t> on_disk_;  // by FileId: the entry that takes room; kRoot: none does
     std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;
     std::unordered_map<std::string, std::string> links_;  // path to target, both from the root

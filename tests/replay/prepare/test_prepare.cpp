@@ -490,9 +490,10 @@ TEST_CASE("the room that the replay's own writes take, at their peak") {
         expected = kMiB;
     }
     SUBCASE("a checkpoint that replaces the one before") {
-        const FileId partial = builder.file("/c.tmp", 0, Origin::created);
-        const FileId whole = builder.file("/c", 0, Origin::created);
         for (int i = 0; i < 3; ++i) {
+            // Recordings tell the files of one path apart.
+            const FileId partial = builder.file("/c.tmp", 0, Origin::created);
+            const FileId whole = builder.file("/c", 0, Origin::created);
             writes(partial, 0, kMiB, kMake);
             builder.named(OpKind::rename, partial, whole);
         }
