@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "capture/bpf_object.h"
 #include "capture/rules.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {
@@ -167,6 +169,12 @@ std::string bpf_refusal() {
     const bool admin = has_capability(kAdmin);
     if (!admin && !(has_capability(kBpf) && has_capability(kPerfmon))) {
         return "recording needs root (or CAP_BPF and CAP_PERFMON)";
+    }
+    // Programs, links and maps have a descriptor each; without one, probes say that the kernel cannot do it.
+    constexpr rlim_t kDescriptors = 96;
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < kDescriptors) {
+        return "the " + reason(EMFILE) + " is below the " + std::to_string(kDescriptors) + " that recording needs";
     }
     LIBBPF_OPTS(bpf_map_create_opts, plain);
     const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "reprise_probe", 0, 0, 65536, &plain));
