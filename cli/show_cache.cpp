@@ -74,13 +74,13 @@ std::vector<std::string> cache_notes(const CacheReport& report, const MachineFac
         notes.push_back("What of " + counted(report.unseen, "file") +
                         " is in memory is unknown: this user neither owns them nor may write them.");
     }
-    if (should_be_cold && !report.dropped_all && report.files > report.memory_files &&
+    if (should_be_cold && !report.dropped_all && report.files > report.memory_files && report.uncached_names == 0 &&
         report.bytes / report.files < kSmallFile) {
         notes.push_back(
             "The files are small, and only their data is cold: names and inodes are in memory (--drop-caches "
             "drops those, too).");
     }
-    if (regime == CacheRegime::as_is && report.uncached_names != 0) {
+    if (!report.dropped_all && report.uncached_names != 0) {
         notes.push_back(
             counted(report.uncached_names, "file") +
             " were not looked at before the run, as their names were not in memory; their data hardly was.");

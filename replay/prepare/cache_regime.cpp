@@ -30,6 +30,7 @@ constexpr std::pair<CacheRegime, std::string_view> kNames[] = {{CacheRegime::col
                                                                {CacheRegime::as_is, "as-is"}};
 constexpr int kOpenFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 constexpr int kDropRounds = 5;
+constexpr size_t kSampleEach = 16;  // files of which one is looked at where no name is in memory
 constexpr auto kBetweenRounds = std::chrono::milliseconds(50);
 
 /// -EAGAIN where a part of the path is not in the kernel's cache of names.
@@ -117,8 +118,8 @@ CacheKeeper::Opened CacheKeeper::open(size_t target, Name name) {
     state.uncached_name = name == Name::cached && fd == -EAGAIN;
     struct stat st {};
     if (fd < 0 || ::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        state.there = fd < 0 && !is_absent(fd);
-        state.known = !state.there || state.uncached_name;
+        state.there = fd < 0 && !is_absent(fd) && !state.uncached_name;
+        state.known = !state.there;
         opened.fd.reset();
         return opened;
     }
@@ -210,7 +211,31 @@ void CacheKeeper::sync_devices(const std::vector<size_t>& targets) {
     }
 }
 
+/// After a mount, or once the caches of the machine were dropped, no file's name is in memory. Then its data is not
+/// either, as far as some of the files show, and looking at all of them would only bring the names in.
+bool CacheKeeper::names_are_out() {
+    each(all_, [&](size_t target) { look(target, Name::cached, &FileState::found); });
+    if (std::any_of(states_.begin(), states_.end(), [](const FileState& state) { return !state.uncached_name; })) {
+        return false;
+    }
+    for (size_t target = 0; target < states_.size(); target += kSampleEach) {
+        drop(target, true, false);
+        FileState& state = states_[target];
+        const FileState seen = state;
+        // Some file systems never find a name by the kernel's cache alone.
+        const bool finds = !seen.there || open(target, Name::cached).fd.valid();
+        state = seen;
+        if (!finds || !seen.known || seen.found != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void CacheKeeper::make_cold() {
+    if (names_are_out()) {
+        return;
+    }
     each(all_, [&](size_t target) { drop(target, true, false); });
     std::vector<size_t> left = still_cached();
     for (int round = 0; round < kDropRounds && !left.empty(); ++round) {
@@ -235,6 +260,9 @@ void CacheKeeper::make_cold() {
 }
 
 void CacheKeeper::fill(size_t target, const RangeSet& wanted, bool first) {
+    if (wanted.empty() && states_[target].uncached_name) {
+        return;  // stays out of memory, its name too
+    }
     const Opened file = open(target, Name::any);
     FileState& state = states_[target];
     if (!file.fd.valid()) {

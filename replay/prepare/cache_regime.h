@@ -107,6 +107,7 @@ private:
     uint64_t resident(size_t target, const Opened& file, const RangeSet& ranges);
     void each(const std::vector<size_t>& targets, const std::function<void(size_t target)>& work);
     void look(size_t target, Name name, uint64_t FileState::*into);
+    bool names_are_out();
     void make_cold();
     void drop(size_t target, bool first, bool sync);
     std::vector<size_t> still_cached() const;

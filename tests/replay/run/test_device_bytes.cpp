@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <vector>
 
 #include "formats/oplog/fetched.h"
@@ -146,6 +147,49 @@ TEST_CASE("the cache regime decides what the device reads") {
     CHECK(cold.uncached_names == 1);
     options.cache.reset();
     CHECK_FALSE(replay(log, options).cache);
+}
+
+TEST_CASE("cold: where no name is in memory, names stay out; where data is, it is dropped") {
+    const TempDir dir;
+    LoopDevice device(dir.path());
+    if (!device.ok()) {
+        REPRISE_SKIP("a loop device with ext4 needs root and mkfs.ext4");
+    }
+    constexpr int kFiles = 40;
+    constexpr int64_t kSize = 64 << 10;
+    fs::create_directory(device.path() / "data");
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    for (int n = 0; n < kFiles; ++n) {
+        const std::string name = "/data/" + std::to_string(n);
+        write_file(device.path().string() + name, std::string(kSize, 'x'));
+        const HandleId h = job.open(t, job.file(name));
+        job.pread(t, h, 0, kSize);
+        job.close(t, h);
+    }
+    const LogReader log = job.finish();
+    REQUIRE(device.again());
+    ReplayOptions options;
+    options.root = device.path();
+    options.pace = Pace::afap;
+    options.cache = CacheRequest{CacheRegime::cold, false};
+    const auto run = [&](const char* what) {
+        CAPTURE(what);
+        const ReplayResult result = replay(log, options);
+        CHECK(result.mismatches == 0);
+        REQUIRE(result.cache);
+        CHECK(result.cache->files == kFiles);
+        CHECK(result.cache->bytes == kFiles * kSize);
+        CHECK(result.cache->before == 0);
+        REQUIRE(result.device_counter);
+        CHECK(result.device_counter->read_bytes >= kFiles * kSize);
+        return result.cache->uncached_names;
+    };
+    CHECK(run("mounted") == 37);  // all but every 16th
+    CHECK(run("read a moment ago") == 0);
+    // Drops names, and keeps data.
+    std::ofstream("/proc/sys/vm/drop_caches") << 2;
+    CHECK(run("names dropped") == 0);
 }
 
 TEST_CASE("bytes written are those of the device's counter") {
