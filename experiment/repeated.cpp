@@ -134,15 +134,20 @@ std::optional<double> drift(const std::vector<double>& values) {
 
 std::vector<std::string> disturbances(const Surroundings& run) {
     constexpr double kOfCpus = 0.05, kOfElapsed = 0.01;
+    constexpr double kLeastShown = 1e8;                          // ns of CPU time
     constexpr double kForeign = 0.05, kLeastForeign = 16 << 20;  // bytes
     std::vector<std::string> out;
     const auto of_cpus = [&](double used) {
         return decimals(used, 2) + " of " + std::to_string(run.cpus) + (run.cpus == 1 ? " CPU" : " CPUs");
     };
-    if (run.stolen_cpus > kOfCpus * run.cpus) {
+    // The kernel counts in hundredths of a second: in a short run a few of them are no share.
+    const auto shows = [&](double cpus) {
+        return cpus > kOfCpus * run.cpus && cpus * static_cast<double>(run.elapsed_ns) >= kLeastShown;
+    };
+    if (shows(run.stolen_cpus)) {
         out.push_back("steal time: " + of_cpus(run.stolen_cpus));
     }
-    if (run.other_cpus > kOfCpus * run.cpus) {
+    if (shows(run.other_cpus)) {
         out.push_back("other programs used " + of_cpus(run.other_cpus));
     }
     if (run.throttled_s > kOfElapsed * static_cast<double>(run.elapsed_ns) / 1e9) {

@@ -107,28 +107,40 @@ if [[ $EUID == 0 ]] && truncate -s 64M image && mkfs.ext4 -q -F -O ^has_journal 
         job() { run 0 "$REPRISE" capture -o "$@" -- sh -c 'cat mnt/job/a mnt/job/b mnt/job/c >/dev/null'; }
         mkdir mnt/job
         for file in a b c; do head -c $size /dev/urandom >mnt/job/$file; done
-        umount mnt && mount -o loop,noatime image mnt
+        # By the kernel's leave: a machine that pages out by itself may take a little of a back meanwhile.
+        forget() { python3 -c 'import os, sys
+for name in sys.argv[1:]:
+    fd = os.open(name, os.O_RDONLY); os.fsync(fd); os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)' "$@"; }
+        forget mnt/job/b mnt/job/c
         cat mnt/job/a >/dev/null
         job real.oplog
         only=(--only "$PWD/mnt/job")
         run 0 "$REPRISE" prepare real.oplog --root mnt/again "${only[@]}"
         run 0 "$REPRISE" replay real.oplog --root mnt/again "${only[@]}" --pace afap --cache recorded -f --json=run.json
-        contains "$out" "recorded (as asked); 1.00 MiB of 3.00 MiB in memory before"
-        equal "$(number run.json resident_before_bytes)" $size
-        equal "$(number run.json recorded_fetched_bytes)" $((2 * size))
+        contains "$out" "recorded (as asked); "
+        fetched=$(number run.json recorded_fetched_bytes)
+        [[ $fetched -ge $((2 * size)) && $fetched -le $((2 * size + size / 8)) ]] || fail "fetched $fetched"
+        equal "$(number run.json resident_before_bytes)" $((3 * size - fetched))
         run 0 "$REPRISE" replay real.oplog --root mnt/again "${only[@]}" --pace afap -f --json=run.json
-        contains "$out" "cold (default: the recording fetched 2.00 MiB of 3.00 MiB); 0 B of 3.00 MiB in memory before"
+        contains "$out" "cold (default: the recording fetched 2."
+        contains "$out" " of 3.00 MiB); 0 B of 3.00 MiB in memory before"
         [[ $(number run.json device_counter_read_bytes) -ge $((3 * size)) ]] || fail "the default is not cold"
         # The same job warm: the default leaves the page cache alone.
-        job warm.oplog
-        run 0 "$REPRISE" prepare warm.oplog --root mnt/warm "${only[@]}"
-        run 0 "$REPRISE" replay warm.oplog --root mnt/warm "${only[@]}" --pace afap -f --json=run.json
-        contains "$out" "as-is (default: the recording fetched only 0 B of 3.00 MiB)"
+        for _ in 1 2 3; do
+            cat mnt/job/* >/dev/null
+            rm -f warm.oplog
+            job warm.oplog
+            rm -rf mnt/warm
+            run 0 "$REPRISE" prepare warm.oplog --root mnt/warm "${only[@]}"
+            run 0 "$REPRISE" replay warm.oplog --root mnt/warm "${only[@]}" --pace afap -f --json=run.json
+            grep -q "fetched only" "$out" && break
+        done
+        contains "$out" "as-is (default: the recording fetched only "
         # What is made of a recording knows it, too.
         run 0 "$REPRISE" anonymize real.oplog -o nobody.oplog
         run 0 "$REPRISE" prepare nobody.oplog --root mnt/nobody
         run 0 "$REPRISE" replay nobody.oplog --root mnt/nobody --pace afap -f --json=run.json
-        equal "$(number run.json recorded_fetched_bytes)" $((2 * size))
+        equal "$(number run.json recorded_fetched_bytes)" "$fetched"
         # Without the page cache it does not know.
         job blind.oplog --without pagecache,block
         run 0 "$REPRISE" prepare blind.oplog --root mnt/blind "${only[@]}"

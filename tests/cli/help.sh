@@ -24,9 +24,9 @@ for command in $commands; do
     options=$(sed -n '/^Options$/,/^$/p' "$out" | grep -vw -- --force | grep -cE '^ {2}(-|    --)')
     # replay has its what-if questions (--cpu-speed, --gpu-speed) besides, and what makes a result count.
     most=12
-    [[ $command == replay ]] && most=20
+    [[ $command == replay ]] && most=24
     # capture says what it records and what the files are for in one go.
-    [[ $command == capture ]] && most=13
+    [[ $command == capture ]] && most=14
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"
     [[ $(wc -L <"$out") -le 110 ]] || fail "$command --help is wider than 110 columns"
     run 0 "$REPRISE" help "$command"
