@@ -23,7 +23,8 @@ done
     exit 2
 }
 
-rooms=(formats transform capture calibrate replay analyze cli)
+mapfile -t rooms < <(sed -n 's/^\([a-z][^ ]*\) *|.*/\1/p' cmake/rooms.txt | cut -d/ -f1 | sort -u)
+rooms+=(cli)
 mapfile -t sources < <(find "${rooms[@]}" -name '*.cpp' ! -name cupti_collector.cpp | sort)
 base=$(git describe --tags --abbrev=0 2>/dev/null || git rev-parse --verify -q HEAD~5 || git rev-list --max-parents=0 HEAD)
 changed=$(git diff --name-only "$base" -- '*.cpp' 2>/dev/null || true)

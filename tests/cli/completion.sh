@@ -46,7 +46,7 @@ in_bash() { # an empty reply makes bash complete file names
     local word
     COMP_WORDS=()
     for word in "$@"; do # bash splits at =
-        if [[ $word == --*=* ]]; then COMP_WORDS+=("${word%%=*}" = "${word#*=}"); else COMP_WORDS+=("$word"); fi
+        if [[ $word == --*=* ]]; then COMP_WORDS+=("${word%%=*}" "=" "${word#*=}"); else COMP_WORDS+=("$word"); fi
     done
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
     COMPREPLY=()
