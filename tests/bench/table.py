@@ -155,7 +155,7 @@ def capture_rows(capture):
             floor = number(part, r"an empty program: ([+-]\d+) ns")
             row("… a process that is not recorded", "≤ +150 ns", number(part, r"not recorded: ([+-]\d+) ns"), "ns", most(150))
             if floor is None:
-                notes.append("An empty program on the hooks of a recording was not measured: it needs bpftrace.")
+                notes.append("An empty program on the hooks of a recording was not measured: the kernel refused it.")
             else:
                 row("… an empty program on the same hooks", "", floor, "ns")
         for tool in ("strace", "perf trace", "bpftrace"):

@@ -89,7 +89,10 @@ TEST_CASE("bytes read from the device are counted once, with child processes and
     CHECK(static_cast<double>(*result.device_read_bytes) == doctest::Approx(counted).epsilon(0.01));
 
     // From the page cache now: nothing from the device.
-    const ReplayResult warm = replay(log, options);
+    ReplayResult warm = replay(log, options);
+    for (int tries = 10; *warm.device_read_bytes != 0 && tries > 0; --tries) {
+        warm = replay(log, options);  // the kernel may take pages back at any time, and other tests drop all caches
+    }
     CHECK(*warm.device_read_bytes == 0);
     CHECK(warm.device_counter->read_bytes == 0);
 }
@@ -120,8 +123,8 @@ TEST_CASE("the cache regime decides what the device reads") {
         return result.cache->after == kFile &&
                static_cast<double>(result.device_read_bytes.value_or(0)) == doctest::Approx(missing).epsilon(0.01);
     };
-    // The kernel may take pages back at any time: then once more.
-    const auto run = [&](std::optional<CacheRegime> regime, bool drop_all = false, int tries = 3) {
+    // The kernel may take pages back at any time, and other tests drop all caches: then once more.
+    const auto run = [&](std::optional<CacheRegime> regime, bool drop_all = false, int tries = 10) {
         options.cache = CacheRequest{regime, drop_all};
         ReplayResult result = replay(log, options);
         REQUIRE(result.cache);
