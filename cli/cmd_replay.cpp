@@ -192,9 +192,11 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     how.recording = &recording;
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
-        std::error_code ignored;
-        if (fs::equivalent(how.output, recording.path(), ignored)) {
-            throw usage_error("the output is the recording itself", "choose another file with -o");
+        for (const std::string& log : values["log"].as<Words>()) {
+            std::error_code ignored;
+            if (fs::equivalent(how.output, log, ignored)) {
+                throw usage_error("the output is the recording itself", "choose another file with -o");
+            }
         }
     }
     return how;

@@ -161,6 +161,11 @@ private:
             }
         }
         const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
+        if (!own_reason && recorded > 0 && (info(kind).is(Trait::reads) || info(kind).is(Trait::writes))) {
+            result_.recorded_bytes += static_cast<uint64_t>(recorded);
+            result_.missing_bytes +=
+                static_cast<uint64_t>(std::max<int64_t>(recorded - std::max<int64_t>(actual, 0), 0));
+        }
         if (!own_reason && match_results(kind, block_.arg[i], recorded, actual) == ResultMatch::differs) {
             mismatch(id, op, kind, i, recorded, actual, reason);
         }

@@ -260,6 +260,11 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
                 "Earlier replays changed files in this root. Restore them first with reprise prepare " +
                 escape_line(options.log_name) + " --root " + escape_line(options.root.string()) + " --reset.");
         }
+        if (marker && marker->content == Content::sparse) {
+            result.notes.push_back(
+                "The root's files are sparse (prepare --content sparse): reading holes is neither "
+                "storage nor memory.");
+        }
         memory_files.emplace(plan, options.root);
         if (memory_files->mounted()) {
             root = std::make_unique<RootDescriptor>(options.root);

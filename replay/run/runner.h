@@ -87,11 +87,13 @@ struct ReplayResult {
     std::vector<std::string> notes;         // plain sentences that belong in every summary
     uint64_t ops = 0;                       // performed
     uint64_t bytes_read = 0, bytes_written = 0;
-    int64_t elapsed_ns = 0;          // from the common start to the end of the last op
-    int64_t recorded_ns = 0;         // span of the same ops in the recording
-    uint64_t errors = 0;             // ops that failed in this run
-    uint64_t mismatches = 0;         // ops whose success, errno or bytes differ from the recording
-    uint64_t no_space = 0;           // ops that failed with ENOSPC or EDQUOT
+    int64_t elapsed_ns = 0;   // from the common start to the end of the last op
+    int64_t recorded_ns = 0;  // span of the same ops in the recording
+    uint64_t errors = 0;      // ops that failed in this run
+    uint64_t mismatches = 0;  // ops whose success, errno or bytes differ from the recording
+    uint64_t no_space = 0;    // ops that failed with ENOSPC or EDQUOT
+    /// Of the ops that can differ: what they read and wrote in the recording, and what of that they did not here.
+    uint64_t recorded_bytes = 0, missing_bytes = 0;
     std::vector<Mismatch> examples;  // a few of each kind
     std::array<uint64_t, kOpKindLimit> mismatches_by_kind{};
     std::array<uint64_t, kLeftOutReasons> left_out{};     // ops by LeftOut

@@ -55,6 +55,17 @@ void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result) 
                                       share + " %) have another result than in the recording" + example_of(result) +
                                       ".");
     }
+    // A few ops may stand for most of the bytes.
+    const auto missing = static_cast<double>(result.missing_bytes);
+    if (result.not_same_job.empty() && !tolerated.ops &&
+        missing > tolerated.share * static_cast<double>(result.recorded_bytes)) {
+        result.not_same_job.push_back(format_bytes(result.missing_bytes) + " of " +
+                                      format_bytes(result.recorded_bytes) + " were not read or written" +
+                                      example_of(result) + ".");
+    }
+    if (result.ops == 0 && result.ended == "complete") {
+        result.not_same_job.push_back("No op was performed: the log, or what the filter leaves of it, is empty.");
+    }
     if (result.no_space != 0) {
         result.not_same_job.push_back("The file system was full: " + counted(result.no_space, "op") +
                                       " failed for lack of space. Times after the first of these are not meaningful.");

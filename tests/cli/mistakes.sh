@@ -104,6 +104,26 @@ mistake 2 "--ring '1K' is 1,024 bytes" "$REPRISE" capture --ring 1K -o c.oplog -
 mistake 3 "job.oplog: this log carries no profile of the machine" "$REPRISE" calibrate --compare job.oplog
 mistake 3 "bad.json:/reprise_host_profile: the field is missing" "$REPRISE" calibrate --compare bad.json
 
+# One read of most of the bytes, of a file that is shorter now; and a log without ops.
+{
+    echo "fio version 3 iolog"
+    echo "0 /data/big add"
+    echo "0 /data/big open"
+    for i in $(seq 1500); do echo "$i /data/big read 0 512"; done
+    echo "1600 /data/big read 0 4194304"
+    echo "1700 /data/big close"
+} >big.log
+run 0 "$REPRISE" import -q big.log -o big.oplog
+run 0 "$REPRISE" prepare -q big.oplog --root bigroot
+truncate -s 600 bigroot/data/big
+mistake 1 "MiB were not read or written" "$REPRISE" replay big.oplog --root bigroot --pace afap
+echo "fio version 3 iolog" >none.log
+run 0 "$REPRISE" import -q none.log -o none.oplog
+run 0 "$REPRISE" prepare -q none.oplog --root noneroot
+mistake 1 "No op was performed" "$REPRISE" replay none.oplog --root noneroot
+run 2 "$REPRISE" replay job.oplog job.oplog --root root -o job.oplog
+contains "$err" "the output is the recording itself"
+
 # A cache regime that there is not.
 mistake 2 "'hot'" "$REPRISE" replay job.oplog --root root --cache hot
 for regime in cold warm recorded as-is; do contains "$err" "$regime"; done

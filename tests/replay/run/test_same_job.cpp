@@ -14,6 +14,7 @@ namespace {
 ReplayResult thousand_reads(uint64_t differ) {
     ReplayResult result;
     result.latency.resize(kOpKindLimit);
+    result.ops = 2000;
     for (int i = 0; i < 1000; ++i) {
         result.latency[static_cast<size_t>(OpKind::read)].add(1000);
         result.latency[static_cast<size_t>(OpKind::compute)].add(1000);  // cannot differ, so it does not count
@@ -40,6 +41,34 @@ TEST_CASE("one op in a thousand may differ by default, a number or a share by ch
         judge_results(row.tolerated, result);
         CHECK(result.not_same_job.empty() == row.same);
     }
+}
+
+TEST_CASE("a single op that stands for most bytes is more than one in a thousand") {
+    const auto same = [](uint64_t missing, const ToleratedDifferences& tolerated = {}) {
+        ReplayResult result = thousand_reads(1);
+        result.recorded_bytes = 1'000'000;
+        result.missing_bytes = missing;
+        judge_results(tolerated, result);
+        return result.not_same_job;
+    };
+    CHECK(same(1'000).empty());
+    REQUIRE(same(1'001).size() == 1);
+    CHECK(same(1'001)[0] == "1001 B of 977 KiB were not read or written, most often read.");
+    CHECK(same(950'000, {0, 1}).empty());  // one op, by choice
+    CHECK(same(50'000, {0.05, {}}).empty());
+    CHECK_FALSE(same(50'001, {0.05, {}}).empty());
+}
+
+TEST_CASE("a run of no op at all is no replay") {
+    ReplayResult result;
+    result.latency.resize(kOpKindLimit);
+    judge_results({}, result);
+    REQUIRE(result.not_same_job.size() == 1);
+    CHECK(result.not_same_job[0].starts_with("No op was performed"));
+    result.not_same_job.clear();
+    result.ended = "interrupted: signal 2 (Interrupt)";
+    judge_results({}, result);
+    CHECK(result.not_same_job.empty());
 }
 
 TEST_CASE("ops whose file did not open count, and the open is the example") {
