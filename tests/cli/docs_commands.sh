@@ -68,7 +68,7 @@ real_command() {
     line=${line// COMMAND/ python3 train.py images}
     line=${line//python train.py/python train.py images}
     line=${line//\/tmp\/new//mnt/new}
-    line=${line//\/tmp\/job=/$tmp/log=}
+    line=${line//--map \/data=/--map $tmp/log=}
     line=${line//--until-stable 10min/--until-stable 2s}
     # Nothing ends the recording of a container but Ctrl-C.
     [[ $line != *--cgroup* ]] || line="timeout --preserve-status -s INT 2 $line"
