@@ -117,21 +117,22 @@ TEST_CASE("the cache regime decides what the device reads") {
     ReplayOptions options;
     options.root = device.path();
     options.pace = Pace::afap;
-    // Only what was not in memory is read, and nothing else.
-    const auto as_it_should = [](const ReplayResult& result) {
+    // Only what was not in memory is read, and nothing else; where all caches are dropped, the program's own pages,
+    // too.
+    const auto as_it_should = [](const ReplayResult& result, bool drop_all) {
         const auto missing = static_cast<double>(kFile) - static_cast<double>(result.cache->before.value_or(0));
-        return result.cache->after == kFile &&
-               static_cast<double>(result.device_read_bytes.value_or(0)) == doctest::Approx(missing).epsilon(0.01);
+        const auto read = static_cast<double>(result.device_read_bytes.value_or(0));
+        return result.cache->after == kFile && read >= 0.99 * missing && (drop_all || read <= 1.01 * missing);
     };
     // The kernel may take pages back at any time, and other tests drop all caches: then once more.
     const auto run = [&](std::optional<CacheRegime> regime, bool drop_all = false, int tries = 10) {
         options.cache = CacheRequest{regime, drop_all};
         ReplayResult result = replay(log, options);
         REQUIRE(result.cache);
-        while (!as_it_should(result) && --tries > 0) {
+        while (!as_it_should(result, drop_all) && --tries > 0) {
             result = replay(log, options);
         }
-        CHECK(as_it_should(result));
+        CHECK(as_it_should(result, drop_all));
         CHECK(result.mismatches == 0);
         CHECK(result.cache->files == 1);
         CHECK(result.cache->bytes == kFile);
