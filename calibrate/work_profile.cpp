@@ -102,6 +102,7 @@ WorkProfile measure_work_profile() {
     WorkProfile out;
     for (double WorkRates::*const kind : kKinds) {
         std::vector<double> rates;
+        rates.reserve(rounds.size());
         for (const WorkRates& one : rounds) {
             rates.push_back(one.*kind);
         }

@@ -31,6 +31,7 @@ RecordingFacts recording_facts(const LogReader& log) {
 std::vector<RunOutcome> recording_outcomes(const std::vector<RecordingFacts>& recordings) {
     constexpr double kOfElapsed = 0.1;
     std::vector<int64_t> queued;
+    queued.reserve(recordings.size());
     for (const RecordingFacts& one : recordings) {
         queued.push_back(one.run_queue_ns);
     }
