@@ -173,7 +173,9 @@ private:
             }
             return;
         }
-        switch (match_results(a.key.kind, a.arg, a.result, b.result)) {
+        const ResultMatch match = a.key.kind == OpKind::getdents ? listings_.match(a.key.path, a.result, b.result)
+                                                                 : match_results(a.key.kind, a.arg, a.result, b.result);
+        switch (match) {
             case ResultMatch::same: return;
             case ResultMatch::known: ++into_.results_known; return;
             case ResultMatch::differs: break;
@@ -273,6 +275,7 @@ private:
     }
 
     const Paths& paths_;
+    ListingResults listings_;  // by path
     const CompareOptions& options_;
     Comparison& into_;
     TaskId task_ = 0;

@@ -155,6 +155,28 @@ OpFilter all_of(const std::vector<OpFilter>& filters) {
     return out;
 }
 
+// As replay counts it: a run begins when its first op is due.
+void begin_with_run(Summary& summary, const Header& header) {
+    if (const std::optional<int64_t> begin = read_fact(header, fact::run_begin); begin && *begin < summary.begin) {
+        summary.begin = *begin;
+    }
+}
+
+// A check that was asked for and that neither log has a value for must not pass.
+void refuse_empty_checks(const CompareOptions& options, const Comparison& comparison) {
+    for (const Check& check : comparison.checks) {
+        const auto given = options.tolerances.find(check.name);
+        if (check.a || check.b || given == options.tolerances.end() || !given->second) {
+            continue;
+        }
+        const bool accelerators = !comparison.a.devices.empty() || !comparison.b.devices.empty();
+        const bool of_accelerators = check.name == "au" || check.name == "au_mlperf" || check.name == "stall";
+        throw usage_error("--tolerance " + check.name + ": neither log has " +
+                              (of_accelerators && !accelerators ? "accelerators" : "a value for it"),
+                          "leave out this check");
+    }
+}
+
 std::string_view unit_name(Check::Unit unit) {
     switch (unit) {
         case Check::Unit::count: return "count";
@@ -230,17 +252,31 @@ bool Comparison::passed() const {
     return std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.ok; });
 }
 
+/// "--gpu-speed 2" of B, where A is a recording; else of each.
+std::string what_ifs_of(const Header& a, const Header& b) {
+    const std::string of_a = read_fact(a, fact::what_if).value_or(std::string());
+    std::string of_b = read_fact(b, fact::what_if).value_or(std::string());
+    if (of_a.empty()) {
+        return of_b;
+    }
+    return "A " + of_a + ", B " + (of_b.empty() ? "none" : of_b);
+}
+
 Comparison compare(const LogReader& a, const LogReader& b, const CompareOptions& options) {
     const OpFilter filter = all_of(filters_of(a, b));
     Comparison out;
     out.filter = filter.to_string();
     out.ended = read_fact(b.header(), fact::ended).value_or(out.ended);
+    out.what_if = what_ifs_of(a.header(), b.header());
     out.a = summarize(a, filter);
     out.b = summarize(b, filter);
+    begin_with_run(out.a, a.header());
+    begin_with_run(out.b, b.header());
     out.left_out_ops = out.a.left_out_ops;
     out.left_out_bytes = out.a.left_out_bytes;
     align(a, OpSelector(a, filter), b, OpSelector(b, filter), options, out);
     Checks(options, out).run();
+    refuse_empty_checks(options, out);
     return out;
 }
 

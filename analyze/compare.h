@@ -62,6 +62,7 @@ struct Comparison {
     Summary a, b;          // of what was compared: with the run's filter
     std::string filter;    // to_string of that filter
     std::string ended;     // b's "ended", empty if it is not a run
+    std::string what_if;   // which of the logs is of a what-if run, and of which; empty: none
     uint64_t matched = 0;  // ops with trait io found in both, in order
     uint64_t missing = 0, extra = 0, moved = 0, arguments = 0;
     uint64_t results = 0;        // results that differ and should not
@@ -78,6 +79,7 @@ struct Comparison {
 
 /// Aligns the ops with trait io per task, in order, after leaving out of both logs what either run's filter left out.
 /// Waits, compute, markers and accelerators are causes: they are compared by their sums. Memory is bounded.
+/// Error (usage) where a tolerance is given for what neither log has.
 Comparison compare(const LogReader& a, const LogReader& b, const CompareOptions& options = {});
 
 /// `tables_a`, `tables_b`: of the compared logs.

@@ -41,6 +41,8 @@ public:
     /// `performed`: false for an op of a run that was left out, or whose counterpart was; its duration is none of a
     /// call.
     void add(TaskId task, const Op& op, bool performed = true);
+    /// Bytes read from files on storage so far, and of their pages touched.
+    uint64_t asked_so_far() const { return out_.storage_bytes_read + time_.touched_so_far(); }
     /// Without `elapsed` and accelerators, which others know. Call once.
     JobFigures finish();
     const Histogram& latency(OpKind kind) const { return latency_[static_cast<size_t>(kind)]; }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
 
@@ -97,6 +98,27 @@ private:
             if (row.type == FileType::regular || row.type == FileType::unknown) {
                 role.bytes_on_disk += row.size;
             }
+        }
+        page_cache();
+    }
+
+    void page_cache() {
+        const std::optional<CachedPages> cached = cached_pages(log_);
+        const std::optional<FetchedPages> fetched = fetched_pages(log_);
+        for (RoleSummary& role : roles_) {
+            role.bytes_cached = cached ? std::optional<uint64_t>(0) : std::nullopt;
+            role.bytes_fetched = fetched ? std::optional<uint64_t>(0) : std::nullopt;
+        }
+        // The last page of a file counts as far as the file goes.
+        const auto within = [&](FileId file, uint64_t bytes) {
+            const FileRow& row = tables_.files[file];
+            return row.size_exact ? std::min(bytes, row.size) : bytes;
+        };
+        for (const auto& [file, pages] : cached.value_or(CachedPages())) {
+            *role_of(file).bytes_cached += selector_.keeps_file(file) ? within(file, pages * RangeSet::kPage) : 0;
+        }
+        for (const auto& [file, pages] : fetched.value_or(FetchedPages())) {
+            *role_of(file).bytes_fetched += selector_.keeps_file(file) ? within(file, pages.bytes()) : 0;
         }
     }
 
@@ -216,7 +238,7 @@ private:
         if (kind == OpKind::send) {
             return;
         }
-        add(kind == OpKind::wait && block.arg[i] == kWaitSleep ? task.slept : task.unexplained);
+        add(kind == OpKind::wait && ended_by_time(block.arg[i], block.result[i]) ? task.slept : task.unexplained);
     }
 
     void spent(OpKind kind, const OpBlock& block, size_t i) {

@@ -48,6 +48,8 @@ struct RoleSummary {
     uint64_t bytes_on_disk = 0;  // sizes as the log knows them
     uint64_t ops = 0;
     uint64_t bytes_read = 0, bytes_written = 0;
+    /// In the page cache when their files were first opened, and brought there by the recording. None: not recorded.
+    std::optional<uint64_t> bytes_cached, bytes_fetched;
 };
 
 /// Where the time of a task went, ns. Waiting is blocked time that is not inside a call of input or output.

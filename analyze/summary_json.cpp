@@ -135,7 +135,9 @@ Json to_json(const Summary& summary, const Tables& tables) {
                          {"bytes_on_disk", row.bytes_on_disk},
                          {"ops", row.ops},
                          {"bytes_read", row.bytes_read},
-                         {"bytes_written", row.bytes_written}});
+                         {"bytes_written", row.bytes_written},
+                         {"bytes_cached", row.bytes_cached ? Json(*row.bytes_cached) : Json(nullptr)},
+                         {"bytes_fetched", row.bytes_fetched ? Json(*row.bytes_fetched) : Json(nullptr)}});
     }
     out["roles"] = std::move(roles);
     out["devices"] = devices_json(summary, tables);

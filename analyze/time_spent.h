@@ -36,6 +36,8 @@ public:
     TimeSpent result() const;
     /// Bytes of the pages of mapped files that were touched; not those of /dev/shm.
     uint64_t bytes_touched() const;
+    /// Without those of mappings whose file is not known yet.
+    uint64_t touched_so_far() const { return touched_; }
     /// Whether a file is on storage: not in /dev/shm. Files that the tables do not know are.
     bool on_storage(FileId file) const;
 

@@ -2,6 +2,7 @@
 #include "analyze/verdict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analyze/compare.h"
@@ -37,6 +38,8 @@ std::string_view temperature_name(Temperature regime) {
         case Temperature::cold: return "cold";
         case Temperature::warm: return "warm";
         case Temperature::mixed: return "mixed";
+        case Temperature::metadata: return "metadata";
+        case Temperature::no_data: return "no data";
     }
     return "unknown";
 }
@@ -54,13 +57,35 @@ Temperature Verdict::temperature() const {
     if (!share) {
         return Temperature::unknown;
     }
+    if (no_data) {
+        return Temperature::no_data;
+    }
+    if (*share > kWarm && device_data && *device_data < *device_read / 2) {
+        return Temperature::metadata;
+    }
     return *share >= kCold ? Temperature::cold : *share <= kWarm ? Temperature::warm : Temperature::mixed;
+}
+
+std::optional<std::pair<double, double>> au_interval(int64_t busy_ns, const std::pair<int64_t, int64_t>& elapsed_ns) {
+    if (elapsed_ns.first <= 0) {
+        return std::nullopt;
+    }
+    const auto over = [&](int64_t ns) { return std::min(static_cast<double>(busy_ns) / static_cast<double>(ns), 1.0); };
+    return std::pair(over(elapsed_ns.second), over(elapsed_ns.first));
+}
+
+std::optional<std::pair<double, double>> Verdict::au_interval() const {
+    if (!interval || !here.au) {
+        return std::nullopt;
+    }
+    return reprise::au_interval(std::llround(*here.au * static_cast<double>(here.elapsed)), *interval);
 }
 
 Verdict verdict_of(const Comparison& comparison, const Header& run) {
     Verdict out;
     out.same_job = is_same_job(comparison);
     out.ended = comparison.ended;
+    out.what_if = comparison.what_if;
     out.pace = read_fact(run, fact::pace).value_or(std::string());
     out.no_storage = read_fact(run, fact::engine) == "null";
     out.ops.differ = comparison.results + comparison.missing + comparison.moved + comparison.arguments;
@@ -81,6 +106,12 @@ Verdict verdict_of(const Comparison& comparison, const Header& run) {
     };
     out.device_read = bytes(fact::device_read);
     out.device_written = bytes(fact::device_written);
+    out.device_data = bytes(fact::device_data);
+    out.no_data = read_fact(run, fact::no_data).value_or(false);
+    const std::optional<int64_t> low = read_fact(run, fact::elapsed_low), high = read_fact(run, fact::elapsed_high);
+    if (low && high) {
+        out.interval.emplace(*low, *high);
+    }
     out.trust = read_fact(run, fact::trust).value_or(std::string());
     out.trust_reason = read_fact(run, fact::trust_reason).value_or(std::string());
     return out;
@@ -92,6 +123,8 @@ Json to_json(const Verdict& verdict) {
         by[reason] = ops;
     }
     return {{"same_job", verdict.same_job},
+            {"what_if", or_null(verdict.what_if)},
+            {"tolerated", verdict.tolerated()},
             {"io_ops",
              {{"recorded", verdict.ops.recorded()},
               {"alike", verdict.ops.alike},
@@ -102,7 +135,13 @@ Json to_json(const Verdict& verdict) {
             {"cache", temperature_name(verdict.temperature())},
             {"device_share", or_null(verdict.device_share())},
             {"device_read_bytes", or_null(verdict.device_read)},
+            {"device_data_bytes", or_null(verdict.device_data)},
             {"device_write_bytes", or_null(verdict.device_written)},
+            {"elapsed_interval_s", verdict.interval ? Json{static_cast<double>(verdict.interval->first) / 1e9,
+                                                           static_cast<double>(verdict.interval->second) / 1e9}
+                                                    : Json(nullptr)},
+            {"au_interval",
+             verdict.au_interval() ? Json{verdict.au_interval()->first, verdict.au_interval()->second} : Json(nullptr)},
             {"here", to_json(verdict.here)},
             {"recorded", to_json(verdict.recorded)},
             {"trust", or_null(verdict.trust)},

@@ -24,6 +24,8 @@ enum class Temperature : uint8_t {
     cold,     // at least 90 % of the bytes from the device
     warm,     // at most 10 %
     mixed,
+    metadata,  // the device read names and inodes, not data
+    no_data,   // neither memory nor the device: sparse files
 };
 std::string_view temperature_name(Temperature regime);
 
@@ -35,21 +37,37 @@ struct JobOps {
     uint64_t recorded() const { return alike + differ + left_out; }
 };
 
+/// 95 % interval of AU where that of the elapsed time is `elapsed_ns`, from the time that accelerators were busy.
+std::optional<std::pair<double, double>> au_interval(int64_t busy_ns, const std::pair<int64_t, int64_t>& elapsed_ns);
+
 struct Verdict {
     bool same_job = true;
-    std::string ended;        // "complete", or why the run stopped; empty: not a run
-    std::string pace;         // empty: not known
-    bool no_storage = false;  // the engine performed nothing
+    std::string tolerated_by;  // the options by which ops may differ in the same job; empty: not known
+    std::string ended;         // "complete", or why the run stopped; empty: not a run
+    std::string pace;          // empty: not known
+    bool no_storage = false;   // the engine performed nothing
+    std::string what_if;       // "--gpu-speed 2"; empty: the job as recorded
+    std::string access;        // what came of options that change how files are got at; empty: none, or not known
     JobOps ops;
     JobFigures recorded, here;
     std::optional<uint64_t> device_read, device_written;  // bytes; here
+    std::optional<uint64_t> device_data;                  // of these at most data; none: not known
+    bool no_data = false;                                 // what was read was neither in memory nor on the device
     /// good, fair or poor, and why; empty: not known.
     std::string trust, trust_reason;
+    /// ns: 95 % interval of the real job's time here; none: the run does not predict it, or does not say.
+    std::optional<std::pair<int64_t, int64_t>> interval;
+    /// Likewise of the accelerator's utilisation.
+    std::optional<std::pair<double, double>> au_interval() const;
 
     /// Device bytes over the bytes that were read from files on storage, page touches included; none where either is
     /// not known. Above 1 with read-ahead.
     std::optional<double> device_share() const;
     Temperature temperature() const;
+    /// A run that did not come to its end.
+    bool incomplete() const { return !ended.empty() && ended != "complete"; }
+    /// The same job only as far as the caller tolerates differences.
+    bool tolerated() const { return same_job && ops.differ + ops.extra != 0; }
 };
 
 /// `run`: header of the second log.

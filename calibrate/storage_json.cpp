@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "calibrate/storage_model.h"
 #include "formats/support/error.h"
@@ -30,6 +31,7 @@ public:
         }
         return number;
     }
+    bool has(const char* key) const { return json_.contains(key); }
     int64_t ns(const char* key) { return static_cast<int64_t>(number(key, 0)); }
     std::string text(const char* key) {
         known_.insert(key);
@@ -63,6 +65,8 @@ public:
                     "recreate it with `reprise calibrate --storage DIR -o model.json`");
     }
 
+    const std::filesystem::path& path() const { return path_; }
+
 private:
     const std::filesystem::path& path_;
     const Json& json_;
@@ -70,13 +74,67 @@ private:
     std::set<std::string> known_;
 };
 
+std::vector<SizedLatency> latencies(Reader& r, const char* key, size_t least) {
+    const Json& list = r.field(key);
+    if (!list.is_array() || list.size() < least) {
+        r.bad(key, "is not a list of latencies");
+    }
+    std::vector<SizedLatency> out;
+    for (size_t i = 0; i < list.size(); ++i) {
+        if (!list[i].is_object()) {
+            r.bad(key, "is not a list of latencies");
+        }
+        Reader row(r.path(), list[i], std::string("/") + key + "/" + std::to_string(i));
+        out.push_back({static_cast<int64_t>(row.number("bytes", 1)), row.ns("ns")});
+        row.finish();
+        if (i > 0 && out[i].bytes <= out[i - 1].bytes) {
+            row.bad("bytes", "is not larger than the one before");
+        }
+    }
+    return out;
+}
+
+Json latencies_json(const std::vector<SizedLatency>& latencies) {
+    Json list = Json::array();
+    for (const SizedLatency& one : latencies) {
+        list.push_back({{"bytes", one.bytes}, {"ns", one.ns}});
+    }
+    return list;
+}
+
+/// What models of earlier versions do not have.
+void read_newer(Reader& r, StorageModel& m) {
+    constexpr double kMostRequest = 1 << 30, kMostMemory = 1e15;
+    const auto bytes = [&](const char* key, int64_t& out, double least, double most) {
+        if (r.has(key)) {
+            out = static_cast<int64_t>(std::min(r.number(key, least), most));
+        }
+    };
+    if (r.has("reads_per_s")) {
+        m.reads_per_s = r.number("reads_per_s", 0);
+    }
+    bytes("read_ahead_bytes", m.read_ahead_bytes, 0, kMostRequest);
+    bytes("request_bytes", m.request_bytes, 1, kMostRequest);
+    bytes("dirty_background_bytes", m.dirty_background_bytes, 0, kMostMemory);
+    bytes("dirty_bytes", m.dirty_bytes, 0, kMostMemory);
+    using Time = std::pair<const char*, int64_t*>;
+    for (const auto& [key, out] :
+         {Time{"read_burst_ns", &m.read_burst_ns}, Time{"close_ns", &m.close_ns}, Time{"ioctl_ns", &m.ioctl_ns},
+          Time{"fstat_ns", &m.fstat_ns}, Time{"open_cold_ns", &m.open_cold_ns}, Time{"change_ns", &m.change_ns},
+          Time{"write_part_ns", &m.write_part_ns}, Time{"list_ns", &m.list_ns}, Time{"list_name_ns", &m.list_name_ns},
+          Time{"list_cold_ns", &m.list_cold_ns}, Time{"dirty_expire_ns", &m.dirty_expire_ns}}) {
+        if (r.has(key)) {
+            *out = r.ns(key);
+        }
+    }
+    if (r.has("write")) {
+        m.write = latencies(r, "write", 0);
+    }
+}
+
 }  // namespace
 
 std::string to_json(const StorageModel& m) {
-    Json read = Json::array();
-    for (const SizedLatency& one : m.read) {
-        read.push_back({{"bytes", one.bytes}, {"ns", one.ns}});
-    }
     return Json{{"storage_model", StorageModel::kVersion},
                 {"host", m.host},
                 {"directory", m.directory},
@@ -84,21 +142,43 @@ std::string to_json(const StorageModel& m) {
                 {"device", m.device},
                 {"measured_unix_s", m.measured_unix_s},
                 {"open_ns", m.open_ns},
+                {"open_cold_ns", m.open_cold_ns},
                 {"stat_ns", m.stat_ns},
+                {"close_ns", m.close_ns},
+                {"ioctl_ns", m.ioctl_ns},
+                {"fstat_ns", m.fstat_ns},
                 {"make_ns", m.make_ns},
                 {"remove_ns", m.remove_ns},
+                {"change_ns", m.change_ns},
+                {"list_ns", m.list_ns},
+                {"write_part_ns", m.write_part_ns},
+                {"list_name_ns", m.list_name_ns},
+                {"list_cold_ns", m.list_cold_ns},
                 {"call_ns", m.call_ns},
                 {"fsync_ns", m.fsync_ns},
-                {"read", read},
+                {"read", latencies_json(m.read)},
+                {"write", latencies_json(m.write)},
                 {"read_bytes_per_s", m.read_bytes_per_s},
+                {"reads_per_s", m.reads_per_s},
+                {"read_burst_ns", m.read_burst_ns},
                 {"parallelism", m.parallelism},
                 {"write_bytes_per_s", m.write_bytes_per_s},
                 {"cached_bytes_per_s", m.cached_bytes_per_s},
+                {"read_ahead_bytes", m.read_ahead_bytes},
+                {"request_bytes", m.request_bytes},
+                {"dirty_background_bytes", m.dirty_background_bytes},
+                {"dirty_bytes", m.dirty_bytes},
+                {"dirty_expire_ns", m.dirty_expire_ns},
                 {"cold", m.cold}}
         .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 StorageModel read_storage_model(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+        throw bad_input(path.string(), "is a directory, not a storage model",
+                        "measure it: reprise calibrate --storage " + escape_line(path.string()) + " -o model.json");
+    }
     std::ifstream in(path);
     if (!in) {
         throw bad_input(path.string(), "cannot be read", "name a file that `reprise calibrate --storage DIR -o` wrote");
@@ -128,26 +208,13 @@ StorageModel read_storage_model(const std::filesystem::path& path) {
     m.write_bytes_per_s = r.number("write_bytes_per_s", 1);
     m.cached_bytes_per_s = r.number("cached_bytes_per_s", 1);
     m.parallelism = static_cast<int>(std::min(r.number("parallelism", 1), 1e6));
+    read_newer(r, m);
     const Json& cold = r.field("cold");
     if (!cold.is_boolean()) {
         r.bad("cold", "is not true or false");
     }
     m.cold = cold.get<bool>();
-    const Json& read = r.field("read");
-    if (!read.is_array() || read.empty()) {
-        r.bad("read", "is not a list of latencies");
-    }
-    for (size_t i = 0; i < read.size(); ++i) {
-        if (!read[i].is_object()) {
-            r.bad("read", "is not a list of latencies");
-        }
-        Reader row(path, read[i], "/read/" + std::to_string(i));
-        m.read.push_back({static_cast<int64_t>(row.number("bytes", 1)), row.ns("ns")});
-        row.finish();
-        if (i > 0 && m.read[i].bytes <= m.read[i - 1].bytes) {
-            row.bad("bytes", "is not larger than the one before");
-        }
-    }
+    m.read = latencies(r, "read", 1);
     r.finish();
     return m;
 }

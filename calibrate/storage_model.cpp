@@ -2,6 +2,7 @@
 #include "calibrate/storage_model.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -10,18 +11,27 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "calibrate/clock.h"
 #include "calibrate/mounted.h"
+#include "calibrate/own_folder.h"
+#include "calibrate/storage_folder.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
 #include "formats/support/unique_fd.h"
@@ -32,45 +42,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMost = int64_t{4} << 20;
-constexpr size_t kAlign = 4096;
 
-struct Buffer {
-    explicit Buffer(size_t bytes) : data(static_cast<char*>(std::aligned_alloc(kAlign, bytes))) {
-        if (data == nullptr) {
-            throw machine_error("no memory for a buffer of " + std::to_string(bytes) + " bytes", "free memory");
-        }
-        std::mt19937_64 random(bytes);
-        for (size_t i = 0; i + 8 <= bytes; i += 8) {
-            const uint64_t value = random();
-            std::memcpy(data + i, &value, 8);
-        }
-    }
-    ~Buffer() { std::free(data); }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    char* data;
-};
-
-class Measurement {
+class Measurement : StorageFolder {
 public:
-    Measurement(const fs::path& directory, const StorageOptions& options)
-        : options_(options), folder_((directory / "reprise-storage-XXXXXX").string()) {
-        if (mkdtemp(folder_.data()) == nullptr) {
-            const std::string why = std::strerror(errno);
-            folder_.clear();
-            throw machine_error(escape_line(directory.string()) + ": no folder can be made there: " + why,
-                                "name a writable directory on that storage system");
-        }
-    }
-    ~Measurement() {
-        std::error_code ignored;
-        if (!folder_.empty()) {
-            fs::remove_all(folder_, ignored);
-        }
-    }
-    Measurement(const Measurement&) = delete;
-    Measurement& operator=(const Measurement&) = delete;
-
+    Measurement(const OwnFolder& own, const StorageOptions& options) : StorageFolder(options, own.path()) {}
     StorageModel run() {
         StorageModel m;
         utsname name{};
@@ -80,9 +55,15 @@ public:
         step("calls");
         m.call_ns = median(timed([] { syscall(SYS_getppid); }, 2'000));
         step("names");
-        names(m);
+        measure_names(*this, m);
+        step("small writes");
+        measure_small_writes(*this, m);
         step("writing");
         m.write_bytes_per_s = writing(m);
+        const WriteBackLimits dirty = write_back_limits();
+        m.dirty_background_bytes = dirty.background_bytes;
+        m.dirty_bytes = dirty.most_bytes;
+        m.dirty_expire_ns = dirty.expire_ns > 0 ? dirty.expire_ns : m.dirty_expire_ns;
         step("fsync");
         m.fsync_ns = syncing();
         step("cached reads");
@@ -90,10 +71,11 @@ public:
         const int64_t cached_ns = cached_small();
         open_cold();
         const auto device_before = read_device_counter(folder_);
+        limits(m);
         for (const int64_t bytes :
              {int64_t{4} << 10, int64_t{16} << 10, int64_t{64} << 10, int64_t{256} << 10, int64_t{1} << 20, kMost}) {
             step("reads of one thread");
-            m.read.push_back({bytes, reading(bytes)});
+            m.read.push_back({bytes, reading(bytes, pause(m, bytes))});
         }
         m.cold = from_storage(m, cached_ns, device_before, read_device_counter(folder_));
         // Interpolation wants a longer read to take longer.
@@ -108,75 +90,50 @@ public:
             most = std::max(most, rate);
         }
         m.parallelism = std::max(1, static_cast<int>(std::lround(most / std::max(one, 1.0))));
-        for (const int threads : {1, 4, 8}) {
-            step("large reads of many threads");
-            m.read_bytes_per_s = std::max(m.read_bytes_per_s, throughput(int64_t{1} << 20, threads));
-        }
         return m;
     }
 
 private:
+    /// What the storage allows in the long run, of bytes and of requests. A limit that is set (a control group, a cloud
+    /// volume) lets some through at once after a pause: a short measurement would find more than there is.
+    void limits(StorageModel& m) {
+        constexpr int64_t kLarge = int64_t{1} << 20;
+        int best = 1;
+        double most = 0;
+        for (const int threads : {1, 4, 8}) {
+            step("large reads of many threads");
+            if (const double rate = throughput(kLarge, threads); rate > most * 1.05) {
+                most = rate;
+                best = threads;
+            }
+        }
+        step("large reads for longer");
+        const Steady large = steady(kLarge, best);
+        m.read_bytes_per_s = large.per_second * static_cast<double>(kLarge);
+        step("small reads for longer");
+        constexpr int kMany = 16;
+        const Steady small = steady(int64_t{4} << 10, kMany);
+        m.reads_per_s = small.per_second;
+        m.read_burst_ns = std::max(large.burst_ns, small.burst_ns);
+        const ReadSizes sizes = read_sizes(folder_);
+        m.read_ahead_bytes = sizes.read_ahead;
+        m.request_bytes = sizes.request > 0 ? sizes.request : std::max(sizes.read_ahead, int64_t{kAlign});
+    }
+
     void step(const char* what) {
-        constexpr int kSteps = 17;
+        constexpr int kSteps = 20;
         check();
         if (options_.progress) {
             options_.progress(what, std::min(done_, kSteps), kSteps);
         }
         ++done_;
     }
-    void check() const {
-        if (options_.stop != nullptr && options_.stop->load()) {
-            throw machine_error("the measurement was interrupted", "run it again");
-        }
-    }
-    [[noreturn]] void failed(const char* what) const {
-        throw machine_error(escape_line(folder_) + ": " + what + ": " + std::strerror(errno),
-                            "free space there, or name another directory");
-    }
-
-    /// Times of up to `most` calls, for as long as a measurement may take.
-    template <class Body>
-    std::vector<int64_t> timed(Body body, size_t most) const {
-        std::vector<int64_t> times;
-        const int64_t begin = monotonic_ns();
-        while (times.size() < most && (times.size() < 5 || monotonic_ns() - begin < options_.each_ns)) {
-            const int64_t before = monotonic_ns();
-            body();
-            times.push_back(monotonic_ns() - before);
-            if (times.size() % 64 == 0) {
-                check();
-            }
-        }
-        return times;
-    }
-
-    void names(StorageModel& m) const {
-        int made = 0;
-        const auto path = [&](int i) { return folder_ + "/name" + std::to_string(i); };
-        m.make_ns = median(timed(
-            [&] {
-                const UniqueFd file(::open(path(made).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-                if (!file.valid()) {
-                    failed("cannot create a file");
-                }
-                ++made;
-            },
-            500));
-        int at = 0;
-        m.open_ns = median(timed([&] { ::close(::open(path(at++ % made).c_str(), O_RDONLY | O_CLOEXEC)); }, 1'000));
-        m.open_ns = std::max<int64_t>(m.open_ns - m.call_ns, 0);  // less the close
-        struct stat st {};
-        m.stat_ns = median(timed([&] { (void)::stat(path(at++ % made).c_str(), &st); }, 1'000));
-        int removed = 0;
-        m.remove_ns = median(timed([&] { ::unlink(path(removed++).c_str()); }, static_cast<size_t>(made)));
-    }
-
     double writing(const StorageModel&) const {
         const UniqueFd file(::open(data().c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
         if (file.get() < 0) {
             failed("cannot create a file");
         }
-        const Buffer buffer(size_t{1} << 20);
+        const StorageBuffer buffer(size_t{1} << 20);
         const int64_t begin = monotonic_ns();
         for (int64_t at = 0; at < options_.file_bytes; at += 1 << 20) {
             if (::pwrite(file.get(), buffer.data, size_t{1} << 20, at) != 1 << 20) {
@@ -190,10 +147,21 @@ private:
         return static_cast<double>(options_.file_bytes) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
 
+    /// The median, which no single long one moves. Where a few long ones are most of the time, as under a limit of
+    /// requests that lets some through at once, the mean.
+    static int64_t usual(std::vector<int64_t> times) {
+        const int64_t sum = std::accumulate(times.begin(), times.end(), int64_t{0});
+        const int64_t most = *std::max_element(times.begin(), times.end());
+        const auto count = static_cast<int64_t>(times.size());
+        const int64_t middle = median(std::move(times));
+        const int64_t mean = count > 1 ? (sum - most) / (count - 1) : sum;
+        return mean > 3 * middle ? mean : middle;
+    }
+
     int64_t syncing() const {
         const UniqueFd file(::open((folder_ + "/sync").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-        const Buffer buffer(kAlign);
-        return median(timed(
+        const StorageBuffer buffer(kAlign);
+        return usual(timed(
             [&] {
                 if (::pwrite(file.get(), buffer.data, kAlign, 0) < 0 || ::fsync(file.get()) != 0) {
                     failed("cannot sync a file");
@@ -204,7 +172,7 @@ private:
 
     double cached() const {
         const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
-        const Buffer buffer(size_t{1} << 20);
+        const StorageBuffer buffer(size_t{1} << 20);
         // One piece after the other, as what is read is seldom still in the processor's own caches.
         const int64_t pieces = cached_pieces();
         int64_t at = 0;
@@ -219,7 +187,7 @@ private:
     /// Past the page cache by O_DIRECT; where the file system refuses that, by dropping the cache before each read.
     void open_cold() {
         const UniqueFd direct(::open(data().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-        const Buffer buffer(kAlign);
+        const StorageBuffer buffer(kAlign);
         direct_ = direct.valid() && ::pread(direct.get(), buffer.data, kAlign, 0) == static_cast<ssize_t>(kAlign);
     }
     /// Whether the reads were fetched: by what the device counted meanwhile; where there is no device to ask, by the
@@ -235,7 +203,7 @@ private:
     /// Of a read of 4 KiB that the page cache serves, anywhere in what cached() has read.
     int64_t cached_small() const {
         const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
-        const Buffer buffer(kAlign);
+        const StorageBuffer buffer(kAlign);
         std::mt19937_64 random(1);
         const auto places = static_cast<uint64_t>(cached_pieces()) << 8;
         const auto read = [&] {
@@ -269,47 +237,133 @@ private:
         read_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
     }
 
-    int64_t reading(int64_t bytes) const {
+    /// ns between reads at which limits do not show: half of what they let through. 0 where there are none, or where it
+    /// would take too long.
+    static int64_t pause(const StorageModel& m, int64_t bytes) {
+        constexpr double kMost = 0.1;  // s
+        const double least = std::max(1.0 / m.reads_per_s, static_cast<double>(bytes) / m.read_bytes_per_s);
+        return m.read_burst_ns == 0 || 2 * least > kMost ? 0 : static_cast<int64_t>(2e9 * least);
+    }
+    int64_t reading(int64_t bytes, int64_t pause_ns) const {
         const UniqueFd file(open_data());
-        const Buffer buffer(static_cast<size_t>(bytes));
+        const StorageBuffer buffer(static_cast<size_t>(bytes));
         std::mt19937_64 random(static_cast<uint64_t>(bytes));
-        return median(timed([&] { read_once(file.get(), buffer.data, bytes, random); }, 2'000));
+        std::vector<int64_t> times;
+        timed(
+            [&] {
+                std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
+                const int64_t before = monotonic_ns();
+                read_once(file.get(), buffer.data, bytes, random);
+                times.push_back(monotonic_ns() - before);
+            },
+            2'000);
+        return median(std::move(times));
     }
 
-    /// Bytes per second of several threads together.
-    double throughput(int64_t bytes, int threads) const {
-        std::atomic<int64_t> moved{0};
+    /// The first error of any thread.
+    static void in_threads(int threads, const std::function<void(int)>& work) {
         std::vector<std::thread> running;
         running.reserve(static_cast<size_t>(threads));
-        const int64_t begin = monotonic_ns();
+        std::mutex one_at_a_time;
+        std::exception_ptr error;
         for (int i = 0; i < threads; ++i) {
             running.emplace_back([&, i] {
                 try {
-                    const UniqueFd file(open_data());
-                    const Buffer buffer(static_cast<size_t>(bytes));
-                    std::mt19937_64 random(static_cast<uint64_t>(i) + 99);
-                    do {
-                        read_once(file.get(), buffer.data, bytes, random);
-                        moved += bytes;
-                    } while (monotonic_ns() - begin < options_.each_ns);
+                    work(i);
                 } catch (const Error&) {
-                    // What the others moved still counts; none moved anything where the file cannot be read.
+                    const std::lock_guard lock(one_at_a_time);
+                    error = error ? error : std::current_exception();
                 }
             });
         }
         for (std::thread& one : running) {
             one.join();
         }
-        if (moved.load() == 0) {
-            failed("cannot read a file");
+        if (error) {
+            std::rethrow_exception(error);
         }
+    }
+
+    /// Bytes per second of several threads together.
+    double throughput(int64_t bytes, int threads) const {
+        std::atomic<int64_t> moved{0};
+        const int64_t begin = monotonic_ns();
+        in_threads(threads, [&](int i) {
+            const UniqueFd file(open_data());
+            const StorageBuffer buffer(static_cast<size_t>(bytes));
+            std::mt19937_64 random(static_cast<uint64_t>(i) + 99);
+            do {
+                read_once(file.get(), buffer.data, bytes, random);
+                moved += bytes;
+            } while (monotonic_ns() - begin < options_.each_ns);
+        });
         return static_cast<double>(moved.load()) * 1e9 / static_cast<double>(monotonic_ns() - begin);
+    }
+
+    struct Steady {
+        double per_second = 0;  // reads
+        int64_t burst_ns = 0;   // how long it takes, at that rate, to read what came at once in the beginning
+    };
+    /// By counting the reads that were over at each time: a line through them, but for those of the beginning.
+    Steady steady(int64_t bytes, int threads) const {
+        constexpr int64_t kStep = 5'000'000;  // ns
+        // Burst limits give back what was not used within tenths of a second.
+        std::this_thread::sleep_for(std::chrono::nanoseconds(options_.each_ns / 2));
+        for (int64_t lasts = std::max<int64_t>(5 * options_.each_ns, 8 * kStep);; lasts *= 4) {
+            std::vector<std::atomic<int64_t>> done(static_cast<size_t>(lasts / kStep));
+            const int64_t begin = monotonic_ns();
+            in_threads(threads, [&](int i) {
+                const UniqueFd file(open_data());
+                const StorageBuffer buffer(static_cast<size_t>(bytes));
+                std::mt19937_64 random(static_cast<uint64_t>(i) + 199);
+                for (;;) {
+                    read_once(file.get(), buffer.data, bytes, random);
+                    const auto at = static_cast<size_t>((monotonic_ns() - begin) / kStep);
+                    if (at >= done.size() || (options_.stop != nullptr && options_.stop->load())) {
+                        return;
+                    }
+                    done[at].fetch_add(1, std::memory_order_relaxed);
+                }
+            });
+            check();
+            // Not one read in all that time: a stall, or a slow storage. A rate needs some.
+            constexpr int64_t kLongest = 60'000'000'000;  // ns
+            if (lasts > kLongest || std::any_of(done.begin(), done.end(), [](const auto& n) { return n.load() > 0; })) {
+                return fitted(done, kStep);
+            }
+        }
+    }
+    Steady fitted(const std::vector<std::atomic<int64_t>>& done, int64_t step_ns) const {
+        const double step_s = static_cast<double>(step_ns) / 1e9;
+        const size_t first = done.size() / 5;
+        double n = 0, x = 0, y = 0, xx = 0, xy = 0, total = 0;
+        std::vector<double> sums;
+        for (const std::atomic<int64_t>& one : done) {
+            total += static_cast<double>(one.load());
+            sums.push_back(total);
+            if (sums.size() > first) {
+                const double at = step_s * static_cast<double>(sums.size());
+                n += 1, x += at, y += total, xx += at * at, xy += at * total;
+            }
+        }
+        Steady out;
+        out.per_second = std::max((n * xy - x * y) / (n * xx - x * x), 1.0);
+        // What the line has at time 0. Where such a limit lets through so much every tenth of a second, that is half of
+        // it, as a job that asks at any time finds on average.
+        const double burst = (y / n - out.per_second * x / n) / out.per_second;
+        // A device without such a limit scatters, but is not twice as fast at first.
+        constexpr double kLeast = 0.02;
+        bool fast = false;
+        for (size_t i = 0; i < first; ++i) {
+            const double slow = out.per_second * step_s * static_cast<double>(i + 1);
+            fast = fast || (sums[i] > 2 * slow && sums[i] > slow + kLeast * out.per_second);
+        }
+        out.burst_ns = fast && burst >= kLeast ? static_cast<int64_t>(burst * 1e9) : 0;
+        return out;
     }
 
     std::string data() const { return folder_ + "/data"; }
 
-    const StorageOptions& options_;
-    std::string folder_;
     bool direct_ = false;
     mutable std::atomic<uint64_t> read_{0};  // bytes, of reads that ought to be served by the storage
     int done_ = 0;
@@ -317,21 +371,28 @@ private:
 
 }  // namespace
 
-int64_t StorageModel::read_ns(int64_t bytes) const {
-    if (read.empty()) {
+namespace {
+
+int64_t between(const std::vector<SizedLatency>& sizes, int64_t bytes) {
+    if (sizes.empty()) {
         return 0;
     }
-    if (bytes <= read.front().bytes || read.size() == 1) {
-        return read.front().ns;
+    if (bytes <= sizes.front().bytes || sizes.size() == 1) {
+        return sizes.front().ns;
     }
     size_t upper = 1;
-    while (upper + 1 < read.size() && read[upper].bytes < bytes) {
+    while (upper + 1 < sizes.size() && sizes[upper].bytes < bytes) {
         ++upper;
     }
-    const SizedLatency &a = read[upper - 1], &b = read[upper];
+    const SizedLatency &a = sizes[upper - 1], &b = sizes[upper];
     const double share = static_cast<double>(bytes - a.bytes) / static_cast<double>(b.bytes - a.bytes);
     return a.ns + static_cast<int64_t>(share * static_cast<double>(b.ns - a.ns));
 }
+
+}  // namespace
+
+int64_t StorageModel::read_ns(int64_t bytes) const { return between(read, bytes); }
+int64_t StorageModel::write_ns(int64_t bytes) const { return between(write, bytes); }
 
 StorageModel measure_storage(const fs::path& directory, const StorageOptions& options) {
     std::error_code ignored;
@@ -342,7 +403,8 @@ StorageModel measure_storage(const fs::path& directory, const StorageOptions& op
                                 " MiB",
                             "free space there, or name another directory");
     }
-    StorageModel model = Measurement(directory, options).run();
+    const OwnFolder own(directory);
+    StorageModel model = Measurement(own, options).run();
     model.directory = fs::absolute(directory, ignored).string();
     Mounted mounted = mounted_at(directory);
     model.file_system = std::move(mounted.file_system);

@@ -19,21 +19,42 @@ struct SizedLatency {
 
 struct StorageModel {
     static constexpr int kVersion = 1;
-    std::string directory, file_system, device, host;  // may be empty
+    static constexpr int64_t kReadAhead = int64_t{128} << 10;  // Linux's own default
+    static constexpr int64_t kDirtyExpire = 30'000'000'000;    // and of this
+    std::string directory, file_system, device, host;          // may be empty
     int64_t measured_unix_s = 0;
     int64_t open_ns = 0, stat_ns = 0;    // of a file whose name is cached
+    int64_t open_cold_ns = 0;            // of a file whose name is not cached; 0: not known
+    int64_t close_ns = 0;                // of a file that was read
+    int64_t ioctl_ns = 0;                // whether a file is a terminal
+    int64_t fstat_ns = 0;                // of a file of which something was just fetched
     int64_t make_ns = 0, remove_ns = 0;  // a file, its name
+    int64_t change_ns = 0;               // of a file's mode or times; 0: not known
+    int64_t list_ns = 0;                 // a listing call that returns no names; 0: not known
+    int64_t list_name_ns = 0;            // each name that one returns
+    int64_t list_cold_ns = 0;            // how much longer the first one of a directory takes that is not cached
     int64_t call_ns = 0;                 // a call that does nothing
     int64_t fsync_ns = 0;                // of a file with 4 KiB to write
     std::vector<SizedLatency> read;      // from the storage, ascending by bytes; at least one
+    int64_t write_part_ns = 0;           // how much longer a write takes that begins within a page and goes beyond it
+    std::vector<SizedLatency> write;     // into the page cache, or through it where the file system has none for writes
     double read_bytes_per_s = 0;         // all readers together, at most
     int parallelism = 1;                 // reads that the storage serves at once
+    double reads_per_s = 0;              // requests of all readers together, at most; 0: no limit known
+    int64_t read_burst_ns = 0;           // after a pause both limits may be exceeded by what passes in that time
     double write_bytes_per_s = 0;        // to the storage
-    double cached_bytes_per_s = 0;       // a read or a write of the page cache, each thread
-    bool cold = true;                    // reads were served by the storage, not by memory
+    int64_t dirty_background_bytes = 0;  // dirty data from which the kernel writes by itself; 0: not known
+    int64_t dirty_bytes = 0;             // and at which it holds up writers; 0: not known
+    int64_t dirty_expire_ns = kDirtyExpire;  // how long data stays dirty, if nothing else has it written
+    double cached_bytes_per_s = 0;           // a read or a write of the page cache, each thread
+    int64_t read_ahead_bytes = kReadAhead;   // largest window that the kernel reads ahead there
+    int64_t request_bytes = kReadAhead;      // largest that it asks for at once (max_sectors_kb)
+    bool cold = true;                        // reads were served by the storage, not by memory
 
     /// Of one read of `bytes`, by the nearest measured sizes.
     int64_t read_ns(int64_t bytes) const;
+    /// The same of one write; 0 where none was measured.
+    int64_t write_ns(int64_t bytes) const;
 };
 
 struct StorageOptions {

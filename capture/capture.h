@@ -5,13 +5,17 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 
@@ -32,14 +36,25 @@ struct CaptureOptions {
     pid_t pid = 0;
     std::filesystem::path cgroup;
 
-    std::filesystem::path raw;  ///< raw log to write
-    std::string user;           ///< the command runs as this one; empty: SUDO_UID, else who we are
+    std::filesystem::path raw;     ///< raw log to write
+    std::filesystem::path output;  ///< op log that will be made of it; empty: none
+    std::string user;              ///< the command runs as this one; empty: SUDO_UID, else who we are
     std::vector<std::string> without;
     uint64_t ring_bytes = uint64_t{32} << 20;
     bool wait_all = false;  ///< go on after the command until every followed task has ended
     std::string version;    ///< of the tool, for the log
     std::string profile;    ///< JSON: how fast this machine computes, for the log; empty: unknown
     std::function<void(const CaptureProgress&)> progress;
+
+    /// Files of the recording itself: the job may come upon them.
+    std::vector<std::filesystem::path> own_files() const {
+        std::vector<std::filesystem::path> out{raw};
+        if (!output.empty()) {
+            out.push_back(output);
+            out.push_back(output.native() + ".partial");
+        }
+        return out;
+    }
 };
 
 struct CaptureResult {
@@ -49,8 +64,14 @@ struct CaptureResult {
     uint64_t lost = 0, recursion_misses = 0, untracked = 0;
     uint64_t still_running = 0;  ///< followed tasks that outlived the recording
     int64_t most_lag_ns = 0, elapsed_ns = 0;
+    int64_t before_ns = 0;                        ///< from the call of capture() until the job began, or was followed
+    std::chrono::steady_clock::time_point ended;  ///< of the recording: when it began to detach
+    int64_t own_cpu_ns =
+        0;  ///< that the recorder's process used meanwhile; what its programs took, the job's tasks had
     std::vector<std::string> absent;  ///< hooks asked for that the machine did not grant
-    std::string failure;              ///< why the recording ended before the job did; empty: it did not
+    /// While it lives no other recording takes the raw log.
+    std::shared_ptr<const UniqueFd> raw_lock = {};
+    std::string failure;  ///< why the recording ended before the job did; empty: it did not
 };
 
 /// Records until the job has ended or a signal says so. Throws Error where it cannot begin.

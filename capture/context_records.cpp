@@ -95,12 +95,30 @@ std::string printable_text(const std::string& text) {
 }
 std::string safe(const std::string& text) { return nlohmann::json::parse(printable_text(text)).get<std::string>(); }
 
+/// Types of the mounted file systems by "MAJOR:MINOR" of their devices.
+nlohmann::ordered_json file_systems() {
+    constexpr size_t kMost = 500;  // a machine of many containers has thousands
+    auto types = nlohmann::ordered_json::object();
+    std::istringstream lines(read_text("/proc/self/mountinfo"));
+    for (std::string line; std::getline(lines, line) && types.size() < kMost;) {
+        std::istringstream words(line);  // "25 1 254:0 / /mnt rw - ext4 /dev/x rw": fields before the dash vary
+        std::string word, device;
+        words >> word >> word >> device;
+        while (words >> word && word != "-") {
+        }
+        if (words >> word) {
+            types[device] = safe(word);
+        }
+    }
+    return types;
+}
+
 }  // namespace
 
 uint64_t monotonic_ns() { return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC)); }
 
 std::string capture_meta(const CaptureOptions& options, const BpfPrograms& programs, const std::string& user,
-                         long more_per_call_ns) {
+                         long more_per_call_ns, const RecorderCosts& costs) {
     utsname system{};
     ::uname(&system);
     nlohmann::ordered_json meta;
@@ -137,6 +155,14 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     meta["directory"] = safe(options.pid != 0 ? link_target("/proc/" + std::to_string(options.pid) + "/cwd")
                                               : fs::current_path(ignored).string());
     meta["user"] = safe(user);
+    // Where the job may come upon the recording itself: an archive of its own directory, say.
+    std::vector<std::string> own;
+    std::error_code unknown;
+    for (const fs::path& path : options.own_files()) {
+        const fs::path place = fs::weakly_canonical(path, unknown);
+        own.push_back(safe(place.empty() ? path.string() : place.string()));
+    }
+    meta["own_files"] = own;
     meta["clock"] = {
         {"monotonic", monotonic_ns()}, {"realtime", clock_ns(CLOCK_REALTIME)}, {"boottime", clock_ns(CLOCK_BOOTTIME)}};
     auto groups = nlohmann::ordered_json::array({"calls"});
@@ -149,9 +175,11 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     meta["programs"] = programs.raw_because().empty() ? "tp_btf" : "raw_tracepoint";
     meta["absent"] = programs.absent();
     const std::string around = first_line("/sys/kernel/debug/fault_around_bytes");
+    meta["file_systems"] = file_systems();
     meta["fault_around_bytes"] =
         around.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(std::stoull(around));
     meta["more_per_call_ns"] = more_per_call_ns;
+    meta["costs"] = costs.json();
     meta["boot_id"] = first_line("/proc/sys/kernel/random/boot_id");
     meta["page_bytes"] = ::sysconf(_SC_PAGESIZE);
     meta["cpus"] = ::sysconf(_SC_NPROCESSORS_ONLN);

@@ -9,6 +9,7 @@
 
 #include "capture/capture.h"
 #include "capture/loader.h"
+#include "formats/raw/costs.h"
 #include "formats/raw/log.h"
 
 namespace reprise {
@@ -27,7 +28,7 @@ void user_record(RawWriter& to, raw_type type, T record) {
 
 /// JSON text of RAW_META.
 std::string capture_meta(const CaptureOptions& options, const BpfPrograms& programs, const std::string& user,
-                         long more_per_call_ns);
+                         long more_per_call_ns, const RecorderCosts& costs);
 void clock_record(RawWriter& to);
 /// Of the whole machine, as /proc/pressure tells it; nothing where the kernel has none.
 void pressure_record(RawWriter& to);

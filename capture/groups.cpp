@@ -11,6 +11,7 @@ const std::vector<CaptureGroup>& capture_groups() {
         {"causes", "when and why tasks were off the processor, and who woke them"},
         {"pagecache", "pages of recorded files added to and evicted from the page cache"},
         {"block", "requests of block devices"},
+        {"memory", "memory besides files that each process holds, every 100 ms"},
         {"pressure", "CPU, memory and I/O pressure, every 100 ms"},
     };
     return groups;

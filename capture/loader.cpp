@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -20,6 +21,7 @@
 #include "capture/bpf/shared.h"
 #include "capture/bpf_object.h"
 #include "capture/rules.h"
+#include "formats/support/bytes.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
@@ -129,6 +131,7 @@ const std::vector<BpfHook>& bpf_hooks() {
         {"seed_tasks", "seeds", "iter/task", "--pid cannot attach"},
         {"seed_files", "seeds", "iter/task_file", "descriptors that were open before are unknown"},
         {"seed_maps", "seeds", "iter/task_vma", "mappings that were there before are unknown"},
+        {"task_memory", "memory", "iter/task", "what memory the job held itself is not known"},
         {"fault_map", "faults", "mm_filemap_map_pages", "pages of mapped files that are cached are not touched again"},
         {"fault_slow", "faults", "mm_filemap_fault", "pages of mapped files are not touched again"},
         {"fault_kernel", "faults", "page_fault_kernel", "pages touched by the kernel are not touched again"},
@@ -148,6 +151,9 @@ const std::vector<BpfHook>& bpf_hooks() {
         {"irq_call_function_single_entry", "causes", "call_function_single_entry", "a waker may be an innocent one"},
         {"task_waking", "causes", "sched_waking", "who woke a task is unknown"},
         {"task_waking_counted", "causes", "sched_waking", "who woke a task is unknown"},
+        {"work_asked", "causes", "workqueue_queue_work", "who woke the reader of a terminal is unknown"},
+        {"work_begins", "causes", "workqueue_execute_start", "who woke the reader of a terminal is unknown"},
+        {"work_ends", "causes", "workqueue_execute_end", "who woke the reader of a terminal is unknown"},
         {"task_switch", "causes", "sched_switch", "compute and waiting cannot be told apart"},
         {"cache_add", "pagecache", "mm_filemap_add_to_page_cache", "read-ahead is not recorded"},
         {"cache_delete", "pagecache", "mm_filemap_delete_from_page_cache", "evictions are not recorded"},
@@ -208,8 +214,9 @@ struct BpfPrograms::Impl {
     std::vector<std::string> absent;
     std::vector<std::string> attach_later;  // programs, in order
     uint64_t ring_bytes = 0;
-    const uint64_t* counters = nullptr;
+    uint64_t* counters = nullptr;
     const uint64_t* seeded = nullptr;
+    page_cost* page_costs = nullptr;
 
     void* shared = nullptr;  // globals of the loaded programs
     size_t shared_bytes = 0;
@@ -291,38 +298,47 @@ struct BpfPrograms::Impl {
         set(name, &value, sizeof value);
     }
     // After loading.
-    const uint64_t* global(const char* name) {
+    template <class T>
+    T* global(const char* name) {
         const btf_var_secinfo at = place(".bss", name);
         if (!shared) {
             bpf_map* bss = section(".bss");
             shared_bytes = bpf_map__value_size(bss);
-            void* memory = ::mmap(nullptr, shared_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(bss), 0);
+            void* memory = ::mmap(nullptr, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(bss), 0);
             if (memory == MAP_FAILED) {
                 fail("the counters of the BPF programs cannot be mapped", errno);
             }
             shared = memory;
         }
-        return reinterpret_cast<const uint64_t*>(static_cast<const uint8_t*>(shared) + at.offset);
+        return reinterpret_cast<T*>(static_cast<uint8_t*>(shared) + at.offset);
     }
 
-    void run_iterator(const char* name) const {
+    /// `use(bytes)` gets what it writes, in pieces.
+    template <class Use>
+    void run_iterator(const char* name, Use use) const {
         bpf_link* link = bpf_program__attach_iter(program(name), nullptr);
         if (!link) {
             fail(std::string("the iterator ") + name + " is refused", errno);
         }
         const UniqueFd results(bpf_iter_create(bpf_link__fd(link)));
         const int error = errno;
-        char nothing[64];
+        std::array<uint8_t, 4096> piece;
         while (results.valid()) {
-            const ssize_t n = ::read(results.get(), nothing, sizeof nothing);
+            const ssize_t n = ::read(results.get(), piece.data(), piece.size());
             if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
                 break;
+            }
+            if (n > 0) {
+                use(ByteView(piece.data(), static_cast<size_t>(n)));
             }
         }
         bpf_link__destroy(link);
         if (!results.valid()) {
             fail(std::string("the iterator ") + name + " cannot be read", error);
         }
+    }
+    void run_iterator(const char* name) const {
+        run_iterator(name, [](ByteView) {});
     }
 };
 
@@ -373,7 +389,7 @@ void BpfPrograms::Impl::load(const Options& options, bool raw) {
         if (name == "task_waking_counted" || name.starts_with("irq_")) {
             wanted = causes && !kernel_count;
         }
-        const bool iterator = std::string_view(hook.group) == "seeds";
+        const bool iterator = std::string_view(hook.trace).starts_with("iter/");
         const bool there = iterator ? types.has_function(("bpf_iter_" + std::string(hook.trace + 5)).c_str())
                                     : types.has_trace(hook.trace);
         if (wanted && !there) {
@@ -387,8 +403,9 @@ void BpfPrograms::Impl::load(const Options& options, bool raw) {
     if (const int error = bpf_object__load(impl.object); error != 0) {
         Impl::fail("the kernel refuses the BPF programs", -error);
     }
-    impl.counters = impl.global("counters");
-    impl.seeded = impl.global("seeded");
+    impl.counters = impl.global<uint64_t>("counters");
+    impl.seeded = impl.global<uint64_t>("seeded");
+    impl.page_costs = impl.global<page_cost>("page_costs");
 }
 
 BpfPrograms::BpfPrograms(const Options& options) : impl_(std::make_unique<Impl>()) {
@@ -431,6 +448,10 @@ void BpfPrograms::attach() {
     }
 }
 
+void BpfPrograms::set_page_costs(const PageCosts& costs) { std::memcpy(impl_->page_costs, costs.data(), sizeof costs); }
+
+void BpfPrograms::forget_counts() { std::memset(impl_->counters, 0, COUNT_LIMIT * sizeof *impl_->counters); }
+
 void BpfPrograms::detach() {
     for (bpf_link* link : impl_->links) {
         bpf_link__destroy(link);
@@ -466,6 +487,18 @@ void BpfPrograms::watch_cgroups(const std::vector<CgroupId>& groups) {
 
 void BpfPrograms::seed_descriptors() { impl_->run_iterator("seed_files"); }
 void BpfPrograms::seed_mappings() { impl_->run_iterator("seed_maps"); }
+
+std::vector<process_memory> BpfPrograms::memory() {
+    Bytes all;
+    if (bpf_program__fd(impl_->program("task_memory")) >= 0) {
+        impl_->run_iterator("task_memory", [&](ByteView piece) { all.insert(all.end(), piece.begin(), piece.end()); });
+    }
+    std::vector<process_memory> found(all.size() / sizeof(process_memory));
+    if (!found.empty()) {
+        std::memcpy(found.data(), all.data(), found.size() * sizeof(process_memory));
+    }
+    return found;
+}
 
 int BpfPrograms::ring_fd() const { return bpf_map__fd(impl_->map("ring")); }
 uint64_t BpfPrograms::ring_bytes() const { return impl_->ring_bytes; }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "capture/bpf/shared.h"
 #include "capture/capture.h"
 
 namespace reprise {
@@ -33,6 +35,8 @@ struct CgroupId {
     uint32_t hierarchy = 0;  ///< 0: the unified one
 };
 
+using PageCosts = std::array<page_cost, PAGE_KINDS>;
+
 class BpfPrograms {
 public:
     struct Options {
@@ -49,6 +53,11 @@ public:
     BpfPrograms& operator=(const BpfPrograms&) = delete;
 
     void attach();
+    /// What is a usual and a dear fault on new anonymous memory from now on, by enum page_kind; see
+    /// capture/bpf/shared.h.
+    void set_page_costs(const PageCosts& costs);
+    /// What was counted so far is not of the recording.
+    void forget_counts();
     /// Ends recording; what is in the ring stays there.
     void detach();
     /// Follows these processes with all their threads and the children they make meanwhile. How many tasks that are.
@@ -58,6 +67,9 @@ public:
     /// Writes the open descriptors (and mappings) of the followed processes into the ring.
     void seed_descriptors();
     void seed_mappings();
+
+    /// Of the followed processes that live; nothing where the kernel does not tell.
+    [[nodiscard]] std::vector<process_memory> memory();
 
     [[nodiscard]] int ring_fd() const;
     [[nodiscard]] uint64_t ring_bytes() const;

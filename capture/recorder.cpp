@@ -11,6 +11,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "capture/bpf/shared.h"
@@ -18,6 +21,8 @@
 #include "capture/child.h"
 #include "capture/context_records.h"
 #include "capture/loader.h"
+#include "capture/memory_samples.h"
+#include "capture/probe.h"
 #include "capture/ring.h"
 #include "capture/signal_block.h"
 #include "formats/support/error.h"
@@ -43,6 +48,52 @@ double call_ns() {
     return least;
 }
 
+/// CPU time of this process so far, ns: the recorder's own.
+int64_t own_cpu_ns() {
+    timespec now{};
+    return ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0 ? int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec : 0;
+}
+
+/// Whether anonymous memory may come in pages between the base and the huge ones.
+bool other_page_sizes() {
+    std::error_code error;
+    const std::filesystem::path folder = "/sys/kernel/mm/transparent_hugepage";
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        const std::string name = at->path().filename();
+        std::ifstream in(at->path() / "enabled");
+        std::string words;
+        if (name.starts_with("hugepages-") && name != "hugepages-2048kB" && std::getline(in, words) &&
+            words.find("[never]") == std::string::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// How long the ring may go undrained: half of it is left where every CPU does nothing but calls. Each time the drain
+/// wakes up it takes a processor from the job.
+std::chrono::nanoseconds longest_wait(uint64_t ring_bytes) {
+    constexpr double kBytesOfCpu = 280e6;  // per second: 2.5 million records of 112 bytes
+    const double cpus = std::max<double>(1, static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
+    const std::chrono::duration<double> half(static_cast<double>(ring_bytes) / 2 / (cpus * kBytesOfCpu));
+    return std::clamp<std::chrono::nanoseconds>(std::chrono::duration_cast<std::chrono::nanoseconds>(half), 2ms, 20ms);
+}
+
+/// From which time on a fault on a new anonymous page is a dear one. Never where that was not measured, or where pages
+/// of other sizes are made, whose time is theirs by right.
+PageCosts dear_pages(const RecorderCosts& costs) {
+    constexpr raw_u64 kTimes = 4, kNever = UINT64_MAX;
+    PageCosts out = {{{0, kNever}, {0, kNever}}};
+    const auto base = static_cast<raw_u64>(costs.page), huge = static_cast<raw_u64>(costs.huge_page);
+    if (base != 0 && !other_page_sizes()) {
+        out[PAGE_BASE] = {base, base * kTimes};
+    }
+    if (huge != 0) {
+        out[PAGE_HUGE] = {huge, huge * kTimes};
+    }
+    return out;
+}
+
 class Recorder {
 public:
     explicit Recorder(const CaptureOptions& options)
@@ -64,20 +115,28 @@ public:
         if (!options_.command.empty()) {
             child_ = std::make_unique<Child>(options_.command, user, blocked_.old());
         }
+        Probe probe;
+        const ProbeTimes without = probe.run();
         const double untraced = call_ns();
         if (!options_.cgroup.empty()) {
             bpf_->watch_cgroups(cgroup_ids(options_.cgroup));
         }
         bpf_->attach();
         const double more = std::max(call_ns() - untraced, 0.0);
+        const RecorderCosts costs = measured_costs(probe, without, more);
         writer_ = std::make_unique<RawWriter>(
-            options_.raw, capture_meta(options_, *bpf_, user ? user->name : std::string(), std::lround(more)));
+            options_.raw, capture_meta(options_, *bpf_, user ? user->name : std::string(), std::lround(more), costs),
+            RawWriter::Options{.gives_way = true});
+        result_.raw_lock = std::make_shared<const UniqueFd>(writer_->lock());
         clock_record(*writer_);
         begin_ = last_drain_ = Clock::now();
+        cpu_begin_ = own_cpu_ns();
+        longest_wait_ = longest_wait(bpf_->ring_bytes());
         begin_following();
         if (child_) {
             child_->release();
         }
+        result_.before_ns = (Clock::now() - made_).count();
         watch();
         io_.run();
         end();
@@ -85,6 +144,28 @@ public:
     }
 
 private:
+    /// Records the probe as it will the job, and forgets it.
+    RecorderCosts measured_costs(Probe& probe, const ProbeTimes& without, double unseen) {
+        const pid_t pid = probe.pid();
+        if (pid == 0 || bpf_->follow({pid}) == 0) {
+            bpf_->set_page_costs(dear_pages({}));
+            return {};
+        }
+        RecorderCosts costs = costs_of(without, probe.run(), unseen);
+        probe.end();
+        PageTimes pages;
+        ring_->discard([&](const raw_head& record) { pages.see(record, pid); });
+        costs.page = pages.base();
+        if (const char* usual =
+                std::getenv("REPRISE_CAPTURE_PAGE_NS")) {  // for tests: with 1, every page is a dear one
+            costs.page = std::strtol(usual, nullptr, 10);
+        }
+        costs.huge_page = pages.huge();
+        bpf_->set_page_costs(dear_pages(costs));
+        bpf_->forget_counts();
+        return costs;
+    }
+
     void begin_following() {
         std::vector<pid_t> pids;
         if (child_) {
@@ -144,15 +225,14 @@ private:
         last_drain_ = now;
     }
 
-    void drain_soon(std::chrono::milliseconds wait) {
+    void drain_soon(std::chrono::nanoseconds wait) {
         drain_timer_.expires_after(wait);
         drain_timer_.async_wait([this](const auto& error) {
             if (error) {
                 return;
             }
             drain();
-            // Little came: the ring has room for much longer, and waking up costs the job its processor.
-            drain_soon(drained_ * 256 < bpf_->ring_bytes() ? 5ms : 2ms);
+            drain_soon(drained_ * 8 < bpf_->ring_bytes() ? longest_wait_ : 2ms);
         });
     }
 
@@ -169,6 +249,7 @@ private:
                 if (pressure) {
                     pressure_record(*writer_);
                 }
+                memory_.sample(*bpf_, *writer_);
                 if (++ticks_ % 10 == 0) {
                     loss_record(false);
                     writer_->flush();
@@ -245,6 +326,7 @@ private:
     }
 
     void end() {
+        result_.ended = Clock::now();
         drain();  // detaching takes a while, and whoever is attached to goes on meanwhile
         bpf_->detach();
         result_.elapsed_ns = (Clock::now() - begin_).count();
@@ -262,6 +344,7 @@ private:
             clock_record(*writer_);
             writer_->finish();
         });
+        result_.own_cpu_ns = own_cpu_ns() - cpu_begin_;
         result_.records = ring_->records();
         result_.calls = ring_->calls();
         result_.bytes = writer_->bytes();
@@ -276,9 +359,13 @@ private:
     std::unique_ptr<Ring> ring_;
     std::unique_ptr<Child> child_;
     std::unique_ptr<RawWriter> writer_;
+    MemorySamples memory_;
     signalfd_siginfo signal_{};
     CaptureResult result_;
+    const Clock::time_point made_ = Clock::now();
     Clock::time_point begin_, last_drain_;
+    int64_t cpu_begin_ = 0;
+    std::chrono::nanoseconds longest_wait_{};
     uint64_t drained_ = 0, told_lost_ = 0, ticks_ = 0;
 };
 

@@ -80,8 +80,8 @@ uint64_t Ring::drain(RawWriter& to) {
     });
 }
 
-void Ring::discard() {
-    consume([](ByteView) {});
+void Ring::discard(const std::function<void(const raw_head&)>& see) {
+    consume([&](ByteView record) { see(*reinterpret_cast<const raw_head*>(record.data())); });
 }
 
 }  // namespace reprise

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "formats/raw/log.h"
 
@@ -19,8 +20,8 @@ public:
 
     /// Moves what is there now into the log; at most one ring full, so that it ends. How many bytes that were.
     uint64_t drain(RawWriter& to);
-    /// Throws the contents away.
-    void discard();
+    /// Throws the contents away, once `see` has seen each record.
+    void discard(const std::function<void(const raw_head&)>& see);
     [[nodiscard]] uint64_t records() const { return records_; }
     [[nodiscard]] uint64_t calls() const { return calls_; }
 

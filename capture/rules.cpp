@@ -46,6 +46,7 @@ void add_argument(call_rule& rule, const Syscall& call, char letter, raw_u8 numb
             }
             break;
         case 'H': add_extra(rule, EXTRA_HOW, number); break;
+        case 'G': add_extra(rule, EXTRA_CLONE, number); break;
         case '|': add_extra(rule, EXTRA_PAIR, number); break;
         case 'K': add_extra(rule, EXTRA_IOCBS, number); break;
         case 'E': add_extra(rule, EXTRA_EVENTS, number); break;
@@ -63,8 +64,8 @@ rule_kind kind_of(const Syscall& call, const call_rule& rule) {
     return call.kind == OpKind::open && only_path ? RULE_OPEN : RULE_RICH;
 }
 
-raw_u8 flags_of(const Syscall& call) {
-    raw_u8 flags = call.wakes ? RULE_WAKES : 0;
+raw_u16 flags_of(const Syscall& call) {
+    raw_u16 flags = call.wakes ? RULE_WAKES : 0;
     if (call.nr == SYS_close) {
         flags |= RULE_AT_ENTER;
     }
@@ -73,6 +74,24 @@ raw_u8 flags_of(const Syscall& call) {
     }
     if (call.action == CallAction::marker) {
         flags |= RULE_IF_MARKER;
+    }
+    if (call.action == CallAction::wait_child) {
+        flags |= RULE_CHILD;
+    }
+    if (call.action == CallAction::clone_blocks) {
+        flags |= RULE_IF_CLONE;
+    }
+    const bool advises = call.makes_op && call.kind == OpKind::madvise;
+    if (advises || call.action == CallAction::mmap || call.action == CallAction::mremap ||
+        call.action == CallAction::brk) {
+        flags |= RULE_POPULATES;
+    }
+    const bool unmaps = call.makes_op && call.kind == OpKind::munmap;
+    if (unmaps || call.action == CallAction::mremap) {
+        flags |= RULE_UNMAPS;
+    }
+    if (call.makes_op && info(call.kind).is(Trait::reads) != info(call.kind).is(Trait::writes)) {
+        flags |= info(call.kind).is(Trait::reads) ? RULE_READS : RULE_WRITES;
     }
     return flags;
 }

@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "formats/support/new_file.h"
+#include "formats/support/end_signals.h"
 
 namespace reprise {
 namespace {
@@ -26,7 +26,7 @@ void repeated(int signal) {
     if (monotonic_seconds() - ended_at <= 1) {
         return;
     }
-    remove_unfinished_files();
+    undo_all();
     ::signal(signal, SIG_DFL);
     ::raise(signal);
 }

@@ -3,15 +3,18 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/outputs.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
 #include "formats/support/input.h"
-#include "formats/support/new_file.h"
+#include "formats/support/nearest.h"
 #include "replay/plan/stored_queues.h"
 #include "transform/anonymize.h"
 
@@ -24,6 +27,7 @@ void options(po::options_description& options) {
                           "file with a secret key: the same name becomes the same token in every log");
     options.add_options()("keep", po::value<std::vector<std::string>>()->value_name("PATH")->composing(),
                           "keep this path and everything below it; may be repeated");
+    options.add_options()("allow-empty", "accept a --keep that matches nothing");
     options.add_options()("force,f", "overwrite the output if it exists");
     add_json_option(options, "print the report as JSON");
     add_recover_option(options);
@@ -45,6 +49,50 @@ std::string read_key(const std::string& path) {
     return key;
 }
 
+/// Whether the path, or one below it, is a name in the log or a word of one.
+bool has_path(const Tables& tables, const std::string& path) {
+    const auto ends = [](const std::string_view text, size_t at) {
+        return at == text.size() || text[at] == '/' || text[at] == ' ';
+    };
+    for (StringId id = 0; id < tables.strings.size(); ++id) {
+        const std::string_view text = tables.strings[id];
+        for (size_t at = text.find(path); at != std::string_view::npos; at = text.find(path, at + 1)) {
+            if ((at == 0 || text[at - 1] == ' ') && (path == "/" || ends(text, at + path.size()))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/// The paths of --keep without a slash at their end. Error (usage) where one is not absolute or, without --allow-empty,
+/// not in the log.
+std::vector<std::string> wanted_paths(const po::variables_map& values, const Tables& tables) {
+    if (values.count("keep") == 0) {
+        return {};
+    }
+    auto paths = values["keep"].as<std::vector<std::string>>();
+    for (std::string& path : paths) {
+        if (!path.starts_with('/')) {
+            throw usage_error("--keep requires an absolute path, not " + escape_line(path), "");
+        }
+        while (path.size() > 1 && path.ends_with('/')) {
+            path.pop_back();
+        }
+        if (values.count("allow-empty") != 0 || has_path(tables, path)) {
+            continue;
+        }
+        std::vector<std::string_view> known;
+        for (FileId file = 1; file < tables.files.size(); ++file) {
+            known.push_back(tables.path(file));
+        }
+        throw usage_error(
+            "--keep " + escape_line(path) + " matches nothing in the log" + did_you_mean(nearest_paths(path, known)),
+            "to go on all the same: --allow-empty");
+    }
+    return paths;
+}
+
 int run(const po::variables_map& values) {
     const std::string output = values["output"].as<std::string>();
     const LogReader log = open_log(values["log"].as<std::string>(), values);
@@ -53,23 +101,13 @@ int run(const po::variables_map& values) {
         throw usage_error("anonymize: the output would overwrite the log " + escape_line(output),
                           "choose another file with -o");
     }
-    check_output(output, values.count("force") != 0);
+    check_log_output(output, values.count("force") != 0);
     AnonymizeOptions how;
     how.writer.derive = derive_queues;
     if (values.count("key-file") != 0) {
         how.key = read_key(values["key-file"].as<std::string>());
     }
-    if (values.count("keep") != 0) {
-        how.keep = values["keep"].as<std::vector<std::string>>();
-    }
-    for (std::string& path : how.keep) {
-        if (!path.starts_with('/')) {
-            throw usage_error("--keep requires an absolute path, not " + escape_line(path), "");
-        }
-        while (path.size() > 1 && path.ends_with('/')) {
-            path.pop_back();
-        }
-    }
+    how.keep = wanted_paths(values, log.tables());
     const AnonymizeResult result = anonymize(log, output, how);
     if (json_wanted(values)) {
         put_json(values, {{"ops", result.ops}, {"names", result.names}, {"output", printable(output)}});

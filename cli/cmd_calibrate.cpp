@@ -13,6 +13,7 @@
 #include "calibrate/work_profile.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -20,6 +21,8 @@
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
 #include "formats/support/input.h"
+#include "formats/support/limits.h"
+#include "formats/support/new_file.h"
 
 namespace reprise::cli {
 namespace {
@@ -102,6 +105,13 @@ void print(const StorageModel& m, std::ostream& out) {
     Table rates({{"throughput", ""}, {"", "", true}});
     rates.row({"parallel reads", count_cell(static_cast<uint64_t>(m.parallelism))});
     rates.row({"read", rate(m.read_bytes_per_s)});
+    if (m.reads_per_s > 0) {
+        rates.row({"requests per second", count_cell(static_cast<uint64_t>(m.reads_per_s))});
+    }
+    if (m.read_burst_ns > 0) {
+        rates.row({"exceeded after a pause for", duration_cell(m.read_burst_ns)});
+    }
+    rates.row({"read-ahead", bytes_cell(static_cast<uint64_t>(m.read_ahead_bytes))});
     rates.row({"write and fsync", rate(m.write_bytes_per_s)});
     rates.row({"cached read, one thread", rate(m.cached_bytes_per_s)});
     rates.print(out, 2);
@@ -111,6 +121,12 @@ void print(const StorageModel& m, std::ostream& out) {
     calls.row({"stat", duration_cell(m.stat_ns)});
     calls.row({"create", duration_cell(m.make_ns)});
     calls.row({"unlink", duration_cell(m.remove_ns)});
+    if (m.change_ns > 0) {
+        calls.row({"chmod, utimens", duration_cell(m.change_ns)});
+    }
+    if (m.list_cold_ns > 0) {
+        calls.row({"listing a directory", duration_cell(m.list_cold_ns + m.list_ns + m.list_name_ns)});
+    }
     calls.row({"fsync after 4 KiB", duration_cell(m.fsync_ns)});
     calls.row({"null system call", duration_cell(m.call_ns)});
     calls.print(out, 2);
@@ -185,6 +201,14 @@ void print_comparison(const HostProfile& here, const Other& other, std::ostream&
 }
 
 int run(const po::variables_map& values) {
+    if (values.count("output")) {
+        const std::string output = values["output"].as<std::string>();
+        if (output == "-") {
+            throw usage_error("-o - and the table both use standard output", "print JSON instead: --json");
+        }
+        check_output(output, values.count("force") != 0);
+        check_directory_of(output);
+    }
     std::optional<Other> other;
     if (values.count("compare")) {
         other = read_other(values["compare"].as<std::string>());
@@ -193,6 +217,9 @@ int run(const po::variables_map& values) {
     stop.sa_handler = [](int) { interrupted = true; };
     sigaction(SIGINT, &stop, nullptr);
     sigaction(SIGTERM, &stop, nullptr);
+    if (!is_ignored(SIGHUP)) {
+        sigaction(SIGHUP, &stop, nullptr);
+    }
     if (values.count("storage")) {
         return storage(values);
     }

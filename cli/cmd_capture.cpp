@@ -5,30 +5,36 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "calibrate/work_profile.h"
 #include "capture/capture.h"
+#include "capture/contents.h"
 #include "capture/gpu/collection.h"
+#include "capture/holes.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
 #include "cli/show_gpu.h"
+#include "cli/show_recorder.h"
 #include "cli/table.h"
 #include "cli/torch_hook.h"
 #include "cli/units.h"
 #include "formats/assemble/recording/recording.h"
 #include "formats/oplog/oplog.h"
+#include "formats/raw/log.h"
 #include "formats/support/error.h"
-#include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
@@ -39,7 +45,8 @@ using Words = std::vector<std::string>;
 
 void options(po::options_description& add) {
     add.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "op log to write");
-    add.add_options()("pid,p", po::value<int>()->value_name("PID"), "attach to this process and its descendants");
+    add.add_options()("pid,p", po::value<std::string>()->value_name("PID"),
+                      "attach to this process and its descendants");
     add.add_options()("cgroup", po::value<std::string>()->value_name("DIR"),
                       "record the tasks of this cgroup, such as a container");
     add.add_options()("user,u", po::value<std::string>()->value_name("NAME"),
@@ -47,13 +54,14 @@ void options(po::options_description& add) {
     add.add_options()("without", po::value<Words>()->value_name("GROUP")->composing(),
                       "event groups to leave out, comma-separated; may be repeated");
     add.add_options()("wait-all", "keep recording until all processes the command started have exited");
-    add.add_options()("runs", po::value<unsigned>()->value_name("N"),
+    add.add_options()("runs", po::value<std::string>()->value_name("N"),
                       "record the command N times, to FILE.1 and so on, and compare the recordings");
     add.add_options()("torch", "mark the batches of an unmodified PyTorch job (docs/markers.md)");
     add.add_options()("gpu", "record NVIDIA GPU work, with CUPTI inside the job");
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
                       "ring buffer between kernel and recorder");
     add_role_option(add);
+    add.add_options()("content", "read samples of the job's files afterwards, for prepare --content recorded");
     add.add_options()("raw", "keep the raw records next to the output");
     add.add_options()("check", "show which hooks this machine allows, and record nothing");
     add.add_options()("force,f", "overwrite the output if it exists");
@@ -137,6 +145,14 @@ void give_to_user(const fs::path& path) {
     }
 }
 
+/// The recorder's process, of all processors, while the job ran.
+double recorder_share(const CaptureResult& result) {
+    const auto cpus = static_cast<double>(std::max(std::thread::hardware_concurrency(), 1U));
+    return result.elapsed_ns > 0
+               ? static_cast<double>(result.own_cpu_ns) / static_cast<double>(result.elapsed_ns) / cpus
+               : 0;
+}
+
 /// Writes the log, with the GPU events if they were collected; `of_gpus`: sentences for the report.
 void write_log(const fs::path& raw, const fs::path& output, const RawAssembleOptions& how, GpuCollection* gpu,
                Words& of_gpus) {
@@ -170,10 +186,16 @@ void write_log(const fs::path& raw, const fs::path& output, const RawAssembleOpt
 
 // Returns the number of ops in the log, 0 on failure. Keeps the raw records if they are still needed.
 uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::path& output, const RoleOverrides& roles,
-                  bool keep_raw, GpuCollection* gpu, Words& of_gpus) {
+                  const po::variables_map& values, GpuCollection* gpu, Words& of_gpus) {
     try {
         Progress progress("assembling", ProgressUnit::bytes);
         RawAssembleOptions how;
+        how.amend = [&](LogWriter& writer) {
+            note_holes(writer);
+            if (values.count("content") != 0) {
+                note_contents(writer);
+            }
+        };
         how.roles = roles;
         how.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
         write_log(raw, output, how, gpu, of_gpus);
@@ -189,24 +211,53 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
     }
     give_to_user(output);
     std::error_code ignored;
-    if (!keep_raw && result.failure.empty()) {
+    if (values.count("raw") == 0 && result.failure.empty()) {
         fs::remove(raw, ignored);
     }
     return LogReader(output).op_count();
 }
 
+/// What the recording took of the machine and around the job, and what it says of itself.
+void print_recorder(const CaptureResult& result, const fs::path& output, uint64_t ops, int64_t after_ns) {
+    std::cerr << "recorder: " << format_duration(result.own_cpu_ns) << " of CPU, "
+              << format_share(recorder_share(result)) << " of the machine; " << format_duration(result.before_ns)
+              << " before the job and " << format_duration(after_ns) << " after it\n";
+    if (ops != 0) {
+        const LogReader log(output);
+        if (const std::string dear = dear_memory_sentence(log.header()); !dear.empty()) {
+            std::cerr << "memory: " << dear << "\n";
+        }
+    }
+}
+
+/// What the options led to, as the log says it.
+void print_counters(const std::vector<Counter>& counters) {
+    for (const Counter& counter : counters) {
+        for (const Count which : {Count::roles_unmatched, Count::cache_files_unknown, Count::own_files_left_out}) {
+            const CounterInfo& row = info(which);
+            if (counter.name == row.name && (row.severity != Severity::note || !quiet())) {
+                std::cerr << severity_name(row.severity) << ": " << format_count(counter.value) << " "
+                          << counter.meaning << "\n";
+            }
+        }
+    }
+}
+
 void print_report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus,
-                  bool wait_all) {
+                  bool wait_all, int64_t after_ns) {
     if (!quiet()) {
         std::error_code ignored;
-        std::cerr << printable(output.native()) << ": " << counted(ops, "op");
+        const bool whole = result.failure.empty();
+        std::cerr << printable(output.native()) << (whole ? ": " : ": INCOMPLETE, ") << counted(ops, "op");
         if (ops != 0) {
             std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
         }
         std::cerr << ", from " << counted(result.calls, "call") << " (" << counted(result.records, "record") << ", "
                   << format_bytes(result.bytes) << ") of " << counted(result.tasks, "task") << " in "
-                  << format_duration(result.elapsed_ns) << "; " << format_count(result.lost) << " lost, max lag "
+                  << format_duration(result.elapsed_ns) << "; "
+                  << (whole ? format_count(result.lost) + " lost" : "all that came later is lost") << ", max lag "
                   << format_duration(result.most_lag_ns) << "\n";
+        print_recorder(result, output, ops, after_ns);
     } else if (result.lost != 0) {
         std::cerr << "loss: " << counted(result.lost, "event") << " lost\n";
     }
@@ -222,6 +273,9 @@ void print_report(const CaptureResult& result, const fs::path& output, uint64_t 
         std::cerr << "note: " << counted(result.still_running, "task") << " still running"
                   << (left ? "; --wait-all records until they exit" : "") << "\n";
     }
+    if (ops != 0) {
+        print_counters(LogReader(output).tables().counters);
+    }
     for (const std::string& hook : result.absent) {
         std::cerr << "warning: hook " << hook << " is not available; see reprise capture --check\n";
     }
@@ -234,7 +288,7 @@ void print_report(const CaptureResult& result, const fs::path& output, uint64_t 
 }
 
 void report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus, bool wait_all,
-            const po::variables_map& values) {
+            int64_t after_ns, const po::variables_map& values) {
     if (json_wanted(values)) {
         std::error_code ignored;
         Json json;
@@ -250,6 +304,11 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         json["recursion_misses"] = result.recursion_misses;
         json["untracked"] = result.untracked;
         json["most_lag_ns"] = result.most_lag_ns;
+        json["recorder_cpu_ns"] = result.own_cpu_ns;
+        json["recorder_share"] = recorder_share(result);
+        json["before_ns"] = result.before_ns;
+        json["after_ns"] = after_ns;
+        put_recorder_facts(json, ops != 0 ? LogReader(output).header() : Header());
         json["still_running"] = result.still_running;
         json["absent"] = result.absent;
         if (!of_gpus.empty()) {
@@ -262,7 +321,7 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         put_json(values, json);
     }
     if (!json_alone(values)) {
-        print_report(result, output, ops, of_gpus, wait_all);
+        print_report(result, output, ops, of_gpus, wait_all, after_ns);
     }
 }
 
@@ -282,13 +341,17 @@ int pass_on(int status) {
 
 /// A number without a unit is bytes, and mostly meant as something else where it is small.
 uint64_t ring_bytes(const std::string& given) {
-    constexpr uint64_t kPage = 4096, kPlain = uint64_t{1} << 20;
+    constexpr uint64_t kPage = 4096, kPlain = uint64_t{1} << 20, kMost = uint64_t{1} << 30;
     const uint64_t bytes = parse_bytes(given, "--ring");
     const bool plain = given.find_first_not_of("0123456789") == std::string::npos;
     if (bytes < (plain ? kPlain : kPage)) {
         throw usage_error("--ring '" + escape_line(given) + "' is " + counted(bytes, "byte"),
                           plain ? "give a unit: --ring " + given + "M for MiB, --ring " + given + "K for KiB"
                                 : "the least is 4K; the default is 32M");
+    }
+    if (bytes > kMost) {
+        throw usage_error("--ring is '" + escape_line(given) + "', expected a size from 4K to 1G",
+                          "the default is 32M");
     }
     return bytes;
 }
@@ -301,7 +364,7 @@ CaptureResult capture_or_clean_up(const CaptureOptions& how) {
     try {
         return capture(how);
     } catch (...) {
-        if (!was_there) {
+        if (!was_there && !raw_in_use(how.raw)) {
             fs::remove(how.raw, ignored);
         }
         throw;
@@ -314,7 +377,9 @@ fs::path wanted_output(const po::variables_map& values) {
                                                 ? "name the op log to write"
                                                 : "name the op log to write, before the command: -o FILE CMD");
     }
-    return values["output"].as<std::string>();
+    fs::path output = values["output"].as<std::string>();
+    check_log_name(output);
+    return output;
 }
 
 int record(const po::variables_map& values, const fs::path& output, bool one_of_several) {
@@ -324,7 +389,8 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
         how.command = values["command"].as<Words>();
     }
     if (values.count("pid") != 0) {
-        how.pid = values["pid"].as<int>();
+        constexpr int64_t kMostPids = 1 << 22;
+        how.pid = static_cast<int>(whole_number(values, "pid", 1, kMostPids));
     }
     if (values.count("cgroup") != 0) {
         how.cgroup = values["cgroup"].as<std::string>();
@@ -335,12 +401,13 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
                                     : "give only one of a command, --pid and --cgroup",
                           "see: reprise capture --help");
     }
-    if (values.count("pid") != 0 && how.pid <= 0) {
-        throw usage_error("--pid requires a PID", "see: ps");
-    }
     how.raw = raw_path(output);
+    how.output = output;
+    if (raw_in_use(how.raw)) {
+        throw usage_error("another recording is writing " + printable(how.raw.native()), "choose another file with -o");
+    }
     for (const fs::path& path : {output, how.raw}) {
-        check_output(path, values.count("force") != 0);
+        check_log_output(path, values.count("force") != 0);
     }
     how.without = groups_left_out(values);
     if (values.count("user") != 0) {
@@ -361,9 +428,7 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
         }
         gpu.emplace(output);
         // The collector writes from within the job; that is not the job's own I/O.
-        Words rules = values.count("role") != 0 ? values["role"].as<Words>() : Words();
-        rules.push_back(gpu->folder() + "=system");
-        roles = RoleOverrides::parse(rules);
+        roles.also(gpu->folder(), Role::system);
     }
     how.ring_bytes = ring_bytes(values["ring"].as<std::string>());
     how.version = tool_version();
@@ -380,15 +445,15 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
     progress.finish();
     give_to_user(how.raw);
     Words of_gpus;
-    const uint64_t ops =
-        assemble(result, how.raw, output, roles, values.count("raw") != 0, gpu ? &*gpu : nullptr, of_gpus);
-    if (one_of_several && !quiet()) {
-        print_report(result, output, ops, of_gpus, how.wait_all);
-    } else if (!one_of_several) {
-        report(result, output, ops, of_gpus, how.wait_all, values);
-    }
+    const uint64_t ops = assemble(result, how.raw, output, roles, values, gpu ? &*gpu : nullptr, of_gpus);
+    const int64_t after_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - result.ended).count();
     if (!result.failure.empty()) {
         std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
+    }
+    if (one_of_several && !quiet()) {
+        print_report(result, output, ops, of_gpus, how.wait_all, after_ns);
+    } else if (!one_of_several) {
+        report(result, output, ops, of_gpus, how.wait_all, after_ns, values);
     }
     if (result.command_ended && result.status != 0) {
         return pass_on(result.status);
@@ -403,17 +468,16 @@ int run(const po::variables_map& values) {
     if (values.count("runs") == 0) {
         return record(values, wanted_output(values), false);
     }
-    constexpr unsigned kMostRuns = 1'000;
-    const auto runs = values["runs"].as<unsigned>();
-    if (runs == 0 || runs > kMostRuns) {
-        throw usage_error("--runs is " + std::to_string(runs), "expected a number of runs from 1 to 1000");
-    }
+    const unsigned runs = wanted_runs(values);
     if (values.count("command") == 0) {
         throw usage_error("--runs requires a command", "a running process cannot be started again");
     }
     const fs::path output = wanted_output(values);
     for (unsigned run = 1; run <= runs; ++run) {
-        check_output(numbered(output, run), values.count("force") != 0);
+        const fs::path log = numbered(output, run);
+        for (const fs::path& path : {log, raw_path(log)}) {
+            check_log_output(path, values.count("force") != 0);
+        }
     }
     return record_runs(runs, output, values, [&](const fs::path& log) { return record(values, log, true); });
 }
@@ -426,7 +490,8 @@ const Registration registration{{
             "processes. The command keeps its environment, terminal, signals and exit code, and runs as the user who "
             "called sudo. Options end at the first word that is not one: the rest is the command. Requires root, or "
             "CAP_BPF and CAP_PERFMON; --check shows what this machine allows.\n\nGroups "
-            "for --without: faults, uring, causes, pagecache, block, pressure. Lost events, if any, are reported here "
+            "for --without: faults, uring, causes, pagecache, block, memory, pressure. Lost events, if any, are "
+            "reported here "
             "and in the log. If the recorder is killed, the job goes on and the records stay in the .raw file next to "
             "the output; `reprise import` turns them into a log.\n\n--gpu requires a build with CUPTI, and a job "
             "without a profiler of its own.",

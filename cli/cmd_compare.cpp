@@ -25,7 +25,7 @@ void options(po::options_description& options) {
     options.add_options()(
         "tolerance", po::value<std::vector<std::string>>()->composing()->value_name("CHECK=T"),
         "allowed difference of a check: a number, a share of A such as 5%, or none (any); may be repeated");
-    options.add_options()("examples", po::value<size_t>()->default_value(10)->value_name("N"),
+    options.add_options()("examples", po::value<std::string>()->default_value("10")->value_name("N"),
                           "number of differing ops to show");
     add_json_option(options);
     add_recover_option(options);
@@ -50,7 +50,7 @@ std::string shown(Check::Unit unit, const std::optional<double>& value) {
 std::string change(const Check& check) {
     char text[64];
     if (!check.a || !check.b) {
-        return "-";
+        return check.a ? "only in A" : "only in B";
     }
     if (check.unit == Check::Unit::count) {
         return check.difference > 0 ? shown(check.unit, check.difference) + " differ" : "same";
@@ -100,15 +100,10 @@ Table checks_table(const Comparison& comparison) {
     return table;
 }
 
-/// Whether the two logs agree on ops, failures and, to a tenth or a microsecond, on times.
+/// Whether the two logs agree on ops, failures and times.
 bool alike(const KindSummary& a, const KindSummary& b) {
-    const auto near = [](int64_t x, int64_t y) {
-        constexpr double kShare = 0.1, kLeast = 1e3;
-        return std::abs(static_cast<double>(x) - static_cast<double>(y)) <=
-               std::max(kLeast, kShare * static_cast<double>(std::max(x, y)));
-    };
-    return a.ops == b.ops && a.errors == b.errors && near(a.latency.p50, b.latency.p50) &&
-           near(a.latency.p99, b.latency.p99);
+    return a.ops == b.ops && a.errors == b.errors && !far_apart(a.latency.p50, b.latency.p50) &&
+           !far_apart(a.latency.p99, b.latency.p99);
 }
 
 /// Without `all` only the kinds that differ.
@@ -172,9 +167,29 @@ void section(std::string_view title, const Table& table) {
     table.print(std::cout, 2, kSummaryColumns);
 }
 
-/// Why the exit code is 1, in one sentence with every check that failed; and that a run was stopped.
-std::vector<std::string> first_sentences(const Comparison& comparison) {
+/// What a prediction, or a run that finished, says against itself.
+std::string doubt_of(std::string_view name, const Header& header) {
+    if (header.source == "predict") {
+        const bool poor = read_fact(header, fact::trust) == "poor";
+        return "PREDICTION: " + std::string(name) + " is a prediction, not a run" +
+               (poor ? "; " + printable(read_fact(header, fact::trust_reason).value_or("?")) : "") + ".";
+    }
+    if (read_fact(header, fact::trust) != "poor" || read_fact(header, fact::ended) != "complete") {
+        return {};
+    }
+    return "NOT FAITHFUL: " + std::string(name) + ": " +
+           printable(read_fact(header, fact::trust_reason).value_or("?")) + ".";
+}
+
+/// What stops a wrong conclusion: a prediction, or a run that is not to be believed; why the exit code is 1, in one
+/// sentence with every check that failed.
+std::vector<std::string> first_sentences(const LogReader& a, const LogReader& b, const Comparison& comparison) {
     std::vector<std::string> sentences;
+    for (const auto& [name, log] : {std::pair("A", &a), std::pair("B", &b)}) {
+        if (std::string doubt = doubt_of(name, log->header()); !doubt.empty()) {
+            sentences.push_back(std::move(doubt));
+        }
+    }
     std::string text;
     for (const Check& check : comparison.checks) {
         if (!check.ok) {
@@ -184,9 +199,6 @@ std::vector<std::string> first_sentences(const Comparison& comparison) {
     }
     if (!text.empty()) {
         sentences.push_back(text + ".");
-    }
-    if (!comparison.ended.empty() && comparison.ended != "complete") {
-        sentences.push_back("B was " + printable(comparison.ended));
     }
     return sentences;
 }
@@ -199,7 +211,7 @@ std::vector<SummaryLine> passed_checks(const Comparison& comparison) {
             text += (text.empty() ? "within tolerance: " : ", ") + check.name;
         }
     }
-    return text.empty() ? std::vector<SummaryLine>{} : std::vector<SummaryLine>{{4, "checks      " + text}};
+    return text.empty() ? std::vector<SummaryLine>{} : std::vector<SummaryLine>{{4, "checks      " + text, false}};
 }
 
 std::vector<std::string> notes_of(const Comparison& comparison) {
@@ -252,16 +264,26 @@ void print(const LogReader& a, const LogReader& b, const Comparison& comparison,
     std::vector<SummaryLine> lines = verdict_lines(verdict, of_a_run ? "recorded" : "A");
     const std::vector<SummaryLine> checks = passed_checks(comparison);
     lines.insert(lines.end(), checks.begin(), checks.end());
-    print_summary(std::cout, first_sentences(comparison), std::move(lines), notes_of(comparison));
+    print_summary(std::cout, first_sentences(a, b, comparison), std::move(lines), notes_of(comparison));
     if (verbosity() > 0) {
         std::cout << '\n';
         print_detail(a, b, comparison);
     }
 }
 
+/// "--tolerance results=3"; of several only the option.
+std::string tolerated_by(const po::variables_map& values) {
+    if (values.count("tolerance") == 0) {
+        return {};
+    }
+    const auto& given = values["tolerance"].as<std::vector<std::string>>();
+    return given.size() == 1 ? "--tolerance " + given.front() : "--tolerance";
+}
+
 int run(const po::variables_map& values) {
     CompareOptions options;
-    options.examples = values["examples"].as<size_t>();
+    constexpr int64_t kMostExamples = 1'000'000;
+    options.examples = static_cast<size_t>(whole_number(values, "examples", 0, kMostExamples));
     if (values.count("tolerance")) {
         for (const std::string& text : values["tolerance"].as<std::vector<std::string>>()) {
             add_tolerance(options, text);
@@ -273,7 +295,8 @@ int run(const po::variables_map& values) {
     options.progress = [&](uint64_t ops) { progress.update(ops, std::max(a.op_count(), b.op_count())); };
     const Comparison comparison = compare(a, b, options);
     progress.finish();
-    const Verdict verdict = verdict_of(comparison, b.header());
+    Verdict verdict = verdict_of(comparison, b.header());
+    verdict.tolerated_by = tolerated_by(values);
     if (json_wanted(values)) {
         Json out = to_json(comparison, a.tables(), b.tables());
         out["verdict"] = to_json(verdict);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // `reprise dump`: the exact text of a log.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 
 #include "cli/command.h"
 #include "cli/json_output.h"
@@ -31,6 +33,41 @@ void options(po::options_description& options) {
     add_recover_option(options);
 }
 
+/// The part of the log that --from and --to name. Error (usage) where it is empty or outside of the log.
+TimeRange wanted_range(const po::variables_map& values, const LogReader& log) {
+    TimeRange range;
+    if (values.count("from")) {
+        range.from = parse_duration(values["from"].as<std::string>(), "--from");
+    }
+    if (values.count("to")) {
+        range.to = parse_duration(values["to"].as<std::string>(), "--to");
+    }
+    if (log.blocks().empty()) {
+        return range;
+    }
+    int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
+    for (const BlockInfo& block : log.blocks()) {
+        begin = std::min(begin, block.begin);
+        end = std::max(end, block.end);
+    }
+    const std::string covers = "the log covers " + format_duration(begin) + " to " + format_duration(end);
+    if (range.from >= range.to) {
+        throw usage_error("dump: --from " + escape_line(values["from"].as<std::string>()) + " is not before --to " +
+                              escape_line(values["to"].as<std::string>()),
+                          covers);
+    }
+    // An op at the very end has no duration.
+    if (range.from > end) {
+        throw usage_error("dump: --from " + escape_line(values["from"].as<std::string>()) + " is beyond the log's end",
+                          covers);
+    }
+    if (range.to <= begin) {
+        throw usage_error("dump: --to " + escape_line(values["to"].as<std::string>()) + " is before the log's first op",
+                          covers);
+    }
+    return range;
+}
+
 int run(const po::variables_map& values) {
     const bool json = json_wanted(values);
     if (json && !values["output"].defaulted()) {
@@ -46,16 +83,10 @@ int run(const po::variables_map& values) {
         throw usage_error("dump: the output would overwrite the log " + escape_line(output),
                           "choose another file with -o");
     }
+    const TimeRange range = wanted_range(values, log);
     check_output(output, values.count("force") != 0);
     const std::vector<TaskId> tasks = wanted_tasks(log, values);
     const OpSelector selector(log, wanted_filter(values, log, Base::everything));
-    TimeRange range;
-    if (values.count("from")) {
-        range.from = parse_duration(values["from"].as<std::string>(), "--from");
-    }
-    if (values.count("to")) {
-        range.to = parse_duration(values["to"].as<std::string>(), "--to");
-    }
     std::cout.flush();
     TextOutput out(output);
     if (values.count("tables")) {

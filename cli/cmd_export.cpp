@@ -24,7 +24,9 @@ std::vector<std::string> names() {
 }
 
 std::string help() {
-    std::string out = "Writes the log for other tools. What the target format cannot hold is counted and reported.\n\n";
+    std::string out =
+        "Writes the log for other tools. What the target format cannot hold is counted and reported. fio leaves out "
+        "program and system files unless --only says otherwise, as prepare does.\n\n";
     for (const Exporter* exporter : all_exporters()) {
         out += std::string(exporter->name) + ": " + std::string(exporter->summary) + "\n\n";
     }
@@ -42,11 +44,15 @@ void options(po::options_description& options) {
     add_recover_option(options);
 }
 
-void print_report(const ExportReport& report) {
+/// `by_default`: nothing else decides what is excluded.
+void print_report(const ExportReport& report, bool by_default) {
     if (!quiet()) {
         std::cerr << counted(report.ops, "op") << " exported";
         if (report.left_out) {
-            std::cerr << ", " << format_count(report.left_out) << " excluded by the filter";
+            std::cerr << ", " << format_count(report.left_out) << " excluded"
+                      << (by_default
+                              ? ": program and system files, which prepare leaves out too (--only all keeps them)"
+                              : " by the filter");
         }
         std::cerr << '\n';
     }
@@ -90,7 +96,8 @@ int run(const po::variables_map& values) {
                           "choose another file with -o");
     }
     ExportOptions options;
-    options.filter = wanted_filter(values, log, Base::everything);
+    const Exporter& exporter = find_exporter(values["to"].as<std::string>());
+    options.filter = wanted_filter(values, log, exporter.performed ? Base::job : Base::everything);
     options.tasks = wanted_tasks(log, values);
     options.overwrite = values.count("force") != 0;
     Progress progress("exporting");
@@ -99,13 +106,13 @@ int run(const po::variables_map& values) {
             progress.update(ops, log.op_count());
         }
     };
-    const ExportReport report = find_exporter(values["to"].as<std::string>()).write(log, output, options);
+    const ExportReport report = exporter.write(log, output, options);
     progress.finish();
     if (json_wanted(values)) {
         put_json(values, report_json(report));
     }
     if (!json_alone(values)) {
-        print_report(report);
+        print_report(report, exporter.performed && values.count("only") == 0 && values.count("not") == 0);
     }
     return 0;
 }

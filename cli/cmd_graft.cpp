@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/json_output.h"
+#include "cli/outputs.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/import/importer.h"
@@ -77,7 +78,7 @@ int run(const po::variables_map& values) {
     if (fs::equivalent(output, job.path(), ignored)) {
         throw usage_error("the output is the recording itself", "choose another file with -o");
     }
-    check_output(output, values.count("force") != 0);
+    check_log_output(output, values.count("force") != 0);
     const auto& word = values["by"].as<std::string>();
     const GraftBy by = word == "clock" ? GraftBy::clock : word == "step" ? GraftBy::step : GraftBy::automatic;
     const Profile profile(values["profile"].as<std::string>());

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/show_summary.h"
 #include "cli/table.h"
@@ -15,7 +16,6 @@
 #include "formats/import/importer.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
-#include "formats/support/new_file.h"
 #include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
@@ -52,6 +52,7 @@ void options(po::options_description& add) {
         "compute-span", po::value<std::vector<std::string>>()->value_name("NAME")->composing(),
         "application span during which the accelerator is busy: NAME or CATEGORY:NAME, with * and ?; may be repeated");
     add_role_option(add);
+    add.add_options()("allow-empty", "accept a --role that matches no file");
     add.add_options()("all-spans", "keep every application span as a marker");
     add.add_options()("force,f", "overwrite the output if it exists");
     add_json_option(add, "print the summary as JSON");
@@ -136,7 +137,7 @@ int run(const po::variables_map& values) {
     const fs::path output = values["output"].as<std::string>();
     const std::vector<fs::path> files = importable_files(inputs);
     refuse_inputs(output, files);
-    check_output(output, values.count("force") != 0);
+    check_log_output(output, values.count("force") != 0);
     const Importer& importer =
         find_importer(files, values.count("from") ? values["from"].as<std::string>() : std::string());
 
@@ -149,6 +150,13 @@ int run(const po::variables_map& values) {
         how.compute_spans = values["compute-span"].as<std::vector<std::string>>();
     }
     how.roles = wanted_roles(values);
+    if (values.count("allow-empty") == 0) {
+        if (importer.profile && !how.roles.empty()) {
+            throw usage_error("--role matches no file: " + std::string(importer.name) + " is a profile, without files",
+                              "leave out --role");
+        }
+        how.roles.require_matches();
+    }
     how.all_spans = values.count("all-spans") != 0;
     uint64_t total = 0;
     for (const auto& file : files) {

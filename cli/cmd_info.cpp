@@ -10,12 +10,15 @@
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/scale_options.h"
 #include "cli/show_queues.h"
+#include "cli/show_recorder.h"
 #include "cli/show_summary.h"
 #include "cli/show_verdict.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
 
 namespace reprise::cli {
@@ -25,6 +28,9 @@ void options(po::options_description& options) {
     add_json_option(options);
     options.add_options()("tasks", "list all tasks");
     options.add_options()("files", "list all files");
+    options.add_options()("scaling", "show how --scale of prepare and replay would make the job larger");
+    options.add_options()("scale-as", po::value<std::vector<std::string>>()->value_name("PATTERN=CLASS")->composing(),
+                          "with --scaling: how files grow (sample, records, index, fixed)");
     add_filter_options(options);
     add_recover_option(options);
 }
@@ -131,6 +137,9 @@ void print_head(const LogReader& log, const Summary& summary) {
             line(key, value);
         }
     }
+    for (const std::string& sentence : {taken_off_sentence(header), dear_memory_sentence(header)}) {
+        line(sentence.find("memory") == std::string::npos ? "recorder" : "memory", sentence);
+    }
     line("time span", format_duration(summary.elapsed()));
     line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
                       counted(summary.processes, "process", "processes"));
@@ -224,6 +233,19 @@ Json json(const LogReader& log, const Summary& summary, const QueueInference& qu
 int run(const po::variables_map& values) {
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     const OpFilter filter = wanted_filter(values, log, Base::everything);
+    if (values.count("scaling") != 0) {
+        const ScalingSurvey survey = survey_scaling(log, sample_overrides(values));
+        if (json_wanted(values)) {
+            put_json(values, {{"log", printable(log.path().string())}, {"scaling", scaling_json(survey)}});
+        }
+        if (!json_alone(values)) {
+            print_scaling(survey);
+        }
+        return 0;
+    }
+    if (values.count("scale-as") != 0) {
+        throw usage_error("info: --scale-as requires --scaling", "");
+    }
     Progress progress("reading");
     const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
     progress.finish();
@@ -253,6 +275,7 @@ const Registration registration{{
     .examples = {{"reprise info job.oplog", "the overview"},
                  {"reprise info --tasks --files job.oplog", "with every task and file"},
                  {"reprise info --only dataset job.oplog", "the dataset only"},
+                 {"reprise info --scaling job.oplog", "what would grow with its data set"},
                  {"reprise info --json job.oplog", "for scripts"}},
     .options = options,
     .positionals = {{.name = "log", .label = "LOG"}},

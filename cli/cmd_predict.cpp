@@ -2,17 +2,27 @@
 // `reprise predict`: how long a log would take on a modelled storage system.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "analyze/accelerator.h"
+#include "analyze/verdict.h"
 #include "calibrate/clock.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
+#include "cli/limit_options.h"
 #include "cli/log_arguments.h"
+#include "cli/outputs.h"
+#include "cli/predict_memory.h"
+#include "cli/predict_sweep.h"
+#include "cli/show_interval.h"
 #include "cli/show_replay.h"
+#include "cli/show_verdict.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "cli/what_if_options.h"
@@ -21,7 +31,10 @@
 #include "formats/support/error.h"
 #include "replay/plan/cpu_speed.h"
 #include "replay/predict/predict.h"
+#include "replay/predict/virtual_pages.h"
+#include "replay/prepare/cache_plan.h"
 #include "replay/run/runner.h"
+#include "transform/epochs.h"
 
 namespace reprise::cli {
 namespace {
@@ -33,8 +46,9 @@ void options(po::options_description& add) {
                       "storage model, written by reprise calibrate --storage")(
         "cache", po::value<std::string>()->default_value("cold")->value_name("HOW"),
         "cold: each part of a file is fetched once; warm: everything is in the page cache")(
-        "cpus", po::value<int>()->default_value(0, "as recorded")->value_name("N"),
-        "CPUs that computing threads share");
+        "cpus", po::value<std::string>()->value_name("N"), "CPUs that computing threads share [default: as recorded]");
+    add_memory_options(add);
+    add_sweep_option(add);
     add_what_if_options(add, false);
     add_filter_options(add);
     add.add_options()("allow-loss", "accept a log with losses")(
@@ -42,14 +56,41 @@ void options(po::options_description& add) {
     add_json_option(add);
 }
 
+/// 95 % interval of the accelerators' utilisation.
+std::optional<std::pair<double, double>> au_range(const Prediction& p, const AcceleratorUse& use) {
+    if (!p.interval || !use.au()) {
+        return std::nullopt;
+    }
+    const double busy = *use.au() * static_cast<double>(p.elapsed_ns);
+    return au_interval(std::llround(busy), {p.interval->low_ns, p.interval->high_ns});
+}
+
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summary, const WhatIf& what_if,
-                 double took) {
+/// Pages that the recording does not know of.
+void put_hidden(const LogReader& log, const Predictor& predictor, PredictOptions& how) {
+    const RecordedCache recorded = plan_cache(predictor.plan(), log).recorded;
+    how.hidden_bytes = recorded.hides_touches() ? recorded.touched_in_memory : 0;
+    how.known_bytes = recorded.read_bytes;
+    if (recorded.touched_bytes != 0) {
+        how.mapped_times = 1 + static_cast<double>(recorded.around_bytes) / static_cast<double>(recorded.touched_bytes);
+    }
+}
+
+Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summary, const StorageModel& model,
+                 const WhatIf& what_if, double took) {
     const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     Json json;
     json["elapsed_s"] = seconds(p.elapsed_ns);
     json["recorded_s"] = seconds(p.recorded_ns);
+    json["storage_model_cold"] = model.cold;
+    json["async_depth"] = p.async_depth;
+    json["left_out_data_bytes"] = p.doubts.left_out_bytes;
+    const std::string poor = poor_reason(p, model), fair = fair_reason(p);
+    const std::string little = says_little(p);
+    json["not_measured"] = little.empty() ? Json(nullptr) : Json(little);
+    json["trust"] = poor.empty() ? "fair" : "poor";
+    json["trust_reason"] = poor.empty() ? fair : poor;
     json["ops"] = p.ops;
     json["bytes"] = p.bytes_read + p.bytes_written;
     json["bytes_read"] = p.bytes_read;
@@ -60,21 +101,44 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["storage_reads"] = p.storage_reads;
     json["storage_bytes"] = p.storage_bytes;
     json["storage_s"] = seconds(p.storage_ns);
+    json["touched_pages"] = p.touched_pages;
     json["computing_s"] = seconds(p.computing_ns);
     json["computing_after_waits_s"] = seconds(p.after_waits_ns);
     json["run_queue_s"] = seconds(p.run_queue_ns);
     json["cpus"] = p.cpus == 0 ? Json(nullptr) : Json(p.cpus);
     json["edges_given_up"] = p.broken.size();
     put_what_if(json, what_if, false);
+    json["not_modelled"] = Json::object();
+    for (const auto& [what, n] : p.not_modelled) {
+        std::string key = what + "s";
+        std::replace(key.begin(), key.end(), ' ', '_');
+        json["not_modelled"][key] = n;
+    }
+    json["critical_path"] = path_json(p.path);
+    json["elapsed_interval_s"] =
+        p.interval ? Json{seconds(p.interval->low_ns), seconds(p.interval->high_ns)} : Json(nullptr);
+    json["interval_parts"] = p.interval ? interval_json(*p.interval) : Json(nullptr);
+    const auto range = summary ? au_range(p, *summary) : std::nullopt;
+    json["au_interval"] = range ? Json{range->first, range->second} : Json(nullptr);
     json["took_s"] = took;
     return json;
 }
 
 void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, const StorageModel& model, double took) {
     std::ostream& out = std::cout;
-    out << "predicted " << format_duration(p.elapsed_ns) << " (recorded " << format_duration(p.recorded_ns) << ") for "
-        << counted(p.ops, "op") << ", " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
-        << " written; computed in " << format_duration(std::llround(took * 1e9)) << "\n";
+    out << "predicted " << format_duration(p.elapsed_ns);
+    if (p.interval) {
+        out << " (95 %: " << format_duration(p.interval->low_ns) << " to " << format_duration(p.interval->high_ns)
+            << ")";
+    }
+    out << ", recorded " << format_duration(p.recorded_ns) << ", for " << counted(p.ops, "op") << ", "
+        << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written) << " written; computed in "
+        << format_duration(std::llround(took * 1e9)) << "\n";
+    if (const std::string poor = poor_reason(p, model); !poor.empty()) {
+        out << "trust POOR: " << poor << "\n";
+    } else if (const std::string fair = fair_reason(p); !fair.empty()) {
+        out << "trust FAIR: " << fair << "\n";
+    }
     out << "storage: " << counted(p.storage_reads, "read") << ", " << format_bytes(p.storage_bytes)
         << "; tasks blocked " << format_duration(p.storage_ns) << " on them\n";
     out << "compute " << format_duration(p.computing_ns);
@@ -84,11 +148,22 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
             << counted(static_cast<uint64_t>(p.cpus), "CPU");
     }
     out << "\n";
+    if (verbosity() > 0) {
+        print_interval(out, p.path, p.interval);
+    }
     if (summary) {
         out << "accelerators busy " << format_duration(summary->busy()) << ", AU "
-            << format_share(summary->au().value_or(0.0)) << " (MLPerf, without the first step: "
+            << format_share(summary->au().value_or(0.0));
+        if (const auto range = au_range(p, *summary)) {
+            out << " (95 %: " << format_share(range->first) << " to " << format_share(range->second) << ")";
+        }
+        out << " (MLPerf, without the first step: "
             << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "), stall "
             << format_duration(summary->stall()) << "\n";
+    }
+    for (size_t i = 0; i < p.not_modelled.size(); ++i) {
+        const auto& [what, n] = p.not_modelled[i];
+        out << (i == 0 ? "not modelled: " : ", ") << counted(n, what) << (i + 1 == p.not_modelled.size() ? "\n" : "");
     }
     if (!quiet()) {
         for (const BrokenEdge& edge : p.broken) {
@@ -102,9 +177,166 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
         out << severity_name(counter.severity) << ": " << counter.name << " " << format_count(counter.value) << " ("
             << counter.meaning << ")\n";
     }
-    if (!model.cold && !quiet()) {
-        out << "note: the storage model was measured in memory; its reads are page cache reads\n";
+}
+
+fs::path checked_output(const po::variables_map& values, const LogReader& log) {
+    fs::path output = values["output"].as<std::string>();
+    std::error_code ignored;
+    if (fs::equivalent(output, log.path(), ignored)) {
+        throw usage_error("the output is the recording itself", "choose another file with -o");
     }
+    if (fs::equivalent(output, values["storage"].as<std::string>(), ignored)) {
+        throw usage_error("the output is the storage model itself", "choose another file with -o");
+    }
+    check_log_output(output, values.count("force") != 0);
+    return output;
+}
+
+PredictOptions predict_options(const po::variables_map& values, const LogReader& log, const WhatIf& what_if) {
+    PredictOptions how;
+    how.warm = values["cache"].as<std::string>() == "warm";
+    if (values.count("cpus") != 0) {
+        constexpr int64_t kMostCpus = 8192;
+        how.cpus = static_cast<int>(whole_number(values, "cpus", 1, kMostCpus));
+    }
+    how.speeds = what_if.speeds;
+    how.what_if = to_string(what_if);
+    if (const std::string words = limit_words(run_limits(values)); !words.empty()) {
+        if (how.warm) {
+            throw usage_error("--cache warm with a memory limit: what would be in memory is not known",
+                              "leave out one of them");
+        }
+        how.what_if += (how.what_if.empty() ? "" : " ") + words;
+    }
+    check_has_accelerators(log, what_if);
+    check_factors(how.speeds, true);
+    how.access = access_of(what_if);
+    if (is_auto(values, "cpu-speed")) {
+        const WaitCost there = recorded_wait_cost(log.header());
+        how.speeds.waits = {there, there};
+    }
+    how.filter = wanted_filter(values, log, Base::job);
+    if (const std::string only = filter_words(values); !only.empty()) {
+        how.filter_asked = true;
+        how.what_if += (how.what_if.empty() ? "" : " ") + only;
+    }
+    if (values.count("output") != 0 && values.count("sweep") == 0) {
+        how.output = checked_output(values, log);
+    }
+    how.storage = read_storage_model(values["storage"].as<std::string>());
+    if (how.access.read_ahead != 0) {
+        how.storage.read_ahead_bytes = how.access.read_ahead;
+    }
+    return how;
+}
+
+// --- sweep
+
+struct Job {
+    const LogReader& log;
+    const Predictor& predictor;
+    MemoryOfJob memory;
+};
+
+SweepRun predicted_run(const Job& job, PredictOptions how) {
+    AcceleratorObserver observer(job.log.tables());
+    how.observe = [&](TaskId task, const Op& op) { observer.add(task, op); };
+    const Prediction p = job.predictor.run(how);
+    SweepRun run;
+    const std::string poor = poor_reason(p, how.storage);
+    run.reason = poor.empty() ? fair_reason(p) : poor;
+    run.trust = !poor.empty() ? "poor" : run.reason.empty() ? "good" : "fair";
+    run.elapsed_s = seconds(p.elapsed_ns);
+    run.au = p.accelerators ? observer.finish().au() : std::nullopt;
+    if (p.elapsed_ns > 0) {
+        run.bytes_per_s = static_cast<double>(p.bytes_read) / run.elapsed_s;
+    }
+    if (p.reads.count() != 0) {
+        run.read_p99_s = seconds(p.reads.percentile(0.99));
+    }
+    run.device_bytes = static_cast<double>(p.storage_bytes);
+    if (const uint64_t asked = p.bytes_read + p.touched_pages * static_cast<uint64_t>(kPageBytes); asked != 0) {
+        run.device_share = *run.device_bytes / static_cast<double>(asked);
+    }
+    if (how.memory) {
+        run.limit_bytes = static_cast<double>(how.memory->bytes);
+    }
+    return run;
+}
+
+void check_axes(const std::vector<SweepAxis>& axes, const po::variables_map& values, const LogReader& log) {
+    for (const SweepAxis& axis : axes) {
+        if (axis.option == "gpu-speed") {
+            WhatIf faster;
+            faster.speeds.gpu = 2;
+            check_has_accelerators(log, faster);
+        }
+        if ((axis.option == "ratio" || axis.option == "memory") &&
+            (values.count("ratio") != 0 || values.count("memory") != 0)) {
+            throw usage_error("--sweep " + axis.option + " and a memory limit besides", "leave out one of them");
+        }
+        if ((axis.option == "ratio" || axis.option == "memory") && values["cache"].as<std::string>() == "warm") {
+            throw usage_error("--cache warm with a memory limit: what would be in memory is not known",
+                              "leave out one of them");
+        }
+    }
+}
+
+/// None: nothing is written.
+fs::path sweep_folder(const po::variables_map& values) {
+    if (values.count("output") == 0) {
+        return {};
+    }
+    fs::path folder = values["output"].as<std::string>();
+    if (fs::exists(folder / "runs.jsonl")) {
+        throw usage_error(escape_line(folder.string()) + " has the runs of a sweep", "choose another folder with -o");
+    }
+    if (fs::exists(folder / "cells.csv") && values.count("force") == 0) {
+        throw usage_error(escape_line(folder.string()) + " has a sweep already",
+                          "choose another folder with -o, or replace it with -f");
+    }
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!fs::is_directory(folder)) {
+        throw machine_error("cannot make the folder " + escape_line(folder.string()) + ": " + error.message(),
+                            "choose another one with -o");
+    }
+    return folder;
+}
+
+int run_sweep(const po::variables_map& values, Job job, const PredictOptions& base) {
+    const std::vector<SweepAxis> axes = predicted_axes(values["sweep"].as<std::vector<std::string>>());
+    check_axes(axes, values, job.log);
+    const fs::path folder = sweep_folder(values);
+    const RunLimits limits = run_limits(values);
+    const auto is_memory = [](const SweepAxis& axis) { return axis.option == "ratio" || axis.option == "memory"; };
+    if (limits.memory_limited() || std::any_of(axes.begin(), axes.end(), is_memory)) {
+        job.memory = memory_of(job.predictor, job.log);
+    }
+    PredictedSweep sweep(values["log"].as<std::string>(), values["storage"].as<std::string>(), axes);
+    sweep.run([&](const SweepCell& cell) {
+        const PredictedCell changed = predicted_cell(axes, cell, base.storage);
+        PredictOptions how = base;
+        how.storage = changed.storage;
+        how.speeds.gpu = changed.gpu.value_or(base.speeds.gpu);
+        RunLimits of_cell = limits;
+        of_cell.ratio = changed.ratio ? changed.ratio : limits.ratio;
+        of_cell.memory = changed.memory ? changed.memory : limits.memory;
+        how.memory = predicted_limit(of_cell, page_cache_policy(values), job.memory);
+        return predicted_run(job, std::move(how));
+    });
+    const SweepResult result = sweep.result();
+    const SweepFiles files = folder.empty() ? SweepFiles() : write_sweep(result, folder);
+    if (!json_alone(values)) {
+        if (!base.what_if.empty()) {
+            std::cout << what_if_sentence(base.what_if) << "\n";
+        }
+        print_sweep(std::cout, result, files);
+    }
+    if (json_wanted(values)) {
+        put_json(values, sweep_json(result));
+    }
+    return static_cast<int>(sweep_believed(result) ? ExitCode::done : ExitCode::check_failed);
 }
 
 int run(const po::variables_map& values) {
@@ -113,44 +345,52 @@ int run(const po::variables_map& values) {
     }
     const LogReader log(values["log"].as<std::string>());
     check_losses(log, values.count("allow-loss") != 0);
-    PredictOptions how;
-    how.storage = read_storage_model(values["storage"].as<std::string>());
-    how.warm = values["cache"].as<std::string>() == "warm";
-    how.cpus = values["cpus"].as<int>();
-    if (how.cpus < 0) {
-        throw usage_error("--cpus must be a number above 0", "omit it for the recording's");
-    }
     const WhatIf what_if = what_if_of(values);
-    how.speeds = what_if.speeds;
-    check_factors(how.speeds, true);
-    if (is_auto(values, "cpu-speed")) {
-        const WaitCost there = recorded_wait_cost(log.header());
-        how.speeds.waits = {there, there};
+    const RunLimits limits = run_limits(values);
+    PredictOptions how = predict_options(values, log, what_if);
+    const Predictor predictor(log, how.filter, how.access);
+    put_hidden(log, predictor, how);
+    if (values.count("sweep") != 0) {
+        return run_sweep(values, {log, predictor, {}}, how);
     }
-    how.filter = wanted_filter(values, log, Base::job);
-    if (values.count("output") != 0) {
-        how.output = values["output"].as<std::string>();
-        std::error_code ignored;
-        if (fs::equivalent(how.output, log.path(), ignored)) {
-            throw usage_error("the output is the recording itself", "choose another file with -o");
-        }
+    MemoryOfJob memory;
+    if (limits.memory_limited()) {
+        memory = memory_of(predictor, log);
+        how.memory = predicted_limit(limits, page_cache_policy(values), memory);
+        how.epochs = find_epochs(log);
     }
     AcceleratorObserver observer(log.tables());
     how.observe = [&](TaskId task, const Op& op) { observer.add(task, op); };
     const int64_t begin = monotonic_ns();
-    const Prediction result = predict(log, how);
+    const Prediction result = predictor.run(how);
     std::optional<AcceleratorUse> use;
     if (result.accelerators) {
         use = observer.finish();
     }
     const double took = seconds(monotonic_ns() - begin);
     if (json_wanted(values)) {
-        put_json(values, result_json(result, use, what_if, took));
+        Json json = result_json(result, use, how.storage, what_if, took);
+        json["touches_hidden"] = result.hidden_bytes != 0;
+        json["memory"] = how.memory ? predicted_memory_json(*how.memory, memory) : Json(nullptr);
+        json["by_epoch"] = predicted_epochs_json(result);
+        put_json(values, json);
     }
     if (!json_alone(values)) {
+        if (!how.what_if.empty()) {
+            std::cout << what_if_sentence(how.what_if) << "\n";
+        }
+        if (const std::string why = says_little(result); !why.empty()) {
+            std::cout << "NOT MEASURED: " << why << ".\n";
+        }
         print(result, use, how.storage, took);
+        if (how.memory) {
+            std::cout << "memory: " << predicted_memory_line(*how.memory, memory) << "\n";
+        }
+        if (const std::string epochs = predicted_epochs_line(result); !epochs.empty()) {
+            std::cout << "epochs: " << epochs << "\n";
+        }
     }
-    return 0;
+    return static_cast<int>(says_little(result).empty() ? ExitCode::done : ExitCode::check_failed);
 }
 
 const Registration registration{{
@@ -162,13 +402,18 @@ const Registration registration{{
             "model gives, "
             "or that of a page cache copy once the data was fetched; computing threads share CPUs; accelerators are "
             "queues. Everything else takes its recorded time.\n\nThe model is deliberately simple. Compare it with a "
-            "replay before relying on it for storage unlike the one it was measured on.",
+            "replay before relying on it for storage unlike the one it was measured on. Exit code 1: the time says "
+            "little about "
+            "the storage, for the reason in the first line (NOT MEASURED).",
     .examples = {{"reprise predict job.oplog --storage model.json", "elapsed time, AU and stall there"},
                  {"reprise predict job.oplog --storage model.json --gpu-speed 4",
-                  "with accelerators four times as fast"}},
+                  "with accelerators four times as fast"},
+                 {"reprise predict job.oplog --storage model.json --ratio 4", "with memory for a quarter of the data"},
+                 {"reprise predict job.oplog --storage model.json --sweep read=10M..1G --sweep ratio=1,4",
+                  "how fast the device has to be"}},
     .options = options,
     .positionals = {{"log", "LOG"}},
-    .choices = {{"cache", {"cold", "warm"}}},
+    .choices = {{"cache", {"cold", "warm"}}, {"page-cache", {"lru", "two-lists"}}},
     .run = run,
 }};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `reprise prepare`: creates below a root the files that existed before the recording, or restores them.
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
@@ -15,10 +16,13 @@
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
+#include "cli/scale_options.h"
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "replay/prepare/prepare.h"
+#include "replay/prepare/root_marker.h"
 #include "transform/copies.h"
 
 namespace reprise::cli {
@@ -34,9 +38,12 @@ void options(po::options_description& add) {
     add_map_option(add, "place recorded directory OLD at NEW below the root; may be repeated");
     add.add_options()("gpus", po::value<std::string>()->default_value("1")->value_name("N"),
                       "for `replay --gpus N`: also the files that each copy of the job modifies");
+    add_scale_factor_options(add);
+    add_scale_detail_options(add);
+    add.add_options()("no-listing-entries", "no empty files that make directory listings as long as in the recording");
     add.add_options()("reset", "restore what replays changed; requires an earlier prepare");
     add.add_options()("dry-run,n", "show the plan and stop");
-    add.add_options()("jobs,j", po::value<unsigned>()->value_name("N"), "number of threads");
+    add.add_options()("jobs,j", po::value<std::string>()->value_name("N"), "number of threads");
     add_json_option(add, "print plan and result as JSON");
 }
 
@@ -69,6 +76,7 @@ void print_plan(const Preparation& preparation) {
     row("files to create", survey.files, bytes_cell(survey.bytes));
     row("directories to create", survey.directories);
     row("symbolic links to create", survey.links);
+    row("listing entries to create", survey.listing_entries);
     row("already in place", count_of(survey, Action::keep));
     row("to restore", count_of(survey, Action::refill));
     row("created by the log, to remove", count_of(survey, Action::remove));
@@ -130,6 +138,7 @@ Json plan_json(const Preparation& preparation) {
             {"files", survey.files},
             {"directories", survey.directories},
             {"links", survey.links},
+            {"listing_entries", survey.listing_entries},
             {"bytes", survey.bytes},
             {"bytes_laid_out", survey.bytes_laid_out},
             {"keep", count_of(survey, Action::keep)},
@@ -177,31 +186,35 @@ int run(const po::variables_map& values) {
                           "name the directory to create the files in, e.g. --root /mnt/new");
     }
     PrepareOptions options;
-    options.log_name = chosen_log(values);
+    const std::string chosen = chosen_log(values).path;
+    const ScaleOptions scale = scale_options(values);
+    options.log_name = name_at_scale(chosen, scale);
     options.root = values["root"].as<std::string>();
     options.tool = "reprise " + std::string(tool_version());
     options.reset = values.count("reset") != 0;
+    options.listing_entries = values.count("no-listing-entries") == 0;
     if (values.count("content") != 0) {
         options.content = content_by_name(values["content"].as<std::string>());
     }
     if (values.count("jobs") != 0) {
-        constexpr unsigned kMostThreads = 1024;
-        options.threads = values["jobs"].as<unsigned>();
-        if (options.threads == 0 || options.threads > kMostThreads) {
-            throw usage_error("prepare: --jobs is " + std::to_string(options.threads),
-                              "expected a number of threads from 1 to 1024");
-        }
+        constexpr int64_t kMostThreads = 1024;
+        options.threads = static_cast<unsigned>(whole_number(values, "jobs", 1, kMostThreads));
     }
     const bool as_json = json_wanted(values);
 
-    const LogReader recording(options.log_name);
+    const LogReader recording = log_at_scale(chosen, scale);
     options.maps = wanted_maps(values, recording);
     if (values.count("only") != 0 || values.count("not") != 0) {
         options.filter = wanted_filter(values, recording, Base::job);
     }
     options.fingerprint = log_fingerprint(recording);
     std::optional<LogReader> variant;
-    if (const GpuCopies copies = GpuCopies::parse(values["gpus"].as<std::string>()); copies.count != 1) {
+    GpuCopies copies = GpuCopies::parse(values["gpus"].as<std::string>());
+    if (options.reset) {
+        copies.count = std::max(copies.count, copies_below(options.root, options.fingerprint));
+    }
+    options.copies = copies.count;
+    if (copies.count != 1) {
         variant.emplace(make_variant(recording, {copies, {}}));
     }
     Preparation preparation(variant ? *variant : recording, std::move(options));
@@ -243,6 +256,9 @@ int run(const po::variables_map& values) {
 
     boost::asio::io_context context;
     boost::asio::signal_set signals(context, SIGINT, SIGTERM);
+    if (!is_ignored(SIGHUP)) {
+        signals.add(SIGHUP);
+    }
     signals.async_wait([&](const boost::system::error_code& error, int) {
         if (!error) {
             state.stop = true;
@@ -251,8 +267,9 @@ int run(const po::variables_map& values) {
     const Survey& survey = preparation.survey();
     const bool by_bytes = survey.bytes > 0;
     Progress progress("prepare", by_bytes ? ProgressUnit::bytes : ProgressUnit::count);
-    const uint64_t entries = survey.files + survey.directories + survey.links + count_of(survey, Action::refill) +
-                             count_of(survey, Action::remove) + survey.renames_back.size();
+    const uint64_t entries = survey.files + survey.directories + survey.links + survey.listing_entries +
+                             count_of(survey, Action::refill) + count_of(survey, Action::remove) +
+                             survey.renames_back.size();
     const auto start = Clock::now();
     const bool complete = preparation.run(state, [&] {
         context.poll();
@@ -284,10 +301,11 @@ const Registration registration{{
     .examples = {{"reprise prepare job.oplog --root /mnt/new", "everything except program and system files"},
                  {"reprise prepare job.oplog --root /mnt/new --only dataset --map /data/train=.",
                   "only the dataset, at the top of the root"},
+                 {"reprise prepare job.oplog --root /mnt/new --scale 4", "a data set four times as large"},
                  {"reprise prepare job.oplog --root /mnt/new --reset", "restore what a replay changed"}},
     .options = options,
     .positionals = {{.name = "log", .label = "LOG", .least = 1, .most = -1}},
-    .choices = {{"content", {"random", "zero", "sparse"}}},
+    .choices = {{"content", {"random", "zero", "sparse", "recorded"}}},
     .run = run,
 }};
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -16,10 +18,13 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
+#include "cli/limit_options.h"
 #include "cli/log_arguments.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
 #include "cli/run_series.h"
+#include "cli/scale_options.h"
 #include "cli/show_cache.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
@@ -34,6 +39,7 @@
 #include "replay/prepare/root_marker.h"
 #include "replay/run/runner.h"
 #include "transform/copies.h"
+#include "transform/epochs.h"
 
 namespace reprise::cli {
 namespace {
@@ -68,10 +74,13 @@ void options(po::options_description& add) {
         "compute: spin occupies the CPU as the recorded thread did, work also uses memory, sleep leaves the CPU idle; "
         "auto: spin if this machine has enough CPUs");
     add_what_if_options(add, true);
-    add.add_options()("cache", po::value<std::string>()->value_name("REGIME"),
-                      "what is in the page cache at the start, of the data to be read (recorded: what the recording "
-                      "found there; by default cold if the recording read from its device, else as-is)")(
-        "drop-caches", "empty the caches of the whole machine, names and inodes too; requires root");
+    add_scale_detail_options(add);
+    add.add_options()(
+        "cache", po::value<std::string>()->value_name("REGIME"),
+        "what is in the page cache at the start, of the data to be read (recorded: what the recording "
+        "found there; by default as the recording: cold if it fetched 90 % from its device, recorded from 1 %, "
+        "else as-is)")("drop-caches", "empty the caches of the whole machine, names and inodes too; requires root");
+    add_limit_options(add);
     add.add_options()("tolerance-results", po::value<std::string>()->default_value("0.1%")->value_name("N|SHARE"),
                       "I/O ops that may have another result than in the recording; more: exit code 1");
     add_series_options(add);
@@ -146,7 +155,14 @@ MachineSpeed machine_speed_of(const po::variables_map& values, const WhatIf& wha
 }
 
 ToleratedDifferences tolerated_differences(const po::variables_map& values) {
-    const Tolerance given = Tolerance::parse(values["tolerance-results"].as<std::string>(), "--tolerance-results");
+    constexpr double kMostOps = 1e15;
+    const auto& text = values["tolerance-results"].as<std::string>();
+    const Tolerance given = Tolerance::parse(text, "--tolerance-results");
+    if (given.value > (given.percent ? 100 : kMostOps) || (!given.percent && given.value != std::floor(given.value))) {
+        throw usage_error(
+            "--tolerance-results is '" + escape_line(text) + "', expected a number of ops, or a share from 0% to 100%",
+            "the default is 0.1%");
+    }
     return given.percent ? ToleratedDifferences{given.value / 100, {}}
                          : ToleratedDifferences{0, static_cast<uint64_t>(given.value)};
 }
@@ -171,6 +187,30 @@ CacheRequest cache_request(const po::variables_map& values, EngineKind engine) {
     return request;
 }
 
+/// The logs of the runs. Error (usage) where one would replace the recording, a file of the root, or, unasked, any
+/// file.
+void check_outputs(const po::variables_map& values, const fs::path& output) {
+    check_log_name(output);
+    check_outside_root(output, "-o " + escape_line(output.native()), values);
+    const auto check = [&](const fs::path& path) {
+        for (const std::string& log : values["log"].as<Words>()) {
+            std::error_code ignored;
+            if (fs::equivalent(path, log, ignored)) {
+                throw usage_error("the output is the recording itself", "choose another file with -o");
+            }
+        }
+        check_log_output(path, values.count("force") != 0);
+    };
+    if (!is_series(values)) {
+        return check(output);
+    }
+    // How many there will be is not known with --until-stable.
+    const size_t runs = values.count("until-stable") != 0 ? kMostRuns : series_goal(values).runs;
+    for (size_t run = 1; run <= runs; ++run) {
+        check(numbered(output, run));
+    }
+}
+
 ReplayOptions replay_options(const po::variables_map& values, const LogReader& recording, const WhatIf& what_if) {
     ReplayOptions how;
     const auto& pace = values["pace"].as<std::string>();
@@ -178,9 +218,22 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     how.engine = *engine_by_name(values["engine"].as<std::string>());  // one of the choices
     how.delay = policy_of(values["delay"].as<std::string>());
     how.speeds = what_if.speeds;
+    how.what_if = to_string(what_if);
+    check_has_accelerators(recording, what_if);
+    how.access = access_of(what_if);
+    if (how.access.any() && !uses_root(how.engine)) {
+        throw usage_error("--engine " + std::string(engine_name(how.engine)) + " performs nothing that " + how.what_if +
+                              " could change",
+                          "leave out one of them");
+    }
     how.filter = wanted_filter(values, recording, Base::job);
+    how.filter_asked = values.count("only") + values.count("not") != 0;
+    if (how.filter_asked) {
+        how.what_if += (how.what_if.empty() ? "" : " ") + filter_words(values);
+    }
     if (values.count("root") != 0) {
         how.root = values["root"].as<std::string>();
+        check_read_ahead(how.access, how.root.string());
     }
     how.maps = wanted_maps(values, recording);
     how.read_only = values.count("read-only") != 0;
@@ -190,14 +243,14 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     how.tolerated = tolerated_differences(values);
     how.cache = cache_request(values, how.engine);
     how.recording = &recording;
+    how.limits = run_limits(values);
+    check_limits(how.limits, how.engine, how.cache->regime);
+    if (how.limits.any()) {
+        how.what_if += (how.what_if.empty() ? "" : " ") + limit_words(how.limits);
+    }
     if (values.count("output") != 0) {
         how.output = values["output"].as<std::string>();
-        for (const std::string& log : values["log"].as<Words>()) {
-            std::error_code ignored;
-            if (fs::equivalent(how.output, log, ignored)) {
-                throw usage_error("the output is the recording itself", "choose another file with -o");
-            }
-        }
+        check_outputs(values, how.output);
     }
     return how;
 }
@@ -205,11 +258,14 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
 /// A recording, or what a what-if makes of it, ready to be replayed as often as asked.
 class Replayed {
 public:
-    Replayed(const po::variables_map& values, const std::string& log)
-        : recording_(log),
+    Replayed(const po::variables_map& values, const ChosenLog& log)
+        : recording_(log_at_scale(log.path, scale_options(values))),
           what_if_(what_if_of(values)),
           how_(replay_options(values, recording_, what_if_)),
-          pace_(values["pace"].as<std::string>()) {
+          pace_(values["pace"].as<std::string>()),
+          tolerated_by_("--tolerance-results " + values["tolerance-results"].as<std::string>()) {
+        how_.recordings = log.times;
+        how_.log_name = name_at_scale(log.path, scale_options(values));
         const MachineSpeed machine = machine_speed_of(values, what_if_, how_.pace, recording_.header());
         how_.cpu_speed = machine.cpu;
         how_.speeds.cpu = machine.cpu.ratio;
@@ -217,7 +273,9 @@ public:
         doubt_ = machine.doubt;
         if (const VariantOptions asked = variant_options(what_if_, how_.pace); asked.changes_anything()) {
             variant_.emplace(make_variant(recording_, asked));
+            how_.copies = asked.copies.count;
         }
+        how_.epochs = epochs();
     }
 
     const OpFilter& filter() const { return how_.filter; }
@@ -233,7 +291,7 @@ public:
         run.result = replay(log(), how);
         progress.finish();
         complete(run.result);
-        run.figures->finish(run.result, pace_, how.engine);
+        run.figures->finish(run.result, pace_, how.engine, tolerated_by_);
         return run;
     }
     fs::path output() const { return how_.output; }
@@ -249,7 +307,12 @@ public:
         options.tool = "reprise " + std::string(tool_version());
         options.fingerprint = how_.fingerprint;
         options.reset = true;
-        Preparation preparation(log(), std::move(options));
+        options.copies = std::max(how_.copies, copies_below(how_.root, how_.fingerprint));
+        std::optional<LogReader> more;
+        if (options.copies > how_.copies) {  // an earlier replay left them
+            more.emplace(make_variant(recording_, {{options.copies, true}, {}}));
+        }
+        Preparation preparation(more ? *more : log(), std::move(options));
         preparation.check();
         WriteState state;
         Progress progress("restoring the root");
@@ -258,6 +321,13 @@ public:
     }
 
 private:
+    /// Where they are no epochs that could be told apart, and of huge logs that nobody asked about, none.
+    std::vector<LogEpoch> epochs() const {
+        constexpr uint64_t kMostOps = 5'000'000;
+        const bool wanted = how_.limits.any() || verbosity() > 0 || log().op_count() <= kMostOps;
+        return uses_root(how_.engine) && wanted ? find_epochs(log()) : std::vector<LogEpoch>{};
+    }
+
     const LogReader& log() const { return variant_ ? *variant_ : recording_; }
 
     /// What the run itself does not know.
@@ -272,6 +342,10 @@ private:
                          std::back_inserter(result.counters), [&](const Counter& counter) {
                              return std::find(known.begin(), known.end(), counter) == known.end();
                          });
+        }
+        if (how_.copies > 1 && result.accelerators == 0) {
+            result.notes.push_back("The log shows no accelerator, so no step of the " + std::to_string(how_.copies) +
+                                   " copies waits for the others' (--gpus).");
         }
         for (std::string& doubt : queue_doubts(result.queues)) {
             result.notes.push_back(std::move(doubt));
@@ -295,7 +369,7 @@ private:
     LogReader recording_;
     WhatIf what_if_;
     ReplayOptions how_;
-    std::string pace_, doubt_;
+    std::string pace_, tolerated_by_, doubt_;
     std::optional<LogReader> variant_;
 };
 
@@ -304,7 +378,8 @@ int exit_code_of(const ReplayResult& result) {
     if (result.ended != "complete") {
         return static_cast<int>(ExitCode::machine);
     }
-    const bool believed = result.not_same_job.empty() && result.fidelity.failures.empty();
+    const bool believed =
+        result.not_same_job.empty() && result.fidelity.failures.empty() && not_measured(result).empty();
     return static_cast<int>(believed ? ExitCode::done : ExitCode::check_failed);
 }
 
@@ -315,6 +390,7 @@ int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed
         return job.once(job.output().empty() ? fs::path() : numbered(job.output(), number));
     });
     const SeriesRun& middle = series.median_run();
+    middle.figures->put_interval(middle.result.interval);
     if (!json_alone(values)) {
         series.print(std::cout);
         print_result(middle.result, *middle.figures);
@@ -330,17 +406,41 @@ int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed
     return static_cast<int>(series.believed() ? ExitCode::done : ExitCode::check_failed);
 }
 
+/// What this process took around the run's elapsed time: reading the log, planning and making processes before it;
+/// collecting after it.
+struct TimeAround {
+    int64_t before_ns = 0, after_ns = 0;
+};
+const auto process_begin = std::chrono::system_clock::now();
+
+TimeAround time_around(const ReplayResult& result) {
+    const auto unix_ns = [](std::chrono::system_clock::time_point time) {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+    };
+    const int64_t end = result.start_unix_ns + result.elapsed_ns;
+    return {std::max<int64_t>(result.start_unix_ns - unix_ns(process_begin), 0),
+            std::max<int64_t>(unix_ns(std::chrono::system_clock::now()) - end, 0)};
+}
+
 int run(const po::variables_map& values) {
     Replayed job(values, chosen_log(values));
-    if (values.count("runs") != 0 || values.count("until-stable") != 0) {
+    if (is_series(values)) {
         return run_series(values, series_goal(values), job);
     }
     const SeriesRun run = job.once(job.output());
+    const TimeAround around = time_around(run.result);
     if (!json_alone(values)) {
         print_result(run.result, *run.figures);
+        if (verbosity() > 0) {
+            std::cout << "the replay took " << format_duration(around.before_ns) << " before its first op was due and "
+                      << format_duration(around.after_ns) << " after its last one\n";
+        }
     }
     if (json_wanted(values)) {
-        put_json(values, result_json(run.result, *run.figures, values, job.filter()));
+        Json json = result_json(run.result, *run.figures, values, job.filter());
+        json["before_s"] = static_cast<double>(around.before_ns) / 1e9;
+        json["after_s"] = static_cast<double>(around.after_ns) / 1e9;
+        put_json(values, json);
     }
     return exit_code_of(run.result);
 }
@@ -362,13 +462,18 @@ const Registration registration{{
         "that says so; a second Ctrl-C kills it. Exit code 4: the run did not finish. Exit code 1: do not trust the "
         "result, for the reason in its first lines: it did not do what the recorded job did (another result of too "
         "many "
-        "ops, see --tolerance-results), or this machine could not keep the recording's timing.",
+        "ops, see --tolerance-results), this machine could not keep the recording's timing, or the time says little "
+        "about "
+        "the storage (NOT MEASURED).",
     .examples = {{"reprise replay job.oplog --root /mnt/new", "how long the job would take there"},
                  {"reprise replay job.oplog --root /mnt/new --pace timed", "the recorded load, at the recorded times"},
                  {"reprise replay job.oplog --root /mnt/new --cache recorded", "with what was in memory then"},
                  {"reprise replay job.oplog --root /mnt/new --gpus 8 --gpu-model 'normal(162ms,5ms)'",
                   "eight ranks with a different accelerator"},
+                 {"reprise replay job.oplog --root /mnt/new --direct", "with reads past the page cache"},
                  {"reprise replay job.oplog --root /mnt/new --runs 7", "seven runs: median, interval, disturbed ones"},
+                 {"reprise replay job.oplog --root /mnt/new --ratio 4",
+                  "with memory for a quarter of the data, page cache and the job's own together"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
                   "as fast as possible, saving the run's log"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/given_values.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
 #include "formats/support/error.h"
@@ -232,7 +233,9 @@ po::options_description options_of(const Command& command) {
         command.options(all);
     }
     if (all.find_nothrow("json", false) != nullptr && all.find_nothrow("force", false) == nullptr) {
-        all.add_options()("force,f", "overwrite the file of --json if it exists");
+        const bool output = all.find_nothrow("output", false) != nullptr;
+        all.add_options()("force,f",
+                          output ? "overwrite files that exist" : "overwrite the file of --json if it exists");
     }
     all.add_options()("help,h", "show this help");
     all.add_options()("quiet,q", "print results and errors only");
@@ -256,7 +259,7 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
     int louder = 0;
     try {
         namespace style = po::command_line_style;
-        auto parsed = po::command_line_parser(with_json_target(arguments))
+        auto parsed = po::command_line_parser(with_given_values(with_json_target(arguments)))
                           .options(everything)
                           .positional(positions)
                           .style(style::unix_style & ~style::allow_guessing)

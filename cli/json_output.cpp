@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "cli/outputs.h"
 #include "formats/support/error.h"
 
 namespace reprise::cli {
@@ -53,6 +54,9 @@ std::vector<std::string> with_json_target(std::vector<std::string> arguments) {
 
 void check_json_option(const Command& command, const po::variables_map& values) {
     const std::string target = target_of(values);
+    if (values.count("json") != 0 && target.empty()) {
+        throw usage_error(command.name + ": --json= names no file", "use --json=FILE, or --json for standard output");
+    }
     if (target.empty() || target == kStandardOutput) {
         return;
     }
@@ -74,6 +78,8 @@ void check_json_option(const Command& command, const po::variables_map& values) 
     if (fs::is_directory(target, ignored)) {
         throw usage_error(command.name + ": " + shown + " is a directory", "name a file");
     }
+    check_directory_of(target);
+    check_outside_root(target, shown, values);
     // A pipe or device is written to as it is.
     if (values.count("force") == 0 && fs::is_regular_file(target, ignored)) {
         throw usage_error(command.name + ": " + escape_line(target) + " exists",

@@ -26,7 +26,29 @@ bool any_below(const std::string& directory, const Tables& tables) {
     return false;
 }
 
+bool keeps_any(const OpFilter& filter, const Tables& tables) {
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        if (filter.keeps_file(tables, file)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 }  // namespace
+
+int64_t whole_number(const po::variables_map& values, const char* option, int64_t least, int64_t most) {
+    const auto& text = values[option].as<std::string>();
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
+        throw usage_error("--" + std::string(option) + " is '" + escape_line(text) +
+                              "', expected a whole number from " + std::to_string(least) + " to " +
+                              std::to_string(most),
+                          "");
+    }
+    return number;
+}
 
 void add_recover_option(po::options_description& options) {
     options.add_options()("recover", "read a truncated log up to its last complete block");
@@ -68,7 +90,7 @@ void add_filter_options(po::options_description& options) {
                           "only files with this role or path; commas separate several");
     options.add_options()("not", po::value<Words>()->composing()->value_name("ROLE|PATH"),
                           "exclude files with this role or path; commas separate several");
-    options.add_options()("allow-empty", "accept --only, --not and --map that match no file");
+    options.add_options()("allow-empty", "accept --only, --not and --map that match or leave no file");
 }
 
 OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Base base) {
@@ -89,7 +111,30 @@ OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Ba
     };
     check("--only", only, true);
     check("--not", leave, false);  // leaving out a role that is not there changes nothing
+    if ((!only.empty() || !leave.empty()) && !keeps_any(filter, log.tables())) {
+        const char* which = leave.empty() ? "--only leaves" : only.empty() ? "--not leaves" : "--only and --not leave";
+        throw usage_error(
+            std::string(which) + " no file of " + escape_line(log.path().string()) +
+                (only.empty() && base == Base::job ? ": program and system files are left out anyway" : ""),
+            "see: reprise info --files " + escape_line(log.path().string()) + "; to go on all the same: --allow-empty");
+    }
     return filter;
+}
+
+std::string filter_words(const po::variables_map& values) {
+    std::string text;
+    for (const char* const name : {"only", "not"}) {
+        if (values.count(name) == 0) {
+            continue;
+        }
+        text += (text.empty() ? "--" : " --") + std::string(name) + " ";
+        std::string list;
+        for (const std::string& word : words(values, name)) {
+            list += (list.empty() ? "" : ",") + word;
+        }
+        text += list;
+    }
+    return text;
 }
 
 void add_map_option(po::options_description& options, const char* help) {

@@ -16,6 +16,10 @@
 
 namespace reprise::cli {
 
+/// The whole number that an option was given as text. Throws Error (usage), which names the range, where it is none
+/// from `least` to `most`.
+int64_t whole_number(const po::variables_map& values, const char* option, int64_t least, int64_t most);
+
 /// Adds --recover.
 void add_recover_option(po::options_description& options);
 /// Opens the log; reports on standard error what a recovery dropped.
@@ -29,9 +33,11 @@ std::vector<TaskId> wanted_tasks(const LogReader& log, const po::variables_map& 
 /// Adds --only, --not and --allow-empty.
 void add_filter_options(po::options_description& options);
 /// What --only and --not keep of the log. Without --only: everything, or, where `Base::job`, all but program and system
-/// files. Error (usage) where a word selects no file, unless --allow-empty.
+/// files. Error (usage) where a word selects no file or all of them leave none, unless --allow-empty.
 enum class Base : uint8_t { everything, job };
 OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Base base);
+/// "--only /data --not log", as given; empty where neither was.
+std::string filter_words(const po::variables_map& values);
 
 /// Adds --map OLD=NEW.
 void add_map_option(po::options_description& options, const char* help);

@@ -13,8 +13,10 @@
 #include <iostream>
 
 #include "cli/json_output.h"
+#include "cli/log_arguments.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "replay/prepare/root_marker.h"
 
 namespace reprise::cli {
 namespace {
@@ -82,14 +84,28 @@ int in_a_process(WhileRecording& signals, const std::function<int()>& work) {
 
 }  // namespace
 
+unsigned wanted_runs(const po::variables_map& values) {
+    return static_cast<unsigned>(whole_number(values, "runs", 1, kMostRuns));
+}
+
 fs::path numbered(const fs::path& path, size_t number) {
     fs::path out = path;
     return out.replace_extension(std::to_string(number) + path.extension().string());
 }
 
 Recordings::Recordings(const std::vector<std::string>& logs) : logs_(logs) {
+    std::vector<std::string> prints;
     for (const std::string& log : logs) {
-        facts_.push_back(recording_facts(LogReader(log)));
+        const LogReader reader(log);
+        facts_.push_back(recording_facts(reader));
+        prints.push_back(log_fingerprint(reader));
+        const auto before = std::find(prints.begin(), prints.end() - 1, prints.back());
+        if (before != prints.end() - 1) {
+            const std::string& first = logs[static_cast<size_t>(before - prints.begin())];
+            throw usage_error(
+                printable(log) + " is the same recording as " + (first == log ? "one before" : printable(first)),
+                "give each recording once");
+        }
     }
     check_one_job(facts_);
     outcomes_ = recording_outcomes(facts_);
@@ -102,6 +118,7 @@ Table Recordings::table() const {
                  {"ops", "ops", true},
                  {"steal time", "stolen_ns", true},
                  {"run queue", "run_queue_ns", true},
+                 {"fetched", "fetched_bytes", true},
                  {"", "note"}});
     const auto known = [](int64_t ns) { return ns < 0 ? Cell("-", nullptr) : duration_cell(ns); };
     for (size_t i = 0; i < logs_.size(); ++i) {
@@ -112,9 +129,20 @@ Table Recordings::table() const {
             note = "far from the others, no cause found";
         }
         table.row({printable(logs_[i]), duration_cell(facts_[i].elapsed_ns), count_cell(facts_[i].ops),
-                   known(facts_[i].stolen_ns), known(facts_[i].run_queue_ns), note});
+                   known(facts_[i].stolen_ns), known(facts_[i].run_queue_ns),
+                   facts_[i].fetched_bytes < 0 ? Cell("-", nullptr)
+                                               : bytes_cell(static_cast<uint64_t>(facts_[i].fetched_bytes)),
+                   note});
     }
     return table;
+}
+
+Scatter Recordings::times() const {
+    std::vector<double> seconds;
+    for (const size_t one : verdict_.counted) {
+        seconds.push_back(outcomes_[one].seconds);
+    }
+    return scatter_of(seconds);
 }
 
 void Recordings::print(std::ostream& out) const {
@@ -126,6 +154,11 @@ void Recordings::print(std::ostream& out) const {
         << " % confidence\n";
     if (verdict_.disturbed_counted) {
         out << "warning: most recordings were disturbed, so disturbed ones count, too\n";
+    }
+    if (const auto mixed = mixed_caches(facts_)) {
+        out << "warning: cold and warm recordings are mixed: from " << format_bytes(static_cast<uint64_t>(mixed->first))
+            << " to " << format_bytes(static_cast<uint64_t>(mixed->second))
+            << " were not in the page cache; their median is of neither\n";
     }
 }
 
@@ -139,17 +172,17 @@ Json Recordings::json() const {
             {"low_s", seconds.low},          {"high_s", seconds.high},        {"confidence", seconds.level}};
 }
 
-std::string chosen_log(const po::variables_map& values) {
+ChosenLog chosen_log(const po::variables_map& values) {
     const auto& logs = values["log"].as<std::vector<std::string>>();
     if (logs.size() == 1) {
-        return logs.front();
+        return {logs.front(), {}};
     }
     const Recordings recordings(logs);
     if (!quiet()) {
         recordings.print(std::cerr);
         std::cerr << "using " << printable(recordings.chosen()) << "\n\n";
     }
-    return recordings.chosen();
+    return {recordings.chosen(), recordings.times()};
 }
 
 int record_runs(unsigned runs, const fs::path& output, const po::variables_map& values,
@@ -160,9 +193,6 @@ int record_runs(unsigned runs, const fs::path& output, const po::variables_map& 
     unsigned run = 0;
     while (run < runs && code == 0 && interrupted == 0) {
         const fs::path log = numbered(output, ++run);
-        if (!quiet()) {
-            std::cerr << "run " << run << " of " << runs << ":\n";
-        }
         code = in_a_process(signals, [&] { return record(log); });
         if (std::error_code ignored; fs::exists(log, ignored)) {
             logs.push_back(log.string());

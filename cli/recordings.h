@@ -11,9 +11,13 @@
 #include "cli/command.h"
 #include "cli/table.h"
 #include "experiment/recordings.h"
+#include "replay/interval/interval.h"
 
 namespace reprise::cli {
 
+inline constexpr unsigned kMostRuns = 1'000;
+/// The value of --runs. Throws Error (usage) where it is none.
+unsigned wanted_runs(const po::variables_map& values);
 /// Name of one of several files: "job.oplog" becomes "job.3.oplog".
 std::filesystem::path numbered(const std::filesystem::path& path, size_t number);
 
@@ -24,6 +28,7 @@ public:
 
     /// The one nearest to the median of those that nothing disturbed.
     const std::string& chosen() const { return logs_[verdict_.median_run]; }
+    Scatter times() const;
     bool several() const { return logs_.size() > 1; }
     void print(std::ostream& out) const;
     Json json() const;
@@ -37,8 +42,12 @@ private:
     SeriesVerdict verdict_;
 };
 
+struct ChosenLog {
+    std::string path;
+    Scatter times;  // of the recordings that count
+};
 /// The log to use of those on the command line. Of several, says which and why on standard error.
-std::string chosen_log(const po::variables_map& values);
+ChosenLog chosen_log(const po::variables_map& values);
 
 /// Records `runs` times, each in a process of its own: `record` is given the name of the log and returns the exit code.
 /// Ends after the first run that does not return 0, and with its code. Then says how the recordings compare.

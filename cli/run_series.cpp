@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "calibrate/clock.h"
+#include "cli/recordings.h"
+#include "cli/show_verdict.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
 
@@ -41,19 +43,50 @@ std::string joined(const std::vector<std::string>& sentences) {
     return text;
 }
 
+/// Why a run is not valid, in a word and a sentence; empty: it is.
+std::string why_not_valid(const ReplayResult& result) {
+    if (result.ended != "complete") {
+        return result.ended;
+    }
+    if (!result.not_same_job.empty()) {
+        return "NOT THE SAME JOB: " + result.not_same_job.front();
+    }
+    if (const std::string why = not_measured(result); !why.empty()) {
+        return "NOT MEASURED: " + why;
+    }
+    return result.fidelity.failures.empty() ? "" : "NOT FAITHFUL: " + result.fidelity.failures.front();
+}
+
+std::string without_stop(std::string text) {
+    if (text.ends_with('.')) {
+        text.pop_back();
+    }
+    return text;
+}
+
+void print_wrapped(std::ostream& out, const std::string& text) {
+    for (const std::string& line : wrapped("", text)) {
+        out << line << "\n";
+    }
+}
+
 Cell cpus_cell(double cpus) { return cpus < 0 ? Cell("-", nullptr) : number_cell(cpus, 2); }
 
 }  // namespace
 
 void add_series_options(po::options_description& add) {
-    add.add_options()("runs", po::value<unsigned>()->value_name("N"),
+    add.add_options()("runs", po::value<std::string>()->value_name("N"),
                       "replay N times, the root restored in between; median, interval, disturbed runs")(
         "until-stable", po::value<std::string>()->value_name("TIME"),
         "more runs until N are undisturbed and agree within 2.5 %, for at most TIME");
 }
 
+bool is_series(const po::variables_map& values) {
+    return values.count("runs") != 0 || values.count("until-stable") != 0;
+}
+
 SeriesGoal series_goal(const po::variables_map& values) {
-    constexpr unsigned kMost = 1'000, kOfStable = 5;
+    constexpr size_t kOfStable = 5;
     SeriesGoal goal;
     if (values.count("until-stable") != 0) {
         const int64_t most = parse_duration(values["until-stable"].as<std::string>(), "--until-stable");
@@ -64,11 +97,7 @@ SeriesGoal series_goal(const po::variables_map& values) {
         goal.runs = kOfStable;
     }
     if (values.count("runs") != 0) {
-        const auto runs = values["runs"].as<unsigned>();
-        if (runs == 0 || runs > kMost) {
-            throw usage_error("--runs is " + std::to_string(runs), "expected a number of runs from 1 to 1000");
-        }
-        goal.runs = runs;
+        goal.runs = wanted_runs(values);
     }
     return goal;
 }
@@ -81,13 +110,28 @@ void RunSeries::run(const std::function<SeriesRun(size_t)>& run) {
         const ThrottleCounters after = read_throttle_counters();
         RunOutcome outcome;
         outcome.seconds = seconds_of(one.result.elapsed_ns);
-        outcome.valid =
-            one.result.ended == "complete" && one.result.not_same_job.empty() && one.result.fidelity.failures.empty();
+        outcome.valid = why_not_valid(one.result).empty();
         outcome.disturbed = disturbances(surroundings(one.result, before, after));
         runs_.push_back(std::move(one));
         outcomes_.push_back(std::move(outcome));
     } while (finished() && !series_done(goal_, outcomes_, seconds_of(monotonic_ns() - begin)));
     verdict_ = judge_series(outcomes_);
+    widen();
+}
+
+/// The runs tell how much they vary, which a single one does not.
+void RunSeries::widen() {
+    ReplayResult& result = runs_[verdict_.median_run].result;
+    if (!result.interval) {
+        return;
+    }
+    std::vector<double> seconds;
+    for (const size_t run : verdict_.counted) {
+        seconds.push_back(outcomes_[run].seconds);
+    }
+    result.errors_from.runs = scatter_of(seconds);
+    result.errors_from.elapsed_ns = std::llround(verdict_.seconds.median * 1e9);
+    result.interval = interval_of(result.errors_from);
 }
 
 bool RunSeries::believed() const {
@@ -124,13 +168,66 @@ Table RunSeries::table() const {
     return table;
 }
 
+/// "not stable after 10 min: ..."; empty where that was not asked for, or is.
+std::string RunSeries::not_stable() const {
+    if (!goal_.until_stable_s || series_stable(goal_, outcomes_)) {
+        return {};
+    }
+    const auto good = static_cast<size_t>(
+        std::count_if(outcomes_.begin(), outcomes_.end(), [](const RunOutcome& one) { return one.counts(); }));
+    std::string text = "NOT STABLE after " + duration(*goal_.until_stable_s) + ": ";
+    if (good < goal_.runs) {
+        text += counted(good, "run") + " of " + std::to_string(runs_.size()) + " valid and undisturbed, " +
+                std::to_string(goal_.runs) + " wanted; ";
+    }
+    return text + "the interval is within " + format_share(verdict_.seconds.half_width()) + " of the median, " +
+           format_share(kStable) + " wanted.";
+}
+
+/// "run 2: steal time: ...", the first run of which `reason` says something, and how many there are.
+std::string RunSeries::example(const std::function<std::string(size_t)>& reason) const {
+    std::string text;
+    size_t all = 0;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+        const std::string one = without_stop(reason(i));
+        all += one.empty() ? 0 : 1;
+        if (text.empty() && !one.empty()) {
+            text = "run " + std::to_string(i + 1) + ": " + one;
+        }
+    }
+    return all > 1 ? text + "; and " + counted(all - 1, "other run") : text;
+}
+
+void RunSeries::print_reasons(std::ostream& out) const {
+    const auto not_valid = [&](size_t run) { return why_not_valid(runs_[run].result); };
+    const auto disturbed = [&](size_t run) { return joined(outcomes_[run].disturbed); };
+    const auto any = [&](size_t run) {
+        const std::string why = not_valid(run);
+        return !why.empty() ? why : disturbed(run);
+    };
+    const auto valid = static_cast<size_t>(
+        std::count_if(outcomes_.begin(), outcomes_.end(), [](const RunOutcome& one) { return one.valid; }));
+    if (!believed()) {
+        print_wrapped(out, "DO NOT TRUST: " + std::to_string(valid) + " of " + counted(runs_.size(), "run") +
+                               " can be believed (" + example(not_valid) + ").");
+    }
+    if (const std::string text = not_stable(); !text.empty()) {
+        print_wrapped(out, text);
+    }
+    if (verdict_.disturbed_counted) {
+        print_wrapped(out, "warning: most runs were disturbed (" + example(disturbed) +
+                               "), so disturbed ones count, too; --until-stable TIME repeats them");
+    } else if (const size_t left = runs_.size() - verdict_.counted.size(); left != 0 && believed()) {
+        print_wrapped(out, counted(left, "run") + " left out (" + example(any) + ").");
+    }
+}
+
 void RunSeries::print_verdict(std::ostream& out) const {
+    print_reasons(out);
     const MedianInterval& seconds = verdict_.seconds;
     if (verdict_.counted.empty()) {
-        out << "no run of " << runs_.size() << " can be believed\n";
         return;
     }
-    const size_t left = runs_.size() - verdict_.counted.size();
     out << "median of " << counted(verdict_.counted.size(), "run") << ": " << duration(seconds.median) << " (recorded "
         << format_duration(median_run().result.recorded_ns) << ")";
     if (verdict_.counted.size() > 1) {
@@ -141,12 +238,6 @@ void RunSeries::print_verdict(std::ostream& out) const {
         }
     }
     out << "\n";
-    if (left != 0) {
-        out << counted(left, "run") << " left out: disturbed or not valid\n";
-    }
-    if (verdict_.disturbed_counted) {
-        out << "warning: most runs were disturbed, so disturbed ones count, too; --until-stable TIME repeats them\n";
-    }
     if (verdict_.drift) {
         out << "drift: each run took " << format_share(std::abs(*verdict_.drift))
             << (*verdict_.drift > 0 ? " longer" : " less") << " than the one before\n";
@@ -154,7 +245,12 @@ void RunSeries::print_verdict(std::ostream& out) const {
 }
 
 void RunSeries::print(std::ostream& out) const {
+    const std::string& what_if = median_run().result.what_if;
+    const std::string sentence = what_if.empty() ? "" : what_if_sentence(what_if) + "\n";
+    const bool wrong = !believed();  // says so first
+    out << (wrong ? "" : sentence);
     print_verdict(out);
+    out << (wrong ? sentence : "");
     out << "\n";
     table().print(out, 2);
     out << "\nrun " << verdict_.median_run + 1 << ", the one nearest to the median:\n";
@@ -176,6 +272,7 @@ Json RunSeries::json() const {
             {"low_s", any ? Json(seconds.low) : Json(nullptr)},
             {"high_s", any ? Json(seconds.high) : Json(nullptr)},
             {"confidence", seconds.level},
+            {"stable", goal_.until_stable_s ? Json(series_stable(goal_, outcomes_)) : Json(nullptr)},
             {"drift_per_run", verdict_.drift ? Json(*verdict_.drift) : Json(nullptr)},
             {"median_run", verdict_.median_run + 1}};
 }

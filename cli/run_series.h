@@ -18,6 +18,8 @@
 namespace reprise::cli {
 
 void add_series_options(po::options_description& add);
+/// Whether the runs are a series, each with a log of its own.
+bool is_series(const po::variables_map& values);
 /// One run, where neither --runs nor --until-stable was given.
 SeriesGoal series_goal(const po::variables_map& values);
 
@@ -43,8 +45,12 @@ public:
     Json json() const;
 
 private:
+    void widen();
     Table table() const;
     void print_verdict(std::ostream& out) const;
+    void print_reasons(std::ostream& out) const;
+    std::string not_stable() const;
+    std::string example(const std::function<std::string(size_t)>& reason) const;
 
     SeriesGoal goal_;
     std::vector<SeriesRun> runs_;

@@ -21,10 +21,28 @@ std::string reason(const CacheReport& report) {
         case Why::fetched: return "default: the recording fetched " + fetched();
         case Why::in_memory: return "default: the recording fetched only " + fetched();
         case Why::unknown:
+            // Pages that faults find in memory are not read.
+            if (recorded.fetched_bytes && recorded.read_bytes == 0) {
+                return "default: what is replayed reads no file that was there before";
+            }
             return report.choice.asked ? "not recorded: the log does not say what was in memory"
                                        : "default: the log does not say what was in memory";
     }
     return "";
+}
+
+/// Where files are in memory. `root`: the root's file system; another one may be mounted below.
+std::string where_in_memory(const CacheReport& report, const std::string& root) {
+    const bool of_root = root == "tmpfs" || root == "ramfs" || root == "hugetlbfs";
+    if (report.memory_files == report.files && of_root) {
+        return "The root is on " + root + ", which is memory";
+    }
+    const std::string files =
+        report.memory_files == report.files
+            ? (report.files == 1 ? "The only file that is read is" : "All files that are read are")
+            : format_count(report.memory_files) + " of " + counted(report.files, "file") +
+                  (report.memory_files == 1 ? " is" : " are");
+    return files + " on a tmpfs, which is memory" + (of_root || root.empty() ? "" : " and not the root's " + root);
 }
 
 std::string part(const std::optional<uint64_t>& bytes) { return bytes ? format_bytes(*bytes) : "unknown"; }
@@ -50,11 +68,8 @@ std::vector<std::string> cache_notes(const CacheReport& report, const MachineFac
     std::vector<std::string> notes;
     const CacheRegime regime = report.choice.regime;
     if (report.memory_files != 0) {
-        notes.push_back(
-            (report.memory_files == report.files
-                 ? std::string("The root is on ") + (machine.file_system.empty() ? "tmpfs" : machine.file_system)
-                 : counted(report.memory_files, "file") + " of the root are on tmpfs") +
-            ", which is memory: no regime is cold there, and the run measures memory, not storage.");
+        notes.push_back(where_in_memory(report, machine.file_system) +
+                        ": no regime is cold there, and the run measures memory, not storage.");
     }
     const bool should_be_cold = regime == CacheRegime::cold || regime == CacheRegime::recorded;
     for (const StillCached& file : report.stayed) {
@@ -65,10 +80,20 @@ std::vector<std::string> cache_notes(const CacheReport& report, const MachineFac
         notes.push_back("In all " + format_bytes(report.stayed_bytes) + " of " + counted(report.stayed_files, "file") +
                         " stayed in memory.");
     }
+    if (regime == CacheRegime::recorded && report.recorded.guessed_files != 0) {
+        notes.push_back("Of " + counted(report.recorded.guessed_files, "file") +
+                        " the recording says how much was in memory, but not which part: taken to be the beginning.");
+    }
     if (report.missing_bytes != 0) {
         notes.push_back(format_bytes(report.missing_bytes) +
                         " were read into memory before the run, and the kernel took them back (" +
                         format_bytes(machine.memory_bytes) + " of memory).");
+    }
+    if (report.sparse_files != 0) {
+        notes.push_back(format_bytes(report.hole_bytes) + " of what is read of " +
+                        counted(report.sparse_files, "file") +
+                        " have no blocks on the device (sparse or compressed): reading them is neither storage nor "
+                        "memory.");
     }
     if (report.unseen != 0) {
         notes.push_back("What of " + counted(report.unseen, "file") +
@@ -109,9 +134,16 @@ Json cache_json(const CacheReport& report) {
             {"stayed_bytes", report.stayed_bytes},
             {"stayed", std::move(stayed)},
             {"missing_bytes", report.missing_bytes},
+            {"sparse_files", report.sparse_files},
+            {"hole_bytes", report.hole_bytes},
+            {"data_bytes", number_or_null(report.data_bytes)},
             {"recorded_read_bytes", report.recorded.read_bytes},
             {"recorded_fetched_bytes", number_or_null(report.recorded.fetched_bytes)},
-            {"recorded_pages_known", report.recorded.pages_known}};
+            {"recorded_pages_known", report.recorded.pages_known},
+            {"recorded_guessed_files", report.recorded.guessed_files},
+            {"recorded_touched_bytes", report.recorded.touched_bytes},
+            {"recorded_touched_in_memory_bytes", report.recorded.touched_in_memory},
+            {"recorded_around_bytes", report.recorded.around_bytes}};
 }
 
 }  // namespace reprise::cli

@@ -2,6 +2,7 @@
 #include "cli/show_queues.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "cli/units.h"
 
@@ -62,6 +63,12 @@ std::vector<std::string> queue_doubts(const QueueInference& queues) {
         doubts.push_back(named(queues.event_loops) + (queues.event_loops.size() == 1 ? " runs" : " run") +
                          " an event loop: the replay keeps the recorded order, which the program itself might not. "
                          "Such jobs were mispredicted by up to 40 %.");
+    }
+    if (!queues.shared.empty()) {
+        std::string words = queues.shared_work();
+        words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
+        doubts.push_back(words +
+                         "; the replay keeps what the recording did. Such jobs were mispredicted by up to 180 %.");
     }
     return doubts;
 }

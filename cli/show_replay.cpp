@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/show_replay.h"
+#include "cli/show_limits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,8 @@
 #include <string>
 
 #include "cli/show_cache.h"
+#include "cli/show_epochs.h"
+#include "cli/show_interval.h"
 #include "cli/show_queues.h"
 #include "cli/show_verdict.h"
 #include "cli/units.h"
@@ -28,13 +31,6 @@ Json percentiles_us(const Histogram& counts) {
             {"p99", us(counts.percentile(0.99))},
             {"p999", us(counts.percentile(0.999))},
             {"max", us(counts.max())}};
-}
-
-/// Whether two times are apart by more than a tenth and a microsecond.
-bool far_apart(int64_t a, int64_t b) {
-    constexpr double kShare = 0.1, kLeast = 1e3;
-    const double apart = std::abs(static_cast<double>(a) - static_cast<double>(b));
-    return apart > std::max(kLeast, kShare * static_cast<double>(std::max(a, b)));
 }
 
 /// One row per kind; without `all` only those that differ from the recording, in results or times.
@@ -186,11 +182,11 @@ bool pace_has_computing(const ReplayResult& result) {
 /// Why the exit code is not 0.
 std::vector<std::string> first_sentences(const ReplayResult& result) {
     std::vector<std::string> sentences;
-    if (result.ended != "complete") {
-        sentences.push_back(result.ended);
-    }
     for (const std::string& why : result.not_same_job) {
         sentences.push_back("NOT THE SAME JOB: " + why);
+    }
+    if (const std::string why = not_measured(result); result.ended == "complete" && sentences.empty() && !why.empty()) {
+        sentences.push_back("NOT MEASURED: " + why + ".");
     }
     for (const std::string& failure : result.fidelity.failures) {
         if (result.not_same_job.empty() || verbosity() > 0) {
@@ -243,6 +239,7 @@ void print_tables(std::ostream& out, const ReplayResult& result, const RunFigure
     if (figures.accelerators()) {
         print("", figures.accelerators()->table);
     }
+    print("", epochs_table(result.epochs, figures.asked()));
     print("inferred queues", queues_table(result.queues));
     const bool all = verbosity() > 1;
     print(all ? "ops by kind" : "kinds of ops that differ from the recording (all: -vv)",
@@ -276,6 +273,7 @@ void print_detail(std::ostream& out, const ReplayResult& result, const RunFigure
         out << "AU by MLPerf's rule, without the first step: "
             << (summary->au_mlperf() ? format_share(*summary->au_mlperf()) : "-") << "\n";
     }
+    print_interval(out, result.path, result.interval);
     print_fidelity(out, result);
     print_machine(out, result.machine);
     print_tables(out, result, figures);
@@ -293,18 +291,25 @@ void print_after_waits(std::ostream& out, int64_t ns) {
 
 void RunFigures::add(const ObservedOp& op) {
     recorded_.add(op.task, op.recorded, op.performed);
+    const uint64_t before = here_.asked_so_far();
     here_.add(op.task, op.here, op.performed);
+    asked_.resize(std::max(asked_.size(), op.epoch + 1));
+    asked_[op.epoch] += here_.asked_so_far() - before;
     if (op.accelerators) {  // it keeps markers, of which a log may have many
         recorded_use_.add(op.task, op.recorded);
         here_use_.add(op.task, op.here);
     }
 }
 
-void RunFigures::finish(const ReplayResult& result, const std::string& pace, EngineKind engine) {
+void RunFigures::finish(const ReplayResult& result, const std::string& pace, EngineKind engine,
+                        const std::string& tolerated_by) {
     verdict_.pace = pace;
     verdict_.no_storage = !uses_root(engine);
     verdict_.same_job = result.not_same_job.empty();
+    verdict_.tolerated_by = tolerated_by;
     verdict_.ended = result.ended;
+    verdict_.what_if = result.what_if;
+    verdict_.access = result.access;
     verdict_.ops = job_ops(result);
     verdict_.recorded = recorded_.finish();
     verdict_.recorded.elapsed = result.recorded_ns;
@@ -314,7 +319,10 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
         verdict_.device_read = result.device_read_bytes;
     }
     verdict_.device_written = result.device_write_bytes;
+    verdict_.device_data = device_data(result);
+    verdict_.no_data = reads_no_data(result);
     verdict_.trust = trust_name(result.trust.level);
+    put_interval(result.interval);
     verdict_.trust_reason = result.trust.reason;
     if (result.accelerators == 0 || !result.timed) {
         return;
@@ -329,6 +337,13 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
     put(verdict_.here, *accelerators_);
 }
 
+void RunFigures::put_interval(const std::optional<TimeInterval>& interval) {
+    verdict_.interval.reset();
+    if (interval) {
+        verdict_.interval.emplace(interval->low_ns, interval->high_ns);
+    }
+}
+
 Json result_json(const ReplayResult& result, const RunFigures& figures, const po::variables_map& values,
                  const OpFilter& filter) {
     const std::optional<Accelerators>& summary = figures.accelerators();
@@ -341,12 +356,19 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["bytes_written"] = result.bytes_written;
     json["elapsed_s"] = seconds(result.elapsed_ns);
     json["recorded_s"] = seconds(result.recorded_ns);
+    json["elapsed_interval_s"] = json["verdict"]["elapsed_interval_s"];
+    json["au_interval"] = json["verdict"]["au_interval"];
+    json["interval_parts"] = result.interval ? interval_json(*result.interval) : Json(nullptr);
+    json["critical_path"] = path_json(result.path);
     json["ops_per_s"] = rate(result.ops, result.elapsed_ns);
     json["bytes_per_s"] = rate(result.bytes_read + result.bytes_written, result.elapsed_ns);
     json["errors"] = result.errors;
     json["mismatches"] = result.mismatches;
+    json["left_out_data_bytes"] = result.doubts.left_out_bytes;
     json["same_job"] = result.not_same_job.empty();
     json["not_same_job"] = result.not_same_job;
+    const std::string unmeasured = not_measured(result);
+    json["not_measured"] = unmeasured.empty() ? Json(nullptr) : Json(unmeasured);
     const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     json["au"] = summary ? number(summary->au()) : Json(nullptr);
     json["au_mlperf"] = summary ? number(summary->au_mlperf()) : Json(nullptr);
@@ -366,16 +388,25 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["device_counter_read_bytes"] = result.device_counter ? Json(result.device_counter->read_bytes) : Json(nullptr);
     json["device_counter_write_bytes"] =
         result.device_counter ? Json(result.device_counter->write_bytes) : Json(nullptr);
+    json["by_epoch"] = epochs_table(result.epochs, figures.asked()).json();
     json["cache"] = result.cache ? cache_json(*result.cache) : Json(nullptr);
     json["pace"] = values["pace"].as<std::string>();
     json["engine"] = values["engine"].as<std::string>();
     WhatIf what_if = what_if_of(values);
     what_if.speeds.cpu = result.cpu_speed.ratio;
     put_what_if(json, what_if, true);
+    json["access"] = Json(nullptr);
+    if (!result.access.empty()) {
+        json["access"] = {{"says", result.access}};
+        for (size_t i = 0; i < kAccessCounts; ++i) {
+            json["access"][std::string(kAccessNames[i])] = result.access_counts.values[i];
+        }
+    }
     json["cpu_speed_source"] = source_name(result.cpu_speed.source);
     json["cpu_speed_verified"] = result.cpu_speed.verified();
     json["cpu_speed_uncertainty"] = result.cpu_speed.verified() ? Json(result.cpu_speed.uncertainty) : Json(nullptr);
     json["delay"] = policy_name(result.delay);
+    json["async_depth"] = result.async_depth;
     json["compute_peak_cpus"] = result.compute_peak;
     json["filter"] = filter.to_string();
     json["read_only"] = values.count("read-only") != 0;
@@ -413,6 +444,12 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
                        {"device", printable(machine.device)},
                        {"mount_options", machine.mount_options},
                        {"free_bytes", machine.free_bytes}};
+    if (result.memory) {
+        json["memory"] = memory_json(*result.memory);
+    }
+    if (result.io_limits.any()) {
+        json["io_limits"] = io_limits_json(result.io_limits);
+    }
     json["plan_s"] = seconds(result.plan_ns);
     json["collect_s"] = seconds(result.collect_ns);
     if (!result.output.empty()) {
@@ -424,8 +461,21 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
 void print_result(const ReplayResult& result, const RunFigures& figures) {
     std::vector<SummaryLine> lines = verdict_lines(figures.verdict(), "recorded");
     if (result.cache) {
-        constexpr int kKeep = 7, kPlace = 2;  // after the job and the time
-        lines.insert(lines.begin() + kPlace, {kKeep, "cache       " + cache_line(*result.cache)});
+        constexpr int kKeep = 7;
+        const auto job = std::find_if(lines.begin(), lines.end(), [](const auto& line) { return !line.first; });
+        lines.insert(job + 2,
+                     {kKeep, "cache       " + cache_line(*result.cache), false});  // after the job and the time
+        if (result.memory) {
+            const auto again = std::find_if(lines.begin(), lines.end(), [](const auto& line) { return !line.first; });
+            lines.insert(again + 3, {kKeep, "memory      " + memory_line(*result.memory), false});
+        }
+    }
+    if (const std::string line = epochs_line(result.epochs, figures.asked(), result.memory.has_value());
+        !line.empty()) {
+        constexpr int kKeep = 7;  // after the line of the bytes
+        const auto bytes =
+            std::find_if(lines.begin(), lines.end(), [](const auto& each) { return each.text.starts_with("bytes "); });
+        lines.insert(bytes == lines.end() ? bytes : bytes + 1, {kKeep, cut_line("epochs      " + line), false});
     }
     print_summary(std::cout, first_sentences(result), std::move(lines), notes_of(result));
     if (verbosity() > 0) {

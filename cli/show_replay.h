@@ -33,11 +33,16 @@ public:
         : tables_(tables), recorded_(tables), here_(tables), recorded_use_(tables), here_use_(tables) {}
     void add(const ObservedOp& op);
     /// After the run. Call once, before the others.
-    void finish(const ReplayResult& result, const std::string& pace, EngineKind engine);
+    void finish(const ReplayResult& result, const std::string& pace, EngineKind engine,
+                const std::string& tolerated_by);
 
+    /// That of a series, in place of the run's own.
+    void put_interval(const std::optional<TimeInterval>& interval);
     const Verdict& verdict() const { return verdict_; }
     /// Of the run; none without accelerators, and where time means nothing to them.
     const std::optional<Accelerators>& accelerators() const { return accelerators_; }
+    /// Bytes asked for of files on storage, before the first epoch and in each.
+    const std::vector<uint64_t>& asked() const { return asked_; }
     const Histogram& recorded_latency(OpKind kind) const { return recorded_.latency(kind); }
 
 private:
@@ -45,6 +50,7 @@ private:
     FigureCounter recorded_, here_;
     AcceleratorObserver recorded_use_, here_use_;
     Verdict verdict_;
+    std::vector<uint64_t> asked_;
     std::optional<Accelerators> accelerators_;
 };
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/units.h"
@@ -58,17 +61,31 @@ Table kinds_table(const Summary& summary) {
 }
 
 Table roles_table(const Summary& summary) {
-    Table table({{"role", "role"},
-                 {"files", "files", true},
-                 {"absent", "absent", true},
-                 {"size", "bytes_on_disk", true},
-                 {"ops", "ops", true},
-                 {"read", "bytes_read", true},
-                 {"written", "bytes_written", true}});
+    std::vector<Column> columns{{"role", "role"},
+                                {"files", "files", true},
+                                {"absent", "absent", true},
+                                {"size", "bytes_on_disk", true},
+                                {"ops", "ops", true},
+                                {"read", "bytes_read", true},
+                                {"written", "bytes_written", true}};
+    const bool page_cache = std::any_of(summary.roles.begin(), summary.roles.end(),
+                                        [](const RoleSummary& row) { return row.bytes_cached || row.bytes_fetched; });
+    if (page_cache) {
+        columns.insert(columns.end(), {{"cached at open", "bytes_cached", true}, {"fetched", "bytes_fetched", true}});
+    }
+    Table table(std::move(columns));
+    const auto known = [](const std::optional<uint64_t>& bytes) {
+        return bytes ? bytes_cell(*bytes) : Cell("-", nullptr);
+    };
     for (const RoleSummary& row : summary.roles) {
-        table.row({role_name(row.role), count_cell(row.files), row.absent ? count_cell(row.absent) : Cell("", 0),
-                   bytes_cell(row.bytes_on_disk), count_cell(row.ops), bytes_cell(row.bytes_read),
-                   bytes_cell(row.bytes_written)});
+        std::vector<Cell> cells{
+            role_name(row.role),           count_cell(row.files), row.absent ? count_cell(row.absent) : Cell("", 0),
+            bytes_cell(row.bytes_on_disk), count_cell(row.ops),   bytes_cell(row.bytes_read),
+            bytes_cell(row.bytes_written)};
+        if (page_cache) {
+            cells.insert(cells.end(), {known(row.bytes_cached), known(row.bytes_fetched)});
+        }
+        table.row(std::move(cells));
     }
     return table;
 }

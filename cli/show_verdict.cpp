@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/table.h"
@@ -17,6 +18,7 @@ namespace reprise::cli {
 namespace {
 
 constexpr size_t kLabel = 12;
+constexpr double kManyTimes = 2;  // what was asked for: a share beyond says little
 
 std::string padded(const std::string& text, size_t columns) {
     const size_t width = display_width(text);
@@ -52,8 +54,17 @@ public:
     Lines(const Verdict& verdict, std::string_view beside) : v_(verdict), beside_(beside) {}
 
     std::vector<SummaryLine> all() {
+        if (v_.incomplete()) {
+            lines_.push_back({13, "INCOMPLETE: " + printable(v_.ended), true});
+        }
+        if (!v_.what_if.empty()) {
+            lines_.push_back({12, what_if_sentence(v_.what_if), v_.same_job || v_.incomplete()});
+        }
         job();
         time();
+        if (!v_.access.empty()) {
+            add(8, "access", v_.access);
+        }
         bytes();
         calls();
         spent();
@@ -64,15 +75,18 @@ public:
 
 private:
     void add(int keep, std::string_view label, const std::string& text) {
-        lines_.push_back({keep, padded(std::string(label), kLabel) + text});
+        lines_.push_back({keep, padded(std::string(label), kLabel) + text, false});
     }
     /// " (recorded 1.20 ms)"
     std::string other(const std::string& text) const { return " (" + std::string(beside_) + " " + text + ")"; }
 
     void job() {
         const JobOps& ops = v_.ops;
-        const auto line = [&](const std::string& reasons) {
-            std::string text = v_.same_job ? "SAME: " : "NOT THE SAME: ";
+        const auto line = [&](const std::string& reasons, const std::string& by) {
+            std::string text = v_.incomplete()  ? "INCOMPLETE: "
+                               : v_.tolerated() ? differences(by)
+                               : v_.same_job    ? "SAME: "
+                                                : "NOT THE SAME: ";
             text += counted(ops.alike, "I/O op") + " as " + (beside_ == "A" ? "in A" : std::string(beside_)) + " + " +
                     format_count(ops.differ) + (ops.differ == 1 ? " differs + " : " differ + ") +
                     format_count(ops.left_out) + " left out";
@@ -80,11 +94,23 @@ private:
                     (beside_ == "A" ? " in A" : " " + std::string(beside_));
             return ops.extra == 0 ? text : text + "; " + format_count(ops.extra) + " more here";
         };
-        std::string text = line(left_out_reasons(false));
-        if (kLabel + display_width(text) > kSummaryColumns) {
-            text = line(left_out_reasons(true));
+        constexpr const char* kSomehow = "tolerated";
+        const std::string by = v_.tolerated_by.empty() ? kSomehow : v_.tolerated_by;
+        for (const std::string& text :
+             {line(left_out_reasons(false), by), line(left_out_reasons(true), by), line("", by), line("", kSomehow)}) {
+            if (kLabel + display_width(text) <= kSummaryColumns) {
+                return add(10, "job", text);
+            }
         }
-        add(10, "job", kLabel + display_width(text) > kSummaryColumns ? line("") : text);
+        add(10, "job", line("", kSomehow));
+    }
+    /// "40 of 40 differ (--tolerance-results 100%): "
+    std::string differences(const std::string& by) const {
+        const JobOps& ops = v_.ops;
+        const std::string what = ops.differ == 0 ? format_count(ops.extra) + " more here"
+                                                 : format_count(ops.differ) + " of " + format_count(ops.recorded()) +
+                                                       (ops.differ == 1 ? " differs" : " differ");
+        return what + " (" + by + "): ";
     }
     /// The reasons, most ops first; with `most` only the first.
     std::string left_out_reasons(bool most) const {
@@ -103,8 +129,14 @@ private:
         return text + ")";
     }
 
+    /// " (95 %: 2.70 s to 2.88 s)"
+    std::string interval() const {
+        return v_.interval ? " (95 %: " + format_duration(v_.interval->first) + " to " +
+                                 format_duration(v_.interval->second) + ")"
+                           : "";
+    }
     void time() {
-        std::string text = format_duration(v_.here.elapsed);
+        std::string text = format_duration(v_.here.elapsed) + interval();
         if (v_.pace == "afap") {
             text += " as fast as possible (" + std::string(beside_) +
                     ", with waits: " + format_duration(v_.recorded.elapsed) + ")";
@@ -112,7 +144,13 @@ private:
             text += ", " + std::string(beside_) + " " + format_duration(v_.recorded.elapsed) +
                     change(v_.here.elapsed, v_.recorded.elapsed);
         }
-        const std::string cache = temperature();
+        std::string cache = temperature();
+        // Where the line is full, less of the explanation: the words in capitals stay.
+        for (const char* end : {",", ":"}) {
+            if (verbosity() == 0 && !v_.no_storage && kLabel + display_width(text + "; " + cache) > kSummaryColumns) {
+                cache.erase(std::min(cache.find(end), cache.size()));
+            }
+        }
         add(10, "time", cache.empty() ? text : text + "; " + cache);
     }
     std::string temperature() const {
@@ -127,10 +165,19 @@ private:
         const std::string text = upper(temperature_name(v_.temperature())) + ": ";
         switch (v_.temperature()) {
             case Temperature::cold:
+                // Few pages of a mapped file bring their neighbours in.
+                if (*device > kManyTimes) {
+                    return text + "the device read " + format_bytes(*v_.device_read) + " for " +
+                           format_bytes(v_.here.storage_bytes_read + v_.here.bytes_touched) + " asked for";
+                }
                 return text + (*device > 1.005 ? "the device read " + share(*device) + " of the bytes asked for"
                                                : "the device served " + share(*device) + " of the bytes read");
             case Temperature::warm:
                 return text + "memory served the reads, the device " + share(*device) + " of the bytes";
+            case Temperature::metadata:
+                return text + "the device read inodes, " +
+                       (v_.device_data.value_or(0) == 0 ? "no data" : "little data");
+            case Temperature::no_data: return "NOT MEASURED: no data on the device";
             case Temperature::mixed:
             case Temperature::unknown: break;
         }
@@ -205,6 +252,9 @@ private:
             return;
         }
         std::string text = "AU " + format_share(*v_.here.au);
+        if (const auto range = v_.au_interval()) {
+            text += " (95 %: " + format_share(range->first) + " to " + format_share(range->second) + ")";
+        }
         if (v_.recorded.au) {
             text += other(format_share(*v_.recorded.au));
         }
@@ -228,13 +278,11 @@ private:
     std::vector<SummaryLine> lines_;
 };
 
-}  // namespace
-
-std::string cut_line(std::string text) {
-    constexpr std::string_view kMore = "...";
-    if (display_width(text) <= kSummaryColumns) {
-        return text;
-    }
+/// To kSummaryColumns with "..." at its end, after a whole word where one ends nearby.
+std::string shortened(std::string text) {
+    constexpr std::string_view kMore = " ...";
+    constexpr size_t kLongestWord = 40;
+    const bool cuts = display_width(text) > kSummaryColumns - kMore.size();
     while (display_width(text) > kSummaryColumns - kMore.size()) {
         const auto is_rest = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
         while (is_rest(text.back())) {
@@ -242,7 +290,75 @@ std::string cut_line(std::string text) {
         }
         text.pop_back();
     }
+    const auto drop_word = [&] {
+        const size_t blank = text.find_last_of(' ');
+        const bool near = blank != std::string::npos && blank > kLabel && text.size() - blank < kLongestWord;
+        text.erase(near ? blank : text.size());
+        return near;
+    };
+    // A number without its unit says something else.
+    const auto ends_with_number = [&] {
+        const std::string word = text.substr(text.find_last_of(' ') + 1);
+        return !word.empty() && word.find_first_not_of("0123456789.,+-") == std::string::npos;
+    };
+    bool more = cuts && drop_word();
+    while (more && ends_with_number()) {
+        more = drop_word();
+    }
+    while (!text.empty() && std::string_view(" ,;:").find(text.back()) != std::string_view::npos) {
+        text.pop_back();
+    }
     return text.append(kMore);
+}
+
+/// Lines that go on matter less than others.
+constexpr int kContinuation = 4;
+
+/// What must be read to its end goes on in further lines, all else stays one line.
+std::vector<std::string> continued(const std::string& text) {
+    const bool to_its_end = text.starts_with("trust ") || text.starts_with("access ");
+    if (!to_its_end || display_width(text) <= kSummaryColumns) {
+        return {text};
+    }
+    constexpr size_t kWord = 18;  // "trust       POOR  "
+    const size_t label = text.rfind("  ", kWord - 2) + 2;
+    return wrapped(text.substr(0, label), text.substr(label));
+}
+
+/// A line on its way to the summary.
+struct Shown {
+    SummaryLine line;
+    bool continues = false;  // the sentence of the line before
+    bool cut = false;        // the lines that continue it are left out
+};
+
+/// Takes out the line that matters least; of a sentence the last one.
+void drop_one(std::vector<Shown>& lines) {
+    auto least = std::min_element(lines.begin(), lines.end(),
+                                  [](const Shown& a, const Shown& b) { return a.line.keep < b.line.keep; });
+    if (least->continues) {
+        while (std::next(least) != lines.end() && std::next(least)->continues) {
+            ++least;
+        }
+        std::prev(least)->cut = true;
+    }
+    lines.erase(least);
+}
+
+}  // namespace
+
+std::string what_if_sentence(std::string_view what_if) {
+    return "what-if: " + printable(what_if) + "; not the job as recorded";
+}
+
+bool far_apart(int64_t a, int64_t b) {
+    constexpr double kShare = 0.1, kLeast = 1e3;
+    const double apart = std::abs(static_cast<double>(a) - static_cast<double>(b));
+    return apart > std::max(kLeast, kShare * static_cast<double>(std::max(a, b)));
+}
+
+std::string cut_line(std::string text) {
+    return display_width(text) <= kSummaryColumns ? std::move(text) : shortened(std::move(text));
 }
 
 std::vector<std::string> wrapped(std::string_view label, std::string_view text) {
@@ -269,14 +385,25 @@ std::vector<SummaryLine> verdict_lines(const Verdict& verdict, std::string_view 
 void print_summary(std::ostream& out, const std::vector<std::string>& first, std::vector<SummaryLine> lines,
                    const std::vector<std::string>& notes) {
     const bool everything = verbosity() > 0;
-    std::vector<SummaryLine> all;
-    for (const std::string& sentence : first) {
+    std::vector<Shown> all;
+    const auto add_wrapped = [&all](int keep, const std::string& sentence) {
         const std::vector<std::string> of_one = wrapped("", sentence);
         for (size_t i = 0; i < of_one.size(); ++i) {
-            all.push_back({i == 0 ? 11 : 4, of_one[i]});
+            all.push_back({{i == 0 ? keep : kContinuation, of_one[i], false}, i != 0, false});
+        }
+    };
+    const auto others = std::stable_partition(lines.begin(), lines.end(), [](const auto& line) { return line.first; });
+    std::for_each(lines.begin(), others, [&](const auto& line) { add_wrapped(line.keep, line.text); });
+    lines.erase(lines.begin(), others);
+    for (const std::string& sentence : first) {
+        add_wrapped(11, sentence);
+    }
+    for (const SummaryLine& line : lines) {
+        const std::vector<std::string> of_one = continued(line.text);
+        for (size_t i = 0; i < of_one.size(); ++i) {
+            all.push_back({{i == 0 ? line.keep : kContinuation, of_one[i], false}, i != 0, false});
         }
     }
-    std::move(lines.begin(), lines.end(), std::back_inserter(all));
     std::vector<std::string> below;
     size_t shown = 0;
     const size_t room = std::max(all.size() + 1, kSummaryLines) - all.size();
@@ -293,11 +420,10 @@ void print_summary(std::ostream& out, const std::vector<std::string>& first, std
                         ": -v");
     }
     while (!everything && all.size() + below.size() > kSummaryLines) {
-        all.erase(std::min_element(all.begin(), all.end(),
-                                   [](const SummaryLine& a, const SummaryLine& b) { return a.keep < b.keep; }));
+        drop_one(all);
     }
-    for (const SummaryLine& line : all) {
-        out << (everything ? line.text : cut_line(line.text)) << '\n';
+    for (const Shown& one : all) {
+        out << (everything ? one.line.text : one.cut ? shortened(one.line.text) : cut_line(one.line.text)) << '\n';
     }
     for (const std::string& line : below) {
         out << (everything ? line : cut_line(line)) << '\n';

@@ -19,7 +19,11 @@ inline constexpr size_t kSummaryColumns = 120;
 struct SummaryLine {
     int keep = 0;
     std::string text;
+    bool first = false;  // before the sentences
 };
+
+/// "what-if: --gpu-speed 2; not the job as recorded"
+std::string what_if_sentence(std::string_view what_if);
 
 /// The lines on one verdict. `beside`: what the other side is called, "recorded" or "A".
 std::vector<SummaryLine> verdict_lines(const Verdict& verdict, std::string_view beside);
@@ -28,6 +32,9 @@ std::vector<SummaryLine> verdict_lines(const Verdict& verdict, std::string_view 
 /// then how many notes are left; all of them with -v.
 void print_summary(std::ostream& out, const std::vector<std::string>& first, std::vector<SummaryLine> lines,
                    const std::vector<std::string>& notes);
+
+/// Whether two times (ns) are apart by more than a tenth and a microsecond, so that a table of differences shows them.
+bool far_apart(int64_t a, int64_t b);
 
 /// To kSummaryColumns, with "..." where something is cut off.
 std::string cut_line(std::string text);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
@@ -25,7 +26,28 @@ RecordingFacts recording_facts(const LogReader& log) {
     out.run_queue_ns = read_fact(log.header(), fact::run_queue).value_or(-1);
     out.cpus =
         static_cast<int>(std::clamp<int64_t>(read_fact(log.header(), fact::capture_cpus).value_or(1), 1, 1 << 20));
+    if (const std::optional<FetchedPages> fetched = fetched_pages(log)) {
+        out.fetched_bytes = 0;
+        for (const auto& [file, pages] : *fetched) {
+            out.fetched_bytes += static_cast<int64_t>(pages.bytes());
+        }
+    }
     return out;
+}
+
+std::optional<std::pair<int64_t, int64_t>> mixed_caches(const std::vector<RecordingFacts>& recordings) {
+    constexpr int64_t kLeast = 1 << 20;
+    if (recordings.empty()) {
+        return std::nullopt;
+    }
+    const auto [least, most] = std::minmax_element(
+        recordings.begin(), recordings.end(),
+        [](const RecordingFacts& a, const RecordingFacts& b) { return a.fetched_bytes < b.fetched_bytes; });
+    const int64_t low = least->fetched_bytes, high = most->fetched_bytes;
+    if (low < 0 || high - low <= std::max(kLeast, high / 2)) {
+        return std::nullopt;
+    }
+    return std::pair(low, high);
 }
 
 std::vector<RunOutcome> recording_outcomes(const std::vector<RecordingFacts>& recordings) {

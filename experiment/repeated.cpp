@@ -8,6 +8,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "calibrate/own_groups.h"
 #include "formats/support/percentile.h"
 
 namespace reprise {
@@ -56,38 +57,11 @@ std::string decimals(double value, int digits) {
     return text;
 }
 
-/// The number after `key` in a file of lines "key number"; -1: there is none.
-double number_after(const std::filesystem::path& path, const std::string& key) {
-    std::ifstream in(path);
-    std::string word;
-    double value = 0;
-    while (in >> word >> value) {
-        if (word == key) {
-            return value;
-        }
-    }
-    return -1;
-}
-
 /// Where the control group of this process has its counters: those of the cpu controller, version 1 or 2.
 std::filesystem::path cpu_group() {
-    std::ifstream in("/proc/self/cgroup");
-    std::filesystem::path unified;
-    for (std::string line; std::getline(in, line);) {
-        const size_t first = line.find(':'), second = line.find(':', first + 1);
-        if (second == std::string::npos) {
-            continue;
-        }
-        const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-        const std::string path = line.substr(second + 1);
-        if (controllers.find(",cpu,") != std::string::npos) {
-            return "/sys/fs/cgroup/cpu" + path;
-        }
-        if (controllers == ",,") {
-            unified = "/sys/fs/cgroup" + path;
-        }
-    }
-    return unified;
+    const GroupTexts texts = read_group_texts();
+    const auto own = own_group_of("cpu", texts);
+    return own ? own->folder : own_unified_group(texts).value_or(OwnGroup()).folder;
 }
 
 }  // namespace
@@ -134,13 +108,14 @@ std::optional<double> drift(const std::vector<double>& values) {
 
 std::vector<std::string> disturbances(const Surroundings& run) {
     constexpr double kOfCpus = 0.05, kOfElapsed = 0.01;
-    constexpr double kLeastShown = 1e8;                          // ns of CPU time
+    constexpr double kLeastShown = 3e7;                          // ns of CPU time
     constexpr double kForeign = 0.05, kLeastForeign = 16 << 20;  // bytes
     std::vector<std::string> out;
     const auto of_cpus = [&](double used) {
         return decimals(used, 2) + " of " + std::to_string(run.cpus) + (run.cpus == 1 ? " CPU" : " CPUs");
     };
-    // The kernel counts in hundredths of a second: in a short run a few of them are no share.
+    // The kernel counts in hundredths of a second: in a short run one or two of them are no share. More would keep the
+    // shorter runs of a steady load and mark the longer ones.
     const auto shows = [&](double cpus) {
         return cpus > kOfCpus * run.cpus && cpus * static_cast<double>(run.elapsed_ns) >= kLeastShown;
     };
@@ -187,10 +162,10 @@ std::vector<size_t> outliers(const std::vector<double>& values) {
 ThrottleCounters read_throttle_counters() {
     ThrottleCounters out;
     const std::filesystem::path stat = cpu_group() / "cpu.stat";
-    if (const double us = number_after(stat, "throttled_usec"); us >= 0) {
-        out.quota_s = us / 1e6;
-    } else if (const double ns = number_after(stat, "throttled_time"); ns >= 0) {
-        out.quota_s = ns / 1e9;
+    if (const auto us = number_in(stat, "throttled_usec")) {
+        out.quota_s = static_cast<double>(*us) / 1e6;
+    } else if (const auto ns = number_in(stat, "throttled_time")) {
+        out.quota_s = static_cast<double>(*ns) / 1e9;
     }
     std::error_code ignored;
     for (const auto& cpu : std::filesystem::directory_iterator("/sys/devices/system/cpu", ignored)) {

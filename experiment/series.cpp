@@ -46,18 +46,19 @@ SeriesVerdict judge_series(const std::vector<RunOutcome>& runs) {
     return out;
 }
 
-bool series_done(const SeriesGoal& goal, const std::vector<RunOutcome>& runs, double elapsed_s) {
-    if (runs.size() < goal.runs) {
-        return false;
-    }
-    if (!goal.until_stable_s || elapsed_s >= *goal.until_stable_s) {
-        return true;
-    }
+bool series_stable(const SeriesGoal& goal, const std::vector<RunOutcome>& runs) {
     const auto good = static_cast<size_t>(
         std::count_if(runs.begin(), runs.end(), [](const RunOutcome& run) { return run.counts(); }));
     const SeriesVerdict verdict = judge_series(runs);
     return good >= goal.runs && !verdict.disturbed_counted && verdict.counted.size() >= 2 &&
            verdict.seconds.half_width() <= kStable;
+}
+
+bool series_done(const SeriesGoal& goal, const std::vector<RunOutcome>& runs, double elapsed_s) {
+    if (runs.size() < goal.runs) {
+        return false;
+    }
+    return !goal.until_stable_s || elapsed_s >= *goal.until_stable_s || series_stable(goal, runs);
 }
 
 }  // namespace reprise

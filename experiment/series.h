@@ -38,6 +38,8 @@ struct SeriesGoal {
     /// Go on until so many are valid and undisturbed and they are stable, at most for so long.
     std::optional<double> until_stable_s;
 };
+/// Whether enough runs are valid and undisturbed, and their interval is narrow enough.
+bool series_stable(const SeriesGoal& goal, const std::vector<RunOutcome>& runs);
 /// Whether there are enough, `elapsed_s` after the first one began.
 bool series_done(const SeriesGoal& goal, const std::vector<RunOutcome>& runs, double elapsed_s);
 

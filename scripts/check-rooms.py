@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # usage: scripts/check-rooms.py [--write]
 # Checks that every include follows the arrows of cmake/rooms.txt, that the arrows form no circle, and that
-# docs/architecture.md shows the same rooms. --write updates the table and the picture of that page.
+# docs/architecture.md shows the same rooms, and that no two headers define types of one name, which the linker would take
+# for one. --write updates the table and the picture of that page.
 # SPDX-License-Identifier: MIT
 import pathlib
 import re
@@ -74,6 +75,26 @@ def bad_includes(rooms):
     return bad
 
 
+def same_types():
+    """Types of one qualified name in two headers: the linker merges their functions, whichever they are."""
+    seen, bad = {}, []
+    for path in sources():
+        if not path.endswith(".h"):
+            continue
+        spaces = []
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+            if found := re.match(r"namespace ?([\w:]*) ?\{", line):
+                spaces.append(found[1])
+            elif re.match(r"\}.*// namespace", line) and spaces:
+                spaces.pop()
+            elif spaces and (found := re.match(r"(?:struct|class|enum class) (?:alignas\([^)]*\) )?([\w:]+)[^;]*\{", line)):
+                name = "::".join(spaces + [found[1]])
+                if name in seen and seen[name].split(":")[0] != path:
+                    bad.append(f"{path}:{number}: {name} is defined in {seen[name]}, too")
+                seen.setdefault(name, f"{path}:{number}")
+    return bad
+
+
 def page(rooms):
     """The generated part of the page."""
     lines = ["| room | does | may include |", "|---|---|---|"]
@@ -86,7 +107,7 @@ def page(rooms):
 
 def main():
     rooms = read_rooms()
-    bad = bad_includes(rooms)
+    bad = bad_includes(rooms) + same_types()
     path = ROOT / PAGE
     text = path.read_text()
     made = re.sub(r"(<!-- rooms: begin[^>]*-->\n).*?(<!-- rooms: end -->)",

@@ -5,8 +5,9 @@
 usage: scripts/docs_tables.py            write them
        scripts/docs_tables.py --check    exit 1 if a page differs from its data
 
-The data files are written by `tests/bench/run.sh --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand
-between `<!-- NAME: begin -->` and `<!-- NAME: end -->`; never edit them by hand.
+The data files are written by `tests/bench/run.sh --write-docs`, `tests/bench/many.py --write-docs` and
+`tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
+never edit them by hand.
 """
 
 import json
@@ -104,17 +105,67 @@ def error(cell):
 
 
 def spans(cells):
-    return [abs(cell["error"]) for cell in cells if cell["judge"] == "span"]
+    return [abs(cell["error"]) for cell in cells if cell["judge"] == "span" and cell["error"] is not None]
+
+
+# Asked of the means over a group: the signed one and the absolute one, in percent.
+MEAN_GOALS = {"warm": (1, 2), "cold": (1, 2), "slower": (1, 2), "faster": (1.5, 2.5)}
+PREDICTION_GOALS = (10, 4)  # percent: of each cell, of the mean of the absolute ones
+
+
+def job_name(cell):
+    marks = [text for key, text in (("event_loop", "event loop"), ("late", "written after the code")) if cell.get(key)]
+    return cell["cell"] + (f" ({', '.join(marks)})" if marks else "")
+
+
+def own_spread(cell):
+    """The range of the real job's runs; an error within it is not ours to explain."""
+    if cell.get("own_spread") is None:
+        return ""
+    return f"{cell['own_spread']:.1f} %" + (f" of {cell['real_runs']}" if cell["real_runs"] < 5 else "")
+
+
+def prediction(cell):
+    if cell.get("predicted_error") is None:
+        return ""
+    text = f"{signed(cell['predicted_error'])} {'points' if cell['judge'] == 'au' else '%'}"
+    return text if cell["predicted_met"] else f"**{text}**"
+
+
+def interval(cell):
+    """What was stated, and whether the real job's median lies in it; one that is wider than asked for is said to be."""
+    if "interval" not in cell:
+        return ""
+    digits, unit = (1, " %") if cell["judge"] == "au" else (2, "")
+    text = f"{cell['interval'][0]:.{digits}f}–{cell['interval'][1]:.{digits}f}{unit}"
+    text += "" if cell["inside"] else ", **missed**"
+    return text + (", **wide**" if cell["narrow"] is False else "")
+
+
+# Columns that only newer runs have.
+MORE_COLUMNS = (("own spread", "own_spread", own_spread), ("predicted", "predicted_error", prediction),
+                ("stated interval", "interval", interval), ("cells that", "part", lambda cell: {"fit": "fit", "judge": "judge"}.get(cell.get("part"), "")))
+
+
+def mean_line(cells):
+    if len(spans(cells)) < 2:
+        return []
+    text = f"Mean error {statistics.mean(spans(cells)):.1f} %"
+    signs = [cell["error"] for cell in cells if cell["judge"] == "span" and cell["error"] is not None]
+    if goal := MEAN_GOALS.get(cells[0]["group"]):
+        text += f" (goal {goal[1]:g}), signed {signed(statistics.mean(signs))} % (goal ±{goal[0]:g})"
+    return [text + ".", ""]
 
 
 def job_lines(cells):
     rows = []
+    more = [(title, make) for title, key, make in MORE_COLUMNS if any(cell.get(key) is not None for cell in cells)]
     for cell in cells:
         unit = "points" if cell["judge"] == "au" else "%"
-        rows.append((cell["cell"], *(figure(cell[key], cell["judge"]) for key in ("recorded", "real", "replayed")), error(cell),
-                     f"{cell['bar']:g} {unit}"))
-    lines = table(("job", "recorded", "real job there", "replay there", "error", "goal"), rows)
-    return lines + ([f"Mean error {statistics.mean(spans(cells)):.1f} %.", ""] if len(spans(cells)) > 1 else [])
+        rows.append((job_name(cell), *(figure(cell[key], cell["judge"]) for key in ("recorded", "real", "replayed")), error(cell),
+                     f"{cell['bar']:g} {unit}", *(make(cell) for _, make in more)))
+    lines = table(("job", "recorded", "real job there", "replay there", "error", "goal", *(title for title, _ in more)), rows)
+    return lines + mean_line(cells)
 
 
 def program_lines(cells):
@@ -130,6 +181,14 @@ def program_lines(cells):
         rows = [("the real program, s", *(figure(real[target], "span", 3) for target in targets))]
         for source in sources:
             rows.append((f"recorded on {source}", *(error(found[source, target]) if (source, target) in found else "" for target in targets)))
+        if any(cell.get("predicted_error") is not None for cell in found.values()):
+            for source in sources:
+                rows.append((f"predicted from {source}", *(prediction(found[source, target]) if (source, target) in found else "" for target in targets)))
+        if any(cell.get("own_spread") is not None for cell in found.values()):
+            rows.append(("its own spread", *(own_spread(next(found[key] for key in found if key[1] == target)) for target in targets)))
+        if any("interval" in cell for cell in found.values()):
+            rows.append(("stated intervals that hold it", *(f"{sum(cell.get('inside', False) for key, cell in found.items() if key[1] == target)} of "
+                                                           f"{sum('interval' in cell for key, cell in found.items() if key[1] == target)}" for target in targets)))
         lines += table((f"**{program}**", *(f"on {target}" for target in targets)), rows)
     errors = spans(cells)
     return lines + [f"{len(errors)} comparisons: mean error {statistics.mean(errors):.1f} %, median {statistics.median(errors):.1f} %, greatest "
@@ -141,15 +200,40 @@ def run_lines(run):
     for group, title in GROUPS.items():
         if mine := [cell for cell in run["cells"] if cell["group"] == group]:
             lines += [f"### {title}", "", *(program_lines if group == "programs" else job_lines)(mine)]
-    about = f"{run['machine']}; {run['date']}; `{run['command']}`; {run['cells'][0]['rounds']} rounds in turn, medians (least–most)."
+    counts = sorted({cell["rounds"] for cell in run["cells"]})
+    rounds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    about = f"{run['machine']}; {run['date']}; `{run['command']}`; {rounds} rounds in turn, medians (least–most)."
     if steal := run.get("steal_percent"):
         about += f" Steal time {steal['median']:.1f} % in the median, {steal['most']:.1f} % at most; runs above {steal['repeat_above']:g} % were repeated."
     lines += [about, ""]
     if own := run.get("itself"):
-        lines += [f"The real program compared with itself, {run['cells'][0]['rounds']} runs beside each cell against all runs at that place "
+        missed = own["replays_mean"] > own["mean"]
+        lines += [f"The real program compared with itself, {rounds} runs beside each cell against all runs at that place "
                   f"({own['cells']} cells): mean difference {own['mean']:.1f} %, greatest {own['greatest']:.1f} %, {own['within']} within "
-                  f"{own['bar']:g} %. The replays in those cells: mean error {own['replays_mean']:.1f} %.", ""]
-    return lines + notes(run)
+                  f"{own['bar']:g} %. The replays in those cells: mean error {'**' * missed}{own['replays_mean']:.1f} %{'**' * missed} (goal: not more than the program's own).", ""]
+    return lines + prediction_lines(run["cells"]) + interval_lines(run["cells"]) + notes(run)
+
+
+def prediction_lines(cells):
+    found = [cell for cell in cells if cell["judge"] == "span" and cell.get("predicted_error") is not None]
+    if not found:
+        return []
+    errors = [abs(cell["predicted_error"]) for cell in found]
+    return [f"Predicted from the recording and a model of the storage (`reprise predict`, {len(found)} comparisons): mean error {statistics.mean(errors):.1f} % "
+            f"(goal {PREDICTION_GOALS[1]}), greatest {max(errors):.1f} %, {sum(cell['predicted_met'] for cell in found)} within {PREDICTION_GOALS[0]} %.", ""]
+
+
+def interval_lines(cells):
+    """Apart: cells that intervals were fitted to say nothing about whether they hold."""
+    lines = []
+    for part, what in (("judge", "of jobs that no interval was fitted to"), ("fit", "of jobs that they were fitted to")):
+        mine = [cell for cell in cells if "interval" in cell and cell["part"] == part]
+        if not mine:
+            continue
+        narrow = [cell for cell in mine if cell["narrow"] is not None]
+        lines += [f"Stated intervals, {len(mine)} cells {what}: {sum(cell['inside'] for cell in mine)} ({100 * sum(cell['inside'] for cell in mine) / len(mine):.0f} %) "
+                  f"hold the real job's median; {sum(cell['narrow'] for cell in narrow)} of {len(narrow)} are at most twice its own range plus 3 % wide.", ""]
+    return lines
 
 
 def accuracy_lines(data):
@@ -181,7 +265,7 @@ def merge_run(data, run):
 
 
 def headline_lines(accuracy, benchmarks):
-    jobs = [cell for run in accuracy["runs"] for cell in run["cells"] if cell["group"] != "programs" and cell["judge"] == "span"]
+    jobs = [cell for run in accuracy["runs"] for cell in run["cells"] if cell["group"] != "programs" and cell["judge"] == "span" and cell["error"] is not None]
     programs = [cell for run in accuracy["runs"] for cell in run["cells"] if cell["group"] == "programs"]
     bound = [cell for cell in programs if cell["cell"].endswith(" to xfs-50")]
     own = next((run["itself"] for run in accuracy["runs"] if "itself" in run), None)
@@ -203,37 +287,46 @@ INK = """<style>
 text { font: 12px system-ui, sans-serif; fill: #1f2328 } .dim { fill: #59636e } .bold { font-weight: 600; font-size: 14px }
 .back { fill: #ffffff } .grid { stroke: #d1d9e0 } .was { fill: none; stroke: #818b98; stroke-width: 1.5 } .job { fill: #0969da }
 .bar { stroke: #0969da; stroke-width: 2; opacity: .45 } .ours { fill: none; stroke: #cf5b00; stroke-width: 2 }
+.said { fill: #cf5b00; opacity: .22 } .missed { fill: #d1242f; opacity: .4 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .dim { fill: #9198a1 } .back { fill: #0d1117 } .grid { stroke: #3d444d } .was { stroke: #9198a1 }
-.job { fill: #4493f8 } .bar { stroke: #4493f8 } .ours { stroke: #f0883e } }
+.job { fill: #4493f8 } .bar { stroke: #4493f8 } .ours { stroke: #f0883e } .said { fill: #f0883e } .missed { fill: #f85149 } }
 </style>"""
-LEFT, WIDTH, ROW, TOP_ROW = 300, 860, 19, 66
+# Seconds on the left; on the right the same, nearer: percent of the real job's median, up to NEAR on both sides.
+LEFT, MIDDLE, RIGHT, WIDTH, ROW, TOP_ROW, NEAR = 300, 640, 664, 960, 19, 66, 15
+
+
+def charted(data):
+    """Comparisons of seconds; of the many of the programs those where something was stated."""
+    return [cell for run in data["runs"] for cell in run["cells"]
+            if cell["judge"] == "span" and cell["error"] is not None and (cell["group"] != "programs" or "interval" in cell)]
 
 
 def chart(data):
-    """Recorded, real and replayed seconds of every job, one row each."""
-    cells = [cell for run in data["runs"] for cell in run["cells"] if cell["group"] != "programs" and cell["judge"] == "span"]
+    """Recorded, real and replayed seconds of every job, one row each, and how well the replay and its stated interval hit."""
+    cells = charted(data)
     groups = [group for group in GROUPS if any(cell["group"] == group for cell in cells)]
     most = max(cell[key].get("most", cell[key]["median"]) for cell in cells for key in ("recorded", "real", "replayed"))
-    step = next(step for step in (0.5, 1, 2, 5, 10, 20, 50, 100) if most / step <= 8)
-    scale = (WIDTH - LEFT - 90) / most
+    step = next(step for step in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if most / step <= 8)
+    scale = (MIDDLE - LEFT) / most
     height = TOP_ROW + ROW * (len(cells) + len(groups)) + 34
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
            f'aria-label="Real jobs beside their replays">', INK, f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>',
            '<text class="bold" x="16" y="24">The real job on a storage system, and its replay there</text>']
+    marks = [('<circle class="job" cx="{0}" cy="42" r="4.5"/><line class="bar" x1="{1}" x2="{2}" y1="42" y2="42"/>', "real job, median and range", 204),
+             ('<path class="ours" d="M{0} 37v10"/>', "replay, median", 130), ('<circle class="was" cx="{0}" cy="42" r="4"/>', "time in the recording", 160)]
+    if any("interval" in cell for cell in cells):
+        marks.append(('<rect class="said" x="{1}" y="36" width="16" height="12"/>', "stated interval (red: misses the job)", 250))
     x = 16
-    for shape, label, wide in ((f'<circle class="job" cx="{x + 6}" cy="42" r="4.5"/><line class="bar" x1="{x - 2}" x2="{x + 14}" y1="42" y2="42"/>',
-                                "real job, median and range", 204),
-                               ('<path class="ours" d="M{} 37v10"/>', "replay, median", 130), ('<circle class="was" cx="{}" cy="42" r="4"/>',
-                                "time in the recording", 150)):
-        out.append(shape.format(x + 6) + f'<text class="dim" x="{x + 20}" y="46">{label}</text>')
+    for shape, label, wide in marks:
+        out.append(shape.format(x + 6, x - 2, x + 14) + f'<text class="dim" x="{x + 20}" y="46">{label}</text>')
         x += wide
-    out.append(f'<text class="dim" x="{WIDTH - 16}" y="46" text-anchor="end">error</text>')
     bottom = height - 30
-    for tick in range(int(most / step) + 1):
-        at = LEFT + tick * step * scale
+    ticks = [(LEFT + tick * step * scale, f"{tick * step:g} s") for tick in range(int(most / step) + 1)]
+    ticks += [(near(percent), f"{percent:+d} %" if percent else "0") for percent in (-10, 0, 10)]
+    for at, label in ticks:
         out.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP_ROW - 8}" y2="{bottom}"/>'
-                   f'<text class="dim" x="{at:.1f}" y="{bottom + 17}" text-anchor="middle">{tick * step:g} s</text>')
+                   f'<text class="dim" x="{at:.1f}" y="{bottom + 17}" text-anchor="middle">{label}</text>')
     y = TOP_ROW
     for group in groups:
         out.append(f'<text class="dim" x="16" y="{y + 10}">{GROUPS[group].replace(" (`--gpu-speed`)", "")}</text>')
@@ -244,17 +337,35 @@ def chart(data):
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
+def near(percent):
+    """Where the right part has it; what is beyond lies on its edge."""
+    share = (min(max(percent, -NEAR), NEAR) + NEAR) / (2 * NEAR)
+    return RIGHT + share * (WIDTH - 80 - RIGHT)
+
+
 def chart_row(cell, y, scale):
     def at(value):
         return f"{LEFT + value * scale:.1f}"
 
+    def beside(value):
+        return near(100 * (value / real["median"] - 1))
+
     real = cell["real"]
-    return (f'<text x="30" y="{y + 4}">{cell["cell"]}</text>'
-            f'<circle class="was" cx="{at(cell["recorded"]["median"])}" cy="{y}" r="4"/>'
-            f'<line class="bar" x1="{at(real.get("least", real["median"]))}" x2="{at(real.get("most", real["median"]))}" y1="{y}" y2="{y}"/>'
-            f'<circle class="job" cx="{at(real["median"])}" cy="{y}" r="4.5"/>'
-            f'<path class="ours" d="M{at(cell["replayed"]["median"])} {y - 7}v14"/>'
-            f'<text x="{WIDTH - 16}" y="{y + 4}" text-anchor="end">{signed(cell["error"])} %</text>')
+    least, most = real.get("least", real["median"]), real.get("most", real["median"])
+    out = [f'<text x="30" y="{y + 4}">{cell["cell"]}</text>'
+           f'<circle class="was" cx="{at(cell["recorded"]["median"])}" cy="{y}" r="4"/>'
+           f'<line class="bar" x1="{at(least)}" x2="{at(most)}" y1="{y}" y2="{y}"/>'
+           f'<circle class="job" cx="{at(real["median"])}" cy="{y}" r="4.5"/>'
+           f'<path class="ours" d="M{at(cell["replayed"]["median"])} {y - 7}v14"/>']
+    if "interval" in cell:
+        begin, end = (beside(bound) for bound in cell["interval"])
+        kind = "said" if cell["inside"] else "missed"
+        out.append(f'<rect class="{kind}" x="{begin:.1f}" y="{y - 6}" width="{max(end - begin, 1):.1f}" height="12"/>')
+    out.append(f'<line class="bar" x1="{beside(least):.1f}" x2="{beside(most):.1f}" y1="{y}" y2="{y}"/>'
+               f'<circle class="job" cx="{near(0):.1f}" cy="{y}" r="3"/>'
+               f'<path class="ours" d="M{beside(cell["replayed"]["median"]):.1f} {y - 7}v14"/>'
+               f'<text x="{WIDTH - 16}" y="{y + 4}" text-anchor="end">{signed(cell["error"])} %</text>')
+    return "".join(out)
 
 
 # --- pages
@@ -271,9 +382,11 @@ def between(text, name, lines, path):
 def pages():
     """Path -> what it has to hold."""
     benchmarks, accuracy = load("benchmarks"), load("accuracy")
-    parts = {"docs/benchmarks.md": ("benchmarks", benchmark_lines(benchmarks)), "docs/accuracy.md": ("accuracy", accuracy_lines(accuracy)),
-             "README.md": ("headline", headline_lines(accuracy, benchmarks))}
-    found = {path: between((TOP / path).read_text(encoding="utf-8"), name, lines, path) for path, (name, lines) in parts.items()}
+    parts = [("docs/benchmarks.md", "benchmarks", benchmark_lines(benchmarks)), ("docs/benchmarks.md", "many", benchmark_lines(load("many"))),
+             ("docs/accuracy.md", "accuracy", accuracy_lines(accuracy)), ("README.md", "headline", headline_lines(accuracy, benchmarks))]
+    found = {}
+    for path, name, lines in parts:
+        found[path] = between(found.get(path) or (TOP / path).read_text(encoding="utf-8"), name, lines, path)
     return found | {"docs/accuracy.svg": chart(accuracy)}
 
 

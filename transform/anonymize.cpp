@@ -10,17 +10,37 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "formats/oplog/fetched.h"
+#include "formats/oplog/cached_pages.h"
+#include "formats/oplog/contents.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/held_memory.h"
 #include "formats/support/error.h"
 #include "formats/support/path.h"
+#include "transform/kernel_paths.h"
 
 namespace reprise {
 namespace {
 
-// Whole trees without private names: the kernel's own.
-constexpr std::string_view kPublicTrees[] = {"/proc", "/sys", "/dev"};
-constexpr std::string_view kPrivateTrees[] = {"/dev/shm", "/dev/mqueue", "/dev/disk", "/dev/mapper"};
+// Devices whose names are the kernel's. Below /dev people name volume groups, pools and adapters.
+constexpr std::string_view kDevices[] = {"null",          "zero",        "full",
+                                         "random",        "urandom",     "tty",
+                                         "ptmx",          "console",     "stdin",
+                                         "stdout",        "kmsg",        "stderr",
+                                         "fuse",          "kvm",         "loop-control",
+                                         "mem",           "rtc",         "hpet",
+                                         "kfd",           "vga_arbiter", "fd",
+                                         "pts",           "dri",         "nvidia-caps",
+                                         "nvidiactl",     "nvidia-uvm",  "nvidia-uvm-tools",
+                                         "nvidia-modeset"};
+// Followed by a number. Of a disk first by one or two letters, then perhaps by a partition's number.
+constexpr std::string_view kNumberedDevices[] = {
+    "loop", "nvidia", "tty",  "ttyS", "dm-",      "md",          "sr",
+    "sg",   "ram",    "zram", "nbd",  "dri/card", "dri/renderD", "nvidia-caps/nvidia-cap"};
+constexpr std::string_view kDisks[] = {"sd", "vd", "xvd", "hd"};
+// What the kernel itself understands; other attributes have the names that programs gave them.
+constexpr std::string_view kPublicAttributes[] = {"security.selinux", "security.capability", "security.ima",
+                                                  "system.posix_acl_access", "system.posix_acl_default"};
+constexpr std::string_view kNamespaces[] = {"user.", "trusted.", "security.", "system."};
 // Components every system has, or that decide a role (formats/assemble/roles.cpp).
 constexpr std::string_view kPublicNames[] = {
     "usr",          "bin",         "sbin",       "lib",     "lib32",  "lib64",      "libx32",        "etc",
@@ -41,10 +61,63 @@ bool is_any(std::string_view text, const std::string_view (&list)[N]) {
     return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
-template <size_t N>
-bool below_any(std::string_view path, const std::string_view (&list)[N]) {
-    return std::any_of(std::begin(list), std::end(list),
-                       [&](std::string_view each) { return is_or_lies_below(path, each); });
+void skip_digits(std::string_view& text) {
+    text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+}
+
+// Takes `what` and the number behind it off the front.
+bool skip_numbered(std::string_view& text, std::string_view what) {
+    if (!text.starts_with(what)) {
+        return false;
+    }
+    const size_t before = text.size() - what.size();
+    text.remove_prefix(what.size());
+    skip_digits(text);
+    return text.size() < before;
+}
+
+// nvme0, nvme0n1, nvme0n1p2.
+bool is_nvme(std::string_view name) {
+    if (!skip_numbered(name, "nvme")) {
+        return false;
+    }
+    return name.empty() || (skip_numbered(name, "n") && (name.empty() || (skip_numbered(name, "p") && name.empty())));
+}
+
+bool is_numbered(std::string_view name, std::string_view device) { return skip_numbered(name, device) && name.empty(); }
+
+bool is_disk(std::string_view name, std::string_view kind) {
+    if (!name.starts_with(kind)) {
+        return false;
+    }
+    name.remove_prefix(kind.size());
+    const size_t letters = std::min(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz"), name.size());
+    name.remove_prefix(letters);
+    skip_digits(name);
+    return letters >= 1 && letters <= 2 && name.empty();
+}
+
+bool is_number(std::string_view name) {
+    return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A device of the kernel's naming.
+bool is_public_device(std::string_view path) {
+    constexpr std::string_view kBelow = "/dev/";
+    if (!path.starts_with(kBelow)) {
+        return false;
+    }
+    const std::string_view name = path.substr(kBelow.size());
+    constexpr std::string_view kTerminals = "pts/";
+    if (name.starts_with(kTerminals)) {
+        const std::string_view terminal = name.substr(kTerminals.size());
+        return is_number(terminal) || terminal == "ptmx";
+    }
+    return is_any(name, kDevices) || is_nvme(name) ||
+           std::any_of(std::begin(kNumberedDevices), std::end(kNumberedDevices),
+                       [&](std::string_view device) { return is_numbered(name, device); }) ||
+           std::any_of(std::begin(kDisks), std::end(kDisks),
+                       [&](std::string_view kind) { return is_disk(name, kind); });
 }
 
 bool is_ending(std::string_view text) {
@@ -174,7 +247,7 @@ NameTokens::NameTokens(const AnonymizeOptions& options) : impl_(std::make_unique
 NameTokens::~NameTokens() = default;
 
 std::string NameTokens::path(std::string_view path) {
-    if (below_any(path, kPublicTrees) && !below_any(path, kPrivateTrees)) {
+    if (is_public_device(path)) {
         return std::string(path);
     }
     for (const std::string& keep : impl_->options.keep) {
@@ -182,8 +255,9 @@ std::string NameTokens::path(std::string_view path) {
             return std::string(path);
         }
     }
-    std::string out;
-    for (size_t at = 0; at <= path.size();) {
+    const size_t kernels = kernels_own(path);
+    std::string out(path.substr(0, kernels));
+    for (size_t at = kernels; at <= path.size();) {
         const size_t slash = std::min(path.find('/', at), path.size());
         if (slash > at) {
             out += impl_->component(path.substr(at, slash - at));
@@ -236,9 +310,11 @@ public:
                 });
             }
             for (const Counter& counter : tables_.counters) {
-                writer_.count(counter);
+                writer_.count(without_names(counter));
             }
-            copy_fetched(log_, writer_);
+            copy_page_cache(log_, writer_);
+            copy_held_memory(log_, writer_);
+            copy_contents(log_, writer_);
             result.names = names_.size();
             writer_.finish();
             return result;
@@ -262,6 +338,28 @@ private:
             write_fact(out, fact::capture_profile, without_identity(*profile));
         }
         return out;
+    }
+
+    // The meaning of a counter may tell a place of the source; the table has the rest of the sentence.
+    static Counter without_names(const Counter& counter) {
+        Counter out = counter;
+        out.meaning = "counted by another version";
+        for (const CounterInfo& row : all_counters()) {
+            if (!row.family && counter.name == row.name) {
+                out.meaning = row.meaning;
+            } else if (row.family && counter.name.starts_with(row.name)) {
+                const std::string_view call = std::string_view(counter.name).substr(row.name.size());
+                out.name = std::string(row.name) + (is_identifier(call) ? std::string(call) : "other");
+                out.meaning = row.meaning;
+            }
+        }
+        if (const size_t hole = out.meaning.find("{}"); hole != std::string::npos) {
+            out.meaning.replace(hole, 2, "(left out)");
+        }
+        return out;
+    }
+    static bool is_identifier(std::string_view text) {
+        return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
     }
 
     // Hashes of the machine's id and name and of its boot say which logs are of one machine.
@@ -327,12 +425,21 @@ private:
         if (op.kind == OpKind::marker && is_any(text.substr(0, text.find('.')), kPublicMarks)) {
             return keep(std::string(text));
         }
-        // "user." is what lets a replay set it.
-        constexpr std::string_view kUser = "user.";
-        if (text.starts_with(kUser)) {
-            return keep(std::string(kUser) + names_.name(text.substr(kUser.size())));
+        return keep(info(op.kind).is(Trait::mark) || info(op.kind).is(Trait::accelerator) ? names_.name(text)
+                                                                                          : attribute(text));
+    }
+
+    // The namespace decides who may set an attribute, and on what.
+    std::string attribute(std::string_view text) {
+        if (is_any(text, kPublicAttributes)) {
+            return std::string(text);
         }
-        return keep(names_.name(text));
+        for (const std::string_view space : kNamespaces) {
+            if (text.starts_with(space)) {
+                return std::string(space) + names_.name(text.substr(space.size()));
+            }
+        }
+        return names_.name(text);
     }
 
     const LogReader& log_;

@@ -6,9 +6,11 @@
 #include <set>
 #include <vector>
 
+#include "formats/oplog/cached_pages.h"
+#include "formats/oplog/contents.h"
 #include "formats/oplog/copy_tables.h"
-#include "formats/oplog/fetched.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/held_memory.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
 #include "transform/graft_steps.h"
@@ -392,7 +394,9 @@ private:
                 weave(task, emit, [&](uint64_t) { ++dropped_waits; });
             }
             count(writer, dropped_waits, dropped_edges);
-            copy_fetched(job_, writer);
+            copy_page_cache(job_, writer);
+            copy_held_memory(job_, writer);
+            copy_contents(job_, writer);
             writer.finish();
         } catch (...) {
             writer.discard();

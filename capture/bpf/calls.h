@@ -3,7 +3,10 @@
 #ifndef REPRISE_CAPTURE_CALLS_H
 #define REPRISE_CAPTURE_CALLS_H
 
+#include "inside.h"
 #include "lists.h"
+#include "pages.h"
+#include "shared_maps.h"
 #include "stolen.h"
 #include "touches.h"
 
@@ -17,6 +20,11 @@ struct call_fd_record {
     struct raw_call call;
     struct raw_part part;
     struct raw_fd fd;
+};
+struct call_child_record {
+    struct raw_call call;
+    struct raw_part part;
+    __s64 child;
 };
 
 struct call_open_record {
@@ -93,9 +101,27 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
                     out[1] = info[2]; /* si_code */
                     out[2] = info[6]; /* si_status */
                 }
+                const __u32 child = who_ended(bpf_get_current_task_btf(), info[4]);
+                part = child ? begin_part(c, RAW_PART_VALUES, RAW_WHICH_RESULT, 8, 1) : 0;
+                if (part) {
+                    *(__s64*)(part + 1) = child;
+                }
             }
             break;
         case EXTRA_HOW: add_values(c, user, which, 3); break;
+        case EXTRA_CLONE: {
+            if (!is_clone(regs)) {
+                break;
+            }
+            __s64 source = (__s32)user;
+            if ((__u32)regs->si == FICLONERANGE) {
+                add_values(c, user, which, 4);
+                source = -1;
+                bpf_probe_read_user(&source, sizeof source, (void*)user);
+            }
+            add_fd(c, source, which);
+            break;
+        }
         case EXTRA_LINK: add_bytes(c, user, which, result); break;
         default: break;
     }
@@ -164,7 +190,9 @@ static __always_inline bool record_open(struct pt_regs* regs, struct task_struct
     }
     const __u32 room = (n - 1 + 7) & ~7u;
     fill_call(&record->call, offsetof(struct call_open_record, text) + room, state, regs, nr, result, now);
-    fill_part_fd(&record->part, &record->fd, result < 0 ? 0 : file_of(task, result), result, RAW_WHICH_RESULT);
+    struct file* file = result < 0 ? 0 : file_of(task, result);
+    fill_part_fd(&record->part, &record->fd, file, result, RAW_WHICH_RESULT);
+    fill_cached(&record->fd, file);
     record->path.type = RAW_PART_PATH;
     record->path.size = sizeof record->path + room;
     record->path.which = which;
@@ -174,11 +202,34 @@ static __always_inline bool record_open(struct pt_regs* regs, struct task_struct
     return 1;
 }
 
+/* A wait4 inside a PID namespace; false where it is none, or nobody ended. */
+static __always_inline bool record_child(struct pt_regs* regs, struct task_struct* task, struct task_state* state,
+                                         __u32 nr, __s64 result, __u64 now) {
+    const __u32 child = result > 0 ? who_ended(task, result) : 0;
+    if (!child) {
+        return 0;
+    }
+    struct call_child_record* record = RESERVE(call_child_record);
+    if (!record) {
+        ++state->sequence;
+        return 1;
+    }
+    fill_call(&record->call, sizeof *record, state, regs, nr, result, now);
+    record->part.type = RAW_PART_VALUES;
+    record->part.size = sizeof record->part + sizeof record->child;
+    record->part.which = RAW_WHICH_RESULT;
+    record->part.length = 1;
+    record->child = child;
+    SUBMIT(record);
+    return 1;
+}
+
 SEC(HOOK "sys_enter")
 int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
     TYPED(regs, pt_regs);
     const __u32 nr = id;
-    if (nr >= CALL_LIMIT || !rules[nr & (CALL_LIMIT - 1)].kind) {
+    if (nr >= CALL_LIMIT || !rules[nr & (CALL_LIMIT - 1)].kind ||
+        is_passed_over(regs, rules[nr & (CALL_LIMIT - 1)].flags)) {
         return 0;
     }
     struct task_struct* task = bpf_get_current_task_btf();
@@ -187,6 +238,8 @@ int BPF_PROG(call_enter, struct pt_regs* regs, long id) {
         return 0;
     }
     settle_touches(state);
+    settle_pages(state);
+    settle_faults(state);
     settle_stolen(task, state);
     state->nr = nr;
     state->fault_enter = 0;
@@ -205,8 +258,8 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
         return 0;
     }
     const volatile struct call_rule* rule = &rules[nr & (CALL_LIMIT - 1)];
-    const __u32 kind = rule->kind;
-    if (!kind) {
+    const __u32 kind = rule->kind, flags = rule->flags;
+    if (!kind || is_passed_over(regs, flags)) {
         return 0;
     }
     struct task_struct* task = bpf_get_current_task_btf();
@@ -215,10 +268,15 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
         return 0;
     }
     settle_touches(state);
+    settle_pages(state);
     const __u64 now = bpf_ktime_get_ns();
-    const __u32 flags = rule->flags;
-    if ((flags & RULE_IF_MARKER) && regs->di != PR_SET_NAME &&
-        (regs->di != RAW_MARKER_PRCTL || regs->r8 != RAW_MARKER_MAGIC)) {
+    if (flags & RULE_UNMAPS || ((flags & RULE_NOT_ANON) && (regs->r10 & MAP_SHARED) && !(regs->r10 & MAP_ANONYMOUS))) {
+        note_mapping(regs, nr, flags, result);
+    }
+    if ((flags & RULE_IF_CLONE) && result < 0 && is_clone(regs)) {
+        /* the program copies by other calls */
+    } else if ((flags & RULE_IF_MARKER) && regs->di != PR_SET_NAME &&
+               (regs->di != RAW_MARKER_PRCTL || regs->r8 != RAW_MARKER_MAGIC)) {
         /* some other prctl */
     } else if (kind == RULE_RICH || kind == RULE_OPEN) {
         if (kind == RULE_RICH || !record_open(regs, task, state, nr, result, now)) {
@@ -243,7 +301,7 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
             }
             SUBMIT(record);
         }
-    } else {
+    } else if (!((flags & RULE_CHILD) && record_child(regs, task, state, nr, result, now))) {
         struct call_record* record = RESERVE(call_record);
         if (!record) {
             ++state->sequence;
@@ -253,6 +311,7 @@ int BPF_PROG(call_exit, struct pt_regs* regs, long result) {
         }
     }
     state->enter = 0;
+    state->left = now;
     state->nr = NO_CALL;
     stolen_from_here(task, state);
     /* Told with the next call, as this one's record is gone. What runs before a call differs little (CallGaps). */

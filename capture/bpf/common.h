@@ -17,6 +17,7 @@ const volatile bool want_cgroups = 0;
 const volatile __u32 page_bytes = 4096;
 
 __u64 counters[COUNT_LIMIT] = {};
+volatile struct page_cost page_costs[PAGE_KINDS] = {};
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -45,6 +46,23 @@ struct {
     __type(value, struct task_state);
 } tasks SEC(".maps");
 #endif
+
+/* Where a process has files mapped shared (shared_maps.h). */
+#define SHARED_RANGES 8
+struct shared_ranges {
+    __u32 used, pad;
+    struct {
+        __u64 from, to;
+    } range[SHARED_RANGES];
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 16384);
+    __type(key, __u32); /* process */
+    __type(value, struct shared_ranges);
+} shared_maps SEC(".maps");
+__u64 shared_made = 0; /* any process has had one */
 
 /* Records are composed here. Programs of one CPU do not interrupt each other here: tracepoints of calls and of tasks
  * run with preemption off, and those of interrupts do not use it. */
@@ -124,6 +142,12 @@ static __always_inline void fill_head(struct raw_head* head, int type, __u32 siz
         reserved_;                                                                   \
     })
 #define SUBMIT(record) bpf_ringbuf_submit((record), BPF_RB_NO_WAKEUP)
+
+/* A process's counts of pages: one counter for each kind since 6.2. */
+static __always_inline bool tells_pages(void) {
+    return bpf_core_field_exists(((struct percpu_counter*)0)->count) &&
+           bpf_core_field_exists(((struct mm_struct*)0)->rss_stat);
+}
 
 static __always_inline unsigned long argument(struct pt_regs* regs, __u32 index) {
     switch (index) {

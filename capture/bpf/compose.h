@@ -50,7 +50,11 @@ static __noinline void add_fd(struct composer* c, int fd, __u32 which) {
         return;
     }
     struct raw_fd* out = (struct raw_fd*)(part + 1);
-    fill_part_fd(part, out, file_of(bpf_get_current_task_btf(), fd), fd, which);
+    struct file* file = file_of(bpf_get_current_task_btf(), fd);
+    fill_part_fd(part, out, file, fd, which);
+    if (which == RAW_WHICH_RESULT) {
+        fill_cached(out, file);
+    }
     c->last = (struct file*)out->file;
     remember_file(out);
     c->at += sizeof *part + sizeof *out;

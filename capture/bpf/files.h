@@ -7,11 +7,16 @@
 
 #define ANON_INODE_MAGIC 0x09041934
 #define TMPFS_MAGIC 0x01021994
+#define OVERLAYFS_MAGIC 0x794c7630
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define S_IFREG 0100000
 #define FMODE_CREATED 0x100000
 #define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+#define SOCK_STREAM 1
+#define O_PATH 010000000
 
 static __always_inline struct file* file_of(struct task_struct* task, int fd) {
     struct file* file = 0;
@@ -39,11 +44,34 @@ static __always_inline struct file* file_of(struct task_struct* task, int fd) {
     return file;
 }
 
-/* Inode number of the socket at the other end of a Unix socket. */
-static __noinline __u64 peer_inode(struct file* file) {
+/* What names the other end of a TCP connection: the same for both ends but for the last bit, which tells them apart.
+ * Its first bit is set, which no inode number has. 0 while it is not connected. Sockets of IPv6 have an IPv4 address as
+ * well: their own where it is mapped, else the same one for all, and the ports tell connections of one host apart.
+ * Written without branches: the verifier gets here on many ways. */
+static __always_inline __u64 peer_of_connection(struct sock* sock) {
+    __u64 here = BPF_CORE_READ(sock, __sk_common.skc_rcv_saddr), there = BPF_CORE_READ(sock, __sk_common.skc_daddr);
+    __u64 port_here = BPF_CORE_READ(sock, __sk_common.skc_num);
+    __u64 port_there = __builtin_bswap16(BPF_CORE_READ(sock, __sk_common.skc_dport));
+    __u64 near = (port_here << 32 | here) * 0x9e3779b97f4a7c15ULL,
+          far = (port_there << 32 | there) * 0x9e3779b97f4a7c15ULL;
+    __u64 both = ((near ^ far) + (near & far)) * 0xbf58476d1ce4e5b9ULL;
+    __u64 connected = (0 - port_there) >> 63; /* 1 where a port is there */
+    __u64 which = ((near >> 1) - (far >> 1)) >> 63;
+    return (((both | RAW_PEER_CONNECTION) & ~1ULL) | which) * connected;
+}
+
+/* Of a Unix socket the inode number of the socket at the other end; of a TCP connection what names that end. */
+static __noinline __u64 peer_of(struct file* file) {
     struct socket* socket = (struct socket*)BPF_CORE_READ(file, private_data);
     struct sock* sock = (struct sock*)BPF_CORE_READ(socket, sk);
-    if (!sock || BPF_CORE_READ(sock, __sk_common.skc_family) != AF_UNIX) {
+    if (!sock) {
+        return 0;
+    }
+    __u32 family = BPF_CORE_READ(sock, __sk_common.skc_family);
+    if (family == AF_INET || family == AF_INET6) {
+        return BPF_CORE_READ(socket, type) == SOCK_STREAM ? peer_of_connection(sock) : 0;
+    }
+    if (family != AF_UNIX) {
         return 0;
     }
     struct sock* peer = BPF_CORE_READ((struct unix_sock*)sock, peer);
@@ -85,7 +113,7 @@ static __always_inline void fill_file(struct raw_fd* out, struct file* address, 
     __u64 magic = 0, device = 0, position = 0, size = 0, number = 0;
     __u32 flags = 0, mode = 0, generation = 0, created = 0;
     if (address && use_cast) {
-        struct file* file = CAST(address, file);
+        struct file* file = CAST((void*)address, file);
         struct inode* inode = file->f_inode;
         position = file->f_pos;
         flags = file->f_flags;
@@ -117,7 +145,7 @@ static __always_inline void fill_file(struct raw_fd* out, struct file* address, 
     out->inode = number;
     out->size = size;
     out->position = position;
-    out->peer = 0;
+    out->peer_or_pages = 0;
     out->device = device;
     out->generation = generation;
     out->flags = flags;
@@ -125,7 +153,7 @@ static __always_inline void fill_file(struct raw_fd* out, struct file* address, 
     out->fd = fd;
     out->info = created & FMODE_CREATED ? RAW_FD_CREATED : 0;
     if ((mode & S_IFMT) == S_IFSOCK) {
-        out->peer = peer_inode(address);
+        out->peer_or_pages = peer_of(address);
     }
     if (magic == ANON_INODE_MAGIC || magic == TMPFS_MAGIC) {
         out->info |= kind_by_name(address);
@@ -139,6 +167,113 @@ static __always_inline void fill_part_fd(struct raw_part* part, struct raw_fd* o
     part->which = which;
     part->length = 1;
     fill_file(out, file, fd);
+}
+
+/* The inode below that of a file on overlayfs, which has the pages; 0: not found. Since 6.13 a file's private data
+ * points to a struct that begins with the file below, before that to the file itself. What is found shows that it is
+ * one. */
+static __always_inline struct inode* inode_below(struct file* file) {
+    struct inode* inode = BPF_CORE_READ(file, f_inode);
+    const long long size = BPF_CORE_READ(inode, i_size);
+    void* data = BPF_CORE_READ(file, private_data);
+    for (int i = 0; i < 2 && data; ++i) {
+        struct file* candidate = (struct file*)data;
+        struct inode* below = BPF_CORE_READ(candidate, f_inode);
+        if (below && below != inode && BPF_CORE_READ(candidate, f_mapping, host) == below &&
+            (BPF_CORE_READ(below, i_mode) & S_IFMT) == S_IFREG && BPF_CORE_READ(below, i_size) == size) {
+            /* Of an overlay on an overlay the pages are further below. */
+            return BPF_CORE_READ(below, i_sb, s_magic) == OVERLAYFS_MAGIC ? 0 : below;
+        }
+        void* next = 0;
+        bpf_probe_read_kernel(&next, sizeof next, data);
+        data = next;
+    }
+    return 0;
+}
+
+/* What was told of late, so that it is told once per file and not at every open. */
+#define RECENT_BACKINGS 1024
+struct backing {
+    __u64 inode, below;
+    __u32 device, device_below;
+};
+static struct backing recent_backings[RECENT_BACKINGS];
+
+/* On overlayfs: tells which file below has the pages; returns 1 + how many there are, 0 where it was not found. */
+static __always_inline int tell_backing(__u64 inode, __u32 device, __u64 address) {
+    struct inode* below = inode_below((struct file*)address);
+    struct backing found = {.inode = inode, .device = device};
+    int known = 0;
+    if (below) {
+        found.below = BPF_CORE_READ(below, i_ino);
+        found.device_below = BPF_CORE_READ(below, i_sb, s_dev);
+        known = BPF_CORE_READ(below, i_mapping, nrpages) + 1;
+    }
+    struct backing* recent = &recent_backings[(found.inode ^ found.device) & (RECENT_BACKINGS - 1)];
+    if (recent->inode == found.inode && recent->device == found.device && recent->below == found.below &&
+        recent->device_below == found.device_below) {
+        return known;
+    }
+    struct raw_backing* record = RESERVE(raw_backing);
+    if (!record) {
+        return known;
+    }
+    *recent = found;
+    fill_head(&record->head, RAW_BACKING, sizeof *record, 0, bpf_ktime_get_ns());
+    record->inode = found.inode;
+    record->below = found.below;
+    record->device = found.device;
+    record->device_below = found.device_below;
+    SUBMIT(record);
+    if (below) {
+        struct file_key key = {.inode = found.below, .device = found.device_below};
+        const __u8 yes = 1;
+        bpf_map_update_elem(&files, &key, &yes, 0);
+    }
+    return known;
+}
+
+/* 1 + the pages of an open regular file that are in the page cache, 0 where that is not known. Not static, so that the
+ * verifier looks at it once and not at each of its calls. */
+__noinline int cached_pages(__u64 address, __u64 inode, __u32 device) {
+    struct file* file = (struct file*)address;
+    __u64 pages = 0, magic = 0;
+    __u32 mode = 0, flags = 0;
+    if (use_cast) {
+        file = CAST((void*)address, file);
+        struct inode* of = file->f_inode;
+        struct super_block* super = of ? of->i_sb : 0;
+        struct address_space* mapping = file->f_mapping;
+        flags = file->f_flags;
+        mode = of ? of->i_mode : 0;
+        magic = super ? super->s_magic : 0;
+        pages = mapping ? mapping->nrpages : 0;
+    } else {
+        flags = BPF_CORE_READ(file, f_flags);
+        mode = BPF_CORE_READ(file, f_inode, i_mode);
+        magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+        pages = BPF_CORE_READ(file, f_mapping, nrpages);
+    }
+    if ((mode & S_IFMT) != S_IFREG || flags & O_PATH) {
+        return 0;
+    }
+    if (magic != OVERLAYFS_MAGIC) {
+        return pages + 1;
+    }
+    return want_pagecache ? tell_backing(inode, device, address) : 0;
+}
+
+/* How much of a regular file is in the page cache, of a file just opened. On overlayfs the file below has the pages. */
+static __always_inline void fill_cached(struct raw_fd* out, struct file* address) {
+    if (!address) {
+        return;
+    }
+    /* The address as a number, from the record: the verifier takes no pointer to the kernel's there. No branches, which
+     * it would follow one by one. */
+    const __s64 found = cached_pages(*(volatile __u64*)&out->file, out->inode, out->device);
+    const __u64 known = (__u64)-found >> 63;
+    out->peer_or_pages += found - known;
+    out->info |= known * RAW_FD_CACHED;
 }
 
 /* Files remembered of late, so that the map is asked once per file and not at every open. */

@@ -52,6 +52,7 @@ struct super_block {
 struct inode {
     unsigned short i_mode;
     struct super_block* i_sb;
+    struct address_space* i_mapping;
     unsigned long i_ino;
     long long i_size;
     __u32 i_generation;
@@ -60,6 +61,7 @@ struct file {
     unsigned int f_mode;
     void* private_data;
     struct inode* f_inode;
+    struct address_space* f_mapping;
     unsigned int f_flags;
     struct path f_path;
     long long f_pos;
@@ -77,6 +79,7 @@ struct list_head {
 };
 struct address_space {
     struct inode* host;
+    unsigned long nrpages;
 };
 struct folio {
     unsigned long flags;
@@ -93,6 +96,17 @@ typedef struct {
 } atomic_t;
 struct signal_struct {
     atomic_t live;
+    unsigned long maxrss;
+};
+struct percpu_counter {
+    long long count;
+};
+/* Kinds of pages that a process counts. */
+#define MM_FILEPAGES 0
+#define MM_ANONPAGES 1
+#define MM_SHMEMPAGES 3
+struct mm_struct {
+    struct percpu_counter rss_stat[4];
 };
 struct kernfs_node {
     __u64 id;
@@ -122,16 +136,32 @@ struct cfs_rq {
 struct sched_entity {
     struct cfs_rq* cfs_rq;
 };
+struct pid_namespace;
+struct upid {
+    int nr;
+    struct pid_namespace* ns;
+};
+struct pid {
+    unsigned int level;
+    struct upid numbers[1];
+};
+struct cpumask {
+    unsigned long bits[1];
+};
 struct task_struct {
     unsigned int __state;
+    unsigned int flags;
     struct sched_entity se;
     struct css_set* cgroups;
     int exit_code;
     int pid, tgid;
     struct task_struct* real_parent;
     struct mm_struct* mm;
+    const struct cpumask* cpus_ptr;
+    int nr_cpus_allowed;
     struct files_struct* files;
     struct signal_struct* signal;
+    struct pid* thread_pid;
     char comm[16];
     unsigned in_iowait : 1;
     void* bpf_storage;
@@ -142,6 +172,7 @@ struct linux_binprm {
 };
 
 struct socket {
+    short type;
     void* sk;
 };
 struct socket_alloc {
@@ -149,6 +180,10 @@ struct socket_alloc {
     struct inode vfs_inode;
 };
 struct sock_common {
+    __u32 skc_daddr;     /* the other end, network order */
+    __u32 skc_rcv_saddr; /* this end */
+    __u16 skc_dport;     /* network order */
+    __u16 skc_num;       /* this end's port, host order */
     unsigned short skc_family;
 };
 struct sock {

@@ -12,6 +12,8 @@ struct {
     __type(value, __u8);
 } seeds SEC(".maps"); /* processes to attach to */
 
+#define VM_SHARED 8
+
 __u64 seeded = 0; /* tasks that seed_tasks began to follow */
 
 /* Iterators may be preempted, so they do not share the scratch of the calls. */
@@ -57,6 +59,22 @@ int seed_tasks(struct bpf_iter__task* ctx) {
     return 0;
 }
 
+SEC("iter/task")
+int task_memory(struct bpf_iter__task* ctx) {
+    struct task_struct* task = ctx->task;
+    if (!task || task->pid != task->tgid || !task->mm || !tells_pages() || !state_of(task)) {
+        return 0;
+    }
+    struct mm_struct* memory = task->mm;
+    const long long anonymous = BPF_CORE_READ(memory, rss_stat[MM_ANONPAGES].count),
+                    shared = BPF_CORE_READ(memory, rss_stat[MM_SHMEMPAGES].count);
+    struct process_memory now = {.pid = task->tgid};
+    now.anonymous = anonymous > 0 ? (__u64)anonymous << 12 : 0;
+    now.shared = shared > 0 ? (__u64)shared << 12 : 0;
+    bpf_seq_write(ctx->meta->seq, &now, sizeof now);
+    return 0;
+}
+
 static __always_inline void fill_seed_head(struct raw_head* head, int type, struct task_struct* task) {
     fill_head(head, type, 0, 0, bpf_ktime_get_ns());
     head->pid = task->tgid;
@@ -98,6 +116,7 @@ int seed_files(struct bpf_iter__task_file* ctx) {
     }
     struct raw_fd* out = (struct raw_fd*)(part + 1);
     fill_part_fd(part, out, file, ctx->fd, 0);
+    fill_cached(out, file);
     unsigned long bits = 0;
     bpf_probe_read_kernel(&bits, sizeof bits, BPF_CORE_READ(task, files, fdt, close_on_exec) + ctx->fd / 64);
     if (bits >> (ctx->fd & 63) & 1) {
@@ -121,6 +140,9 @@ int seed_maps(struct bpf_iter__task_vma* ctx) {
     if (!file) {
         return 0;
     }
+    if (vma->vm_flags & VM_SHARED) {
+        add_shared(task->tgid, vma->vm_start, vma->vm_end - vma->vm_start);
+    }
     struct composer c = {};
     if (!compose_seed(&c, sizeof(struct raw_seed_map))) {
         return 0;
@@ -133,8 +155,8 @@ int seed_maps(struct bpf_iter__task_vma* ctx) {
     record->offset = vma->vm_pgoff * page_bytes;
     record->inode = BPF_CORE_READ(file, f_inode, i_ino);
     record->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-    record->prot = flags & 7;          /* VM_READ, VM_WRITE, VM_EXEC are PROT_* */
-    record->flags = flags & 8 ? 1 : 2; /* MAP_SHARED, MAP_PRIVATE */
+    record->prot = flags & 7;                  /* VM_READ, VM_WRITE, VM_EXEC are PROT_* */
+    record->flags = flags & VM_SHARED ? 1 : 2; /* MAP_SHARED, MAP_PRIVATE */
     record->pad = 0;
     add_file_path(&c, &file->f_path, RAW_PART_PATH);
     send(&c);

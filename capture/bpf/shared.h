@@ -11,6 +11,13 @@
 #define CALL_LIMIT 512 /* system call numbers known; a power of two */
 #define NO_CALL 0xffff
 
+/* What the iterator task_memory writes, for each followed process: resident pages. A page that several share counts for
+ * each. */
+struct process_memory {
+    raw_u32 pid, pad;
+    raw_u64 anonymous, shared; /* bytes */
+};
+
 enum rule_kind {
     RULE_NONE = 0, /* not recorded */
     RULE_PLAIN,    /* arguments only */
@@ -20,10 +27,16 @@ enum rule_kind {
 };
 
 enum rule_flags {
-    RULE_WAKES = 1,     /* a task inside this call can end another's wait */
-    RULE_AT_ENTER = 2,  /* the descriptor is gone at exit: close */
-    RULE_NOT_ANON = 4,  /* mmap: no descriptor where MAP_ANONYMOUS */
-    RULE_IF_MARKER = 8, /* prctl: only markers and names */
+    RULE_WAKES = 1,      /* a task inside this call can end another's wait */
+    RULE_AT_ENTER = 2,   /* the descriptor is gone at exit: close */
+    RULE_NOT_ANON = 4,   /* mmap: no descriptor where MAP_ANONYMOUS */
+    RULE_IF_MARKER = 8,  /* prctl: only markers and names */
+    RULE_IF_CLONE = 16,  /* ioctl: only FICLONE, FICLONERANGE and TCGETS */
+    RULE_POPULATES = 32, /* brings pages in, as its op says */
+    RULE_UNMAPS = 64,    /* mappings end, or move */
+    RULE_READS = 128,    /* data into memory */
+    RULE_WRITES = 256,   /* data out of memory */
+    RULE_CHILD = 512,    /* tells which child ended, by its number in the caller's PID namespace */
 };
 
 /* What else a call says, beside descriptors and strings. `extra_arg` names the argument. */
@@ -40,17 +53,17 @@ enum rule_extra {
     EXTRA_EVENTS,  /* io_getevents */
     EXTRA_SIGINFO, /* waitid: pid, code, status */
     EXTRA_HOW,     /* struct open_how */
+    EXTRA_CLONE,   /* ioctl: the source, a descriptor or struct file_clone_range */
     EXTRA_LINK,    /* as many bytes as the result says: the target of a link */
 };
 
 /* Arguments are stored as number + 1; 0: none. Of descriptors 9 is the result. */
 struct call_rule {
-    raw_u8 kind, flags;
+    raw_u16 kind, flags;
     raw_u8 fd, fd2;
     raw_u8 path, path2;
     raw_u8 string;
     raw_u8 extra, extra_arg, extra_arg2;
-    raw_u8 pad[2];
 };
 #define RULE_RESULT (RAW_WHICH_RESULT + 1)
 
@@ -66,6 +79,7 @@ enum counter {
 /* What the programs keep of a followed task. */
 struct task_state {
     raw_u64 enter; /* ns; 0: in no recorded call */
+    raw_u64 left;  /* ns: end of the last one */
     raw_u64 off, wake, waker_enter;
     raw_u64 fault_enter, fault_address;
     raw_u32 waker_pid, waker_tid;
@@ -75,10 +89,15 @@ struct task_state {
     raw_u8 fault_write, fault_told;
     raw_u8 fault_present; /* the page was there: not its first touch */
     raw_u8 fault_counted; /* pages of a file were mapped, and nothing of the file system told which */
+    raw_u8 fault_broken;  /* the task left the processor since it began */
     raw_u64 fault_end;
-    raw_u64 stolen; /* by the host from this processor, when the task was last looked at; 0: not yet */
-    raw_u32 own;    /* ns that these programs took after the last call's end */
-    raw_u8 compat;  /* a 32-bit program: other call numbers */
+    raw_u64 dear_ns; /* see raw_faults; not emitted yet, as the two below */
+    raw_u32 dear, faults;
+    raw_u64 stolen;        /* by the host from this processor, when the task was last looked at; 0: not yet */
+    raw_u32 own;           /* ns that these programs took after the last call's end */
+    raw_u8 compat;         /* a 32-bit program: other call numbers */
+    raw_u8 pages;          /* a run of page-cache traffic is at hand */
+    raw_u8 waker_deferred; /* RAW_FLAG_DEFERRED */
     struct raw_fd at_enter;
     struct { /* faults on neighbouring pages, not emitted yet */
         raw_u64 enter, end, busy, address;
@@ -100,6 +119,14 @@ struct file_key {
 struct cgroup_key {
     raw_u64 id;
     raw_u32 hierarchy, pad;
+};
+
+/* What a fault on new anonymous memory takes: of a page, and of a huge one. Filled in by the loader once it was
+ * measured; until then each fault is a dear one, which is how it is measured. */
+enum page_kind { PAGE_BASE = 0, PAGE_HUGE, PAGE_KINDS };
+struct page_cost {
+    raw_u64 usual; /* ns */
+    raw_u64 dear;  /* ns from which on it is far more */
 };
 
 struct request_state {

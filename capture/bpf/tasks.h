@@ -4,6 +4,7 @@
 #define REPRISE_CAPTURE_TASKS_H
 
 #include "calls.h"
+#include "workers.h"
 
 #define NR_EXIT_GROUP 231
 #define TASK_INTERRUPTIBLE 1
@@ -74,6 +75,10 @@ int BPF_PROG(task_new, struct task_struct* child, __u64 flags) {
     struct task_state* new_state = follow(child);
     if (new_state) {
         new_state->compat = state->compat;
+        inherit_shared(bpf_get_current_pid_tgid() >> 32, child->tgid);
+    }
+    if (child->pid == child->tgid) {
+        note_inside(child, 0);
     }
     const __u32 sequence = state->sequence++;
     struct raw_spawn* record = RESERVE(raw_spawn);
@@ -104,6 +109,7 @@ int BPF_PROG(task_exec, struct task_struct* task, int old_pid, struct linux_binp
         count(COUNT_UNTRACKED, 1);
     }
     state->compat = compat;
+    forget_shared(bpf_get_current_pid_tgid() >> 32);
     struct composer c = {};
     if (!compose(&c, sizeof(struct raw_exec))) {
         return 0;
@@ -118,6 +124,20 @@ int BPF_PROG(task_exec, struct task_struct* task, int old_pid, struct linux_binp
     return 0;
 }
 
+/* Most memory besides files that the process held, bytes: its largest resident set less what it has of files now. From
+ * Linux 6.16 on the memory is still there when its last thread ends; before, and where counts are kept otherwise, 0. */
+static __always_inline __u64 held_memory(struct task_struct* task) {
+    struct mm_struct* memory = task->mm;
+    if (!memory || !tells_pages()) {
+        return 0;
+    }
+    const __u64 most = BPF_CORE_READ(task, signal, maxrss);
+    const long long files = BPF_CORE_READ(memory, rss_stat[MM_FILEPAGES].count),
+                    shared = BPF_CORE_READ(memory, rss_stat[MM_SHMEMPAGES].count);
+    const __u64 of_files = (files > 0 ? files : 0) + (shared > 0 ? shared : 0);
+    return most > of_files ? (most - of_files) << 12 : 0;
+}
+
 SEC(HOOK "sched_process_exit")
 int BPF_PROG(task_exit) {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -126,6 +146,8 @@ int BPF_PROG(task_exit) {
         return 0;
     }
     settle_touches(state);
+    settle_pages(state);
+    settle_faults(state);
     const __u64 now = bpf_ktime_get_ns();
     if (state->enter) {
         struct pt_regs* user = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -139,12 +161,23 @@ int BPF_PROG(task_exit) {
         }
     }
     const __u32 sequence = state->sequence++;
+    const bool last = exit_group_dead ? (ctx[1] & 0xff) != 0 : BPF_CORE_READ(task, signal, live.counter) == 0;
+    if (last) {
+        forget_shared(bpf_get_current_pid_tgid() >> 32);
+    }
     struct raw_exit* record = RESERVE(raw_exit);
     if (record) {
         fill_head(&record->head, RAW_EXIT, sizeof *record, sequence, now);
         record->code = task->exit_code;
-        record->last = exit_group_dead ? (ctx[1] & 0xff) != 0 : BPF_CORE_READ(task, signal, live.counter) == 0;
+        record->last = last;
+        record->allowed = BPF_CORE_READ(task, cpus_ptr, bits[0]);
+        record->cpus = BPF_CORE_READ(task, nr_cpus_allowed);
+        record->pad = 0;
+        record->held = last ? held_memory(task) : 0;
         SUBMIT(record);
+    }
+    if (task->pid == task->tgid) {
+        note_inside(task, 1);
     }
     /* What it wakes from here on, it wakes by ending. */
     if (!state->enter) {
@@ -155,14 +188,18 @@ int BPF_PROG(task_exit) {
     return 0;
 }
 
-/* Whether what runs is an interrupt, whose `current` is an innocent task. Kernels that tell the addresses of their data
+/* What runs. In an interrupt `current` is an innocent task, but for what its own call left to a soft one: a message to
+ * a socket of this machine is delivered by one, at the end of the send. Kernels that tell the addresses of their data
  * (KALLSYMS_ALL) show their own count: bits 8-15 soft interrupts, 16-19 hard ones, 20-23 NMI. On others, entries and
  * exits of interrupts are counted here. The loader takes one of the two. */
 extern const int __preempt_count __ksym __weak;
 
-static __always_inline bool in_interrupt_by_kernel(void) {
-    const int* count = bpf_this_cpu_ptr(&__preempt_count);
-    return *count & 0x00fffd00; /* without 0x200: bottom halves only held off */
+enum what_runs { RUNS_TASK = 0, RUNS_SOFT, RUNS_HARD };
+
+static __always_inline enum what_runs what_runs_by_kernel(void) {
+    const int count = *(const int*)bpf_this_cpu_ptr(&__preempt_count);
+    /* without 0x200: bottom halves only held off */
+    return count & 0x00ff0000 ? RUNS_HARD : count & 0x0000fd00 ? RUNS_SOFT : RUNS_TASK;
 }
 
 struct {
@@ -172,40 +209,53 @@ struct {
     __type(value, __u32);
 } interrupts SEC(".maps");
 
-static __always_inline bool in_interrupt_by_count(void) {
+#define SOFT_INTERRUPT 0x10000 /* counted apart */
+
+static __always_inline enum what_runs what_runs_by_count(void) {
     const __u32 zero = 0;
     const __u32* depth = bpf_map_lookup_elem(&interrupts, &zero);
-    return depth && *depth;
+    return !depth || !*depth ? RUNS_TASK : *depth & (SOFT_INTERRUPT - 1) ? RUNS_HARD : RUNS_SOFT;
 }
 
 static __always_inline int count_interrupt(int by) {
     const __u32 zero = 0;
     __u32* depth = bpf_map_lookup_elem(&interrupts, &zero);
     /* An exit whose entry was before the recording began. */
-    if (depth && (by > 0 || *depth)) {
+    const __u32 one = by > 0 ? by : -by;
+    if (depth && (by > 0 || (one == SOFT_INTERRUPT ? *depth >= one : *depth & (SOFT_INTERRUPT - 1)))) {
         *depth += by;
     }
     return 0;
 }
-#define COUNT_INTERRUPTS(name)                                       \
-    SEC(HOOK #name "_exit")                                          \
-    int irq_##name##_exit(void* ctx) { return count_interrupt(-1); } \
-    SEC(HOOK #name "_entry")                                         \
-    int irq_##name##_entry(void* ctx) { return count_interrupt(1); }
-COUNT_INTERRUPTS(irq_handler)
-COUNT_INTERRUPTS(softirq)
-COUNT_INTERRUPTS(local_timer)
-COUNT_INTERRUPTS(call_function)
-COUNT_INTERRUPTS(call_function_single)
+#define COUNT_INTERRUPTS(name, one)                                      \
+    SEC(HOOK #name "_exit")                                              \
+    int irq_##name##_exit(void* ctx) { return count_interrupt(-(one)); } \
+    SEC(HOOK #name "_entry")                                             \
+    int irq_##name##_entry(void* ctx) { return count_interrupt(one); }
+COUNT_INTERRUPTS(irq_handler, 1)
+COUNT_INTERRUPTS(softirq, SOFT_INTERRUPT)
+COUNT_INTERRUPTS(local_timer, 1)
+COUNT_INTERRUPTS(call_function, 1)
+COUNT_INTERRUPTS(call_function_single, 1)
 
-static __always_inline void note_waker(struct task_state* state, bool interrupt) {
+static __always_inline void note_waker(struct task_struct* task, struct task_state* state, enum what_runs runs) {
     state->wake = bpf_ktime_get_ns();
     state->waker_tid = 0;
-    if (interrupt) {
+    state->waker_deferred = runs == RUNS_SOFT;
+    if (runs == RUNS_HARD) {
         return;
     }
     struct task_struct* current = bpf_get_current_task_btf();
     struct task_state* waker = state_of(current);
+    const struct waking_call* call = runs == RUNS_TASK ? works_for(current) : 0;
+    if (call && call->tid != (__u32)task->pid && state->off_state == RAW_OFF_SLEEPING) {
+        state->waker_deferred = 1;
+        state->waker_pid = call->pid;
+        state->waker_tid = call->tid;
+        state->waker_nr = call->nr;
+        state->waker_enter = call->enter;
+        return;
+    }
     if (!waker || waker == state || !waker->enter) {
         return;
     }
@@ -221,18 +271,20 @@ static __always_inline void note_waker(struct task_state* state, bool interrupt)
 
 SEC(HOOK "sched_waking")
 int BPF_PROG(task_waking, struct task_struct* task) {
+    TYPED(task, task_struct);
     struct task_state* state = state_of(task);
     if (state) {
-        note_waker(state, in_interrupt_by_kernel());
+        note_waker(task, state, what_runs_by_kernel());
     }
     return 0;
 }
 
 SEC(HOOK "sched_waking")
 int BPF_PROG(task_waking_counted, struct task_struct* task) {
+    TYPED(task, task_struct);
     struct task_state* state = state_of(task);
     if (state) {
-        note_waker(state, in_interrupt_by_count());
+        note_waker(task, state, what_runs_by_count());
     }
     return 0;
 }
@@ -244,9 +296,12 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
     struct task_state* state = state_of(prev);
     const __u64 now = bpf_ktime_get_ns();
     if (state) {
+        settle_pages(state);
         if (!state->enter) {
             settle_stolen(prev, state);
+            settle_faults(state);
         }
+        state->fault_broken = 1;
         const __u32 kernel_state = switch_state ? (__u32)ctx[3] : prev->__state;
         state->off = now;
         state->wake = 0;
@@ -256,6 +311,8 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
                            : kernel_state & TASK_UNINTERRUPTIBLE ? RAW_OFF_UNINTERRUPTIBLE
                                                                  : RAW_OFF_SLEEPING;
         state->off_iowait = BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait);
+    } else {
+        settle_pages_of_others();
     }
     state = state_of(next);
     if (!state) {
@@ -283,6 +340,9 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
     record->nr = state->off_nr;
     record->state = state->off_state;
     record->in_iowait = state->off_iowait;
+    if (woken && state->waker_deferred) {
+        record->head.flags = RAW_FLAG_DEFERRED;
+    }
     SUBMIT(record);
     state->off = 0;
     return 0;

@@ -59,4 +59,33 @@ static __always_inline void settle_touches(struct task_state* state) {
     }
 }
 
+/* Fewer, or cheaper ones, are told with what comes later. */
+#define FAULTS_LEAST 128
+#define DEAR_LEAST 100000 /* ns */
+
+static __noinline int send_faults(struct task_state* state) {
+    const __u32 sequence = state->sequence++, faults = state->faults, dear = state->dear;
+    const __u64 dear_ns = state->dear_ns;
+    state->faults = 0;
+    state->dear = 0;
+    state->dear_ns = 0;
+    struct raw_faults* record = RESERVE(raw_faults);
+    if (!record) {
+        return 0;
+    }
+    fill_head(&record->head, RAW_FAULTS, sizeof *record, sequence, bpf_ktime_get_ns());
+    record->faults = faults;
+    record->dear = dear;
+    record->dear_ns = dear_ns;
+    SUBMIT(record);
+    return 0;
+}
+
+static __always_inline void settle_faults(struct task_state* state) {
+    const bool measuring = state->dear_ns && !page_costs[PAGE_BASE].dear;
+    if (state->faults >= FAULTS_LEAST || state->dear_ns >= DEAR_LEAST || measuring) {
+        send_faults(state);
+    }
+}
+
 #endif

@@ -138,6 +138,9 @@ static __always_inline void add_file(struct composer* c, struct file* file, int 
     }
     struct raw_fd* out = (struct raw_fd*)(part + 1);
     fill_part_fd(part, out, file, fd, which);
+    if (which == RAW_WHICH_RESULT) {
+        fill_cached(out, file);
+    }
     remember_file(out);
     c->at += sizeof *part + sizeof *out;
 }

@@ -64,6 +64,10 @@ Assembler::Impl::Task& Assembler::Impl::task(int32_t pid, int32_t tid) {
 }
 
 void Assembler::Impl::add(Task& task, const Op& op) {
+    const FileId on = op.file == 0 && op.handle != 0 ? writer.tables().handles[op.handle].file : op.file;
+    if (files.is_own(on)) {
+        count(Count::own_files_left_out);
+    }
     if (taken) {
         *taken = op;
         return;
@@ -189,6 +193,7 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::truncate: return by_path(t, raw, op);
         case OpKind::statx:
         case OpKind::chmod:
+        case OpKind::chown:
         case OpKind::utimens:
         case OpKind::getxattr:
         case OpKind::setxattr:
@@ -199,6 +204,7 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::link: return by_two_paths(t, raw, op);
         case OpKind::getdents: return on_descriptor(t, raw, op, Evidence::directory);
         case OpKind::fstat:
+        case OpKind::ioctl:
         case OpKind::flock: return on_descriptor(t, raw, op, Evidence::none);
         case OpKind::ftruncate:
         case OpKind::fallocate:
@@ -227,8 +233,8 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::spawn: return spawn(t, raw, op);
         case OpKind::exec: return exec(t, raw, op);
         case OpKind::join: return join(t, raw, op);
+        case OpKind::wait: op.arg = op.arg == kWaitEpoll ? epoll_arg(raw.size) : op.arg; return add(t, op);
         case OpKind::compute:
-        case OpKind::wait:
         case OpKind::idle:
         case OpKind::exit:
         case OpKind::gpu_submit:
@@ -251,7 +257,7 @@ void Assembler::Impl::finish() {
     files.finish(options.roles);
 }
 
-Assembler::Assembler(LogWriter& writer, Options options) : impl_(std::make_unique<Impl>(writer, options)) {}
+Assembler::Assembler(LogWriter& writer, Options options) : impl_(std::make_unique<Impl>(writer, std::move(options))) {}
 Assembler::Assembler(LogWriter& writer) : Assembler(writer, Options{}) {}
 Assembler::~Assembler() = default;
 
@@ -273,7 +279,7 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
 
 void Assembler::set_directory(int32_t pid, std::string_view directory) {
     Process& process = impl_->process(pid);
-    process.directory = clean_path(process.directory, directory);
+    process.directory = impl_->behind_magic_link(process, clean_path(process.directory, directory), true);
     if (directory.starts_with('/')) {
         process.directory_known = true;
     }

@@ -7,7 +7,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/assemble/roles.h"
 #include "formats/oplog/oplog.h"
@@ -21,8 +23,11 @@ struct SeenInstance {
     FileType type = FileType::unknown;
     uint64_t device = 0, inode = 0;  // of the file, not as stat reports them; inode 0: unknown
     uint32_t generation = 0;         // of the inode
-    uint64_t peer = 0;               // sockets: inode of the other end; 0: unknown
-    int64_t flags = 0;               // O_*
+    uint64_t peer = 0;  // sockets: inode of the other end, or the name of a connection's (kConnection); 0: unknown
+    int64_t flags = 0;  // O_*
+
+    /// In `peer`: it is no inode number. The two ends of a connection differ in the last bit.
+    static constexpr uint64_t kConnection = uint64_t{1} << 63U;
 };
 
 /// One call as its source saw it. Only what the source knows is filled in. Times are ns since the origin of the log.
@@ -65,6 +70,18 @@ struct RawCall {
     uint32_t request = 0;  // of asynchronous ones
 };
 
+/// What a call that makes two files share blocks asks for; makes it a copy.
+struct CloneRange {
+    int64_t offset = 0, to = 0;  // bytes, in the source and in the destination
+    int64_t bytes = 0;           // 0: to the end of the source
+    int64_t end = 0;             // of the source; bytes
+    void fill(RawCall& call) const;
+};
+
+/// What mlock, mlock2, mlockall and munlockall do besides locking: false where the call, which shall be an madvise,
+/// brings no pages in. `locks_all`: whether mappings that the process makes from now on are populated.
+bool lock_memory(int nr, RawCall& call, bool& locks_all);
+
 /// What the assembler made of a call.
 struct CallEffect {
     TaskId task = 0;
@@ -93,6 +110,8 @@ public:
         /// before its predecessor is moved. Ops are held until release().
         bool in_order = false;
         const RoleOverrides* roles = nullptr;  // outlives the assembler
+        /// Paths of the recording itself: calls on them are counted, and the files get the role system.
+        std::vector<std::string> own_files = {};
     };
     /// The writer outlives the assembler.
     Assembler(LogWriter& writer, Options options);
@@ -135,6 +154,13 @@ public:
         int64_t offset = 0;  // bytes from the start of the mapping
     };
     Mapped mapped_at(int32_t pid, uint64_t address) const;
+    /// Size of the file of a descriptor, bytes; where the calls so far do not tell, the furthest offset used, which is
+    /// counted as an assumed result.
+    int64_t size_of(int32_t pid, int32_t fd);
+    /// Any mapping of a process that holds the byte at `offset` of a file; map 0: none.
+    Mapped mapping_of(int32_t pid, uint64_t device, uint64_t inode, int64_t offset) const;
+    /// Whether writes to a mapping alter a file; not one of /dev/shm, which a replay keeps in memory.
+    bool writes_file(uint32_t map) const;
 
     /// With Options::in_order: ops of the task so far, which is the number of the next one.
     uint64_t op_count(TaskId task) const;

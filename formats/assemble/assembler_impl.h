@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/assemble/assembler.h"
@@ -35,7 +36,10 @@ struct Assembler::Impl {
     /// What a call shows about its descriptor.
     enum class Evidence { none, file, directory };
 
-    Impl(LogWriter& w, Options o) : writer(w), options(o), files(w), first_directory(o.initial_directory) {}
+    Impl(LogWriter& w, Options o)
+        : writer(w), options(std::move(o)), files(w), first_directory(options.initial_directory) {
+        files.set_own(options.own_files);
+    }
 
     // --- assembler.cpp: tasks, writing ops
     Process& process(int32_t pid);
@@ -99,7 +103,11 @@ struct Assembler::Impl {
 
     // --- paths.cpp: calls by path
     std::string absolute(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
-                         const SeenInstance* seen = nullptr);
+                         const SeenInstance* seen = nullptr, bool follow = true);
+    std::string from_start(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
+                           const SeenInstance* seen);
+    std::string behind_magic_link(const Process& process, std::string path, bool follow) const;
+    std::string opened_name(std::string path, const RawCall& raw);
     FileState& named(std::string_view path, const RawCall& raw);
     void by_path(Task& task, const RawCall& raw, Op& op);
     void by_path_or_descriptor(Task& task, const RawCall& raw, Op& op);
@@ -130,6 +138,12 @@ struct Assembler::Impl {
     CallEffect effect;                   // of the current call
     std::optional<Op>* taken = nullptr;  // if set, its op goes here and not to its task
     uint32_t maps = 0;
+    struct MapOrigin {
+        uint64_t device = 0, inode = 0;  // inode 0: unknown
+        int64_t offset = 0;
+        bool writes_file = false;  // shared and writable, of a file that is not in /dev/shm
+    };
+    std::vector<MapOrigin> origins;  // by map
     size_t pending_ops = 0;
     uint64_t offsets_followed = 0, offsets_from_unknown_position = 0;
     uint32_t unnamed_files = 0;

@@ -4,6 +4,7 @@
 
 #include "formats/assemble/assembler_impl.h"
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/syscall_numbers.h"
 #include "formats/support/bytes.h"
 
 namespace reprise {
@@ -12,6 +13,8 @@ namespace {
 constexpr int64_t kAppend = 02000;
 constexpr int64_t kMapAnonymous = 0x20;
 constexpr int64_t kProtWrite = 2;
+
+constexpr uint64_t kPage = 4096;
 
 int64_t plus(int64_t a, int64_t b) {
     int64_t sum;
@@ -22,6 +25,33 @@ int64_t plus(int64_t a, int64_t b) {
 }
 
 }  // namespace
+
+void CloneRange::fill(RawCall& call) const {
+    call.kind = OpKind::copy_file_range;
+    call.offset = offset;
+    call.offset2 = to;
+    call.size = call.result = bytes != 0 ? std::max<int64_t>(bytes, 0) : std::max<int64_t>(plus(end, -offset), 0);
+    call.flags = kCopyClones;
+}
+
+bool lock_memory(int nr, RawCall& call, bool& locks_all) {
+    constexpr int64_t kOnFault2 = 1;                        // MLOCK_ONFAULT
+    constexpr int64_t kNow = 1, kFuture = 2, kOnFault = 4;  // MCL_*
+    const int64_t flags = call.flags;
+    call.flags = 0;
+    if (call.result < 0) {
+        return false;
+    }
+    if (nr == SYS_munlockall || nr == SYS_mlockall) {
+        locks_all = nr == SYS_mlockall && (flags & kFuture) != 0 && (flags & kOnFault) == 0;
+        call.address = 0;
+        call.size = INT64_MAX;
+        return nr == SYS_mlockall && (flags & kNow) != 0 && (flags & kOnFault) == 0;
+    }
+    call.size = plus(call.size, static_cast<int64_t>(call.address % kPage));
+    call.address -= call.address % kPage;
+    return nr == SYS_mlock || (flags & kOnFault2) == 0;
+}
 
 // Offset of a call on a file: as given, else the instance's position.
 int64_t Assembler::Impl::place(Instance& instance, const std::optional<int64_t>& given, bool reads,
@@ -150,6 +180,7 @@ void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
     };
     op.offset = side(*from, raw.offset, true);
     op.offset2 = side(*to, raw.offset2, false);
+    op.flags |= (raw.offset ? kCopyFromOffset : 0) | (raw.offset2 ? kCopyToOffset : 0);
     add(task, op);
 }
 
@@ -202,6 +233,9 @@ void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evid
     const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
     if (!instance) {
         return;
+    }
+    if (raw.kind == OpKind::ioctl && instance->kind != HandleKind::file && instance->kind != HandleKind::directory) {
+        return;  // no question to a file system
     }
     op.handle = instance->id;
     if (raw.kind == OpKind::fstat && raw.stat_mode && instance->kind == HandleKind::other) {
@@ -289,11 +323,15 @@ void Assembler::Impl::mmap(Task& task, const RawCall& raw, Op& op) {
         op.result = 0;  // an address means nothing elsewhere
         op.map = ++maps;
         memory.add(raw.address, size, op.map);
+        origins.resize(maps + 1);
+        origins[maps] = {instance->device, instance->inode, op.offset};
         if (instance->file) {
             files.did_map(*instance->file, op.offset, raw.size);
             const bool shared = (raw.flags & 3) == 1 || (raw.flags & 3) == 3;  // MAP_SHARED, MAP_SHARED_VALIDATE
             if (shared && raw.mode & kProtWrite) {
                 instance->file->written = true;
+                constexpr std::string_view kMemory = "/dev/shm/";
+                origins[maps].writes_file = !files.path_of(*instance->file).starts_with(kMemory);
             }
         }
     }

@@ -204,7 +204,8 @@ std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawC
 
 void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
-    const std::string path = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
+    const std::string path =
+        opened_name(absolute(process, raw.path, raw.directory, raw.fd, raw.seen, !(raw.flags & kNoFollow)), raw);
     op.fd = -1;
     const bool creates = raw.flags & kCreate;
     if (raw.result < 0) {

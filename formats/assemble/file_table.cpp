@@ -56,6 +56,9 @@ FileState& FileTable::at(std::string_view path) {
 FileId FileTable::id(FileState& file) {
     if (!file.id) {
         file.id = writer_.add_file(row_of(file));
+        if (!own_.empty() && std::find(own_.begin(), own_.end(), writer_.tables().strings[file.path]) != own_.end()) {
+            own_ids_.push_back(file.id);
+        }
         if (file.moved_from) {
             id(*file.moved_from);
         }

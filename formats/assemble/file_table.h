@@ -4,6 +4,7 @@
 // is the new name of a rename or a hard link, because the replay finds files by name.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -62,6 +63,11 @@ class FileTable {
 public:
     explicit FileTable(LogWriter& writer) : writer_(writer) {}
 
+    /// Paths of the recording's own files.
+    void set_own(std::vector<std::string> paths) { own_ = std::move(paths); }
+    bool is_own(FileId file) const {
+        return !own_ids_.empty() && std::find(own_ids_.begin(), own_ids_.end(), file) != own_ids_.end();
+    }
     /// What the absolute, clean path means now.
     FileState& at(std::string_view path);
     /// The row's id; adds the row on first use.
@@ -131,6 +137,7 @@ private:
     bool parent_is_new(std::string_view path);
     void was_there(FileState& file);
     void settle_links();
+    std::vector<std::string_view> all_paths() const;
     void settle_roles(const RoleOverrides* overrides);
     FileRow row_of(const FileState& file) const;
 
@@ -138,6 +145,8 @@ private:
     std::deque<FileState> states_;
     std::deque<Slot> slots_;  // by StringId of the path; growing keeps references
     std::vector<Move> moved_directories_;
+    std::vector<std::string> own_;
+    std::vector<FileId> own_ids_;
     std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode
 };
 

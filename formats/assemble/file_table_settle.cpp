@@ -108,8 +108,25 @@ void FileTable::settle_links() {
     }
 }
 
+std::vector<std::string_view> FileTable::all_paths() const {
+    std::vector<std::string_view> paths;
+    for (const FileState& file : states_) {
+        if (file.id) {
+            paths.push_back(writer_.tables().strings[file.path]);
+        }
+    }
+    return paths;
+}
+
 void FileTable::settle_roles(const RoleOverrides* overrides) {
     const StringTable& strings = writer_.tables().strings;
+    if (overrides && overrides->matches_required()) {
+        overrides->check_matches(all_paths());
+    }
+    if (overrides) {
+        const auto [unmatched, first] = overrides->unmatched(all_paths());
+        writer_.count(Count::roles_unmatched, unmatched, first);
+    }
     std::unordered_map<FileId, Role> roles;
     std::unordered_set<std::string_view> with_data;  // directories that hold files of the dataset
     const auto facts_of = [&](const FileState& file) {
@@ -127,7 +144,7 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
         if (!file.id) {
             continue;
         }
-        Role role = classify(facts_of(file));
+        Role role = is_own(file.id) ? Role::system : classify(facts_of(file));
         if (const auto wanted = overrides ? overrides->role_of(strings[file.path]) : std::nullopt) {
             role = *wanted;
         }

@@ -7,29 +7,112 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kMissing = -2, kExists = -17, kNotDirectory = -20;  // ENOENT, EEXIST, ENOTDIR
-constexpr int64_t kNoFollow = 0x100;                                  // AT_SYMLINK_NOFOLLOW
-constexpr int64_t kDirectory = 0200000;                               // O_DIRECTORY
-constexpr int64_t kExchange = 2;                                      // RENAME_EXCHANGE
+constexpr int64_t kMissing = -2, kExists = -17, kNotDirectory = -20, kInvalid = -22;  // ENOENT, EEXIST, ENOTDIR, EINVAL
+constexpr int64_t kNoFollow = 0x100;                                                  // AT_SYMLINK_NOFOLLOW
+constexpr int64_t kDirectory = 0200000;                                               // O_DIRECTORY
+constexpr int64_t kExchange = 2;                                                      // RENAME_EXCHANGE
+
+// Takes `name` and the slash behind it off the front of a clean path; false where it is another name.
+bool take(std::string_view& rest, std::string_view name) {
+    if (!rest.starts_with(name) || (rest.size() > name.size() && rest[name.size()] != '/')) {
+        return false;
+    }
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    return true;
+}
+
+// The same of a number.
+std::optional<int32_t> take_number(std::string_view& rest) {
+    int32_t number = -1;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    const std::string_view name = rest.substr(0, static_cast<size_t>(end - rest.data()));
+    if (error != std::errc{} || number < 0 || !take(rest, name)) {
+        return std::nullopt;
+    }
+    return number;
+}
+
+// Whether a path's last part itself leads to an open file, and so names no file of /proc or /dev.
+bool may_be_magic(std::string_view path) { return path.starts_with("/proc/") || path.starts_with("/dev/"); }
+
+// Calls that act on a link itself.
+bool follows(const RawCall& raw) {
+    switch (raw.kind) {
+        case OpKind::readlink:
+        case OpKind::unlink:
+        case OpKind::rmdir:
+        case OpKind::mkdir:
+        case OpKind::symlink:
+        case OpKind::rename: return false;
+        default: return (raw.flags & kNoFollow) == 0 || raw.kind == OpKind::open;
+    }
+}
 
 }  // namespace
 
-std::string Assembler::Impl::absolute(Process& process, std::string_view path, std::string_view directory,
-                                      int32_t dirfd, const SeenInstance* seen) {
-    if (path.starts_with('/')) {
-        // A magic link leads to what is open, whatever it is called by now.
-        constexpr std::string_view kMagic = "/proc/self/fd/";
-        if (path.starts_with(kMagic)) {
-            int32_t fd = -1;
-            const std::string_view digits = path.substr(kMagic.size());
-            const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), fd);
-            const auto it = process.descriptors->find(fd);
-            const std::string_view rest(end, static_cast<size_t>(digits.data() + digits.size() - end));
-            if (error == std::errc{} && (rest.empty() || rest.starts_with('/')) && it != process.descriptors->end() &&
-                it->second.instance->file) {
-                return clean_path(files.path_of(*it->second.instance->file), rest.empty() ? rest : rest.substr(1));
+// Links of /proc lead to what is open or to a directory, whatever it is called by now; those of /dev lead there.
+// `path`: clean. `follow`: also where the link is the whole path.
+std::string Assembler::Impl::behind_magic_link(const Process& process, std::string path, bool follow) const {
+    if (!may_be_magic(path)) {
+        return path;
+    }
+    std::string_view rest = path;
+    rest.remove_prefix(1);
+    std::optional<int32_t> fd;
+    constexpr std::string_view kStreams[] = {"stdin", "stdout", "stderr"};
+    if (take(rest, "dev")) {
+        for (int32_t i = 0; i < 3 && !fd; ++i) {
+            fd = take(rest, kStreams[i]) ? std::optional(i) : std::nullopt;
+        }
+        if (!fd && take(rest, "fd")) {
+            fd = take_number(rest);
+        }
+    } else if (take(rest, "proc") &&
+               (take(rest, "self") || take(rest, "thread-self") || take(rest, std::to_string(process.pid)))) {
+        if (take(rest, "task") && !take_number(rest)) {
+            return path;
+        }
+        if (take(rest, "fd")) {
+            fd = take_number(rest);
+        } else if (!rest.empty() || follow) {
+            if (take(rest, "cwd") && process.directory_known && (!rest.empty() || follow)) {
+                return clean_path(process.directory, rest);
+            }
+            if (take(rest, "root") && (!rest.empty() || follow)) {
+                return clean_path("/", rest);
             }
         }
+    }
+    const auto it = fd && (follow || !rest.empty()) ? process.descriptors->find(*fd) : process.descriptors->end();
+    if (it == process.descriptors->end() || !it->second.instance->file) {
+        return path;
+    }
+    return clean_path(files.path_of(*it->second.instance->file), rest);
+}
+
+// What an open of /dev or /proc led to, where the source says it: `path` else.
+std::string Assembler::Impl::opened_name(std::string path, const RawCall& raw) {
+    if (!may_be_magic(path) || raw.result < 0) {
+        return path;
+    }
+    if (raw.made && raw.made->kind == HandleKind::file && raw.made->type == FileType::regular) {
+        const FileState* const known = files.by_inode(raw.made->device, raw.made->inode, raw.made->generation);
+        return known && !known->gone ? files.path_of(*known) : path;
+    }
+    const Description what = parse_description(raw.fd_path);
+    const bool another = !raw.fd_path.empty() && what.kind == HandleKind::file && what.path.starts_with('/') &&
+                         !what.deleted && !may_be_magic(what.path);
+    return another ? clean_path("/", what.path) : path;
+}
+
+std::string Assembler::Impl::absolute(Process& process, std::string_view path, std::string_view directory,
+                                      int32_t dirfd, const SeenInstance* seen, bool follow) {
+    return behind_magic_link(process, from_start(process, path, directory, dirfd, seen), follow);
+}
+
+std::string Assembler::Impl::from_start(Process& process, std::string_view path, std::string_view directory,
+                                        int32_t dirfd, const SeenInstance* seen) {
+    if (path.starts_with('/')) {
         return clean_path("/", path);
     }
     if (!directory.empty()) {
@@ -65,7 +148,8 @@ FileState& Assembler::Impl::named(std::string_view path, const RawCall& raw) {
     if (raw.result == kMissing || (raw.result == kNotDirectory && !asks_directory)) {
         return files.absent(path);
     }
-    if (raw.result >= 0 || raw.result == kExists) {
+    const bool no_link = raw.kind == OpKind::readlink && raw.result == kInvalid;  // there, and something else
+    if (raw.result >= 0 || raw.result == kExists || no_link) {
         return files.present(path);
     }
     return files.at(path);  // refused: nothing is known
@@ -85,7 +169,7 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
         on_fd.kind = OpKind::fstat;
         return on_descriptor(task, on_fd, op, Evidence::none);
     }
-    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen);
+    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen, follows(raw));
     op.fd = -1;
     const bool done = raw.result >= 0;
     FileState* found = nullptr;
@@ -136,7 +220,7 @@ void Assembler::Impl::by_path_or_descriptor(Task& task, const RawCall& raw, Op& 
     if (raw.path.empty()) {
         return on_descriptor(task, raw, op, Evidence::none);
     }
-    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen);
+    const std::string path = absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen, follows(raw));
     op.fd = -1;
     FileState& file = named(path, raw);
     if (raw.result >= 0) {
@@ -163,13 +247,13 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
             from = files.path_of(*instance->file);
         }
     } else {
-        from = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
+        from = absolute(process, raw.path, raw.directory, raw.fd, raw.seen, follows(raw));
     }
     if (from.empty()) {
         count(Count::links_of_unknown_files);
         return;
     }
-    const std::string to = absolute(process, raw.path2, raw.fd2_path, raw.fd2, raw.seen2);
+    const std::string to = absolute(process, raw.path2, raw.fd2_path, raw.fd2, raw.seen2, false);
     op.fd = -1;
     if (raw.result < 0) {
         op.file = files.id(files.at(from));

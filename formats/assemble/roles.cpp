@@ -7,20 +7,14 @@
 #include <iterator>
 #include <string>
 
+#include "formats/oplog/installed_paths.h"
 #include "formats/support/error.h"
+#include "formats/support/nearest.h"
 
 namespace reprise {
 namespace {
 
-// Prefixes end at a path's component.
-constexpr std::string_view kSystemPrefixes[] = {"/proc", "/sys",     "/dev",     "/etc",       "/run",
-                                                "/boot", "/var/run", "/var/lib", "/var/cache", "/var/spool"};
-constexpr std::string_view kDataBelowProgramPrefixes[] = {"/opt/ml", "/opt/data", "/opt/dataset", "/opt/datasets"};
-constexpr std::string_view kProgramPrefixes[] = {"/usr",    "/bin", "/sbin", "/lib",  "/lib32", "/lib64",
-                                                 "/libx32", "/opt", "/nix",  "/snap", "/gnu"};
-constexpr std::string_view kProgramParts[] = {"site-packages", "dist-packages", "node_modules", ".git",
-                                              ".pyenv",        "pyenv",         "miniconda3",   "anaconda3",
-                                              "miniforge3",    "mambaforge",    "conda"};
+constexpr std::string_view kRepositories[] = {".git"};
 constexpr std::string_view kProgramEndings[] = {".py",  ".pyc", ".pyo", ".pyi", ".pyx", ".so", ".sh",
                                                 ".whl", ".egg", ".jar", ".r",   ".jl",  ".pl", ".rb"};
 constexpr std::string_view kProgramNames[] = {"pyvenv.cfg", "python", "python3", ".gitconfig", ".netrc"};
@@ -72,33 +66,22 @@ bool any_directory(std::string_view path, Test test) {
     return false;
 }
 
-// "python3", "python3.11"
-bool is_python_library(std::string_view part) {
-    if (!part.starts_with("python")) {
-        return false;
-    }
-    part.remove_prefix(6);
-    return !part.empty() && part.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
 bool is_checkpoint_directory(std::string_view part) {
     return part.starts_with("checkpoint") || part == "ckpt" || part == "ckpts" || part.starts_with("global_step");
 }
 
 bool is_program(std::string_view path, std::string_view name, std::string_view lower, bool directory) {
-    if (under_any(path, kDataBelowProgramPrefixes)) {
+    if (holds_data_below_programs(path)) {
         return false;
     }
-    if (under_any(path, kProgramPrefixes)) {
-        return true;
-    }
-    if (any_directory(path, [](std::string_view part) {
-            return is_any(part, kProgramParts) || is_python_library(part) || part.ends_with(".dist-info");
-        })) {
+    const auto program_directory = [](std::string_view part) {
+        return is_any(part, kRepositories) || is_package_directory(part);
+    };
+    if (is_program_place(path) || any_directory(path, program_directory)) {
         return true;
     }
     if (directory) {
-        return is_any(name, kProgramParts) || is_python_library(name) || name == "__pycache__";
+        return program_directory(name) || name == "__pycache__";
     }
     const std::string_view parent = path.substr(0, path.size() - name.size());
     const bool plain_name = name.find('.') == std::string_view::npos;
@@ -155,17 +138,41 @@ RoleOverrides RoleOverrides::parse(const std::vector<std::string>& words) {
     return out;
 }
 
+bool RoleOverrides::matches(const Rule& rule, std::string_view path) {
+    return under(path, rule.pattern) || ::fnmatch(rule.pattern.c_str(), std::string(path).c_str(), 0) == 0;
+}
+
 std::optional<Role> RoleOverrides::role_of(std::string_view path) const {
-    if (rules_.empty()) {
-        return std::nullopt;
-    }
-    const std::string text(path);
     for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule) {
-        if (under(path, rule->pattern) || ::fnmatch(rule->pattern.c_str(), text.c_str(), 0) == 0) {
+        if (matches(*rule, path)) {
             return rule->role;
         }
     }
     return std::nullopt;
+}
+
+void RoleOverrides::check_matches(const std::vector<std::string_view>& paths) const {
+    for (const Rule& rule : rules_) {
+        if (std::none_of(paths.begin(), paths.end(), [&](std::string_view path) { return matches(rule, path); })) {
+            throw usage_error("--role '" + escape_line(rule.pattern) + "=" + std::string(role_name(rule.role)) +
+                                  "' matches no file of the recording" +
+                                  did_you_mean(nearest_paths(rule.pattern, paths)),
+                              "to go on all the same: --allow-empty");
+        }
+    }
+}
+
+std::pair<uint64_t, std::string> RoleOverrides::unmatched(const std::vector<std::string_view>& paths) const {
+    std::pair<uint64_t, std::string> out;
+    for (const Rule& rule : rules_) {
+        const bool matched = rule.may_be_idle || std::any_of(paths.begin(), paths.end(), [&](std::string_view path) {
+                                 return matches(rule, path);
+                             });
+        if (!matched && out.first++ == 0) {
+            out.second = escape_line(rule.pattern);
+        }
+    }
+    return out;
 }
 
 Role classify(const RoleFacts& facts) {
@@ -180,8 +187,7 @@ Role classify(const RoleFacts& facts) {
         facts.type == FileType::socket || under(path, "/dev/shm")) {
         return Role::ipc;
     }
-    if (path == "/" || facts.type == FileType::character || facts.type == FileType::block ||
-        under_any(path, kSystemPrefixes)) {
+    if (path == "/" || facts.type == FileType::character || facts.type == FileType::block || is_system_place(path)) {
         return Role::system;
     }
     const bool cached = any_directory(path, [](std::string_view part) { return is_any(part, kCacheParts); });

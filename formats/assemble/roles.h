@@ -33,15 +33,27 @@ class RoleOverrides {
 public:
     /// Error (usage) for what is no PATTERN=ROLE.
     static RoleOverrides parse(const std::vector<std::string>& words);
+    /// A rule that need not match.
+    void also(std::string pattern, Role role) { rules_.push_back({std::move(pattern), role, true}); }
     std::optional<Role> role_of(std::string_view path) const;
     bool empty() const { return rules_.empty(); }
+    /// Makes a rule that matches no path of the recording an error.
+    void require_matches() { matches_required_ = true; }
+    bool matches_required() const { return matches_required_; }
+    /// Error (usage) for the first rule that matches none of the paths.
+    void check_matches(const std::vector<std::string_view>& paths) const;
+    /// How many rules match none of the paths, and the pattern of the first.
+    std::pair<uint64_t, std::string> unmatched(const std::vector<std::string_view>& paths) const;
 
 private:
     struct Rule {
         std::string pattern;
         Role role;
+        bool may_be_idle = false;
     };
+    static bool matches(const Rule& rule, std::string_view path);
     std::vector<Rule> rules_;
+    bool matches_required_ = false;
 };
 
 }  // namespace reprise

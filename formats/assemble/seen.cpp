@@ -2,6 +2,7 @@
 // Instances that the source itself tells apart, by an address of the kernel's: no descriptor table is needed to know
 // what a call acts on, and calls may come in the order of their ends.
 #include "formats/assemble/assembler_impl.h"
+#include "formats/support/bytes.h"
 
 namespace reprise {
 namespace {
@@ -46,7 +47,9 @@ void Assembler::Impl::connect(Instance& instance, const SeenInstance& seen) {
         instance.channel = channel_of_inode(seen.inode);
     }
     if (instance.kind == HandleKind::socket) {
-        if (seen.inode) {
+        if (seen.peer & SeenInstance::kConnection) {
+            instance.channel = channel_of_inode(seen.peer ^ 1U);
+        } else if (seen.inode) {
             instance.channel = channel_of_inode(seen.inode);
         }
         // Whoever is at the other end is often known later than the socket.
@@ -186,6 +189,43 @@ std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen
         instance = it->second.instance;
     }
     return instance && instance->file ? impl_->files.path_of(*instance->file) : std::string();
+}
+
+int64_t Assembler::size_of(int32_t pid, int32_t fd) {
+    const auto process = impl_->process_of.find(pid);
+    if (process == impl_->process_of.end()) {
+        return 0;
+    }
+    const auto found = process->second->descriptors->find(fd);
+    const FileState* file = found == process->second->descriptors->end() ? nullptr : found->second.instance->file;
+    const std::optional<int64_t> end = file == nullptr ? std::nullopt : impl_->files.end_of(*file);
+    if (!end) {
+        impl_->count(Count::results_assumed);
+    }
+    const uint64_t furthest = file == nullptr ? 0 : file->size;
+    return end.value_or(static_cast<int64_t>(std::min<uint64_t>(furthest, INT64_MAX)));
+}
+
+Assembler::Mapped Assembler::mapping_of(int32_t pid, uint64_t device, uint64_t inode, int64_t offset) const {
+    const auto found = impl_->process_of.find(pid);
+    if (found == impl_->process_of.end() || inode == 0) {
+        return {};
+    }
+    for (const AddressMap::Piece& piece : found->second->memory.find(0, UINT64_MAX)) {
+        if (piece.map >= impl_->origins.size()) {
+            continue;
+        }
+        const Impl::MapOrigin& origin = impl_->origins[piece.map];
+        const int64_t at = wrapping_sub(offset, origin.offset);
+        if (origin.device == device && origin.inode == inode && at >= piece.offset && at - piece.offset < piece.size) {
+            return {piece.map, at};
+        }
+    }
+    return {};
+}
+
+bool Assembler::writes_file(uint32_t map) const {
+    return map < impl_->origins.size() && impl_->origins[map].writes_file;
 }
 
 Assembler::Mapped Assembler::mapped_at(int32_t pid, uint64_t address) const {

@@ -38,6 +38,8 @@ struct Exporter {
     std::string_view summary;  // one line for --help
     /// Writes `output` (perhaps several files beside or below it, see the exporter). Throws Error.
     ExportReport (*write)(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options);
+    /// What it writes is performed in a root that `prepare` made: leaves out by default what prepare does.
+    bool performed = false;
 };
 
 std::span<const Exporter* const> all_exporters();

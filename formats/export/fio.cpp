@@ -67,6 +67,7 @@ Action action_of(const Op& op) {
         case OpKind::lseek:
         case OpKind::stat:
         case OpKind::fstat:
+        case OpKind::ioctl:
         case OpKind::statx:
         case OpKind::access:
         case OpKind::getdents:
@@ -85,6 +86,7 @@ Action action_of(const Op& op) {
         case OpKind::fadvise:
         case OpKind::readahead:
         case OpKind::chmod:
+        case OpKind::chown:
         case OpKind::utimens:
         case OpKind::mmap:
         case OpKind::munmap:
@@ -338,7 +340,8 @@ void write_job_file(const Places& places, std::span<const TaskId> tasks, const T
     std::string& text = out.text;
     text +=
         "; Replays the iologs beside this file with fio 3.33, one job per recorded task, at the recorded times.\n"
-        "; Files must exist: prepare a root first, then\n"
+        "; Files must exist: prepare a root first, with the same --only and --not as this export, then\n"
+        ";   reprise prepare LOG --root ROOT\n"
         ";   cd ROOT && IOLOGS=<folder of this file> fio $IOLOGS/" +
         places.job_file().filename().string() +
         "\n"
@@ -419,6 +422,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
 }  // namespace
 
 extern const Exporter export_fio;
-const Exporter export_fio{"fio", "fio iolog version 3, one per task, and a job file (OUT/ makes a folder)", write};
+const Exporter export_fio{"fio", "fio iolog version 3, one per task, and a job file (OUT/ makes a folder)", write,
+                          true};
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 #include "formats/import/importer.h"
 
 #include <algorithm>
+#include <set>
 
 #include "formats/support/error.h"
 
@@ -61,6 +62,19 @@ const Importer* by_content(std::string_view head) {
     return nullptr;
 }
 
+// A program's own output hides strace's where they went to one file.
+std::string strace_within(std::string_view head) {
+    const Importer& strace = *by_name("strace");
+    for (size_t line = 1; !head.empty(); ++line) {
+        const size_t end = std::min(head.find('\n'), head.size());
+        if (strace.sniff(head.substr(0, end))) {
+            return "line " + std::to_string(line) + " is strace's; to import it all the same: --from strace\n  ";
+        }
+        head.remove_prefix(std::min(end + 1, head.size()));
+    }
+    return {};
+}
+
 }  // namespace
 
 std::span<const Importer* const> all_importers() { return importer_rows; }
@@ -80,7 +94,7 @@ const Importer& find_importer(std::span<const std::filesystem::path> inputs, std
         const Importer* importer = by_content(head);
         if (!importer) {
             throw bad_input(input.native(), look_of(head),
-                            formats_tried() + "\n  --from NAME reads it as one of these anyway");
+                            strace_within(head) + formats_tried() + "\n  --from NAME reads it as one of these anyway");
         }
         if (found && found != importer) {
             throw bad_input(input.native(),
@@ -127,6 +141,12 @@ std::vector<std::filesystem::path> importable_files(std::span<const std::filesys
         } else {
             throw bad_input(input.native(), "is neither a file nor a directory",
                             "an input is read twice, so pipes cannot be imported; save it to a file first");
+        }
+    }
+    std::set<fs::path> seen;
+    for (const fs::path& file : files) {
+        if (!seen.insert(fs::canonical(file)).second) {
+            throw usage_error(escape_line(file.native()) + " is given twice", "name each input once");
         }
     }
     return files;

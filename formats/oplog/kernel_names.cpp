@@ -89,6 +89,7 @@ constexpr Symbol kFileModes[] = {
     {"S_IFBLK", 0x6000}, {"S_IFDIR", 0x4000},  {"S_IFCHR", 0x2000}, {"S_IFIFO", 0x1000},
     {"S_ISUID", 0x800},  {"S_ISGID", 0x400},   {"S_ISVTX", 0x200},
 };
+constexpr Symbol kQuestions[] = {{"TCGETS", kAskTerminal}, {"TCGETS2", kAskTerminal2}};
 constexpr Symbol kWhence[] = {
     {"SEEK_SET", 0}, {"SEEK_CUR", 0x1}, {"SEEK_END", 0x2}, {"SEEK_DATA", 0x3}, {"SEEK_HOLE", 0x4},
 };
@@ -164,16 +165,26 @@ constexpr Symbol kSyncFileRangeFlags[] = {
     {"SYNC_FILE_RANGE_WAIT_AFTER", 0x4},
 };
 constexpr Symbol kSpliceFlags[] = {
-    {"SPLICE_F_MOVE", 0x1},
-    {"SPLICE_F_NONBLOCK", 0x2},
-    {"SPLICE_F_MORE", 0x4},
-    {"SPLICE_F_GIFT", 0x8},
+    {"SPLICE_F_MOVE", 0x1}, {"SPLICE_F_NONBLOCK", 0x2},       {"SPLICE_F_MORE", 0x4},
+    {"SPLICE_F_GIFT", 0x8}, {"FROM_OFFSET", kCopyFromOffset}, {"TO_OFFSET", kCopyToOffset},
+};
+// The kernel has none of copy_file_range.
+constexpr Symbol kCopyFlags[] = {
+    {"FROM_OFFSET", kCopyFromOffset},
+    {"TO_OFFSET", kCopyToOffset},
+    {"CLONE", kCopyClones},
 };
 constexpr Symbol kLockCommands[] = {
     {"LOCK_SH", 0x1},
     {"LOCK_EX", 0x2},
     {"LOCK_NB", 0x4},
     {"LOCK_UN", 0x8},
+};
+constexpr Symbol kMemoryLocks[] = {
+    {"MCL_CURRENT", 0x1},
+    {"MCL_FUTURE", 0x2},
+    {"MCL_ONFAULT", 0x4},
+    {"MLOCK_ONFAULT", 0x1},
 };
 constexpr Symbol kRenameFlags[] = {
     {"RENAME_NOREPLACE", 0x1},
@@ -325,12 +336,12 @@ constexpr Symbol kAioCommands[] = {
     {"IOCB_CMD_POLL", 5},  {"IOCB_CMD_NOOP", 6},   {"IOCB_CMD_PREADV", 7}, {"IOCB_CMD_PWRITEV", 8},
 };
 constexpr Symbols kGroups[] = {
-    kOpenFlags,    kDescriptorFlags,  kFcntlCommands,   kAtFlags,        kStatxMasks,         kAccessModes,
-    kFileModes,    kWhence,           kProtections,     kMapFlags,       kMremapFlags,        kMsyncFlags,
-    kMemoryAdvice, kFileAdvice,       kDataFlags,       kFallocateModes, kSyncFileRangeFlags, kSpliceFlags,
-    kLockCommands, kRenameFlags,      kCloseRangeFlags, kXattrFlags,     kSocketTypes,        kEventfdFlags,
-    kOtherFlags,   kMemfdFlags,       kMessageFlags,    kRingEnterFlags, kCloneFlags,         kSignals,
-    kRingOps,      kRingRequestFlags, kAioCommands,
+    kOpenFlags,   kDescriptorFlags, kFcntlCommands, kAtFlags,          kStatxMasks,      kAccessModes,
+    kFileModes,   kQuestions,       kWhence,        kProtections,      kMapFlags,        kMremapFlags,
+    kMsyncFlags,  kMemoryAdvice,    kFileAdvice,    kDataFlags,        kFallocateModes,  kSyncFileRangeFlags,
+    kSpliceFlags, kLockCommands,    kMemoryLocks,   kRenameFlags,      kCloseRangeFlags, kXattrFlags,
+    kSocketTypes, kEventfdFlags,    kOtherFlags,    kMemfdFlags,       kMessageFlags,    kRingEnterFlags,
+    kCloneFlags,  kSignals,         kRingOps,       kRingRequestFlags, kAioCommands,
 };
 
 // errno(3) of Linux, asm-generic.
@@ -556,9 +567,11 @@ std::vector<Row> spelled_fields() {
         {mremap, Field::flags, flags(kMremapFlags)},
         {msync, Field::flags, flags(kMsyncFlags)},
         {splice, Field::flags, flags(kSpliceFlags)},
+        {copy_file_range, Field::flags, flags(kCopyFlags)},
         {uring_submit, Field::flags, flags(kRingRequestFlags)},
         {spawn, Field::flags, clone_flags()},
         {fcntl, Field::arg, one_of(kFcntlCommands)},
+        {ioctl, Field::arg, one_of(kQuestions)},
         {lseek, Field::arg, one_of(kWhence)},
         {statx, Field::arg, flags(kStatxMasks)},
         {fadvise, Field::arg, one_of(kFileAdvice)},
@@ -573,7 +586,7 @@ std::vector<Row> spelled_fields() {
     for (const OpKind kind : {read, pread, readv, preadv, write, pwrite, writev, pwritev, aio_submit}) {
         rows.push_back({kind, Field::flags, flags(kDataFlags)});
     }
-    for (const OpKind kind : {stat, statx, access, link, utimens}) {
+    for (const OpKind kind : {stat, statx, access, link, utimens, chown}) {
         rows.push_back({kind, Field::flags, flags(kAtFlags)});
     }
     for (const OpKind kind : {open, mkdir, chmod}) {

@@ -2,6 +2,7 @@
 // One op and the op table: the enum, the row type and the lookups made from ops.def.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -108,6 +109,18 @@ struct Edge {
 /// flags of ops that read: the destination buffer was fresh memory, so the call paid its page faults.
 inline constexpr int64_t kFreshMemory = int64_t{1} << 32;
 
+/// flags of copy_file_range and splice: the call gave the offset of the source, or of the destination, so that it
+/// neither used nor moved that position. Where neither is set, the log does not tell.
+inline constexpr int64_t kCopyFromOffset = int64_t{1} << 32;
+inline constexpr int64_t kCopyToOffset = int64_t{1} << 33;
+/// arg of ioctl: whether a descriptor is a terminal, by the C library's old and new way.
+inline constexpr int64_t kAskTerminal = 0x5401, kAskTerminal2 = 0x802c542a;  // TCGETS, TCGETS2
+constexpr bool asks_terminal(int64_t request) { return request == kAskTerminal || request == kAskTerminal2; }
+
+/// flags of copy_file_range: the files came to share the blocks (FICLONE, FICLONERANGE), which storage that cannot do
+/// so replaces by a copy.
+inline constexpr int64_t kCopyClones = int64_t{1} << 34;
+
 /// flags of the extended-attribute ops: the call does not follow a symbolic link (lgetxattr...).
 inline constexpr int64_t kXattrNoFollow = 1;
 
@@ -128,6 +141,23 @@ enum WaitClass : int64_t {
     kWaitWokeOthers,  // a call that woke others
     kWaitEpoll,
 };
+
+/// The WaitClass in an arg of wait.
+constexpr int64_t wait_class(int64_t arg) { return arg & 0xff; }
+/// arg of a wait of kWaitEpoll. `timeout_ms`: 0 or less: without end, or not known.
+constexpr int64_t epoll_arg(int64_t timeout_ms) {
+    constexpr int64_t kMost = INT64_C(1) << 40;
+    const int64_t known = timeout_ms < 0 ? 0 : timeout_ms;
+    return kWaitEpoll + ((known < kMost ? known : kMost) << 8);
+}
+/// Its time-out in ms; 0: without end, or not known.
+constexpr int64_t epoll_timeout(int64_t arg) { return arg >> 8; }
+
+/// Whether a wait ended because its time was over: a sleep, or a call with a time-out for which nothing came.
+constexpr bool ended_by_time(int64_t arg, int64_t result) {
+    const bool polls = arg == kWaitPoll || (wait_class(arg) == kWaitEpoll && epoll_timeout(arg) > 0);
+    return arg == kWaitSleep || (arg == kWaitFutex && result == -ETIMEDOUT) || (polls && result == 0);
+}
 
 /// flags of compute: how the thread passed the time.
 enum ComputeClass : int64_t { kComputeUnknown = 0, kComputeSleeps, kComputeSpins, kComputeWorks };

@@ -107,8 +107,7 @@ std::optional<Role> role_or_path(const char* option, const std::string& word) {
     }
     const std::vector<std::string> near = nearest_names(word, names);
     throw usage_error(
-        std::string(option) + " '" + escape_line(word) + "' is neither a role nor a path" +
-            (near.empty() ? "" : "; did you mean " + join(near, ", ") + "?"),
+        std::string(option) + " '" + escape_line(word) + "' is neither a role nor a path" + did_you_mean(near),
         "roles: " + join(names, ", ") + "; a path is written with / or *, such as '*/" + escape_line(word) + "'");
 }
 

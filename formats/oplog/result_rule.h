@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 
 #include "formats/oplog/op.h"
 
@@ -21,5 +22,19 @@ enum class ResultMatch {
 /// be equal, too, if they are the program's own: bytes moved, positions. Ops that perform no I/O (Trait::io) have no
 /// result of their own, and always agree.
 ResultMatch match_results(OpKind kind, int64_t arg, int64_t recorded, int64_t run);
+
+/// Results of getdents, in the order of the ops. How a listing is spread over its calls depends on the file system; one
+/// that has returned less than half of the recorded bytes by then has fewer names.
+class ListingResults {
+public:
+    /// `listing`: the directory or the open instance. As match_results.
+    ResultMatch match(uint32_t listing, int64_t recorded, int64_t run);
+
+private:
+    struct Bytes {
+        int64_t recorded = 0, run = 0;
+    };
+    std::unordered_map<uint32_t, Bytes> bytes_;
+};
 
 }  // namespace reprise

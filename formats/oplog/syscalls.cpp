@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <csignal>

@@ -21,7 +21,9 @@ enum class CallAction : uint8_t {
     mmap,
     mremap,
     brk,
-    make,  // the result is a descriptor of no file
+    lock_memory,   // brings pages in
+    clone_blocks,  // two files share blocks: a copy
+    make,          // the result is a descriptor of no file
     make_socket,
     make_epoll,
     pipe,     // two descriptors, or one where arg is kEventFd or kMemFd
@@ -53,9 +55,12 @@ inline constexpr uint8_t data = 2;  // data came, there is room for more, or the
 inline constexpr uint8_t end = 4;   // a process or a program ended
 inline constexpr uint8_t signal = 8;
 inline constexpr uint8_t connect = 16;
-inline constexpr uint8_t bytes = data | connect;
-inline constexpr uint8_t ready = data | connect | end;
-inline constexpr uint8_t ended = futex | data | end | signal;
+inline constexpr uint8_t queue = 32;                       // of messages: one came, or there is room for one
+inline constexpr uint8_t lock = 64;                        // of a range of a file
+inline constexpr uint8_t fifo = 128;                       // its other end was opened
+inline constexpr uint8_t bytes = data | connect | signal;  // a signal comes out of a signalfd
+inline constexpr uint8_t ready = data | connect | end | signal;
+inline constexpr uint8_t ended = futex | data | end | signal | lock;
 }  // namespace wake
 
 /// Syscall::strace of calls that are not imported from strace logs.

@@ -8,6 +8,7 @@ namespace {
 
 // Most raw bytes of one table section; the writer cuts sections long before.
 constexpr size_t kSectionLimit = size_t{256} << 20;
+constexpr size_t kLeastRows = 64;  // that a table grows by
 
 // A table section: the ids, then column after column, each value as the signed distance from the row before.
 // Encoder and decoder run the same list of columns over it.
@@ -139,6 +140,10 @@ void decode_rows(ByteView bytes, std::vector<Row>& table, Decompressor& decompre
         }
         previous = id = static_cast<uint32_t>(value);
         if (id == table.size()) {
+            // By an eighth: of a table of millions, half of the memory would else be for rows that never come.
+            if (table.size() == table.capacity()) {
+                table.reserve(table.size() + table.size() / 8 + kLeastRows);
+            }
             table.emplace_back();
         }
     }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "formats/oplog/tables.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace reprise {
 
 std::string_view file_type_name(FileType type) {
@@ -83,21 +80,8 @@ std::string_view handle_kind_name(HandleKind kind) {
 }
 
 StringTable::StringTable() {
-    views_.emplace_back();
+    views_.emplace_back("");
     ids_.emplace(std::string_view{}, 0);
-}
-
-std::string_view StringTable::store(std::string_view text) {
-    constexpr size_t kChunk = 64 << 10;
-    if (chunk_used_ + text.size() > chunk_size_) {
-        chunk_size_ = std::max(kChunk, text.size());
-        chunks_.push_back(std::make_unique_for_overwrite<char[]>(chunk_size_));
-        chunk_used_ = 0;
-    }
-    char* at = chunks_.back().get() + chunk_used_;
-    std::memcpy(at, text.data(), text.size());
-    chunk_used_ += text.size();
-    return {at, text.size()};
 }
 
 StringId StringTable::intern(std::string_view text) {
@@ -110,7 +94,7 @@ StringId StringTable::intern(std::string_view text) {
 }
 
 StringId StringTable::append(std::string_view text) {
-    views_.push_back(text.empty() ? std::string_view{} : store(text));
+    views_.push_back(text.empty() ? std::string_view{""} : texts_.keep(text));
     return static_cast<StringId>(views_.size() - 1);
 }
 

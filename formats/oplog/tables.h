@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "formats/oplog/op.h"
 #include "formats/support/counters.h"
+#include "formats/support/text_store.h"
 
 namespace reprise {
 
@@ -38,9 +38,9 @@ std::string_view origin_name(Origin origin);
 /// A file is (device, inode, generation). A path deleted and made anew is another row.
 struct FileRow {
     StringId path = 0;  // absolute and lexically clean where the source allows
+    uint32_t generation = 0;
     uint64_t device = 0;
     uint64_t inode = 0;
-    uint32_t generation = 0;
     uint64_t size = 0;  // bytes: from stat or the inode when first seen, else the furthest offset used
     bool size_exact = false;
     FileType type = FileType::unknown;
@@ -51,6 +51,7 @@ struct FileRow {
 
     bool operator==(const FileRow&) const = default;
 };
+static_assert(sizeof(FileRow) == 48, "a log may have millions");
 
 enum class HandleKind : uint8_t { file, directory, pipe, socket, eventfd, memfd, epoll, other };
 std::string_view handle_kind_name(HandleKind kind);
@@ -107,14 +108,12 @@ public:
     StringId intern(std::string_view text);
     /// Appends without looking for an equal one (the reader's way); returns its id.
     StringId append(std::string_view text);
-    /// Empty for 0 and for ids that are not in the table.
-    std::string_view operator[](StringId id) const { return id < views_.size() ? views_[id] : std::string_view{}; }
+    /// Followed by a NUL. Empty for 0 and for ids that are not in the table.
+    std::string_view operator[](StringId id) const { return id < views_.size() ? views_[id] : ""; }
     size_t size() const { return views_.size(); }  // with row 0
 
 private:
-    std::string_view store(std::string_view text);
-    std::vector<std::unique_ptr<char[]>> chunks_;
-    size_t chunk_used_ = 0, chunk_size_ = 0;
+    TextStore texts_;
     std::vector<std::string_view> views_;
     std::unordered_map<std::string_view, StringId> ids_;
 };

@@ -127,7 +127,7 @@ struct LogWriter::Impl {
     Compressor compressor;
     BlockCodec::Encoder encoder;
     UniqueFd fd;
-    UnfinishedFile unfinished;
+    UndoneAtEnd unfinished;
     uint64_t offset = 0;
     std::vector<std::pair<SectionType, uint64_t>> sections;
     std::vector<Derived> known;  // written at the end
@@ -155,11 +155,14 @@ struct LogWriter::Impl {
             throw machine_error(path.string() + " is not a regular file, and a log cannot be written there",
                                 "name a file that may be made or replaced");
         }
-        fd = create_new_file(partial);
+        {
+            const EndsHeld held;
+            fd = create_new_file(partial);
+            unfinished = fd.valid() ? unfinished_file(partial) : UndoneAtEnd();
+        }
         if (!fd.valid()) {
             fail("cannot be created", "choose a folder that exists and may be written to");
         }
-        unfinished = UnfinishedFile(partial);
         try {
             const FileHead head_bytes;
             write({reinterpret_cast<const uint8_t*>(&head_bytes), sizeof head_bytes});

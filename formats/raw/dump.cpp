@@ -23,8 +23,8 @@ const char* type_name(uint8_t type) {
     static const char* const names[] = {"?",        "META",  "CALL",      "SPAWN",    "EXEC",       "EXIT",
                                         "SWITCH",   "FAULT", "SUBMIT",    "COMPLETE", "PAGE_CACHE", "BLOCK",
                                         "PRESSURE", "CLOCK", "SEED_TASK", "SEED_FD",  "SEED_MAP",   "LOSS",
-                                        "GPU",      "TOUCH", "STOLEN"};
-    static_assert(std::size(names) == RAW_STOLEN + 1, "every record type has a name");
+                                        "GPU",      "TOUCH", "STOLEN",    "FAULTS",   "BACKING",    "MEMORY"};
+    static_assert(std::size(names) == RAW_MEMORY + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }
 
@@ -61,8 +61,10 @@ void put_fd(std::string& out, const raw_fd& fd) {
         static_cast<unsigned long long>(fd.file), fd.device >> 20, fd.device & 0xfffff,
         static_cast<unsigned long long>(fd.inode), fd.generation, static_cast<unsigned long long>(fd.size),
         static_cast<long long>(fd.position), fd.flags, fd.mode);
-    if (fd.peer) {
-        put(out, " peer=%llu", static_cast<unsigned long long>(fd.peer));
+    if (fd.info & RAW_FD_CACHED) {
+        put(out, " cached=%llu", static_cast<unsigned long long>(fd.peer_or_pages));
+    } else if (fd.peer_or_pages) {
+        put(out, " peer=%llu", static_cast<unsigned long long>(fd.peer_or_pages));
     }
     static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll", "uring", "memfd"};
     for (unsigned bit = 0; bit < std::size(kInfo); ++bit) {
@@ -156,6 +158,9 @@ void put_switch(std::string& out, const raw_switch& record) {
     if (record.waker_tid) {
         put(out, " by %u/%u in %s", record.waker_pid, record.waker_tid, raw_call_name(record.waker_nr).c_str());
     }
+    if (record.head.flags & RAW_FLAG_DEFERRED) {
+        out += " deferred";
+    }
 }
 
 void put_uring(std::string& out, const raw_uring& record) {
@@ -183,6 +188,9 @@ void put_body(std::string& out, const raw_head& head) {
         case RAW_EXIT: {
             const auto& record = as<raw_exit>(head);
             put(out, " code=%d%s", record.code, record.last ? " last" : "");
+            if (record.held != 0) {
+                put(out, " held=%llu", static_cast<unsigned long long>(record.held));
+            }
             break;
         }
         case RAW_SWITCH: put_switch(out, as<raw_switch>(head)); break;
@@ -190,24 +198,42 @@ void put_body(std::string& out, const raw_head& head) {
             const auto& record = as<raw_fault>(head);
             put(out, " %llx inode=%u:%u:%llu offset=%llu%s%s", static_cast<unsigned long long>(record.address),
                 record.device >> 20, record.device & 0xfffff, static_cast<unsigned long long>(record.inode),
-                static_cast<unsigned long long>(record.offset), record.write ? " write" : "",
+                static_cast<unsigned long long>(record.offset), record.write & RAW_FAULT_WRITES ? " write" : "",
                 record.major ? " major" : "");
             break;
         }
         case RAW_TOUCH: {
             const auto& record = as<raw_touch>(head);
             put(out, " %llx pages=%u busy=%llu%s", static_cast<unsigned long long>(record.address), record.pages,
-                static_cast<unsigned long long>(record.busy), record.write ? " write" : "");
+                static_cast<unsigned long long>(record.busy), record.write & RAW_FAULT_WRITES ? " write" : "");
             break;
         }
         case RAW_STOLEN: put(out, " stolen=%llu", static_cast<unsigned long long>(as<raw_stolen>(head).stolen)); break;
+        case RAW_FAULTS: {
+            const auto& record = as<raw_faults>(head);
+            put(out, " faults=%u dear=%u ns=%llu", record.faults, record.dear,
+                static_cast<unsigned long long>(record.dear_ns));
+            break;
+        }
+        case RAW_BACKING: {
+            const auto& record = as<raw_backing>(head);
+            put(out, " inode=%u:%u:%llu below=%u:%u:%llu", record.device >> 20, record.device & 0xfffff,
+                static_cast<unsigned long long>(record.inode), record.device_below >> 20, record.device_below & 0xfffff,
+                static_cast<unsigned long long>(record.below));
+            break;
+        }
         case RAW_URING_SUBMIT:
         case RAW_URING_COMPLETE: put_uring(out, as<raw_uring>(head)); break;
         case RAW_PAGE_CACHE: {
             const auto& record = as<raw_page_cache>(head);
-            put(out, " %s inode=%u:%u:%llu offset=%llu bytes=%u", record.evicted ? "evicted" : "added",
+            put(out, " %s inode=%u:%u:%llu offset=%llu bytes=%llu", record.evicted ? "evicted" : "added",
                 record.device >> 20, record.device & 0xfffff, static_cast<unsigned long long>(record.inode),
-                static_cast<unsigned long long>(record.offset), record.bytes);
+                static_cast<unsigned long long>(record.offset), static_cast<unsigned long long>(record.bytes));
+            put(out, " folios=%u first=%llu last=%llu", record.folios, static_cast<unsigned long long>(record.first),
+                static_cast<unsigned long long>(record.last));
+            if (record.after != 0) {
+                put(out, " after=%llu", static_cast<unsigned long long>(record.after));
+            }
             if (record.in_nr != 0xffff) {
                 out += " in " + raw_call_name(record.in_nr);
             }
@@ -218,6 +244,12 @@ void put_body(std::string& out, const raw_head& head) {
             put(out, " %s %u:%u sector=%llu bytes=%u issued=", record.write ? "write" : "read", record.device >> 20,
                 record.device & 0xfffff, static_cast<unsigned long long>(record.sector), record.bytes);
             put_time(out, record.issued);
+            break;
+        }
+        case RAW_MEMORY: {
+            const auto& record = as<raw_memory>(head);
+            put(out, " anonymous=%llu shared=%llu", static_cast<unsigned long long>(record.anonymous),
+                static_cast<unsigned long long>(record.shared));
             break;
         }
         case RAW_PRESSURE: {

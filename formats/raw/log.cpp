@@ -2,10 +2,14 @@
 #include "formats/raw/log.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -20,7 +24,6 @@
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/new_file.h"
-#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -69,6 +72,9 @@ size_t raw_struct_bytes(uint8_t type) {
         case RAW_GPU: return sizeof(raw_gpu);
         case RAW_TOUCH: return sizeof(raw_touch);
         case RAW_STOLEN: return sizeof(raw_stolen);
+        case RAW_FAULTS: return sizeof(raw_faults);
+        case RAW_BACKING: return sizeof(raw_backing);
+        case RAW_MEMORY: return sizeof(raw_memory);
         default: return 0;
     }
 }
@@ -106,6 +112,14 @@ bool raw_records_whole(ByteView records) {
 
 // --- writer
 
+namespace {
+
+Error in_use(const std::filesystem::path& path) {
+    return usage_error("another recording is writing " + escape_line(path.native()), "choose another file with -o");
+}
+
+}  // namespace
+
 struct RawWriter::Impl {
     std::filesystem::path path;
     Options options;
@@ -122,8 +136,48 @@ struct RawWriter::Impl {
     std::thread thread;
 
     // Of the helper thread.
-    Compressor compressor{1};
+    Compressor compressor{-1};  // half the time of level 1 for 1 to 3 % more bytes
     Bytes packed;
+
+    // Of the helper's priority; with the mutex held, but for the atomic.
+    bool low = false, may_be_low = false;
+    int own_priority = 0;
+    std::atomic<id_t> helper = 0;  // 0: never low
+
+    // In the helper, at its start.
+    void may_give_way() {
+        const auto self = static_cast<id_t>(::syscall(SYS_gettid));
+        own_priority = ::getpriority(PRIO_PROCESS, self);
+        rlimit limit{};
+        // 20 - nice is the least that may be set again without the right to.
+        const bool returns = ::geteuid() == 0 || (::getrlimit(RLIMIT_NICE, &limit) == 0 &&
+                                                  static_cast<int64_t>(limit.rlim_cur) >= 20 - own_priority);
+        may_be_low = options.gives_way && returns;
+        helper = may_be_low ? self : 0;
+    }
+
+    // The helper may have been put aside with the mutex.
+    std::unique_lock<std::mutex> lock_soon() {
+        std::unique_lock lock(mutex, std::try_to_lock);
+        if (!lock.owns_lock()) {
+            if (const id_t thread = helper; thread != 0) {
+                ::setpriority(PRIO_PROCESS, thread, own_priority);
+            }
+            lock.lock();
+            low = low && ::setpriority(PRIO_PROCESS, helper, own_priority) != 0;  // again: it may have lowered it since
+        }
+        return lock;
+    }
+
+    // Where many chunks wait memory runs short, and records would be lost next.
+    void set_priority() {
+        constexpr int kLow = 19;
+        const size_t most = options.pending_chunks / 4;
+        const bool wanted = may_be_low && !stopping && queue.size() <= (low ? most : most / 4);
+        if (wanted != low && ::setpriority(PRIO_PROCESS, helper, wanted ? kLow : own_priority) == 0) {
+            low = wanted;
+        }
+    }
 
     [[noreturn]] void fail(const char* what, int error) const {
         throw machine_error(escape_line(path.string()) + ": " + what + ": " + reason(error),
@@ -175,6 +229,7 @@ struct RawWriter::Impl {
 
     void run() {
         std::unique_lock lock(mutex);
+        may_give_way();
         while (true) {
             work.wait(lock, [&] { return stopping || !queue.empty(); });
             if (queue.empty()) {
@@ -182,6 +237,7 @@ struct RawWriter::Impl {
             }
             Bytes chunk = std::move(queue.front());
             queue.pop_front();
+            set_priority();
             if (!failure) {
                 lock.unlock();
                 std::exception_ptr error;
@@ -203,7 +259,7 @@ struct RawWriter::Impl {
         if (current.empty()) {
             return;
         }
-        std::unique_lock lock(mutex);
+        std::unique_lock lock = lock_soon();
         room.wait(lock, [&] { return queue.size() < options.pending_chunks || failure; });
         if (failure) {
             std::rethrow_exception(failure);
@@ -214,6 +270,7 @@ struct RawWriter::Impl {
             current = std::move(spare.back());
             spare.pop_back();
         }
+        set_priority();
         lock.unlock();
         work.notify_one();
         current.reserve(kRawChunkBytes);
@@ -226,6 +283,7 @@ struct RawWriter::Impl {
         {
             const std::lock_guard lock(mutex);
             stopping = true;
+            set_priority();
         }
         work.notify_one();
         thread.join();
@@ -240,9 +298,20 @@ RawWriter::RawWriter(const std::filesystem::path& path, std::string_view meta, O
     if (meta.size() > 60000) {
         throw std::logic_error("RAW_META is too long");
     }
+    if (raw_in_use(path)) {
+        throw in_use(path);
+    }
     impl.fd = create_new_file(path);
     if (!impl.fd.valid()) {
         impl.fail("cannot be created", errno);
+    }
+    // Not all file systems lock. Between the two calls another writer may have put its own file there.
+    struct stat mine {
+    }, there{};
+    const bool lost = ::fstat(impl.fd.get(), &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+                      S_ISREG(mine.st_mode) && (mine.st_ino != there.st_ino || mine.st_dev != there.st_dev);
+    if ((::flock(impl.fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || lost) {
+        throw in_use(path);
     }
     impl.write({reinterpret_cast<const uint8_t*>(kRawMagic), sizeof kRawMagic}, 0);
     impl.written = sizeof kRawMagic;
@@ -259,6 +328,13 @@ RawWriter::RawWriter(const std::filesystem::path& path, std::string_view meta, O
 }
 
 RawWriter::~RawWriter() { impl_->stop(); }
+
+UniqueFd RawWriter::lock() const { return UniqueFd(::fcntl(impl_->fd.get(), F_DUPFD_CLOEXEC, 0)); }
+
+bool raw_in_use(const std::filesystem::path& path) {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    return file.valid() && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
 
 void RawWriter::append(ByteView records) {
     if (impl_->current.size() + records.size() > kRawChunkBytes) {

@@ -13,6 +13,7 @@
 
 #include "formats/raw/record.h"
 #include "formats/support/bytes.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 
@@ -36,8 +37,12 @@ public:
     struct Options {
         bool compress = true;
         size_t pending_chunks = 64;
+        /// The helper gives way to whatever else runs, as long as few chunks wait for it. Where the right to take its
+        /// priority back is missing it keeps it.
+        bool gives_way = false;
     };
-    /// `meta` is the JSON text of RAW_META, at most 60 000 bytes. The file is made or replaced.
+    /// `meta` is the JSON text of RAW_META, at most 60 000 bytes. The file is made or replaced. Error (usage) where
+    /// another one is writing it.
     RawWriter(const std::filesystem::path& path, std::string_view meta, Options options);
     RawWriter(const std::filesystem::path& path, std::string_view meta) : RawWriter(path, meta, Options{}) {}
     ~RawWriter();
@@ -52,11 +57,16 @@ public:
     void finish();
     /// In the file so far.
     [[nodiscard]] uint64_t bytes() const;
+    /// Keeps the file from other writers for as long as it lives, also after finish().
+    [[nodiscard]] UniqueFd lock() const;
 
 private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
+
+/// Whether somebody holds the lock of a RawWriter on the file. False where it is not there or cannot be read.
+bool raw_in_use(const std::filesystem::path& path);
 
 /// Reads a raw log chunk by chunk; never trusts a size. What is no raw log throws Error (bad_input); a file that ends
 /// early or is damaged gives its whole chunks up to there, and then cut() says so.

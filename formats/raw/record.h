@@ -24,7 +24,7 @@ typedef int64_t raw_s64;
 
 /* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
 
-#define RAW_VERSION 1
+#define RAW_VERSION 4
 
 enum raw_type {
     RAW_META = 1, /* first record: JSON text (user space) */
@@ -47,6 +47,9 @@ enum raw_type {
     RAW_GPU,      /* accelerator interval (user space) */
     RAW_TOUCH,    /* page faults that the file system's part does not tell: tmpfs, huge pages */
     RAW_STOLEN,   /* time in which a task had a processor that the host gave to others */
+    RAW_FAULTS,   /* page faults of a task outside its calls, counted: most leave no other record */
+    RAW_BACKING,  /* overlayfs: the file below, which has the pages of an opened one */
+    RAW_MEMORY,   /* memory besides files that a process holds from now on (user space) */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
@@ -63,6 +66,9 @@ struct raw_head {
 #define RAW_FLAG_UNFINISHED 1u /* the call never returned: result is unknown */
 #define RAW_FLAG_TRUNCATED 2u  /* a string or list did not fit */
 #define RAW_FLAG_UNREADABLE 4u /* user memory could not be read */
+/* RAW_SWITCH: what the waker's call left to the kernel woke it: a soft interrupt inside the call, or a worker, perhaps
+ * later. */
+#define RAW_FLAG_DEFERRED 8u
 
 /* RAW_CALL. Parts follow up to head.size.
  * - `sequence` belongs to the kernel's task, also where an exec by another thread changes its tid. Records with pid 0
@@ -71,7 +77,10 @@ struct raw_head {
  *   restart_syscall) or the program sees EINTR.
  * - A successful execve has lost its arguments; RAW_EXEC, just before it, has the path.
  * - openat2: RAW_PART_VALUES {flags, mode, resolve}; waitid: {pid, code, status}; clone3: {flags}.
+ * - wait4 and waitid inside a PID namespace: RAW_PART_VALUES {pid} of RAW_WHICH_RESULT: the number in the initial one
+ *   of who ended.
  * - copies: RAW_PART_VALUES {offset after the call} for each offset argument that was given.
+ * - ioctl: only clones, and TCGETS. FICLONERANGE has RAW_PART_VALUES of its struct file_clone_range.
  * - io_submit: after an iocb, RAW_PART_FD where its fd differs from the one before, and RAW_PART_LIST of its buffers'
  *   sizes where it is vectored (PREADV, PWRITEV).
  * - messages: RAW_PART_FD of what the first SCM_RIGHTS among the first four heads of each carries, 32 in all.
@@ -114,22 +123,26 @@ enum raw_part_type {
 struct raw_fd {
     raw_u64 file; /* 0: no such descriptor */
     raw_u64 inode;
-    raw_u64 size;       /* bytes, of the inode */
-    raw_s64 position;   /* f_pos after the call */
-    raw_u64 peer;       /* Unix sockets: inode number of the peer's socket; else 0 */
-    raw_u32 device;     /* major << 20 | minor, as the kernel keeps it */
-    raw_u32 generation; /* i_generation */
-    raw_u32 flags;      /* f_flags (O_*) */
-    raw_u32 mode;       /* i_mode */
+    raw_u64 size;          /* bytes, of the inode */
+    raw_s64 position;      /* f_pos after the call */
+    raw_u64 peer_or_pages; /* sockets: the other end, see below; RAW_FD_CACHED: pages; else 0 */
+    raw_u32 device;        /* major << 20 | minor, as the kernel keeps it */
+    raw_u32 generation;    /* i_generation */
+    raw_u32 flags;         /* f_flags (O_*) */
+    raw_u32 mode;          /* i_mode */
     raw_s32 fd;
     raw_u32 info; /* RAW_FD_* */
 };
+/* Unix sockets: the inode number of the peer's socket. TCP: a name of the peer with the first bit set; this end's own
+ * name differs in the last bit. */
+#define RAW_PEER_CONNECTION (1ULL << 63)
 #define RAW_FD_CREATED 1u /* FMODE_CREATED: this open made the file */
 #define RAW_FD_CLOEXEC 2u /* only in RAW_SEED_FD */
 #define RAW_FD_EVENTFD 4u
 #define RAW_FD_EPOLL 8u
 #define RAW_FD_URING 16u
-#define RAW_FD_MEMFD 32u /* shmem file without a path (memfd_create) */
+#define RAW_FD_MEMFD 32u  /* shmem file without a path (memfd_create) */
+#define RAW_FD_CACHED 64u /* a regular file, just opened or seeded: peer_or_pages are its pages in the page cache */
 
 struct raw_stat { /* device as in raw_fd */
     raw_u64 device, inode, size;
@@ -156,6 +169,10 @@ struct raw_exit {
     raw_s32 code; /* as wait would show it: code << 8 | signal */
     raw_u32
         last; /* 1: the last thread of its process; before Linux 6.16 of threads that end at once several may say so */
+    raw_u64 allowed; /* processors it might use, a bit each, of the first 64 */
+    raw_u32 cpus;    /* how many those are in all */
+    raw_u32 pad;
+    raw_u64 held; /* bytes, last thread: most memory besides files that its process held; 0: unknown (before 6.16) */
 };
 
 enum raw_off_state { RAW_OFF_RUNNABLE = 0, RAW_OFF_SLEEPING = 1, RAW_OFF_UNINTERRUPTIBLE = 2 };
@@ -173,9 +190,10 @@ struct raw_switch {
     raw_u64 waker_enter;          /* enter time of the waker's call: names the call */
 };
 
-/* Emitted when the fault begins; what it then waits for are RAW_SWITCH and RAW_PAGE_CACHE. One fault (same enter and
- * address) may have two records, the second one with major: the file system was asked for the page itself by a read, so
- * it was not there, or another fault held its lock just then. */
+/* Address 0: the kernel brought the page in for a call, without an exception (get_user_pages): the mapping is the one
+ * that holds the file's page. Emitted when the fault begins; what it then waits for are RAW_SWITCH and RAW_PAGE_CACHE.
+ * One fault (same enter and address) may have two records, the second one with major: the file system was asked for the
+ * page itself by a read, so it was not there, or another fault held its lock just then. */
 struct raw_fault {
     struct raw_head head;
     raw_u64 enter;   /* ns */
@@ -183,9 +201,13 @@ struct raw_fault {
     raw_u64 inode;
     raw_u64 offset; /* bytes into the file, of the faulting page */
     raw_u32 device;
-    raw_u16 write; /* 1: a write */
+    raw_u16 write; /* RAW_FAULT_* */
     raw_u16 major; /* 1: the page itself was asked for */
 };
+
+#define RAW_FAULT_WRITES 1u
+/* Of tmpfs: a page that a shared writable mapping has read can be written to without another fault. */
+#define RAW_FAULT_MEMORY 2u
 
 /* Faults on neighbouring pages, each at once after the one before. Which file it is, the mapping at the address says.
  */
@@ -196,13 +218,22 @@ struct raw_touch {
     raw_u64 busy;    /* ns inside the faults */
     raw_u64 address; /* of the first page */
     raw_u32 pages;
-    raw_u32 write; /* 1: writes */
+    raw_u32 write; /* RAW_FAULT_* */
 };
 
 /* Of the task's own code since its last record, noticed at head.time. */
 struct raw_stolen {
     struct raw_head head;
     raw_u64 stolen; /* ns */
+};
+
+/* Outside calls, since the task's last such record. Told before a call or a switch, once they are many or dear. */
+struct raw_faults {
+    struct raw_head head;
+    raw_u64 dear_ns; /* by how much the dear ones took longer than such a page usually does on this machine */
+    raw_u32 faults;  /* of any kind */
+    raw_u32 dear;    /* new pages of anonymous memory, in base pages, each of which took several times as long; both by
+                      * one in eight of the base pages, and all huge ones */
 };
 
 /* head.pid/tid: who submitted (the SQPOLL thread's own ids where it did). */
@@ -244,14 +275,25 @@ struct raw_aio_event {
     raw_s64 result;
 };
 
+/* Pages that came or went one after the other, told when something else began on that processor. */
 struct raw_page_cache {
     struct raw_head head;
     raw_u64 inode;
-    raw_u64 offset; /* bytes */
+    raw_u64 offset, bytes;
+    raw_u64 first, last; /* ns, of the first and the last page */
+    raw_u64 after;       /* went for a call that had returned: its end, as in raw_call; else 0 */
     raw_u32 device;
-    raw_u32 bytes;
-    raw_u32 evicted; /* 0: added */
-    raw_u32 in_nr;   /* system call of the adding task, 0xffff: none */
+    raw_u16 evicted; /* 0: added */
+    raw_u16 in_nr;   /* system call of the task, 0xffff: none */
+    raw_u32 folios;  /* that these bytes were: the recorder looked at each */
+    raw_u32 pad;
+};
+
+/* Of a file as raw_fd tells it; `below` 0: it could not be found. head.pid 0: no task's sequence. */
+struct raw_backing {
+    struct raw_head head;
+    raw_u64 inode, below; /* inode numbers */
+    raw_u32 device, device_below;
 };
 
 struct raw_block {
@@ -268,6 +310,11 @@ struct raw_block {
 struct raw_pressure {
     struct raw_head head;
     raw_u64 cpu_some, cpu_full, memory_some, memory_full, io_some, io_full;
+};
+
+struct raw_memory {
+    struct raw_head head;      /* pid: of the process */
+    raw_u64 anonymous, shared; /* bytes; what several processes share counts for each in its part */
 };
 
 struct raw_clock {

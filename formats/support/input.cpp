@@ -273,7 +273,7 @@ struct LineReader::Impl {
     std::vector<char> buffer;
     size_t begin = 0, end = 0;
     uint64_t lines = 0, bytes = 0;
-    bool ended = false, truncated_ok = false, truncated = false;
+    bool ended = false, truncated_ok = false, truncated = false, in_line = false;
 
     std::string where() const { return at(path.native(), lines); }
 
@@ -338,6 +338,7 @@ bool LineReader::next(std::string_view& line) {
         // fill() moved the rest to the front and it ends the input.
         line = {my.buffer.data() + my.begin, my.end - my.begin};
         my.begin = my.end;
+        my.in_line = true;
         ++my.lines;
         return true;
     }
@@ -347,6 +348,7 @@ uint64_t LineReader::line_number() const { return impl_->lines; }
 uint64_t LineReader::bytes() const { return impl_->bytes - (impl_->end - impl_->begin); }
 uint64_t LineReader::file_bytes() const { return impl_->source->used(); }
 bool LineReader::truncated() const { return impl_->truncated; }
+bool LineReader::ends_in_line() const { return impl_->in_line; }
 void LineReader::set_truncated_ok(bool ok) { impl_->truncated_ok = ok; }
 const std::filesystem::path& LineReader::path() const { return impl_->path; }
 std::string LineReader::where() const { return impl_->where(); }

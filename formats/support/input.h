@@ -27,6 +27,7 @@ public:
     uint64_t bytes() const;        // decompressed bytes of the lines returned so far
     uint64_t file_bytes() const;   // bytes of the file itself used so far (for progress)
     bool truncated() const;
+    bool ends_in_line() const;  // the line last returned was the last, and no newline ended it
     void set_truncated_ok(bool ok);
     const std::filesystem::path& path() const;
     /// "file:line" for messages.

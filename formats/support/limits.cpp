@@ -76,6 +76,11 @@ std::string remedy(int error, std::string_view otherwise) {
     return std::string(otherwise);
 }
 
+bool is_ignored(int signal) {
+    struct sigaction action {};
+    return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void take_limits() {
     struct sigaction now {};
     if (::sigaction(SIGXFSZ, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {

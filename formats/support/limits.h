@@ -13,6 +13,9 @@ std::string reason(int error);
 /// What to do about a limit or a full disk, where that is the cause; else `otherwise`.
 std::string remedy(int error, std::string_view otherwise);
 
+/// Whether nobody wants to hear of the signal, as after `nohup`.
+bool is_ignored(int signal);
+
 /// Called once, first: writing beyond `ulimit -f` fails with EFBIG in place of ending the process, and stacks are large
 /// enough. Throws Error (machine) where they cannot be.
 void take_limits();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace reprise {
@@ -48,6 +49,26 @@ std::vector<std::string> nearest_names(std::string_view typed, const std::vector
         nearest.push_back(found[i].second);
     }
     return nearest;
+}
+
+std::vector<std::string> nearest_paths(std::string_view typed, const std::vector<std::string_view>& paths) {
+    constexpr std::size_t kMost = 10'000;  // comparing takes its time
+    const auto depth = std::count(typed.begin(), typed.end(), '/');
+    std::set<std::string_view> parts;
+    for (const std::string_view path : paths) {
+        std::size_t end = 0;
+        for (auto left = depth; left >= 0 && end != std::string_view::npos; --left) {
+            end = path.find('/', end + (left == depth ? 0 : 1));
+        }
+        if (parts.insert(path.substr(0, end)).second && parts.size() >= kMost) {
+            break;
+        }
+    }
+    return nearest_names(typed, {parts.begin(), parts.end()});
+}
+
+std::string did_you_mean(const std::vector<std::string>& names) {
+    return names.empty() ? std::string() : "; did you mean " + join(names, ", ") + "?";
 }
 
 std::string join(const std::vector<std::string>& words, std::string_view between) {

@@ -5,8 +5,8 @@
 #include <sys/types.h>
 
 #include <filesystem>
-#include <utility>
 
+#include "formats/support/end_signals.h"
 #include "formats/support/unique_fd.h"
 
 namespace reprise {
@@ -17,28 +17,11 @@ namespace reprise {
 UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode = 0666);
 
 /// Throws Error (usage) where writing `path` would replace a file and `overwrite` is not set, and where it is a
-/// directory. Devices, pipes, sockets and "-" are written to, not replaced.
+/// directory or empty. Devices, pipes, sockets and "-" are written to, not replaced.
 void check_output(const std::filesystem::path& path, bool overwrite);
 
-/// While it lives, a signal that ends the process (SIGINT, SIGTERM, SIGHUP) removes the file first: it is not whole.
-class UnfinishedFile {
-public:
-    UnfinishedFile() = default;
-    explicit UnfinishedFile(const std::filesystem::path& path);
-    ~UnfinishedFile() { forget(); }
-    UnfinishedFile(UnfinishedFile&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
-    UnfinishedFile(const UnfinishedFile&) = delete;
-    UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-    UnfinishedFile& operator=(UnfinishedFile&& other) noexcept;
-    /// It is whole now, or gone.
-    void forget();
-
-private:
-    int slot_ = -1;
-};
-
-/// For a signal handler that ends the process.
-void remove_unfinished_files();
+/// While what this returns lives, a signal that ends the process removes the file first: it is not whole.
+UndoneAtEnd unfinished_file(const std::filesystem::path& path);
 
 /// A directory of our own in the directory for temporary files, removed with all that is in it. Throws Error (machine).
 class ScratchDir {

@@ -64,7 +64,7 @@ struct TextOutput::Sink {
     std::string name;      // for messages
     bool renames = false;  // `name` is a .partial file that finish() renames
     std::FILE* file = nullptr;
-    UnfinishedFile unfinished;
+    UndoneAtEnd unfinished;
     std::unique_ptr<Packer> packer;  // where the output is compressed
 };
 
@@ -82,9 +82,13 @@ TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)), sin
     sink_->name = path_.string() + (sink_->renames ? ".partial" : "");
     errno = 0;
     if (sink_->renames) {
-        UniqueFd file = create_new_file(sink_->name);
-        if (file.valid()) {
-            sink_->unfinished = UnfinishedFile(sink_->name);
+        UniqueFd file;
+        {
+            const EndsHeld held;
+            file = create_new_file(sink_->name);
+            if (file.valid()) {
+                sink_->unfinished = unfinished_file(sink_->name);
+            }
         }
         sink_->file = file.valid() ? ::fdopen(file.get(), "wb") : nullptr;
         if (sink_->file) {

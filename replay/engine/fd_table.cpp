@@ -38,6 +38,21 @@ void DescriptorTable::duplicated(HandleId handle, int real, int recorded) {
     }
 }
 
+int DescriptorTable::get(HandleId handle, int recorded) const {
+    if (!many(handle)) {
+        return get(handle);
+    }
+    const std::lock_guard guard(lock_);
+    if (const auto entry = all_.find(handle); entry != all_.end()) {
+        for (const auto& [number, real] : entry->second) {
+            if (number == recorded) {
+                return real;
+            }
+        }
+    }
+    return get(handle);
+}
+
 int DescriptorTable::take(HandleId handle, int recorded) {
     const int primary = get(handle);
     if (primary < 0) {

@@ -30,6 +30,8 @@ public:
 
     /// A descriptor of the instance, or a negative value as above. Handle 0 is kClosed.
     int get(HandleId handle) const { return handle < size_ ? table_[handle].load(std::memory_order_relaxed) : kClosed; }
+    /// The one with that recorded number where the instance has several.
+    int get(HandleId handle, int recorded) const;
     void set_absent(HandleId handle, LeftOut reason) { put(handle, absent(reason)); }
     /// The first descriptor of an instance; `recorded` is its number in the recorded process.
     void opened(HandleId handle, int real, int recorded);

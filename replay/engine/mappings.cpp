@@ -102,7 +102,17 @@ bool MappingTable::has(uint32_t map) const {
     return map < pieces_.size() && !pieces_[map].empty();
 }
 
-void MappingTable::put(uint32_t map, Range range) {
+bool MappingTable::of_file(uint32_t map) const {
+    const std::lock_guard guard(lock_);
+    return map < of_file_.size() && of_file_[map];
+}
+
+MappingTable::Place MappingTable::place(uint32_t map) const {
+    const std::lock_guard guard(lock_);
+    return map < places_.size() ? places_[map] : Place{};
+}
+
+void MappingTable::put(uint32_t map, Range range, bool of_file, Place place) {
     const std::lock_guard guard(lock_);
     if (map == 0 || map >= limit_) {
         munmap(range.at, range.bytes);
@@ -115,6 +125,10 @@ void MappingTable::put(uint32_t map, Range range) {
         munmap(piece.at, piece.bytes);
     }
     pieces_[map] = {{0, range.at, whole_pages(range.bytes)}};
+    of_file_.resize(pieces_.size());
+    of_file_[map] = of_file;
+    places_.resize(pieces_.size());
+    places_[map] = place;
 }
 
 // Takes [from, to) out of a piece that holds all of it.

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/oplog/op.h"
 #include "replay/plan/left_out.h"
 
 namespace reprise {
@@ -32,8 +33,14 @@ public:
     Range range(uint32_t map, int64_t offset, int64_t bytes) const;
     /// Whether anything of it is mapped.
     bool has(uint32_t map) const;
-    /// Replaces what was there, which is unmapped.
-    void put(uint32_t map, Range range);
+    /// Replaces what was there, which is unmapped. `of_file`: not memory of the process alone. `place`: in the file.
+    struct Place {
+        FileId file = 0;
+        int64_t begin = 0;  // bytes
+    };
+    void put(uint32_t map, Range range, bool of_file, Place place);
+    Place place(uint32_t map) const;
+    bool of_file(uint32_t map) const;
     /// The mapping was not made, and why; what is done to it later is left out for the same reason.
     void set_absent(uint32_t map, LeftOut reason);
     /// not_open where nothing was said.
@@ -62,6 +69,8 @@ private:
     std::mutex& lock_;
     uint32_t limit_;
     std::vector<Pieces> pieces_;  // by map
+    std::vector<bool> of_file_;   // by map, as far as set
+    std::vector<Place> places_;   // likewise
     std::unordered_map<uint32_t, LeftOut> absent_;
 };
 

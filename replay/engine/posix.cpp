@@ -6,6 +6,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <array>
 #include <climits>
 #include <cstring>
 #include <ctime>
@@ -15,9 +16,11 @@
 
 namespace reprise {
 
-PosixEngine::PosixEngine(const EngineContext& context)
+PosixEngine::PosixEngine(const EngineContext& context) : PosixEngine(context, 4096) {}
+
+PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes)
     : worker_(*context.process), buffer_bytes_(context.task.read_bytes) {
-    mapped_bytes_ = (std::max<size_t>(buffer_bytes_, 4096) + 4095) & ~size_t{4095};
+    mapped_bytes_ = (std::max(buffer_bytes_, least_bytes) + 4095) & ~size_t{4095};
     void* const at =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
@@ -63,6 +66,24 @@ int64_t PosixEngine::submit_other(const OpBlock& b, size_t i, OpKind kind) {
     if (worker_.plan.names_sockets && info(kind).is(Trait::path) && worker_.names_socket(b.file[i])) {
         return not_performed(LeftOut::not_a_file);
     }
+    const bool refused = (b.result[i] == -EACCES || b.result[i] == -EPERM) && info(kind).is(Trait::path);
+    return refused ? submit_refused(b, i, kind) : perform(b, i, kind);
+}
+
+// Whose files those were, and who might use them, is not in a root, and another user may run the replay. Where this one
+// may do what the job's might not, that is no part of the job: what alters files is not tried.
+int64_t PosixEngine::submit_refused(const OpBlock& b, size_t i, OpKind kind) {
+    if (!keeps(worker_.plan, b, i)) {
+        return not_performed(LeftOut::filter);
+    }
+    if (alters_files(worker_.plan, b, i) && !info(kind).is(Trait::attributes)) {
+        return not_performed(LeftOut::refused);
+    }
+    const int64_t result = perform(b, i, kind);
+    return result == b.result[i] || is_not_performed(result) ? result : not_performed(LeftOut::refused);
+}
+
+int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
     int64_t refusal = 0;
     const auto with_fd = [&](auto&& call) -> int64_t {
         const int fd = descriptor(b.handle[i], &refusal);
@@ -91,6 +112,12 @@ int64_t PosixEngine::submit_other(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::pwritev: return vectored(b, i, kind);
         case OpKind::lseek: return with_fd([&](int fd) { return sys::call(SYS_lseek, fd, b.offset[i], b.arg[i]); });
         case OpKind::fstat: return fstat(b, i);
+        case OpKind::ioctl:
+            return with_fd([&](int fd) {
+                // As large as any terminal's; no other request is performed.
+                std::array<char, 256> terminal;
+                return asks_terminal(b.arg[i]) ? sys::call(SYS_ioctl, fd, b.arg[i], terminal.data()) : int64_t{-ENOTTY};
+            });
         case OpKind::getdents:
             return with_fd([&](int fd) { return sys::call(SYS_getdents64, fd, buffer_, read_size(b.size[i])); });
         case OpKind::stat:
@@ -103,6 +130,7 @@ int64_t PosixEngine::submit_other(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::truncate:
         case OpKind::statx:
         case OpKind::chmod:
+        case OpKind::chown:
         case OpKind::utimens:
         case OpKind::statfs:
         case OpKind::getxattr:
@@ -175,6 +203,9 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     const HandleId handle = b.handle[i];
     if (!worker_.plan.keeps_file(file)) {
         return not_performed(LeftOut::filter);
+    }
+    if (worker_.is_fifo(file)) {  // nothing is sent through it, as through a pipe, and nobody is at its other end
+        return not_performed(LeftOut::not_a_file);
     }
     if (file >= worker_.plan.paths.size() || worker_.plan.paths[file].relative == nullptr) {
         worker_.descriptors.set_absent(handle, LeftOut::no_place);
@@ -308,9 +339,13 @@ int64_t PosixEngine::duplicate(const OpBlock& b, size_t i) {
 
 int64_t PosixEngine::control(const OpBlock& b, size_t i) {
     int64_t refusal = 0;
-    const int fd = descriptor(b.handle[i], &refusal);
+    int fd = descriptor(b.handle[i], &refusal);
     if (refusal != 0) {
         return refusal;
+    }
+    // Of the descriptor, not of the instance: a shell moves one away, and only that ends at exec.
+    if (const int own = worker_.descriptors.get(b.handle[i], b.fd[i]); b.arg[i] == F_SETFD && own >= 0) {
+        fd = own;
     }
     int64_t argument = 0;
     switch (b.arg[i]) {
@@ -344,15 +379,18 @@ int64_t PosixEngine::lock(const OpBlock& b, size_t i) {
         return refusal;
     }
     const int64_t how = b.arg[i] & (LOCK_SH | LOCK_EX | LOCK_UN);
-    // A lock that never comes must not hold the run: it is asked for again and again, for ten seconds.
-    constexpr int kTries = 10'000;
-    for (int turn = 0;; ++turn) {
+    // The plan keeps the order of locks, so whoever had it has given it back or is about to end. One that does not come
+    // must not hold the run: it is asked for again and again, for a second.
+    constexpr int64_t kFirstPause = 20'000, kLongestPause = 1'000'000, kMost = 1'000'000'000;  // ns
+    int64_t slept = 0;
+    for (int64_t pause_ns = kFirstPause;; pause_ns = std::min(pause_ns * 2, kLongestPause)) {
         const int64_t result = sys::call(SYS_flock, fd, how | LOCK_NB);
-        if (result != -EWOULDBLOCK || (b.arg[i] & LOCK_NB) != 0 || turn == kTries || worker_.run.stopped()) {
+        if (result != -EWOULDBLOCK || (b.arg[i] & LOCK_NB) != 0 || slept >= kMost || worker_.run.stopped()) {
             return result;
         }
-        const timespec pause{0, 1'000'000};
+        const timespec pause{0, pause_ns};
         nanosleep(&pause, nullptr);
+        slept += pause_ns;
     }
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
@@ -56,38 +57,9 @@ public:
         return submit_other(b, i, kind);
     }
 
-private:
-    int64_t submit_other(const OpBlock& b, size_t i, OpKind kind);
-    /// Descriptors
-    int64_t open(const OpBlock& b, size_t i);
-    void expect_open(const OpBlock& b, size_t i);
-    int64_t close(const OpBlock& b, size_t i);
-    int64_t duplicate(const OpBlock& b, size_t i);
-    int64_t control(const OpBlock& b, size_t i);
-    int64_t make_memfd(const OpBlock& b, size_t i);
-    int64_t fstat(const OpBlock& b, size_t i);
-    /// Data
-    int64_t vectored(const OpBlock& b, size_t i, OpKind kind);
-    int64_t copy(const OpBlock& b, size_t i, OpKind kind);
-    static bool stands_at(int fd, int64_t offset);
-    int64_t into_nothing(int fd, int64_t offset, size_t bytes);
-    int64_t from_nothing(int fd, int64_t offset, size_t bytes);
-    int64_t request(const OpBlock& b, size_t i);
-    int64_t complete(const OpBlock& b, size_t i);
-    int64_t lock(const OpBlock& b, size_t i);
-    /// Names
-    int64_t by_path(const OpBlock& b, size_t i, OpKind kind);
-    int64_t by_name(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
-    int64_t two_names(const OpBlock& b, size_t i, OpKind kind);
-    int64_t by_resolved(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
-    int64_t attribute(const OpBlock& b, size_t i, OpKind kind, const char* path, bool follow);
-    /// Memory
-    int64_t map(const OpBlock& b, size_t i);
-    int64_t on_map(const OpBlock& b, size_t i, OpKind kind);
-    int64_t touch(const OpBlock& b, size_t i) const;
-    template <class Each>
-    int64_t on_each_piece(uint32_t map, int64_t offset, int64_t bytes, int64_t hole, const Each& each) const;
-
+protected:
+    /// With a buffer of at least so many bytes, of which `buffer_bytes_` are for ops.
+    PosixEngine(const EngineContext& context, size_t least_bytes);
     /// Descriptor of a handle, or a not_performed() code in `*refusal`.
     int descriptor(HandleId handle, int64_t* refusal);
     size_t read_size(int64_t size) const {
@@ -99,15 +71,55 @@ private:
     void make_fresh(size_t bytes) { sys::aside(SYS_madvise, buffer_, (bytes + 4095) & ~size_t{4095}, MADV_DONTNEED); }
     /// Fills iov_ with pieces of `base`, at most `most` bytes in all.
     int pieces(std::span<const int64_t> sizes, int64_t total, std::byte* base, size_t most);
-    bool open_pipe();
 
     WorkerState& worker_;
     std::byte* buffer_ = nullptr;
     size_t buffer_bytes_ = 0;  // what ops may use
+    std::vector<iovec> iov_;
+
+private:
+    int64_t submit_other(const OpBlock& b, size_t i, OpKind kind);
+    int64_t submit_refused(const OpBlock& b, size_t i, OpKind kind);
+    int64_t perform(const OpBlock& b, size_t i, OpKind kind);
+    /// Descriptors
+    int64_t open(const OpBlock& b, size_t i);
+    void expect_open(const OpBlock& b, size_t i);
+    int64_t close(const OpBlock& b, size_t i);
+    int64_t duplicate(const OpBlock& b, size_t i);
+    int64_t control(const OpBlock& b, size_t i);
+    int64_t make_memfd(const OpBlock& b, size_t i);
+    int64_t fstat(const OpBlock& b, size_t i);
+    /// Data
+    int64_t vectored(const OpBlock& b, size_t i, OpKind kind);
+    int64_t copy(const OpBlock& b, size_t i, OpKind kind);
+    static bool gives_offset(int fd, int64_t offset, bool told);
+    int64_t into_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
+    int64_t clone(int from, int64_t offset, int to, int64_t offset2, size_t bytes);
+    int64_t from_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
+    int64_t request(const OpBlock& b, size_t i);
+    int64_t complete(const OpBlock& b, size_t i);
+    static bool storage_refused(const OpBlock& b, size_t i, OpKind kind);
+    int64_t lock(const OpBlock& b, size_t i);
+    /// Names
+    int64_t by_path(const OpBlock& b, size_t i, OpKind kind);
+    int64_t by_name(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
+    int64_t two_names(const OpBlock& b, size_t i, OpKind kind);
+    int64_t by_resolved(const OpBlock& b, size_t i, OpKind kind, const RootPath& path);
+    int64_t attribute(const OpBlock& b, size_t i, OpKind kind, const char* path, bool follow);
+    /// Memory
+    int64_t map(const OpBlock& b, size_t i);
+    int64_t on_map(const OpBlock& b, size_t i, OpKind kind);
+    int64_t populate(const OpBlock& b, size_t i) const;
+    int64_t touch(const OpBlock& b, size_t i);
+    template <class Each>
+    int64_t on_each_piece(uint32_t map, int64_t offset, int64_t bytes, int64_t hole, const Each& each) const;
+
+    bool open_pipe();
+
     size_t mapped_bytes_ = 0;
     HandleId unverified_ = 0;              // opened, and its next op, an fstat, will tell whether it is a device
     const RootPath* next_path_ = nullptr;  // of the next open
-    std::vector<iovec> iov_;
+    std::unordered_map<uint32_t, int64_t> touched_to_;  // by mapping: where this task's last touch of it ended
     int pipe_[2] = {-1, -1};
     int null_ = -1;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Vectored calls, copies inside the kernel, and asynchronous requests.
+#include <linux/fs.h>
 #include <unistd.h>
 #include <climits>
 
@@ -60,15 +61,16 @@ bool PosixEngine::open_pipe() {
     return null_ >= 0;
 }
 
-// Where the recorded offset is where the instance stands, the call is taken to have used its position and moved it: the
-// log does not tell, and a copy that gives the position itself as offset is mostly followed by no use of it.
-bool PosixEngine::stands_at(int fd, int64_t offset) { return sys::aside(SYS_lseek, fd, 0, SEEK_CUR) == offset; }
+// Whether a copy gives its offset. Where the log does not tell and the offset is where the instance stands, the call is
+// taken to have used its position and moved it: one that gives the position itself is mostly followed by no use of it.
+bool PosixEngine::gives_offset(int fd, int64_t offset, bool told) {
+    return offset >= 0 && (told || sys::aside(SYS_lseek, fd, 0, SEEK_CUR) != offset);
+}
 
-int64_t PosixEngine::into_nothing(int fd, int64_t offset, size_t bytes) {
+int64_t PosixEngine::into_nothing(int fd, int64_t offset, bool by_offset, size_t bytes) {
     if (!open_pipe()) {
         return -EMFILE;
     }
-    const bool by_offset = offset >= 0 && !stands_at(fd, offset);
     size_t done = 0;
     while (done < bytes) {
         int64_t* const at = by_offset ? &offset : nullptr;
@@ -88,11 +90,10 @@ int64_t PosixEngine::into_nothing(int fd, int64_t offset, size_t bytes) {
     return static_cast<int64_t>(done);
 }
 
-int64_t PosixEngine::from_nothing(int fd, int64_t offset, size_t bytes) {
+int64_t PosixEngine::from_nothing(int fd, int64_t offset, bool by_offset, size_t bytes) {
     if (!open_pipe() || worker_.pattern.size() == 0) {
         return -EMFILE;
     }
-    const bool by_offset = offset >= 0 && !stands_at(fd, offset);
     size_t done = 0;
     while (done < bytes) {
         const size_t most = std::min(bytes - done, std::min(worker_.pattern.size(), size_t{1} << 16));
@@ -116,31 +117,82 @@ int64_t PosixEngine::from_nothing(int fd, int64_t offset, size_t bytes) {
     return static_cast<int64_t>(done);
 }
 
+// Shares the blocks where the storage can, and copies them where it cannot, as cp does.
+int64_t PosixEngine::clone(int from, int64_t offset, int to, int64_t offset2, size_t bytes) {
+    file_clone_range range{};
+    range.src_fd = from;
+    range.src_offset = static_cast<uint64_t>(offset);
+    range.src_length = bytes;
+    range.dest_offset = static_cast<uint64_t>(offset2);
+    if (bytes == 0 || sys::call(SYS_ioctl, to, FICLONERANGE, &range) == 0) {
+        return static_cast<int64_t>(bytes);
+    }
+    size_t done = 0;
+    while (done < bytes) {
+        const int64_t copied = sys::call(SYS_copy_file_range, from, &offset, to, &offset2, bytes - done, 0);
+        if (copied <= 0) {
+            return done > 0 ? static_cast<int64_t>(done) : copied;
+        }
+        done += static_cast<size_t>(copied);
+    }
+    return static_cast<int64_t>(done);
+}
+
+// Whether a call failed in the recording because of where its two places were: on two file systems, or on storage that
+// cannot share blocks. In the root both are on one, which may do more; the job's own way around follows in the log.
+bool PosixEngine::storage_refused(const OpBlock& b, size_t i, OpKind kind) {
+    const int64_t result = b.result[i];
+    if (kind != OpKind::copy_file_range) {
+        return result == -EXDEV;
+    }
+    const bool clones = (b.flags[i] & kCopyClones) != 0;
+    return result == -EXDEV || result == -EOPNOTSUPP || result == -ENOSYS ||
+           (clones && (result == -EINVAL || result == -ENOTTY));
+}
+
 int64_t PosixEngine::copy(const OpBlock& b, size_t i, OpKind kind) {
     int64_t from_refusal = 0, to_refusal = 0;
     const int from = descriptor(b.handle[i], &from_refusal);
     const int to = descriptor(b.handle2[i], &to_refusal);
     const auto bytes = static_cast<size_t>(std::clamp<int64_t>(b.size[i], 0, kMostBytes));
+    const bool from_told = (b.flags[i] & kCopyFromOffset) != 0, to_told = (b.flags[i] & kCopyToOffset) != 0;
     const bool from_pipe = b.handle[i] == 0 || from_refusal == not_performed(LeftOut::not_a_file);
     const bool to_pipe = b.handle2[i] == 0 || to_refusal == not_performed(LeftOut::not_a_file);
     if (from_pipe && to_pipe) {
         return not_performed(LeftOut::not_a_file);
     }
     if (from_pipe) {
-        return to_refusal != 0 ? to_refusal : from_nothing(to, kind == OpKind::splice ? b.offset2[i] : -1, bytes);
+        if (to_refusal != 0) {
+            return to_refusal;
+        }
+        const bool by_offset = kind == OpKind::splice && gives_offset(to, b.offset2[i], to_told);
+        return from_nothing(to, b.offset2[i], by_offset, bytes);
     }
     if (to_pipe) {
-        return from_refusal != 0 ? from_refusal : into_nothing(from, b.offset[i], bytes);
+        if (from_refusal != 0) {
+            return from_refusal;
+        }
+        return into_nothing(from, b.offset[i], gives_offset(from, b.offset[i], from_told), bytes);
     }
     if (from_refusal != 0 || to_refusal != 0) {
         return from_refusal != 0 ? from_refusal : to_refusal;
     }
+    if (storage_refused(b, i, kind)) {
+        return b.result[i];
+    }
+    if (kind == OpKind::copy_file_range && (b.flags[i] & kCopyClones) != 0) {
+        return clone(from, b.offset[i], to, b.offset2[i], static_cast<size_t>(std::max<int64_t>(b.size[i], 0)));
+    }
     int64_t offset = b.offset[i], offset2 = b.offset2[i];
-    int64_t* const in = offset >= 0 && !stands_at(from, offset) ? &offset : nullptr;
+    int64_t* const in = gives_offset(from, offset, from_told) ? &offset : nullptr;
     if (kind == OpKind::sendfile) {
         return sys::call(SYS_sendfile, to, from, in, bytes);
     }
-    int64_t* const out = offset2 >= 0 && !stands_at(to, offset2) ? &offset2 : nullptr;
+    int64_t* const out = gives_offset(to, offset2, to_told) ? &offset2 : nullptr;
+    if (kind == OpKind::splice) {
+        // Fails, as for the job (pv tries it first); what it did then follows in the log.
+        return sys::call(SYS_splice, from, in, to, out, bytes, 0);
+    }
     return sys::call(SYS_copy_file_range, from, in, to, out, bytes, 0);
 }
 

@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include "formats/oplog/result_rule.h"
+#include "formats/oplog/touched.h"
 #include "replay/engine/posix.h"
+#include "replay/plan/fault_reach.h"
 
 namespace reprise {
 namespace {
@@ -23,8 +25,7 @@ bool harmless_advice(int64_t advice) {
         case MADV_HUGEPAGE:
         case MADV_NOHUGEPAGE:
         case MADV_COLD:
-        case MADV_PAGEOUT:
-        case MADV_POPULATE_READ: return true;
+        case MADV_PAGEOUT: return true;
         default: return false;
     }
 }
@@ -77,7 +78,9 @@ int64_t PosixEngine::map(const OpBlock& b, size_t i) {
     if (at < 0 && at > -4096) {
         return at;
     }
-    worker_.mappings.put(b.map[i], {reinterpret_cast<std::byte*>(at), static_cast<size_t>(b.size[i])});
+    const FileId file = of_file ? worker_.plan.log->tables().handles[b.handle[i]].file : FileId{0};
+    worker_.mappings.put(b.map[i], {reinterpret_cast<std::byte*>(at), static_cast<size_t>(b.size[i])}, of_file,
+                         {file, b.offset[i]});
     return worked(b.result[i]);
 }
 
@@ -99,6 +102,9 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
         const int result = worker_.mappings.remap(map, b.offset[i], b.arg[i], b.size[i], b.flags[i]);
         return result < 0 ? result : worked(b.result[i]);
     }
+    if (kind == OpKind::madvise && (b.arg[i] == MADV_POPULATE_READ || b.arg[i] == MADV_POPULATE_WRITE)) {
+        return populate(b, i);
+    }
     if (kind == OpKind::madvise && !harmless_advice(b.arg[i])) {
         return not_performed(LeftOut::unsupported);
     }
@@ -113,30 +119,52 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
     });
 }
 
-int64_t PosixEngine::touch(const OpBlock& b, size_t i) const {
+// Of memory without a file nothing is brought in for writing: the job's own memory is not what is replayed. For the
+// same reason the pages of a private mapping are only read.
+int64_t PosixEngine::populate(const OpBlock& b, size_t i) const {
+    const uint32_t map = b.map[i];
+    const bool to_write = b.arg[i] == MADV_POPULATE_WRITE;
+    const bool writes =
+        to_write && map < worker_.plan.map_flags.size() && (worker_.plan.map_flags[map] & kMapWritesFile) != 0;
+    if (to_write && !worker_.mappings.of_file(map)) {
+        return not_performed(LeftOut::unsupported);
+    }
+    if (writes && worker_.read_only) {
+        return not_performed(LeftOut::read_only);
+    }
+    const int advice = writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    const auto each = [&](const MappingTable::Range& range) -> int64_t {
+        const int64_t result = sys::call(SYS_madvise, range.at, range.bytes, advice);
+        // Kernels before 5.14 know neither.
+        return result == -EINVAL && b.result[i] >= 0 ? touch_pages(range.at, range.bytes, writes) : result;
+    };
+    return on_each_piece(map, b.offset[i], b.size[i], -ENOMEM, each);
+}
+
+// Storage whose files the page cache has in small pieces faults where the recording's had one of 2 MiB: pages that came
+// with a fault there are touched here.
+int64_t PosixEngine::touch(const OpBlock& b, size_t i) {
     const bool write = b.flags[i] == 1;
-    const std::span<const int64_t> list = b.list_of(i);
-    const auto one = [&](int64_t offset, int64_t bytes) {
-        return on_each_piece(b.map[i], offset, bytes, -EFAULT, [&](const MappingTable::Range& range) -> int64_t {
+    int64_t& last = touched_to_[b.map[i]];
+    int64_t result = 0;
+    const auto came_with_last = [&](int64_t at) {
+        const MappingTable::Place place = worker_.mappings.place(b.map[i]);
+        return last != 0 && place.file != 0 && place.begin < INT64_MAX - at &&
+               came_with_fault(worker_.plan, place.file, place.begin + last, place.begin + at, false);
+    };
+    const auto one = [&](int64_t from, int64_t bytes) {
+        return on_each_piece(b.map[i], from, bytes, -EFAULT, [&](const MappingTable::Range& range) -> int64_t {
             return touch_pages(range.at, range.bytes, write);
         });
     };
-    if (list.empty()) {
-        const int64_t result = one(b.offset[i], b.size[i]);
-        return result < 0 ? result : worked(b.result[i]);
-    }
-    int64_t at = b.offset[i];
-    for (size_t k = 0; k + 1 < list.size(); k += 2) {
-        int64_t end = 0;
-        if (__builtin_add_overflow(at, list[k], &at) || __builtin_add_overflow(at, list[k + 1], &end)) {
-            return -EFAULT;
+    each_touched(b.offset[i], b.size[i], b.list_of(i), [&](int64_t at, int64_t bytes) {
+        if (result == 0 && !write && worker_.plan.fetched && came_with_last(at)) {
+            one(last, at - last);  // some of it may be unmapped by now
         }
-        if (const int64_t result = one(at, list[k + 1]); result < 0) {
-            return result;
-        }
-        at = end;
-    }
-    return worked(b.result[i]);
+        last = at + bytes;
+        result = result == 0 ? one(at, bytes) : result;
+    });
+    return result < 0 ? result : worked(b.result[i]);
 }
 
 }  // namespace reprise

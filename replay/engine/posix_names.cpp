@@ -6,6 +6,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <string>
 
@@ -20,6 +21,11 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kNoFollow = AT_SYMLINK_NOFOLLOW;
+
+/// A change of owner that changes none is refused to nobody; in the job it may have been.
+int64_t refusal_repeated(const OpBlock& b, size_t i, int64_t result) {
+    return result == 0 && b.result[i] == -EPERM ? -EPERM : result;
+}
 
 }  // namespace
 
@@ -38,6 +44,7 @@ int64_t PosixEngine::by_path(const OpBlock& b, size_t i, OpKind kind) {
             case OpKind::statx: return sys::call(SYS_statx, fd, "", AT_EMPTY_PATH, b.arg[i], &stx);
             case OpKind::chmod: return sys::call(SYS_fchmod, fd, b.mode[i] & 01777);
             case OpKind::utimens: return sys::call(SYS_utimensat, fd, nullptr, nullptr, 0);
+            case OpKind::chown: return refusal_repeated(b, i, sys::call(SYS_fchown, fd, -1, -1));
             case OpKind::statfs: return sys::call(SYS_fstatfs, fd, &fs);
             default: break;
         }
@@ -63,6 +70,7 @@ int64_t PosixEngine::by_path(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::listxattr:
         case OpKind::removexattr:
             return (b.flags[i] & 1) != 0 ? by_name(b, i, kind, path) : by_resolved(b, i, kind, path);
+        case OpKind::chown:
         case OpKind::utimens:  // of what the name is itself, as rsync does
             return (b.flags[i] & kNoFollow) != 0 ? by_name(b, i, kind, path) : by_resolved(b, i, kind, path);
         case OpKind::access:
@@ -99,8 +107,14 @@ int64_t PosixEngine::by_name(const OpBlock& b, size_t i, OpKind kind, const Root
     if (kind == OpKind::utimens) {
         return sys::call(SYS_utimensat, parent, name, nullptr, kNoFollow);
     }
+    if (kind == OpKind::chown) {
+        return refusal_repeated(b, i, sys::call(SYS_fchownat, parent, name, -1, -1, kNoFollow));
+    }
     if (kind == OpKind::readlink) {
-        return sys::call(SYS_readlinkat, parent, name, buffer_, read_size(b.size[i]));
+        const int64_t result = sys::call(SYS_readlinkat, parent, name, buffer_, read_size(b.size[i]));
+        // A link that files were used through is a directory in the root.
+        const bool stands = worker_.plan.log->tables().files[b.file[i]].type == FileType::directory;
+        return result == -EINVAL && stands && b.result[i] > 0 ? b.result[i] : result;
     }
     if (info(kind).has(Field::handle)) {
         // The magic link leads to the directory; the last component is not followed.
@@ -151,6 +165,7 @@ int64_t PosixEngine::by_resolved(const OpBlock& b, size_t i, OpKind kind, const 
         case OpKind::truncate: return sys::call(SYS_truncate, self, b.size[i]);
         case OpKind::chmod: return sys::call(SYS_fchmodat, AT_FDCWD, self, b.mode[i] & 01777);
         case OpKind::utimens: return sys::call(SYS_utimensat, AT_FDCWD, self, nullptr, 0);
+        case OpKind::chown: return refusal_repeated(b, i, sys::call(SYS_fchownat, AT_FDCWD, self, -1, -1, 0));
         case OpKind::statfs: return sys::call(SYS_statfs, self, &fs);
         default: break;
     }
@@ -193,6 +208,9 @@ int64_t PosixEngine::two_names(const OpBlock& b, size_t i, OpKind kind) {
         if (file >= paths.size() || paths[file].relative == nullptr) {
             return not_performed(LeftOut::no_place);
         }
+    }
+    if (storage_refused(b, i, kind)) {
+        return b.result[i];
     }
     const RootPath& from = paths[b.file[i]];
     const RootPath& to = paths[b.file2[i]];

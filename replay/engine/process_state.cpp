@@ -133,6 +133,10 @@ WorkerState::WorkerState(const Plan& the_plan, int root_fd, bool only_reads, con
     for (size_t i = 0; i < opens_.size(); ++i) {
         opens_[i] = i == 0 || !plan.directories[i].lasting ? Opens::from_root : Opens::none;
     }
+    if (plan.access != nullptr) {
+        access = std::make_unique<AccessState>();
+        access->alignment = std::vector<std::atomic<int32_t>>(plan.access->handles.size());
+    }
     if (!plan.passed.empty()) {
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // pidfd_getfd asks for it where Yama is on
     }
@@ -174,6 +178,10 @@ int WorkerState::open_again(HandleId handle) {
         flags = (flags & ~int64_t{O_ACCMODE}) | O_RDWR;
     }
     const auto fd = static_cast<int>(open_inside(root, plan.paths[row.file].relative, flags, 0));
+    if (fd == -EACCES || fd == -EPERM) {  // the job's user did not open it either: it came to the job
+        descriptors.set_absent(handle, LeftOut::not_permitted);
+        return descriptors.get(handle);
+    }
     if (fd < 0) {
         return DescriptorTable::kUnknown;
     }
@@ -185,8 +193,26 @@ int WorkerState::open_again(HandleId handle) {
         descriptors.set_absent(handle, LeftOut::device_node);
     } else {
         descriptors.opened(handle, fd, row.fd);
+        open_others(handle, fd);
     }
     return descriptors.get(handle);
+}
+
+void WorkerState::open_others(HandleId handle, int fd) {
+    const auto use = plan.inherited.find(handle);
+    const int32_t first = plan.log->tables().handles[handle].fd;
+    if (use == plan.inherited.end() || first < 0) {
+        return;
+    }
+    const bool ends_at_exec = (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+    for (const auto& [recorded, seen] : use->second.descriptors) {
+        if (recorded == first || seen.made) {
+            continue;
+        }
+        if (const int copy = fcntl(fd, ends_at_exec ? F_DUPFD_CLOEXEC : F_DUPFD, 0); copy >= 0) {
+            descriptors.duplicated(handle, copy, recorded);
+        }
+    }
 }
 
 bool WorkerState::came_unseen(HandleId handle) const {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +33,23 @@ private:
     size_t size_ = 0;
 };
 
+/// Of a process whose files are got at otherwise than recorded (Plan::access).
+struct AccessState {
+    static constexpr int32_t kRefused = -1;
+    struct Source {
+        int fd = -1;
+        HandleId handle = 0;
+        int64_t offset = 0, bytes = 0;
+    };
+    struct Mapped {
+        std::byte* at = nullptr;  // null: could not be mapped
+        int64_t bytes = 0;
+    };
+    std::vector<std::atomic<int32_t>> alignment;   // by handle, bytes; 0: not known yet
+    std::unordered_map<uint32_t, Source> sources;  // of mappings that are read in place of being made
+    std::unordered_map<HandleId, Mapped> mapped;   // of instances whose reads are touches
+};
+
 struct WorkerState {
     WorkerState(const Plan& plan, int root, bool read_only, const WritePattern& pattern, RunContext& run);
     WorkerState(const WorkerState&) = delete;
@@ -42,10 +60,17 @@ struct WorkerState {
     /// Opens an instance that this process should have but did not open itself, by its path. Descriptor, or as
     /// DescriptorTable::get.
     int open_again(HandleId handle);
+    /// The other descriptors that an instance had at the start.
+    void open_others(HandleId handle, int fd);
     /// True if no call of the log opens this instance, of a file that the log itself makes: another process passed it
     /// on.
     bool came_unseen(HandleId handle) const;
     bool names_socket(FileId file) const;
+    bool is_fifo(FileId file) const { return file_type(file) == FileType::fifo; }
+    FileType file_type(FileId file) const {
+        const std::vector<FileRow>& files = plan.log->tables().files;
+        return file < files.size() ? files[file].type : FileType::unknown;
+    }
 
     /// Keeps a descriptor of a file for the processes that take it (Plan::passed). Cheap for any other file.
     void pass_on(FileId file, int fd) {
@@ -75,6 +100,7 @@ struct WorkerState {
     MappingTable mappings;
     std::unordered_map<uint32_t, int64_t> requests;  // result of an asynchronous request that was performed
     std::vector<std::atomic<uint8_t>> verified;      // by file: its name was seen to be no device
+    std::unique_ptr<AccessState> access;             // null: as recorded. Its tables are guarded by `lock`
 
 private:
     enum class Opens : uint8_t { none, once, from_root };  // once: at least; the next starts at the directory

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "formats/oplog/op.h"
+#include "replay/plan/access.h"
 
 namespace reprise {
 
@@ -22,6 +23,8 @@ public:
     virtual bool ended(TaskId task) const = 0;
     /// By index in Plan::passed.
     virtual PassSlot& pass(size_t index) = 0;
+    /// What a task's engine did otherwise than recorded, once it is over.
+    virtual void add(const AccessCounts&) {}
 
 protected:
     ~RunContext() = default;

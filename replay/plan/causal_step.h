@@ -92,6 +92,7 @@ public:
         : clock_(causal_start(plan, run_start_ns, task, speeds, spawned_ns)),
           warmth_(speeds.waits, speeds.time_scale / speeds.cpu),
           explained_(plan.tasks[task].explained),
+          timers_(plan.tasks[task].timers),
           speeds_(speeds),
           noise_(noise) {}
 
@@ -114,10 +115,13 @@ public:
         begin_ = begin;
         recorded_end_ = OpRef::end_of(b.begin[i], b.duration[i]);
         role_ = causal_role(kind, b.arg[i], explained_.at(b.first + i), performed);
+        if (next_timer_ < timers_.size() && timers_[next_timer_].armed == b.first + i) {
+            armed_ = begin;
+        }
         if (kind == OpKind::compute) {
             compute(b, i);
         } else if (role_ == CausalRole::delay || role_ == CausalRole::submit) {
-            until_ = clock_.stood(b.begin[i], recorded_end_, due_, role_ == CausalRole::submit);
+            until_ = clock_.stood(b.begin[i], recorded_end_, due_, role_ == CausalRole::submit, timer(b, i));
         }
         return role_;
     }
@@ -153,6 +157,18 @@ public:
     int64_t after_wait_ns() const { return after_wait_ns_; }
 
 private:
+    /// By how much a wait that ends with a timer is longer than recorded.
+    int64_t timer(const OpBlock& b, size_t i) {
+        if (next_timer_ == timers_.size() || timers_[next_timer_].op != b.first + i) {
+            return 0;
+        }
+        const double scale = speeds_.time_scale;
+        const auto scaled = [&](int64_t ns) { return static_cast<int64_t>(static_cast<double>(ns) * scale); };
+        const int64_t ends = armed_ + scaled(timers_[next_timer_].after_ns);
+        ++next_timer_;
+        return std::max(ends, due_) - due_ - scaled(b.duration[i]);
+    }
+
     void compute(const OpBlock& b, size_t i) {
         computes_ = true;
         warms_ = Computing::surely(OpKind::compute, b.flags[i]);
@@ -169,12 +185,15 @@ private:
     CausalClock clock_;
     Warmth warmth_;
     ExplainedCursor explained_;
+    const std::vector<Timer>& timers_;
     Speeds speeds_;
     TimingNoise noise_;
     CausalRole role_ = CausalRole::call;
     bool computes_ = false, warms_ = false;
     int64_t due_ = 0, begin_ = 0, recorded_end_ = 0;
     int64_t until_ = 0, compute_ns_ = 0, after_wait_ns_ = 0;
+    size_t next_timer_ = 0;
+    int64_t armed_ = 0;  // when the first wait of the next timer began
 };
 
 }  // namespace reprise

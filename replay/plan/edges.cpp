@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "replay/plan/edges_rules.h"
+#include "replay/plan/locks.h"
 
 namespace reprise {
 
@@ -50,7 +51,11 @@ uint64_t key_of(KeyType type, ProcessId process, uint32_t id) {
 class EdgePass {
 public:
     EdgePass(Plan& plan, const SharingScan& scan, const std::vector<SpawnSite>& sites, std::vector<uint8_t>& refused)
-        : plan_(plan), scan_(scan), refused_(refused), tables_(plan.log->tables()) {
+        : plan_(plan),
+          scan_(scan),
+          refused_(refused),
+          tables_(plan.log->tables()),
+          locks_(tables_, scan.locked_, scan.same_content_, tasks_by_process(plan)) {
         const size_t tasks = plan.tasks.size();
         waited_.resize(tasks);
         passed_.resize(tasks);
@@ -116,12 +121,23 @@ private:
         const std::vector<std::pair<uint64_t, Edge>>* inferred = nullptr;
         size_t next_inferred = 0;
     };
+    static std::vector<uint32_t> tasks_by_process(const Plan& plan) {
+        std::vector<uint32_t> tasks(plan.processes.size());
+        for (const TaskPlan& task : plan.tasks) {
+            tasks[task.process] += task.ops != 0 ? 1 : 0;
+        }
+        return tasks;
+    }
+
     /// A wait that has begun and not ended: its edges count at its end.
     struct Pending {
         uint64_t op = 0;
         int64_t end = 0;
         int64_t waited = 0;       // ns, of the recorded waits
         std::vector<Edge> edges;  // empty: none
+        OpRef lock;               // that the op gets
+        bool gets_lock = false;
+        bool none() const { return edges.empty() && !gets_lock; }
     };
 
     /// Puts the task's next event into the queue, reading on where its block is used up.
@@ -161,6 +177,7 @@ private:
         const bool cut = task < plan_.cut.size() && plan_.cut[task].second.task != 0 && plan_.cut[task].first == op;
         bool matters = op == 0 || kind == OpKind::spawn || !edges.empty() || inferred != 0 || cut ||
                        std::binary_search(sources_[task].begin(), sources_[task].end(), op);
+        matters = matters || locks_.follows(kind, block_.handle[i]);
         if (!matters && kept) {
             matters = handle_matters(block_.handle[i]) || handle_matters(block_.handle2[i]) ||
                       file_matters(block_.file[i]) || file_matters(block_.file2[i]) || map_matters(block_.map[i]);
@@ -205,9 +222,11 @@ private:
         if (event.edges != 0) {
             std::vector<Edge> edges(first + event.inferred, first + event.inferred + event.edges);
             if (blocks_until_edge(op.kind)) {
-                pending_[task] = {op.op, op.end,
-                                  counts_as_wait(op.kind, op.arg) && !is_sleep(op.kind, op.arg) ? op.end - op.begin : 0,
-                                  std::move(edges)};
+                Pending& wait = pending_[task];
+                wait.op = op.op;
+                wait.end = op.end;
+                wait.waited = counts_as_wait(op.kind, op.arg) && op.arg != kWaitSleep ? op.end - op.begin : 0;
+                wait.edges = std::move(edges);
                 ends_.push({op.end, task});
                 return;  // passed when its wait has ended
             }
@@ -217,12 +236,33 @@ private:
             spawn(task, op);
         } else if (event.kept) {
             resources(task, process, op);
+            lock(task, process, op);
         }
         passed_[task] = op.op + 1;
     }
 
+    /// A lock that had to be waited for is had after a release that begins later than the call itself: looked at when
+    /// the call has ended.
+    void lock(TaskId task, ProcessId process, const OpRef& op) {
+        if (locks_.acquires(op)) {
+            pending_[task].lock = op;
+            pending_[task].gets_lock = true;
+            ends_.push({op.end, task});
+            return;
+        }
+        for (const LockOrder::Source& source : locks_.see(task, process, op)) {
+            add_resource(task, op.op, source.task, source.op);
+        }
+    }
+
     void finish_wait(TaskId task) {
         Pending& wait = pending_[task];
+        if (wait.gets_lock) {
+            wait.gets_lock = false;
+            for (const LockOrder::Source& source : locks_.acquired(task, wait.lock)) {
+                add_resource(task, wait.lock.op, source.task, source.op);
+            }
+        }
         if (!wait.edges.empty()) {
             if (!log_edges(task, wait.op, wait.end, wait.edges)) {
                 plan_.explained_wait_ns -= wait.waited;
@@ -296,7 +336,7 @@ private:
     void know_what_it_knew(TaskId task, TaskId source, uint64_t source_op) {
         constexpr size_t kMostKnown = 64;
         const auto& known = waited_[source];
-        if (passed_[source] != source_op + 1 || !pending_[source].edges.empty() || known.size() > kMostKnown) {
+        if (passed_[source] != source_op + 1 || !pending_[source].none() || known.size() > kMostKnown) {
             return;
         }
         for (const auto& [other, until] : known) {
@@ -334,6 +374,9 @@ private:
             for (const uint64_t key : open) {
                 open_shared_[child].insert(key_of(KeyType{key >> 60}, child, static_cast<uint32_t>(key)));
             }
+        }
+        if (child != process) {
+            locks_.forked(process, child);
         }
         // What the spawner has waited for, the child need not wait for again.
         waited_[peer] = waited_[task];
@@ -487,6 +530,7 @@ private:
     const SharingScan& scan_;
     std::vector<uint8_t>& refused_;
     const Tables& tables_;
+    LockOrder locks_;
     std::vector<std::unordered_map<TaskId, uint64_t>> waited_;  // by task: ops of another that are known to be done
     std::vector<uint64_t> passed_;                              // by task: one past the last op seen
     std::vector<std::vector<uint64_t>> sources_;                // by task: ops that edges of the log name

@@ -69,6 +69,7 @@ private:
     std::vector<TaskId> position_task_;  // by handle: the one task that moved its position
     std::vector<Owner> map_owner_;
     std::vector<uint8_t> map_flags_;
+    std::vector<uint8_t> locked_;         // by handle: 1 the log asks for a lock through it
     std::vector<TaskId> content_task_;    // by file: the one task that moved data of it
     std::vector<uint8_t> content_flags_;  // by file: 1 several tasks, 2 altered, 3 both
     std::vector<FileId> same_content_;    // by file: towards the one that stands for all names of its content
@@ -82,7 +83,7 @@ private:
     std::vector<Birth> born_;       // by process: its parent
     std::set<std::pair<HandleId, ProcessId>> users_;      // others than who opened it
     std::vector<std::pair<FileId, ProcessId>> received_;  // by processes that did not inherit it
-    bool any_path_changed_ = false;
+    bool any_path_changed_ = false, any_lock_ = false;
 };
 
 /// Second pass: walks the ops that matter in the order of time and fills TaskPlan::waits and ::sources.

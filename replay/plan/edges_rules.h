@@ -19,6 +19,7 @@ struct OpRef {
     uint32_t handle = 0, handle2 = 0, file = 0, file2 = 0, map = 0, peer = 0;
     int64_t begin = 0, end = 0, result = 0, flags = 0, arg = 0, offset = 0, offset2 = 0;
     uint64_t op = 0;  // number within its task
+    int32_t fd = -1;
 
     static OpRef of(const OpBlock& b, size_t i) {
         return {static_cast<OpKind>(b.kind[i]),
@@ -35,7 +36,8 @@ struct OpRef {
                 b.arg[i],
                 b.offset[i],
                 b.offset2[i],
-                b.first + i};
+                b.first + i,
+                b.fd[i]};
     }
     static int64_t end_of(int64_t begin, int64_t duration) {
         int64_t end = begin;
@@ -62,8 +64,10 @@ inline bool counts_as_wait(OpKind kind, int64_t arg) {
     return info(kind).is(Trait::waits) && !waits_for_lock(kind, arg);
 }
 
-/// A sleep that the thread asked for: a known cause, without an edge.
-inline bool is_sleep(OpKind kind, int64_t arg) { return kind == OpKind::wait && arg == kWaitSleep; }
+/// A wait that its own time-out ended: a known cause, without an edge.
+inline bool is_sleep(OpKind kind, int64_t arg, int64_t result) {
+    return kind == OpKind::wait && ended_by_time(arg, result);
+}
 
 /// Ops that only tell others something: those go on while the op, which is not made, still takes its recorded time.
 /// That time has what waking them took.

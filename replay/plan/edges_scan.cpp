@@ -16,6 +16,7 @@ SharingScan::SharingScan(const LogReader& log) : log_(log) {
     const Tables& tables = log.tables();
     handle_owner_.resize(tables.handles.size());
     handle_flags_.resize(tables.handles.size());
+    locked_.resize(tables.handles.size());
     content_task_.resize(tables.files.size());
     content_flags_.resize(tables.files.size());
     file_by_path_.resize(tables.files.size());
@@ -47,6 +48,10 @@ void SharingScan::see(const OpBlock& block, size_t i, ProcessId process) {
         if (handle != 0 && handle < handle_owner_.size() && opens_in_replay(tables.handles[handle].kind)) {
             see_handle(handle, kind, task, process, block.begin[i]);
         }
+    }
+    if (kind == OpKind::flock && block.handle[i] != 0 && block.handle[i] < locked_.size()) {
+        locked_[block.handle[i]] = 1;
+        any_lock_ = true;
     }
     if (kind == OpKind::spawn && block.peer[i] != 0 && block.peer[i] < tables.tasks.size()) {
         const ProcessId child = tables.tasks[block.peer[i]].process;
@@ -228,7 +233,7 @@ bool SharingScan::finish() {
     const auto any = [](const std::vector<uint8_t>& flags, auto&& test) {
         return std::any_of(flags.begin(), flags.end(), test);
     };
-    return any_path_changed_ || any(passed_, [](uint8_t f) { return f == 2; }) || !edge_sources_.empty() ||
+    return any_path_changed_ || any_lock_ || any(passed_, [](uint8_t f) { return f == 2; }) || !edge_sources_.empty() ||
            any(handle_flags_, [](uint8_t f) { return f != 0; }) || any(map_flags_, [](uint8_t f) { return f != 0; }) ||
            any(content_flags_, [](uint8_t f) { return f == 3; });
 }

@@ -15,6 +15,8 @@ Count left_out_counter(LeftOut reason) {
         case LeftOut::unsupported: return Count::left_out_unsupported;
         case LeftOut::received: return Count::left_out_received;
         case LeftOut::stopped: return Count::left_out_stopped;
+        case LeftOut::refused: return Count::left_out_refused;
+        case LeftOut::not_permitted: return Count::left_out_not_permitted;
     }
     return Count::left_out_unsupported;
 }

@@ -11,17 +11,19 @@ namespace reprise {
 
 enum class LeftOut : uint8_t {
     none,
-    filter,       // by role or path
-    no_place,     // its path has no place below the root
-    not_open,     // its open failed in this run: a mismatch
-    not_a_file,   // acts on a pipe, socket or the like, which the replay does not make
-    read_only,    // would alter files, and --read-only was given
-    device_node,  // names a device; never opened
-    unsupported,  // no way to perform it is known, or it could harm more than files below the root
-    received,     // its instance came over a socket or another way that no call shows
-    stopped,      // the run was ended before
+    filter,         // by role or path
+    no_place,       // its path has no place below the root
+    not_open,       // its open failed in this run: a mismatch
+    not_a_file,     // acts on a pipe, socket or the like, which the replay does not make
+    read_only,      // would alter files, and --read-only was given
+    device_node,    // names a device; never opened
+    unsupported,    // no way to perform it is known, or it could harm more than files below the root
+    received,       // its instance came over a socket or another way that no call shows
+    stopped,        // the run was ended before
+    refused,        // the recording's user had no permission, and this one has
+    not_permitted,  // its file came to the job open, and this user may not open it
 };
-inline constexpr uint8_t kLeftOutReasons = 10;
+inline constexpr uint8_t kLeftOutReasons = 12;
 
 /// The counter of ops left out for a reason other than `none`.
 Count left_out_counter(LeftOut reason);

@@ -138,6 +138,12 @@ std::optional<std::string> PathMap::map(std::string_view recorded) const {
     return out.empty() ? "." : out;
 }
 
+bool PathMap::is_above_rule(std::string_view recorded) const {
+    return std::none_of(rules_.begin(), rules_.end(),
+                        [&](const Rule& rule) { return is_or_lies_below(recorded, rule.from); }) &&
+           std::any_of(rules_.begin(), rules_.end(), [&](const Rule& rule) { return lies_below(rule.from, recorded); });
+}
+
 std::optional<std::string> PathMap::map_link(std::string_view link, std::string_view target) const {
     const auto place = map(link);
     if (!place || *place == "." || target.empty()) {

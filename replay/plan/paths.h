@@ -41,6 +41,10 @@ public:
     /// recorded target lies. nullopt where either end has no place below the root.
     std::optional<std::string> map_link(std::string_view link, std::string_view target) const;
 
+    /// Whether the path is a parent of some OLD and no rule says where it lies itself: its place in the root is not
+    /// where OLD lies.
+    bool is_above_rule(std::string_view recorded) const;
+
     const std::vector<Rule>& rules() const { return rules_; }  ///< longest `from` first
     bool operator==(const PathMap&) const = default;
 

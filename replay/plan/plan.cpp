@@ -12,9 +12,13 @@
 
 #include "formats/oplog/async_request.h"
 #include "formats/support/error.h"
+#include "replay/plan/async_depth.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges.h"
 #include "replay/plan/edges_rules.h"
+#include "replay/plan/mapped_parents.h"
+#include "replay/plan/paced.h"
+#include "replay/plan/polls.h"
 #include "replay/plan/stored_queues.h"
 
 namespace reprise {
@@ -39,6 +43,12 @@ bool keeps(const Plan& plan, const OpBlock& block, size_t i) {
     op.map = block.map[i];
     op.request = block.request[i];
     return plan.selector->keeps(op);
+}
+
+uint64_t Plan::counted(Count what) const {
+    const auto found = std::find_if(counters.begin(), counters.end(),
+                                    [&](const Counter& each) { return each.name == info(what).name; });
+    return found == counters.end() ? 0 : found->value;
 }
 
 bool alters_files(const Plan& plan, const OpBlock& block, size_t i) {
@@ -74,6 +84,7 @@ void place_files(Plan& plan, const PathMap& maps) {
     plan.directories.push_back({".", true});
     std::unordered_map<std::string, uint32_t> directories{{".", 0}};
     uint64_t homeless = 0;
+    uint32_t last = 0;  // directory
     for (FileId file = 1; file < tables.files.size(); ++file) {
         if (!plan.keeps_file(file)) {
             continue;
@@ -86,16 +97,24 @@ void place_files(Plan& plan, const PathMap& maps) {
         }
         plan.names_sockets = plan.names_sockets || tables.files[file].type == FileType::socket;
         RootPath& path = plan.paths[file];
-        const std::string& kept = plan.path_storage.emplace_back(std::move(*relative));
-        path.relative = kept.c_str();
+        // Mostly the recorded path without its "/": not stored again.
+        const std::string_view kept = recorded.ends_with(*relative)
+                                          ? recorded.substr(recorded.size() - relative->size())
+                                          : plan.path_texts.keep(*relative);
+        path.relative = kept.data();
         const size_t slash = kept.rfind('/');
-        path.name = slash == std::string::npos ? 0 : static_cast<uint32_t>(slash + 1);
-        const std::string parent = slash == std::string::npos ? "." : kept.substr(0, slash);
-        const auto [at, fresh] = directories.emplace(parent, static_cast<uint32_t>(plan.directories.size()));
-        if (fresh) {
-            plan.directories.push_back({parent, true});
+        path.name = slash == std::string_view::npos ? 0 : static_cast<uint32_t>(slash + 1);
+        const std::string_view parent = slash == std::string_view::npos ? "." : kept.substr(0, slash);
+        // Files of one directory mostly follow each other.
+        if (parent != plan.directories[last].relative) {
+            const auto [at, fresh] =
+                directories.emplace(std::string(parent), static_cast<uint32_t>(plan.directories.size()));
+            if (fresh) {
+                plan.directories.push_back({at->first, true});
+            }
+            last = at->second;
         }
-        path.directory = at->second;
+        path.directory = last;
     }
     if (homeless != 0) {
         plan.count(Count::paths_without_place, homeless);
@@ -105,7 +124,8 @@ void place_files(Plan& plan, const PathMap& maps) {
 /// One pass over the ops of all tasks.
 class Scan {
 public:
-    Scan(Plan& plan, SharingScan& sharing) : plan_(plan), sharing_(sharing), tables_(plan.log->tables()) {
+    Scan(Plan& plan, SharingScan& sharing)
+        : plan_(plan), sharing_(sharing), tables_(plan.log->tables()), helpers_(tables_) {
         starts_task_.resize(tables_.tasks.size());
         ends_.resize(tables_.tasks.size());
     }
@@ -120,9 +140,22 @@ public:
             }
             plan_.log->forget(where);
         }
+        task.timers = timers_.take();
+        if (std::vector<Timer> paced = paced_.take(); task.timers.empty()) {
+            task.timers = std::move(paced);
+        }
+        polls_.end_task(id);
+    }
+
+    void join_polls() { polls_.join(plan_); }
+    void find_helpers() {
+        plan_.helpers = helpers_.finish();
+        // Most of the one are among the other.
+        plan_.repeated_sleep_ns = std::max(polls_.repeated_sleep_ns(), plan_.helpers.beats_ns);
     }
 
     std::vector<SpawnSite> sites;
+    AsyncDepth async_depth;
     bool symlinks = false, moves_directories = false;
     std::unordered_set<std::string> renamed;  // paths below the root that come, go or change meaning as directories
 
@@ -162,6 +195,10 @@ private:
     void op(TaskId id, TaskPlan& task, size_t i) {
         const auto kind = static_cast<OpKind>(block_.kind[i]);
         note_end(id, kind, i);
+        helpers_.see(id, block_, i);
+        polls_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.duration[i]);
+        paced_.see(block_.first + i, kind, block_.arg[i], block_.begin[i], block_.duration[i]);
+        timers_.see(block_.first + i, kind, block_.arg[i], block_.result[i], block_.begin[i], block_.duration[i]);
         const OpInfo& row = info(kind);
         const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
         for (const Edge& edge : edges) {
@@ -169,10 +206,14 @@ private:
         }
         if (counts_as_wait(kind, block_.arg[i])) {
             const int64_t ns = OpRef::end_of(block_.begin[i], block_.duration[i]) - block_.begin[i];
+            for (const Edge& edge : edges) {
+                polls_.see_wait_for(edge, ns);
+            }
             plan_.wait_ns += ns;
             // A sleep is its own cause. Taken back where all edges of a wait turn out to be wrong.
-            plan_.explained_wait_ns += edges.empty() && !is_sleep(kind, block_.arg[i]) ? 0 : ns;
+            plan_.explained_wait_ns += edges.empty() && !is_sleep(kind, block_.arg[i], block_.result[i]) ? 0 : ns;
         }
+        task.lock_waits += waits_for_lock(kind, block_.arg[i]) ? 1 : 0;
         if (kind == OpKind::compute) {
             plan_.compute_load.add(block_.begin[i], block_.duration[i]);
         }
@@ -190,6 +231,9 @@ private:
         plan_.last_end = std::max(plan_.last_end, OpRef::end_of(block_.begin[i], block_.duration[i]));
         gap_before(row, i);
         sharing_.see(block_, i, task.process);
+        if (row.is(Trait::async)) {
+            async_depth.see(block_, i);
+        }
         buffers(task, row, kind, i);
         if (kind == OpKind::dup && block_.handle[i] < plan_.handle_flags.size()) {
             plan_.handle_flags[block_.handle[i]] |= kHandleDuplicated;
@@ -203,6 +247,7 @@ private:
         if (!plan_.inherited.empty()) {
             if (const auto found = plan_.inherited.find(block_.handle[i]); found != plan_.inherited.end()) {
                 use_inherited(found->second, kind, row, i);
+                inherited_descriptors(found->second, kind, row, i);
             }
         }
         if (alters_files(plan_, block_, i)) {
@@ -228,7 +273,7 @@ private:
             end.waits = counts_as_wait(kind, block_.arg[i]) && (!block_.has_edges() || block_.edges_of(i).empty());
             end.wait_op = block_.first + i;
             end.wait_end = OpRef::end_of(block_.begin[i], block_.duration[i]);
-            end.wait_ns = is_sleep(kind, block_.arg[i]) ? 0 : end.wait_end - block_.begin[i];
+            end.wait_ns = is_sleep(kind, block_.arg[i], block_.result[i]) ? 0 : end.wait_end - block_.begin[i];
         }
     }
 
@@ -264,6 +309,31 @@ private:
             plan_.count(Count::gaps_negative);
         }
         before_ = std::max(before_, OpRef::end_of(block_.begin[i], block_.duration[i]));
+    }
+
+    /// `log 2>&1`: several descriptors of one instance from the start on.
+    void inherited_descriptors(InheritedUse& use, OpKind kind, const OpInfo& row, size_t i) {
+        const auto see = [&](int64_t fd, bool made) {
+            if (fd < 0 || fd > INT32_MAX) {
+                return;
+            }
+            InheritedUse::FirstSeen& first = use.descriptors[static_cast<int32_t>(fd)];
+            if (block_.begin[i] < first.begin) {
+                first = {block_.begin[i], made};
+            }
+        };
+        if (row.has(Field::fd) && !row.is(Trait::async)) {
+            see(block_.fd[i], false);
+        }
+        if (kind == OpKind::dup && block_.result[i] != block_.fd[i]) {
+            see(block_.result[i], true);
+        }
+        const HandleId handle = block_.handle[i];
+        const int32_t known = tables_.handles[handle].fd;
+        if (std::any_of(use.descriptors.begin(), use.descriptors.end(),
+                        [&](const auto& one) { return one.first != known && !one.second.made; })) {
+            plan_.handle_flags[handle] |= kHandleDuplicated;
+        }
     }
 
     void use_inherited(InheritedUse& use, OpKind kind, const OpInfo& row, size_t i) const {
@@ -329,6 +399,10 @@ private:
     std::vector<bool> starts_task_;
     std::unordered_set<std::string> made_;  // directories
     std::vector<End> ends_;                 // by task
+    Helpers helpers_;
+    Polls polls_;
+    Timers timers_;
+    PacedSleeps paced_;
 };
 
 /// A directory's descriptor may be kept where nothing in the log can make its path mean another directory.
@@ -367,13 +441,22 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         const HandleRow& row = tables.handles[handle];
         uint8_t& flags = plan.handle_flags[handle];
         flags |= plan.keeps_file(row.file) ? 0 : kHandleLeftOut;
-        flags |= opens_in_replay(row.kind) ? 0 : kHandleNotFile;
+        const bool fifo = row.file < tables.files.size() && tables.files[row.file].type == FileType::fifo;
+        flags |= opens_in_replay(row.kind) && !fifo ? 0 : kHandleNotFile;
         if (row.inherited && flags == 0 && row.process < plan.processes.size()) {
             plan.processes[row.process].inherited.push_back(handle);
             plan.inherited.emplace(handle, InheritedUse{});
         }
     }
     place_files(plan, maps);
+    drop_parents_of_mapped(plan, maps);
+    // What the recording lacks, the replay does too.
+    for (const Counter& counter : tables.counters) {
+        if (counter.name == info(Count::tasks_left_running).name ||
+            counter.name == info(Count::mapped_writes_unseen).name || counter.name == info(Count::flags_assumed).name) {
+            reprise::count(plan.counters, counter);
+        }
+    }
     int64_t first = log.blocks().empty() ? 0 : INT64_MAX;
     for (const BlockInfo& block : log.blocks()) {
         first = std::min(first, block.begin);
@@ -404,6 +487,8 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     }
     find_lasting_directories(plan, scan);
     scan.find_cut_waits();
+    scan.find_helpers();
+    plan.async_depth = scan.async_depth.greatest();
     if (infer) {
         plan.queues = queues_of(log);
         for (const auto& [task, edges] : plan.queues.edges) {
@@ -419,8 +504,12 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
             plan.passed_index.emplace(plan.passed[i].file, static_cast<uint32_t>(i));
         }
         add_edges(plan, sharing, scan.sites, refused);
+        scan.join_polls();
     }
     plan_starts(plan, scan.sites, refused);
+    if (plan.map_limit > 1) {
+        plan.fetched = fetched_pages(log);
+    }
     return plan;
 }
 

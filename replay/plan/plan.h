@@ -5,19 +5,23 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "formats/support/text_store.h"
 #include "replay/plan/computing.h"
+#include "replay/plan/helpers.h"
 #include "replay/plan/paths.h"
 #include "replay/plan/queues.h"
+#include "replay/plan/timers.h"
 
 namespace reprise {
 
@@ -48,11 +52,14 @@ struct TaskPlan {
     std::vector<uint32_t> listens;    // by source: its first among `listeners`; one more at the end
     std::vector<Listener> listeners;  // by source
     std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
+    std::vector<Timer> timers;        // by op
     std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
     TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
-    int64_t spawn_begin = 0;  // ns, recorded begin of that op
-    size_t read_bytes = 0;    // largest destination that an op needs
+    int64_t spawn_begin = 0;   // ns, recorded begin of that op
+    uint64_t lock_waits = 0;   // in the recording
+    int64_t locked_below = 0;  // ns: computing that is shorter holds the lock of its process; find_locks()
+    size_t read_bytes = 0;     // largest destination that an op needs
 };
 
 struct ProcessPlan {
@@ -92,6 +99,13 @@ struct InheritedUse {
     int64_t position = -1;      // bytes, at the first op that shows it; -1: unknown
     int64_t shown = INT64_MAX;  // ns, begin of that op
     bool written = false;
+    /// By descriptor number, when it first appears, and whether a dup makes it there; otherwise it was open at the
+    /// start.
+    struct FirstSeen {
+        int64_t begin = INT64_MAX;  // ns
+        bool made = false;
+    };
+    std::map<int32_t, FirstSeen> descriptors;
 };
 
 /// A file that one process makes and that reaches others as a descriptor, over a socket (PyTorch hands tensors on that
@@ -101,6 +115,8 @@ struct PassedFile {
     FileId file = 0;
     std::vector<ProcessId> receivers;
 };
+
+struct AccessPlan;
 
 struct Plan {
     const LogReader* log = nullptr;
@@ -113,7 +129,7 @@ struct Plan {
     std::vector<uint8_t> map_flags;  // by mapping; may be shorter than the ids used
     std::vector<RootPath> paths;     // by FileId
     std::vector<RootDirectory> directories;
-    std::deque<std::string> path_storage;
+    TextStore path_texts;  // of paths that are no tail of a recorded one
     PathMap maps;
     std::map<std::pair<int64_t, int64_t>, uint32_t> streams;  // accelerator and stream to DeviceSlot index
     std::vector<PassedFile> passed;                           // each has a PassSlot
@@ -124,17 +140,28 @@ struct Plan {
     uint64_t changing_ops = 0;                                // kept ones that alter files
     std::string first_change;                                 // the first of them, in words
     int64_t first_begin = 0, last_end = 0;                    // ns, of kept ops
+    uint32_t async_depth = 0;                                 // most asynchronous requests in flight at a time
     size_t write_bytes = 0;                                   // largest source that an op needs
     bool names_sockets = false;  // some kept file is a socket: ops on its name are not performed
     bool risky_names = false;    // an op gives existing things new names: no name can be trusted to stay a file
     ComputeLoad compute_load;
     int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
+    int64_t repeated_sleep_ns = 0;               // see Polls, and those of helpers
+    HelperPlan helpers;
     std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
     QueueInference queues;                       // none unless asked for
     std::vector<std::pair<uint64_t, Edge>> cut;  // by task: the wait that the end of its process cut, and that end
     std::vector<Counter> counters;               // what the plan dropped or repaired
+    std::optional<FetchedPages> fetched;         // of mapped files: what the recording had to read; none: not known
+    std::shared_ptr<const AccessPlan> access;    // null: files are got at as recorded (replay/plan/access.h)
 
     void count(Count what, uint64_t n = 1) { reprise::count(counters, what, n); }
+    uint64_t counted(Count what) const;
+    /// Whether no other task of its process may hold their lock while the op computes.
+    bool locks(TaskId task, const OpBlock& block, size_t i) const {
+        return block.duration[i] < tasks[task].locked_below &&
+               Computing::surely(static_cast<OpKind>(block.kind[i]), block.flags[i]);
+    }
     bool keeps_file(FileId file) const { return file >= file_left_out.size() || file_left_out[file] == 0; }
 };
 

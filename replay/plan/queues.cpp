@@ -6,153 +6,17 @@
 #include <optional>
 #include <set>
 
+#include "replay/plan/queue_survey.h"
+
 namespace reprise {
 namespace {
 
-constexpr uint64_t kLeastWakes = 20;    // of readers, by their consumer
 constexpr uint64_t kLeastOfRelay = 4;   // of them by one task on behalf of another
 constexpr size_t kMostRelays = 4;       // one after another
 constexpr uint64_t kMostParts = 4;      // messages that one order becomes
 constexpr size_t kLeastStretch = 8;     // of them, while the queue is full, to tell its capacity
-constexpr double kSomeData = 0.01;      // of all data: less is no reader, and does not stop a consumer being one
 constexpr double kCarried = 0.5;        // messages for each wake: the data comes by them
 constexpr size_t kMostEdges = 1 << 20;  // between steps
-
-int64_t end_of(const OpBlock& b, size_t i) {
-    int64_t end = 0;
-    return __builtin_add_overflow(b.begin[i], std::max<int64_t>(b.duration[i], 0), &end) ? INT64_MAX : end;
-}
-
-// Whether what is read of such a file is data that a job hands over.
-bool is_data(Role role) {
-    return role == Role::dataset || role == Role::unknown || role == Role::checkpoint || role == Role::cache;
-}
-
-/// What the whole log says of who reads and who wakes whom.
-struct Survey {
-    struct Pair {
-        uint64_t wakes = 0, messages = 0, markers = 0;
-        uint64_t all() const { return wakes + messages; }
-        uint64_t carried() const { return messages + markers; }
-    };
-    struct TaskFacts {
-        int64_t bytes = 0;
-        uint64_t reads = 0, polls = 0, waits = 0;
-        int64_t computing = 0;
-        int64_t busy = 0;  // ns, all but waits for others
-        uint64_t submits = 0;
-    };
-    std::map<std::pair<TaskId, TaskId>, Pair> pairs;  // from whom, to whom
-    std::vector<TaskFacts> tasks;
-    std::vector<uint8_t> data_handle;
-    std::unordered_map<uint32_t, bool> data_map;
-    int64_t bytes = 0;
-
-    const Pair& pair(TaskId from, TaskId to) const {
-        static const Pair none;
-        const auto found = pairs.find({from, to});
-        return found == pairs.end() ? none : found->second;
-    }
-};
-
-/// Bytes of data that an op reads.
-int64_t data_of(const Survey& survey, const OpBlock& b, size_t i) {
-    const auto kind = static_cast<OpKind>(b.kind[i]);
-    if (kind == OpKind::touch) {
-        const auto found = survey.data_map.find(b.map[i]);
-        if (found == survey.data_map.end() || !found->second) {
-            return 0;
-        }
-        const auto list = b.list_of(i);
-        if (list.empty()) {
-            return b.size[i];
-        }
-        int64_t sum = 0;
-        for (size_t at = 1; at < list.size(); at += 2) {
-            sum += std::max<int64_t>(list[at], 0);
-        }
-        return sum;
-    }
-    if (!info(kind).is(Trait::reads) || info(kind).is(Trait::async) || b.result[i] <= 0) {
-        return 0;
-    }
-    const uint32_t handle = b.handle[i];
-    return handle < survey.data_handle.size() && survey.data_handle[handle] ? b.result[i] : 0;
-}
-
-Survey take_survey(const LogReader& log, const std::vector<std::vector<BlockInfo>>& blocks,
-                   const std::function<void(uint64_t)>& progress) {
-    uint64_t seen = 0;
-    const Tables& tables = log.tables();
-    Survey survey;
-    survey.tasks.resize(tables.tasks.size());
-    survey.data_handle.resize(tables.handles.size());
-    for (size_t i = 1; i < tables.handles.size(); ++i) {
-        const HandleRow& row = tables.handles[i];
-        survey.data_handle[i] = row.kind == HandleKind::file && row.file < tables.files.size() && row.file != 0 &&
-                                is_data(tables.files[row.file].role);
-    }
-    // Mappings may be touched by tasks that come before the one that made them.
-    std::map<std::pair<TaskId, uint32_t>, std::pair<int64_t, uint64_t>> touched;
-    OpBlock b;
-    for (TaskId task = 1; task < blocks.size(); ++task) {
-        Survey::TaskFacts& facts = survey.tasks[task];
-        for (const BlockInfo& where : blocks[task]) {
-            log.decode(where, b);
-            for (size_t i = 0; i < b.count(); ++i) {
-                const auto kind = static_cast<OpKind>(b.kind[i]);
-                if (!info(kind).is(Trait::waits) || (kind == OpKind::wait && b.arg[i] == kWaitSleep)) {
-                    facts.busy += b.duration[i];
-                }
-                if (kind == OpKind::mmap && b.handle[i] != 0 && b.map[i] != 0) {
-                    survey.data_map[b.map[i]] =
-                        b.handle[i] < survey.data_handle.size() && survey.data_handle[b.handle[i]];
-                } else if (kind == OpKind::touch) {
-                    auto& sum = touched[{task, b.map[i]}];
-                    sum.first += b.size[i];
-                    ++sum.second;
-                } else if (kind == OpKind::compute) {
-                    facts.computing += b.duration[i];
-                } else if (kind == OpKind::gpu_submit) {
-                    ++facts.submits;
-                } else if (kind == OpKind::wait && b.arg[i] != kWaitLock) {
-                    ++facts.waits;
-                    facts.polls += b.arg[i] == kWaitEpoll ? 1 : 0;
-                }
-                if (const int64_t bytes = kind == OpKind::touch ? 0 : data_of(survey, b, i); bytes > 0) {
-                    facts.bytes += bytes;
-                    ++facts.reads;
-                }
-                for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
-                    if (edge.task == 0 || edge.task >= blocks.size() || edge.task == task) {
-                        continue;
-                    }
-                    Survey::Pair& pair = survey.pairs[{edge.task, task}];
-                    pair.wakes += edge.kind == EdgeKind::wake ? 1 : 0;
-                    pair.messages += edge.kind == EdgeKind::message ? 1 : 0;
-                    pair.markers += edge.kind == EdgeKind::marker ? 1 : 0;
-                }
-            }
-            log.forget(where);
-            seen += b.count();
-            if (progress) {
-                progress(seen);
-            }
-        }
-    }
-    for (const auto& [key, sum] : touched) {
-        const auto found = survey.data_map.find(key.second);
-        if (found == survey.data_map.end() || !found->second) {
-            continue;
-        }
-        survey.tasks[key.first].bytes += sum.first;
-        survey.tasks[key.first].reads += sum.second;
-    }
-    for (const Survey::TaskFacts& facts : survey.tasks) {
-        survey.bytes += facts.bytes;
-    }
-    return survey;
-}
 
 /// A consumer, those that pass its wakes on (relay: on whose behalf), and who reads for it.
 struct Party {
@@ -165,8 +29,8 @@ struct Party {
 /// One consumer and its readers.
 class Queue {
 public:
-    Queue(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks, Party party,
-          std::set<TaskId> feeders)
+    Queue(const LogReader& log, const QueueSurvey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
+          Party party, std::set<TaskId> feeders)
         : log_(log), survey_(survey), blocks_(blocks), relays_(std::move(party.relays)), feeders_(std::move(feeders)) {
         queue_.consumer = party.consumer;
         queue_.readers.assign(party.readers.begin(), party.readers.end());
@@ -290,7 +154,7 @@ private:
         for (const BlockInfo& where : blocks_[reader]) {
             log_.decode(where, b);
             for (size_t i = 0; i < b.count(); ++i) {
-                if (const int64_t bytes = data_of(survey_, b, i); bytes > 0) {
+                if (const int64_t bytes = data_read(survey_, b, i); bytes > 0) {
                     progress_.push_back({end_of(b, i), bytes, 0, reader, b.first + i});
                 }
                 for (const Edge& edge : b.has_edges() ? b.edges_of(i) : std::span<const Edge>{}) {
@@ -476,7 +340,7 @@ private:
     static constexpr int64_t kLeastWait = 20'000;  // ns; shorter ones may be contention
 
     const LogReader& log_;
-    const Survey& survey_;
+    const QueueSurvey& survey_;
     const std::vector<std::vector<BlockInfo>>& blocks_;
     std::map<TaskId, TaskId> relays_;
     std::map<TaskId, std::vector<std::pair<uint64_t, uint64_t>>> orders_;  // of relays: their op, their master's
@@ -494,7 +358,7 @@ private:
 };
 
 /// The tasks that data of the readers reaches by messages, themselves included.
-std::set<TaskId> fed_by(const Survey& survey, const std::vector<TaskId>& readers, TaskId consumer) {
+std::set<TaskId> fed_by(const QueueSurvey& survey, const std::vector<TaskId>& readers, TaskId consumer) {
     std::set<TaskId> fed(readers.begin(), readers.end());
     std::vector<TaskId> open = readers;
     while (!open.empty()) {
@@ -512,7 +376,7 @@ std::set<TaskId> fed_by(const Survey& survey, const std::vector<TaskId>& readers
 
 /// Those who make room for readers, each with the one that it acts for: PyTorch's loop hands indices to a thread of its
 /// own, which sends them to the worker.
-std::map<TaskId, Party> find_parties(const Survey& survey) {
+std::map<TaskId, Party> find_parties(const QueueSurvey& survey) {
     const auto some = static_cast<int64_t>(kSomeData * static_cast<double>(survey.bytes));
     const auto reads = [&](TaskId task) { return survey.tasks[task].bytes > some; };
     std::vector<TaskId> readers;
@@ -568,7 +432,7 @@ std::map<TaskId, Party> find_parties(const Survey& survey) {
     return parties;
 }
 
-void find_queues(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
+void find_queues(const LogReader& log, const QueueSurvey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
                  QueueInference& result) {
     for (auto& [consumer, party] : find_parties(survey)) {
         if (party.wakes < kLeastWakes) {
@@ -592,7 +456,7 @@ void find_queues(const LogReader& log, const Survey& survey, const std::vector<s
 }
 
 /// Readers that nothing leads away from, and one task that feeds an accelerator.
-void conserve(const LogReader& log, const Survey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
+void conserve(const LogReader& log, const QueueSurvey& survey, const std::vector<std::vector<BlockInfo>>& blocks,
               QueueInference& result) {
     const auto some = static_cast<int64_t>(kSomeData * static_cast<double>(survey.bytes));
     Party party;
@@ -619,39 +483,38 @@ void conserve(const LogReader& log, const Survey& survey, const std::vector<std:
     }
 }
 
-void find_doubts(const Survey& survey, QueueInference& result) {
-    constexpr uint64_t kLeastPolls = 20;
-    int64_t computing = 0;
-    for (const Survey::TaskFacts& facts : survey.tasks) {
-        computing += facts.computing;
-    }
-    for (TaskId task = 1; task < survey.tasks.size(); ++task) {
-        const Survey::TaskFacts& facts = survey.tasks[task];
-        if (facts.polls >= kLeastPolls && 2 * facts.polls > facts.waits) {
-            result.event_loops.push_back(task);
-        }
-        if (static_cast<double>(facts.bytes) <= 0.1 * static_cast<double>(survey.bytes)) {
-            continue;
-        }
-        // Somebody else does the work, and nothing leads there.
-        const bool works = facts.submits != 0 || 4 * facts.computing > computing;
-        if (works || facts.reads < kLeastWakes) {
-            continue;
-        }
-        uint64_t out = 0;
-        for (auto it = survey.pairs.lower_bound({task, 0}); it != survey.pairs.end() && it->first.first == task; ++it) {
-            out += it->second.all() + it->second.markers;
-        }
-        for (const InferredQueue& queue : result.queues) {
-            out += std::count(queue.readers.begin(), queue.readers.end(), task) != 0 ? queue.edges : 0;
-        }
-        if (out < 2) {
-            result.feed_nobody.push_back(task);
+}  // namespace
+
+double QueueInference::doubt(TaskId task) const {
+    uint8_t least = 100;
+    for (const InferredQueue& queue : queues) {
+        if (queue.consumer == task ||
+            std::find(queue.readers.begin(), queue.readers.end(), task) != queue.readers.end()) {
+            least = std::min(least, queue.confidence);
         }
     }
+    return 1 - least / 100.0;
 }
 
-}  // namespace
+std::string QueueInference::shared_work() const {
+    if (shared.empty()) {
+        return {};
+    }
+    const SharedWork& work = *std::max_element(
+        shared.begin(), shared.end(), [](const SharedWork& a, const SharedWork& b) { return a.most < b.most; });
+    if (work.parent != 0) {
+        return "task " + std::to_string(work.parent) + " starts " + std::to_string(work.tasks.size()) +
+               " children as others end: on other storage others would run at once";
+    }
+    return std::to_string(work.tasks.size()) + " tasks take work as they get free (" + std::to_string(work.least) +
+           " to " + std::to_string(work.most) + " reads each): on other storage they would share it otherwise";
+}
+
+bool QueueInference::shares_otherwise(int64_t elapsed_ns, int64_t recorded_ns) {
+    constexpr double kOther = 1.5;
+    const auto elapsed = static_cast<double>(elapsed_ns), recorded = static_cast<double>(recorded_ns);
+    return elapsed > kOther * recorded || recorded > kOther * elapsed;
+}
 
 QueueInference infer_queues(const LogReader& log, const std::function<void(uint64_t)>& progress) {
     QueueInference result;
@@ -667,12 +530,13 @@ QueueInference infer_queues(const LogReader& log, const std::function<void(uint6
     if (tasks < 2) {
         return result;
     }
-    const Survey survey = take_survey(log, blocks, progress);
+    const QueueSurvey survey = take_queue_survey(log, blocks, progress);
     if (survey.bytes == 0) {
         return result;
     }
     find_queues(log, survey, blocks, result);
     find_doubts(survey, result);
+    find_shared_work(log.tables(), survey, result);
     conserve(log, survey, blocks, result);
     return result;
 }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -39,16 +40,35 @@ struct InferredQueue {
     uint64_t edges = 0;
 };
 
+/// Tasks that take work as they get free, or children that are started as others end.
+struct SharedWork {
+    std::vector<TaskId> tasks;
+    uint64_t least = 0, most = 0;  // reads of one of them
+    TaskId parent = 0;             // of children; else 0
+};
+
 struct QueueInference {
     std::vector<InferredQueue> queues;
     /// By task, ascending: the op that needs the edge. Every source was done in the recording before that op began.
     std::unordered_map<TaskId, std::vector<std::pair<uint64_t, Edge>>> edges;
     /// Tasks that read data which no edge, recorded or inferred, leads away from.
     std::vector<TaskId> feed_nobody;
-    /// Tasks that take what they read next from a poll: the recorded order need not be the program's own.
+    /// Tasks that hear of reads by a poll, which decides what they have read next: the recorded order need not be the
+    /// program's own.
     std::vector<TaskId> event_loops;
+    /// Who reads what was decided by who got free when: on other storage it would be shared otherwise.
+    std::vector<SharedWork> shared;
 
-    bool empty() const { return queues.empty() && feed_nobody.empty() && event_loops.empty(); }
+    /// "8 tasks take work as they get free (13 to 84 reads each): on other storage they would share it otherwise";
+    /// empty where nobody does.
+    std::string shared_work() const;
+    /// Whether a time is so far from the recorded one that who is free when is another question.
+    static bool shares_otherwise(int64_t elapsed_ns, int64_t recorded_ns);
+
+    /// How little the edges of a task are certain, 0..1: of the queues it is at, the least certain one.
+    double doubt(TaskId task) const;
+
+    bool empty() const { return queues.empty() && feed_nobody.empty() && event_loops.empty() && shared.empty(); }
 };
 
 /// Reads the log once, and the blocks of the tasks at a queue once more. `progress` gets the number of ops read in the

@@ -2,8 +2,9 @@
 #include "replay/plan/stored_queues.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "formats/support/error.h"
+#include "formats/oplog/stored_derived.h"
 
 namespace reprise {
 namespace {
@@ -60,6 +61,11 @@ public:
         }
         queues.feed_nobody = tasks();
         queues.event_loops = tasks();
+        for (size_t n = in_.count(in_.left()); n > 0; --n) {
+            SharedWork work{tasks(), in_.varint(), in_.varint()};
+            work.parent = static_cast<TaskId>(in_.count(log_.tables().tasks.size() - 1));
+            queues.shared.push_back(std::move(work));
+        }
         if (in_.left()) {
             throw Corrupt("bytes are left over at its end");
         }
@@ -147,6 +153,13 @@ Bytes encode_queues(const QueueInference& queues) {
     }
     put_tasks(out, queues.feed_nobody);
     put_tasks(out, queues.event_loops);
+    put_varint(out, queues.shared.size());
+    for (const SharedWork& work : queues.shared) {
+        put_tasks(out, work.tasks);
+        put_varint(out, work.least);
+        put_varint(out, work.most);
+        put_varint(out, work.parent);
+    }
     return out;
 }
 
@@ -160,16 +173,9 @@ std::optional<Derived> derive_queues(const LogReader& log) {
 }
 
 QueueInference queues_of(const LogReader& log, const std::function<void(uint64_t)>& progress) {
-    const std::optional<Derived> stored = log.derived(kName);
-    if (!stored || stored->version != kInferenceVersion) {
-        return infer_queues(log, progress);
-    }
-    try {
-        return decode_queues(stored->bytes, log);
-    } catch (const Corrupt& problem) {
-        throw bad_input(log.path().string(), std::string("the queues it holds: ") + problem.what(),
-                        "import or capture again");
-    }
+    auto stored = stored_derived(log, kName, kInferenceVersion, "the queues it holds", "import or capture again",
+                                 [&](ByteView bytes) { return decode_queues(bytes, log); });
+    return stored ? std::move(*stored) : infer_queues(log, progress);
 }
 
 }  // namespace reprise

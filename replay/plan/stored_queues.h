@@ -13,7 +13,7 @@
 namespace reprise {
 
 /// Raise it when infer_queues finds anything else in the same log: then what older logs hold is not used.
-inline constexpr uint32_t kInferenceVersion = 1;
+inline constexpr uint32_t kInferenceVersion = 2;
 
 /// Inferring takes up to 40 bytes of memory per op; beyond so many ops it is left to those who need it.
 inline constexpr uint64_t kMostOpsDerived = uint64_t{1} << 25;

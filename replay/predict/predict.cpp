@@ -2,19 +2,21 @@
 #include "replay/predict/predict.h"
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <queue>
 
-#include "formats/oplog/copy_tables.h"
-#include "formats/oplog/header_facts.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
+#include "replay/predict/planned_job.h"
+#include "replay/predict/predicted_epochs.h"
+#include "replay/predict/predicted_log.h"
+#include "replay/predict/prediction_sum.h"
 #include "replay/predict/virtual_calls.h"
+#include "replay/predict/virtual_path.h"
 
 namespace reprise {
 namespace {
@@ -24,31 +26,34 @@ constexpr int64_t kSlice = 3'000'000;
 
 class Simulation {
 public:
-    Simulation(const LogReader& log, const PredictOptions& options)
+    Simulation(const PlannedJob& job, const PredictOptions& options)
         : options_(options),
-          plan_(make_plan(log, options.filter, {})),
-          calls_(plan_, options.storage, options.warm),
+          plan_(job.plan),
+          helper_time_(plan_, 0),
+          calls_(plan_, options.storage, options.warm,
+                 options.memory ? std::optional(options.memory->policy) : std::nullopt),
+          out_(begun(job, options)),
           tasks_(plan_.tasks.size()),
-          devices_(plan_.streams.size()) {
-        out_.cpus = options.cpus;
-        if (out_.cpus == 0) {
-            out_.cpus =
-                static_cast<int>(std::min<int64_t>(read_fact(log.header(), fact::capture_cpus).value_or(0), INT_MAX));
-        }
+          locks_(plan_.processes.size()),
+          devices_(plan_.streams.size()),
+          epochs_(options.epochs, tasks_.size()) {
         speeds_ = options.speeds;
         // Without a limit of processors, compute takes its recorded time, as if it were slept.
         speeds_.computing = {out_.cpus > 0 ? DelayPolicy::spin : DelayPolicy::sleep, true};
-        out_.output = options.output;
+        if (options.memory) {
+            static const JobMemory none;
+            room_.emplace(options.memory->held ? job.memory() : none, options.memory->bytes);
+        }
         observes_ = options.observe && !plan_.streams.empty();
         if (!out_.output.empty()) {
-            open_output(log);
+            output_.emplace(*plan_.log, options, out_);
         }
     }
 
     Prediction run() {
         for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
             if (plan_.processes[process].spawner == 0) {
-                start_process(process, {});
+                start_process(process, nullptr, {});
             }
         }
         while (!events_.empty() || let_go()) {
@@ -59,21 +64,24 @@ public:
         }
         out_.elapsed_ns = last_end_;
         out_.recorded_ns = out_.ops == 0 ? 0 : recorded_end_ - plan_.first_begin;
-        out_.bytes_read = calls_.bytes_read;
-        out_.bytes_written = calls_.bytes_written;
-        out_.storage_reads = calls_.storage().reads;
-        out_.storage_bytes = calls_.storage().bytes_read;
-        out_.storage_ns = calls_.storage().time_ns;
-        out_.accelerators = !plan_.streams.empty();
-        out_.counters = plan_.counters;
-        if (writer_) {
-            writer_->finish();
+        out_.helpers = helper_time_.finish();
+        sum_up(out_, plan_, calls_);
+        out_.left_mapped_bytes =
+            static_cast<uint64_t>(static_cast<double>(out_.left_mapped_bytes) * options_.mapped_times);
+        if (out_.touched_pages != 0) {
+            out_.hidden_bytes = options_.hidden_bytes;
+            out_.known_bytes = options_.known_bytes;
+        }
+        out_.interval = interval_of(out_, plan_, options_);
+        out_.epochs = epochs_.finish(last_end_, calls_);
+        if (output_) {
+            output_->finish(out_.interval);
         }
         return std::move(out_);
     }
 
 private:
-    enum class Phase : uint8_t { not_started, next, issue, computing, finish, ended };
+    enum class Phase : uint8_t { not_started, next, issue, calling, computing, finish, ended };
     struct Task {
         Phase phase = Phase::not_started;
         bool blocked = false;  // waits for an edge
@@ -82,9 +90,17 @@ private:
         size_t next_block = 0, i = 0, wait = 0, source = 0;
         uint32_t published = 0;
         std::optional<CausalStep> step;
+        VirtualCall call;  // the current op, where it is one
         int64_t released = INT64_MIN, begin = 0, end = 0;
         int64_t left = 0, slice = 0, wanted = 0;  // of the processor
         std::vector<TaskId> waiters;
+        CausalRole role = CausalRole::call;  // of the current op
+        VirtualPath path;
+        bool locks = false;  // holds the lock of its process
+    };
+    struct Lock {
+        bool held = false;
+        std::deque<TaskId> waiters;
     };
     struct Event {
         int64_t time = 0;
@@ -97,23 +113,27 @@ private:
 
     void at(int64_t time, TaskId task) { events_.push({std::max(time, now_), order_++, task}); }
 
-    void start(TaskId id, std::optional<int64_t> spawned) {
+    /// `spawner`: where it is now; none: the run starts the task.
+    void start(TaskId id, const VirtualPath* spawner, std::optional<int64_t> spawned) {
         Task& task = tasks_[id];
         if (task.phase != Phase::not_started) {
             return;
+        }
+        if (spawner != nullptr) {
+            task.path = VirtualPath(*spawner, now_);
         }
         task.phase = Phase::next;
         task.step.emplace(plan_, id, speeds_, 0, spawned, TimingNoise{0, 0});
         at(now_, id);
     }
 
-    void start_process(ProcessId process, std::optional<int64_t> spawned) {
+    void start_process(ProcessId process, const VirtualPath* spawner, std::optional<int64_t> spawned) {
         const ProcessPlan& plan = plan_.processes[process];
         if (plan.first_task != 0) {
-            start(plan.first_task, spawned);
+            start(plan.first_task, spawner, spawned);
         }
         for (const TaskId task : plan.tasks_at_start) {
-            start(task, {});
+            start(task, spawner, {});
         }
     }
 
@@ -129,6 +149,11 @@ private:
                     break;
                 case Phase::issue:
                     if (!issue(id, task)) {
+                        return;
+                    }
+                    break;
+                case Phase::calling:
+                    if (!calling(id, task)) {
                         return;
                     }
                     break;
@@ -167,6 +192,8 @@ private:
             if (task.blocked) {
                 task.blocked = false;
                 task.released = now_;
+                const bool inferred = waits[task.wait].kind == EdgeKind::queue;
+                task.path.released_by(source.path, now_, inferred ? plan_.queues.doubt(id) : 0.0);
             }
         }
         return true;
@@ -216,6 +243,11 @@ private:
         const auto kind = static_cast<OpKind>(b.kind[i]);
         if (task.begin < 0) {
             task.begin = now_;
+            task.path.spend(PathPart::call, now_, plan_.helpers.is_cut(id));
+            epochs_.issued(id, b.first + i, now_, calls_);
+        }
+        if (!task.locks && plan_.locks(id, b, i) && !take_lock(id, task)) {
+            return false;
         }
         const int64_t released = task.released;
         if (task.inside && !edges(id, task, b.first + i)) {
@@ -229,12 +261,16 @@ private:
             spawn(id, b.peer[i], b.first + i);
         }
         task.phase = Phase::finish;
-        const CausalRole role = task.step->issued(b, i, task.begin, calls_.performs(b, i));
+        const CausalRole role = task.role = task.step->issued(b, i, task.begin, calls_.performs(b, i));
         if (kind == OpKind::compute) {
             out_.after_waits_ns += task.step->after_wait_ns();
         }
         switch (role) {
-            case CausalRole::call: task.end = calls_.perform(b, i, now_); break;
+            case CausalRole::call:
+                make_room();
+                task.end = calls_.start(task.call, b, i, now_);
+                task.phase = task.call.done ? Phase::finish : Phase::calling;
+                break;
             case CausalRole::wait: task.end = now_; break;
             case CausalRole::submit: {
                 int64_t& free = stream(b, i);
@@ -256,6 +292,14 @@ private:
         return until(task.end, id);
     }
 
+    /// A call goes on. False if the task has to wait.
+    bool calling(TaskId id, Task& task) {
+        make_room();
+        task.end = calls_.go_on(task.call, now_);
+        task.phase = task.call.done ? Phase::finish : Phase::calling;
+        return until(task.end, id);
+    }
+
     /// When the stream of an op of an accelerator runs empty.
     int64_t& stream(const OpBlock& b, size_t i) { return devices_[plan_.streams.at({b.arg[i], b.flags[i]})]; }
 
@@ -266,9 +310,43 @@ private:
         }
         const ProcessId child = plan_.tasks[peer].process;
         if (child == plan_.tasks[spawner].process) {
-            start(peer, now_);
+            start(peer, &tasks_[spawner].path, now_);
         } else {
-            start_process(child, now_);
+            start_process(child, &tasks_[spawner].path, now_);
+        }
+    }
+
+    // --- memory
+
+    void make_room() {
+        if (room_ && room_->changed(passed_, now_)) {
+            calls_.limit_cache(room_->bytes(), now_);
+        }
+    }
+
+    // --- locks
+
+    /// False if the task has to wait.
+    bool take_lock(TaskId id, Task& task) {
+        Lock& lock = locks_[plan_.tasks[id].process];
+        if (lock.held) {
+            lock.waiters.push_back(id);
+            return false;
+        }
+        return lock.held = task.locks = true;
+    }
+    void give_lock(TaskId id, Task& task) {
+        task.locks = false;
+        Lock& lock = locks_[plan_.tasks[id].process];
+        lock.held = !lock.waiters.empty();
+        if (lock.held) {
+            Task& next = tasks_[lock.waiters.front()];
+            next.locks = true;
+            next.begin = now_;
+            static_cast<void>(next.step->due(next.block, next.i, now_));
+            next.path.released_by(task.path, now_, 0);
+            at(now_, lock.waiters.front());
+            lock.waiters.pop_front();
         }
     }
 
@@ -316,10 +394,23 @@ private:
         const size_t i = task.i;
         task.step->ended(task.end);
         ++out_.ops;
-        last_end_ = std::max(last_end_, task.end);
+        task.path.spend(
+            path_part(static_cast<OpKind>(b.kind[i]), b.arg[i], b.result[i], task.role, task.end - task.begin),
+            task.end, plan_.helpers.is_cut(id));
+        helper_time_.see(id, b, i, task.begin, task.end);
+        if (task.end > last_end_) {
+            last_end_ = task.end;
+            out_.path = task.path.times();
+        }
         recorded_end_ = std::max(recorded_end_, OpRef::end_of(b.begin[i], b.duration[i]));
-        if (writer_ || observes_) {
+        if (task.role == CausalRole::call && info(static_cast<OpKind>(b.kind[i])).is(Trait::reads)) {
+            out_.reads.add(task.end - task.begin);
+        }
+        if (output_ || observes_) {
             write(id, task);
+        }
+        if (task.locks) {
+            give_lock(id, task);
         }
         task.released = INT64_MIN;
         task.phase = Phase::next;
@@ -328,6 +419,7 @@ private:
 
     void passed(Task& task, const TaskPlan& plan, uint64_t op) {
         ++task.i;
+        ++passed_;
         publish_if_source(task, plan, op);
     }
 
@@ -335,40 +427,6 @@ private:
         if (task.source < plan.sources.size() && plan.sources[task.source] == op) {
             publish(task, static_cast<uint32_t>(++task.source));
         }
-    }
-
-    void write(TaskId id, const Task& task) {
-        const OpBlock& b = task.block;
-        Op op = b.row(task.i);
-        op.begin = task.begin + plan_.first_begin;
-        op.duration = task.end - task.begin;
-        op.edges = {};
-        if (op.kind == OpKind::gpu_submit) {
-            op.size = speeds_.busy(op.size);
-        }
-        if (observes_) {
-            options_.observe(id, op);
-        }
-        if (writer_) {
-            op.text = op.text < strings_.size() ? strings_[op.text] : 0;
-            writer_->append(id, op);
-        }
-    }
-
-    void open_output(const LogReader& log) {
-        Header header;
-        header.time_unit_ns = 1;
-        header.origin_unix_ns = log.header().origin_unix_ns;
-        header.clock = "monotonic";
-        header.source = "predict";
-        header.tool = "reprise predict";
-        header.command = log.header().command;
-        write_fact(header, fact::filter, options_.filter.to_string());
-        write_fact(header, fact::recording, log.path().filename().string());
-        WriterOptions how;
-        how.level = 1;
-        writer_ = std::make_unique<LogWriter>(out_.output, header, how);
-        strings_ = copy_tables(log.tables(), *writer_);
     }
 
     /// No event is left: drops the weakest wait. False if no task waits.
@@ -393,18 +451,38 @@ private:
         return true;
     }
 
+    void write(TaskId id, const Task& task) {
+        const OpBlock& b = task.block;
+        Op op = b.row(task.i);
+        op.begin = task.begin + plan_.first_begin;
+        op.duration = task.end - task.begin;
+        op.edges = {};
+        if (op.kind == OpKind::gpu_submit) {
+            op.size = speeds_.busy(op.size);
+        }
+        if (observes_) {
+            options_.observe(id, op);
+        }
+        if (output_) {
+            output_->append(id, op);
+        }
+    }
+
     const PredictOptions& options_;
-    const Plan plan_;
+    const Plan& plan_;
+    HelperTime helper_time_;
     VirtualCalls calls_;
     Prediction out_;
     std::vector<Task> tasks_;
+    std::vector<Lock> locks_;       // by process
     std::vector<int64_t> devices_;  // when each stream runs empty
     std::priority_queue<Event> events_;
     std::deque<TaskId> ready_;  // for a processor
-    std::unique_ptr<LogWriter> writer_;
-    std::vector<StringId> strings_;
+    std::optional<PredictedLog> output_;
+    std::optional<RoomOverTime> room_;  // of the page cache; none: no limit
+    PredictedEpochs epochs_;
     int running_ = 0;
-    uint64_t order_ = 0;
+    uint64_t order_ = 0, passed_ = 0;  // ops that are over or left out
     int64_t now_ = 0, last_end_ = 0, recorded_end_ = INT64_MIN;
     Speeds speeds_;
     bool observes_ = false;
@@ -412,6 +490,16 @@ private:
 
 }  // namespace
 
-Prediction predict(const LogReader& log, const PredictOptions& options) { return Simulation(log, options).run(); }
+Predictor::Predictor(const LogReader& log, const OpFilter& filter, const AccessChange& access)
+    : job_(std::make_unique<PlannedJob>(log, filter, access)) {}
+Predictor::~Predictor() = default;
+
+const Plan& Predictor::plan() const { return job_->plan; }
+const std::optional<std::vector<HeldTotal>>& Predictor::held() const { return job_->held(); }
+Prediction Predictor::run(const PredictOptions& options) const { return Simulation(*job_, options).run(); }
+
+Prediction predict(const LogReader& log, const PredictOptions& options) {
+    return Predictor(log, options.filter, options.access).run(options);
+}
 
 }  // namespace reprise

@@ -2,29 +2,53 @@
 #include "replay/predict/virtual_calls.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "formats/oplog/async_request.h"
 
 namespace reprise {
 namespace {
 
-/// Of hostile durations the sum must not overflow.
-int64_t recorded(const OpBlock& b, size_t i) { return std::clamp<int64_t>(b.duration[i], 0, int64_t{1} << 50); }
+// Of the recording's machine, x86-64.
+constexpr int64_t kDirect = 040000, kDsync = 010000;  // O_DIRECT, O_DSYNC, which is part of O_SYNC
+constexpr int64_t kRwfDsync = 2, kRwfSync = 4;        // RWF_DSYNC, RWF_SYNC
+
+constexpr int64_t kWaits = 1 | 4;  // SYNC_FILE_RANGE_WAIT_BEFORE, _AFTER
 
 }  // namespace
 
-bool VirtualCalls::performs(const OpBlock& b, size_t i) const {
-    const auto not_file = [&](uint32_t handle) {
-        return handle < plan_.handle_flags.size() && (plan_.handle_flags[handle] & kHandleNotFile) != 0;
-    };
+std::string_view unmodelled_name(Unmodelled what) {
+    switch (what) {
+        case Unmodelled::drops: return "cache drop";
+        case Unmodelled::sizes: return "size change";
+        case Unmodelled::mapped_writes: return "mapped write";
+        case Unmodelled::listings: return "directory listing";
+        case Unmodelled::attributes: return "attribute change";
+        case Unmodelled::requests: return "other asynchronous request";
+    }
+    return "other";
+}
+
+bool VirtualCalls::is_storage(uint32_t handle) const {
+    const bool not_file = handle < plan_.handle_flags.size() && (plan_.handle_flags[handle] & kHandleNotFile) != 0;
     // Of /dev/shm: memory on any storage.
-    const auto in_memory = [&](FileId file) {
-        return file < tables_.files.size() && tables_.files[file].role == Role::ipc;
-    };
-    return !not_file(b.handle[i]) && !not_file(b.handle2[i]) && !in_memory(b.file[i]) &&
-           !in_memory(file_of(b.handle[i]));
+    const FileId file = file_of(handle);
+    return !not_file && (file >= tables_.files.size() || tables_.files[file].role != Role::ipc);
+}
+
+bool VirtualCalls::performs(const OpBlock& b, size_t i) const {
+    const OpInfo& row = info(static_cast<OpKind>(b.kind[i]));
+    if (row.is(Trait::reads) && row.is(Trait::writes)) {
+        // A copy from or into a pipe or socket: the file's part of it, as in a replay.
+        return (b.handle[i] != 0 && is_storage(b.handle[i])) || (b.handle2[i] != 0 && is_storage(b.handle2[i]));
+    }
+    const FileId file = b.file[i];
+    return is_storage(b.handle[i]) && is_storage(b.handle2[i]) &&
+           (file >= tables_.files.size() || tables_.files[file].role != Role::ipc);
 }
 
 FileId VirtualCalls::file_of(uint32_t handle) const {
@@ -37,40 +61,106 @@ int64_t VirtualCalls::size_of(FileId file) const {
                                        : 0;
 }
 
-int64_t VirtualCalls::read(FileId file, int64_t offset, int64_t bytes, int64_t now) {
-    bytes_read += static_cast<uint64_t>(bytes);
-    return storage_.read(file, offset, std::min(bytes, kMostBytes), size_of(file), now);
+/// Flags that the instance has now.
+int64_t VirtualCalls::open_flags(uint32_t handle) const {
+    const int64_t flags = handle < tables_.handles.size() ? tables_.handles[handle].flags : 0;
+    const auto set = direct_.find(handle);
+    return set == direct_.end() ? flags : (flags & ~kDirect) | set->second;
 }
 
-int64_t VirtualCalls::perform(const OpBlock& b, size_t i, int64_t now) {
-    const StorageModel& m = model_;
-    const auto kind = static_cast<OpKind>(b.kind[i]);
-    if (kind == OpKind::mmap && b.map[i] != 0 && b.handle[i] != 0) {
-        maps_[b.map[i]] = {file_of(b.handle[i]), std::max<int64_t>(b.offset[i], 0)};
+int64_t VirtualCalls::read(VirtualCall& call, HandleId handle, int64_t offset, int64_t bytes, int64_t now) {
+    bytes_read += static_cast<uint64_t>(bytes);
+    bytes = std::min(bytes, kMostBytes);
+    if (const uint8_t changed = access_of(handle); (changed & (kReadsDirect | kReadsMapped)) != 0) {
+        return (changed & kReadsDirect) != 0 ? read_blocks(handle, offset, bytes, now)
+                                             : read_mapped(call, handle, offset, bytes, now);
     }
-    const OpInfo& row = info(kind);
-    const int64_t moved = std::max<int64_t>(b.result[i], 0);
-    const bool failed = b.result[i] < 0 && b.result[i] > -4096;
-    if (row.is(Trait::async)) {
-        return asynchronous(b, i, now);
+    if ((open_flags(handle) & kDirect) != 0) {
+        return storage_.read_direct(storage_.data_bytes(data_of(handle), offset, bytes), now);
     }
-    if (row.is(Trait::reads) || row.is(Trait::writes)) {
-        int64_t end = now + m.call_ns;
-        if (row.is(Trait::reads) && !failed) {
-            end = read(file_of(b.handle[i]), b.offset[i], moved, now);
-        }
-        if (row.is(Trait::writes) && !failed) {
-            const bool copies = row.is(Trait::reads);
-            bytes_written += static_cast<uint64_t>(moved);
-            const int64_t written =
-                storage_.write(file_of(copies ? b.handle2[i] : b.handle[i]), copies ? b.offset2[i] : b.offset[i],
-                               std::min(moved, kMostBytes), now);
-            end = std::max(end, written);
-        }
+    const FileId file = file_of(handle);
+    call.walk = storage_.reading(data_.of(file), handle, offset, bytes, size_of(file));
+    call.done = false;
+    return now;
+}
+
+/// `own_flags`: RWF_* of the call.
+int64_t VirtualCalls::write(HandleId handle, int64_t offset, int64_t bytes, int64_t own_flags, int64_t now) {
+    bytes_written += static_cast<uint64_t>(bytes);
+    bytes = std::min(bytes, kMostBytes);
+    const int64_t flags = open_flags(handle);
+    const bool direct = (flags & kDirect) != 0;
+    const int64_t end =
+        direct ? storage_.write_direct(bytes, now) : storage_.write(data_of(handle), offset, bytes, now);
+    const bool synchronous =
+        (flags & kDsync) != 0 || (own_flags & (kRwfDsync | kRwfSync)) != 0 || (access_of(handle) & kWritesSync) != 0;
+    return synchronous && bytes > 0 ? storage_.sync(data_of(handle), end) : end;
+}
+
+int64_t VirtualCalls::start(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
+    call = {};
+    call.done = true;  // unless it is found to walk
+    note_unmodelled(b, i);
+    const int64_t end = without_steps(call, b, i, now);
+    return call.done ? end : go_on(call, now);
+}
+
+int64_t VirtualCalls::go_on(VirtualCall& call, int64_t now) {
+    if (const std::optional<int64_t> end = next_piece(call, now)) {
+        return *end;
+    }
+    int64_t end = storage_.go_on(call.walk, now);
+    if (!call.walk.done) {
         return end;
     }
+    if (!call.pieces.empty()) {
+        call.at_piece = true;
+        return end;
+    }
+    call.done = true;
+    if (call.walk.fetched && call.walk.file < fetched_.size()) {
+        fetched_[call.walk.file] = true;
+    }
+    end = std::max(end, call.least_end);
+    if (call.after) {
+        end =
+            std::max(end, write(call.after->handle, call.after->offset, call.after->bytes, call.after->own_flags, end));
+    }
+    return end;
+}
+
+/// When the call is over, unless it is not `done`: then it walks through pages.
+int64_t VirtualCalls::without_steps(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
+    const StorageModel& m = model_;
+    const auto kind = static_cast<OpKind>(b.kind[i]);
+    if (reads_map(b.map[i])) {
+        return on_read_map(call, b, i, now);
+    }
+    if (kind == OpKind::mmap) {
+        return map(call, b, i, now);
+    }
+    if (kind == OpKind::munmap && b.result[i] >= 0) {
+        storage_.unmap(b.map[i]);
+    }
+    if (kind == OpKind::madvise || kind == OpKind::fadvise || kind == OpKind::readahead) {
+        return advise(call, b, i, now);
+    }
+    if (kind == OpKind::fcntl && b.arg[i] == F_SETFL && b.result[i] >= 0) {
+        direct_[b.handle[i]] = b.flags[i] & kDirect;
+    }
+    const OpInfo& row = info(kind);
+    const bool failed = b.result[i] < 0 && b.result[i] > -4096;
+    if (!failed) {
+        name(b, i, now);
+    }
+    if (row.is(Trait::async)) {
+        return asynchronous(call, b, i, now);
+    }
+    if (row.is(Trait::reads) || row.is(Trait::writes)) {
+        return failed ? now + m.call_ns : data(call, b, i, now);
+    }
     if (row.is(Trait::syncs)) {
-        return failed ? now + m.call_ns : storage_.sync(now);
+        return failed ? now + m.call_ns : sync(b, i, now);
     }
     if (row.is(Trait::makes_name)) {
         return now + (failed ? m.stat_ns : m.make_ns);
@@ -81,57 +171,208 @@ int64_t VirtualCalls::perform(const OpBlock& b, size_t i, int64_t now) {
     if (kind == OpKind::open) {
         const bool makes = (b.flags[i] & int64_t{O_CREAT}) != 0 && b.file[i] < tables_.files.size() &&
                            tables_.files[b.file[i]].origin == Origin::created;
-        return now + (makes && !failed ? m.make_ns : m.open_ns);
+        const int64_t end = now + (makes && !failed ? m.make_ns : m.open_ns + (failed ? 0 : find_name(b.file[i])));
+        return !failed && (access_of(b.handle[i]) & kPrefetched) != 0 ? prefetch(b.handle[i], end) : end;
     }
     if (kind == OpKind::touch) {
-        return touch(b, i, now);
+        return touch(call, b, i, now);
+    }
+    if (kind == OpKind::close && m.close_ns > 0 && !failed) {
+        return now + m.close_ns;
+    }
+    if (!failed && m.fstat_ns > 0 && was_fetched(b, i)) {
+        return now + m.fstat_ns;
+    }
+    if (kind == OpKind::ioctl && m.ioctl_ns > 0) {
+        return now + m.ioctl_ns;
+    }
+    if (kind == OpKind::flock) {
+        return now + std::min(recorded(b, i), m.call_ns);  // its wait is the edge from the release before it
+    }
+    if (kind == OpKind::getdents && m.list_ns > 0 && !failed) {
+        return now + list(b, i);
+    }
+    if (row.is(Trait::attributes) && m.change_ns > 0) {
+        return now + (failed ? m.stat_ns : m.change_ns + find_name(b.file[i]));
     }
     const bool by_name = b.file[i] != 0 || !row.has(Field::handle);
     if (row.is(Trait::metadata) && row.is(Trait::path) && !row.is(Trait::changes) && by_name) {
-        return now + m.stat_ns;  // looks a name up
+        return now + m.stat_ns + (failed ? 0 : find_name(b.file[i]));
     }
     // What is left is not about storage: memory, descriptors, positions.
     return now + recorded(b, i);
 }
 
-/// Pages of a mapped file: from the storage where they are not cached, else as recorded.
-int64_t VirtualCalls::touch(const OpBlock& b, size_t i, int64_t now) {
-    const auto mapped = maps_.find(b.map[i]);
-    if (warm_ || mapped == maps_.end()) {
-        return now + recorded(b, i);
+/// What it takes longer to find a name for the first time, ns. Names that the recording made are cached.
+int64_t VirtualCalls::find_name(FileId file) {
+    if (warm_ || file >= named_.size() || named_[file] || tables_.files[file].origin != Origin::existed) {
+        return 0;
     }
-    const auto [file, offset] = mapped->second;
-    const uint64_t before = storage_.reads;
-    const int64_t end = storage_.read(file, offset + std::max<int64_t>(b.offset[i], 0),
-                                      std::clamp<int64_t>(b.size[i], 0, kMostBytes), size_of(file), now);
-    return storage_.reads == before ? now + recorded(b, i) : end;
+    named_[file] = true;
+    return std::max<int64_t>(model_.open_cold_ns - model_.open_ns, 0);
 }
 
-int64_t VirtualCalls::asynchronous(const OpBlock& b, size_t i, int64_t now) {
+/// How long a listing call takes that returned result bytes.
+int64_t VirtualCalls::list(const OpBlock& b, size_t i) {
+    constexpr int64_t kNameBytes = 32;  // struct linux_dirent64 with a name of a dozen characters
+    const FileId directory = file_of(b.handle[i]);
+    int64_t ns = model_.list_ns + std::min(b.result[i], kMostBytes) / kNameBytes * model_.list_name_ns;
+    if (!warm_ && directory < listed_.size() && !listed_[directory]) {
+        listed_[directory] = true;
+        ns += tables_.files[directory].origin == Origin::existed ? model_.list_cold_ns : 0;
+    }
+    return ns;
+}
+
+/// Of a call that asks for attributes: whether something of the file was fetched since the last one.
+bool VirtualCalls::was_fetched(const OpBlock& b, size_t i) {
+    const auto kind = static_cast<OpKind>(b.kind[i]);
+    if (kind != OpKind::fstat && kind != OpKind::stat && kind != OpKind::statx) {
+        return false;
+    }
+    const FileId file = data_.of(b.file[i] != 0 ? b.file[i] : file_of(b.handle[i]));
+    const bool was = file < fetched_.size() && fetched_[file];
+    if (was) {
+        fetched_[file] = false;
+    }
+    return was;
+}
+
+int64_t VirtualCalls::sync(const OpBlock& b, size_t i, int64_t now) {
+    switch (static_cast<OpKind>(b.kind[i])) {
+        case OpKind::syncfs: return storage_.sync_all(now);
+        case OpKind::sync_file_range: {
+            const int64_t end = storage_.write_out(data_of(b.handle[i]), now);
+            return now + model_.call_ns + ((b.flags[i] & kWaits) != 0 ? end - now : 0);
+        }
+        case OpKind::msync: {
+            const auto found = maps_.find(b.map[i]);
+            const bool waits = (b.flags[i] & MS_SYNC) != 0 && found != maps_.end();
+            return waits ? storage_.sync(data_.of(found->second.file), now) : now + model_.call_ns;
+        }
+        default: return storage_.sync(data_of(b.handle[i]), now);
+    }
+}
+
+/// The file whose name another one is given.
+void VirtualCalls::forget_replaced(FileId by) {
+    if (const FileId before = data_.before(by); before != by && data_.of(before) != data_.of(by)) {
+        storage_.forget(data_.of(before));
+    }
+}
+
+/// What a call changes about which name leads to which data.
+void VirtualCalls::name(const OpBlock& b, size_t i, int64_t now) {
+    switch (static_cast<OpKind>(b.kind[i])) {
+        case OpKind::rename:
+            if (limited_) {
+                forget_replaced(b.file2[i]);
+            }
+            data_.renamed(b.file[i], b.file2[i]);
+            break;
+        case OpKind::link: data_.linked(b.file[i], b.file2[i]); break;
+        case OpKind::unlink:
+            if (data_.removed(b.file[i])) {
+                storage_.drop(data_.of(b.file[i]), now);
+            }
+            break;
+        case OpKind::open:
+            if ((b.flags[i] & int64_t{O_TRUNC}) != 0) {
+                storage_.drop(data_.of(b.file[i]), now);
+            }
+            break;
+        default: break;
+    }
+}
+
+/// Whether a copy shares the blocks. Where the model does not name its file system, as it did in the recording.
+bool VirtualCalls::clones(const OpBlock& b, size_t i, int64_t moved) const {
+    const bool did = (b.flags[i] & kCopyClones) != 0;
+    if (model_.file_system.empty()) {
+        return did;
+    }
+    constexpr std::array<std::string_view, 5> kThey = {"btrfs", "xfs", "bcachefs", "ocfs2", "zfs"};
+    if (std::find(kThey.begin(), kThey.end(), model_.file_system) == kThey.end()) {
+        return false;
+    }
+    // copy_file_range clones what is whole blocks, up to the end of the file.
+    const auto whole = [](int64_t bytes) { return bytes % kPageBytes == 0; };
+    const int64_t size = size_of(file_of(b.handle[i]));
+    return did || (static_cast<OpKind>(b.kind[i]) == OpKind::copy_file_range && moved > 0 && whole(b.offset[i]) &&
+                   whole(b.offset2[i]) && (whole(moved) || (size > 0 && b.offset[i] >= size - moved)));
+}
+
+/// A read, a write or a copy.
+int64_t VirtualCalls::data(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
+    const auto kind = static_cast<OpKind>(b.kind[i]);
+    const OpInfo& row = info(kind);
+    const int64_t moved = std::max<int64_t>(b.result[i], 0);
+    const bool copies = row.is(Trait::reads) && row.is(Trait::writes);
+    if (copies && clones(b, i, moved)) {
+        return now + ((b.flags[i] & kCopyClones) != 0 ? recorded(b, i) : model_.call_ns);  // no data moves
+    }
+    const auto moves = [&](HandleId handle) { return !copies || (handle != 0 && is_storage(handle)); };
+    int64_t end = now + model_.call_ns;
+    if (row.is(Trait::reads) && moves(b.handle[i])) {
+        end = read(call, b.handle[i], b.offset[i], moved, now);
+    }
+    const HandleId target = copies ? b.handle2[i] : b.handle[i];
+    if (row.is(Trait::writes) && moves(target)) {
+        // For the device, which needs the data.
+        const bool waits = copies && (open_flags(target) & (kDirect | kDsync)) != 0;
+        const int64_t own_flags = kind == OpKind::pwritev ? b.flags[i] : 0;
+        const int64_t offset = copies ? b.offset2[i] : b.offset[i];
+        if (waits && !call.done) {
+            call.after = {target, offset, moved, own_flags};
+        } else {
+            end = std::max(end, write(target, offset, moved, own_flags, waits ? end : now));
+        }
+    }
+    call.least_end = end;
+    return end;
+}
+
+void VirtualCalls::note_unmodelled(const OpBlock& b, size_t i) {
+    const auto kind = static_cast<OpKind>(b.kind[i]);
+    if (b.result[i] < 0) {
+        return;
+    }
+    if (kind == OpKind::fadvise && b.arg[i] == POSIX_FADV_DONTNEED) {
+        note_unmodelled(Unmodelled::drops);
+    } else if (kind == OpKind::truncate || kind == OpKind::ftruncate || kind == OpKind::fallocate) {
+        note_unmodelled(Unmodelled::sizes);
+    } else if (kind == OpKind::touch && b.flags[i] != 0 && b.map[i] < plan_.map_flags.size() &&
+               (plan_.map_flags[b.map[i]] & kMapWritesFile) != 0) {
+        note_unmodelled(Unmodelled::mapped_writes);
+    } else if (kind == OpKind::getdents && model_.list_ns <= 0) {
+        note_unmodelled(Unmodelled::listings);
+    } else if (info(kind).is(Trait::attributes) && model_.change_ns <= 0) {
+        note_unmodelled(Unmodelled::attributes);
+    }
+}
+
+int64_t VirtualCalls::asynchronous(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
     if (!info(static_cast<OpKind>(b.kind[i])).is(Trait::submits)) {
         return now + model_.call_ns;  // its requests are performed where they are submitted
     }
     const AsyncRequest asked = async_request(b, i);
-    const FileId file = file_of(b.handle[i]);
     const int64_t bytes = std::clamp<int64_t>(asked.size, 0, kMostBytes);
     using Does = AsyncRequest::Does;
     switch (asked.does) {
-        case Does::read: return read(file, asked.offset, bytes, now);
-        case Does::write:
-            bytes_written += static_cast<uint64_t>(bytes);
-            return std::max(now + model_.call_ns, storage_.write(file, asked.offset, bytes, now));
+        case Does::read: return read(call, b.handle[i], asked.offset, bytes, now);
+        case Does::write: return write(b.handle[i], asked.offset, bytes, asked.own_flags, now);
         case Does::sync:
-        case Does::sync_data:
-        case Does::sync_range: return storage_.sync(now);
-        case Does::nothing:
+        case Does::sync_data: return storage_.sync(data_of(b.handle[i]), now);
+        case Does::sync_range: return storage_.write_out(data_of(b.handle[i]), now);
         case Does::allocate:
         case Does::advise:
         case Does::splice:
         case Does::open:
-        case Does::close:
         case Does::stat:
         case Does::make_name:
-        case Does::end_name:
+        case Does::end_name: note_unmodelled(Unmodelled::requests); break;
+        case Does::nothing:
+        case Does::close:
         case Does::other: break;
     }
     return now + model_.call_ns;

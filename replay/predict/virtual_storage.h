@@ -1,41 +1,139 @@
 // SPDX-License-Identifier: MIT
-// The storage system of a prediction: a page cache in front of a device with limited parallelism and bandwidth.
+// The storage system of a prediction: a page cache, filled as Linux fills it, in front of a device with limits.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "calibrate/storage_model.h"
 #include "formats/oplog/op.h"
+#include "formats/support/range_set.h"
+#include "replay/predict/page_cache.h"
+#include "replay/predict/read_ahead.h"
+#include "replay/predict/virtual_device.h"
+#include "replay/predict/virtual_pages.h"
+#include "replay/predict/write_back.h"
 
 namespace reprise {
 
+/// Pages of a file that a task needs one after the other, by a read or by touching a mapping. It goes on in steps, as
+/// others read meanwhile what it needs next, or stand before it at the device.
+struct PageWalk {
+    enum class By : uint8_t {
+        read,
+        touch,     // each page is a fault that the recording had
+        populate,  // all pages of a range, those that one fault maps together
+    };
+    struct Range {
+        int64_t from = 0, to = 0;  // pages
+        MapAdvice advice{};
+    };
+    By by = By::read;
+    bool writes = false;  // faults that write map nothing around them
+    FileId file = 0;
+    HandleId handle = 0;        // whose read-ahead state
+    uint32_t map = 0;           // touch, populate: by which mapping; 0: a call
+    int64_t size = 0;           // bytes of the file; 0: unknown
+    std::vector<Range> ranges;  // in order
+    int64_t bytes = 0;          // read: to be copied
+    int64_t page_ns = 0;        // touch, populate: of a fault as recorded, with what it waited for
+    int64_t last_page = 0;      // read: where it ends
+    int64_t again = -1;         // read: its first page where the read before ended in the middle of that
+
+    bool done = false;
+    bool fetched = false;  // asked the device for something, or waited for it
+
+    // How far it is:
+    size_t range = 0;
+    int64_t page = -1;
+    bool waited = false;  // for the page at hand
+    bool asked = false;   // so that something is read
+    int64_t worked = 0;   // ns of its own that have not passed yet
+    int64_t copied = 0;   // bytes
+};
+
 class VirtualStorage {
 public:
-    VirtualStorage(const StorageModel& model, bool warm);
+    /// `policy`: how pages leave where limit() says that there is no room; none: it is never called.
+    VirtualStorage(const StorageModel& model, bool warm, std::optional<PageCachePolicy> policy = {});
+    VirtualStorage(const VirtualStorage&) = delete;
+    VirtualStorage& operator=(const VirtualStorage&) = delete;
 
-    /// When a read of [offset, offset + bytes) of a file of `size` bytes that begins at `now` is over. Calls come in
-    /// the order of their begins.
-    int64_t read(FileId file, int64_t offset, int64_t bytes, int64_t size, int64_t now);
-    /// A write into the cache.
+    /// So many bytes for the page cache from now on.
+    void limit(int64_t bytes, int64_t now);
+    /// A mapping is gone.
+    void unmap(uint32_t map);
+
+    /// Goes on with a walk as far as it gets by `now`: to its end, which `done` tells, or to where time has to pass.
+    /// Returns until when. Calls of all tasks come in the order of `now`.
+    int64_t go_on(PageWalk& walk, int64_t now);
+    /// A walk that reads bytes [offset, offset + bytes).
+    PageWalk reading(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size) const;
+    /// Advice that bytes [offset, offset + bytes) will be needed: what is missing is asked for.
+    void prefetch(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size, int64_t now);
+    /// POSIX_FADV_* that says how an instance reads.
+    void set_reading(HandleId handle, int advice);
+
+    /// A write into the cache: it may be held up until there is room for it.
     int64_t write(FileId file, int64_t offset, int64_t bytes, int64_t now);
-    /// Until everything written so far is on the device.
-    [[nodiscard]] int64_t sync(int64_t now) const;
+    /// Past the cache (O_DIRECT). The model has no latency of writes: one takes as long as a read of its size.
+    int64_t read_direct(int64_t bytes, int64_t now);
+    int64_t write_direct(int64_t bytes, int64_t now);
+    /// Until everything that was written to the file so far, to any file, is on the device.
+    int64_t sync(FileId file, int64_t now) { return write_back_.sync(file, now) + model_.fsync_ns; }
+    int64_t sync_all(int64_t now) { return write_back_.sync_all(now) + model_.fsync_ns; }
+    /// When that data is there, without what belongs to it (sync_file_range).
+    int64_t write_out(FileId file, int64_t now) { return write_back_.sync(file, now); }
+    /// Bytes of the file that no device holds: nothing is asked for them.
+    void set_holes(FileId file, RangeSet holes) { holes_.insert_or_assign(file, std::move(holes)); }
+    /// How many bytes of [offset, offset + bytes) the device holds.
+    int64_t data_bytes(FileId file, int64_t offset, int64_t bytes) const;
+    /// What was written to the file goes away, and need not get to the device.
+    void drop(FileId file, int64_t now) {
+        write_back_.drop(file, now);
+        forget(file);
+    }
+    /// What is cached of the file takes no room any more.
+    void forget(FileId file);
+
+    /// Bytes that left the page cache while they were mapped.
+    uint64_t left_mapped() const { return room_ ? room_->left_mapped() * static_cast<uint64_t>(kPageBytes) : 0; }
 
     uint64_t reads = 0, bytes_read = 0;
-    int64_t time_ns = 0;  // of those reads
+    int64_t time_ns = 0;  // that tasks waited for reads
 
 private:
-    static constexpr int64_t kPiece = int64_t{128} << 10;  // what read-ahead fetches at once
     int64_t cached_ns(int64_t bytes) const;
+    int64_t copy_ns(int64_t bytes) const;
+    ReadAhead& state_of(HandleId handle);
+    /// Calls use(rules) with the rules for one file and instance, whose requests go to the device at `now`.
+    template <class Use>
+    void ahead(FileId file, HandleId handle, int64_t end, int64_t now, Use use);
     int64_t fetch(int64_t bytes, int64_t now);
+    void fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now);
+    int64_t go_on_reading(PageWalk& walk, int64_t now);
+    int64_t go_on_touching(PageWalk& walk, int64_t now);
+    bool fault(PageWalk& walk, const PageWalk::Range& range, int64_t now);
+    void map_around(PageWalk& walk, int64_t now);
+    /// Pages that a call uses, or a fault maps.
+    void use(PageWalk& walk, int64_t from, int64_t to);
+    void add(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t there, int64_t now);
+    void next_page(PageWalk& walk, int64_t now);
+    static bool enter(PageWalk& walk);
 
     const StorageModel& model_;
     const bool warm_;
-    std::unordered_map<FileId, std::vector<bool>> cached_;  // pieces of each file
-    std::vector<int64_t> channel_free_;                     // when each of the device's channels is free
-    int64_t pipe_free_ = 0, dirty_free_ = 0;                // when what all share is
+    const ReadAheadRules::Kind kind_;
+    VirtualDevice device_;
+    WriteBack write_back_;
+    std::unordered_map<FileId, VirtualPages> cached_;
+    std::optional<PageCache> room_;  // which of them leave; none: all stay
+    std::unordered_map<HandleId, ReadAhead> states_;
+    std::unordered_map<FileId, RangeSet> holes_;
 };
 
 }  // namespace reprise

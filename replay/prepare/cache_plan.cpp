@@ -3,16 +3,20 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/context_series.h"
-#include "formats/oplog/fetched.h"
+#include "formats/oplog/file_names.h"
+#include "formats/support/text_index.h"
 #include "replay/prepare/reads.h"
 
 namespace reprise {
 namespace {
+
+RangeSet common(const RangeSet& a, const RangeSet& b) { return a.without(a.without(b)); }
 
 /// Whether a file may hold data before the recording.
 bool may_have_been_there(const FileRow& row) {
@@ -45,9 +49,9 @@ void estimate(const LogReader& recording, RecordedCache& recorded) {
         return;
     }
     const Tables& tables = recording.tables();
-    const std::vector<RangeSet> reads =
-        gather_reads(recording, [&](FileId file) { return may_have_been_there(tables.files[file]); });
-    for (FileId file = 1; file < reads.size(); ++file) {
+    const FileRanges reads =
+        gather_reads(recording, [&](FileId file) { return may_have_been_there(tables.files[file]); }).reads;
+    for (FileId file = 1; file < tables.files.size(); ++file) {
         recorded.read_bytes += reads[file].bytes();
     }
     const uint64_t from_device =
@@ -61,71 +65,191 @@ public:
 
     CachePlan run() {
         const Tables& tables = plan_.log->tables();
-        std::vector<RangeSet> reads = gather_reads(*plan_.log, [&](FileId file) {
+        FileReads all = gather_reads(*plan_.log, [&](FileId file) {
             return plan_.keeps_file(file) && plan_.paths[file].relative != nullptr &&
                    may_have_been_there(tables.files[file]);
         });
-        for (FileId file = 1; file < reads.size(); ++file) {
-            if (!reads[file].empty()) {
-                const std::string path = plan_.paths[file].relative;
-                const auto [at, added] = by_path_.emplace(path, out_.targets.size());
-                if (added) {
+        out_.beside_bytes = all.beside_bytes;
+        out_.drops = all.drops;
+        const auto is_read = [&](FileId file) { return !all.reads[file].empty() || !all.advised[file].empty(); };
+        size_t read = 0;
+        for (FileId file = 1; file < tables.files.size(); ++file) {
+            read += is_read(file) ? 1 : 0;
+        }
+        out_.targets.reserve(read);
+        by_path_.reserve(read);
+        target_of_.resize(tables.files.size(), kNone);
+        for (FileId file = 1; file < tables.files.size(); ++file) {
+            if (is_read(file)) {
+                const char* const path = plan_.paths[file].relative;
+                const auto fresh = static_cast<uint32_t>(out_.targets.size());
+                const uint32_t target = target_of_[file] = by_path_.find_or_add(path, fresh);
+                if (target == fresh) {
                     out_.targets.push_back({path, {}, {}});
                 }
-                add_all(out_.targets[at->second].reads, reads[file]);
+                add_all(out_.targets[target].reads, all.reads[file]);
+                add_all(out_.targets[target].reads, all.advised[file]);
             }
         }
-        if (const std::optional<FetchedPages> fetched = fetched_pages(recording_)) {
-            know(*fetched, plan_.log == &recording_ ? std::move(reads) : recorded_reads());
+        uint64_t touched = 0;
+        for (FileId file = 1; file < tables.files.size(); ++file) {
+            touched += all.touched[file].bytes();
+        }
+        fetched_ = fetched_pages(recording_);
+        cached_ = cached_pages(recording_);
+        if (fetched_ || cached_) {
+            know(plan_.log == &recording_ ? std::move(all) : recorded_reads());
         } else {
             estimate(recording_, out_.recorded);
+        }
+        const RecordedCache& recorded = out_.recorded;
+        if (recorded.touched_bytes != 0) {  // a scaled log has more of the same
+            const double times = static_cast<double>(touched) / static_cast<double>(recorded.touched_bytes);
+            out_.around_bytes = static_cast<uint64_t>(static_cast<double>(recorded.around_bytes) * times);
         }
         return std::move(out_);
     }
 
 private:
     /// Of files that the plan's log reads as well.
-    std::vector<RangeSet> recorded_reads() const {
+    FileReads recorded_reads() const {
         const Tables& tables = recording_.tables();
         return gather_reads(recording_, [&](FileId file) {
-            return may_have_been_there(tables.files[file]) && target_of(file) != out_.targets.size();
+            return may_have_been_there(tables.files[file]) && target_of(file) != kNone;
         });
     }
 
-    size_t target_of(FileId file) const {
+    /// Of a file of the recording; kNone: the plan's log does not read it.
+    uint32_t target_of(FileId file) const {
+        if (plan_.log == &recording_) {
+            return target_of_[file];
+        }
         const std::optional<std::string> path = plan_.maps.map(recording_.tables().path(file));
-        const auto found = path ? by_path_.find(*path) : by_path_.end();
-        return found == by_path_.end() ? out_.targets.size() : found->second;
+        return path ? by_path_.find(*path) : kNone;
     }
 
-    void know(const FetchedPages& fetched, std::vector<RangeSet> reads) {
+    /// What of `reads` was in memory when the recording began.
+    RangeSet resident(FileId file, const RangeSet& reads) {
+        const auto none = [&] { return cached_ && cached_->contains(file) && cached_->at(file) == 0; };
+        if (fetched_) {
+            const auto found = fetched_->find(file);
+            return none() ? RangeSet() : found == fetched_->end() ? reads : reads.without(found->second);
+        }
+        const auto found = cached_->find(file);
+        const uint64_t bytes = found == cached_->end() ? 0 : found->second * RangeSet::kPage;
+        const FileRow& row = recording_.tables().files[file];
+        const bool all = row.size_exact && bytes >= row.size;
+        out_.recorded.guessed_files += found == cached_->end() || (bytes != 0 && !all) ? 1 : 0;
+        RangeSet beginning = reads;
+        if (!all) {
+            beginning.clip(bytes);
+        }
+        return beginning;
+    }
+
+    /// Of what the kernel was advised to read, what it did read: what it fetched. Where the whole file was in memory,
+    /// or the recording does not say what was fetched, all of it counts.
+    RangeSet read_by_advice(FileId file, const RangeSet& advised) const {
+        if (!fetched_) {
+            return advised;
+        }
+        const auto cached = cached_ ? cached_->find(file) : CachedPages::const_iterator{};
+        const FileRow& row = recording_.tables().files[file];
+        if (cached_ && cached != cached_->end() && row.size_exact && cached->second * RangeSet::kPage >= row.size) {
+            return advised;
+        }
+        const auto found = fetched_->find(file);
+        return found == fetched_->end() ? RangeSet() : common(advised, found->second);
+    }
+
+    /// What several names of one file read is read of one file.
+    void join_names(FileReads& all) const {
+        const Tables& tables = recording_.tables();
+        each_further_name(
+            recording_.tables(),
+            [&](FileId file) {
+                const bool used = !all.reads[file].empty() || !all.advised[file].empty();
+                return used && tables.files[file].origin == Origin::existed && target_of(file) != kNone;
+            },
+            [&](FileId one, FileId file) {
+                for (FileRanges* what : {&all.reads, &all.advised, &all.touched}) {
+                    if (!(*what)[file].empty()) {
+                        add_all(what->of(one), (*what)[file]);
+                        what->of(file) = {};
+                    }
+                }
+            });
+    }
+
+    /// What was fetched near `touched` and not for `reads`: a fault maps what is in memory there.
+    RangeSet around(FileId file, const RangeSet& touched, const RangeSet& reads) const {
+        constexpr uint64_t kMapped = uint64_t{2} << 20;  // at most by one fault: a huge page
+        const auto found = fetched_ ? fetched_->find(file) : FetchedPages::const_iterator{};
+        if (!fetched_ || found == fetched_->end()) {
+            return {};
+        }
+        RangeSet near;
+        for (const auto& [begin, end] : touched.ranges()) {
+            const uint64_t last = end <= UINT64_MAX - kMapped ? end + kMapped - 1 : end;
+            near.add(begin / kMapped * kMapped, last / kMapped * kMapped);
+        }
+        return common(near, found->second).without(reads);
+    }
+
+    void know(FileReads all) {
+        join_names(all);
+        const Holes holes = recorded_holes(recording_);
         const Tables& tables = recording_.tables();
         RecordedCache& recorded = out_.recorded;
         recorded.pages_known = true;
         recorded.fetched_bytes = 0;
-        for (FileId file = 1; file < reads.size(); ++file) {
-            const size_t target = reads[file].empty() ? out_.targets.size() : target_of(file);
-            if (target == out_.targets.size()) {
+        for (FileId file = 1; file < tables.files.size(); ++file) {
+            RangeSet reads = std::move(all.reads.of(file));
+            if (!all.advised[file].empty()) {
+                add_all(reads, read_by_advice(file, all.advised[file]));
+            }
+            const uint32_t target = reads.empty() ? kNone : target_of(file);
+            if (target == kNone) {
                 continue;
             }
             if (tables.files[file].size_exact) {
-                reads[file].clip(tables.files[file].size);
+                reads.clip(tables.files[file].size);
             }
-            const auto found = fetched.find(file);
-            const RangeSet resident = found == fetched.end() ? reads[file] : reads[file].without(found->second);
-            recorded.read_bytes += reads[file].bytes();
-            *recorded.fetched_bytes += reads[file].bytes() - resident.bytes();
-            add_all(out_.targets[target].resident, resident);
+            if (const auto none = holes.find(file); none != holes.end()) {
+                recorded.hole_bytes += common(reads, none->second).bytes();
+                reads = reads.without(none->second);
+            }
+            const RangeSet found = resident(file, reads);
+            recorded.read_bytes += reads.bytes();
+            *recorded.fetched_bytes += reads.bytes() - found.bytes();
+            const RangeSet touched = common(all.touched[file], reads);
+            recorded.touched_bytes += touched.bytes();
+            recorded.touched_in_memory += common(touched, found).bytes();
+            recorded.around_bytes += touched.empty() ? 0 : around(file, touched, reads).bytes();
+            add_all(out_.targets[target].resident, found);
         }
     }
 
     const Plan& plan_;
     const LogReader& recording_;
+    std::optional<FetchedPages> fetched_;
+    std::optional<CachedPages> cached_;
     CachePlan out_;
-    std::unordered_map<std::string, size_t> by_path_;
+    struct PathOf {
+        const CachePlan& plan;
+        std::string_view operator()(uint32_t target) const { return plan.targets[target].path; }
+    };
+    TextIndex<PathOf> by_path_{PathOf{out_}};
+    static constexpr uint32_t kNone = TextIndex<PathOf>::kNone;
+    std::vector<uint32_t> target_of_;  // by FileId of the plan's log
 };
 
 }  // namespace
+
+bool RecordedCache::hides_touches() const {
+    constexpr uint64_t kLeast = 16 * RangeSet::kPage;
+    return touched_in_memory >= kLeast && touched_in_memory >= touched_bytes / 2;
+}
 
 CachePlan plan_cache(const Plan& plan, const LogReader& recording) { return CachePlanner(plan, recording).run(); }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
@@ -20,11 +19,24 @@ struct RecordedCache {
     /// Which pages these are. Else fetched_bytes is estimated from counters of the whole machine, and read_bytes is of
     /// all files, the program's among them.
     bool pages_known = false;
+    /// Files of which only is known how much was in memory: taken to be their beginnings.
+    uint64_t guessed_files = 0;
+    /// Read besides, and on no device: holes that the recording knows and `prepare` makes.
+    uint64_t hole_bytes = 0;
+    /// Of read_bytes, what page faults touched, and what of that was in memory.
+    uint64_t touched_bytes = 0, touched_in_memory = 0;
+    /// Besides read_bytes: what was fetched around these pages and mapped with them, so that no fault shows whether it
+    /// was used.
+    uint64_t around_bytes = 0;
+
+    /// Whether mapped files were in memory: a fault then maps the pages around it, too, up to 2 MiB, and the log cannot
+    /// know which of these were used.
+    bool hides_touches() const;
 };
 
 /// One file below the root that the replay reads.
 struct CacheTarget {
-    std::string path;   ///< relative to the root
+    const char* path;   ///< relative to the root; the plan's
     RangeSet reads;     ///< what the replay reads of it
     RangeSet resident;  ///< what the recording read of it and found in memory
 };
@@ -32,9 +44,13 @@ struct CacheTarget {
 struct CachePlan {
     std::vector<CacheTarget> targets;  ///< one per path
     RecordedCache recorded;
+    uint64_t around_bytes = 0;  ///< RecordedCache's, of the plan's log
+    uint64_t beside_bytes = 0;  ///< what a device may serve besides: FileReads
+    bool drops = false;         ///< data may be read from the device more than once: FileReads
 };
 
-/// `recording`: the log that the plan's log was made from, or the same one. Reads both.
+/// `recording`: the log that the plan's log was made from, or the same one. Reads both. `plan` and its log outlive what
+/// is returned. Per file: 64 bytes, and about as much while it is made.
 CachePlan plan_cache(const Plan& plan, const LogReader& recording);
 
 }  // namespace reprise

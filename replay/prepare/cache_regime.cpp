@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <iterator>
-#include <numeric>
 #include <set>
 #include <thread>
 #include <utility>
@@ -44,6 +43,14 @@ int open_by_cached_name(int root, const char* path, int flags) {
 
 bool is_absent(int error) {
     return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EXDEV || error == -ENXIO;
+}
+
+/// What of `bytes` that are read the file cannot have on its device; 0 where that is little.
+uint64_t holes_in(uint64_t bytes, const struct stat& st) {
+    constexpr uint64_t kBlock = 512, kLittle = 64 << 10, kPart = 10;
+    const uint64_t there = static_cast<uint64_t>(st.st_blocks) * kBlock;
+    const uint64_t without = bytes - std::min(bytes, there);
+    return without >= std::max(kLittle, bytes / kPart) ? without : 0;
 }
 
 }  // namespace
@@ -82,9 +89,11 @@ CacheChoice choose_regime(std::optional<CacheRegime> asked, const RecordedCache&
         return {CacheRegime::as_is, asked, Why::unknown};
     }
     const double share = static_cast<double>(*recorded.fetched_bytes) / static_cast<double>(recorded.read_bytes);
-    return share >= (recorded.pages_known ? kFetchedShare : kFetchedShareEstimated)
-               ? CacheChoice{CacheRegime::cold, asked, Why::fetched}
-               : CacheChoice{CacheRegime::as_is, asked, Why::in_memory};
+    if (share < (recorded.pages_known ? kFetchedShare : kFetchedShareEstimated)) {
+        return {CacheRegime::as_is, asked, Why::in_memory};
+    }
+    const bool cold = !recorded.pages_known || share >= kColdShare;
+    return {cold ? CacheRegime::cold : CacheRegime::recorded, asked, Why::fetched};
 }
 
 struct CacheKeeper::Opened {
@@ -93,19 +102,12 @@ struct CacheKeeper::Opened {
 };
 
 CacheKeeper::CacheKeeper(int root, CachePlan plan, unsigned threads, Tick tick)
-    : root_(root),
-      plan_(std::move(plan)),
-      threads_(threads),
-      tick_(std::move(tick)),
-      all_(plan_.targets.size()),
-      states_(plan_.targets.size()) {
-    std::iota(all_.begin(), all_.end(), size_t{0});
-}
+    : root_(root), plan_(std::move(plan)), threads_(threads), tick_(std::move(tick)), states_(plan_.targets.size()) {}
 
 /// Sets what the state says of the file's being there.
 CacheKeeper::Opened CacheKeeper::open(size_t target, Name name) {
     FileState& state = states_[target];
-    const char* const path = plan_.targets[target].path.c_str();
+    const char* const path = plan_.targets[target].path;
     const auto attempt = [&](int flags) {
         return name == Name::cached ? open_by_cached_name(root_, path, flags)
                                     : open_beneath(root_, path, flags, 0, Links::follow);
@@ -127,8 +129,13 @@ CacheKeeper::Opened CacheKeeper::open(size_t target, Name name) {
     state.there = true;
     state.known = true;
     state.device = st.st_dev;
+    state.inode = st.st_ino;
     state.in_memory = lies_in_memory(fd);
     state.bytes = reads_of(target, opened).bytes();
+    RangeSet whole;
+    whole.add(0, opened.size);
+    state.size = whole.bytes();
+    state.holes = state.in_memory ? 0 : holes_in(state.bytes, st);
     return opened;
 }
 
@@ -144,22 +151,36 @@ uint64_t CacheKeeper::resident(size_t target, const Opened& file, const RangeSet
     return bytes.value_or(0);
 }
 
-void CacheKeeper::each(const std::vector<size_t>& targets, const std::function<void(size_t)>& work) {
+void CacheKeeper::each(const std::function<void(size_t)>& work) {
+    in_turn(
+        states_.size(), [](size_t target) { return target; }, work);
+}
+
+void CacheKeeper::each_of(const std::vector<size_t>& targets, const std::function<void(size_t)>& work) {
+    in_turn(
+        targets.size(), [&](size_t i) { return targets[i]; }, work);
+}
+
+void CacheKeeper::in_turn(size_t count, const std::function<size_t(size_t)>& target_at,
+                          const std::function<void(size_t)>& work) {
     const auto weight = [&](size_t target) { return plan_.targets[target].reads.bytes(); };
-    const uint64_t total = std::accumulate(targets.begin(), targets.end(), uint64_t{0},
-                                           [&](uint64_t sum, size_t target) { return sum + weight(target); });
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; ++i) {
+        total += weight(target_at(i));
+    }
     done_ = 0;
     const auto tick = [&] {
         if (tick_) {
             tick_(std::min(done_.load(), total), total);
         }
     };
-    run_parallel(threads_, targets.size(), stop_, tick, [&](size_t, size_t piece) {
+    run_parallel(threads_, count, stop_, tick, [&](size_t, size_t piece) {
         const uint64_t before = done_.load();
-        work(targets[piece]);
+        const size_t target = target_at(piece);
+        work(target);
         // What fills the cache counts as it goes.
         if (done_.load() == before) {
-            done_ += weight(targets[piece]);
+            done_ += weight(target);
         }
     });
 }
@@ -192,8 +213,11 @@ void CacheKeeper::drop(size_t target, bool first, bool sync) {
 
 std::vector<size_t> CacheKeeper::still_cached() const {
     std::vector<size_t> found;
-    std::copy_if(all_.begin(), all_.end(), std::back_inserter(found),
-                 [&](size_t target) { return states_[target].left != 0 && !states_[target].in_memory; });
+    for (size_t target = 0; target < states_.size(); ++target) {
+        if (states_[target].left != 0 && !states_[target].in_memory) {
+            found.push_back(target);
+        }
+    }
     return found;
 }
 
@@ -214,7 +238,7 @@ void CacheKeeper::sync_devices(const std::vector<size_t>& targets) {
 /// After a mount, or once the caches of the machine were dropped, no file's name is in memory. Then its data is not
 /// either, as far as some of the files show, and looking at all of them would only bring the names in.
 bool CacheKeeper::names_are_out() {
-    each(all_, [&](size_t target) { look(target, Name::cached, &FileState::found); });
+    each([&](size_t target) { look(target, Name::cached, &FileState::found); });
     if (std::any_of(states_.begin(), states_.end(), [](const FileState& state) { return !state.uncached_name; })) {
         return false;
     }
@@ -236,7 +260,7 @@ void CacheKeeper::make_cold() {
     if (names_are_out()) {
         return;
     }
-    each(all_, [&](size_t target) { drop(target, true, false); });
+    each([&](size_t target) { drop(target, true, false); });
     std::vector<size_t> left = still_cached();
     for (int round = 0; round < kDropRounds && !left.empty(); ++round) {
         if (round == 0) {
@@ -244,7 +268,7 @@ void CacheKeeper::make_cold() {
         } else {
             std::this_thread::sleep_for(kBetweenRounds);
         }
-        each(left, [&](size_t target) { drop(target, false, round != 0); });
+        each_of(left, [&](size_t target) { drop(target, false, round != 0); });
         left = still_cached();
     }
     std::sort(left.begin(), left.end(), [&](size_t a, size_t b) { return states_[a].left > states_[b].left; });
@@ -283,12 +307,15 @@ void CacheKeeper::fill(size_t target, const RangeSet& wanted, bool first) {
 }
 
 void CacheKeeper::make_warm(RangeSet CacheTarget::*what, bool first) {
-    each(all_, [&](size_t target) { fill(target, plan_.targets[target].*what, first); });
+    each([&](size_t target) { fill(target, plan_.targets[target].*what, first); });
     // What the kernel has taken back meanwhile.
     std::vector<size_t> again;
-    std::copy_if(all_.begin(), all_.end(), std::back_inserter(again),
-                 [&](size_t target) { return states_[target].missing != 0; });
-    each(again, [&](size_t target) { fill(target, plan_.targets[target].*what, false); });
+    for (size_t target = 0; target < states_.size(); ++target) {
+        if (states_[target].missing != 0) {
+            again.push_back(target);
+        }
+    }
+    each_of(again, [&](size_t target) { fill(target, plan_.targets[target].*what, false); });
 }
 
 void CacheKeeper::apply(const CacheRequest& request) {
@@ -307,7 +334,7 @@ void CacheKeeper::apply(const CacheRequest& request) {
             if (request.drop_all) {
                 // Last, as dropping the files has brought their names into memory.
                 drop_machine_caches();
-                each(all_, [&](size_t target) { look(target, Name::cached, &FileState::before); });
+                each([&](size_t target) { look(target, Name::cached, &FileState::before); });
             }
             break;
         case CacheRegime::recorded:
@@ -316,7 +343,7 @@ void CacheKeeper::apply(const CacheRequest& request) {
             break;
         case CacheRegime::warm: make_warm(&CacheTarget::reads, true); break;
         case CacheRegime::as_is:
-            each(all_, [&](size_t target) {
+            each([&](size_t target) {
                 look(target, Name::cached, &FileState::found);
                 states_[target].before = states_[target].found;
             });
@@ -325,37 +352,125 @@ void CacheKeeper::apply(const CacheRequest& request) {
     sum_up();
 }
 
-void CacheKeeper::look_again() {
-    each(all_, [&](size_t target) { look(target, Name::any, &FileState::after); });
-    const uint64_t uncached_names = report_.uncached_names;
-    sum_up();
-    report_.uncached_names = uncached_names;
-    uint64_t after = 0;
-    for (const FileState& state : states_) {
-        after += state.known ? state.after : 0;
+uint64_t CacheKeeper::wanted_bytes() const {
+    uint64_t bytes = plan_.around_bytes;
+    for (const CacheTarget& target : plan_.targets) {
+        bytes += target.reads.bytes();
     }
+    return bytes;
+}
+
+void CacheKeeper::look_before() {
+    each([&](size_t target) { look(target, Name::any, &FileState::before); });
+    sum_up();
+}
+
+std::optional<double> CacheKeeper::resident_share(size_t most_files) const {
+    const size_t step = std::max<size_t>(1, (plan_.targets.size() + most_files - 1) / std::max<size_t>(most_files, 1));
+    uint64_t bytes = 0, there = 0;
+    bool seen = false;
+    for (size_t target = 0; target < plan_.targets.size(); target += step) {
+        const CacheTarget& file = plan_.targets[target];
+        int fd = open_by_cached_name(root_, file.path, kOpenFlags | O_NOATIME);
+        fd = fd == -EPERM ? open_by_cached_name(root_, file.path, kOpenFlags) : fd;
+        const UniqueFd opened(std::max(fd, -1));
+        RangeSet reads = file.reads;
+        if (opened.valid()) {
+            struct stat st {};
+            if (::fstat(opened.get(), &st) != 0 || !S_ISREG(st.st_mode)) {
+                continue;
+            }
+            reads.clip(static_cast<uint64_t>(st.st_size));
+            const std::optional<uint64_t> resident = resident_bytes(opened.get(), reads);
+            if (!resident) {
+                continue;
+            }
+            seen = true;
+            there += *resident;
+        } else if (fd != -EAGAIN) {
+            continue;
+        }
+        bytes += reads.bytes();
+    }
+    return seen && bytes != 0 ? std::optional(static_cast<double>(there) / static_cast<double>(bytes)) : std::nullopt;
+}
+
+/// The run may have made a file shorter or longer: what is said of it is said of the bytes from before.
+void CacheKeeper::look_after(size_t target) {
+    FileState& state = states_[target];
+    const bool was_there = state.there;
+    const uint64_t bytes = state.bytes;
+    look(target, Name::any, &FileState::after);
+    if (was_there) {
+        state.there = true;
+        state.bytes = bytes;
+        state.after = std::min(state.after, bytes);
+    }
+}
+
+void CacheKeeper::look_again() {
+    each([&](size_t target) { look_after(target); });
+    const uint64_t uncached_names = report_.uncached_names;
+    const uint64_t after = sum_up();
+    report_.uncached_names = uncached_names;
     if (report_.before) {
         report_.after = after;
     }
 }
 
-void CacheKeeper::sum_up() {
-    uint64_t found = 0, before = 0;
+/// What is known of files, each once: of one with several names, what was read by any of them.
+void CacheKeeper::each_once(const std::function<void(const FileState&)>& visit) const {
+    const auto inode = [&](uint32_t target) { return std::pair(states_[target].device, states_[target].inode); };
+    std::vector<uint32_t> named;
+    for (uint32_t target = 0; target < states_.size(); ++target) {
+        if (states_[target].there && states_[target].inode != 0) {
+            named.push_back(target);
+        } else {
+            visit(states_[target]);
+        }
+    }
+    std::sort(named.begin(), named.end(), [&](uint32_t a, uint32_t b) { return inode(a) < inode(b); });
+    for (size_t i = 0; i < named.size();) {
+        FileState file = states_[named[i]];
+        for (++i; i < named.size() && inode(named[i]) == inode(named[i - 1]); ++i) {
+            const FileState& name = states_[named[i]];
+            for (uint64_t FileState::*part :
+                 {&FileState::bytes, &FileState::found, &FileState::before, &FileState::after}) {
+                file.*part = std::min(file.*part + name.*part, file.size);
+            }
+            file.holes = std::max(file.holes, name.holes);
+            file.missing = std::max(file.missing, name.missing);
+            file.known &= name.known;
+        }
+        visit(file);
+    }
+}
+
+/// Returns what of the files was in memory after the run.
+uint64_t CacheKeeper::sum_up() {
+    uint64_t found = 0, before = 0, after = 0;
     report_.files = report_.bytes = report_.unseen = report_.uncached_names = report_.memory_files = 0;
-    report_.missing_bytes = 0;
-    for (const FileState& state : states_) {
+    report_.missing_bytes = report_.sparse_files = report_.hole_bytes = 0;
+    uint64_t data = plan_.beside_bytes;
+    each_once([&](const FileState& state) {
         report_.files += state.there ? 1 : 0;
         report_.bytes += state.there ? state.bytes : 0;
         report_.unseen += state.there && !state.known ? 1 : 0;
         report_.uncached_names += state.uncached_name ? 1 : 0;
         report_.memory_files += state.there && state.in_memory ? 1 : 0;
         report_.missing_bytes += state.missing;
+        report_.sparse_files += state.holes != 0 ? 1 : 0;
+        report_.hole_bytes += state.holes;
+        data += state.size;
         found += state.known ? state.found : 0;
         before += state.known ? state.before : 0;
-    }
+        after += state.known ? state.after : 0;
+    });
+    report_.data_bytes = plan_.drops ? std::nullopt : std::optional(data);
     const bool any = report_.files == 0 || report_.unseen < report_.files;
     report_.found = any ? std::optional(found) : std::nullopt;
     report_.before = any ? std::optional(before) : std::nullopt;
+    return after;
 }
 
 }  // namespace reprise

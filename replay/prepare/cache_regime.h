@@ -39,8 +39,10 @@ struct CacheChoice {
     Why why = Why::unknown;
 };
 std::string_view cache_why_name(CacheChoice::Why why);
-/// Where none is asked for, cold if the recording fetched at least so much of what it read, else as-is.
+/// Where none is asked for, by what the recording fetched of what it read: cold from kColdShare on, recorded from
+/// kFetchedShare on, else as-is. Where its pages are not known, cold or as-is.
 CacheChoice choose_regime(std::optional<CacheRegime> asked, const RecordedCache& recorded);
+inline constexpr double kColdShare = 0.9;
 inline constexpr double kFetchedShare = 0.01;
 inline constexpr double kFetchedShareEstimated = 0.5;
 
@@ -71,6 +73,10 @@ struct CacheReport {
     uint64_t stayed_files = 0, stayed_bytes = 0;  ///< in memory although they should be cold
     std::vector<StillCached> stayed;              ///< the largest of these, at most kMostStayed
     uint64_t missing_bytes = 0;                   ///< not in memory although they should be
+    /// Files that hold far less on their device than is read of them (sparse, compressed), and how much less.
+    uint64_t sparse_files = 0, hole_bytes = 0;
+    /// Data that the device can have served at most; none: it may serve some of it again and again.
+    std::optional<uint64_t> data_bytes;
 
     static constexpr size_t kMostStayed = 3;
 };
@@ -84,43 +90,60 @@ public:
     /// `root`: a directory descriptor, which outlives this.
     CacheKeeper(int root, CachePlan plan, unsigned threads, Tick tick = {});
 
+    /// What the replay reads of files that are there before it, each page once, and what is mapped around page faults
+    /// (RecordedCache::around_bytes). Known before apply(), which does not
+    /// look at files whose names are not in memory.
+    uint64_t wanted_bytes() const;
     /// Before the run. Throws Error (machine) where all caches are to be emptied and this user may not.
     void apply(const CacheRequest& request);
+    /// Also before the run: what is in memory now, where a limit may have taken some of it back.
+    void look_before();
+    /// During the run, from any thread: the share of what the replay reads that is in memory, by at most so many files.
+    /// Brings no name into memory. None: this user may not see it, or the kernel finds no name there.
+    std::optional<double> resident_share(size_t most_files) const;
     /// After the run.
     void look_again();
     const CacheReport& report() const { return report_; }
 
 private:
+    /// There is one for each file, of which there may be millions.
     struct FileState {
         bool there = false, known = true, in_memory = false, uncached_name = false;
         dev_t device = 0;
+        ino_t inode = 0;
         uint64_t bytes = 0;  // that are read
+        uint64_t size = 0;   // of the whole file, in whole pages
+        uint64_t holes = 0;  // of what is read, if that is much
         uint64_t found = 0, before = 0, after = 0;
         uint64_t left = 0;     // of the whole file, after it was dropped
         uint64_t missing = 0;  // of what should be there
     };
+    void each_once(const std::function<void(const FileState&)>& visit) const;
     enum class Name : uint8_t { any, cached };
     struct Opened;
 
     Opened open(size_t target, Name name);
     RangeSet reads_of(size_t target, const Opened& file) const;
     uint64_t resident(size_t target, const Opened& file, const RangeSet& ranges);
-    void each(const std::vector<size_t>& targets, const std::function<void(size_t target)>& work);
+    void each(const std::function<void(size_t target)>& work);
+    void each_of(const std::vector<size_t>& targets, const std::function<void(size_t target)>& work);
+    void in_turn(size_t count, const std::function<size_t(size_t)>& target_at,
+                 const std::function<void(size_t target)>& work);
     void look(size_t target, Name name, uint64_t FileState::*into);
     bool names_are_out();
     void make_cold();
     void drop(size_t target, bool first, bool sync);
+    void look_after(size_t target);
     std::vector<size_t> still_cached() const;
     void sync_devices(const std::vector<size_t>& targets);
     void fill(size_t target, const RangeSet& wanted, bool first);
     void make_warm(RangeSet CacheTarget::*what, bool first);
-    void sum_up();
+    uint64_t sum_up();
 
     const int root_;
     const CachePlan plan_;
     const unsigned threads_;
     const Tick tick_;
-    std::vector<size_t> all_;
     std::vector<FileState> states_;
     CacheReport report_;
     std::atomic<uint64_t> done_{0};

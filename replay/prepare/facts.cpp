@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <unordered_map>
 
 #include "formats/oplog/async_request.h"
 
@@ -132,6 +133,13 @@ private:
                 if (op.kind == OpKind::mkdir) {
                     file.directory = true;
                 }
+            } else if (op.result == -ENOENT && op.kind != OpKind::link && op.kind != OpKind::rename) {
+                file.missing = true;
+            } else if (op.result == -ENOTDIR && op.kind != OpKind::link && op.kind != OpKind::rename) {
+                // Where a directory was asked for, the name itself mostly leads to something else.
+                const bool asks =
+                    op.kind == OpKind::rmdir || (op.kind == OpKind::open && (op.flags & O_DIRECTORY) != 0);
+                earliest(asks ? file.used : file.blocked, op.begin);
             }
             return;
         }
@@ -199,7 +207,7 @@ private:
             }
             subject(op).change(unsigned_or_zero(op.offset), moves ? kEnd : range_end(op.offset, op.size));
         } else if (op.kind == OpKind::unlink || op.kind == OpKind::rmdir) {
-            removed(op.file);
+            removed(op);
             sizes_.cut(op.file, op.begin, 0);
             if (op.kind == OpKind::rmdir) {
                 touch(op.file).directory = true;
@@ -210,7 +218,9 @@ private:
             earliest(touch(op.file2).made, op.begin);
             touch(op.file).change(0, kEnd);  // from now on by either name
         } else if (op.kind == OpKind::getdents) {
-            touch(file_of(op.handle)).directory = true;
+            listed(op);
+        } else if (op.kind == OpKind::lseek) {
+            listings_.erase(op.handle);
         } else if (op.kind == OpKind::chmod || op.kind == OpKind::setxattr || op.kind == OpKind::removexattr) {
             subject(op).attributes = true;
         } else if (info(op.kind).is(Trait::submits)) {
@@ -228,14 +238,32 @@ private:
         }
     }
 
-    void removed(FileId id) {
-        FileFacts& file = touch(id);
+    /// A listing may end early; what it returned was there.
+    void listed(const Op& op) {
+        FileFacts& file = touch(file_of(op.handle));
+        file.directory = true;
+        if (op.result == 0) {
+            listings_.erase(op.handle);
+            return;
+        }
+        Listing& listing = listings_.try_emplace(op.handle, Listing{op.begin, 0}).first->second;
+        constexpr int64_t kMostListed = int64_t{1} << 20;  // of one call; more than libraries ask for
+        listing.bytes += unsigned_or_zero(std::min({op.result, op.size > 0 ? op.size : kMostListed, kMostListed}));
+        if (listing.bytes > file.listed) {
+            file.listed = listing.bytes;
+            file.listed_at = listing.begin;
+        }
+    }
+
+    void removed(const Op& op) {
+        FileFacts& file = touch(op.file);
+        earliest(file.removed, op.begin);
         file.gone = true;
         file.change(0, kEnd);
     }
 
     void renamed(const Op& op) {
-        removed(op.file);
+        removed(op);
         FileFacts& to = touch(op.file2);
         earliest(to.made, op.begin);
         to.change(0, kEnd);
@@ -256,7 +284,7 @@ private:
                 break;
             case Does::allocate:
             case Does::splice: file.change(0, kEnd); break;
-            case Does::end_name: removed(op.file); break;
+            case Does::end_name: removed(op); break;
             case Does::open:
             case Does::stat: earliest(file.used, op.begin); break;
             case Does::make_name: earliest(file.made, op.begin); break;
@@ -274,16 +302,22 @@ private:
     const Tables& tables_;
     LogFacts& facts_;
     SizeFacts sizes_;
-    FileFacts nobody_;  // stands in for ids that name nothing
+    struct Listing {
+        int64_t begin;
+        uint64_t bytes;
+    };
+    std::unordered_map<HandleId, Listing> listings_;  // that have not returned their end
+    FileFacts nobody_;                                // stands in for ids that name nothing
 };
 
 /// Kinds the gatherer learns from; all others are skipped without making a row of them.
 std::array<bool, 256> kinds_of_interest() {
     std::array<bool, 256> of_interest{};
     for (const OpInfo& row : all_ops()) {
-        of_interest[static_cast<size_t>(row.kind)] =
-            row.is(Trait::path) || row.is(Trait::changes) || row.is(Trait::writes) || row.is(Trait::reads) ||
-            row.is(Trait::async) || row.kind == OpKind::mmap || row.kind == OpKind::getdents;
+        of_interest[static_cast<size_t>(row.kind)] = row.is(Trait::path) || row.is(Trait::changes) ||
+                                                     row.is(Trait::writes) || row.is(Trait::reads) ||
+                                                     row.is(Trait::async) || row.kind == OpKind::mmap ||
+                                                     row.kind == OpKind::getdents || row.kind == OpKind::lseek;
     }
     return of_interest;
 }

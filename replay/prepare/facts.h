@@ -17,8 +17,13 @@ struct FileFacts {
 
     int64_t made = kNever;                         ///< first op that succeeded and may have made the name
     int64_t used = kNever;                         ///< first op that succeeded and found the name
+    int64_t blocked = kNever;                      ///< first op that found a part of the path to be no directory
     uint64_t changed_from = kEnd, changed_to = 0;  ///< bytes that ops may have changed
+    int64_t removed = kNever;                      ///< first op that removed or renamed it
+    uint64_t listed = 0;                           ///< most bytes of entries that one listing of it returned
+    int64_t listed_at = kNever;                    ///< when that listing began
     uint64_t reach = 0;                            ///< furthest byte read or written, plus one
+    bool missing = false;                          ///< not found, so no part of the path was a file
     bool opened = false;                           ///< opened, following links
     bool directory = false;                        ///< used as only a directory can be
     bool gone = false;                             ///< removed or renamed

@@ -28,7 +28,7 @@ WriteBuffer::WriteBuffer(Content content)
     if (!memory_) {
         throw std::bad_alloc();
     }
-    if (content != Content::random) {
+    if (content == Content::zero || content == Content::sparse) {
         std::memset(memory_.get(), 0, kWriteBytes);
     }
 }
@@ -37,6 +37,8 @@ std::span<const std::byte> WriteBuffer::content(uint64_t seed, uint64_t offset, 
     const std::span<std::byte> bytes(memory_.get(), size);
     if (content_ == Content::random) {
         fill_random(seed, offset, bytes);
+    } else if (content_ == Content::recorded) {
+        fill_compressible(seed, offset, permille_, bytes);
     }
     return bytes;
 }
@@ -50,6 +52,14 @@ int begin_file(int fd, uint64_t size) {
         return -errno;
     }
     return ::ftruncate(fd, room) == 0 ? 0 : -errno;
+}
+
+int begin_sparse_file(int fd, uint64_t size) { return ::ftruncate(fd, static_cast<off_t>(size + 1)) == 0 ? 0 : -errno; }
+
+void punch_hole(int fd, uint64_t from, uint64_t to) {
+    // Elsewhere it is data, and nobody is worse off than without a hole.
+    [[maybe_unused]] const int ignored = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                                     static_cast<off_t>(from), static_cast<off_t>(to - from));
 }
 
 int finish_file(int fd, uint64_t size) { return ::ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : -errno; }

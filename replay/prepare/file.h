@@ -23,6 +23,8 @@ inline constexpr size_t kWriteBytes = size_t{4} << 20;
 class WriteBuffer {
 public:
     explicit WriteBuffer(Content content);
+    /// Of the files that follow, for Content::recorded: what 1000 bytes compress to.
+    void compresses_to(uint32_t permille) { permille_ = permille; }
     /// `size` bytes of the content of a file from `offset` (a multiple of kContentUnit) on; size <= kWriteBytes.
     std::span<const std::byte> content(uint64_t seed, uint64_t offset, size_t size);
 
@@ -31,12 +33,17 @@ private:
         void operator()(std::byte* memory) const;
     };
     Content content_;
+    uint32_t permille_ = 1000;
     std::unique_ptr<std::byte[], Free> memory_;
 };
 
 /// Makes room for a file that will be written in pieces, in any order. Until finish_file its size is one byte too
 /// large, which tells an interrupted run from a complete one. 0 or -errno.
 int begin_file(int fd, uint64_t size);
+/// The same without taking room for what is not written.
+int begin_sparse_file(int fd, uint64_t size);
+/// Makes bytes [from, to) a hole where the file system can.
+void punch_hole(int fd, uint64_t from, uint64_t to);
 /// Gives a file its size. 0 or -errno.
 int finish_file(int fd, uint64_t size);
 

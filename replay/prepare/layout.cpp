@@ -8,9 +8,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
+#include "formats/oplog/cached_pages.h"
+#include "formats/oplog/file_names.h"
 #include "formats/support/path.h"
+#include "formats/support/text_index.h"
 #include "replay/prepare/facts.h"
 
 namespace reprise {
@@ -24,81 +28,78 @@ std::string_view parent_of(std::string_view path) {
     return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
 }
 
-/// Finds entries by path. Open addressing with part of the hash in the slot: one cache miss per file of a log with
-/// millions of them, where a table of nodes takes several.
-class PathIndex {
-public:
-    explicit PathIndex(const std::deque<LayoutEntry>& entries) : entries_(entries) {}
+/// Of entries, for their index.
+struct PathOf {
+    const std::deque<LayoutEntry>& entries;
+    std::string_view operator()(uint32_t entry) const { return entries[entry].path; }
+};
 
-    void reserve(size_t entries) {
-        size_t slots = 64;
-        while (slots < entries * 2) {
-            slots *= 2;
-        }
-        if (slots > slots_.size()) {
-            rehash(slots);
+/// Bytes that getdents64 returns for a name: 19 before it, its NUL, a multiple of 8.
+uint64_t listed_bytes(uint64_t name) { return (19 + name + 1 + 7) / 8 * 8; }
+
+/// Names that take as many bytes of a listing as are missing, each about as long as those that are known.
+class ListingNames {
+public:
+    ListingNames(uint64_t missing, uint64_t average) {
+        constexpr uint64_t kUnknown = 32;
+        record_ = average == 0 ? kUnknown : std::clamp(average / 8 * 8, listed_bytes(kShort.size()), listed_bytes(255));
+        for (;; record_ += 8) {
+            length_ = std::min<uint64_t>(record_ - 20, 255);
+            prefix_ = length_ >= kLong.size() + 6 ? kLong : kShort;
+            count_ = (missing + record_ / 2) / record_;
+            uint64_t names = 1;  // that the digits tell apart
+            for (uint64_t i = prefix_.size(); i < length_ && names <= count_; ++i) {
+                names *= kDigits.size();
+            }
+            if (names > count_) {
+                break;
+            }
         }
     }
-    /// The entry of that path, or `fresh` after noting that it is about to be the entry of that path.
-    uint32_t find_or_add(std::string_view path, uint32_t fresh) {
-        reserve(++used_);
-        const size_t hash = std::hash<std::string_view>()(path);
-        const auto tag = static_cast<uint32_t>(hash >> 32);
-        for (size_t at = hash & mask();; at = (at + 1) & mask()) {
-            Slot& slot = slots_[at];
-            if (slot.entry == kFree) {
-                slot = {tag, fresh};
-                return fresh;
-            }
-            if (slot.tag == tag && entries_[slot.entry].path == path) {
-                --used_;
-                return slot.entry;
-            }
+    uint64_t count() const { return count_; }
+    std::string name(uint64_t number) const {
+        std::string out(length_, kDigits[0]);
+        out.replace(0, prefix_.size(), prefix_);
+        for (size_t at = length_; number > 0; number /= kDigits.size()) {
+            out[--at] = kDigits[number % kDigits.size()];
         }
+        return out;
     }
 
 private:
-    static constexpr uint32_t kFree = kRoot;
-    struct Slot {
-        uint32_t tag = 0;
-        uint32_t entry = kFree;
-    };
-    size_t mask() const { return slots_.size() - 1; }
-    void rehash(size_t slots) {
-        std::vector<Slot> old(slots);
-        old.swap(slots_);
-        for (const Slot& slot : old) {
-            if (slot.entry == kFree) {
-                continue;
-            }
-            size_t at = std::hash<std::string_view>()(entries_[slot.entry].path) & mask();
-            while (slots_[at].entry != kFree) {
-                at = (at + 1) & mask();
-            }
-            slots_[at] = slot;
-        }
-    }
-
-    const std::deque<LayoutEntry>& entries_;
-    std::vector<Slot> slots_;
-    size_t used_ = 0;
+    static constexpr std::string_view kLong = ".reprise-entry-", kShort = ".reprise";
+    static constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
+    uint64_t record_ = 0, length_ = 0, count_ = 0;
+    std::string_view prefix_;
 };
 
 class LayoutMaker {
 public:
-    LayoutMaker(const LogReader& log, const OpFilter& filter, const PathMap& maps)
-        : tables_(log.tables()), filter_(filter), maps_(maps), facts_(gather_facts(log)) {}
+    LayoutMaker(const LogReader& log, const OpFilter& filter, const PathMap& maps, ListingEntries listing)
+        : tables_(log.tables()),
+          filter_(filter),
+          maps_(maps),
+          listing_(listing),
+          facts_(gather_facts(log)),
+          holes_(recorded_holes(log)) {}
 
     Layout make() {
         find_renames();
         find_links();
         index_.reserve(tables_.files.size());
+        entry_of_.resize(tables_.files.size(), kNowhere);
         for (FileId id = 1; id < tables_.files.size(); ++id) {
             add_row(id);
         }
         add_growth();
         add_parents();
+        add_blockers();
         settle();
+        add_holes();
+        add_hard_links();
+        if (listing_ != ListingEntries::none) {
+            add_listing_entries();
+        }
         group();
         for (const auto& [what, n] : counted_) {
             reprise::count(out_.counters, what, n);
@@ -245,15 +246,21 @@ private:
         if (!path) {
             return count(Count::paths_outside_root);
         }
+        // Looked at on the way to a folder that lies elsewhere here: made where something else lies below it.
+        if (type_of(id) == FileType::unknown && maps_.is_above_rule(tables_.path(id))) {
+            return;
+        }
         const FileType type = facts.nameless ? FileType::directory : type_of(id);
         path = locate(std::move(*path), std::min(facts.made, facts.used), type != FileType::symlink);
         if (!path) {
             return count(Count::links_unresolved);
         }
         if (*path == ".") {
+            entry_of_[id] = kRoot;
             return;
         }
         LayoutEntry& entry = entry_at(*path);
+        entry_of_[id] = index_at(*path);
         if (type == FileType::regular || type == FileType::unknown) {
             note_disk(id, index_at(*path));
         }
@@ -421,6 +428,76 @@ private:
         }
     }
 
+    /// Whether a file lies on the way to a path.
+    bool lies_below_file(std::string_view path) const {
+        for (path = parent_of(path); !path.empty(); path = parent_of(path)) {
+            const uint32_t index = index_.find(path);
+            if (index != kRoot && (out_.entries[index].initial || out_.entries[index].made) &&
+                out_.entries[index].type != FileType::directory) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// All above what was not found: no files.
+    std::set<std::string> above_missing() {
+        std::set<std::string> above;
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            if (!facts_.files[id].missing) {
+                continue;
+            }
+            const auto path = maps_.map(tables_.path(id));
+            for (std::string_view at = path ? parent_of(*path) : ""; !at.empty(); at = parent_of(at)) {
+                if (!above.emplace(at).second) {
+                    break;
+                }
+            }
+        }
+        return above;
+    }
+
+    /// What no op names, and what was no directory, as ENOTDIR says of a path below it.
+    void add_blockers() {
+        std::set<std::string> blocked;
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            const int64_t time = facts_.files[id].blocked;
+            if (time == FileFacts::kNever || !filter_.keeps_file(tables_, id)) {
+                continue;
+            }
+            auto path = maps_.map(tables_.path(id));
+            path = path ? locate(std::move(*path), time, false) : std::nullopt;
+            if (path && *path != ".") {
+                blocked.insert(std::move(*path));
+            }
+        }
+        std::set<std::string> blockers;  // what is above comes first
+        for (const std::string& path : blocked) {
+            std::string blocker(parent_of(path));
+            while (blocked.contains(blocker)) {
+                blocker = parent_of(blocker);
+            }
+            if (!blocker.empty()) {
+                blockers.insert(std::move(blocker));
+            }
+        }
+        const std::set<std::string> directories = blockers.empty() ? std::set<std::string>() : above_missing();
+        for (const std::string& path : blockers) {
+            const uint32_t known = index_.find(path);
+            const bool taken = known != kRoot && (out_.entries[known].initial || out_.entries[known].made ||
+                                                  out_.entries[known].type != FileType::unknown);
+            if (taken || directories.contains(path) || lies_below_file(path)) {
+                continue;
+            }
+            LayoutEntry& entry = entry_at(path);
+            entry.initial = true;
+            entry.type = FileType::regular;
+        }
+        if (!blockers.empty()) {
+            add_parents();
+        }
+    }
+
     /// Decides what is still open and drops what cannot be. From the top down, as what is dropped takes all below
     /// along.
     void settle() {
@@ -457,6 +534,152 @@ private:
         }
     }
 
+    /// Of a file that was there at first and keeps its place; kNowhere: it did not, or it is no such file.
+    uint32_t initial_file(FileId id) const {
+        const FileRow& row = tables_.files[id];
+        const uint32_t at = entry_of_[id];
+        if (at == kNowhere || at == kRoot || row.origin != Origin::existed || on_disk_[id] != at) {
+            return kNowhere;
+        }
+        const LayoutEntry& entry = out_.entries[at];
+        return entry.initial && !entry.made && entry.type == FileType::regular ? at : kNowhere;
+    }
+
+    void add_holes() {
+        for (auto& [id, holes] : holes_) {
+            const uint32_t at = initial_file(id);
+            if (at == kNowhere || out_.entries[at].size != tables_.files[id].size) {
+                continue;
+            }
+            holes.clip(out_.entries[at].size);
+            out_.holes.emplace(at, std::move(holes));
+        }
+    }
+
+    /// Names of one inode. What is done to it by one name is done by all.
+    void add_hard_links() {
+        each_further_name(
+            tables_, [&](FileId id) { return initial_file(id) != kNowhere; },
+            [&](FileId first, FileId id) {
+                const uint32_t at = initial_file(id), one = initial_file(first);
+                if (one != at) {
+                    out_.hard_links.emplace(at, one);
+                }
+            });
+        const auto merge = [](const LayoutEntry& from, LayoutEntry& to) {
+            to.changed_from = std::min(to.changed_from, from.changed_from);
+            to.changed_to = std::max(to.changed_to, from.changed_to);
+            to.attributes |= from.attributes;
+        };
+        for (const auto& [name, one] : out_.hard_links) {
+            merge(out_.entries[name], out_.entries[one]);
+        }
+        for (const auto& [name, one] : out_.hard_links) {
+            merge(out_.entries[one], out_.entries[name]);
+            out_.entries[name].size = out_.entries[one].size;
+        }
+    }
+
+    struct Listed {
+        uint64_t bytes = 0;  // that the listing returned
+        int64_t time = 0;
+        uint64_t known_bytes = 0, known = 0;  // of entries that were there then
+    };
+
+    /// By entry, kRoot for the root: what was there at first and stays. What the log removes must be empty by then.
+    std::map<uint32_t, Listed> listed_directories() const {
+        std::map<uint32_t, Listed> listed;
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            const FileFacts& facts = facts_.files[id];
+            const uint32_t at = entry_of_[id];
+            if (facts.listed == 0 || at == kNowhere || lies_below(tables_.path(id), "/dev/shm")) {
+                continue;
+            }
+            if (at != kRoot) {
+                const LayoutEntry& entry = out_.entries[at];
+                if (!entry.initial || entry.made || entry.gone || entry.type != FileType::directory) {
+                    continue;
+                }
+            }
+            Listed& directory = listed[at];
+            if (facts.listed > directory.bytes) {
+                directory.bytes = facts.listed;
+                directory.time = facts.listed_at;
+            }
+        }
+        return listed;
+    }
+
+    /// Which of the entries were there when their directory was listed.
+    void add_known(std::map<uint32_t, Listed>& listed) const {
+        enum : uint8_t { unnamed, absent, there };
+        std::vector<uint8_t> state(out_.entries.size(), unnamed);
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            const uint32_t at = entry_of_[id];
+            if (at == kNowhere || at == kRoot || state[at] == there) {
+                continue;
+            }
+            const auto directory = listed.find(out_.entries[at].parent);
+            if (directory == listed.end()) {
+                continue;
+            }
+            const FileFacts& facts = facts_.files[id];
+            const int64_t time = directory->second.time;
+            const bool made_before = facts.made == FileFacts::kNever || facts.made <= time || facts.used < facts.made;
+            const bool was_there = (tables_.files[id].origin == Origin::existed || made_before) && facts.removed > time;
+            state[at] = was_there ? there : absent;
+        }
+        for (uint32_t i = 0; i < out_.entries.size(); ++i) {
+            const LayoutEntry& entry = out_.entries[i];
+            const auto directory = listed.find(entry.parent);
+            if (directory == listed.end() || !(state[i] == there || (state[i] == unnamed && entry.initial))) {
+                continue;
+            }
+            directory->second.known_bytes += listed_bytes(entry.name().size());
+            ++directory->second.known;
+        }
+    }
+
+    void add_listing_entries() {
+        std::map<uint32_t, Listed> listed = listed_directories();
+        if (listed.empty()) {
+            return;
+        }
+        add_known(listed);
+        constexpr uint64_t kMost = uint64_t{1} << 21;  // of a log; each is an inode
+        uint64_t made = 0;
+        for (const auto& [directory, found] : listed) {
+            const uint64_t own = 2 * listed_bytes(1) + (directory == kRoot ? listed_bytes(kMarkerName.size()) : 0);
+            const uint64_t known = found.known_bytes + own;
+            if (found.bytes <= known) {
+                continue;
+            }
+            const uint64_t average = found.known == 0 ? 0 : found.known_bytes / found.known;
+            const ListingNames names(found.bytes - known, average);
+            const uint64_t wanted = names.count();
+            const uint64_t here = std::min(wanted, kMost - made);
+            for (uint64_t i = 0; i < here; ++i) {
+                add_listing_entry(directory, names.name(i));
+            }
+            made += here;
+            counted_[Count::listing_entries_left_out] += wanted - here;
+        }
+    }
+
+    void add_listing_entry(uint32_t directory, const std::string& name) {
+        const std::string path = directory == kRoot ? name : out_.entries[directory].path + "/" + name;
+        const auto fresh = static_cast<uint32_t>(out_.entries.size());
+        if (index_at(path) != fresh) {
+            return;
+        }
+        LayoutEntry& entry = out_.entries[fresh];
+        entry.parent = directory;
+        entry.type = FileType::regular;
+        entry.listing = true;
+        entry.initial = listing_ == ListingEntries::add;
+        entry.made = !entry.initial;
+    }
+
     void group() {
         out_.first.assign(out_.entries.size() + 2, 0);
         const auto slot = [](uint32_t parent) { return parent == kRoot ? size_t{0} : size_t{parent} + 1; };
@@ -476,19 +699,31 @@ private:
     const Tables& tables_;
     const OpFilter& filter_;
     const PathMap& maps_;
+    const ListingEntries listing_;
     const LogFacts facts_;
-    std::vector<uint32_t> on_disk_;  // by FileId: the entry that takes room; kRoot: none does
+    Holes holes_;
+    static constexpr uint32_t kNowhere = kRoot - 1;
+    std::vector<uint32_t> entry_of_;  // by FileId; kRoot: the root itself
+    std::vector<uint32_t> on_disk_;   // by FileId: the entry that takes room; kRoot: none does
     std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;
     std::unordered_map<std::string, std::string> links_;  // path to target, both from the root
     Layout out_;
-    PathIndex index_{out_.entries};
+    TextIndex<PathOf> index_{PathOf{out_.entries}};
 };
 
 }  // namespace
 
-Layout make_layout(const LogReader& log, const OpFilter& filter, const PathMap& maps) {
-    return LayoutMaker(log, filter, maps).make();
+RangeSet Layout::data_of(uint32_t entry, uint64_t from, uint64_t to) const {
+    RangeSet data;
+    data.add(from, to);
+    data.clip(to);
+    const auto found = holes.find(entry);
+    return found == holes.end() ? data : data.without(found->second);
+}
+
+Layout make_layout(const LogReader& log, const OpFilter& filter, const PathMap& maps, ListingEntries listing) {
+    return LayoutMaker(log, filter, maps, listing).make();
 }
 
 }  // namespace reprise

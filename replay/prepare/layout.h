@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "formats/support/range_set.h"
 #include "replay/plan/paths.h"
 
 namespace reprise {
@@ -27,6 +29,7 @@ struct LayoutEntry {
     bool made = false;                  ///< an op of the log makes this path
     bool gone = false;                  ///< an op removes or renames it
     bool attributes = false;            ///< an op sets its permission bits or extended attributes
+    bool listing = false;               ///< stands for a name that a listing returned and no op names
     uint32_t mode = 0;                  ///< permission bits, 0: unknown
     uint64_t size = 0;                  ///< bytes, regular files
     std::string target;                 ///< of a symbolic link, rewritten to stay beneath the root
@@ -56,6 +59,8 @@ struct Layout {
     std::vector<Growth> growth;                      ///< in the order of the log
     std::vector<DirectoryRename> directory_renames;  ///< in the order of the log
     std::vector<Counter> counters;                   ///< what was left out or guessed
+    std::map<uint32_t, RangeSet> holes;              ///< by entry: bytes that no block of the device held
+    std::map<uint32_t, uint32_t> hard_links;         ///< further names of a file, to the entry of its first one
     uint64_t files_left_out = 0;                     ///< by the filter
 
     /// Indices of the entries directly in a directory (LayoutEntry::kRoot: the root), as offsets into `children`:
@@ -63,14 +68,24 @@ struct Layout {
     /// first[1]).
     std::vector<uint32_t> children;
     std::vector<uint64_t> first;
+    /// What of [from, to) of a file has data.
+    RangeSet data_of(uint32_t entry, uint64_t from, uint64_t to) const;
     std::pair<const uint32_t*, const uint32_t*> children_of(uint32_t directory) const {
         const size_t at = directory == LayoutEntry::kRoot ? 0 : size_t{directory} + 1;
         return {children.data() + first[at], children.data() + first[at + 1]};
     }
 };
 
+/// Empty files in a directory that the log lists, as many as make a listing return as many bytes as the recorded one.
+enum class ListingEntries : uint8_t {
+    none,
+    add,     ///< there at first
+    remove,  ///< a reset removes them
+};
+
 /// Reads all ops of the log once. A path that both is a file and holds files, lies outside the root, or is of a type
 /// that cannot be made (device, socket) is left out and counted.
-Layout make_layout(const LogReader& log, const OpFilter& filter, const PathMap& maps);
+Layout make_layout(const LogReader& log, const OpFilter& filter, const PathMap& maps,
+                   ListingEntries listing = ListingEntries::add);
 
 }  // namespace reprise

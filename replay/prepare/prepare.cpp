@@ -12,8 +12,12 @@
 #include <cstring>
 #include <thread>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
+#include "formats/support/quantity.h"
+#include "replay/plan/file_systems.h"
+#include "replay/plan/shared_places.h"
 
 namespace reprise {
 
@@ -53,13 +57,40 @@ Preparation::Preparation(const LogReader& log, PrepareOptions options)
         found_ = read_marker(root_.get(), root_name_);
     }
     choose_settings();
-    layout_ = make_layout(log_, filter_, marker_.maps);
+    refuse_shared_places(log_.tables(), filter_, marker_.maps);
+    const ListingEntries otherwise = options_.reset ? ListingEntries::remove : ListingEntries::none;
+    layout_ = make_layout(log_, filter_, marker_.maps, marker_.listing_entries ? ListingEntries::add : otherwise);
     SurveyOptions survey;
     survey.licence = licence_;
     survey.content = marker_.content;
     survey.remake_data = options_.reset && found_ && found_->content != marker_.content;
     survey.threads = options_.threads;
     survey_ = survey_root(layout_, root_.get(), parent_.get(), root_name_, survey);
+    note_recorded_files();
+}
+
+void Preparation::note_recorded_files() {
+    if (const int64_t holes = read_fact(log_.header(), fact::hole_bytes).value_or(0);
+        holes != 0 && marker_.content != Content::sparse) {
+        const auto files = static_cast<uint64_t>(read_fact(log_.header(), fact::sparse_files).value_or(0));
+        remarks_.push_back(counted(files, "recorded file") + " held " + format_bytes(static_cast<uint64_t>(holes)) +
+                           " compressed or sparse on the device: prepared with all of " +
+                           (files == 1 ? "its" : "their") + " size.");
+    }
+    if (survey_.demands.size() > 1) {
+        return;  // so the root has several
+    }
+    FileSystems recorded(log_);
+    const Tables& tables = log_.tables();
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        if (tables.files[file].type == FileType::regular && filter_.keeps_file(tables, file)) {
+            recorded.add(file, {.calls = 1, .bytes = tables.files[file].size});
+        }
+    }
+    if (const std::string several = several_file_systems(recorded.sorted(), false); !several.empty()) {
+        remarks_.push_back(several + ": all are in this root; use --not PATH or --map.");
+        remarks_.back().front() = 'T';
+    }
 }
 
 Preparation::~Preparation() = default;
@@ -109,9 +140,19 @@ void Preparation::choose_settings() {
     marker_.log = options_.log_name;
     marker_.tool = options_.tool;
     marker_.content = options_.content.value_or(found_ ? found_->content : Content::random);
+    if (marker_.content == Content::recorded) {
+        std::optional<Contents> known = recorded_contents(log_);
+        if (!known) {
+            throw bad_input(options_.log_name, "does not say how its files compress",
+                            "record it with capture --content, or use --content random");
+        }
+        contents_ = std::move(*known);
+    }
+    marker_.copies = std::max(options_.copies, same_log ? found_->copies : 1);
     marker_.maps = options_.maps ? *options_.maps : same_log ? found_->maps : PathMap{};
     filter_ = options_.filter ? *options_.filter : same_log ? OpFilter::parse(found_->filter) : OpFilter{};
     marker_.filter = filter_.to_string();
+    marker_.listing_entries = options_.listing_entries.value_or(!same_log || found_->listing_entries);
 
     if (options_.reset) {
         licence_ = found_ ? Licence::reset : Licence::strange;
@@ -130,7 +171,8 @@ void Preparation::choose_settings() {
 bool Preparation::nothing_to_do() const {
     return survey_.nothing_to_do() && found_ && found_->state == MarkerState::complete &&
            found_->fingerprint == marker_.fingerprint && found_->filter == marker_.filter &&
-           found_->maps == marker_.maps && found_->content == marker_.content;
+           found_->maps == marker_.maps && found_->listing_entries == marker_.listing_entries &&
+           found_->copies == marker_.copies && found_->content == marker_.content;
 }
 
 void Preparation::check() const {
@@ -243,6 +285,7 @@ bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
                        .root = root_.get(),
                        .root_name = root_name_,
                        .content = marker_.content,
+                       .contents = contents_,
                        .reset = options_.reset,
                        .threads = options_.threads};
     if (options_.reset) {

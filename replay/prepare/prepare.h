@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/oplog/contents.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/unique_fd.h"
@@ -31,6 +32,8 @@ struct PrepareOptions {
     std::optional<Content> content = {};
     std::optional<PathMap> maps = {};
     std::optional<OpFilter> filter = {};
+    uint32_t copies = 1;                       ///< of the recorded job, that the log runs
+    std::optional<bool> listing_entries = {};  ///< lay out what makes listings as long as recorded; not given: as above
     bool reset = false;
     unsigned threads = 0;  ///< 0: default_prepare_threads()
 };
@@ -71,6 +74,7 @@ public:
 private:
     void open_root();
     void choose_settings();
+    void note_recorded_files();
     void check_sizes() const;
 
     const LogReader& log_;
@@ -80,6 +84,7 @@ private:
     RootLock lock_;
     std::optional<Marker> found_;
     Marker marker_;
+    Contents contents_;  // for Content::recorded
     OpFilter filter_;
     Layout layout_;
     Survey survey_;

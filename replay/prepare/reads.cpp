@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "replay/prepare/reads.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/touched.h"
 
 namespace reprise {
 namespace {
@@ -19,13 +22,14 @@ uint64_t not_negative(int64_t value) { return static_cast<uint64_t>(std::max<int
 class ReadGatherer {
 public:
     ReadGatherer(const LogReader& log, const std::function<bool(FileId)>& wanted)
-        : log_(log), tables_(log.tables()), reads_(tables_.files.size()), wanted_(tables_.files.size()) {
+        : log_(log), tables_(log.tables()), wanted_(tables_.files.size()) {
+        out_.reads = out_.advised = out_.touched = FileRanges(tables_.files.size());
         for (FileId file = 1; file < wanted_.size(); ++file) {
             wanted_[file] = wanted(file);
         }
     }
 
-    std::vector<RangeSet> run() {
+    FileReads run() {
         std::vector<BlockInfo> with_touches;
         OpBlock block;
         for (const BlockInfo& where : log_.blocks()) {
@@ -41,7 +45,7 @@ public:
             second_pass(block);
             log_.forget(where);
         }
-        return std::move(reads_);
+        return std::move(out_);
     }
 
 private:
@@ -50,61 +54,134 @@ private:
         bool touches = false;
         for (size_t i = 0; i < block.count(); ++i) {
             const auto kind = static_cast<OpKind>(block.kind[i]);
-            const OpInfo& row = info(kind);
-            if (kind == OpKind::touch) {
+            if (kind == OpKind::touch || kind == OpKind::madvise) {
                 touches = true;
             } else if (kind == OpKind::mmap && block.handle[i] != 0 && block.result[i] >= 0) {
-                mappings_[block.map[i]] = {file_of(block.handle[i]), not_negative(block.offset[i])};
-            } else if (row.is(Trait::submits)) {
-                const AsyncRequest asked = async_request(block, i);
-                if (asked.reads()) {
-                    add(file_through_cache(block.handle[i]), not_negative(asked.offset), not_negative(asked.size));
-                }
-            } else if (row.is(Trait::reads)) {
-                add(file_through_cache(block.handle[i]), not_negative(block.offset[i]), not_negative(block.result[i]));
+                map(block, i);
+            } else if (block.result[i] >= 0 && (kind == OpKind::readahead ||
+                                                (kind == OpKind::fadvise && block.arg[i] == POSIX_FADV_WILLNEED))) {
+                advise(block.handle[i], not_negative(block.offset[i]), not_negative(block.size[i]));
+            } else if (kind == OpKind::fadvise && block.arg[i] == POSIX_FADV_DONTNEED) {
+                out_.drops = true;
+            } else if (info(kind).is(Trait::submits)) {
+                submit(block, i);
+            } else {
+                note_uncached(block, i);
+                move_data(block, i);
             }
         }
         return touches;
     }
 
+    void move_data(const OpBlock& block, size_t i) {
+        const OpInfo& row = info(static_cast<OpKind>(block.kind[i]));
+        const uint64_t offset = not_negative(block.offset[i]), moved = not_negative(block.result[i]);
+        if (row.is(Trait::reads)) {
+            read(block.handle[i], offset, moved);
+            if (row.is(Trait::writes)) {
+                write(block.handle2[i], not_negative(block.offset2[i]), moved);
+            }
+        } else if (row.is(Trait::writes)) {
+            write(block.handle[i], offset, moved);
+        }
+    }
+    /// RWF_DONTCACHE: what it brings into memory leaves it again.
+    void note_uncached(const OpBlock& block, size_t i) {
+        constexpr int64_t kDontCache = 0x80;
+        const auto kind = static_cast<OpKind>(block.kind[i]);
+        out_.drops |= (kind == OpKind::preadv || kind == OpKind::pwritev) && (block.flags[i] & kDontCache) != 0;
+    }
+    void read(HandleId handle, uint64_t offset, uint64_t bytes) {
+        if (is_direct(handle)) {
+            beside(bytes);
+        } else {
+            add(file_of(handle), offset, bytes);
+        }
+    }
+    void write(HandleId handle, uint64_t offset, uint64_t bytes) {
+        const auto is_part = [](uint64_t at) { return at % RangeSet::kPage != 0; };
+        if (wanted_[file_of(handle)] && (is_part(offset) || is_part(offset + bytes))) {
+            beside(2 * RangeSet::kPage);
+        }
+    }
+    void beside(uint64_t bytes) { out_.beside_bytes += std::min(bytes, UINT64_MAX - out_.beside_bytes); }
+
+    void map(const OpBlock& block, size_t i) {
+        const FileId file = file_of(block.handle[i]);
+        const uint64_t offset = not_negative(block.offset[i]);
+        mappings_[block.map[i]] = {file, offset};
+        constexpr int64_t kAccess = PROT_READ | PROT_WRITE | PROT_EXEC;
+        const bool populates = (block.flags[i] & MAP_POPULATE) != 0 && (block.flags[i] & MAP_NONBLOCK) == 0;
+        if (populates && (block.mode[i] & kAccess) != 0) {
+            add(file, offset, not_negative(block.size[i]));
+        }
+    }
+
+    void submit(const OpBlock& block, size_t i) {
+        const AsyncRequest asked = async_request(block, i);
+        if (asked.reads()) {
+            read(block.handle[i], not_negative(asked.offset), not_negative(asked.size));
+        } else if (asked.writes()) {
+            write(block.handle[i], not_negative(asked.offset), not_negative(asked.size));
+        } else if (asked.does == AsyncRequest::Does::advise && asked.own_flags == POSIX_FADV_WILLNEED) {
+            advise(block.handle[i], not_negative(asked.offset), not_negative(asked.size));
+        }
+    }
+
     void second_pass(const OpBlock& block) {
         for (size_t i = 0; i < block.count(); ++i) {
-            if (static_cast<OpKind>(block.kind[i]) != OpKind::touch || block.result[i] < 0) {
-                continue;
-            }
+            const auto kind = static_cast<OpKind>(block.kind[i]);
             const auto found = mappings_.find(block.map[i]);
-            if (found == mappings_.end()) {
+            if ((kind != OpKind::touch && kind != OpKind::madvise) || block.result[i] < 0 || found == mappings_.end()) {
                 continue;
             }
-            const auto& [file, offset] = found->second;
-            uint64_t at = offset + not_negative(block.offset[i]);
-            const std::span<const int64_t> list = block.list_of(i);
-            if (list.empty()) {
-                add(file, at, not_negative(block.size[i]));
+            const FileId file = found->second.file;
+            const uint64_t offset = found->second.offset;
+            if (kind == OpKind::touch) {
+                each_touched(block.offset[i], block.size[i], block.list_of(i), [&](int64_t at, int64_t bytes) {
+                    add(file, offset + not_negative(at), not_negative(bytes));
+                    add_to(out_.touched, file, offset + not_negative(at), not_negative(bytes));
+                });
+                continue;
             }
-            for (size_t n = 0; n + 1 < list.size(); n += 2) {
-                at += not_negative(list[n]);
-                add(file, at, not_negative(list[n + 1]));
-                at += not_negative(list[n + 1]);
+            const uint64_t from = offset + not_negative(block.offset[i]), bytes = not_negative(block.size[i]);
+            if (block.arg[i] == MADV_POPULATE_READ || block.arg[i] == MADV_POPULATE_WRITE) {
+                add(file, from, bytes);
+            } else if (block.arg[i] == MADV_WILLNEED) {
+                add_to(out_.advised, file, from, bytes);
+            } else if (block.arg[i] == MADV_PAGEOUT) {
+                out_.drops = true;
             }
         }
     }
 
-    FileId file_of(HandleId handle) const { return handle < tables_.handles.size() ? tables_.handles[handle].file : 0; }
-    /// 0 for direct I/O.
-    FileId file_through_cache(HandleId handle) const {
-        const bool direct = handle < tables_.handles.size() && (tables_.handles[handle].flags & kDirect) != 0;
-        return direct ? 0 : file_of(handle);
+    FileId file_of(HandleId handle) const {
+        const FileId file = handle < tables_.handles.size() ? tables_.handles[handle].file : 0;
+        return file < tables_.files.size() ? file : 0;
     }
-    void add(FileId file, uint64_t from, uint64_t bytes) {
-        if (file != 0 && file < wanted_.size() && wanted_[file] && bytes <= UINT64_MAX - from) {
-            reads_[file].add(from, from + bytes);
+    bool is_direct(HandleId handle) const {
+        return handle < tables_.handles.size() && (tables_.handles[handle].flags & kDirect) != 0;
+    }
+    /// Not past the end of the file.
+    void add_to(FileRanges& to, FileId file, uint64_t from, uint64_t bytes) {
+        if (file == 0 || file >= wanted_.size() || !wanted_[file]) {
+            return;
         }
+        const FileRow& row = tables_.files[file];
+        const uint64_t end = bytes <= UINT64_MAX - from ? from + bytes : UINT64_MAX;
+        to.of(file).add(from, row.size_exact ? std::min(end, std::max(row.size, from)) : end);
+    }
+    void add(FileId file, uint64_t from, uint64_t bytes) { add_to(out_.reads, file, from, bytes); }
+    /// By direct I/O or not, advice is about the page cache. `bytes` 0: to the end of the file.
+    void advise(HandleId handle, uint64_t from, uint64_t bytes) {
+        const FileId file = file_of(handle);
+        const uint64_t size = tables_.files[file].size;
+        add_to(out_.advised, file, from, bytes == 0 ? std::max(size, from) - from : bytes);
     }
 
     const LogReader& log_;
     const Tables& tables_;
-    std::vector<RangeSet> reads_;
+    FileReads out_;
     std::vector<bool> wanted_;
     struct Mapped {
         FileId file = 0;
@@ -115,7 +192,7 @@ private:
 
 }  // namespace
 
-std::vector<RangeSet> gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted) {
+FileReads gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted) {
     return ReadGatherer(log, wanted).run();
 }
 

@@ -10,8 +10,42 @@
 
 namespace reprise {
 
-/// By FileId: what ops that succeeded read or, of a mapping, touch. Files that `wanted` refuses have nothing. Direct
-/// I/O passes the page cache by and does not count. Up to two passes over the log.
-std::vector<RangeSet> gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted);
+/// Ranges by FileId. Takes nothing before the first.
+class FileRanges {
+public:
+    explicit FileRanges(size_t files = 0) : files_(files) {}
+    const RangeSet& operator[](FileId file) const {
+        static const RangeSet none;
+        return sets_.empty() ? none : sets_[file];
+    }
+    RangeSet& of(FileId file) {
+        sets_.resize(files_);
+        return sets_[file];
+    }
+
+private:
+    size_t files_;
+    std::vector<RangeSet> sets_;
+};
+
+/// By FileId.
+struct FileReads {
+    /// What ops that succeeded read or, of a mapping, touch or populate. Direct I/O passes the page cache by and does
+    /// not count.
+    FileRanges reads;
+    /// What the kernel was advised to read (readahead, WILLNEED). It reads less of it where its limit for one call is
+    /// lower, or memory is short.
+    FileRanges advised;
+    /// Of `reads`, what page faults touched.
+    FileRanges touched;
+    /// What a device may serve besides: direct reads, and the pages of which writes replace a part.
+    uint64_t beside_bytes = 0;
+    /// Whether some of what was read or written was dropped again, so that it may be read from the device more than
+    /// once.
+    bool drops = false;
+};
+
+/// Files that `wanted` refuses have nothing. Up to two passes over the log.
+FileReads gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted);
 
 }  // namespace reprise

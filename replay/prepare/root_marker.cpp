@@ -51,12 +51,13 @@ std::string_view content_name(Content content) {
         case Content::random: return "random";
         case Content::zero: return "zero";
         case Content::sparse: return "sparse";
+        case Content::recorded: return "recorded";
     }
     return "?";
 }
 
 std::optional<Content> content_by_name(std::string_view name) {
-    for (const Content content : {Content::random, Content::zero, Content::sparse}) {
+    for (const Content content : {Content::random, Content::zero, Content::sparse, Content::recorded}) {
         if (content_name(content) == name) {
             return content;
         }
@@ -159,6 +160,14 @@ std::optional<Marker> read_marker(int root, std::string_view root_name) {
     marker.fingerprint = string_of("fingerprint");
     marker.filter = string_of("filter");
     marker.time_unix_ns = number_of("time_unix_ns");
+    constexpr int64_t kMostCopies = 1'024;                                     // as GpuCopies
+    const int64_t copies = json.contains("copies") ? number_of("copies") : 1;  // not in older markers
+    if (copies < 1 || copies > kMostCopies) {
+        throw wrong("copies " + std::to_string(copies));
+    }
+    marker.copies = static_cast<uint32_t>(copies);
+    const auto listing = json.find("listing_entries");  // not in older markers
+    marker.listing_entries = listing == json.end() || !listing->is_boolean() || listing->get<bool>();
     marker.maps = PathMap::from_json(json.value("maps", nlohmann::json::object()), name_in(root_name));
     return marker;
 }
@@ -174,6 +183,8 @@ void write_marker(int root, std::string_view root_name, const Marker& marker, Ro
         {"filter", percent_encode(marker.filter)},
         {"content", content_name(marker.content)},
         {"maps", marker.maps.to_json()},
+        {"copies", marker.copies},
+        {"listing_entries", marker.listing_entries},
         {"time_unix_ns", marker.time_unix_ns},
     };
     const std::string text = json.dump(2) + "\n";
@@ -212,17 +223,30 @@ void write_marker(int root, std::string_view root_name, const Marker& marker, Ro
     }
 }
 
-void mark_changed(int root, std::string_view root_name, RootLock& lock) {
+void mark_changed(int root, std::string_view root_name, RootLock& lock, uint32_t copies) {
     auto marker = read_marker(root, root_name);
     // A root that is being laid out or reset stays so: both say more than "changed".
-    if (!marker || marker->state != MarkerState::complete) {
+    if (!marker || (marker->state != MarkerState::complete && marker->state != MarkerState::changed)) {
+        return;
+    }
+    if (marker->state == MarkerState::changed && copies <= marker->copies) {
         return;
     }
     marker->state = MarkerState::changed;
+    marker->copies = std::max(marker->copies, copies);
     marker->time_unix_ns =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count();
     write_marker(root, root_name, *marker, lock);
+}
+
+uint32_t copies_below(const std::filesystem::path& root, std::string_view fingerprint) {
+    const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!fd.valid()) {
+        return 1;
+    }
+    const std::optional<Marker> marker = read_marker(fd.get(), root.string());
+    return marker && marker->fingerprint == fingerprint ? marker->copies : 1;
 }
 
 std::string log_fingerprint(const LogReader& log) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,9 +16,10 @@ namespace reprise {
 
 /// What regular files hold.
 enum class Content : uint8_t {
-    random,  ///< bytes that neither compress nor repeat; a function of path and offset
-    zero,    ///< written zeros
-    sparse,  ///< a size and nothing else
+    random,    ///< bytes that neither compress nor repeat; a function of path and offset
+    zero,      ///< written zeros
+    sparse,    ///< a size and nothing else
+    recorded,  ///< random bytes and zeros, that compress as the recorded files do
 };
 std::string_view content_name(Content content);
 std::optional<Content> content_by_name(std::string_view name);
@@ -39,7 +41,9 @@ struct Marker {
     std::string filter;       ///< OpFilter::to_string()
     Content content = Content::random;
     PathMap maps;
-    int64_t time_unix_ns = 0;  ///< when the state was written
+    uint32_t copies = 1;          ///< the most copies of the job (--gpus) for which files may lie here
+    bool listing_entries = true;  ///< ListingEntries::add
+    int64_t time_unix_ns = 0;     ///< when the state was written
 
     bool operator==(const Marker&) const = default;
 };
@@ -51,7 +55,10 @@ std::optional<Marker> read_marker(int root, std::string_view root_name);
 /// no marker, and one that has appeared since is not replaced. Throws Error (machine).
 void write_marker(int root, std::string_view root_name, const Marker& marker, RootLock& lock);
 /// Says that a replay is about to change files. Does nothing where there is no marker or it says so already.
-void mark_changed(int root, std::string_view root_name, RootLock& lock);
+void mark_changed(int root, std::string_view root_name, RootLock& lock, uint32_t copies = 1);
+
+/// Marker::copies of a root of that log; 1 where the root is none.
+uint32_t copies_below(const std::filesystem::path& root, std::string_view fingerprint);
 
 /// 16 hex digits that tell logs apart: a hash of the header, the file, handle, process and task tables, the number of
 /// ops and the end of the last one. The same recording has the same one however it was compressed.

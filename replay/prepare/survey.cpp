@@ -68,7 +68,7 @@ mode_t format_of(FileType type) {
 /// What each worker counts for itself; added up at the end.
 struct Tally {
     uint64_t count[kActions] = {};
-    uint64_t files = 0, directories = 0, links = 0, bytes = 0, laid_out = 0;
+    uint64_t files = 0, directories = 0, links = 0, listing_entries = 0, bytes = 0, laid_out = 0;
     uint64_t largest = 0;
     const LayoutEntry* largest_entry = nullptr;
     struct Need {
@@ -312,7 +312,8 @@ private:
         const Action action = action_for(tally, entry, status, directory);
         out_.actions[index] = action;
         ++tally.count[static_cast<size_t>(action)];
-        if (entry.initial && entry.type == FileType::regular) {
+        const bool further_name = layout_.hard_links.contains(index);
+        if (entry.initial && entry.type == FileType::regular && !further_name) {
             tally.laid_out = add_saturating(tally.laid_out, entry.size);
         }
         if (action == Action::none || action == Action::keep) {
@@ -331,14 +332,16 @@ private:
             return;
         }
         uint64_t bytes = 0;
-        if (entry.type == FileType::regular) {
+        if (entry.type == FileType::regular && !further_name) {
             if (entry.size > tally.largest) {
                 tally.largest = entry.size;
                 tally.largest_entry = &entry;
             }
             if (options_.content != Content::sparse) {
-                const uint64_t whole = round_up(entry.size, out_.demands[device_[index]].block);
-                bytes = entry.size;
+                const uint64_t data =
+                    layout_.holes.contains(index) ? layout_.data_of(index, 0, entry.size).bytes() : entry.size;
+                const uint64_t whole = round_up(data, out_.demands[device_[index]].block);
+                bytes = std::min(data, entry.size);
                 if (action == Action::refill) {
                     const uint64_t from = entry.changed_from - entry.changed_from % kContentUnit;
                     const uint64_t to = std::min(entry.changed_to, entry.size);
@@ -352,11 +355,13 @@ private:
         if (action == Action::refill) {
             return;
         }
-        ++need.inodes;
+        need.inodes += further_name ? 0 : 1;
         if (entry.type == FileType::directory) {
             ++tally.directories;
         } else if (entry.type == FileType::symlink) {
             ++tally.links;
+        } else if (entry.listing) {
+            ++tally.listing_entries;
         } else {
             ++tally.files;
         }
@@ -433,6 +438,7 @@ private:
         out_.files += tally.files;
         out_.directories += tally.directories;
         out_.links += tally.links;
+        out_.listing_entries += tally.listing_entries;
         out_.bytes = add_saturating(out_.bytes, tally.bytes);
         out_.bytes_laid_out = add_saturating(out_.bytes_laid_out, tally.laid_out);
         if (tally.largest > out_.largest) {

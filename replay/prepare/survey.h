@@ -65,6 +65,7 @@ struct Survey {
     std::vector<uint8_t> held;    ///< directories: something is there under that name
     uint64_t count[kActions] = {};
     uint64_t files = 0, directories = 0, links = 0;  ///< to be made or remade
+    uint64_t listing_entries = 0;                    ///< likewise, LayoutEntry::listing; not among the files
     uint64_t bytes = 0;                              ///< to be written
     uint64_t bytes_laid_out = 0;                     ///< sizes of all initial files together
     uint64_t largest = 0;                            ///< file to be made

@@ -97,6 +97,7 @@ public:
             remove_made(true);
         }
         make_files();
+        make_hard_links();
         if (!state_.stop) {
             sync();
         }
@@ -381,7 +382,7 @@ private:
                 if (entry.type == FileType::directory) {
                     continue;
                 }
-                if (!makes(*child) && action(*child) != Action::refill) {
+                if ((!makes(*child) && action(*child) != Action::refill) || layout_.hard_links.contains(*child)) {
                     continue;
                 }
                 const auto [from, to] = range_of(*child);
@@ -426,6 +427,78 @@ private:
         }
     }
 
+    int begin(int fd, uint32_t index) const {
+        const uint64_t size = layout_.entries[index].size;
+        // What is allocated ahead is not compressed (btrfs), nor is what is written past the page cache.
+        const bool ahead = job_.content != Content::recorded && !layout_.holes.contains(index);
+        return ahead ? begin_file(fd, size) : begin_sparse_file(fd, size);
+    }
+
+    /// Writes what of a range has data, in whole units of the content: of a hole, its edges, too. 0 or an errno.
+    int write_data(int fd, uint32_t index, std::pair<uint64_t, uint64_t> range, WriteBuffer& buffer,
+                   const std::atomic<bool>& stop) {
+        const RangeSet data = layout_.data_of(index, range.first, range.second);
+        RangeSet units;
+        for (const auto& [from, to] : data.ranges()) {
+            units.add(from - from % kContentUnit, (to + kContentUnit - 1) / kContentUnit * kContentUnit);
+        }
+        const uint64_t seed = content_seed(layout_.entries[index].path);
+        buffer.compresses_to(permille_of(layout_.entries[index].path));
+        for (const auto& [from, to] : units.ranges()) {
+            const int error = -write_content(fd, seed, std::max(from, range.first), std::min(to, range.second), buffer,
+                                             stop, state_.bytes);
+            if (error != 0) {
+                return error;
+            }
+        }
+        return 0;
+    }
+
+    uint32_t permille_of(std::string_view path) const {
+        const auto found = job_.contents.empty() ? job_.contents.end() : job_.contents.find(content_class(path));
+        return found == job_.contents.end() ? 1000 : found->second.permille();
+    }
+
+    void punch_holes(int fd, uint32_t index, std::pair<uint64_t, uint64_t> range) const {
+        const auto found = layout_.holes.find(index);
+        if (found == layout_.holes.end()) {
+            return;
+        }
+        for (const auto& [from, to] : found->second.ranges()) {
+            if (from < range.second && to > range.first) {
+                punch_hole(fd, from, to);
+            }
+        }
+    }
+
+    /// Further names of a file. Where the file system has none, a file of its own takes the name.
+    void make_hard_links() {
+        std::unique_ptr<WriteBuffer> buffer;
+        for (const auto& [index, one] : layout_.hard_links) {
+            if (state_.stop || !makes(index)) {
+                continue;  // refilled by the first name
+            }
+            const LayoutEntry& entry = layout_.entries[index];
+            const UniqueFd parent(open_directory(entry.parent)), source(open_directory(layout_.entries[one].parent));
+            if (parent.get() < 0 || source.get() < 0) {
+                fail("enter", path_of(entry.parent), parent.get() < 0 ? -parent.get() : -source.get());
+            }
+            if (action(index) == Action::remake) {
+                if (const int error = -remove_name(parent.get(), entry.name().data()); error != 0) {
+                    fail("remove", entry.path, error);
+                }
+            }
+            if (::linkat(source.get(), layout_.entries[one].name().data(), parent.get(), entry.name().data(), 0) != 0) {
+                if (errno == EEXIST || errno == ENOENT || errno == ENOSPC || errno == EDQUOT) {
+                    fail("link", entry.path, errno);
+                }
+                buffer = buffer ? std::move(buffer) : std::make_unique<WriteBuffer>(job_.content);
+                make_regular(parent.get(), index, *buffer);
+            }
+            did_one();
+        }
+    }
+
     /// Opens a regular file for writing: a new one where it is to be made, the one there where it is refilled.
     int open_regular(int directory, uint32_t index, bool direct) {
         const LayoutEntry& entry = layout_.entries[index];
@@ -465,16 +538,16 @@ private:
                 if (parent.get() < 0) {
                     fail("enter", path_of(entry.parent), -parent.get());
                 }
-                big.fd = open_regular(parent.get(), big.entry, true);
+                big.fd = open_regular(parent.get(), big.entry, job_.content != Content::recorded);
                 if (action(big.entry) == Action::refill && entry.attributes) {
                     put_back_attributes(big.fd, entry);
                 }
-                if (const int error = makes(big.entry) ? -begin_file(big.fd, entry.size) : 0; error != 0) {
+                if (const int error = makes(big.entry) ? -begin(big.fd, big.entry) : 0; error != 0) {
                     fail("make room for", entry.path, error);
                 }
             }
         }
-        const int error = -write_content(big.fd, content_seed(entry.path), from, to, buffer, state_.stop, state_.bytes);
+        const int error = write_data(big.fd, big.entry, {from, to}, buffer, state_.stop);
         if (error != 0) {
             fail("write", entry.path, error);
         }
@@ -485,6 +558,7 @@ private:
             return;
         }
         const std::lock_guard lock(big.mutex);
+        punch_holes(big.fd, big.entry, {big.from, big.to});
         if (const int unfinished = -finish_file(big.fd, entry.size); unfinished != 0) {
             fail("finish", entry.path, unfinished);
         }
@@ -541,7 +615,7 @@ private:
             return;
         }
         const auto [from, to] = range_of(index);
-        const bool direct = to - from >= kDirectFrom;
+        const bool direct = to - from >= kDirectFrom && job_.content != Content::recorded;
         const UniqueFd fd(open_regular(directory, index, direct));
         if (action(index) == Action::refill && entry.attributes) {
             put_back_attributes(fd.get(), entry);
@@ -556,19 +630,22 @@ private:
             }
         } else {
             // Files of one write have no size before it, so theirs tells whether they are whole.
-            if (makes(index) && to - from > kWriteBytes) {
-                error = -begin_file(fd.get(), entry.size);
+            const bool holes = layout_.holes.contains(index);
+            if (makes(index) && (to - from > kWriteBytes || holes)) {
+                error = -begin(fd.get(), index);
             }
             static const std::atomic<bool> never{false};
             if (error == 0) {
-                error = -write_content(fd.get(), content_seed(entry.path), from, to, buffer,
-                                       direct ? state_.stop : never, state_.bytes);
+                error = write_data(fd.get(), index, {from, to}, buffer, direct ? state_.stop : never);
             }
-            if (error == 0 && direct && !state_.stop) {
+            if (error == 0 && !state_.stop) {
+                punch_holes(fd.get(), index, {from, to});
+            }
+            if (error == 0 && (direct || holes) && !state_.stop) {
                 error = -finish_file(fd.get(), entry.size);
             }
         }
-        if (makes(index) && (error != 0 || (state_.stop && direct))) {
+        if (makes(index) && (error != 0 || (state_.stop && (direct || layout_.holes.contains(index))))) {
             ::unlinkat(directory, entry.name().data(), 0);
         }
         if (error != 0) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string_view>
 
+#include "formats/oplog/contents.h"
 #include "replay/prepare/layout.h"
 #include "replay/prepare/survey.h"
 
@@ -18,6 +19,7 @@ struct WriteJob {
     int root;                    ///< descriptor; everything happens beneath it
     std::string_view root_name;  ///< for messages
     Content content;
+    const Contents& contents;  ///< how far files compress, for Content::recorded
     bool reset;
     unsigned threads;
 };

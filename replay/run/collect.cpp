@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "formats/oplog/copy_tables.h"
 #include "formats/oplog/header_facts.h"
@@ -24,11 +25,12 @@ std::string_view pace_name(Pace pace) {
     return pace == Pace::timed ? "timed" : pace == Pace::causal ? "causal" : "afap";
 }
 
-Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_unix_ns) {
+Header run_header(const Plan& plan, const ReplayOptions& options, const std::string& what_if, int64_t start_unix_ns) {
     const Header& recorded = plan.log->header();
     Header header;
     header.time_unit_ns = 1;
     header.origin_unix_ns = start_unix_ns - plan.first_begin;
+    write_fact(header, fact::run_begin, plan.first_begin);
     header.clock = "monotonic";
     header.source = "replay";
     header.tool = "reprise replay";
@@ -37,6 +39,9 @@ Header run_header(const Plan& plan, const ReplayOptions& options, int64_t start_
     write_fact(header, fact::pace, std::string(pace_name(options.pace)));
     write_fact(header, fact::engine, std::string(engine_name(options.engine)));
     put_factors(options.speeds, header.extra);
+    if (!what_if.empty()) {
+        write_fact(header, fact::what_if, what_if);
+    }
     write_fact(header, fact::delay, std::string(policy_name(options.speeds.computing.policy)));
     write_fact(header, fact::root, options.root.string());
     write_fact(header, fact::recording, plan.log->path().filename().string());
@@ -56,6 +61,14 @@ void write_verdict(Header& header, const ReplayResult& result) {
     if (result.device_write_bytes) {
         write_fact(header, fact::device_written, static_cast<int64_t>(*result.device_write_bytes));
     }
+    if (const std::optional<uint64_t> data = device_data(result)) {
+        write_fact(header, fact::device_data, static_cast<int64_t>(std::min<uint64_t>(*data, INT64_MAX)));
+    }
+    write_fact(header, fact::no_data, reads_no_data(result));
+    if (result.interval) {
+        write_fact(header, fact::elapsed_low, result.interval->low_ns);
+        write_fact(header, fact::elapsed_high, result.interval->high_ns);
+    }
     if (!result.trust.reason.empty()) {
         write_fact(header, fact::trust, std::string(trust_name(result.trust.level)));
         write_fact(header, fact::trust_reason, result.trust.reason);
@@ -73,7 +86,8 @@ public:
           writer_(writer),
           strings_(std::move(strings)),
           result_(result),
-          start_(run.control().start_ns) {
+          start_(run.control().start_ns),
+          helper_time_(plan, start_) {
         result_.latency.resize(kOpKindLimit);
         examples_.resize(kOpKindLimit);
     }
@@ -102,13 +116,19 @@ public:
             seen_ += block_.count();
             report();
         }
+        result_.names_cached_ns = std::max(result_.names_cached_ns, std::exchange(names_cached_ns_, 0));
     }
 
     void finish() {
         result_.elapsed_ns = last_end_ == INT64_MIN ? 0 : last_end_ - start_;
         if (options_.pace == Pace::causal && last_task_ != 0) {
-            result_.fidelity.added_ns = static_cast<double>(added_on_critical_path(
-                plan_, run_, last_task_, last_op_, [&](const WaitFor& wait) { return ended(wait); }));
+            const FinishedRun finished{start_, [&](uint64_t ticks) { return clock_.ns(ticks); },
+                                       [&](const WaitFor& wait) { return ended(wait); },
+                                       [&](TaskId task) { return plan_.queues.doubt(task); }};
+            const CriticalPath path = critical_path(plan_, run_, last_task_, last_op_, finished);
+            result_.fidelity.added_ns = static_cast<double>(path.added_ns);
+            result_.path = path.times;
+            result_.helpers = helper_time_.finish();
         }
         result_.recorded_ns = recorded_end_ == INT64_MIN ? 0 : recorded_end_ - plan_.first_begin;
         for (const auto& list : examples_) {
@@ -128,7 +148,8 @@ private:
         if (index < kLeftOutReasons) {
             ++result_.left_out[index];
             result_.left_out_ns[index] += block_.duration[i];
-            result_.left_out_io[index] += info(static_cast<OpKind>(block_.kind[i])).is(Trait::io) ? 1 : 0;
+            const OpInfo& row = info(static_cast<OpKind>(block_.kind[i]));
+            result_.left_out_io[index] += row.is(Trait::io) ? 1 : 0;
         }
     }
 
@@ -146,7 +167,14 @@ private:
         }
         const int64_t begin = clock_.ns(row.begin & kSpoolTicks);
         const int64_t end = performed ? std::max(clock_.ns(row.end), begin) : begin;
-        const int64_t actual = performed ? row.result : reason == LeftOut::not_open ? -EBADF : -ECANCELED;
+        // What the job read or wrote through it would be missing without a word.
+        const OpInfo& info_of = info(kind);
+        const bool no_data =
+            reason == LeftOut::not_permitted && recorded > 0 && (info_of.is(Trait::reads) || info_of.is(Trait::writes));
+        const int64_t actual = performed                     ? row.result
+                               : reason == LeftOut::not_open ? -EBADF
+                               : no_data                     ? -EACCES
+                                                             : -ECANCELED;
         if (performed) {
             if (end > last_end_) {
                 last_task_ = id;
@@ -155,18 +183,20 @@ private:
             count(kind, i, begin, end, actual);
         }
         if (options_.pace == Pace::causal) {
-            const PathRow path = follow_causes(id, op, kind, i, performed, begin, end);
+            const PathRow path = follow_causes(id, op, kind, i, performed, begin, end, row.begin);
             if (performed) {
+                helper_time_.see(id, block_, i, begin, end);
                 row.result = path.pack();
+                row.end = with_part(row.end, path_part(kind, block_.arg[i], recorded, role_, end - begin));
             }
         }
-        const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open;
-        if (!own_reason && recorded > 0 && (info(kind).is(Trait::reads) || info(kind).is(Trait::writes))) {
+        const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open && !no_data;
+        if (!own_reason && recorded > 0 && (info_of.is(Trait::reads) || info_of.is(Trait::writes))) {
             result_.recorded_bytes += static_cast<uint64_t>(recorded);
             result_.missing_bytes +=
                 static_cast<uint64_t>(std::max<int64_t>(recorded - std::max<int64_t>(actual, 0), 0));
         }
-        if (!own_reason && match_results(kind, block_.arg[i], recorded, actual) == ResultMatch::differs) {
+        if (!own_reason && differs(kind, i, recorded, actual)) {
             mismatch(id, op, kind, i, recorded, actual, reason);
         }
         if (writer_ != nullptr || options_.observe) {
@@ -180,7 +210,7 @@ private:
                 out.size = options_.speeds.busy(out.size);
             }
             if (options_.observe) {
-                options_.observe({id, was, out, performed, !plan_.streams.empty()});
+                options_.observe({id, was, out, performed, !plan_.streams.empty(), epoch_at(begin - start_)});
             }
             if (writer_ != nullptr) {
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;
@@ -189,11 +219,29 @@ private:
         }
     }
 
+    size_t epoch_at(int64_t ns) const {
+        const auto later = [](int64_t time, const EpochProof& epoch) { return time < epoch.begin_ns; };
+        return static_cast<size_t>(std::upper_bound(result_.epochs.begin(), result_.epochs.end(), ns, later) -
+                                   result_.epochs.begin());
+    }
+
+    bool differs(OpKind kind, size_t i, int64_t recorded, int64_t actual) {
+        const ResultMatch match = kind == OpKind::getdents ? listings_.match(block_.handle[i], recorded, actual)
+                                                           : match_results(kind, block_.arg[i], recorded, actual);
+        return match == ResultMatch::differs;
+    }
+
     void count(OpKind kind, size_t i, int64_t begin, int64_t end, int64_t actual) {
         ++result_.ops;
         last_end_ = std::max(last_end_, end);
         recorded_end_ = std::max(recorded_end_, OpRef::end_of(block_.begin[i], block_.duration[i]));
         result_.latency[static_cast<size_t>(kind)].add(end - begin);
+        if (waited_for_names(block_, i)) {
+            const bool waits = end - begin >= kNameInMemory;
+            ++result_.recorded_name_waits;
+            result_.name_waits += waits ? 1 : 0;
+            names_cached_ns_ += waits ? 0 : block_.duration[i];
+        }
         const OpInfo& row = info(kind);
         if (row.is(Trait::io) && is_error(actual)) {
             ++result_.errors;
@@ -224,11 +272,13 @@ private:
     }
 
     /// Lateness under `causal`, by the rules that the run followed.
-    PathRow follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end) {
+    PathRow follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end,
+                          uint64_t flags) {
         const Released by = released(id, op, i);
-        const int64_t due = step_->due(block_, i, by.before);
+        const bool locked = (flags & kWaitedForLock) != 0;
+        const int64_t due = step_->due(block_, i, locked ? std::max(by.before, begin) : by.before);
         const int64_t run_queue = by.before == INT64_MIN ? step_->waited_for_cpu(block_, i) : 0;
-        const CausalRole role = step_->issued(block_, i, begin, performed);
+        const CausalRole role = role_ = step_->issued(block_, i, begin, performed);
         step_->ended(end);
         last_left_ = end;
         if (performed) {
@@ -301,12 +351,13 @@ private:
             return INT64_MIN;
         }
         const bool early = (source.begin & kReleasedEarly) != 0;
-        return clock_.ns(early ? source.begin & kSpoolTicks : source.end);
+        return clock_.ns(early ? source.begin & kSpoolTicks : source.end & kSpoolEndTicks);
     }
 
     void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
         ++result_.mismatches;
         ++result_.mismatches_by_kind[static_cast<size_t>(kind)];
+        result_.refused += actual == -EACCES || actual == -EPERM ? 1 : 0;
         auto& list = examples_[static_cast<size_t>(kind)];
         if (list.size() < kExamplesPerKind) {
             const Tables& tables = plan_.log->tables();
@@ -323,14 +374,18 @@ private:
     std::vector<StringId> strings_;  // new id of each string
     ReplayResult& result_;
     const int64_t start_;
+    HelperTime helper_time_;
     const int64_t begun_ = monotonic_ns();
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     TaskId last_task_ = 0;  // of the op that ended last
     uint64_t last_op_ = 0;
     uint64_t seen_ = 0;
-    std::optional<CausalStep> step_;  // of the present task
-    size_t wait_ = 0;                 // in the waits of the present task
-    int64_t last_left_ = 0;           // when its last op was over, or it began
+    int64_t names_cached_ns_ = 0;         // of the present task
+    std::optional<CausalStep> step_;      // of the present task
+    size_t wait_ = 0;                     // in the waits of the present task
+    CausalRole role_ = CausalRole::call;  // of its last op
+    int64_t last_left_ = 0;               // when its last op was over, or it began
+    ListingResults listings_;             // by open instance
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;
 };
@@ -343,7 +398,7 @@ void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, con
     std::unique_ptr<LogWriter> writer;
     std::vector<StringId> strings;
     if (!options.output.empty()) {
-        writer = std::make_unique<LogWriter>(options.output, run_header(plan, options, start_unix_ns));
+        writer = std::make_unique<LogWriter>(options.output, run_header(plan, options, result.what_if, start_unix_ns));
         strings = copy_tables(plan.log->tables(), *writer);
         writer->header().host = result.machine.host;
         writer->header().kernel = result.machine.kernel;

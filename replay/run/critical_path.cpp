@@ -42,36 +42,97 @@ PathRow PathRow::unpack(int64_t packed) {
     return row;
 }
 
-int64_t added_on_critical_path(const Plan& plan, SharedRun& run, TaskId task, uint64_t last,
-                               const std::function<int64_t(const WaitFor&)>& ended) {
-    const auto row_of = [&](TaskId id, uint64_t op) {
-        const SpoolRow& row = run.spool(plan.tasks[id].spool_first)[op];
-        return (row.begin & kNotPerformed) == 0 ? PathRow::unpack(row.result) : PathRow{};
-    };
-    uint64_t op = last;
-    int64_t added = row_of(task, op).behind_ns;
-    bool begun = false;  // the path came from the begin of the op, not from its end
-    for (uint64_t steps = 0; steps <= plan.ops; ++steps) {
-        const TaskPlan& here = plan.tasks[task];
-        const PathRow row = row_of(task, op);
-        added += begun ? 0 : row.added_ns;
-        begun = false;
-        if (const WaitFor* const wait = row.released ? last_released(here, op, ended) : nullptr; wait != nullptr) {
-            task = wait->task;
-            op = wait->source;
-            added += row_of(task, op).behind_ns;
-        } else if (op != 0) {
-            --op;
-        } else if (here.spawner != 0) {
-            op = here.spawn_op;
-            task = here.spawner;
-            added += row_of(task, op).behind_ns;
-            begun = true;
-        } else {
-            break;
+namespace {
+
+/// Walks the path back, and gives each stretch of time to a part.
+class Walk {
+public:
+    Walk(const Plan& plan, SharedRun& run, const FinishedRun& finished) : plan_(plan), run_(run), finished_(finished) {}
+
+    CriticalPath from(TaskId task, uint64_t op) {
+        const SpoolRow& last = row(task, op);
+        at_ = end_of(last);
+        out_.added_ns = path_of(last).behind_ns;
+        bool begun = false;  // the path came from the begin of the op, not from its end
+        for (uint64_t steps = 0; steps <= plan_.ops; ++steps) {
+            const TaskPlan& here = plan_.tasks[task];
+            const SpoolRow& spool = row(task, op);
+            const PathRow path = path_of(spool);
+            out_.added_ns += begun ? 0 : path.added_ns;
+            begun = false;
+            const WaitFor* const wait = path.released ? last_released(here, op, finished_.ended) : nullptr;
+            const int64_t released = wait == nullptr ? INT64_MIN : finished_.ended(*wait);
+            cut_ = plan_.helpers.is_cut(task);
+            passed(spool, released);
+            if (wait != nullptr) {
+                doubtful(*wait, task, op, released);
+                spend(PathPart::call, released);
+                task = wait->task;
+                op = wait->source;
+                out_.added_ns += path_of(row(task, op)).behind_ns;
+            } else if (op != 0) {
+                --op;
+            } else if (here.spawner != 0) {
+                op = here.spawn_op;
+                task = here.spawner;
+                out_.added_ns += path_of(row(task, op)).behind_ns;
+                begun = true;
+            } else {
+                break;
+            }
+        }
+        spend(PathPart::call, finished_.start_ns);
+        return out_;
+    }
+
+private:
+    const SpoolRow& row(TaskId task, uint64_t op) { return run_.spool(plan_.tasks[task].spool_first)[op]; }
+    static bool performed(const SpoolRow& row) { return (row.begin & kNotPerformed) == 0; }
+    static PathRow path_of(const SpoolRow& row) { return performed(row) ? PathRow::unpack(row.result) : PathRow{}; }
+    int64_t begin_of(const SpoolRow& row) const { return finished_.ns(row.begin & kSpoolTicks); }
+    int64_t end_of(const SpoolRow& row) const {
+        return performed(row) ? finished_.ns(row.end & kSpoolEndTicks) : finished_.start_ns;
+    }
+
+    /// The time from `from` to where the walk is.
+    void spend(PathPart part, int64_t from) {
+        if (from < at_) {
+            const int64_t ns = at_ - std::max(from, finished_.start_ns);
+            out_.times.of(part) += ns;
+            out_.times.cut_ns += cut_ ? ns : 0;
+            at_ = std::max(from, finished_.start_ns);
         }
     }
-    return added;
+    void passed(const SpoolRow& row, int64_t released) {
+        if (performed(row)) {
+            spend(PathPart::call, end_of(row));
+            spend(part_of(row.end), std::max(begin_of(row), released));
+        }
+    }
+    /// Without the edge, the task would have gone on after its last op.
+    void doubtful(const WaitFor& wait, TaskId task, uint64_t op, int64_t released) {
+        if (wait.kind != EdgeKind::queue || !finished_.doubt || op == 0) {
+            return;
+        }
+        const SpoolRow& before = row(task, op - 1);
+        if (performed(before)) {
+            const int64_t held = std::max<int64_t>(released - end_of(before), 0);
+            out_.times.doubtful_ns += static_cast<double>(held) * finished_.doubt(task);
+        }
+    }
+
+    const Plan& plan_;
+    SharedRun& run_;
+    const FinishedRun& finished_;
+    int64_t at_ = 0;
+    bool cut_ = false;  // a signal ended the task
+    CriticalPath out_;
+};
+
+}  // namespace
+
+CriticalPath critical_path(const Plan& plan, SharedRun& run, TaskId task, uint64_t last, const FinishedRun& finished) {
+    return Walk(plan, run, finished).from(task, last);
 }
 
 }  // namespace reprise

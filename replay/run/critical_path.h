@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "replay/interval/path_times.h"
 #include "replay/plan/plan.h"
 #include "replay/run/shared.h"
 
@@ -27,9 +28,29 @@ struct PathRow {
     static constexpr int64_t kUnit = 100;  // ns
 };
 
-/// ns that the replay added along the path that ends with the op `last` of `task`. Every row of the run that was
-/// performed holds a PathRow. `ended`: when an op was done that others wait for, INT64_MIN where it was not.
-int64_t added_on_critical_path(const Plan& plan, SharedRun& run, TaskId task, uint64_t last,
-                               const std::function<int64_t(const WaitFor&)>& ended);
+/// The collector keeps in SpoolRow::end, beside its ticks, what the time of the op counts as.
+inline constexpr int kPartShift = 61;
+inline constexpr uint64_t kSpoolEndTicks = (uint64_t{1} << kPartShift) - 1;
+inline uint64_t with_part(uint64_t end, PathPart part) {
+    return (end & kSpoolEndTicks) | static_cast<uint64_t>(part) << kPartShift;
+}
+inline PathPart part_of(uint64_t end) { return static_cast<PathPart>(end >> kPartShift); }
+
+struct CriticalPath {
+    int64_t added_ns = 0;  // by the replay
+    PathTimes times;
+};
+
+/// What the collector knows of a finished run.
+struct FinishedRun {
+    int64_t start_ns = 0;
+    std::function<int64_t(uint64_t ticks)> ns;
+    std::function<int64_t(const WaitFor&)> ended;  // when an op was done that others wait for; INT64_MIN: it was not
+    std::function<double(TaskId)> doubt = {};      // in the inferred edges of a task, 0..1; none: none
+};
+
+/// The path that ends with the op `last` of `task`. Every row of the run that was performed holds a PathRow, and its
+/// part.
+CriticalPath critical_path(const Plan& plan, SharedRun& run, TaskId task, uint64_t last, const FinishedRun& finished);
 
 }  // namespace reprise

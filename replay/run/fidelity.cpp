@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replay/run/fidelity.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <sstream>
+#include <string>
 
 #include "calibrate/clock.h"
 
@@ -46,9 +49,9 @@ void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, in
                                     seconds(fidelity.delays_asked_ns) + others + ".");
     }
     if (fidelity.added_ns > std::max(kLeast, kMostAdded * elapsed)) {
-        fidelity.failures.push_back(who + "on the critical path, thread starts, wakeups, sleeps and compute took " +
-                                    seconds(fidelity.added_ns) + " of the " + seconds(elapsed) +
-                                    " longer than recorded" + others + ".");
+        fidelity.failures.push_back(who + seconds(fidelity.added_ns) + " of the " + seconds(elapsed) +
+                                    " were added on the critical path by thread starts, wakeups, sleeps and compute" +
+                                    others + ".");
     }
     const auto recorded = static_cast<double>(std::max<int64_t>(fidelity.recorded_run_queue_ns, 0));
     const double waited = fidelity.computing_took_ns - fidelity.computing_asked_ns;
@@ -63,12 +66,23 @@ void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, in
 ProcessorUse read_processor_use() {
     ProcessorUse use;
     use.at_ns = monotonic_ns();
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    const bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+    const double tick_ns = 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
     std::ifstream in("/proc/stat");
-    std::string word;
-    double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
-    if (in >> word >> user >> nice >> system >> idle >> wait >> irq >> soft >> steal && word == "cpu") {
-        use.machine_ns = (user + nice + system + irq + soft) * 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
-        use.stolen_ns = steal * 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
+    for (std::string line; std::getline(in, line) && line.starts_with("cpu");) {
+        std::istringstream words(line.substr(3));
+        unsigned cpu = 0;
+        // The first line is the sum of all.
+        if (line[3] == ' ' || !(words >> cpu) || (known && (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &set)))) {
+            continue;
+        }
+        double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
+        if (words >> user >> nice >> system >> idle >> wait >> irq >> soft >> steal) {
+            use.machine_ns = std::max(use.machine_ns, 0.0) + (user + nice + system + irq + soft) * tick_ns;
+            use.stolen_ns += steal * tick_ns;
+        }
     }
     for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
         rusage one{};

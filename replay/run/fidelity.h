@@ -36,8 +36,8 @@ inline constexpr double kMostProcessorShare =
 /// Fills `failures`. `cpus`: of this machine.
 void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, int cpus);
 
-/// Processor time of the whole machine and of this process with its ended children, to tell what others used between
-/// two readings.
+/// Processor time of the processors that this process may use, and its own with its ended children, to tell what others
+/// used between two readings.
 struct ProcessorUse {
     double machine_ns = -1, stolen_ns = 0, own_ns = 0;
     int64_t at_ns = 0;

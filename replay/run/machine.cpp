@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "replay/run/machine.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "calibrate/delay.h"
@@ -16,6 +21,9 @@ namespace {
 
 void describe_root(const std::filesystem::path& root, MachineFacts& facts) {
     Mounted mounted = mounted_at(root);
+    struct statx status {};
+    const bool asked = ::statx(AT_FDCWD, root.c_str(), 0, STATX_BASIC_STATS, &status) == 0;
+    facts.compresses = compression_of(mounted, asked && (status.stx_attributes & STATX_ATTR_COMPRESSED) != 0);
     facts.file_system = std::move(mounted.file_system);
     facts.device = std::move(mounted.device);
     facts.mount_options = std::move(mounted.options);
@@ -26,6 +34,24 @@ void describe_root(const std::filesystem::path& root, MachineFacts& facts) {
 }
 
 }  // namespace
+
+std::string compression_of(const Mounted& mounted, bool marked) {
+    // btrfs: compress, compress-force; bcachefs: compression.
+    std::istringstream options(mounted.options);
+    for (std::string option; std::getline(options, option, ',');) {
+        const std::string_view value = std::string_view(option).substr(std::min(option.find('='), option.size()));
+        const bool compresses = option.starts_with("compress=") || option.starts_with("compress-force=") ||
+                                option.starts_with("compression=") || option == "compress" ||
+                                option == "compress-force";
+        if (compresses && value != "=no" && value != "=none") {
+            return option;
+        }
+    }
+    if (mounted.file_system == "zfs") {
+        return "ZFS, unless its compression is off";  // a property, not an option of the mount
+    }
+    return marked ? "chattr +c" : "";
+}
 
 std::string raise_task_limits() {
     std::string text = "raise the limits on processes and memory (";

@@ -19,7 +19,11 @@ struct MachineFacts {
     std::string device;       // as mounted, e.g. "/dev/nvme0n1p1"
     std::string mount_options;
     uint64_t free_bytes = 0;
+    std::string compresses;  // what says that files there are compressed, e.g. "compress=zstd:3"; empty: nothing
 };
+
+/// See MachineFacts::compresses. `marked`: new files of the root are marked to be compressed (chattr +c).
+std::string compression_of(const Mounted& mounted, bool marked);
 
 MachineFacts machine_facts(const std::filesystem::path& root);
 

@@ -2,27 +2,35 @@
 #include "replay/run/runner.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include "formats/oplog/header_facts.h"
+#include "formats/support/end_signals.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/quantity.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
+#include "replay/plan/one_lock.h"
+#include "replay/plan/shared_places.h"
 #include "replay/plan/what_if.h"
 #include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/run/collect.h"
+#include "replay/run/free_memory.h"
+#include "replay/run/limit_run.h"
 #include "replay/run/memory_files.h"
 #include "replay/run/same_job.h"
 #include "replay/run/supervisor.h"
@@ -121,7 +129,7 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
     }
     if (known) {
         result.device_read_bytes = static_cast<uint64_t>(read);
-        result.device_write_bytes = static_cast<uint64_t>(written);
+        result.device_write_bytes = result.dirtied_bytes = static_cast<uint64_t>(written);
     }
     for (TaskId task = 1; task < plan.tasks.size(); ++task) {
         result.tasks += plan.tasks[task].ops != 0 ? 1 : 0;
@@ -133,6 +141,7 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
         result.accelerators += result.accelerators == 0 || stream.first != device ? 1 : 0;
         device = stream.first;
     }
+    result.repeated_sleep_ns = plan.repeated_sleep_ns;
     result.unexplained_wait_share = plan.wait_ns == 0 ? -1.0
                                                       : static_cast<double>(plan.wait_ns - plan.explained_wait_ns) /
                                                             static_cast<double>(plan.wait_ns);
@@ -164,11 +173,31 @@ void add_notes(ReplayResult& result) {
         result.notes.push_back(counted(result.left_out[not_open], "op was", "ops were") +
                                " not performed because the open failed; see the opens that differ.");
     }
+    if (result.refused != 0) {
+        result.notes.insert(result.notes.begin(),
+                            "The root refused " + counted(result.refused, "op") +
+                                " to this user (EACCES, EPERM): replay as the user who prepared it, or prepare it "
+                                "as this one.");
+    }
+    if (const uint64_t locks = result.mismatches_by_kind[static_cast<size_t>(OpKind::flock)]; locks != 0) {
+        result.notes.push_back(counted(locks, "flock call") +
+                               " ended otherwise than recorded; a lock that does not come within 1 s is given up.");
+    }
     const auto device = static_cast<size_t>(LeftOut::device_node);
     if (result.left_out[device] != 0) {
         result.notes.push_back(counted(result.left_out[device], "op") +
                                " named a device node below the root: not performed.");
     }
+}
+
+/// What the recording says of itself that bears on the run.
+void note_recording(const Header& header, ReplayResult& result) {
+    if (read_fact(header, fact::capture_mode) == "pid") {
+        result.notes.push_back(
+            "The recording was attached to a job that already ran (capture --pid): what it did before is not in it.");
+    }
+    result.pinned_tasks = static_cast<uint64_t>(read_fact(header, fact::pinned_tasks).value_or(0));
+    result.pinned_cpus = static_cast<int>(std::min<int64_t>(read_fact(header, fact::pinned_cpus).value_or(0), INT_MAX));
 }
 
 /// Puts the page cache into the state that was asked for.
@@ -182,7 +211,9 @@ std::unique_ptr<CacheKeeper> keep_cache(const Plan& plan, const ReplayOptions& o
     auto keeper = std::make_unique<CacheKeeper>(
         root, plan_cache(plan, options.recording != nullptr ? *options.recording : *plan.log),
         default_prepare_threads(), tick);
-    keeper->apply(*options.cache);
+    if (!options.limits.any()) {
+        keeper->apply(*options.cache);
+    }
     return keeper;
 }
 
@@ -206,12 +237,132 @@ Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& re
     return how;
 }
 
+/// Of computing, where the recording has no profile of its processors.
+constexpr double kUnknownSpeed = 0.25;
+
+/// Whether some of the recorded file systems share one here.
+bool on_one_place(const Plan& plan, int root, const std::vector<FileSystemUse>& recorded) {
+    std::set<dev_t> here;
+    for (const FileSystemUse& use : recorded) {
+        const RootPath& path = plan.paths[use.file];
+        if (path.relative == nullptr) {
+            return false;
+        }
+        // The file may be gone again.
+        const std::string& directory = plan.directories[path.directory].relative;
+        struct stat found {};
+        if (::fstatat(root, directory.c_str(), &found, 0) != 0 || !here.insert(found.st_dev).second) {
+            return recorded.size() > 1;
+        }
+    }
+    return false;
+}
+
+void find_interval(const ReplayOptions& options, ReplayResult& result) {
+    if (options.pace != Pace::causal || !uses_root(options.engine) || result.trust.level == Trust::Level::poor ||
+        !left_out_data(result.doubts, kSomeShare).empty()) {
+        return;
+    }
+    const int cpus = std::max(result.machine.cpus, 1);
+    const bool known = result.cpu_speed.source != CpuSpeed::Source::no_profile;
+    ErrorSources& from = result.errors_from;
+    from.elapsed_ns = result.elapsed_ns;
+    from.path = result.path;
+    from.speed_uncertainty = known ? result.cpu_speed.uncertainty : kUnknownSpeed;
+    from.added_ns = result.fidelity.added_ns;
+    const Fidelity& f = result.fidelity;
+    const double waited =
+        f.computing_took_ns - f.computing_asked_ns - static_cast<double>(std::max<int64_t>(f.recorded_run_queue_ns, 0));
+    from.taken_share = std::max(f.stolen_cpus, 0.0) / cpus;
+    from.taken_share += f.computing_took_ns > 0 ? std::max(waited, 0.0) / f.computing_took_ns : 0.0;
+    from.alone_ns = result.helpers.beats_ns + result.helpers.cut_ns;
+    from.recordings = options.recordings;
+    from.order_open = !result.queues.event_loops.empty() || !result.queues.shared.empty();
+    result.interval = interval_of(from);
+    doubt_wide_interval(result);
+}
+
 }  // namespace
 
 bool device_reads_known(const ReplayResult& result) {
     constexpr std::string_view kAccounted[] = {"tmpfs", "ramfs", "overlay", "btrfs"};  // without a device of their own
     return result.device_read_bytes.value_or(0) != 0 || result.device_counter ||
            std::find(std::begin(kAccounted), std::end(kAccounted), result.machine.file_system) != std::end(kAccounted);
+}
+
+std::optional<uint64_t> device_data(const ReplayResult& result) {
+    if (!result.cache || !result.cache->data_bytes || result.cache->unseen != 0) {
+        return std::nullopt;
+    }
+    if (result.memory && result.memory->group.reached != 0) {
+        return std::nullopt;  // what the job wrote may have been read back
+    }
+    // With much more the kernel takes pages back, and reads them again.
+    const uint64_t most = result.memory ? result.memory->limit / 4 : result.machine.memory_bytes / 4;
+    const bool fits = *result.cache->data_bytes <= most && result.bytes_written <= most;
+    return fits ? result.cache->data_bytes : std::nullopt;
+}
+
+uint64_t moved_by_others(const ReplayResult& result) {
+    if (!result.device_counter || !result.device_read_bytes || !result.dirtied_bytes) {
+        return 0;
+    }
+    const auto more = [](uint64_t a, uint64_t b) { return a > b ? a - b : 0; };
+    // A file system that reads in threads of its own accounts nothing to the run.
+    uint64_t read = *result.device_read_bytes;
+    if (read == 0) {
+        read = std::max(result.bytes_read, result.cache ? result.cache->bytes : uint64_t{0});
+    }
+    // The journal writes some of it again, and a block or two for each sync and name.
+    constexpr uint64_t kJournal = 64 << 10, kAgain = 2;
+    uint64_t changes = 0;
+    for (const OpInfo& row : all_ops()) {
+        const bool journals = row.is(Trait::syncs) || row.is(Trait::makes_name) || row.is(Trait::ends_name);
+        const size_t kind = static_cast<size_t>(row.kind);
+        changes += journals && kind < result.latency.size() ? result.latency[kind].count() : 0;
+    }
+    const uint64_t written = *result.dirtied_bytes + *result.dirtied_bytes / kAgain + changes * kJournal;
+    return more(result.device_counter->read_bytes, read) + more(result.device_counter->write_bytes, written);
+}
+
+bool hides_touches(const ReplayResult& result) {
+    return result.cache && result.cache->choice.regime == CacheRegime::cold && result.cache->recorded.hides_touches();
+}
+
+int64_t names_served_by_memory(const ReplayResult& result) {
+    constexpr uint64_t kPart = 10, kBytesPerName = 128;  // half of an inode of ext4
+    constexpr std::string_view kMemory[] = {"tmpfs", "ramfs", "hugetlbfs"};
+    const bool memory =
+        std::find(std::begin(kMemory), std::end(kMemory), result.machine.file_system) != std::end(kMemory);
+    const bool asked = result.cache && (result.cache->dropped_all || result.cache->choice.asked == CacheRegime::warm);
+    if (result.doubts.names_ns == 0 || result.machine.file_system.empty() || memory || asked ||
+        result.name_waits * kPart > result.recorded_name_waits) {
+        return 0;
+    }
+    // A compact file system has the inodes of many names in one block.
+    const uint64_t data = result.cache ? result.cache->data_bytes.value_or(0) : 0;
+    const bool read = result.device_read_bytes.value_or(0) > data + result.recorded_name_waits * kBytesPerName;
+    return read ? 0 : result.names_cached_ns;
+}
+
+bool reads_no_data(const ReplayResult& result) {
+    constexpr uint64_t kLeast = 1 << 20, kPart = 10;
+    if (!result.cache || !device_reads_known(result) || result.cache->memory_files + result.cache->unseen != 0) {
+        return false;
+    }
+    const CacheReport& cache = *result.cache;
+    const uint64_t holes = std::min({cache.hole_bytes, cache.recorded.hole_bytes, cache.bytes});  // as in the job
+    const uint64_t little = (cache.bytes - holes) / kPart;
+    if (cache.bytes - holes < kLeast) {
+        return false;
+    }
+    // Some file systems read in threads of their own.
+    const uint64_t device = std::max(result.device_read_bytes.value_or(0),
+                                     result.device_counter ? result.device_counter->read_bytes : uint64_t{0});
+    const bool all_read = cache.after && *cache.after >= cache.bytes - little;
+    // Others may read from the device meanwhile: files without blocks are none of it.
+    const bool no_blocks = cache.hole_bytes - holes + little >= cache.bytes - holes;
+    return all_read && cache.before.value_or(cache.bytes) <= little && (no_blocks || device <= little);
 }
 
 void check_losses(const LogReader& log, bool allow) {
@@ -247,7 +398,14 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (options.progress) {
         options.progress({ReplayProgress::Phase::planning, 0, log.op_count(), 0, 0});
     }
-    const Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
+    refuse_shared_places(log.tables(), options.filter, maps);
+    Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
+    if (options.pace == Pace::causal) {
+        find_locks(plan);
+    }
+    if (options.access.any()) {
+        plan.access = std::make_shared<const AccessPlan>(plan_access(plan, options.access));
+    }
     std::optional<MemoryFiles> memory_files;
     ReplayResult result;
     RootLock lock;
@@ -275,6 +433,13 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     }
     result.machine = machine_facts(uses_root ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
+    result.async_depth = plan.async_depth;
+    result.unseen_writes = plan.counted(Count::mapped_writes_unseen);
+    note_recording(log.header(), result);
+    result.what_if = options.what_if;
+    if (options.read_only && plan.changing_ops != 0) {
+        result.what_if += result.what_if.empty() ? "--read-only" : " --read-only";
+    }
     result.cpu_speed = options.cpu_speed;
     result.cpu_speed.ratio = options.speeds.cpu;
     const uint64_t rows = plan.tasks.size() < 2 ? 0 : plan.tasks.back().spool_first + plan.tasks.back().ops;
@@ -285,30 +450,65 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (options.pace != Pace::afap) {
         options.speeds.computing = choose_computing(plan, options.delay, result);
     }
-    const WorkerSetup setup{&plan,
-                            &run,
-                            &pattern,
-                            options.pace,
-                            options.engine,
-                            options.speeds,
-                            uses_root ? root->get() : -1,
-                            options.read_only};
+    WorkerSetup setup{&plan,
+                      &run,
+                      &pattern,
+                      options.pace,
+                      options.engine,
+                      options.speeds,
+                      uses_root ? root->get() : -1,
+                      options.read_only};
     result.plan_ns = monotonic_ns() - first_point.ns;
     std::unique_ptr<CacheKeeper> cache;
     if (uses_root && options.cache) {
         cache = keep_cache(plan, options, root->get());
     }
+    const LogReader& recording = options.recording != nullptr ? *options.recording : log;
+    std::unique_ptr<LimitedRun> limited;
+    if (cache && options.limits.any()) {
+        limited = limit_run(plan, options, *cache);
+        run.populate();
+        limited->start(log);
+        setup.limited = limited.get();
+        result.io_limits = options.limits.io;
+    }
     if (modifies) {
-        mark_changed(root->get(), options.root.string(), lock);
+        mark_changed(root->get(), options.root.string(), lock, options.copies);
+    }
+    result.recorded_memory =
+        static_cast<uint64_t>(read_fact(recording.header(), fact::peak_memory).value_or(0)) * options.copies;
+    result.free_memory = free_memory();
+    if (marker && !marker->filter.empty() && !options.filter_asked && marker->filter != options.filter.to_string()) {
+        result.notes.push_back("The root was prepared with another --only or --not: give replay the same.");
+    }
+    result.content_recorded = marker && marker->content == Content::recorded;
+    if (!marker || marker->content != Content::sparse) {
+        result.recorded_holes = static_cast<uint64_t>(read_fact(recording.header(), fact::hole_bytes).value_or(0));
     }
     const ProcessorUse before = read_processor_use();
     const auto device_before = read_device_counter(uses_root ? options.root : std::filesystem::path{});
+    EpochWatch epochs(plan, options.epochs, uses_root ? options.root : std::filesystem::path{},
+                      limited ? &limited->group() : nullptr, cache.get());
+    setup.epochs = &epochs;
     const SupervisedRun supervised = supervise(setup, options, first_point);
+    watch_end_signals();  // the supervisor had them
+    const int64_t end_ns = monotonic_ns();
+    epochs.tick(run, end_ns);
     result.ended = supervised.ended;
+    if (limited) {
+        result.memory = limited->finish();
+        if (result.memory && result.memory->group.killed != 0 && result.ended != "complete") {
+            result.ended += ", as memory ran out within the limit of " + format_bytes(result.memory->limit);
+        }
+    }
     const ProcessorUse after = read_processor_use();
     result.fidelity.other_cpus = others_between(before, after);
     result.fidelity.stolen_cpus = stolen_between(before, after);
     sum_up(plan, run, result);
+    if (plan.access != nullptr) {
+        result.access_counts = run.access_counts();
+        result.access = access_sentence(*plan.access, result.access_counts);
+    }
     const auto device_after = read_device_counter(uses_root ? options.root : std::filesystem::path{});
     if (device_before && device_after) {
         result.device_counter = {device_after->read_bytes - device_before->read_bytes,
@@ -318,15 +518,30 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (cache) {
         cache->look_again();
         result.cache = cache->report();
+        if (hides_touches(result)) {
+            result.notes.insert(
+                result.notes.begin(),
+                "Mapped files were in memory when recorded: pages that were touched without a fault are "
+                "not known, and are not read here (record cold to know them).");
+        }
+    }
+    result.epochs = epochs.finish(run, supervised.clock, end_ns);
+    if (result.cache) {
+        EpochWatch::put_ends(result.epochs, *result.cache);
     }
     note_broken(supervised.broken, result);
+    result.start_unix_ns = supervised.start_unix_ns;
     collect(plan, run, options, supervised.clock, supervised.start_unix_ns, result, [&] {
         if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {
             result.fidelity.recorded_run_queue_ns = *waited;
         }
         judge_results(options.tolerated, result);
         judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
+        result.doubts = recorded_doubts(plan);
+        result.one_place = uses_root && on_one_place(plan, root->get(), result.doubts.file_systems);
+        result.doubts.left_out_bytes = options.filter_asked ? 0 : result.doubts.left_out_bytes;
         result.trust = trust_in(result);
+        find_interval(options, result);
     });
     add_notes(result);
     const int64_t most_ns = result.ended == "complete" ? 500'000'000 : 50'000'000;  // somebody waits for the end

@@ -31,6 +31,11 @@ std::string example_of(const ReplayResult& result) {
            ": here " + result_text(shown->actual) + ", recorded " + result_text(shown->recorded);
 }
 
+/// ", 3 of them refused to this user"
+std::string refused_in(const ReplayResult& result) {
+    return result.refused == 0 ? "" : ", " + std::to_string(result.refused) + " of them refused to this user";
+}
+
 }  // namespace
 
 uint64_t comparable_ops(const ReplayResult& result) {
@@ -52,8 +57,8 @@ void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result) 
         std::snprintf(share, sizeof share, "%.3g",
                       100.0 * static_cast<double>(result.mismatches) / static_cast<double>(all));
         result.not_same_job.push_back(std::to_string(result.mismatches) + " of " + std::to_string(all) + " I/O ops (" +
-                                      share + " %) have another result than in the recording" + example_of(result) +
-                                      ".");
+                                      share + " %) have another result than in the recording" + refused_in(result) +
+                                      example_of(result) + ".");
     }
     // A few ops may stand for most of the bytes.
     const auto missing = static_cast<double>(result.missing_bytes);
@@ -63,8 +68,10 @@ void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result) 
                                       format_bytes(result.recorded_bytes) + " were not read or written" +
                                       example_of(result) + ".");
     }
-    if (result.ops == 0 && result.ended == "complete") {
-        result.not_same_job.push_back("No op was performed: the log, or what the filter leaves of it, is empty.");
+    const bool filtered = result.left_out[static_cast<size_t>(LeftOut::filter)] != 0;
+    if (result.ended == "complete" && (result.ops == 0 || (filtered && all == 0))) {
+        result.not_same_job.push_back(std::string("No ") + (result.ops == 0 ? "op" : "I/O op") +
+                                      " was performed: the log, or what the filter leaves of it, is empty.");
     }
     if (result.no_space != 0) {
         result.not_same_job.push_back("The file system was full: " + counted(result.no_space, "op") +

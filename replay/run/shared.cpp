@@ -61,6 +61,13 @@ SharedMemory::SharedMemory(size_t bytes, const std::filesystem::path& backing) :
     data_ = static_cast<std::byte*>(at);
 }
 
+void SharedMemory::populate() const {
+    for (size_t at = 0; data_ != nullptr && at < size_; at += 4096) {
+        // Zeros may be there already, or more.
+        std::atomic_ref<uint8_t>(*reinterpret_cast<uint8_t*>(data_ + at)).fetch_or(0);
+    }
+}
+
 SharedMemory::~SharedMemory() {
     if (data_ != nullptr) {
         munmap(data_, size_);
@@ -93,6 +100,11 @@ void RunControl::fail(const char* message) {
         failure_state.store(2, std::memory_order_release);
     }
     stop.store(1);
+}
+
+void SharedRun::populate() const {
+    state_.populate();
+    spool_.populate();
 }
 
 SharedRun::SharedRun(size_t tasks, size_t processes, size_t devices, size_t passes, uint64_t spool_rows,
@@ -133,9 +145,44 @@ SharedRun::SharedRun(size_t tasks, size_t processes, size_t devices, size_t pass
     spool_rows_ = reinterpret_cast<SpoolRow*>(spool_.data());
 }
 
+void SharedRun::add(const AccessCounts& counts) {
+    for (size_t i = 0; i < kAccessCounts; ++i) {
+        control_->access[i].fetch_add(counts.values[i], std::memory_order_relaxed);
+    }
+}
+
+AccessCounts SharedRun::access_counts() const {
+    AccessCounts counts;
+    for (size_t i = 0; i < kAccessCounts; ++i) {
+        counts.values[i] = control_->access[i].load(std::memory_order_relaxed);
+    }
+    return counts;
+}
+
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_ns) {
     const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
     syscall(SYS_futex, &word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
+}
+
+LockTaken take_lock(ProcessSlot& process, const RunControl& control) {
+    constexpr int64_t kLook = 50'000'000;  // ns, whether the run was stopped
+    uint32_t seen = 0;
+    if (process.lock.compare_exchange_strong(seen, 1)) {
+        return {};
+    }
+    while (process.lock.exchange(2) != 0) {
+        futex_wait(process.lock, 2, kLook);
+        if (control.stopped()) {
+            return {false, false};
+        }
+    }
+    return {true, false};
+}
+
+void give_lock(ProcessSlot& process) {
+    if (process.lock.exchange(0) == 2) {
+        syscall(SYS_futex, &process.lock, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    }
 }
 
 void futex_wake_all(const std::atomic<uint32_t>& word) {

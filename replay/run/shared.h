@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,8 @@ public:
     SharedMemory(SharedMemory&& other) noexcept;
     SharedMemory& operator=(SharedMemory&& other) noexcept;
 
+    /// Takes the memory now, as this process's.
+    void populate() const;
     std::byte* data() const { return data_; }
     size_t size() const { return size_; }
 
@@ -61,6 +64,8 @@ enum class ProcessState : uint32_t { none, running, ended };
 
 /// One per recorded process.
 struct alignas(64) ProcessSlot {
+    // 0: free, 1: held, 2: held, and others wait. The lock under which its tasks compute (OneLock); the futex word.
+    alignas(64) std::atomic<uint32_t> lock{0};
     std::atomic<pid_t> pid{0};
     std::atomic<ProcessState> state{ProcessState::none};
     std::atomic<int32_t> wait_status{0};  // where its parent worker reaped it
@@ -83,6 +88,7 @@ struct alignas(64) RunControl {
     int64_t start_ns = 0;                        // CLOCK_MONOTONIC of log time `first_begin`; set before go
     double tick_ns = 1.0;                        // length of a tick; set before go
     SpinTokens tokens;
+    std::array<std::atomic<uint64_t>, kAccessCounts> access{};  // by AccessCount
     // First message wins; 0: none, 1: being written, 2: there.
     std::atomic<uint32_t> failure_state{0};
     char failure[512] = {};
@@ -94,8 +100,8 @@ struct alignas(64) RunControl {
 
 /// What one op did. 24 bytes, written by the hot loop, read by the collector.
 struct SpoolRow {
-    /// Ticks and two flags: kNotPerformed, where `end` holds the LeftOut reason, and kReleasedEarly. kNotPerformed
-    /// without ticks: left out by the filter.
+    /// Ticks and flags: kNotPerformed, where `end` holds the LeftOut reason, kReleasedEarly, kWaitedForLock.
+    /// kNotPerformed without ticks: left out by the filter.
     uint64_t begin = 0;
     uint64_t end = 0;
     int64_t result = 0;
@@ -103,7 +109,9 @@ struct SpoolRow {
 inline constexpr uint64_t kNotPerformed = uint64_t{1} << 63;
 /// Who waited for the op went on when it was issued, not when it was done.
 inline constexpr uint64_t kReleasedEarly = uint64_t{1} << 62;
-inline constexpr uint64_t kSpoolTicks = kReleasedEarly - 1;
+/// The task waited for its process's lock before the op was issued.
+inline constexpr uint64_t kWaitedForLock = uint64_t{1} << 61;
+inline constexpr uint64_t kSpoolTicks = kWaitedForLock - 1;
 
 /// All shared memory of one run.
 class SharedRun final : public RunContext {
@@ -112,12 +120,17 @@ public:
     SharedRun(size_t tasks, size_t processes, size_t devices, size_t passes, uint64_t spool_rows, size_t memory_limit,
               const std::filesystem::path& spool_dir);
 
+    /// So that no worker is charged for it. Nothing for what is in a file.
+    void populate() const;
+
     RunControl& control() { return *control_; }
     TaskSlot& task(TaskId id) { return tasks_[id]; }
     ProcessSlot& process(ProcessId id) { return processes_[id]; }
     DeviceSlot& device(size_t index) { return devices_[index]; }
     PassSlot& pass(size_t index) override { return passes_[index]; }
     bool stopped() const override { return control_->stopped(); }
+    void add(const AccessCounts& counts) override;
+    AccessCounts access_counts() const;
     bool ended(TaskId id) const override { return tasks_[id].state.load() == TaskState::ended; }
     SpoolRow* spool(uint64_t first) { return spool_rows_ + first; }
 
@@ -143,6 +156,14 @@ inline void wake_from(TaskSlot& task, uint64_t wait) {
         rouse(task);
     }
 }
+
+/// Takes the lock of a process; whoever comes first has it, as with the interpreter lock. `free`: it did not have to
+/// wait. False in `had` where the run was stopped.
+struct LockTaken {
+    bool had = true, free = true;
+};
+LockTaken take_lock(ProcessSlot& process, const RunControl& control);
+void give_lock(ProcessSlot& process);
 
 /// Waits on behalf of `waiter`, whose waits_edge is set, until `source` has published `count` or the wait is given up;
 /// spins up to `spin` turns first. False where the run was stopped.

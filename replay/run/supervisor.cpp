@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +22,9 @@
 #include <vector>
 
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
+#include "replay/limit/limited_run.h"
+#include "replay/run/epoch_proof.h"
 #include "replay/run/machine.h"
 
 namespace reprise {
@@ -42,13 +47,22 @@ std::string died(const std::string& who, int status) {
     return who + " ended with code " + std::to_string(WEXITSTATUS(status));
 }
 
+/// Each child process of a worker has a descriptor here.
+void raise_descriptor_limit() {
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
 /// Signals wait while the workers are forked, so that none is lost and none is handled twice.
 class HeldSignals {
 public:
     HeldSignals() {
         sigset_t set;
         sigemptyset(&set);
-        for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
             sigaddset(&set, signal);
         }
         pthread_sigmask(SIG_BLOCK, &set, &before_);
@@ -97,6 +111,7 @@ public:
         control_.tokens.free.store(std::max(0, usable_cpus() - 1));
         control_.tokens.processors.store(usable_cpus());
         clock_.add(first_point);
+        raise_descriptor_limit();
         HeldSignals held;
         Subreaper subreaper;
         fork_roots(held);
@@ -106,6 +121,9 @@ public:
         if (options_.catch_signals) {
             signals.add(SIGINT);
             signals.add(SIGTERM);
+            if (!is_ignored(SIGHUP)) {  // by nohup
+                signals.add(SIGHUP);
+            }
         }
         asio::steady_timer timer(io);
         wait_signal(signals);
@@ -148,8 +166,13 @@ private:
                 }
                 signal(SIGINT, SIG_IGN);  // the terminal's Ctrl-C is the supervisor's to handle
                 signal(SIGTERM, SIG_DFL);
+                signal(SIGHUP, SIG_IGN);  // likewise
                 signal(SIGCHLD, SIG_DFL);
                 held.release();
+                if (setup_.limited != nullptr && !setup_.limited->group().enter()) {
+                    control_.fail("a worker cannot enter the run's control group");
+                    _exit(1);
+                }
                 run_worker(setup_, process);
             }
             if (pid < 0) {
@@ -241,6 +264,11 @@ private:
             }
             watch.seen = true;
             const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+            if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+                const int error = errno;
+                return stop(reason(error) + ": too low for the " + std::to_string(plan_.processes.size() - 1) +
+                            " processes of this log; " + remedy(error, ""));
+            }
             if (fd < 0) {
                 ended_process(process);
                 continue;
@@ -249,6 +277,7 @@ private:
             watch.pidfd->async_wait(asio::posix::stream_descriptor::wait_read,
                                     [this, process](const boost::system::error_code& error) {
                                         if (!error) {
+                                            watches_[process].pidfd.reset();  // a log may have many processes
                                             ended_process(process);
                                             reap();
                                         }
@@ -270,6 +299,12 @@ private:
             if (state == TaskState::running) {
                 lag = std::max(lag, slot.lag_ns.load(std::memory_order_relaxed));
             }
+        }
+        if (setup_.limited != nullptr && started_) {
+            setup_.limited->tick(done, now);
+        }
+        if (setup_.epochs != nullptr) {
+            setup_.epochs->tick(run_, now);
         }
         const bool gave_up = started_ && !control_.stopped() && watchdog_.look(now);
         if (control_.stopped()) {

@@ -118,6 +118,8 @@ public:
         : plan_(plan),
           run_(run),
           delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
+          task_(task),
+          process_(run.process(plan.tasks[task].process)),
           step_(plan, task, speeds, run.control().start_ns, spawned_ns(run.task(task))),
           compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
           speeds_(speeds) {
@@ -129,14 +131,38 @@ public:
             step_.left_out(b, i);
             return false;
         }
-        const int64_t due = step_.due(b, i, released_);
+        int64_t due = step_.due(b, i, released_);
         pass(due);
+        flags_ = 0;
+        if (plan_.locks(task_, b, i)) {
+            const LockTaken lock = take_lock(process_, run_.control());
+            locked_ = lock.had;
+            if (!lock.free) {
+                flags_ = kWaitedForLock;
+                due = step_.due(b, i, delay_.now_ns());
+            }
+        }
         lag_ = std::max<int64_t>(delay_.now_ns() - due, 0);
         return true;
     }
 
     /// `begin`: tick at which the op was issued. Returns when it ended.
     uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
+        const uint64_t end = pass_op(b, i, begin, result);
+        if (locked_) {
+            locked_ = false;
+            give_lock(process_);
+        }
+        return end;
+    }
+    /// Of the op at hand, for its row.
+    uint64_t flags() const { return flags_; }
+    /// The op at hand waited until now for others: it was not late before.
+    void released() { released_ = delay_.ns_at(left()); }
+    int64_t lag_ns() const { return lag_; }
+
+private:
+    uint64_t pass_op(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
         switch (step_.issued(b, i, delay_.ns_at(begin), !is_not_performed(result))) {
             case CausalRole::call:
             case CausalRole::wait: {
@@ -146,7 +172,7 @@ public:
             }
             case CausalRole::compute: compute_.take(step_.until()); break;
             case CausalRole::delay:
-                if (const auto kind = static_cast<OpKind>(b.kind[i]); kind == OpKind::wait || kind == OpKind::idle) {
+                if (gives_processor_back(b, i)) {
                     delay_.until(step_.until());
                 } else {
                     pass(step_.until());
@@ -161,11 +187,11 @@ public:
         step_.ended(delay_.now_ns());
         return Clock::ticks();
     }
-    /// The op at hand waited until now for others: it was not late before.
-    void released() { released_ = delay_.ns_at(left()); }
-    int64_t lag_ns() const { return lag_; }
-
-private:
+    /// Whether the recorded thread slept. A call that woke others did not.
+    static bool gives_processor_back(const OpBlock& b, size_t i) {
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        return kind == OpKind::idle || (kind == OpKind::wait && b.arg[i] != kWaitWokeOthers);
+    }
     /// When the last call or wait of the op at hand was over; now, where it had none.
     uint64_t left() {
         delay_.now_ns();  // ns_at() must not count from long ago
@@ -190,10 +216,14 @@ private:
     const Plan& plan_;
     SharedRun& run_;
     typename Clock::Delay delay_;
+    TaskId task_;
+    ProcessSlot& process_;
     CausalStep step_;
     typename Clock::Compute compute_;
     Speeds speeds_;
     int64_t lag_ = 0, released_ = INT64_MIN;
+    uint64_t flags_ = 0;
+    bool locked_ = false;  // the op at hand holds the lock of its process
 };
 
 /// Wakes who waits for the sources [from, to) of `task`.
@@ -402,6 +432,9 @@ private:
         }
         const uint64_t end = pace_.after(b, i, begin, result);
         write_row(row, begin, end, result);
+        if constexpr (requires { pace_.flags(); }) {
+            row.begin |= pace_.flags();
+        }
         advance(b.first + i + 1);
         if constexpr (!Pace::kChained) {
             slot_.lag_ns.store(pace_.lag_ns(), std::memory_order_relaxed);

@@ -4,15 +4,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "formats/support/quantity.h"
+#include "replay/plan/async_depth.h"
+#include "replay/plan/helper_time.h"
 #include "replay/run/runner.h"
+#include "replay/run/same_job.h"
 
 namespace reprise {
 namespace {
 
-constexpr double kLittle = 10e6;  // ns; below it nothing is said
+constexpr double kLittle = 10e6;            // ns; below it nothing is said
+constexpr uint64_t kLittleAgain = 1 << 20;  // bytes
+constexpr uint64_t kLittleData = 1 << 20;   // bytes; less is no loss
 
 std::string cpus_of(double used, int cpus) {
     char text[64];
@@ -69,6 +75,21 @@ std::vector<std::string> doubts_of(const ReplayResult& result) {
         waited > std::max(kLittle, kComputeShare * std::max(elapsed, f.computing_asked_ns))) {
         doubts.push_back("compute ran " + percent(waited / f.computing_asked_ns) + " over: the CPU was shared");
     }
+    // What the recording waited for, and this run did not, is in no comparison of the two.
+    constexpr double kRunQueueShare = 0.2;
+    const double spared =
+        static_cast<double>(f.recorded_run_queue_ns) - std::max(f.computing_took_ns - f.computing_asked_ns, 0.0);
+    if (f.recorded_run_queue_ns > 0 &&
+        spared > std::max(kLittle, kRunQueueShare * static_cast<double>(result.recorded_ns))) {
+        doubts.push_back("the recording waited " + format_duration(f.recorded_run_queue_ns) +
+                         " for CPUs (a quota, or few CPUs)");
+    }
+    constexpr double kSleepsShare = 0.1;
+    const auto repeated = static_cast<double>(std::min(result.repeated_sleep_ns, result.path.of(PathPart::asleep)));
+    if (repeated > std::max(kLittle, kSleepsShare * elapsed)) {
+        doubts.push_back(format_duration(std::llround(repeated)) +
+                         " are sleeps one after the other: if the job polls, it would end at another time here");
+    }
     if (f.stolen_cpus > kStolen * cpus) {
         doubts.push_back("steal time " + cpus_of(f.stolen_cpus, cpus));
     }
@@ -76,6 +97,181 @@ std::vector<std::string> doubts_of(const ReplayResult& result) {
         doubts.push_back("other programs used " + cpus_of(f.other_cpus, cpus));
     }
     return doubts;
+}
+
+/// "3 tasks ran pinned to 1 CPU, here on any of 4: replay under taskset -c 0"
+std::string pinned(const ReplayResult& result) {
+    const bool computes = result.timed && result.fidelity.computing_asked_ns > 0;
+    if (result.pinned_tasks == 0 || result.machine.cpus <= result.pinned_cpus || !computes) {
+        return {};
+    }
+    const int last = result.pinned_cpus - 1;
+    return counted(result.pinned_tasks, "task") + " ran pinned to " +
+           counted(static_cast<uint64_t>(result.pinned_cpus), "CPU") + ", here on any of " +
+           std::to_string(result.machine.cpus) + ": replay under taskset -c " +
+           (last > 0 ? "0-" + std::to_string(last) : "0");
+}
+
+/// "others moved 1.20 GiB on the device meanwhile", where that is more than a little.
+std::string others_on_device(const ReplayResult& result) {
+    constexpr double kShare = 0.1;
+    constexpr uint64_t kLeast = 16 << 20;
+    const uint64_t others = moved_by_others(result);
+    if (others <= kLeast) {
+        return {};
+    }
+    const uint64_t all = result.device_counter->read_bytes + result.device_counter->write_bytes;
+    return static_cast<double>(others) <= kShare * static_cast<double>(all)
+               ? std::string()
+               : "other programs moved " + format_bytes(others) + " on the device meanwhile";
+}
+
+/// "the file system compresses (compress=zstd:3), and the replay's data does not compress"
+std::string incompressible(const ReplayResult& result) {
+    const uint64_t bytes = result.bytes_written + (result.content_recorded ? 0 : result.bytes_read);
+    return result.machine.compresses.empty() || bytes <= kLittleData
+               ? std::string()
+               : "the file system compresses (" + result.machine.compresses + "), and " +
+                     (result.content_recorded ? "what the replay writes" : "the replay's data") + " does not compress";
+}
+
+/// "40 of 40 ops differ (tolerated)", where that is more than is tolerated by default; empty: it is not.
+std::string tolerated(const ReplayResult& result) {
+    if (result.mismatches == 0) {
+        return {};
+    }
+    const uint64_t all = std::max(comparable_ops(result), result.mismatches);
+    if (static_cast<double>(result.mismatches) <= ToleratedDifferences{}.share * static_cast<double>(all)) {
+        return {};
+    }
+    return format_count(result.mismatches) + " of " + counted(all, "op") +
+           (result.mismatches == 1 ? " differs" : " differ") + " (tolerated)";
+}
+
+/// "3 of 3 files that are read have no data on the device: neither storage nor memory was measured"
+std::string no_data_of(const CacheReport& cache) {
+    const std::string files = cache.sparse_files == 0 ? "files that are read have"
+                                                      : format_count(cache.sparse_files) + " of " +
+                                                            counted(cache.files, "file") + " that are read have";
+    return files + " no data on the device: neither storage nor memory was measured";
+}
+
+/// "3.16 s of the 3.17 s are recorded waits of unknown cause", where that is more than a share.
+std::string unknown_waits(const ReplayResult& result, double share) {
+    const int64_t waits = result.path.of(PathPart::unexplained);
+    if (static_cast<double>(waits) <= share * static_cast<double>(result.elapsed_ns) ||
+        static_cast<double>(waits) <= kLittle) {
+        return {};
+    }
+    return format_duration(waits) + " of the " + format_duration(result.elapsed_ns) +
+           " are recorded waits of unknown cause";
+}
+
+/// "names were cached here, and not when recorded (2.10 s of the 2.20 s): ...", where that is more than a share.
+std::string cached_names_of(const ReplayResult& result, double share) {
+    const std::string names =
+        cached_names("were cached here", names_served_by_memory(result), result.recorded_ns, share);
+    return names.empty() ? names : names + ": unmount and mount the file system before the run, or --drop-caches";
+}
+
+/// What the run read again although memory held it, and would not have with the job's own memory, is more than a share
+/// of what it read.
+std::string missing_memory(const ReplayResult& result, double share) {
+    if (!result.cache || !result.free_memory || result.memory) {
+        return {};
+    }
+    const uint64_t data = result.cache->bytes, again = result.bytes_read - std::min(result.bytes_read, data);
+    const bool fits =
+        result.recorded_memory <= *result.free_memory && data <= *result.free_memory - result.recorded_memory;
+    if (fits || result.recorded_memory == 0 || again <= kLittleAgain ||
+        static_cast<double>(again) <= share * static_cast<double>(result.bytes_read)) {
+        return {};
+    }
+    return "the job held " + format_bytes(result.recorded_memory) + " of memory, which the replay does not: with " +
+           format_bytes(*result.free_memory) + " free here, it may read " + format_bytes(again) +
+           " from the device again";
+}
+
+/// "196 MiB of the 200 MiB that are read were compressed or sparse on the recording's device, and are not here", where
+/// that is more than a share.
+std::string filled_holes(const ReplayResult& result, double share) {
+    if (!result.cache || result.cache->bytes == 0) {
+        return {};
+    }
+    // What is read here may have no data, either: compressed, or the files of somebody's own. Holes that the recording
+    // knows are not among either.
+    const uint64_t known = std::min(result.cache->hole_bytes, result.cache->recorded.hole_bytes);
+    const uint64_t here = std::min(result.cache->hole_bytes - known, result.recorded_holes),
+                   holes = std::min(result.recorded_holes - here, result.cache->bytes);
+    if (holes <= kLittleAgain || static_cast<double>(holes) <= share * static_cast<double>(result.cache->bytes)) {
+        return {};
+    }
+    return format_bytes(holes) + " of the " + format_bytes(result.cache->bytes) +
+           " that are read were compressed or sparse on the recording's device, and are not here";
+}
+
+std::string hidden_pages(const ReplayResult& result, double share) {
+    if (!hides_touches(result)) {
+        return {};
+    }
+    const RecordedCache& recorded = result.cache->recorded;
+    return hidden_touches(recorded.touched_in_memory, recorded.read_bytes, share);
+}
+
+/// Under a limit, pages of mapped files that were taken back come again when they are used again. Without one they
+/// stayed, so the recording does not know of that.
+std::string used_again(const ReplayResult& result, double share) {
+    if (!result.memory || result.memory->group.reached == 0 || !result.cache) {
+        return {};
+    }
+    const RecordedCache& recorded = result.cache->recorded;
+    const auto mapped = static_cast<double>(recorded.touched_bytes + recorded.around_bytes);
+    if (mapped <= share * static_cast<double>(recorded.read_bytes + recorded.around_bytes)) {
+        return {};
+    }
+    return "pages of mapped files that a limit takes back are read once more when the job uses them again, which a "
+           "recording without it does not show";
+}
+
+/// What the recording fetched again, and this run did not, where that is more than a share of what it fetched.
+std::string kept_in_memory(const ReplayResult& result, double share) {
+    if (!result.cache || result.doubts.refetched_bytes == 0) {
+        return {};
+    }
+    const uint64_t data = result.cache->bytes - std::min(result.cache->bytes, result.cache->before.value_or(0));
+    const uint64_t device = std::max(result.device_read_bytes.value_or(0),
+                                     result.device_counter ? result.device_counter->read_bytes : uint64_t{0});
+    const uint64_t fetched = result.cache->recorded.fetched_bytes.value_or(result.cache->bytes);
+    return fetched_again(result.doubts, device - std::min(device, data), fetched, share);
+}
+
+/// What keeps a memory limit from being that of the job.
+std::string memory_doubt(const ReplayResult& result) {
+    constexpr double kFollows = 0.05;
+    if (!result.memory) {
+        return {};
+    }
+    const LimitedMemory& memory = *result.memory;
+    if (memory.ballast_died) {
+        return "the kernel killed the memory that stood in for the job's own";
+    }
+    if (!memory.job_known) {
+        return "the log does not say what memory the job held: here all of the limit is page cache";
+    }
+    if (!memory.stood_in && memory.job_peak > kFollows * static_cast<double>(memory.limit)) {
+        return "the job held up to " + format_bytes(memory.job_peak) + " itself, and nothing stood in for them";
+    }
+    if (static_cast<double>(memory.cut) > kFollows * static_cast<double>(memory.limit)) {
+        return format_bytes(memory.cut) + " of the memory that the job held do not fit in the limit";
+    }
+    if (memory.may_swap) {
+        return "what stands in for the job's own memory may be swapped out: ulimit -l is too low";
+    }
+    if (memory.held_error > kFollows) {
+        return "what stood in for the job's own memory was off by " + percent(memory.held_error) + " in the mean";
+    }
+    return memory.data > memory.limit && memory.group.reached == 0 ? "the memory limit was never reached"
+                                                                   : std::string();
 }
 
 std::string join(const std::vector<std::string>& parts) {
@@ -109,6 +305,30 @@ std::string_view trust_name(Trust::Level level) {
     return "poor";
 }
 
+std::string not_measured(const ReplayResult& result) {
+    if (reads_no_data(result)) {
+        return no_data_of(*result.cache);
+    }
+    if (std::string waits = unknown_waits(result, kMostShare); !waits.empty()) {
+        return waits + ", as long on any storage";
+    }
+    std::string data = left_out_data(result.doubts, kMostShare);
+    if (!data.empty()) {
+        return data + kSelectPaths;
+    }
+    return cached_names_of(result, kMostShare);
+}
+
+void doubt_wide_interval(ReplayResult& result) {
+    constexpr int64_t kPart = 10;
+    if (!result.interval || result.trust.level != Trust::Level::good ||
+        result.interval->low_ns > result.elapsed_ns / kPart) {
+        return;
+    }
+    result.trust = {Trust::Level::fair,
+                    "the 95 % interval reaches down to " + format_duration(result.interval->low_ns)};
+}
+
 Trust trust_in(const ReplayResult& result) {
     if (result.ended != "complete") {
         return {Trust::Level::poor, "the run did not finish"};
@@ -119,7 +339,73 @@ Trust trust_in(const ReplayResult& result) {
     if (!result.fidelity.failures.empty()) {
         return {Trust::Level::poor, short_failure(result.fidelity.failures.front())};
     }
+    if (std::string why = not_measured(result); !why.empty()) {
+        return {Trust::Level::poor, std::move(why)};
+    }
+    if (result.async_depth > 1) {
+        return {Trust::Level::poor, made_one_by_one(result.async_depth)};
+    }
+    if (result.unseen_writes != 0) {
+        return {Trust::Level::poor, "writes to " + counted(result.unseen_writes, "mapping") +
+                                        " of files on tmpfs leave no page fault and may be missing: record elsewhere"};
+    }
+    std::string shared = result.queues.shared_work();
+    const bool otherwise = QueueInference::shares_otherwise(result.elapsed_ns, result.recorded_ns);
+    if (!shared.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(shared)};
+    }
+    std::string ended = ended_by_signal(result.helpers),
+                alone = alone_at_work(result.helpers, result.elapsed_ns, kSomeShare);
+    if (!ended.empty() && otherwise &&
+        static_cast<double>(result.path.cut_ns) > kSomeShare * static_cast<double>(result.elapsed_ns)) {
+        return {Trust::Level::poor, std::move(ended)};
+    }
+    std::string flags = assumed_flags(result.doubts);
+    if (!flags.empty() && result.bytes_written > result.bytes_read) {
+        return {Trust::Level::poor, std::move(flags)};
+    }
+    for (std::string why :
+         {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
+          filled_holes(result, kMostShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
+          unseen_touches(result.doubts, kThirdShare), missed_by_scaling(result.doubts, kSomeShare),
+          hidden_pages(result, kThirdShare), used_again(result, kThirdShare)}) {
+        if (!why.empty()) {
+            return {Trust::Level::poor, std::move(why)};
+        }
+    }
     std::vector<std::string> doubts = doubts_of(result);
+    const std::string places = result.one_place ? several_file_systems(result.doubts.file_systems, true) : "";
+    for (std::string doubt : {std::move(shared),
+                              std::move(ended),
+                              std::move(alone),
+                              std::move(flags),
+                              kept_in_memory(result, kSomeShare),
+                              places.empty() ? places : places + ": here they are on one",
+                              unknown_waits(result, kSomeShare),
+                              left_out_data(result.doubts, kSomeShare),
+                              pinned(result),
+                              incompressible(result),
+                              cached_names_of(result, kSomeShare),
+                              missing_memory(result, kSomeShare),
+                              filled_holes(result, kSomeShare),
+                              others_on_device(result),
+                              memory_doubt(result),
+                              loaded_programs(result.doubts, kSomeShare),
+                              unseen_touches(result.doubts, kSomeShare),
+                              missed_by_scaling(result.doubts, kScaledShare),
+                              hidden_pages(result, 0.0),
+                              used_again(result, kSomeShare)}) {
+        if (!doubt.empty()) {
+            doubts.insert(doubts.begin(), std::move(doubt));
+        }
+    }
+    if (std::string differ = tolerated(result); !differ.empty()) {
+        constexpr double kMost = 0.1;
+        if (static_cast<double>(result.mismatches) > kMost * static_cast<double>(comparable_ops(result))) {
+            return {Trust::Level::poor, std::move(differ)};
+        }
+        doubts.insert(doubts.begin(), std::move(differ));
+    }
     const bool computes = result.timed && result.fidelity.computing_asked_ns > 0;
     const SpeedKnown speed = speed_known(result.cpu_speed);
     if (computes && !speed.verified) {

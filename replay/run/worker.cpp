@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "replay/engine/all_engines.h"
+#include "replay/engine/changed_access.h"
 #include "replay/run/feed.h"
 #include "replay/run/machine.h"
 #include "replay/run/own_memory.h"
@@ -207,10 +208,15 @@ private:
         try {
             const TaskPlan& task = plan_.tasks[id];
             BlockFeed feed(*plan_.log, task.blocks, run_.spool(task.spool_first), decoder_.get());
-            with_engine_type(setup_.engine, [&]<class E>(std::type_identity<E>) {
+            const auto with = [&]<class E>(std::type_identity<E>) {
                 E engine({plan_, task, state_});
                 run_with(engine, feed, id, spawner, at_start_line);
-            });
+            };
+            if (plan_.access != nullptr && setup_.engine == EngineKind::posix) {
+                with(std::type_identity<ChangedAccess>{});
+            } else {
+                with_engine_type(setup_.engine, with);
+            }
         } catch (const std::bad_alloc&) {
             // Its stack found room, what it needs did not. The message needs little.
             const char* const what = slot.state.load() == TaskState::waiting_for_start ? "cannot start thread of task "

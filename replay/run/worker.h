@@ -11,6 +11,9 @@
 
 namespace reprise {
 
+class EpochWatch;
+class LimitedRun;
+
 /// timed: at recorded times. causal: after what it depends on and the think time. afap: as fast as order allows.
 enum class Pace : uint8_t { timed, causal, afap };
 
@@ -24,6 +27,8 @@ struct WorkerSetup {
     Speeds speeds;
     int root = -1;  // descriptor of the root; -1 for an engine that does not use it
     bool read_only = false;
+    EpochWatch* epochs = nullptr;   // none: nobody watches
+    LimitedRun* limited = nullptr;  // workers run in its group; none: where this process is
 };
 
 /// The body of a worker process that the supervisor forked: waits for `go`, runs every task of the process, and what

@@ -86,6 +86,40 @@ TEST_CASE("cold, warm and mixed by the share of bytes that the device served") {
     CHECK(null_engine.temperature() == Temperature::unknown);
 }
 
+TEST_CASE("what the device read beyond the data that it has is metadata; what neither it nor memory had is no data") {
+    const auto temperature = [](uint64_t device, std::optional<uint64_t> data) {
+        Verdict verdict;
+        verdict.here.storage_bytes_read = 1000;
+        verdict.device_read = device;
+        verdict.device_data = data;
+        return verdict.temperature();
+    };
+    CHECK(temperature(5000, 0) == Temperature::metadata);
+    CHECK(temperature(500, 0) == Temperature::metadata);
+    CHECK(temperature(5000, 2499) == Temperature::metadata);
+    CHECK(temperature(5000, 2500) == Temperature::cold);
+    CHECK(temperature(5000, std::nullopt) == Temperature::cold);
+    CHECK(temperature(100, 0) == Temperature::warm);
+    Verdict sparse;
+    sparse.here.storage_bytes_read = 1000;
+    sparse.device_read = 0;
+    sparse.no_data = true;
+    CHECK(sparse.temperature() == Temperature::no_data);
+    CHECK(to_json(sparse)["cache"] == "no data");
+
+    const test::TempDir dir;
+    test::write_sample(dir / "a.oplog");
+    const LogReader a(dir / "a.oplog");
+    Header run;
+    run.extra["device.read_bytes"] = "900000";
+    run.extra["device.data_bytes"] = "4096";
+    const auto json = to_json(verdict_of(compare(a, a), run));
+    CHECK(json["cache"] == "metadata");
+    CHECK(json["device_data_bytes"] == 4096);
+    run.extra["device.no_data"] = "yes";
+    CHECK(to_json(verdict_of(compare(a, a), run))["cache"] == "no data");
+}
+
 TEST_CASE("what a run's log says of its device and its trust is in the verdict, and what no log says is null") {
     const test::TempDir dir;
     test::write_sample(dir / "a.oplog");

@@ -2,6 +2,7 @@
 // The table of recorded calls against the assembler's, and recordings whose records are looked at one by one.
 #include "capture/capture.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@
 #include "capture/child.h"
 #include "capture/context_records.h"
 #include "capture/loader.h"
+#include "capture/probe.h"
 #include "capture/rules.h"
 #include "formats/assemble/recording/raw_calls.h"
 #include "formats/raw/dump.h"
@@ -107,27 +109,30 @@ TEST_CASE("recorded calls: rules of some calls") {
     };
     // kind, flags, fd, fd2, path, path2, string, extra and its arguments; arguments count from 1
     check(SYS_getpid, {});
-    check(SYS_read, {RULE_FD, RULE_WAKES, 1, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_pread64, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_close, {RULE_FD, RULE_WAKES | RULE_AT_ENTER, 1, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_openat, {RULE_OPEN, 0, kResult, 1, 2, 0, 0, 0, 0, 0, {}});
-    check(SYS_openat2, {RULE_RICH, 0, kResult, 1, 2, 0, 0, EXTRA_HOW, 3, 0, {}});
-    check(SYS_fstat, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_statx, {RULE_RICH, 0, 1, 0, 2, 0, 0, EXTRA_STATX, 5, 0, {}});
-    check(SYS_renameat2, {RULE_RICH, 0, 1, 3, 2, 4, 0, 0, 0, 0, {}});
-    check(SYS_symlinkat, {RULE_RICH, 0, 2, 0, 3, 0, 1, 0, 0, 0, {}});
-    check(SYS_mmap, {RULE_FD, RULE_NOT_ANON, 5, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_munmap, {RULE_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_sendfile, {RULE_RICH, RULE_WAKES, 1, 2, 0, 0, 0, EXTRA_OFFSETS, 3, 0, {}});
-    check(SYS_copy_file_range, {RULE_RICH, 0, 1, 3, 0, 0, 0, EXTRA_OFFSETS, 2, 4, {}});
-    check(SYS_recvmsg, {RULE_RICH, RULE_WAKES, 1, 0, 0, 0, 0, EXTRA_MESSAGE, 2, 1, {}});
-    check(SYS_socketpair, {RULE_RICH, 0, 0, 0, 0, 0, 0, EXTRA_PAIR, 4, 0, {}});
-    check(SYS_epoll_wait, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_poll, {RULE_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_futex, {RULE_PLAIN, RULE_WAKES, 0, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_kill, {RULE_PLAIN, RULE_WAKES, 0, 0, 0, 0, 0, 0, 0, 0, {}});
-    check(SYS_clone3, {RULE_RICH, 0, 0, 0, 0, 0, 0, EXTRA_OFFSETS, 1, 0, {}});
-    check(SYS_prctl, {RULE_RICH, RULE_IF_MARKER, 0, 0, 0, 0, 2, 0, 0, 0, {}});
+    check(SYS_read, {RULE_FD, RULE_WAKES | RULE_READS, 1, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_pread64, {RULE_FD, RULE_READS, 1, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_close, {RULE_FD, RULE_WAKES | RULE_AT_ENTER, 1, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_openat, {RULE_OPEN, RULE_WAKES, kResult, 1, 2, 0, 0, 0, 0, 0});
+    check(SYS_openat2, {RULE_RICH, RULE_WAKES, kResult, 1, 2, 0, 0, EXTRA_HOW, 3, 0});
+    check(SYS_fstat, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_statx, {RULE_RICH, 0, 1, 0, 2, 0, 0, EXTRA_STATX, 5, 0});
+    check(SYS_renameat2, {RULE_RICH, 0, 1, 3, 2, 4, 0, 0, 0, 0});
+    check(SYS_symlinkat, {RULE_RICH, 0, 2, 0, 3, 0, 1, 0, 0, 0});
+    check(SYS_mmap, {RULE_FD, RULE_NOT_ANON | RULE_POPULATES, 5, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_munmap, {RULE_PLAIN, RULE_UNMAPS, 0, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_mremap, {RULE_PLAIN, RULE_POPULATES | RULE_UNMAPS, 0, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_mlock, {RULE_PLAIN, RULE_POPULATES, 0, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_ioctl, {RULE_RICH, RULE_IF_CLONE, 1, 0, 0, 0, 0, EXTRA_CLONE, 3, 0});
+    check(SYS_sendfile, {RULE_RICH, RULE_WAKES, 1, 2, 0, 0, 0, EXTRA_OFFSETS, 3, 0});
+    check(SYS_copy_file_range, {RULE_RICH, 0, 1, 3, 0, 0, 0, EXTRA_OFFSETS, 2, 4});
+    check(SYS_recvmsg, {RULE_RICH, RULE_WAKES, 1, 0, 0, 0, 0, EXTRA_MESSAGE, 2, 1});
+    check(SYS_socketpair, {RULE_RICH, 0, 0, 0, 0, 0, 0, EXTRA_PAIR, 4, 0});
+    check(SYS_epoll_wait, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_poll, {RULE_PLAIN, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_futex, {RULE_PLAIN, RULE_WAKES, 0, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_kill, {RULE_PLAIN, RULE_WAKES, 0, 0, 0, 0, 0, 0, 0, 0});
+    check(SYS_clone3, {RULE_RICH, 0, 0, 0, 0, 0, 0, EXTRA_OFFSETS, 1, 0});
+    check(SYS_prctl, {RULE_RICH, RULE_IF_MARKER, 0, 0, 0, 0, 2, 0, 0, 0});
 }
 
 TEST_CASE("recorded calls: fast paths ask for nothing that only the slow one gives") {
@@ -221,4 +226,110 @@ TEST_CASE("capture: groups that are left out leave nothing") {
     for (const char* type : {"SWITCH", "FAULT", "PAGE_CACHE"}) {
         CHECK(types[type] > 0);
     }
+}
+
+namespace {
+
+// Sum of a number that the lines with `word` tell.
+long sum_of(const Recording& recorded, const std::string& word, const std::string& key) {
+    long sum = 0;
+    for (const std::string& line : recorded.lines) {
+        const size_t at = line.find(" " + key + "=");
+        if (line.starts_with(word) && at != std::string::npos) {
+            sum += std::stol(line.substr(at + key.size() + 2));
+        }
+    }
+    return sum;
+}
+
+// A string of 64 MiB, filled once by perl's own code.
+constexpr char kTouchesMemory[] = "perl -e 'my $x = \"a\" x 67108864; print length $x'";
+
+}  // namespace
+
+TEST_CASE("faults outside calls are counted; dear ones are told by how much") {
+    if (const std::string refusal = bpf_refusal(); !refusal.empty()) {
+        REPRISE_SKIP(refusal);
+    }
+    const Recording usual = record(kTouchesMemory);
+    constexpr long kPages = (64L << 20) / 4096;
+    // A few are told with nothing; huge pages are one fault each.
+    const long faults = sum_of(usual, "FAULTS", "faults");
+    CHECK(faults >= kPages / 512);
+    ::setenv("REPRISE_CAPTURE_PAGE_NS", "1", 1);
+    const Recording dear = record(kTouchesMemory);
+    ::unsetenv("REPRISE_CAPTURE_PAGE_NS");
+    const long pages = sum_of(dear, "FAULTS", "dear"), ns = sum_of(dear, "FAULTS", "ns");
+    CHECK(pages >= kPages / 2);
+    CHECK(ns >= pages * 20);  // no page is made in less
+    CHECK(dear.count({"META", "\\\\\"page\\\\\":1,"}) == 1);
+}
+
+TEST_CASE("the probe: costs are what recorded events took longer, each without the others it is made of") {
+    ProbeTimes without, with;
+    without.call = 300, with.call = 700;
+    without.anonymous = 500, with.anonymous = 750;
+    without.file_fault = 800, with.file_fault = 1'450;
+    without.yield = 1'000, with.yield = 1'800;            // both tasks: two calls that are looked at, two switches
+    without.round_trip = 5'000, with.round_trip = 7'800;  // four calls, two wakes, two switches
+    without.truncate = 400, with.truncate = 800;
+    without.truncate_page = 600, with.truncate_page = 1'300;
+    without.truncate_pages = 600 + 63 * 100, with.truncate_pages = 1'300 + 63 * 150;
+    const RecorderCosts costs = costs_of(without, with, 60);
+    CHECK(costs.call == 400);
+    CHECK(costs.fault == 250);
+    CHECK(costs.file_fault == 400);
+    CHECK(costs.off == 340);
+    CHECK(costs.wake == 260);
+    CHECK(costs.folio == 50);
+    CHECK(costs.folio_run == 250);
+    SUBCASE("faster when recorded, or not measured at all: nothing") {
+        with.call = 200;
+        with.file_fault = 0;
+        without.yield = 0;
+        const RecorderCosts less = costs_of(without, with, 60);
+        CHECK(less.call == 0);
+        CHECK(less.file_fault == 0);
+        CHECK(less.off == 0);
+    }
+    SUBCASE("a disturbance is bounded") {
+        with.call = 1e9;
+        CHECK(costs_of(without, with, 60).call == 10'000);
+    }
+}
+
+TEST_CASE("the probe: what pages usually take, by its own records only") {
+    PageTimes pages;
+    const auto tell = [&](pid_t pid, raw_u32 dear, raw_u64 ns) {
+        raw_faults record{};
+        record.head.type = RAW_FAULTS;
+        record.head.pid = static_cast<raw_u32>(pid);
+        record.faults = dear;
+        record.dear = dear;
+        record.dear_ns = ns;
+        pages.see(record.head, 7);
+    };
+    CHECK(pages.base() == 0);
+    for (const raw_u64 ns : {400, 500, 600, 9'000, 450, 550, 650, 700}) {
+        tell(7, 64, 64 * ns);
+    }
+    tell(8, 64, 64);  // another process
+    tell(7, 3, 3);    // too few
+    tell(7, 1024, 90'000);
+    CHECK(pages.base() == 550 - 50);  // the third of eight
+    CHECK(pages.huge() == 45'000);
+}
+
+TEST_CASE("the probe: a process that can be run, ends, and leaves nothing") {
+    Probe probe;
+    REQUIRE(probe.pid() > 0);
+    const ProbeTimes times = probe.run();
+    CHECK(times.call > 0);
+    CHECK(times.anonymous > 0);
+    CHECK(times.truncate_pages > times.truncate);
+    const pid_t pid = probe.pid();
+    probe.end();
+    CHECK(probe.pid() == 0);
+    CHECK(::kill(pid, 0) != 0);
+    CHECK(probe.run().call == 0);
 }

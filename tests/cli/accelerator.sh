@@ -51,6 +51,7 @@ END
 run 0 "$REPRISE" prepare job.oplog --root root
 for speed in 1 2 4; do
     TMPDIR=$tmp/none replayed "$REPRISE" replay job.oplog --root root --pace causal --gpu-speed "$speed" --json="$speed.json" -o "$speed.oplog"
+    [[ $speed == 1 ]] || head -n 1 "$out" | grep -qx "what-if: --gpu-speed $speed; not the job as recorded" || fail "the first line: $(head -n 1 "$out")"
     "$REPRISE" dump --json "$speed.oplog" >"$speed.dump" || fail "no dump of the run"
     "$REPRISE" info --json "$speed.oplog" >"$speed.info" || fail "no summary of the run"
 done

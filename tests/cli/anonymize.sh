@@ -36,4 +36,26 @@ run 0 "$REPRISE" dump --tables --no-ops "$tmp/d.oplog"
 contains "$out" "/usr/lib/python3/dist-packages/torch/"
 lacks "$out" "/data/job"
 run 2 "$REPRISE" anonymize "$log" -o "$tmp/e.oplog" --keep usr
+
+# Nor in what counters tell, nor behind the links of /proc.
+mkdir "$tmp/Secretproject"
+printf '100 1700000000.000%s <0.000001>\n' \
+    '100 openat(AT_FDCWD, "/proc/4711/cwd/secretfile", O_RDONLY) = 3' \
+    '046 openat(AT_FDCWD, "/proc/4711/root/srv/secretfolder/secretfile", O_RDONLY) = 4' \
+    '200 epoll_create1(0) = 5' \
+    '300 read(3, ""..., 100) = 100' >"$tmp/Secretproject/topsecret.out"
+run 0 "$REPRISE" import "$tmp/Secretproject/topsecret.out" -o "$tmp/secret.oplog"
+run 0 "$REPRISE" anonymize -q "$tmp/secret.oplog" -o "$tmp/told.oplog"
+everything() {
+    "$REPRISE" dump --tables "$1" && "$REPRISE" info --json -v --files --tasks "$1" && "$REPRISE" info -v --files --tasks "$1"
+}
+for name in secret Secret; do
+    run 0 everything "$tmp/secret.oplog"
+    contains "$out" "$name"
+    run 0 everything "$tmp/told.oplog"
+    lacks "$out" "$name"
+    lacks "$tmp/told.oplog" "$name"
+done
+contains "$out" "clock_set_back"
+contains "$out" "/proc/4711/root/srv/n"
 finish

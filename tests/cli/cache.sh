@@ -35,9 +35,30 @@ contains "$err" "--drop-caches contradicts --cache as-is"
 
 # replays ROOT REGIME...: its JSON is in run.json.
 replays() {
-    local root=$1
+    local root=$1 want=0
     shift
-    run 0 "$REPRISE" replay job.oplog --root "$root" --pace afap -f --json=run.json "$@"
+    if [[ $root == holes ]]; then
+        want=1
+        # Where others read from the device meanwhile, it cannot be told that the run did not: then once more.
+        for _ in 1 2 3 4 5; do
+            local rc=0
+            "$REPRISE" replay job.oplog --root holes --pace afap -f --json=run.json "$@" >"$out" 2>"$err" || rc=$?
+            [[ $rc != 1 ]] || return 0
+            sleep 1
+        done
+    fi
+    run "$want" "$REPRISE" replay job.oplog --root "$root" --pace afap -f --json=run.json "$@"
+}
+
+# resident BYTES COMMAND...: a machine that pages out by itself may take some back before the run; then once more.
+resident() {
+    local want=$1
+    shift
+    for _ in 1 2 3 4 5; do
+        "$@"
+        [[ $(number run.json resident_before_bytes) != "$want" ]] || return 0
+    done
+    fail "$(number run.json resident_before_bytes) bytes in memory before, expected $want: $*"
 }
 
 # On tmpfs nothing is cold.
@@ -45,10 +66,9 @@ if [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs ]]; then
     memory=$(mktemp -d /dev/shm/reprise-test-XXXXXX)
     trap 'rm -rf "$tmp" "$memory"' EXIT
     run 0 "$REPRISE" prepare job.oplog --root "$memory/root"
-    replays "$memory/root" --cache cold
+    resident "$read_bytes" replays "$memory/root" --cache cold
     contains "$out" "note: The root is on tmpfs, which is memory: no regime is cold there, and the run measures memory, not storage."
     equal "$(number run.json memory_files)" 3
-    equal "$(number run.json resident_before_bytes)" "$read_bytes"
     rm -rf "$memory"
 else
     echo "SKIPPED: /dev/shm is no tmpfs"
@@ -61,19 +81,29 @@ replays root --cache cold
 contains "$out" "cold (as asked); 0 B of 2.50 MiB in memory before, "
 head -n 4 "$out" | grep -q "^cache  *cold" || { fail "the regime is not in the first lines"; cat "$out"; }
 equal "$(number run.json resident_before_bytes)" 0
-equal "$(number run.json resident_after_bytes)" "$read_bytes"
+[[ $(number run.json resident_after_bytes) -ge $((read_bytes - size / 4)) ]] || fail "what was read is not in memory"
 grep -q '"regime": "cold"' run.json || fail "run.json does not name the regime"
-replays root --cache warm
-equal "$(number run.json resident_before_bytes)" "$read_bytes"
-contains "$out" "warm (as asked); 2.50 MiB of 2.50 MiB in memory before, 2.50 MiB after"
-replays root --cache as-is
-equal "$(number run.json resident_before_bytes)" "$read_bytes"
+resident "$read_bytes" replays root --cache warm
+contains "$out" "warm (as asked); 2.50 MiB of 2.50 MiB in memory before, 2."
+resident "$read_bytes" replays root --cache as-is
+
+# Files without data on the device: what is read comes neither from there nor from memory.
+run 0 "$REPRISE" prepare job.oplog --root holes --content sparse
+replays holes --cache cold -o holes.oplog
+contains "$out" "NOT MEASURED: no data on the device"
+contains "$out" "POOR"
+contains "$out" "NOT MEASURED: 3 of 3 files that are read have no data on the device: neither storage nor memory was measured."
+replays holes --cache cold -v
+contains "$out" "note: 2.50 MiB of what is read of 3 files have no blocks on the device"
+equal "$(number run.json sparse_files)" 3
+run 0 "$REPRISE" compare job.oplog holes.oplog
+contains "$out" "NOT MEASURED: no data on the device"
 
 # An import says nothing of its page cache: left alone by default, and where the recorded regime was asked for.
 replays root
-contains "$out" "as-is (default: the log does not say what was in memory); 2.50 MiB"
+contains "$out" "as-is (default: the log does not say what was in memory); "
 replays root --cache recorded
-contains "$out" "as-is (not recorded: the log does not say what was in memory); 2.50 MiB"
+contains "$out" "as-is (not recorded: the log does not say what was in memory); "
 grep -q '"asked": "recorded"' run.json || fail "run.json does not say what was asked for"
 grep -q '"regime": "as-is"' run.json || fail "run.json does not say what was done"
 
@@ -85,6 +115,17 @@ if command -v setpriv >/dev/null && [[ $EUID == 0 ]]; then
     contains "$err" "run as root"
 fi
 
+# A tmpfs below a root that is on something else: that is what is named.
+mkdir -p below/data
+if mount -t tmpfs -o size=16m tmpfs below/data 2>/dev/null; then
+    trap 'umount below/data 2>/dev/null; rm -rf "$tmp"' EXIT
+    run 0 "$REPRISE" prepare job.oplog --root below
+    replays below --cache cold -v
+    contains "$out" "All files that are read are on a tmpfs, which is memory and not the root's $(df --output=fstype below | tail -n 1): "
+    lacks "$out" "The root is on"
+    umount below/data
+fi
+
 # A loop device: what its counter says.
 if [[ $EUID == 0 ]] && truncate -s 64M image && mkfs.ext4 -q -F -O ^has_journal image 2>/dev/null &&
     mkdir mnt && mount -o loop,noatime image mnt 2>/dev/null; then
@@ -92,15 +133,32 @@ if [[ $EUID == 0 ]] && truncate -s 64M image && mkfs.ext4 -q -F -O ^has_journal 
     run 0 "$REPRISE" prepare job.oplog --root mnt/root
     replays mnt/root --cache cold
     [[ $(number run.json device_counter_read_bytes) -ge $read_bytes ]] || fail "cold, and the device read only $(number run.json device_counter_read_bytes) bytes"
-    replays mnt/root --cache warm
-    equal "$(number run.json device_counter_read_bytes)" 0
-    replays mnt/root --cache warm --drop-caches
+    resident "$read_bytes" replays mnt/root --cache warm
+    [[ $(number run.json device_counter_read_bytes) -lt $part ]] || fail "warm, and the device read $(number run.json device_counter_read_bytes) bytes"
+    resident "$read_bytes" replays mnt/root --cache warm --drop-caches
     equal "$(number run.json found_bytes)" 0
-    equal "$(number run.json resident_before_bytes)" "$read_bytes"
     contains "$out" "warm (as asked; all caches dropped)"
     replays mnt/root --drop-caches
     equal "$(number run.json resident_before_bytes)" 0
     [[ $(number run.json device_counter_read_bytes) -ge $read_bytes ]] || fail "caches dropped, and the device read only $(number run.json device_counter_read_bytes) bytes"
+
+    # A job that looks many files up and reads back the page that it wrote: the device has hardly any of its data.
+    {
+        echo "fio version 3 iolog"
+        for ((i = 0; i < 400; ++i)); do echo "0 /data/look/$i add"; done
+        for ((i = 0; i < 400; ++i)); do printf '0 /data/look/%s open\n0 /data/look/%s close\n' $i $i; done
+        echo "0 /data/own add"
+        echo "0 /data/own open"
+        printf '0 /data/own %s 0 4096\n' write read
+        echo "0 /data/own close"
+    } >look.log
+    run 0 "$REPRISE" import look.log -o look.oplog
+    run 0 "$REPRISE" prepare look.oplog --root mnt/look
+    run 0 "$REPRISE" replay look.oplog --root mnt/look --pace afap --drop-caches -f -o looked.oplog --json=run.json
+    contains "$out" "METADATA: the device read inodes, little data"
+    grep -q '"cache": "metadata"' run.json || fail "run.json does not say that the device read metadata"
+    run 0 "$REPRISE" compare look.oplog looked.oplog
+    contains "$out" "METADATA: the device read inodes, little data"
 
     # What a recording found in memory: all of a, nothing of b and c.
     if "$REPRISE" capture --check >/dev/null 2>&1; then
@@ -120,11 +178,18 @@ for name in sys.argv[1:]:
         contains "$out" "recorded (as asked); "
         fetched=$(number run.json recorded_fetched_bytes)
         [[ $fetched -ge $((2 * size)) && $fetched -le $((2 * size + size / 8)) ]] || fail "fetched $fetched"
-        equal "$(number run.json resident_before_bytes)" $((3 * size - fetched))
-        run 0 "$REPRISE" replay real.oplog --root mnt/again "${only[@]}" --pace afap -f --json=run.json
-        contains "$out" "cold (default: the recording fetched 2."
-        contains "$out" " of 3.00 MiB); 0 B of 3.00 MiB in memory before"
+        resident $((3 * size - fetched)) run 0 "$REPRISE" replay real.oplog --root mnt/again "${only[@]}" --pace afap --cache recorded -f --json=run.json
+        resident $((3 * size - fetched)) run 0 "$REPRISE" replay real.oplog --root mnt/again "${only[@]}" --pace afap -f --json=run.json
+        contains "$out" "recorded (default: the recording fetched 2."
+        contains "$out" " of 3.00 MiB in memory before"
+        # The same job cold: so is the replay.
+        forget mnt/job/a mnt/job/b mnt/job/c
+        job cold.oplog
+        run 0 "$REPRISE" prepare cold.oplog --root mnt/cold "${only[@]}"
+        run 0 "$REPRISE" replay cold.oplog --root mnt/cold "${only[@]}" --pace afap -f --json=run.json
+        contains "$out" "cold (default: the recording fetched 3.00 MiB of 3.00 MiB); 0 B of 3.00 MiB in memory before"
         [[ $(number run.json device_counter_read_bytes) -ge $((3 * size)) ]] || fail "the default is not cold"
+        rm -rf mnt/cold
         # The same job warm: the default leaves the page cache alone.
         for _ in 1 2 3; do
             cat mnt/job/* >/dev/null
@@ -141,11 +206,23 @@ for name in sys.argv[1:]:
         run 0 "$REPRISE" prepare nobody.oplog --root mnt/nobody
         run 0 "$REPRISE" replay nobody.oplog --root mnt/nobody --pace afap -f --json=run.json
         equal "$(number run.json recorded_fetched_bytes)" "$fetched"
-        # Without the page cache it does not know.
+        # Without the page cache's events it still knows what was there when the files were opened.
+        forget mnt/job/b mnt/job/c
+        cat mnt/job/a >/dev/null
+        head -c 65536 mnt/job/c >/dev/null
         job blind.oplog --without pagecache,block
+        run 0 "$REPRISE" info blind.oplog "${only[@]}"
+        contains "$out" "cached at open  fetched"
+        run 0 "$REPRISE" info --json blind.oplog "${only[@]}"
+        part=$(($(number "$out" bytes_cached) - size))
+        [[ $part -ge 65536 && $part -lt $size ]] || fail "$part bytes of c were in memory"
+        grep -q '"bytes_fetched": null' "$out" || fail "bytes_fetched without events"
         run 0 "$REPRISE" prepare blind.oplog --root mnt/blind "${only[@]}"
-        run 0 "$REPRISE" replay blind.oplog --root mnt/blind "${only[@]}" --pace afap --cache recorded
-        contains "$out" "as-is (not recorded: the log does not say what was in memory)"
+        resident $((size + part)) run 0 "$REPRISE" replay blind.oplog --root mnt/blind "${only[@]}" --pace afap --cache recorded -f --json=run.json
+        contains "$out" "recorded (as asked); "
+        # The machine may have taken a page of a out meanwhile.
+        grep -qE "^note: Of (1 file|2 files) the recording says how much was in memory, but not which part" "$out" ||
+            { fail "the note on guessed parts is missing"; cat "$out"; }
     else
         echo "SKIPPED: this machine cannot record, so no recording knows its page cache"
     fi

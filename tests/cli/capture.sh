@@ -56,13 +56,37 @@ grep -q 'EXEC .* name=cat' small.raw.txt || fail "the second program is not ther
 grep -q 'SEED_FD .*fd0={2 ' small.raw.txt || fail "the inherited descriptors are not there"
 grep -q 'EXIT .*code=0 last' small.raw.txt || fail "the end is not there"
 lacks small.raw.txt UNREADABLE
-awk '/#/ && $3 != "0/0" && /^(CALL|SPAWN|EXEC|EXIT|SWITCH|FAULT|TOUCH|PAGE_CACHE|STOLEN) / {
+awk '/#/ && $3 != "0/0" && /^(CALL|SPAWN|EXEC|EXIT|SWITCH|FAULT|TOUCH|PAGE_CACHE|STOLEN|FAULTS) / {
         split($4, s, "#"); if (s[2] in seen && seen[s[2]] == $3) print "twice " $3 " " s[2]; seen[s[2]] = $3; n++; if (s[2] > most) most = s[2] }
      END { if (n != most + 1) print "gap: " n " records, last number " most }' small.raw.txt >gaps
 empty gaps
 run 0 "$REPRISE" info small.oplog
 run 0 "$REPRISE" import small.raw -o again.oplog
 [[ ! -e again.raw ]] || fail "import leaves a raw file"
+
+# Pages of a mapping's last reference go once munmap has returned: they are told by the range, and the op has the time.
+if [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs ]]; then
+    run 0 "$REPRISE" capture --raw -f -o shm.oplog -- python3 -c '
+import mmap, os
+size, name = 8 << 20, "/dev/shm/reprise-test-%d" % os.getpid()
+fd = os.open(name, os.O_RDWR | os.O_CREAT)
+os.unlink(name)
+os.ftruncate(fd, size)
+memory = mmap.mmap(fd, size)
+os.close(fd)
+memory[:] = bytes(size)
+memory.close()'
+    records shm.raw
+    grep '^PAGE_CACHE .* evicted .* after=' shm.raw.txt >deferred || fail "no page went after a call"
+    bytes=$(sed 's/.* bytes=\([0-9]*\) .*/\1/' deferred | awk '{ sum += $1 } END { print sum }')
+    equal "$bytes" $((8 << 20))
+    [[ $(grep -c '^PAGE_CACHE' shm.raw.txt) -lt 1000 ]] || fail "$(grep -c '^PAGE_CACHE' shm.raw.txt) records for 4096 pages that came and went"
+    took=$(sed 's/.* last=\([0-9]*\) after=\([0-9]*\).*/\1 \2/' deferred | awk '{ ns = $1 - $2; if (ns > most) most = ns } END { print most }')
+    "$REPRISE" dump shm.oplog | awk -v took="$took" '/ munmap / && / size=8388608 / { split($2, d, "="); if (d[2] > took) n++ } END { exit n != 1 }' ||
+        fail "munmap does not have the $took ns that its pages took"
+else
+    echo "SKIPPED: /dev/shm is no tmpfs"
+fi
 
 # The options end at the command, with and without --.
 run 0 "$REPRISE" capture -q -f -o a.oplog sh -c 'echo "$0 $1"' -q --json
@@ -133,11 +157,106 @@ records long.raw
 equal "$(awk '/openat\(.*\) = [0-9]+ .*path1="\/\.\/\./ { match($0, /path1="[^"]*"/); print RLENGTH - 8 }' long.raw.txt)" 4095
 grep -q 'openat(.*) = -36 .*path1="/\./\.' long.raw.txt || fail "the path that is too long is not there"
 
+# Names of descriptors, of the directory and of the root lead to the job's files: a replay reads and writes them.
+head -c 200000 /dev/urandom >1.dat
+for name in /dev/stdin /dev/fd/0 /proc/self/fd/0 /proc/thread-self/fd/0 /proc/self/cwd/1.dat "/proc/self/root$tmp/1.dat"; do
+    run 0 "$REPRISE" capture -q -f -o link.oplog -- sh -c 'exec cat "$1" <1.dat >/dev/null' sh "$name"
+    run 0 "$REPRISE" info --files --json link.oplog
+    contains "$out" "\"$tmp/1.dat\""
+    lacks "$out" "\"$name\""
+    run 0 "$REPRISE" dump --only dataset link.oplog
+    [[ $(grep -c " read .*path=\"$tmp/1.dat\"" "$out") -ge 2 ]] || fail "$name: the reads of 1.dat are not there"
+done
+run 0 "$REPRISE" capture -q -f -o link.oplog -- sh -c 'exec tee /dev/stderr <1.dat 2>e.sum >/dev/null'
+run 0 "$REPRISE" dump --not system,program link.oplog
+grep -q " open .*path=\"$tmp/e.sum\"" "$out" || fail "tee's /dev/stderr is not the file behind it"
+rm -rf link.root
+run 0 "$REPRISE" prepare link.oplog --root link.root
+run 0 "$REPRISE" replay link.oplog --root link.root --pace afap
+equal "$(stat -c %s "link.root$tmp/e.sum")" 200000
+
+# The recording's own files, which the job comes upon: counted, and no part of the data.
+mkdir own && cp 1.dat own/
+run 0 "$REPRISE" capture -f -o own/job.oplog -- tar -cf own.tar own
+contains "$err" "note: "
+contains "$err" "calls on files of the recording itself"
+run 0 "$REPRISE" info --files --json own/job.oplog
+run 0 "$REPRISE" dump --only dataset --no-ops --tables own/job.oplog
+grep -q 'file .*role=system.*own/job.raw"' "$out" || grep -q 'file .*own/job.raw".*role=system' "$out" ||
+    fail "the raw log is not of the role system: $(grep job.raw "$out")"
+grep '1.dat"' "$out" | grep -q 'role=dataset' || fail "the job's own file is no data"
+
+# A --role that matches nothing is told at the end.
+run 0 "$REPRISE" capture -f -o role.oplog --role '/nope=dataset' --role "$tmp/1.dat=log" -- cat 1.dat
+contains "$err" "warning: 1 patterns of --role that match no file of the log; the first: /nope"
+run 0 "$REPRISE" capture -f -o role.oplog --role "$tmp/1.dat=log" -- cat 1.dat
+lacks "$err" "--role"
+
+# What a replay says of the page cache: nothing was there before, and a file that the job makes shorter.
+run 0 "$REPRISE" capture -q -f -o new.oplog -- sh -c 'echo x >new; cat new >/dev/null'
+run 0 "$REPRISE" prepare new.oplog --root new.root
+"$REPRISE" replay new.oplog --root new.root --pace afap >"$out" 2>&1
+contains "$out" "default: what is replayed reads no file that was there before"
+printf 0123456789 >shorter
+run 0 "$REPRISE" capture -q -f -o shorter.oplog -- sh -c 'cat shorter; printf 01234567 >shorter; cat shorter'
+run 0 "$REPRISE" prepare shorter.oplog --root shorter.root
+"$REPRISE" replay shorter.oplog --root shorter.root --pace afap --cache warm >"$out" 2>&1
+contains "$out" "10 B of 10 B in memory before, 8 B after"
+# A shell waits for its commands: what they read leads somewhere.
+# On a busy machine a shell may get to wait only when the command is over: then once more.
+for _ in 1 2 3 4 5; do
+    run 0 "$REPRISE" capture -q -f -o one_by_one.oplog -- sh -c 'dd if=1.dat of=/dev/null bs=4k; cksum 1.dat; dd if=1.dat of=/dev/null bs=2k; sleep 0.1'
+    run 0 "$REPRISE" info one_by_one.oplog
+    grep -q "no consumer was found" "$out" || break
+done
+lacks "$out" "no consumer was found"
+
+# Two recordings to one place: the second is refused and leaves the first alone, which ends well.
+"$REPRISE" capture -o both.oplog -- sh -c ': >both.begun; while [ ! -e both.stop ]; do sleep 0.05; done; cat 1.dat >/dev/null' 2>both.err &
+recorder=$!
+for _ in $(seq 100); do [[ -e both.begun ]] && break; sleep 0.1; done
+for force in --force ''; do
+    run 2 "$REPRISE" capture $force -o both.oplog -- touch both.ran
+    contains "$err" "another recording is writing "
+done
+[[ ! -e both.ran ]] || fail "the second recording ran its command"
+[[ -s both.raw ]] || fail "the second recording removed the first one's records"
+: >both.stop
+wait $recorder || fail "the first recording did not end well: $(cat both.err)"
+run 0 "$REPRISE" dump both.oplog
+contains "$out" "$tmp/1.dat"
+[[ ! -e both.raw ]] || fail "the first recording left its records"
+run 0 "$REPRISE" capture -q -f -o both.oplog -- true
+# Both at once, before any file is there: one of them records, and its log is whole.
+for _ in 1 2 3; do
+    rm -f race.*
+    "$REPRISE" capture -q -o race.oplog -- sleep 0.5 2>race.1 &
+    first=$!
+    "$REPRISE" capture -q -o race.oplog -- sleep 0.5 2>race.2 &
+    second=$!
+    codes=0
+    wait $first && codes=$((codes + 1))
+    wait $second && codes=$((codes + 1))
+    equal "$codes" 1
+    run 0 "$REPRISE" info race.oplog
+done
+
 # In the background: the recording ends with the command and says so, or waits.
 run 0 "$REPRISE" capture -f --json -o a.oplog -- "$load" daemon 30 "$tmp/lines"
-equal "$(number "$out" still_running)" 1
+# On a busy machine the process between the two may still be ending.
+[[ $(number "$out" still_running) =~ ^[12]$ ]] || fail "still_running is $(number "$out" still_running)"
 run 0 "$REPRISE" capture -f -o a.oplog -- "$load" daemon 30 "$tmp/lines"
-contains "$err" "1 task still running; --wait-all records until they exit"
+contains "$err" " still running; --wait-all records until they exit"
+# What comes after the recording is said wherever the log is looked at.
+run 0 "$REPRISE" info a.oplog
+contains "$out" "tasks_left_running"
+run 0 "$REPRISE" info --json a.oplog
+contains "$out" '"tasks_left_running"'
+"$REPRISE" replay a.oplog --engine null --pace afap >"$out" 2>"$err"
+cat "$err" >>"$out"
+contains "$out" "warning: tasks_left_running "
+run 0 "$REPRISE" info small.oplog
+lacks "$out" "tasks_left_running"
 run 0 "$REPRISE" capture -f --raw --wait-all --json -o daemon.oplog -- "$load" daemon 20 "$tmp/lines2"
 equal "$(number "$out" still_running)" 0
 records daemon.raw
@@ -243,6 +362,9 @@ if mount -t tmpfs -o size=256k tmpfs full 2>/dev/null; then
     run 4 "$REPRISE" capture -f --raw -o full/a.oplog -- sh -c "'$load' flat_out 2000000 data; : >job_done"
     contains "$err" "before the job"
     [[ -e job_done ]] || fail "a full disk ended the job"
+    contains "$err" "full/a.oplog: INCOMPLETE, "
+    contains "$err" "; all that came later is lost, max lag "
+    lacks "$err" " 0 lost"
     umount full
 else
     echo "no tmpfs can be mounted: the full disk is not tested"

@@ -36,7 +36,7 @@ lacks "$err" "device 1"
 contains "$err" "gpu: 1 GPU submission and 1 wait in 1 process, clock residual "
 contains "$err" "gpu: collected: device 0 busy "
 [[ ! -e job.oplog.gpu ]] || fail "the folder of the collector stayed"
-grep -aqP '\x06queues\x01' job.oplog || fail "the inferred queues are not kept in the log"
+grep -aqP '\x06queues\x02' job.oplog || fail "the inferred queues are not kept in the log"
 run 0 "$REPRISE" dump --json job.oplog
 cp "$out" ops.json
 run 0 "$REPRISE" info job.oplog --json

@@ -64,6 +64,17 @@ wait
 cmp "$tmp/a.csv" "$tmp/piped" || fail "a pipe got something else"
 [[ -z $(find "$tmp" -name '*.partial') ]] || fail "unfinished files are left"
 
+# Only what prepare lays out, unless asked for: fio stops at the first file that is not there.
+run 0 "$REPRISE" export "$tmp/a.oplog" --to fio -o "$tmp/default/"
+contains "$err" " excluded: program and system files, which prepare leaves out too (--only all keeps them)"
+contains "$tmp/default/replay.fio" "prepare LOG --root ROOT"
+cat "$tmp"/default/*.iolog >"$tmp/default.iolog"
+lacks "$tmp/default.iolog" libc
+run 0 "$REPRISE" export "$tmp/a.oplog" --to fio --only all -o "$tmp/whole/"
+lacks "$err" "excluded"
+cat "$tmp"/whole/*.iolog >"$tmp/whole.iolog"
+contains "$tmp/whole.iolog" libc
+
 run 0 "$REPRISE" export "$tmp/f.oplog" --to fio -o "$tmp/fio/"
 contains "$err" "no_fio_action.fstat"
 if command -v fio >/dev/null; then

@@ -20,7 +20,7 @@ members() { cat /proc/[0-9]*/stat 2>/dev/null | awk -v group="$1" '$5 == group {
 bash "$REPRISE_SOURCE_DIR/tests/bench/fork_chain.sh" --strace 400 60 >sleeps.strace
 run 0 "$REPRISE" import sleeps.strace -o sleeps.oplog
 run 0 "$REPRISE" prepare sleeps.oplog --root sleeps
-for signal in TERM INT; do
+for signal in TERM INT HUP; do
     env --default-signal="$signal" "$REPRISE" replay sleeps.oplog --root sleeps --pace timed >"$out" 2>"$err" &
     job=$!
     for _ in $(seq 300); do
@@ -35,4 +35,10 @@ for signal in TERM INT; do
     cat "$out" "$err" >said
     contains said "interrupted: signal"
 done
+
+# Each process has a descriptor in the supervisor, of as many as may be had at all.
+limited() { bash -c "ulimit $1 && exec \"\${@:2}\"" bash "$@"; }
+run 0 limited "-S -n 100" timeout 45 "$REPRISE" replay chain.oplog --root root --pace afap
+run 4 limited "-n 100" timeout 45 "$REPRISE" replay chain.oplog --root root --pace afap
+contains "$out" "INCOMPLETE: interrupted: limit of open descriptors (ulimit -n 100): too low for the 400 processes of this log; raise"
 finish

@@ -22,11 +22,16 @@ for command in $commands; do
     # The example is of this command; options are at most a dozen beside the common ones, and -f of what they write.
     contains "$out" "reprise $command "
     options=$(sed -n '/^Options$/,/^$/p' "$out" | grep -vw -- --force | grep -cE '^ {2}(-|    --)')
-    # replay has its what-if questions (--cpu-speed, --gpu-speed) besides, and what makes a result count.
+    # replay has its what-if questions (--cpu-speed, --gpu-speed) and limits besides, and what makes a result count.
     most=12
-    [[ $command == replay ]] && most=24
+    # sweep takes what is varied, and what all runs have in common.
+    [[ $command == sweep ]] && most=14
+    # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one.
+    [[ $command == replay ]] && most=37
+    [[ $command == predict ]] && most=23
+    [[ $command == prepare ]] && most=16
     # capture says what it records and what the files are for in one go.
-    [[ $command == capture ]] && most=14
+    [[ $command == capture ]] && most=15
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"
     [[ $(wc -L <"$out") -le 110 ]] || fail "$command --help is wider than 110 columns"
     run 0 "$REPRISE" help "$command"

@@ -9,7 +9,7 @@ run 0 "$REPRISE" import job.log -o job.oplog
 grep -q 'job.oplog: 2 ops of 1 task in 1 process over' "$out" || fail "no summary"
 grep -q 'loss .* 1 .*malformed_lines .*job.log:5' "$out" || fail "the bad line is not told"
 [[ -s job.oplog && ! -e job.oplog.partial ]] || fail "no log, or a .partial was left"
-grep -aqP '\x06queues\x01' job.oplog || fail "the inferred queues are not kept in the log"
+grep -aqP '\x06queues\x02' job.oplog || fail "the inferred queues are not kept in the log"
 
 # A file that exists is not replaced unasked.
 cp job.oplog before

@@ -41,6 +41,31 @@ skip() {
     exit 77
 }
 
+# storage_model FILE: an ext4 of 1 GB/s
+storage_model() {
+    cat >"$1" <<'END'
+{"storage_model": 1, "host": "h", "directory": "/", "file_system": "ext4", "device": "/dev/x", "measured_unix_s": 1,
+ "open_ns": 3000, "open_cold_ns": 20000, "stat_ns": 1700, "close_ns": 500, "make_ns": 40000, "remove_ns": 7000,
+ "call_ns": 160, "fsync_ns": 100000,
+ "read": [{"bytes": 4096, "ns": 65000}, {"bytes": 4194304, "ns": 4200000}], "write": [{"bytes": 4096, "ns": 2700}],
+ "read_bytes_per_s": 1e9, "reads_per_s": 0, "read_burst_ns": 0, "parallelism": 3, "write_bytes_per_s": 1e9,
+ "cached_bytes_per_s": 3e10, "read_ahead_bytes": 131072, "request_bytes": 1048576, "dirty_background_bytes": 0,
+ "dirty_bytes": 0, "dirty_expire_ns": 30000000000, "cold": true}
+END
+}
+
+# passes_log FILE...: of /data/FILE, 4 MiB each, in that order, as fio would have logged it; one may come again
+passes_log() {
+    local at=0 file offset
+    echo "fio version 3 iolog"
+    for file in "$@"; do
+        printf '%s /data/%s add\n%s /data/%s open\n' "$at" "$file" "$at" "$file"
+        for ((offset = 0; offset < 4194304; offset += 262144)); do echo "$at /data/$file read $offset 262144"; done
+        echo "$at /data/$file close"
+        at=$((at + 10))
+    done
+}
+
 # trace NAME: prints the path of a recorded trace, or fails; use
 #   path=$(trace strace/x.strace) || skip "no trace strace/x.strace; set REPRISE_TRACES"
 trace() {

@@ -24,6 +24,8 @@ run 0 env LD_PRELOAD="$tmp/spy.so" "$tmp/job"
 marks "step 12 1,checkpoint -3 0,step 12 2,"
 run 0 "$tmp/job" cost
 cat "$out"
+run 0 "$tmp/job" untouched
+equal "$(cat "$out")" "in place: 0, then 1"
 
 command -v python3 >/dev/null || skip "no python3 for the other half of this test"
 run 0 env LD_PRELOAD="$tmp/spy.so" PYTHONPATH="$markers/python" python3 -c '

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Mistakes that users make: each ends with an exit code other than 0, and its first line names the mistake.
+# Mistakes that users make: each ends with an exit code other than 0 (0 where a tolerance asks for that), and its first
+# line names the mistake.
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
@@ -40,8 +41,14 @@ mistake 4 "the root root was prepared for another log, job.oplog" "$REPRISE" rep
 contains "$err" "prepare it for this one: reprise prepare other.oplog --root root"
 mistake 4 "the root root was prepared with no --map, not with --map /data=." "$REPRISE" replay job.oplog --root root --pace afap --map /data=.
 run 0 "$REPRISE" replay job.oplog --root root --pace afap
-run 0 "$REPRISE" replay job.oplog --root root --pace afap
+run 0 "$REPRISE" replay job.oplog --root root --pace afap -v
 contains "$out" "note: Earlier replays changed files in this root. Restore them first with reprise prepare job.oplog --root root --reset."
+
+# Rules that make one file of two.
+for command in "prepare job.oplog --root root2" "replay job.oplog --root empty --pace afap --read-only"; do
+    # shellcheck disable=SC2086
+    mistake 2 "would place two recorded files at x: /data/in0 and /data/in1" "$REPRISE" $command --map /data/in0=x --map /data/in1=x
+done
 
 # Two at once.
 flock -F -s root/.reprise-prepared sleep 60 &
@@ -64,6 +71,26 @@ for command in "replay job.oplog --root root" "prepare job.oplog --root root" "i
     # shellcheck disable=SC2086
     mistake 2 "--not '/nowhere' matches no file of job.oplog" "$REPRISE" $command --not /nowhere
 done
+printf '{"storage_model":1}' >storage.json
+for command in "replay job.oplog --root root --pace afap" "prepare job.oplog --root root" "predict job.oplog --storage storage.json" "info job.oplog" \
+    "dump job.oplog" "export job.oplog --to csv -o x.csv"; do
+    # shellcheck disable=SC2086
+    mistake 2 "--not leaves no file of job.oplog" "$REPRISE" $command --not all
+    # shellcheck disable=SC2086
+    mistake 2 "--not leaves no file of job.oplog" "$REPRISE" $command --not dataset,cache,checkpoint,log,/data/out
+    # shellcheck disable=SC2086
+    mistake 2 "--only and --not leave no file of job.oplog" "$REPRISE" $command --only dataset --not /data/
+done
+run 0 "$REPRISE" dump job.oplog --not all --allow-empty
+mistake 2 "--keep /dta matches nothing in the log; did you mean /data?" "$REPRISE" anonymize job.oplog -o y.oplog --keep /dta
+mistake 2 "--keep /data/in matches nothing in the log; did you mean /data/in0, /data/in1, /data/in2?" \
+    "$REPRISE" anonymize job.oplog -o y.oplog --keep /data/in3 --keep /data/in
+run 0 "$REPRISE" anonymize job.oplog -o kept.oplog --keep /data/ --keep /else/x --allow-empty
+mistake 2 "--role '/dta=checkpoint' matches no file of the recording; did you mean /data?" \
+    "$REPRISE" import job.log -o y.oplog --role /dta=checkpoint
+mistake 2 "--role '*.pt=checkpoint' matches no file" "$REPRISE" import job.log -o y.oplog --role /data=dataset --role '*.pt=checkpoint'
+[[ ! -e y.oplog && ! -e y.oplog.partial ]] || fail "a refused command left $(echo y.oplog*)"
+run 0 "$REPRISE" import job.log -o roles.oplog --role '*.pt=checkpoint' --role '/data/in?=checkpoint' --allow-empty
 mistake 2 "--map /nowhere=. matches no file of job.oplog" "$REPRISE" replay job.oplog --root root --map /nowhere=.
 mistake 2 "--map /nowhere=x matches no file of job.oplog" "$REPRISE" prepare job.oplog --root root --map /nowhere=x
 run 0 "$REPRISE" info job.oplog --only checkpoint --allow-empty
@@ -81,6 +108,43 @@ for command in "export job.oplog --to csv" "export job.oplog --to perfetto" "dum
     mistake 2 "there exists" "$REPRISE" $command -o there
     contains "$err" "use --force to overwrite it"
 done
+echo '{}' >storage.json  # outputs are checked before the model is read
+mkfifo pipe
+for command in "predict job.oplog --storage storage.json" "replay job.oplog --root root --pace afap" "calibrate --storage ." "calibrate"; do
+    # shellcheck disable=SC2086
+    mistake 2 "there exists" "$REPRISE" $command -o there
+    # shellcheck disable=SC2086
+    mistake 4 "no/such is not a directory" "$REPRISE" $command -o no/such/x
+    # shellcheck disable=SC2086
+    mistake 4 "no/such is not a directory" "$REPRISE" $command --json=no/such/x
+    # shellcheck disable=SC2086
+    mistake 2 "there exists" "$REPRISE" $command --json=there
+done
+for command in "import job.log" "anonymize job.oplog" "replay job.oplog --root root --runs 2" "predict job.oplog --storage storage.json" \
+    "graft job.oplog storage.json" "capture"; do
+    # shellcheck disable=SC2086
+    mistake 2 "an op log cannot be written to standard output" "$REPRISE" $command -o -
+    # shellcheck disable=SC2086
+    mistake 2 "-o names no file" "$REPRISE" $command -o ""
+    # shellcheck disable=SC2086
+    [[ $command == *--runs* || $command == capture ]] || mistake 2 "pipe is not a regular file" "$REPRISE" $command -f -o pipe
+done
+mistake 2 "pipe is not a regular file" "$REPRISE" capture -f -o pipe touch ran
+[[ ! -e ran ]] || fail "the job ran although the output is refused"
+mistake 4 "no/such is not a directory" "$REPRISE" import job.log -o no/such/x
+[[ -p pipe && ! -e ./- && ! -e .raw && ! -e .partial ]] || fail "a refused output left $(ls -A)"
+echo precious >run.2.oplog
+mistake 2 "run.2.oplog exists" "$REPRISE" replay job.oplog --root root --pace afap --runs 2 -o run.oplog
+mistake 2 "run.2.oplog exists" "$REPRISE" replay job.oplog --root root --pace afap --until-stable 1s -o run.oplog
+equal "$(cat run.2.oplog)" precious
+cp job.oplog job.1.oplog
+mistake 2 "the output is the recording itself" "$REPRISE" replay job.1.oplog --root root --pace afap --runs 2 -f -o job.oplog
+for name in .reprise-prepared data/in3 data/new; do
+    mistake 2 "-o root/$name is in the replay root root" "$REPRISE" replay job.oplog --root root --pace afap -f -o "root/$name"
+    mistake 2 "--json=root/$name is in the replay root root" "$REPRISE" replay job.oplog --root root --pace afap -f --json="root/$name"
+done
+run 0 "$REPRISE" replay job.oplog --root root --pace afap -f -o there --json=there.json
+echo precious >there
 mistake 2 "the output would overwrite the log" "$REPRISE" dump -f job.oplog -o job.oplog
 mistake 2 "there/ cannot be made: there is a file of that name" "$REPRISE" export job.oplog --to fio -o there/
 equal "$(cat there)" precious
@@ -91,6 +155,37 @@ run 0 "$REPRISE" export -f job.oplog --to fio -o fio/
 run 0 "$REPRISE" dump -f job.oplog -o there
 run 0 "$REPRISE" dump job.oplog -o /dev/null
 
+# strace logs whose times say nothing.
+line() { echo "$1 openat(AT_FDCWD, \"/data/x\", O_RDONLY) = 3 <0.000010>"; }
+for stamp in 10:00:00 1795198645; do
+    line $stamp >coarse.strace
+    mistake 3 "coarse.strace:1: time stamps are whole seconds (strace -t), too coarse for a replay" "$REPRISE" import coarse.strace -o y.oplog
+    contains "$err" "strace -f -ttt"
+done
+{ line 1795198645.100000; line 1795198645.300000; line 1795198645.200000; line 1795198645.299000; line 1795198645.298000; } >back.strace
+run 0 "$REPRISE" import back.strace -o back.oplog
+grep -Eq 'note +2 +clock_set_back .* the first by 100 ms at back.strace:3$' "$out" || fail "no note on the clock: $(cat "$out")"
+line 1795198644.100000 >>back.strace
+mistake 3 "back.strace:6: the wall clock was set back by 1.20 s" "$REPRISE" import back.strace -o y.oplog
+{ line 23:59:59.900000; line 00:00:00.100000; } >midnight.strace
+run 0 "$REPRISE" import midnight.strace -o midnight.oplog
+lacks "$out" "clock_set_back"
+for text in head tail; do
+    seq -f 'epoch %g' 100 >mixed.txt
+    [[ $text == head ]] && { line 1795198645.100000; cat mixed.txt; } >mixed.strace
+    [[ $text == tail ]] && { cat mixed.txt; line 1795198645.100000; } >mixed.strace
+    mistake 3 "mixed.strace: is text in no format that can be imported" "$REPRISE" import mixed.strace -o y.oplog
+    contains "$err" "is strace's; to import it all the same: --from strace"
+    run 0 "$REPRISE" import -f mixed.strace -o mixed.oplog --from strace
+done
+mistake 3 "empty: is a directory, not a storage model" "$REPRISE" predict job.oplog --storage empty
+contains "$err" "reprise calibrate --storage empty -o model.json"
+
+mistake 2 "./job.log is given twice" "$REPRISE" import job.log ./job.log -o y.oplog
+mkdir logs
+cp midnight.strace logs
+mistake 2 "logs/midnight.strace is given twice" "$REPRISE" import logs logs/midnight.strace -o y.oplog
+
 # A profile that is none, and sizes that are too small to be meant.
 echo '{"a": 1}' >bad.json
 mistake 3 "bad.json: is neither a profile nor an op log" "$REPRISE" graft job.oplog bad.json -o whole.oplog
@@ -100,6 +195,103 @@ mistake 2 "--ring '65536' is 65,536 bytes" "$REPRISE" capture --ring 65536 -o c.
 mistake 2 "-o is required" "$REPRISE" capture true -o c.oplog
 contains "$err" "before the command"
 mistake 2 "--ring '1K' is 1,024 bytes" "$REPRISE" capture --ring 1K -o c.oplog -- /bin/true
+
+# Numbers out of range.
+for number in -2 0 1001 4294967297 1.5 many ''; do
+    mistake 2 "--runs is '$number', expected a whole number from 1 to 1000" "$REPRISE" replay job.oplog --root root --runs "$number"
+    mistake 2 "--runs is '$number', expected a whole number from 1 to 1000" "$REPRISE" capture -o c.oplog --runs "$number" /bin/true
+done
+mistake 2 "--jobs is '-1', expected a whole number from 1 to 1024" "$REPRISE" prepare job.oplog --root root -j -1
+mistake 2 "--pid is '-7', expected a whole number from 1 to 4194304" "$REPRISE" capture -o c.oplog --pid -7
+mistake 2 "--examples is '-1', expected a whole number from 0 to 1000000" "$REPRISE" compare job.oplog job.oplog --examples -1
+run 0 "$REPRISE" compare job.oplog job.oplog --examples 0
+for number in 0 -1 8193; do
+    mistake 2 "--cpus is '$number', expected a whole number from 1 to 8192" "$REPRISE" predict job.oplog --storage storage.json --cpus "$number"
+done
+for number in 1e9 0 -1 0.0001 1e-400 nan inf 2x ''; do
+    mistake 2 "--time-scale is '$number', expected a number from 0.001 to 1000" "$REPRISE" replay job.oplog --root root --time-scale "$number"
+    mistake 2 "--gpu-speed is '$number', expected a number from 0.001 to 1000" "$REPRISE" predict job.oplog --storage storage.json --gpu-speed "$number"
+    mistake 2 "--cpu-speed is '$number', expected auto or a number from 0.001 to 1000" "$REPRISE" replay job.oplog --root root --cpu-speed "$number"
+done
+mistake 2 "--ring is '999G', expected a size from 4K to 1G" "$REPRISE" capture --ring 999G -o c.oplog /bin/true
+for share in 200% 100.1% 1.5 1e300; do
+    mistake 2 "--tolerance-results is '$share', expected a number of ops, or a share from 0% to 100%" \
+        "$REPRISE" replay job.oplog --root root --tolerance-results "$share"
+done
+run 0 "$REPRISE" replay job.oplog --root root --pace afap --tolerance-results 100%
+
+# What-if questions: said first, and refused where they would change nothing.
+for option in "--gpu-speed 2" "--gpu-model 250ms"; do
+    for command in "replay job.oplog --root root" "predict job.oplog --storage storage.json"; do
+        [[ $command == predict* && $option == --gpu-model* ]] && continue
+        # shellcheck disable=SC2086
+        mistake 2 "${option% *}: job.oplog has no accelerator work" "$REPRISE" $command $option
+    done
+done
+said() { head -n 1 "$out" | grep -qxF -- "$1" || { fail "the first line is not '$1':"; head -n 3 "$out"; }; }
+run 0 "$REPRISE" replay job.oplog --root root --pace timed --time-scale 0.5 -o half.oplog --json=half.json
+said "what-if: --time-scale 0.5; not the job as recorded"
+contains half.json '"what_if": "--time-scale 0.5"'
+run 0 "$REPRISE" replay job.oplog --root root --pace afap --time-scale 0.5 --runs 2
+said "what-if: --time-scale 0.5; not the job as recorded"
+run 1 "$REPRISE" replay job.oplog --root empty --read-only --pace timed --time-scale 0.5
+sed -n 2p "$out" | grep -qxF "what-if: --time-scale 0.5 --read-only; not the job as recorded" || { fail "no what-if after the reason"; head -n 3 "$out"; }
+run 0 "$REPRISE" replay job.oplog --root root --pace afap --read-only -o reads.oplog
+said "what-if: --read-only; not the job as recorded"
+run 0 "$REPRISE" compare job.oplog reads.oplog
+said "what-if: --read-only; not the job as recorded"
+run 0 "$REPRISE" compare job.oplog half.oplog
+said "what-if: --time-scale 0.5; not the job as recorded"
+run 0 "$REPRISE" compare half.oplog job.oplog
+said "what-if: A --time-scale 0.5, B none; not the job as recorded"
+run 0 "$REPRISE" prepare job.oplog --root whole --only all
+run 0 "$REPRISE" replay job.oplog --root whole --pace afap -v
+contains "$out" "The root was prepared with another --only or --not: give replay the same."
+run 0 "$REPRISE" replay job.oplog --root whole --pace afap --only all -v
+lacks "$out" "another --only"
+run 0 "$REPRISE" prepare job.oplog --root two --gpus 2
+run 0 "$REPRISE" replay job.oplog --root two --pace afap --gpus 2 -v
+said "what-if: --gpus 2; not the job as recorded"
+contains "$out" "no step of the 2 copies waits for the others'"
+run 0 "$REPRISE" replay job.oplog --root root --pace afap
+lacks "$out" "what-if"
+run 0 "$REPRISE" replay job.oplog --root root --pace afap --only dataset --json=only.json
+said "what-if: --only dataset; not the job as recorded"
+contains only.json '"what_if": "--only dataset"'
+
+# A time that says little about the storage: data that the filter takes for a program's, waits of unknown cause.
+{
+    echo "fio version 3 iolog"
+    echo "0 /data/in add"
+    echo "0 /data/in open"
+    echo "0 /data/in read 0 4096"
+    pack=/home/me/.git/pack
+    echo "0 $pack add"
+    echo "0 $pack open"
+    for i in $(seq 0 63); do echo "$((i * 100)) $pack read $((i * 65536)) 65536"; done
+    echo "7000 $pack close"
+} >repository.log
+run 0 "$REPRISE" import -q repository.log -o repository.oplog
+run 0 "$REPRISE" prepare -q repository.oplog --root repository
+run 1 "$REPRISE" replay repository.oplog --root repository
+said "NOT MEASURED: 4.00 MiB of the job's 4.00 MiB are left out as program or system files; select with --only PATH."
+contains "$out" "trust       POOR  4.00 MiB"
+run 0 "$REPRISE" prepare -q repository.oplog --root repository2 --only /
+run 0 "$REPRISE" replay repository.oplog --root repository2 --only /
+lacks "$out" "NOT MEASURED"
+cat >waits.strace <<'END'
+10 1795198645.000000 openat(AT_FDCWD, "/data/a", O_RDONLY) = 3 <0.000020>
+10 1795198645.000100 read(3, "", 4096) = 4096 <0.000020>
+10 1795198645.000200 recvfrom(5, "", 4096, 0, NULL, NULL) = 1 <0.300000>
+10 1795198645.300400 poll([{fd=5, events=POLLIN}], 1, -1) = 1 ([{fd=5, revents=POLLIN}]) <0.300000>
+10 1795198645.600600 close(3) = 0 <0.000010>
+10 1795198645.600700 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q waits.strace -o waits.oplog
+run 0 "$REPRISE" prepare -q waits.oplog --root waits
+run 1 "$REPRISE" replay waits.oplog --root waits
+head -n 1 "$out" | grep -qE '^NOT MEASURED: [0-9]+ ms of the 60. ms are recorded waits of unknown cause, as long on any storage\.$' ||
+    { fail "waits of unknown cause"; head -n 3 "$out"; }
 
 mistake 3 "job.oplog: this log carries no profile of the machine" "$REPRISE" calibrate --compare job.oplog
 mistake 3 "bad.json:/reprise_host_profile: the field is missing" "$REPRISE" calibrate --compare bad.json
@@ -121,8 +313,28 @@ echo "fio version 3 iolog" >none.log
 run 0 "$REPRISE" import -q none.log -o none.oplog
 run 0 "$REPRISE" prepare -q none.oplog --root noneroot
 mistake 1 "No op was performed" "$REPRISE" replay none.oplog --root noneroot
-run 2 "$REPRISE" replay job.oplog job.oplog --root root -o job.oplog
+run 2 "$REPRISE" replay job.oplog --root root -o job.oplog
 contains "$err" "the output is the recording itself"
+
+# A tolerance that covers everything does not make it the same.
+mkdir nothing-there
+run 0 "$REPRISE" replay job.oplog --root nothing-there --pace afap --read-only --tolerance-results 100%
+contains "$out" "32 of 33 differ (--tolerance-results 100%): 0 I/O ops as recorded + 32 differ + 1 left out"
+lacks "$out" "SAME"
+all_none=(--tolerance ops=none --tolerance bytes=none --tolerance results=none --tolerance order=none --tolerance arguments=none)
+mistake 0 "33 of 33 differ (--tolerance): 0 I/O ops" "$REPRISE" compare job.oplog other.oplog "${all_none[@]}"
+lacks "$out" "SAME"
+
+# A check of what neither log has.
+for check in au=5% au_mlperf=1% stall=10% stall=0; do
+    mistake 2 "--tolerance ${check%=*}: neither log has accelerators" "$REPRISE" compare job.oplog job.oplog --tolerance "$check"
+done
+run 0 "$REPRISE" compare job.oplog job.oplog --tolerance au=none
+
+# One recording, given as two.
+cp job.oplog copy.oplog
+mistake 2 "job.oplog is the same recording as one before" "$REPRISE" replay job.oplog job.oplog --root root
+mistake 2 "copy.oplog is the same recording as job.oplog" "$REPRISE" prepare job.oplog copy.oplog --root root
 
 # A cache regime that there is not.
 mistake 2 "'hot'" "$REPRISE" replay job.oplog --root root --cache hot

@@ -134,6 +134,14 @@ ln -s "$tmp/outside" "$tmp/planted/data"
 run 4 "$REPRISE" prepare "$log" --root "$tmp/planted"
 equal "$(ls -A "$tmp/outside")" ""
 
+# What copies of the job created goes with --reset, also without --gpus.
+run 0 "$REPRISE" prepare "$log" --root "$tmp/copies" --gpus 3
+tree "$tmp/copies" >"$tmp/before.copies"
+run 0 "$REPRISE" replay "$log" --root "$tmp/copies" --gpus 3 --pace afap
+[[ -e $tmp/copies/run1/gpu2.model.pt ]] || fail "the third copy wrote nothing: $(ls "$tmp/copies/run1")"
+run 0 "$REPRISE" prepare "$log" --root "$tmp/copies" --reset
+tree "$tmp/copies" | diff "$tmp/before.copies" - || fail "--reset left what the copies changed"
+
 # Ctrl-C: what is there is whole, the marker says incomplete, nothing half-written stays.
 sed 's/st_size=3000000/st_size=6000000000/' "$tmp/job.strace" >"$tmp/large.strace"
 run 0 "$REPRISE" import "$tmp/large.strace" -o "$tmp/large.oplog"

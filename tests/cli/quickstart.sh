@@ -22,9 +22,12 @@ for word; do
         --json=*) json=${word#--json=} ;;
         *limited.oplog) elapsed=$SLOW ;;
     esac
+    [[ $before != --root ]] || root=$word
+    before=$word
 done
+device=$(stat -c %Hd:%Ld "$root" 2>/dev/null)  # others may limit theirs
 printf '  "elapsed_s": %s,\n  "recorded_s": 9.496,\n  "same_job": %s,\n    "kept_up": %s,\n' "$elapsed" "$SAME" "$KEPT" >"$json"
-echo "$elapsed $(cat /sys/fs/cgroup/blkio/blkio.throttle.read_bps_device 2>/dev/null)" >>"$LIMITS"
+echo "$elapsed $(grep "^$device " /sys/fs/cgroup/blkio/blkio.throttle.read_bps_device 2>/dev/null)" >>"$LIMITS"
 if [[ -n ${WAIT:-} ]]; then touch "$WAIT"; sleep 60; fi
 STUB
 chmod 755 "$tmp/reprise"

@@ -80,7 +80,7 @@ for _ in 1 2 3; do # a crowded machine may fail to
 done
 [ "$kept" = yes ] || { cat out.txt; fail "two seconds of reads could not be kept in three tries"; }
 grep -q '"kept_up": true' kept.json || fail "the result does not say that the time was kept"
-"$REPRISE" replay steady.oplog --root steady --json=late.json >out.txt 2>err.txt &
+"$REPRISE" replay steady.oplog --root steady -o late.oplog --json=late.json >out.txt 2>err.txt &
 pid=$!
 sleep 0.5
 worker=$(cat "/proc/$pid/task/$pid/children")
@@ -94,6 +94,8 @@ wait "$pid" || code=$?
 [ "$code" = 1 ] || { cat out.txt; fail "exit code $code of a run that was two seconds late"; }
 grep -q "This machine could not keep up: p99 lateness of ops is" out.txt || fail "no sentence says that it was late"
 grep -q '"kept_up": false' late.json || fail "late.json does not say that it was late"
+expect 0 "$REPRISE" compare steady.oplog late.oplog
+head -n 2 out.txt | grep -q "^NOT FAITHFUL: B: p99 lateness of ops is .*\.$" || { cat out.txt; fail "compare does not begin with what is wrong with the run"; }
 
 # Ctrl-C.
 "$REPRISE" replay slow.oplog --root root -o cut.oplog --json=cut.json >out.txt 2>err.txt &
@@ -105,6 +107,10 @@ kill -INT "$pid"
 code=0
 wait "$pid" || code=$?
 [ "$code" = 4 ] || fail "exit code $code after SIGINT"
+[ "$(head -n 1 out.txt)" = "INCOMPLETE: interrupted: signal 2 (Interrupt)" ] || fail "the first line: $(head -n 1 out.txt)"
+grep -q '^job  *INCOMPLETE: ' out.txt || fail "an interrupted run is called the same job"
+"$REPRISE" compare slow.oplog cut.oplog >out.txt && fail "compare: exit code 0 for a run that was cut"
+[ "$(head -n 1 out.txt)" = "INCOMPLETE: interrupted: signal 2 (Interrupt)" ] || fail "the first line: $(head -n 1 out.txt)"
 grep -q '"ended": "interrupted: signal 2' cut.json || fail "the result does not say that it was interrupted"
 expect 0 "$REPRISE" info cut.oplog
 for worker in $workers; do

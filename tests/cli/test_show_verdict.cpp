@@ -91,8 +91,18 @@ TEST_CASE("the regime is in the second line, in words") {
     CHECK(second().ends_with("; COLD: the device served 100 % of the bytes read"));
     v.device_read = 122 * kMiB;
     CHECK(second().ends_with("; COLD: the device read 200 % of the bytes asked for"));
+    v.device_read = 2 * 61 * kMiB + kMiB;
+    CHECK(second().ends_with("; COLD: the device read 123 MiB for 61.0 MiB asked for"));
     v.device_read = 30 * kMiB;
     CHECK(second().ends_with("; MIXED: the device served 49 % of the bytes read, memory the rest"));
+    v.device_read = 300 * kMiB;
+    v.device_data = 0;
+    CHECK(second().ends_with("; METADATA: the device read inodes, no data"));
+    v.device_data = 10 * kMiB;
+    CHECK(second().ends_with("; METADATA: the device read inodes, little data"));
+    v.no_data = true;
+    CHECK(second().ends_with("; NOT MEASURED: no data on the device"));
+    v.no_data = false;
     v.device_read.reset();
     CHECK(second().ends_with("; CACHE UNKNOWN: nobody counted what the device served"));
     v.ended.clear();
@@ -136,6 +146,64 @@ TEST_CASE("what went wrong comes first, and the ten lines hold however much ther
     const std::string text = out.str();
     CHECK(std::count(text.begin(), text.end(), '\n') > 30);
     CHECK(text.find("...") == std::string::npos);
+}
+
+TEST_CASE("what a tolerance covers is not called the same") {
+    Verdict v = full_verdict();
+    v.ops = {0, 40, 0, 0, {}};
+    v.tolerated_by = "--tolerance-results 100%";
+    CHECK(printed(v)[0] ==
+          "job         40 of 40 differ (--tolerance-results 100%): 0 I/O ops as recorded + 40 differ + 0 "
+          "left out = 40 recorded");
+    v.ops = {12'345'678, 1, 400'000, 0, {{"filter", 400'000}}};
+    v.tolerated_by.clear();
+    CHECK(printed(v)[0].starts_with("job         1 of 12,745,679 differs (tolerated): 12,345,678 I/O ops as recorded"));
+    v.ops = {40, 0, 0, 2, {}};
+    CHECK(printed(v)[0].starts_with("job         2 more here (tolerated): 40 I/O ops"));
+}
+
+TEST_CASE("trust goes on in a second line where there is room") {
+    Verdict v = full_verdict();
+    v.trust = "poor";
+    v.trust_reason =
+        "names were cached here, and not when recorded (6.26 s of the 6.31 s): unmount and mount the file system "
+        "before "
+        "the run, or --drop-caches";
+    const std::vector<std::string> lines = printed(v);
+    const auto trust = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return l.starts_with("trust"); });
+    REQUIRE(trust != lines.end());
+    CHECK(
+        *trust ==
+        "trust       POOR  names were cached here, and not when recorded (6.26 s of the 6.31 s): unmount and mount the "
+        "file");
+    REQUIRE(std::next(trust) != lines.end());
+    CHECK(*std::next(trust) == "            system before the run, or --drop-caches");
+}
+
+TEST_CASE("what is cut off is cut at a word, and says so") {
+    std::string text = "trust       POOR  ";
+    while (text.size() < 115) {
+        text += "1.25 s ";
+    }
+    CHECK(cut_line(text + "123456.75 s of it").ends_with(" s ..."));
+    CHECK(cut_line("cache       " + std::string(95, 'x') + ", 119.5 MiB after").ends_with("xxx ..."));
+    CHECK(cut_line(std::string(300, 'x')) == std::string(116, 'x') + " ...");
+    CHECK(cut_line(std::string(120, 'x')) == std::string(120, 'x'));
+    // A sentence whose end has no room.
+    std::string sentence = "NOT FAITHFUL:";
+    for (int i = 1000; i < 1070; ++i) {
+        sentence += " word" + std::to_string(i);
+    }
+    const std::vector<std::string> lines = printed(full_verdict(), {sentence, sentence});
+    CHECK(lines[0].ends_with("..."));
+    CHECK(lines[0].starts_with("NOT FAITHFUL: word1000 word1001"));
+    CHECK(lines[1].ends_with("..."));
+    CHECK(lines[1].starts_with("NOT FAITHFUL: "));
+    CHECK(lines[2].starts_with("job "));
+    const std::vector<std::string> more = printed(full_verdict(), {sentence});
+    CHECK(more[1].starts_with("            word"));
+    CHECK(more[1].ends_with("..."));
+    CHECK_FALSE(more[0].ends_with("..."));
 }
 
 TEST_CASE("why ops were left out, as far as there is room") {

@@ -94,3 +94,21 @@ TEST_CASE("recordings of different jobs are refused") {
     CHECK_THROWS_AS(check_one_job(all), Error);
     check_one_job({});
 }
+
+TEST_CASE("cold and warm recordings are not to be mixed") {
+    const auto mixed = [](const std::vector<int64_t>& fetched) {
+        std::vector<RecordingFacts> recordings;
+        for (const int64_t bytes : fetched) {
+            recordings.push_back(recording("a", 10));
+            recordings.back().fetched_bytes = bytes;
+        }
+        return mixed_caches(recordings);
+    };
+    constexpr int64_t kMiB = 1 << 20;
+    CHECK_FALSE(mixed({}));
+    CHECK_FALSE(mixed({60 * kMiB, 80 * kMiB, 100 * kMiB}));
+    CHECK_FALSE(mixed({0, kMiB}));
+    CHECK_FALSE(mixed({-1, 100 * kMiB}));
+    CHECK(mixed({100 * kMiB, 0, 90 * kMiB}) == std::pair(int64_t{0}, 100 * kMiB));
+    CHECK(mixed({49 * kMiB, 100 * kMiB}));
+}

@@ -119,9 +119,9 @@ TEST_CASE("what disturbed a run: each source, and its limit") {
     other.own_bytes = -1;
     CHECK(disturbances(other).empty());
     run = {.cpus = 1, .stolen_cpus = 0.5};
-    run.elapsed_ns = 200'000'000;
+    run.elapsed_ns = 60'000'000;
     CHECK(only(run) == "steal time: 0.50 of 1 CPU");
-    run.elapsed_ns = 190'000'000;  // less than ten ticks of the kernel's clock
+    run.elapsed_ns = 50'000'000;  // less than three ticks of the kernel's clock
     CHECK(disturbances(run).empty());
 }
 

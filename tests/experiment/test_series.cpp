@@ -72,6 +72,8 @@ TEST_CASE("a series ends after its runs, or once it is stable, or when its time 
     goal.until_stable_s = 600;
     CHECK_FALSE(series_done(goal, took({10, 90, 50}), 599));
     CHECK(series_done(goal, took({10, 90, 50}), 600));
+    CHECK_FALSE(series_stable(goal, took({10, 90, 50})));
+    CHECK(series_stable(goal, took({10, 10.1, 10.2})));
     CHECK(series_done(goal, took({10, 10.1, 10.2}), 30));
     CHECK_FALSE(series_done(goal, took({10, 10.1}), 900));  // fewer than asked for
     std::vector<RunOutcome> runs = took({10, 10.1, 10.2, 10.1});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as an op log, with and without recovery and checksums: an error or a whole read, never a crash.
-#include "formats/oplog/fetched.h"
+#include "formats/oplog/cached_pages.h"
 #include "replay/plan/stored_queues.h"
 #include "tests/fuzz/fuzz_support.h"
 
@@ -17,6 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 }
                 if (const std::optional<Derived> stored = log.derived("fetched")) {
                     static_cast<void>(decode_fetched(stored->bytes, log.tables().files.size()));
+                }
+                if (const std::optional<Derived> stored = log.derived("cached")) {
+                    static_cast<void>(decode_cached(stored->bytes, log.tables().files.size()));
                 }
             } catch (const Corrupt&) {
             } catch (const Error&) {

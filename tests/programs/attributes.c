@@ -34,6 +34,14 @@ int main(int argc, char **argv)
     say("utimens handle=- fd=-1 file=data flags=0 result=%ld", WANT(CALL2(SYS_utime, full("data"), &old), 0));
     say("utimens handle=- fd=-1 file=missing flags=0 result=%ld",
         WANT(CALL4(SYS_utimensat, AT_FDCWD, full("missing"), times, 0), -ENOENT));
+    say("chown handle=- fd=-1 file=data flags=0 result=%ld", WANT(CALL3(SYS_chown, full("data"), -1, -1), 0));
+    say("chown handle=- fd=-1 file=data flags=%d result=%ld", AT_SYMLINK_NOFOLLOW,
+        WANT(CALL3(SYS_lchown, full("data"), -1, getgid()), 0));
+    say("chown %s file=- flags=0 result=%ld", on("a"), WANT(CALL3(SYS_fchown, fd_("a"), getuid(), -1), 0));
+    say("chown handle=- fd=-1 file=dir/inside flags=0 result=%ld",
+        WANT(CALL5(SYS_fchownat, fd_("d"), "inside", -1, -1, 0), 0));
+    say("chown handle=- fd=-1 file=missing flags=0 result=%ld",
+        WANT(CALL3(SYS_chown, full("missing"), -1, -1), -ENOENT));
     do_close("d");
     do_close("a");
     return 0;

@@ -322,7 +322,7 @@ private:
             case Field::offset: return number(value) == op.offset;
             case Field::offset2: return number(value) == op.offset2;
             case Field::size: return number(value) == op.size;
-            case Field::flags: return number(value) == (op.flags & ~kFreshMemory);
+            case Field::flags: return number(value) == (op.flags & ~(kFreshMemory | kCopyFromOffset | kCopyToOffset));
             case Field::mode: return number(value) == op.mode;
             case Field::arg: return number(value) == op.arg;
             case Field::map: return maps_.same(value, op.map);

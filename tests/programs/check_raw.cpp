@@ -180,7 +180,8 @@ private:
     }
 
     static bool is_numbered(const raw_head& head) {
-        return head.pid != 0 && head.type != RAW_BLOCK && (head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP);
+        return head.pid != 0 && head.type != RAW_BLOCK && head.type != RAW_MEMORY &&
+               (head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP);
     }
 
     // --- which task a record belongs to
@@ -280,9 +281,10 @@ private:
             case RAW_SEED_MAP: good = seed_map(as<raw_seed_map>(head)); break;
             case RAW_SPAWN: good = spawned(as<raw_spawn>(head), task); break;
             case RAW_SWITCH: good = switched(as<raw_switch>(head), task); break;
-            case RAW_FAULT: good = fault(as<raw_fault>(head)); break;
+            case RAW_FAULT: good = fault(as<raw_fault>(head), task); break;
             case RAW_TOUCH: good = touch(as<raw_touch>(head)); break;
             case RAW_STOLEN: good = as<raw_stolen>(head).stolen >= 10'000; break;
+            case RAW_FAULTS: good = faults(as<raw_faults>(head)); break;
             case RAW_URING_SUBMIT: return submitted(as<raw_uring>(head), task);
             case RAW_URING_COMPLETE: return completed(as<raw_uring>(head));
             default: break;
@@ -310,11 +312,20 @@ private:
                record.pad == 0 && ::access(("/sys/dev/block/" + device).c_str(), F_OK) == 0;
     }
 
+    // Few and cheap ones are not told.
+    static bool faults(const raw_faults& record) {
+        const bool worth_it = record.faults >= 128 || record.dear_ns >= 100'000;
+        return worth_it && (record.dear == 0) == (record.dear_ns == 0);
+    }
+
     static bool page_cache(const raw_page_cache& record, const Task& task) {
         const bool by_task = record.head.pid != 0;
-        const uint16_t nr = by_task ? task.nr_at(record.head.time) : kNoCall;
+        const uint16_t nr = by_task ? task.nr_at(record.first) : kNoCall;
+        const bool deferred = record.after == 0 || (record.evicted && nr == kNoCall && record.after <= record.first);
         return record.inode && record.device && record.bytes && record.bytes % kPage == 0 &&
-               record.offset % kPage == 0 && record.evicted <= 1 && (by_task || record.evicted) && record.in_nr == nr;
+               record.offset % kPage == 0 && record.evicted <= 1 && (by_task || record.evicted) && record.in_nr == nr &&
+               record.first <= record.last && record.last <= record.head.time && deferred && record.folios > 0 &&
+               record.folios <= record.bytes / kPage && record.pad == 0;
     }
 
     bool seed_fd(const raw_head& head) {
@@ -374,18 +385,22 @@ private:
                    : !same_process && record.child_pid == record.child_tid && nr != kNoCall && record.name[0] != 0;
     }
 
-    bool fault(const raw_fault& record) {
+    // A fault without an address is one that a call asked for.
+    bool fault(const raw_fault& record, const Task& task) {
         if (run_before_.count(record.inode)) {
             ++program_faults_[record.major];
         }
         return record.enter && record.enter <= record.head.time && record.inode && record.offset % kPage == 0 &&
-               record.address && record.write <= 1 && record.major <= 1 && !(record.write && record.major);
+               (record.address || task.call_at(record.enter)) && record.write <= 3 && record.major <= 1 &&
+               !(record.write & RAW_FAULT_WRITES && record.major);
     }
 
     static bool touch(const raw_touch& record) {
-        return record.enter && record.enter < record.end && record.end <= record.head.time && record.busy &&
+        // Of writes to pages that were there only the begin is known.
+        const bool lasts = record.write & RAW_FAULT_WRITES || (record.enter < record.end && record.busy);
+        return record.enter && lasts && record.enter <= record.end && record.end <= record.head.time &&
                record.busy <= record.end - record.enter && record.address % kPage == 0 && record.address &&
-               record.pages && record.write <= 1;
+               record.pages && record.write <= 3;
     }
 
     bool switched(const raw_switch& record, const Task& task) {
@@ -407,7 +422,9 @@ private:
         if (waker == tasks_.end() || !record.wake || !row || !row->wakes || &waker->second == &task) {
             return false;
         }
-        if (waker->second.nr_at(record.wake) != record.waker_nr) {
+        // What a call left to the kernel's workers may wake others when it has returned.
+        const bool deferred = record.head.flags & RAW_FLAG_DEFERRED;
+        if (waker->second.nr_at(deferred ? record.waker_enter : record.wake) != record.waker_nr) {
             return false;
         }
         const raw_exit* end = waker->second.exit;

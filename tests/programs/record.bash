@@ -13,12 +13,24 @@ setup() {
         attached) [[ ${attaches:-} ]] || skip "a program to attach to" ;;
         shared_memory) mount_tmpfs size=16m ;;
         huge_pages) mount_tmpfs size=32m,huge=always ;;
+        clones) mount_reflinks ;;
     esac
     "$programs/c/$1" "$tmp/root" --setup 2>"$err" && return
     grep -q '^SKIPPED: ' "$err" && skip "$(sed -n 's/^SKIPPED: //p' "$err")"
     cat "$err"
     echo "FAILED: the set-up of $1"
     exit 1
+}
+
+# A file system whose files can share blocks, in place of all of $tmp: the replay shares them, too.
+mount_reflinks() {
+    image=$tmp.img
+    trap 'umount "$tmp" 2>/dev/null; rm -rf "$tmp" "$image"' EXIT
+    truncate -s 512M "$image"
+    mkfs.xfs -q -f "$image" >"$err" 2>&1 || mkfs.btrfs -q -f "$image" >"$err" 2>&1 ||
+        skip "neither mkfs.xfs nor mkfs.btrfs makes a file system: $(tail -n 1 "$err")"
+    mount -o loop "$image" "$tmp" 2>"$err" || skip "no file system of a loop device can be mounted: $(cat "$err")"
+    mkdir "$tmp/root"
 }
 
 mount_tmpfs() {
@@ -58,6 +70,7 @@ no_strace_for() {
         chroot) skip "strace names files as the job inside does" ;;
         pivot) skip "the importer of strace follows no pivot_root and no setns" ;;
         parts) skip "only its raw records are looked at" ;;
+        pid_namespace) skip "strace shows what wait4 returns there, not which child that is" ;;
         uring* | aio*) skip "strace shows no asynchronous requests" ;;
     esac
 }

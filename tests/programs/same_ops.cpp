@@ -365,7 +365,8 @@ std::string difference(const Seen& a, const Seen& b, Numbers& numbers) {
     if (x.kind == OpKind::open || (x.kind == OpKind::fcntl && x.arg == kSetFl)) {
         added |= kAddedOpenFlags;
     }
-    if (x.kind == OpKind::stat || x.kind == OpKind::statx || x.kind == OpKind::access || x.kind == OpKind::utimens) {
+    if (x.kind == OpKind::stat || x.kind == OpKind::statx || x.kind == OpKind::access || x.kind == OpKind::utimens ||
+        x.kind == OpKind::chown) {
         added |= kAddedAtFlags;
     }
     if ((x.flags & ~added) != (y.flags & ~added)) {

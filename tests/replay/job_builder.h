@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
@@ -21,7 +22,7 @@ namespace reprise::test {
 class JobBuilder {
 public:
     explicit JobBuilder(std::filesystem::path path, WriterOptions options = {})
-        : path_(std::move(path)), writer_(path_, header(), options) {}
+        : path_(std::move(path)), writer_(path_, header(), std::move(options)) {}
 
     ProcessId process(ProcessId parent = 0) {
         ProcessRow row;
@@ -33,6 +34,13 @@ public:
         TaskRow row;
         row.process = process;
         row.tid = 1000 + static_cast<int>(writer_.tables().tasks.size());
+        return writer_.add_task(row);
+    }
+    TaskId named_task(ProcessId process, std::string_view name) {
+        TaskRow row;
+        row.process = process;
+        row.tid = 1000 + static_cast<int>(writer_.tables().tasks.size());
+        row.name = writer_.intern(name);
         return writer_.add_task(row);
     }
     /// A task in a process of its own.

@@ -16,8 +16,9 @@ using namespace reprise::test;
 
 namespace {
 
-constexpr const char* kSecrets[] = {"aliceco",  "projectx",  "bobhost",  "trainsecret", "hiddenmodel", "stolen",
-                                    "privattr", "ourkernel", "mythread", "gemmsecret",  "secretmark",  "linktarget"};
+constexpr const char* kSecrets[] = {"aliceco",    "projectx",   "bobhost",    "trainsecret",   "hiddenmodel",
+                                    "stolen",     "privattr",   "ourkernel",  "mythread",      "gemmsecret",
+                                    "secretmark", "linktarget", "procsecret", "countersecret", "Countersecret"};
 
 void write_secrets(const std::filesystem::path& path) {
     Header header;
@@ -60,6 +61,11 @@ void write_secrets(const std::filesystem::path& path) {
     op(OpKind::gpu_submit, 0, "gemmsecret_128x128");
     op(OpKind::marker, 0, "secretmark");
     op(OpKind::marker, 0, "batch.2");
+    file("/proc/self/root/srv/procsecret");
+    log.count(Count::clock_set_back, 1, "54.0 us at countersecret/x.out:395");
+    log.count(Count::dropped, 2, "epoll_wait");
+    log.count(Count::dropped, 2, "Family/Countersecret");
+    log.count(Counter{"of_another_version", Severity::note, 3, "seen in countersecret"});
     log.finish();
 }
 
@@ -121,11 +127,108 @@ TEST_CASE("anonymize: no name is left anywhere in the file") {
             }
             CHECK(raw.find(secret) == std::string::npos);
         }
+        const auto counted = [&](std::string_view name) {
+            const auto& all = after.tables().counters;
+            return std::count_if(all.begin(), all.end(), [&](const Counter& each) { return each.name == name; });
+        };
+        for (const char* name : {"clock_set_back", "dropped_epoll_wait", "dropped_other", "of_another_version"}) {
+            CHECK(counted(name) == 1);
+        }
         CHECK(after.header().kernel == "6.1.0");
         CHECK(after.header().extra == std::map<std::string, std::string>{
                                           {"capture.profile", R"({"cpus":2,"integer":1.0,"inflate":2.0,"memcpy":3.0})"},
                                           {"capture.rings", "[1,2,3]"}});
         std::filesystem::remove(out);
+    }
+}
+
+TEST_CASE("anonymize: devices keep the kernel's names, not those that people gave") {
+    NameTokens names({});
+    for (const char* kept : {"/dev/null", "/dev/urandom", "/dev/pts/3", "/dev/nvidia0", "/dev/nvidia-uvm",
+                             "/dev/dri/card0", "/dev/loop12", "/dev/sda", "/dev/sdab3", "/dev/vda1", "/dev/nvme0n1p2",
+                             "/dev/dm-3", "/sys/block/sda/queue/rotational", "/proc/self/maps"}) {
+        CHECK(names.path(kept) == kept);
+    }
+    CHECK(names.size() == 0);
+    for (const char* named : {"/dev/vgAcme/lvPatients", "/dev/mapper/vgAcme-lvPatients", "/dev/zvol/tank/Patients",
+                              "/dev/serial/by-id/usb-Acme", "/sys/fs/cgroup/acme.slice/job-Patients", "/dev/sdpatients",
+                              "/dev/nvme0nPatients", "/dev/loopAcme", "/dev/sda/Patients"}) {
+        const std::string path = names.path(named);
+        CAPTURE(path);
+        CHECK(path.find("Patients") == std::string::npos);
+        CHECK(path.find("patients") == std::string::npos);
+        CHECK(path.find("cme") == std::string::npos);
+    }
+}
+
+TEST_CASE("anonymize: below /proc and /sys only the kernel's own names stay") {
+    NameTokens names({});
+    for (const char* kept :
+         {"/proc", "/proc/cpuinfo", "/proc/self/maps", "/proc/4711/task/4712/status", "/proc/thread-self/stat",
+          "/proc/self/fd/17", "/proc/self/fdinfo/3", "/proc/self/cwd", "/proc/self/ns/mnt", "/proc/net/tcp",
+          "/proc/self/map_files/7f00-7f01", "/proc/sys/vm/drop_caches", "/proc/sys/fs/binfmt_misc", "/dev/fd/3",
+          "/proc/pressure/io", "/sys/devices/system/cpu/online", "/sys/kernel/mm/transparent_hugepage/enabled"}) {
+        CHECK(names.path(kept) == kept);
+    }
+    CHECK(names.size() == 0);
+    for (const char* named : {"/proc/self/cwd/secret",
+                              "/proc/self/root/srv/secret",
+                              "/proc/17/cwd/secret",
+                              "/proc/self/exe/secret",
+                              "/proc/self/fd/3/secret",
+                              "/proc/self/map_files/7f00-7f01/secret",
+                              "/proc/self/task/18/cwd/secret",
+                              "/proc/thread-self/root/secret",
+                              "/dev/fd/3/secret",
+                              "/proc/secret",
+                              "/proc/self/secret",
+                              "/proc/self/fd/secret",
+                              "/proc/sys/fs/binfmt_misc/secret",
+                              "/proc/sys/net/ipv4/conf/secret/mtu",
+                              "/proc/net/vlan/secret",
+                              "/proc/spl/kstat/zfs/secret/io",
+                              "/sys/fs/cgroup/secret",
+                              "/sys/class/net/secret",
+                              "/sys/devices/virtual/net/secret/mtu",
+                              "/sys/kernel/config/secret",
+                              "/proc/sys/kernel/../../secret",
+                              "/dev/pts/secret",
+                              "/dev/dri/secret",
+                              "/proc/self/cwd/../secret",
+                              "/proc/selfsecret/x",
+                              "proc/self/secret"}) {
+        const std::string path = names.path(named);
+        CAPTURE(path);
+        CHECK(path.find("secret") == std::string::npos);
+    }
+    CHECK(names.path("/proc/self/root/srv/secret/a.jpg").starts_with("/proc/self/root/srv/n"));
+}
+
+TEST_CASE("anonymize: attributes keep their namespace, and the kernel's their names") {
+    const TempDir dir;
+    const auto path = dir.path() / "in.oplog";
+    {
+        Header header;
+        header.source = "test";
+        LogWriter log(path, header);
+        const TaskId task = log.add_task({log.add_process({10, 0, log.intern("job"), 0}), 10, 0});
+        for (const char* name : {"user.project", "trusted.project", "security.project", "system.project",
+                                 "security.capability", "system.posix_acl_access"}) {
+            Op op;
+            op.kind = OpKind::getxattr;
+            op.text = log.intern(name);
+            log.append(task, op);
+        }
+        log.finish();
+    }
+    anonymize(LogReader(path), dir.path() / "out.oplog", {});
+    const LogReader after(dir.path() / "out.oplog");
+    std::string names;
+    after.for_each(1, [&](const Op& op, uint64_t) { names += std::string(after.tables().strings[op.text]) + " "; });
+    CHECK(names.find("project") == std::string::npos);
+    for (const char* part :
+         {"user.n", "trusted.n", "security.n", "system.n", "security.capability ", "system.posix_acl_access "}) {
+        CHECK(names.find(part) != std::string::npos);
     }
 }
 

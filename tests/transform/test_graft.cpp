@@ -2,7 +2,7 @@
 // Accelerator work of a profile grafted onto a recording: by clock, by step, and profiles of another job.
 #include "transform/graft.h"
 
-#include "formats/oplog/fetched.h"
+#include "formats/oplog/cached_pages.h"
 #include "formats/support/error.h"
 #include "tests/formats/import/import_support.h"
 

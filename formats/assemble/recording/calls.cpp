@@ -10,11 +10,19 @@ namespace {
 
 constexpr int64_t kInterrupted = -4;  // EINTR
 constexpr int64_t kTimedOut = -110;   // ETIMEDOUT
+constexpr int64_t kRestart = -516;    // ERESTART_RESTARTBLOCK
 constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
+constexpr uint64_t kPage = 4096;
 constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
 
 bool is_wait_action(CallAction action) {
-    return action == CallAction::wait || action == CallAction::futex || action == CallAction::wake;
+    return action == CallAction::wait || action == CallAction::futex || action == CallAction::wake ||
+           action == CallAction::wait_child;
+}
+
+bool is_memory_call(OpKind kind) {
+    return kind == OpKind::munmap || kind == OpKind::madvise || kind == OpKind::mprotect || kind == OpKind::mremap ||
+           kind == OpKind::msync;
 }
 
 // fcntl commands whose argument is a pointer.
@@ -37,10 +45,10 @@ bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) 
         case CallAction::wait: return waited;
         case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
-                return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
+                return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args);
             }
             return waited;
-        case CallAction::wake: return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args[0]);
+        case CallAction::wake: return record.result > 0 && !facts_.locks.is_lock(record.head.pid, record.args);
         case CallAction::wait_child: return record.result > 0 || row.nr == SYS_waitid || waited;
         case CallAction::marker: return record.args[0] == RAW_MARKER_PRCTL && record.args[4] == RAW_MARKER_MAGIC;
         default: return true;
@@ -48,12 +56,14 @@ bool RawAssembly::is_op(const raw_call& record, const Syscall& row, bool slept) 
 }
 
 void RawAssembly::call(const raw_call& record) {
-    const Syscall* row = find_syscall(record.nr);
     TaskState& task = state(record.head.pid, record.head.tid);
+    const bool goes_on = record.nr == SYS_restart_syscall && task.restarts;
+    const Syscall* row = find_syscall(goes_on ? task.restarts : record.nr);
     if (!row) {
         return;
     }
     task.owed += record.own_ns;
+    taken_off_ += record.own_ns + facts_.call_gap_ns;
     const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
     if (row->action == CallAction::exit) {
         task.exit_enter = begin;  // the op is made when the task has ended
@@ -62,6 +72,7 @@ void RawAssembly::call(const raw_call& record) {
     RawCall raw;
     const bool readable = filler_.fill(record, *row, static_cast<int64_t>(facts_.origin), raw);
     below_root(raw);
+    const int64_t deferred = facts_.deferred.after(record, facts_.costs);
     // Separate the events inside the call from those before it.
     const auto inside = std::stable_partition(task.events.begin(), task.events.end(),
                                               [&](const Event& event) { return event.begin < begin; });
@@ -74,7 +85,9 @@ void RawAssembly::call(const raw_call& record) {
         task.cut_enter = begin;
     }
     // ERESTARTSYS and the like: the kernel may restart the call, depending on the signal handler.
-    const bool again = !unfinished && record.result <= -512 && record.result >= -516;
+    const bool again = !unfinished && record.result <= -512 && record.result >= kRestart;
+    task.restarts = record.result == kRestart ? row->nr : uint16_t{0};
+    after_cut_sleep(task, *row, unfinished || again || is_op(record, *row, slept));
     if (unfinished || again) {
         const bool frees = row->kind == OpKind::close || row->kind == OpKind::munmap;
         if (!frees || again) {
@@ -83,11 +96,12 @@ void RawAssembly::call(const raw_call& record) {
         raw.result = 0;
     }
     other_effects(task, record, *row, raw);
-    if (!is_op(record, *row, slept) || passes_time(task, record, *row)) {
+    if (!makes_copy_or_populates(record, *row, raw) || !is_op(record, *row, slept) || passes_time(task, record, *row)) {
         // A task woken by a call that makes no op depends on the op before that call.
         if (row->wakes != 0 && !(row->action == CallAction::futex && !LockWords::wakes(record.args[1]))) {
             settle(task, begin);
-            edges_.may_have_woken(key, begin, {task.id, assembler_.op_count(task.id), begin, end, false, false});
+            edges_.may_have_woken(
+                key, begin, {task.id, assembler_.op_count(task.id), begin, end, false, false, is_delivered(*row)});
         }
         task.owed += facts_.call_gap_ns;
         return;
@@ -97,7 +111,40 @@ void RawAssembly::call(const raw_call& record) {
         return;
     }
     settle(task, begin);
+    raw.duration += deferred;
     perform(task, record, *row, raw);
+}
+
+// False: a call that does so, but did not.
+bool RawAssembly::makes_copy_or_populates(const raw_call& record, const Syscall& row, RawCall& raw) {
+    if (row.action == CallAction::lock_memory) {
+        ProcessState& process = processes_[record.head.pid];
+        const bool populates = lock_memory(row.nr, raw, process.locks_all);
+        if (populates) {
+            process.fresh.unmapped(raw.address, static_cast<uint64_t>(raw.size));
+        }
+        return populates;
+    }
+    return row.action != CallAction::clone_blocks || raw.kind == OpKind::ioctl ||
+           (record.result == 0 && filler_.fd_of(2) != nullptr);
+}
+
+// A direct read writes to the pages of a mapped file that its buffer is; where they are there, nothing else tells.
+void RawAssembly::touch_direct_buffer(TaskState& task, const raw_call& record, const Syscall& row) {
+    constexpr int64_t kDirect = 040000;  // O_DIRECT
+    const raw_fd* fd = row.arguments.find('B') == std::string_view::npos ? nullptr : filler_.fd_of(0);
+    const uint64_t address = record.args[1];
+    if (!fd || (fd->flags & kDirect) == 0 || record.result <= 0 ||
+        assembler_.mapped_at(static_cast<int32_t>(task.pid), address).map == 0) {
+        return;
+    }
+    const uint64_t bytes = address % kPage + static_cast<uint64_t>(record.result);
+    Event event;
+    event.kind = Event::Kind::fault;
+    event.begin = event.end = at(record.enter);
+    event.places = places(task.pid, address, static_cast<uint32_t>((bytes - 1) / kPage + 1));
+    event.write = true;
+    task.events.push_back(event);
 }
 
 // A call that did nothing, or whose effect is not known: only its duration is.
@@ -113,7 +160,16 @@ void RawAssembly::cut_call(TaskState& task, const raw_call& record, const Syscal
     op.begin = std::max(begin, task.cursor);
     op.duration = std::max<int64_t>(end - op.begin, 0);
     op.result = kInterrupted;
-    put(task, op);
+    const RawOpRef self{task.id, put(task, op), begin, end, slept, true};
+    if (const std::optional<RawWaker> waker = slept ? signaller(task) : std::nullopt) {
+        // The threads that the end of their process ends are found by the replay, which waits for that end.
+        const bool ends_too = record.head.flags & RAW_FLAG_UNFINISHED && waker->task >> 32 == task.pid;
+        if (row.arg == kWaitSleep && row.action == CallAction::wait) {
+            task.cut_sleep = {self, *waker};
+        } else if (!ends_too) {
+            edges_.woken(self, *waker);
+        }
+    }
     count(Count::calls_cut);
     after_call(task, end);
 }
@@ -124,8 +180,15 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
         return event.kind == Event::Kind::off && event.state != RAW_OFF_RUNNABLE;
     });
     prepare(task, record, row, raw);
+    if (const raw_fd* made = filler_.fd_of(RAW_WHICH_RESULT)) {
+        page_cache_.see(*made);
+    }
+    touch_direct_buffer(task, record, row);
     const int64_t taken = std::min(before_call(task, begin), raw.duration);
     raw.begin = std::max(begin + taken, task.cursor);
+    const int64_t waited = wait_apart(task, record, row, raw.begin);
+    const bool sleeps = slept && waited == raw.begin;
+    raw.begin = waited;
     work_until(task, raw.begin);
     raw.duration = std::max<int64_t>(end - raw.begin, 0);
     // The replay takes the duration of calls that only wake others from the recording. The tasks it woke may have had
@@ -137,9 +200,11 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
         }
     }
     raw.preempted = std::min(raw.preempted, raw.duration);
-    if (raw.kind == OpKind::wait && raw.arg == kWaitWokeOthers) {
+    const bool woke = raw.kind == OpKind::wait && raw.arg == kWaitWokeOthers;
+    if (woke) {
         raw.duration -= raw.preempted;
     }
+    raw.duration = std::max<int64_t>(raw.duration - recorders_part(task, record, woke), 0);
     const uint64_t before = assembler_.op_count(task.id);
 
     CallEffect effect;
@@ -159,9 +224,14 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
         if (before == 0) {
             began(task, {task.id, 0, raw.begin, end, slept, true});
         }
-        link(task, record, row, effect, {task.id, last, begin, end, slept, true});
-    } else if (row.wakes != 0) {
-        edges_.may_have_woken(raw_task_key(task.pid, task.tid), begin, {task.id, before, begin, end, slept, false});
+        link(task, record, row, effect, {task.id, last, begin, end, sleeps, true, is_delivered(row)});
+    } else if (is_memory_call(raw.kind)) {
+        // Of the program's own memory, which a replay has none of: the time is computing, as all between ops.
+        task.owed += facts_.call_gap_ns;
+        return;
+    } else if (may_have_woken(row)) {
+        edges_.may_have_woken(raw_task_key(task.pid, task.tid), begin,
+                              {task.id, before, begin, end, sleeps, false, is_delivered(row)});
     }
     if (row.action == CallAction::receive && raw.result >= 0) {
         for (const raw_part* part : filler_.parts()) {
@@ -176,6 +246,19 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
     if (task.accelerator_from) {
         task.accelerator_from = std::max(*task.accelerator_from, end);
     }
+}
+
+// What the recorder took inside a call.
+int64_t RawAssembly::recorders_part(TaskState& task, const raw_call& record, bool woke) const {
+    const auto switches = std::count_if(task.events.begin(), task.events.end(),
+                                        [](const Event& event) { return event.kind == Event::Kind::off; });
+    int64_t own = switches * facts_.costs.off + task.cache_own;
+    task.cache_own = 0;
+    if (woke) {  // futexes say how many; what else wakes, wakes one, as far as is known
+        constexpr int64_t kMost = 1'000;
+        own += facts_.costs.wake * std::clamp<int64_t>(record.nr == SYS_futex ? record.result : 1, 1, kMost);
+    }
+    return own;
 }
 
 // Corrects arguments whose meaning the letters of the table do not cover.
@@ -195,6 +278,7 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
             if (done) {
                 raw.address = static_cast<uint64_t>(record.result);
                 raw.result = 0;
+                raw.flags |= processes_[record.head.pid].locks_all ? kMapPopulate : 0;
             }
             return;
         case CallAction::mremap:
@@ -206,11 +290,11 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
         case CallAction::pipe: return prepare_pipe(record, raw);
         case CallAction::spawn: return prepare_spawn(task, record, row, raw);
         case CallAction::wait_child: return prepare_join(record, row, raw);
+        case CallAction::wait: raw.size = static_cast<int32_t>(raw.size); return;  // of epoll: an int, -1 without end
         case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
                 raw.arg = kWaitWokeOthers;
-            } else if (LockWords::waits_for_mutex(record.args) ||
-                       facts_.locks.is_lock(record.head.pid, record.args[0])) {
+            } else if (facts_.locks.is_lock(record.head.pid, record.args)) {
                 raw.arg = kWaitLock;
                 ++locks_;
             }
@@ -257,17 +341,24 @@ void RawAssembly::prepare_spawn(const TaskState& task, const raw_call& record, c
     }
 }
 
-void RawAssembly::prepare_join(const raw_call& record, const Syscall& row, RawCall& raw) {
-    const bool done = record.result >= 0;
-    int64_t pid = done ? raw.result : 0;
+const RawOpRef* RawAssembly::ended_child(const raw_call& record, const Syscall& row) const {
+    int64_t pid = std::max<int64_t>(record.result, 0);
     if (row.nr == SYS_waitid) {
         const auto values = filler_.values_of(2);
-        pid = done && !values.empty() ? values[0] : 0;
+        pid = record.result >= 0 && !values.empty() ? values[0] : 0;
+    }
+    // Inside a PID namespace it has another number.
+    if (const auto outside = filler_.values_of(RAW_WHICH_RESULT); !outside.empty()) {
+        pid = outside[0];
     }
     const auto ended = pid > 0 ? ended_.find(static_cast<uint32_t>(pid)) : ended_.end();
+    return ended == ended_.end() ? nullptr : &ended->second;
+}
+
+void RawAssembly::prepare_join(const raw_call& record, const Syscall& row, RawCall& raw) {
     raw.arg = row.arg;
-    if (ended != ended_.end()) {
-        raw.peer = ended->second.task;
+    if (const RawOpRef* child = ended_child(record, row)) {
+        raw.peer = child->task;
     } else {
         raw.kind = OpKind::wait;  // no child ended, or none that is recorded
     }
@@ -385,19 +476,18 @@ void RawAssembly::link(TaskState& task, const raw_call& record, const Syscall& r
     }
     const bool own_wait = row.action == CallAction::spawn || row.action == CallAction::wait_child ||
                           row.kind == OpKind::flock || row.kind == OpKind::fcntl || row.kind == OpKind::dup;
-    const bool failed_wait = record.result == kTimedOut || (row.kind == OpKind::wait && record.result == kInterrupted);
-    const bool lock = row.action == CallAction::futex &&
-                      (LockWords::waits_for_mutex(record.args) || facts_.locks.is_lock(task.pid, record.args[0]));
-    if (!explained && self.slept && !own_wait && !failed_wait && !lock) {
+    const bool interrupted = record.result == kInterrupted, timed_out = record.result == kTimedOut;
+    const bool lock = row.action == CallAction::futex && facts_.locks.is_lock(task.pid, record.args);
+    if (interrupted && self.slept) {
+        if (const std::optional<RawWaker> waker = signaller(task)) {
+            edges_.woken(self, *waker);
+        }
+    } else if (!explained && self.slept && !own_wait && !timed_out && !lock) {
         wake_edge(task, self, row.nr);
     }
     if (row.action == CallAction::wait_child && effect.kind == OpKind::join) {
-        int64_t pid = record.result;
-        if (const auto values = filler_.values_of(2); row.nr == SYS_waitid && !values.empty()) {
-            pid = values[0];
-        }
-        if (const auto ended = ended_.find(static_cast<uint32_t>(pid)); ended != ended_.end()) {
-            edges_.add(self, ended->second, EdgeKind::lifecycle);
+        if (const RawOpRef* child = ended_child(record, row)) {
+            edges_.add(self, *child, EdgeKind::lifecycle);
         }
     }
     if (row.action == CallAction::spawn && task.spawned && record.result >= 0) {
@@ -413,7 +503,7 @@ void RawAssembly::link(TaskState& task, const raw_call& record, const Syscall& r
         }
         task.spawned = 0;
     }
-    if (row.wakes != 0) {
+    if (may_have_woken(row)) {
         edges_.may_have_woken(raw_task_key(task.pid, task.tid), self.begin, self);
     }
 }

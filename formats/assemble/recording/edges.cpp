@@ -98,12 +98,12 @@ void RawEdges::may_have_woken(RawTaskKey task, int64_t enter, const RawOpRef& so
     if (it == awaited_.end()) {
         return;
     }
-    std::erase_if(it->second, [&](const auto& each) {
-        if (each.first > enter) {
+    std::erase_if(it->second, [&](const Awaited& each) {
+        if (each.waker.enter > enter) {
             return false;
         }
-        if (each.first == enter) {
-            add(each.second, source, EdgeKind::wake);
+        if (each.waker.enter == enter) {
+            add_wake(each.target, source, each.waker);
         }
         return true;
     });
@@ -112,25 +112,32 @@ void RawEdges::may_have_woken(RawTaskKey task, int64_t enter, const RawOpRef& so
     }
 }
 
-void RawEdges::woken(const RawOpRef& target, RawTaskKey waker, int64_t waker_enter) {
-    if (const auto it = wakers_.find(waker); it != wakers_.end()) {
+// A soft interrupt in a call delivers what was sent to a socket, and whatever else comes to the machine just then; a
+// worker what was written to a terminal. Only calls on such are taken for the cause.
+void RawEdges::add_wake(const RawOpRef& target, const RawOpRef& source, const RawWaker& waker) {
+    if (!waker.deferred || source.delivered) {
+        add(target, source, waker.kind);
+    }
+}
+
+void RawEdges::woken(const RawOpRef& target, const RawWaker& waker) {
+    if (const auto it = wakers_.find(waker.task); it != wakers_.end()) {
         const auto& calls = it->second;
-        const auto found = std::lower_bound(calls.begin(), calls.end(), waker_enter,
+        const auto found = std::lower_bound(calls.begin(), calls.end(), waker.enter,
                                             [](const WakingCall& call, int64_t enter) { return call.enter < enter; });
-        if (found != calls.end() && found->enter == waker_enter) {
-            return add(target, found->source, EdgeKind::wake);
+        if (found != calls.end() && found->enter == waker.enter) {
+            return add_wake(target, found->source, waker);
         }
         if (found != calls.end()) {
             ++wakes_unmatched_;
             return;
         }
     }
-    awaited_[waker].emplace_back(waker_enter, target);
+    awaited_[waker.task].push_back({waker, target});
     Waiting waiting;
     waiting.until = target.end > INT64_MAX - kLag ? INT64_MAX : target.end + kLag;
     waiting.target = target;
     waiting.waker = waker;
-    waiting.waker_enter = waker_enter;
     waiting_.push_back(waiting);
 }
 
@@ -149,13 +156,14 @@ void RawEdges::give_up(const Waiting& waiting) {
         ++messages_unmatched_;
         return;
     }
-    const auto it = awaited_.find(waiting.waker);
+    const RawWaker& waker = waiting.waker;
+    const auto it = awaited_.find(waker.task);
     if (it == awaited_.end()) {
         return;
     }
-    const auto found = std::find_if(it->second.begin(), it->second.end(), [&](const auto& each) {
-        return each.first == waiting.waker_enter && each.second.task == waiting.target.task &&
-               each.second.number == waiting.target.number;
+    const auto found = std::find_if(it->second.begin(), it->second.end(), [&](const Awaited& each) {
+        return each.waker.enter == waker.enter && each.target.task == waiting.target.task &&
+               each.target.number == waiting.target.number;
     });
     if (found == it->second.end()) {
         return;
@@ -165,15 +173,16 @@ void RawEdges::give_up(const Waiting& waiting) {
         awaited_.erase(it);
     }
     RawOpRef source;
-    source.number = settle_(waiting.waker, waiting.waker_enter);
+    // What a call is on, it says when it ends.
+    source.number = waker.deferred ? 0 : settle_(waker.task, waker.enter);
     if (source.number == 0) {
         ++wakes_unmatched_;
         return;
     }
-    source.task = assembler_.task(static_cast<int32_t>(waiting.waker >> 32), static_cast<int32_t>(waiting.waker));
-    source.begin = source.end = waiting.waker_enter;
+    source.task = assembler_.task(static_cast<int32_t>(waker.task >> 32), static_cast<int32_t>(waker.task));
+    source.begin = source.end = waker.enter;
     source.is_op = false;
-    add(waiting.target, source, EdgeKind::wake);
+    add(waiting.target, source, waker.kind);
 }
 
 void RawEdges::advance(int64_t now) {

@@ -27,6 +27,15 @@ struct RawOpRef {
     int64_t begin = 0, end = 0;  // ns since the origin, of the call
     bool slept = false;          // it waited for somebody inside
     bool is_op = true;
+    bool delivered = false;  // on a socket or terminal: the kernel delivers it, and may wake others later
+};
+
+/// What made a sleeper runnable.
+struct RawWaker {
+    RawTaskKey task = 0;
+    int64_t enter = 0;      // ns since the origin, of the call it was in
+    bool deferred = false;  // not that call itself, but what it left to the kernel (RAW_FLAG_DEFERRED)
+    EdgeKind kind = EdgeKind::wake;
 };
 
 class RawEdges {
@@ -43,7 +52,7 @@ public:
     bool received(const CallEffect::Moved& moved, const RawOpRef& target);
     /// A call that can wake others ended; `enter` names it.
     void may_have_woken(RawTaskKey task, int64_t enter, const RawOpRef& source);
-    void woken(const RawOpRef& target, RawTaskKey waker, int64_t waker_enter);
+    void woken(const RawOpRef& target, const RawWaker& waker);
     void add(const RawOpRef& target, const RawOpRef& source, EdgeKind kind);
     /// Markers: the end of a fetch by a process whose parent is `parent`, and the batch it became.
     void fetched(uint32_t process, uint32_t parent, std::string_view loader, int64_t number, const RawOpRef& source);
@@ -71,23 +80,27 @@ private:
     struct Waiting {
         int64_t until = 0;
         RawOpRef target;
-        RawTaskKey waker = 0;
-        int64_t waker_enter = 0;
+        RawWaker waker;
         uint64_t channel = 0;
+    };
+    struct Awaited {
+        RawWaker waker;
+        RawOpRef target;
     };
     struct WakingCall {
         int64_t enter = 0;
         RawOpRef source;
     };
     void give_up(const Waiting& waiting);
+    void add_wake(const RawOpRef& target, const RawOpRef& source, const RawWaker& waker);
 
     Assembler& assembler_;
     Settle settle_;
     std::unordered_map<uint64_t, Channel> channels_;
     std::unordered_map<RawTaskKey, std::deque<WakingCall>> wakers_;
-    std::deque<Waiting> waiting_;                                                        // by `until`
-    std::unordered_map<RawTaskKey, std::vector<std::pair<int64_t, RawOpRef>>> awaited_;  // by waker: its call, for whom
-    std::map<std::pair<uint32_t, std::string>, std::map<int64_t, RawOpRef>> fetches_;    // by consumer and loader
+    std::deque<Waiting> waiting_;                                                      // by `until`
+    std::unordered_map<RawTaskKey, std::vector<Awaited>> awaited_;                     // by waker
+    std::map<std::pair<uint32_t, std::string>, std::map<int64_t, RawOpRef>> fetches_;  // by consumer and loader
     uint64_t wakes_unmatched_ = 0, messages_unmatched_ = 0;
 };
 

@@ -67,7 +67,7 @@ void LockWords::see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]) {
     }
     Word& word = it->second;
     if (is_wait) {
-        word.mutex = word.mutex || waits_for_mutex(args);
+        word.contended += waits_for_mutex(args) ? 1 : 0;
         ++word.waits;
         word.timed += args[3] != 0;
         note(word.waiters, tid);
@@ -80,8 +80,8 @@ void LockWords::settle() {
     for (auto& [pid, process] : processes_) {
         uint64_t most = kFewestGilWaits - 1;
         for (const auto& [address, word] : process.words) {
-            words_dropped_ += word.mutex;
-            if (word.mutex || word.waits <= most || word.timed != word.waits) {
+            words_dropped_ += word.mutex() ? 1 : 0;
+            if (word.mutex() || word.waits <= most || word.timed != word.waits) {
                 continue;
             }
             const bool waiters_wake =
@@ -99,17 +99,18 @@ void LockWords::settle() {
     }
 }
 
-bool LockWords::is_lock(uint32_t pid, uint64_t word) const {
+bool LockWords::is_lock(uint32_t pid, const raw_u64 (&args)[6]) const {
+    const uint64_t word = args[0];
     const auto process = processes_.find(pid);
     if (process == processes_.end()) {
-        return false;
+        return waits_for_mutex(args);  // there were too many words to remember
     }
     const uint64_t gil = process->second.gil;
     if (gil && word + kAroundGil >= gil && word <= gil + kAroundGil) {
         return true;
     }
     const auto found = process->second.words.find(word);
-    return found != process->second.words.end() && found->second.mutex;
+    return found != process->second.words.end() ? found->second.mutex() : waits_for_mutex(args);
 }
 
 void CallGaps::see(const raw_head& head) {
@@ -148,6 +149,33 @@ int64_t CallGaps::before() const {
 
 int64_t CallGaps::told() const { return seen_ == 0 ? 0 : static_cast<int64_t>(told_ / seen_); }
 
+void DeferredWork::see(const raw_page_cache& record) {
+    // A chain of pages takes milliseconds; what is longer is damage.
+    constexpr uint64_t kMost = 60'000'000'000;
+    if (record.after == 0 || record.last <= record.after || record.last - record.after > kMost) {
+        return;
+    }
+    Work& work = works_[{record.head.tid, record.after}];
+    work.until = std::max<uint64_t>(work.until, record.last);
+    work.folios += record.folios;
+    ++work.runs;
+}
+
+int64_t DeferredWork::after(const raw_call& call, const RecorderCosts& costs) const {
+    if (works_.empty()) {
+        return 0;
+    }
+    const auto found = works_.find({call.head.tid, call.head.time});
+    if (found == works_.end()) {
+        return 0;
+    }
+    const Work& work = found->second;
+    const auto took = static_cast<int64_t>(work.until - call.head.time);
+    const auto own =
+        static_cast<int64_t>(work.folios) * costs.folio + static_cast<int64_t>(work.runs) * costs.folio_run;
+    return std::max<int64_t>(took - own, 0);
+}
+
 namespace {
 
 // The shorter gaps are the recorder's if the job makes some calls with nothing between them. If it computes before each
@@ -163,6 +191,12 @@ int64_t bounded_gap(int64_t found, const std::string& text) {
     return found == 0 ? more + kUsual : std::clamp(found, more, more + kMost);
 }
 
+RecorderCosts costs_in(const std::string& text) {
+    const auto meta = nlohmann::json::parse(text, nullptr, false);
+    const bool there = meta.is_object() && meta.contains("costs") && meta["costs"].is_string();
+    return there ? RecorderCosts::of(meta["costs"].get<std::string>()) : RecorderCosts();
+}
+
 }  // namespace
 
 RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(uint64_t)>& progress) {
@@ -171,6 +205,7 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
     facts.meta = reader.meta();
     CallGaps gaps;
     uint64_t first = UINT64_MAX;
+    uint64_t faults = 0, dear = 0;
     uint64_t clock_time = 0;
     int64_t clock_unix = 0;
     for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
@@ -186,6 +221,7 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
                     }
                     break;
                 }
+                case RAW_PAGE_CACHE: facts.deferred.see(reinterpret_cast<const raw_page_cache&>(head)); break;
                 case RAW_SWITCH:
                     facts.has_switches = true;
                     first = std::min<uint64_t>(first, reinterpret_cast<const raw_switch&>(head).off);
@@ -197,6 +233,10 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
                 case RAW_TOUCH:
                     facts.has_faults = true;
                     first = std::min<uint64_t>(first, reinterpret_cast<const raw_touch&>(head).enter);
+                    break;
+                case RAW_FAULTS:
+                    faults += reinterpret_cast<const raw_faults&>(head).faults;
+                    dear += reinterpret_cast<const raw_faults&>(head).dear;
                     break;
                 case RAW_SPAWN:
                 case RAW_EXEC:
@@ -230,6 +270,9 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
     }
     facts.locks.settle();
     facts.call_gap_ns = bounded_gap(gaps.before(), facts.meta);
+    facts.costs = costs_in(facts.meta);
+    constexpr uint64_t kOneIn = 20;  // an interrupt makes one fault in hundreds long
+    facts.dear_memory = dear != 0 && dear * kOneIn >= faults;
     facts.call_told_ns = facts.call_gap_ns != 0 ? gaps.told() : 0;
     return facts;
 }

@@ -12,8 +12,10 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "formats/raw/costs.h"
 #include "formats/raw/log.h"
 
 namespace reprise {
@@ -24,18 +26,19 @@ public:
     void see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]);  // a futex call's arguments
     /// Once all were seen.
     void settle();
-    bool is_lock(uint32_t pid, uint64_t word) const;
-    /// A wait on such a word that shows by its own value that it is for a mutex.
-    static bool waits_for_mutex(const raw_u64 (&args)[6]);
+    /// Whether a call that waits does so for a lock.
+    bool is_lock(uint32_t pid, const raw_u64 (&args)[6]) const;
     static bool waits(uint64_t operation);
     static bool wakes(uint64_t operation);
     uint64_t words_dropped() const { return words_dropped_; }
 
 private:
+    static bool waits_for_mutex(const raw_u64 (&args)[6]);
     struct Word {
-        uint64_t waits = 0, timed = 0;
+        uint64_t waits = 0, timed = 0, contended = 0;
         std::vector<uint32_t> waiters, wakers;  // a few of them
-        bool mutex = false;
+        /// Most of its waits are for a mutex. Words that count (Rust's Condvar, barriers) have that value once.
+        bool mutex() const { return contended * 2 > waits; }
     };
     struct Process {
         std::map<uint64_t, Word> words;
@@ -65,6 +68,21 @@ private:
     uint64_t seen_ = 0, told_ = 0;
 };
 
+/// What a call leaves to the kernel's task work: the last reference of a file or mapping drops its pages once the call
+/// has returned and before the program goes on. A replay pays for it inside the call, so it belongs there.
+class DeferredWork {
+public:
+    void see(const raw_page_cache& record);
+    /// ns from the end of the call until the work was done, less what the recorder took of it; 0: there was none.
+    int64_t after(const raw_call& call, const RecorderCosts& costs) const;
+
+private:
+    struct Work {
+        uint64_t until = 0, folios = 0, runs = 0;
+    };
+    std::map<std::pair<uint32_t, uint64_t>, Work> works_;  // by tid and end of the call
+};
+
 struct RawFacts {
     std::string meta;
     std::string cut;          // why the log is not complete; empty: it is
@@ -73,9 +91,12 @@ struct RawFacts {
     uint64_t records = 0;
     int64_t call_gap_ns = 0;   // what the recorder itself takes between two calls, beside ...
     int64_t call_told_ns = 0;  // ... what the records tell of it; this is its mean
+    RecorderCosts costs;       // of the other events
+    bool dear_memory = false;  // new pages were dear too often for it to be interrupts
     bool has_switches = false, has_faults = false, has_gpu = false;
     raw_loss loss{};
     LockWords locks;
+    DeferredWork deferred;
     std::vector<std::vector<uint64_t>> seeds;  // whole records: RAW_SEED_*
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "formats/assemble/recording/raw_calls.h"
 #include "formats/oplog/syscalls.h"
@@ -24,6 +25,18 @@ bool is_write(uint32_t nr) {
            !info(call->kind).is(Trait::reads);
 }
 
+/// Of [from, to), what is in the set.
+uint64_t common_bytes(const RangeSet& set, uint64_t from, uint64_t to) {
+    uint64_t bytes = 0;
+    for (const auto& [begin, end] : set.ranges_from(from)) {
+        if (begin >= to) {
+            break;
+        }
+        bytes += std::min(end, to) - std::min(std::max(begin, from), std::min(end, to));
+    }
+    return bytes;
+}
+
 }  // namespace
 
 void RawPageCache::see(const raw_page_cache& record) {
@@ -34,18 +47,43 @@ void RawPageCache::see(const raw_page_cache& record) {
     const bool fetched = record.evicted == 0 && !is_write(record.in_nr);
     RangeSet& into = fetched ? pages.fetched : pages.others;
     const RangeSet& other = fetched ? pages.others : pages.fetched;
+    if (fetched) {
+        pages.again += common_bytes(pages.fetched, record.offset, record.offset + record.bytes) +
+                       common_bytes(pages.others, record.offset, record.offset + record.bytes);
+    }
     RangeSet first;
     first.add(record.offset, record.offset + record.bytes);
-    auto known = other.ranges().upper_bound(record.offset);
-    if (known != other.ranges().begin()) {
-        --known;
-    }
-    for (; known != other.ranges().end() && known->first < record.offset + record.bytes; ++known) {
-        first.remove(known->first, known->second);
+    for (const auto& [from, to] : other.ranges_from(record.offset)) {
+        if (from >= record.offset + record.bytes) {
+            break;
+        }
+        first.remove(from, to);
     }
     for (const auto& [from, to] : first.ranges()) {
         into.add(from, to);
     }
+}
+
+void RawPageCache::see(const raw_fd& fd) {
+    if (fd.info & RAW_FD_CACHED) {
+        when_opened_.emplace(Inode{user_device(fd.device), fd.inode}, fd.peer_or_pages);
+    }
+}
+
+void RawPageCache::see(const raw_backing& record) {
+    std::vector<Inode>& all = backings_[{user_device(record.device), record.inode}];
+    const Inode below{user_device(record.device_below), record.below};
+    // Another one once the file has been copied up.
+    if (record.below != 0 && std::find(all.begin(), all.end(), below) == all.end()) {
+        all.push_back(below);
+    }
+}
+
+uint64_t RawPageCache::unknown(const Tables& tables) const {
+    return static_cast<uint64_t>(std::count_if(tables.files.begin(), tables.files.end(), [&](const FileRow& row) {
+        const auto found = backings_.find({row.device, row.inode});
+        return row.origin != Origin::created && found != backings_.end() && found->second.empty();
+    }));
 }
 
 FetchedPages RawPageCache::of(const Tables& tables) const {
@@ -55,9 +93,49 @@ FetchedPages RawPageCache::of(const Tables& tables) const {
         if (row.origin == Origin::created) {
             continue;
         }
-        const auto found = files_.find({row.device, row.inode});
-        if (found != files_.end() && !found->second.fetched.empty()) {
-            out.emplace(id, found->second.fetched);
+        RangeSet fetched;
+        const auto add = [&](const Inode& inode) {
+            if (const auto found = files_.find(inode); found != files_.end()) {
+                for (const auto& [from, to] : found->second.fetched.ranges()) {
+                    fetched.add(from, to);
+                }
+            }
+        };
+        add({row.device, row.inode});
+        if (const auto below = backings_.find({row.device, row.inode}); below != backings_.end()) {
+            std::for_each(below->second.begin(), below->second.end(), add);
+        }
+        if (!fetched.empty()) {
+            out.emplace(id, std::move(fetched));
+        }
+    }
+    return out;
+}
+
+uint64_t RawPageCache::refetched(const Tables& tables) const {
+    std::set<Inode> data;
+    for (const FileRow& row : tables.files) {
+        if (row.role != Role::program && row.role != Role::system && row.role != Role::ipc) {
+            data.insert({row.device, row.inode});
+            if (const auto below = backings_.find({row.device, row.inode}); below != backings_.end()) {
+                data.insert(below->second.begin(), below->second.end());
+            }
+        }
+    }
+    uint64_t bytes = 0;
+    for (const auto& [inode, pages] : files_) {
+        bytes += data.contains(inode) ? pages.again : 0;
+    }
+    return bytes;
+}
+
+CachedPages RawPageCache::when_opened(const Tables& tables) const {
+    CachedPages out;
+    for (FileId id = 1; id < tables.files.size(); ++id) {
+        const FileRow& row = tables.files[id];
+        const auto found = when_opened_.find({row.device, row.inode});
+        if (row.origin != Origin::created && found != when_opened_.end()) {
+            out.emplace(id, found->second);
         }
     }
     return out;

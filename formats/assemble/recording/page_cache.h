@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Which pages of each file had to be fetched: they were not in memory when the recording began. The first event of a
-// page says it: that it came, and not for a write.
+// page says it: that it came, and not for a write. And how many pages of a file were there when it was first opened.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "formats/oplog/fetched.h"
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/oplog.h"
 #include "formats/raw/record.h"
 #include "formats/support/range_set.h"
@@ -19,16 +20,27 @@ class RawPageCache {
 public:
     /// In the order of time.
     void see(const raw_page_cache& record);
+    void see(const raw_fd& fd);
+    void see(const raw_backing& record);
     bool empty() const { return files_.empty(); }
-    /// Of the files that were there before the recording.
+    // Of the files that were there before the recording.
     FetchedPages of(const Tables& tables) const;
+    CachedPages when_opened(const Tables& tables) const;
+    /// Bytes of data, of any file, that were fetched after they had been in memory.
+    uint64_t refetched(const Tables& tables) const;
+    /// Files that have their pages in another one, which the recorder did not find.
+    uint64_t unknown(const Tables& tables) const;
 
 private:
     struct Pages {
         RangeSet fetched;
-        RangeSet others;  // whose first event was another one: they were in memory, or the job wrote them
+        RangeSet others;     // whose first event was another one: they were in memory, or the job wrote them
+        uint64_t again = 0;  // bytes that came after their first event, and not for a write
     };
-    std::map<std::pair<uint64_t, uint64_t>, Pages> files_;  // by device, as user space sees it, and inode
+    using Inode = std::pair<uint64_t, uint64_t>;  // device, as user space sees it, and number
+    std::map<Inode, Pages> files_;
+    std::map<Inode, uint64_t> when_opened_;         // pages
+    std::map<Inode, std::vector<Inode>> backings_;  // overlayfs: those that have the pages; none: not found
 };
 
 /// Whether the recorder was asked for the page cache, and the kernel had the hook. `groups`, `absent`: JSON lists of

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace reprise {
 namespace {
@@ -51,7 +52,7 @@ SeenInstance seen_instance(const raw_fd& fd) {
     out.device = user_device(fd.device);
     out.inode = fd.inode;
     out.generation = fd.generation;
-    out.peer = fd.peer;
+    out.peer = fd.info & RAW_FD_CACHED ? 0 : fd.peer_or_pages;
     out.flags = fd.flags;
     return out;
 }
@@ -170,6 +171,7 @@ void RawCallFiller::fill_argument(const raw_call& record, char letter, uint16_t 
                 out.stat_mode = stat->mode;
             }
             break;
+        case 'G': fill_clone(record, which, out); break;
         case 'H':
             if (const auto how = values_of(which); how.size() >= 2) {
                 out.flags |= how[0];
@@ -212,7 +214,27 @@ bool RawCallFiller::fill(const raw_call& record, const Syscall& row, int64_t ori
     if (row.nr == SYS_creat) {
         out.fd = -1;
     }
+    if (row.nr == SYS_ioctl && asks_terminal(static_cast<uint32_t>(record.args[1]))) {
+        out.kind = OpKind::ioctl;
+        out.arg = static_cast<uint32_t>(record.args[1]);
+        out.fd = std::exchange(out.fd2, -1);
+        out.seen = std::exchange(out.seen2, nullptr);
+    }
     return readable;
+}
+
+// ioctl(FICLONE), ioctl(FICLONERANGE): a copy that gives both offsets, whose result is the bytes.
+void RawCallFiller::fill_clone(const raw_call& record, uint16_t which, RawCall& out) {
+    const raw_fd* source = fd_of(which);
+    out.fd = source ? source->fd : -1;
+    out.seen = seen(which);
+    CloneRange range{.end = source ? static_cast<int64_t>(source->size) : 0};
+    if (const auto values = values_of(which); values.size() >= 4) {
+        range.offset = values[1], range.bytes = values[2], range.to = values[3];
+    }
+    if (record.result == 0) {
+        range.fill(out);
+    }
 }
 
 // What the call made, and attributes of files that the recorder took from their inodes.

@@ -35,6 +35,7 @@ public:
 private:
     const raw_part* part(raw_part_type type, uint16_t which) const;
     const SeenInstance* seen(uint16_t which);
+    void fill_clone(const raw_call& record, uint16_t which, RawCall& out);
     void fill_made(const raw_call& record, const Syscall& row, RawCall& out);
     std::optional<int64_t> position_of(const raw_call& record, const RawCall& call) const;
     void fill_argument(const raw_call& record, char letter, uint16_t which, RawCall& out, bool& readable);

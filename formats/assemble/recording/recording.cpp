@@ -2,9 +2,11 @@
 #include "formats/assemble/recording/recording.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "formats/assemble/recording/recording_impl.h"
 #include "formats/oplog/header_facts.h"
@@ -21,6 +23,7 @@ constexpr size_t kMostWaiting = size_t{1} << 20;
 constexpr int64_t kKeepEnded = 1'000'000'000;
 constexpr int64_t kMergeGpu = 10'000;
 constexpr int kSignalled = 128;
+constexpr int64_t kInterrupted = -4;  // EINTR
 
 // Sorts the records of the chunks by time.
 class Reorder {
@@ -81,8 +84,9 @@ private:
 // What the recorder says in the meta record by the fact's own name.
 bool is_fact_of_capture(std::string_view key) {
     constexpr std::string_view kKeys[] = {
-        fact::capture_mode.key, fact::capture_groups.key, fact::capture_absent.key,  fact::capture_programs.key,
-        fact::fault_around.key, fact::capture_cpus.key,   fact::capture_profile.key,
+        fact::capture_mode.key,     fact::capture_groups.key, fact::capture_absent.key,
+        fact::capture_programs.key, fact::fault_around.key,   fact::capture_cpus.key,
+        fact::capture_profile.key,  fact::event_costs.key,    fact::file_systems.key,
     };
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
@@ -123,6 +127,20 @@ std::string complete_header(Header& header, const RawFacts& facts) {
     return directory;
 }
 
+// The recording's own files, as its recorder named them.
+std::vector<std::string> own_files(const RawFacts& facts) {
+    std::vector<std::string> out;
+    const auto meta = nlohmann::json::parse(facts.meta, nullptr, false);
+    if (meta.is_object() && meta.contains("own_files") && meta["own_files"].is_array()) {
+        for (const auto& path : meta["own_files"]) {
+            if (path.is_string()) {
+                out.push_back(path.get<std::string>());
+            }
+        }
+    }
+    return out;
+}
+
 uint64_t settled_ops(uint64_t ops) { return ops; }
 
 }  // namespace
@@ -137,6 +155,7 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                      Assembler::Options how;
                      how.in_order = true;
                      how.roles = &options.roles;
+                     how.own_files = own_files(facts);
                      if (initial_directory.starts_with('/')) {
                          how.initial_directory = initial_directory;
                      }
@@ -175,8 +194,9 @@ void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
 }
 
 void RawAssembly::record(const raw_head& head) {
-    const bool numbered = (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH || head.type == RAW_STOLEN) &&
-                          head.type != RAW_META && head.type != RAW_EXEC;
+    const bool numbered =
+        (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH || head.type == RAW_STOLEN || head.type == RAW_FAULTS) &&
+        head.type != RAW_META && head.type != RAW_EXEC;
     if (numbered && head.tid != 0) {
         check_sequence(state(head.pid, head.tid), head);
     }
@@ -189,11 +209,12 @@ void RawAssembly::record(const raw_head& head) {
         case RAW_FAULT: return fault(reinterpret_cast<const raw_fault&>(head));
         case RAW_TOUCH: return touches(reinterpret_cast<const raw_touch&>(head));
         case RAW_STOLEN: return stolen(reinterpret_cast<const raw_stolen&>(head));
+        case RAW_FAULTS: return faults(reinterpret_cast<const raw_faults&>(head));
         case RAW_URING_SUBMIT: return uring_submit(reinterpret_cast<const raw_uring&>(head));
         case RAW_URING_COMPLETE: return uring_complete(reinterpret_cast<const raw_uring&>(head));
-        case RAW_PAGE_CACHE:
-            page_cache_.see(reinterpret_cast<const raw_page_cache&>(head));
-            return context_.see(reinterpret_cast<const raw_page_cache&>(head));
+        case RAW_PAGE_CACHE: return page_cache(reinterpret_cast<const raw_page_cache&>(head));
+        case RAW_BACKING: return page_cache_.see(reinterpret_cast<const raw_backing&>(head));
+        case RAW_MEMORY: return memory_.see(reinterpret_cast<const raw_memory&>(head), at(head.time));
         case RAW_BLOCK: return context_.see(reinterpret_cast<const raw_block&>(head));
         case RAW_PRESSURE: return context_.see(reinterpret_cast<const raw_pressure&>(head));
         case RAW_GPU: return gpu(reinterpret_cast<const raw_gpu&>(head));
@@ -209,11 +230,13 @@ void RawAssembly::off(const raw_switch& record) {
     event.end = at(record.head.time);
     event.wake = record.wake ? at(record.wake) : 0;
     event.state = record.state;
+    event.for_io = record.in_iowait != 0;
     event.nr = record.nr;
     event.waker_nr = record.waker_nr;
     if (record.waker_tid) {
-        event.waker = raw_task_key(record.waker_pid, record.waker_tid);
-        event.waker_enter = at(record.waker_enter);
+        event.waker.task = raw_task_key(record.waker_pid, record.waker_tid);
+        event.waker.enter = at(record.waker_enter);
+        event.waker.deferred = record.head.flags & RAW_FLAG_DEFERRED;
     }
     run_queue_ += waited_for_processor(event);
     task.events.push_back(event);
@@ -233,6 +256,32 @@ void RawAssembly::stolen(const raw_stolen& record) {
     stolen_ += event.end - event.begin;
     task.events.push_back(event);
     bound_events(task);
+}
+
+// Their place between the task's last record and this one is not known, and need not be: the compute there is less.
+void RawAssembly::faults(const raw_faults& record) {
+    constexpr uint64_t kMost = 3'600'000'000'000;  // ns; more is damage
+    TaskState& task = state(record.head.pid, record.head.tid);
+    const auto dear = facts_.dear_memory ? static_cast<int64_t>(std::min<uint64_t>(record.dear_ns, kMost)) : 0;
+    const int64_t own = int64_t{record.faults} * facts_.costs.fault;
+    dear_pages_ += facts_.dear_memory ? record.dear : 0;
+    dear_time_ += dear;
+    taken_off_ += own;
+    Event event;
+    event.kind = Event::Kind::not_its_own;
+    event.begin = event.end = at(record.head.time);
+    event.busy = dear + own;
+    task.events.push_back(event);
+    bound_events(task);
+}
+
+void RawAssembly::page_cache(const raw_page_cache& record) {
+    if (record.head.tid != 0 && record.in_nr != kNoCall) {
+        TaskState& task = state(record.head.pid, record.head.tid);
+        task.cache_own += int64_t{record.folios} * facts_.costs.folio + facts_.costs.folio_run;
+    }
+    page_cache_.see(record);
+    context_.see(record);
 }
 
 void RawAssembly::spawned(const raw_spawn& record) {
@@ -293,6 +342,7 @@ void RawAssembly::executed(const raw_exec& record) {
     work_until(task, at(record.head.time));
     task.accelerator_from.reset();
     processes_[pid].fresh.clear();
+    processes_[pid].locks_all = false;
     assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
     for (const raw_part& part : RawParts(record.head)) {
         if (part.type == RAW_PART_PATH) {
@@ -310,14 +360,33 @@ void RawAssembly::executed(const raw_exec& record) {
 void RawAssembly::exited(const raw_exit& record) {
     const uint32_t pid = record.head.pid, tid = record.head.tid;
     TaskState& task = state(pid, tid);
+    if (record.last != 0) {
+        memory_.ended(pid, at(record.head.time));
+    }
+    peak_memory_ = std::max(peak_memory_, std::min<uint64_t>(record.held, INT64_MAX));
     const int64_t end = at(record.head.time), begin = task.exit_enter.value_or(end);
     settle(task, begin);
+    if (const auto cut = std::exchange(task.cut_sleep, std::nullopt)) {
+        edges_.woken(cut->op, cut->waker);
+    }
+    const int64_t cpus = read_fact(writer_.header(), fact::capture_cpus).value_or(0);
+    if (record.cpus != 0 && record.cpus < cpus) {
+        ++pinned_tasks_;
+        pinned_processors_ |= record.allowed;
+        pinned_cpus_ = std::max(pinned_cpus_, record.cpus);
+    }
     Op op;
     op.kind = OpKind::exit;
     op.begin = std::max(begin, task.cursor);
     op.duration = std::max<int64_t>(end - op.begin, 0);
-    op.arg = record.code & 0x7f ? kSignalled + (record.code & 0x7f) : record.code >> 8 & 0xff;
-    RawOpRef self{task.id, put(task, op), begin, end, false, true};
+    if (const int signal = record.code & 0x7f; signal != 0) {
+        op.arg = kSignalled + signal;
+        op.result = kInterrupted;
+    } else {
+        op.arg = record.code >> 8 & 0xff;
+    }
+    // Its sockets are closed after this record.
+    RawOpRef self{task.id, put(task, op), begin, end, false, true, true};
     began(task, self);
     // Tasks woken by its end see the call that it was in as the waker's.
     edges_.may_have_woken(raw_task_key(pid, tid), task.cut_enter.value_or(begin), self);
@@ -325,6 +394,7 @@ void RawAssembly::exited(const raw_exit& record) {
         ended_[pid] = self;
     }
     gone_.emplace_back(end, raw_task_key(pid, tid));
+    task.ended = true;
 }
 
 void RawAssembly::flush(const GpuTask& gpu) {
@@ -413,6 +483,7 @@ void RawAssembly::seed_fd(const raw_head& head) {
     if (!fd || !fd->file) {
         return;
     }
+    page_cache_.see(*fd);
     SeenInstance seen = seen_instance(*fd);
     constexpr int64_t kCloseOnExec = 02000000;
     if (fd->info & RAW_FD_CLOEXEC) {
@@ -498,6 +569,9 @@ void RawAssembly::finish() {
     for (const auto& [key, gpu] : gpus_) {
         flush(gpu);
     }
+    const auto running = std::count_if(tasks_.begin(), tasks_.end(),
+                                       [](const auto& each) { return each.second.id != 0 && !each.second.ended; });
+    count(Count::tasks_left_running, static_cast<uint64_t>(running));
     advance(UINT64_MAX);
     assembler_.finish();
     const raw_loss& loss = facts_.loss;
@@ -511,6 +585,7 @@ void RawAssembly::finish() {
         count(Count::capture_cut, 1, facts_.cut);
     }
     count(Count::locks_dropped, locks_);
+    count(Count::mapped_writes_unseen, written_unseen_.size());
     count(Count::wakes_unmatched, edges_.wakes_unmatched());
     const auto unfinished =
         std::count_if(uring_.begin(), uring_.end(), [](const auto& each) { return each.second.record != nullptr; });
@@ -523,18 +598,48 @@ void RawAssembly::finish() {
     if (const int64_t own = facts_.call_gap_ns + facts_.call_told_ns) {
         write_fact(header, fact::call_gap, own);
     }
+    if (taken_off_) {
+        write_fact(header, fact::taken_off, taken_off_);
+    }
+    if (dear_pages_) {
+        write_fact(header, fact::dear_pages, dear_pages_);
+        write_fact(header, fact::dear, dear_time_);
+    }
+    if (computed_) {
+        write_fact(header, fact::compute, computed_);
+    }
     if (stolen_) {
         write_fact(header, fact::stolen, stolen_);
     }
     if (run_queue_) {
         write_fact(header, fact::run_queue, run_queue_);
     }
+    if (pinned_tasks_) {
+        const auto together = static_cast<uint32_t>(std::popcount(pinned_processors_));
+        write_fact(header, fact::pinned_tasks, static_cast<int64_t>(pinned_tasks_));
+        write_fact(header, fact::pinned_cpus, std::max(pinned_cpus_, together));
+    }
+    if (peak_memory_) {
+        write_fact(header, fact::peak_memory, static_cast<int64_t>(peak_memory_));
+    }
+    if (const HeldMemories held = memory_.of(writer_.tables()); !held.empty()) {
+        writer_.keep(encode_held_memory(held));
+    }
     if (const std::string context = context_.json(); !context.empty()) {
         write_fact(header, fact::context, context);
+    }
+    if (const uint64_t unknown = page_cache_.unknown(writer_.tables()); unknown != 0) {
+        return count(Count::cache_files_unknown, unknown);
     }
     if (!page_cache_.empty() || records_page_cache(read_fact(header, fact::capture_groups).value_or(""),
                                                    read_fact(header, fact::capture_absent).value_or(""))) {
         writer_.keep(encode_fetched(page_cache_.of(writer_.tables())));
+        if (const uint64_t again = page_cache_.refetched(writer_.tables()); again != 0) {
+            write_fact(header, fact::refetched, static_cast<int64_t>(again));
+        }
+    }
+    if (const CachedPages cached = page_cache_.when_opened(writer_.tables()); !cached.empty()) {
+        writer_.keep(encode_cached(cached));
     }
 }
 
@@ -562,6 +667,9 @@ void assemble_raw(const std::filesystem::path& raw, LogWriter& writer, const Raw
     }
     reorder.finish(visit, assembly);
     assembly.finish();
+    if (options.amend) {
+        options.amend(writer);
+    }
 }
 
 void assemble_raw_file(const std::filesystem::path& raw, const std::filesystem::path& output,

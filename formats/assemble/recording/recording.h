@@ -20,6 +20,8 @@ struct RawAssembleOptions {
     RoleOverrides roles;
     /// Time on the processor between two calls below this is not an op of its own, only their distance.
     int64_t least_compute_ns = 1000;
+    /// Called when all ops and tables are in the log.
+    std::function<void(LogWriter&)> amend = {};
 };
 
 /// Assembles `raw` into the writer, whose header it completes; the caller finishes the writer. A log that was cut is

@@ -7,12 +7,14 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "formats/assemble/assembler.h"
 #include "formats/assemble/recording/context.h"
 #include "formats/assemble/recording/edges.h"
 #include "formats/assemble/recording/facts.h"
+#include "formats/assemble/recording/held_memory.h"
 #include "formats/assemble/recording/memory.h"
 #include "formats/assemble/recording/page_cache.h"
 #include "formats/assemble/recording/raw_calls.h"
@@ -42,17 +44,19 @@ private:
     };
     /// An event of a task besides its calls; times in ns since the origin.
     struct Event {
-        enum class Kind : uint8_t { off, fault, submit, complete, ring_call };
+        enum class Kind : uint8_t { off, fault, submit, complete, ring_call, not_its_own };
         Kind kind = Kind::off;
         int64_t begin = 0, end = 0;
         /// off
-        int64_t wake = 0, waker_enter = 0;
-        RawTaskKey waker = 0;
+        int64_t wake = 0;
+        RawWaker waker;
         uint16_t waker_nr = 0, nr = 0, state = 0;
+        bool for_io = false;
         /// fault, or faults on neighbouring pages
         std::vector<Place> places;  // of those that lie in mappings
-        int64_t busy = 0;           // ns inside them
+        int64_t busy = 0;           // ns inside them; of not_its_own: ns that are not the job's
         bool write = false;
+        bool may_read = false;  // its page was not mapped from memory, and may have to be read
         /// submit, complete
         uint32_t request = 0;
         int64_t size = 0, result = 0;
@@ -62,7 +66,7 @@ private:
     };
     struct Touch {
         uint32_t map = 0;
-        bool write = false;
+        bool write = false, may_read = false;
         int64_t begin = 0, last = 0, duration = 0, offset = 0, size = 0;
         std::vector<int64_t> list;
         int64_t at = 0;  // end of what was touched last
@@ -75,10 +79,18 @@ private:
         int64_t cursor = 0;       // all time before it has become ops
         bool after_call = false;  // no compute has been counted since
         int64_t owed = 0;         // ns of the following time that the recorder took
+        int64_t cache_own = 0;    // ns that it took for the page cache since the last call ended
         bool started = false;
+        bool ended = false;
         std::vector<Event> events;  // since the last call, by the order of their ends
         std::optional<int64_t> exit_enter;
         std::optional<int64_t> cut_enter;  // of the call that the task ended in
+        uint16_t restarts = 0;             // the call that restart_syscall goes on with
+        struct CutSleep {
+            RawOpRef op;
+            RawWaker waker;
+        };
+        std::optional<CutSleep> cut_sleep;  // a sleep that a signal ended: whether for good, the next call shows
         int64_t last_fault = INT64_MIN;
         TaskId spawned = 0;  // the child of the current call
         uint32_t spawned_pid = 0, spawned_tid = 0;
@@ -100,6 +112,7 @@ private:
     };
     struct ProcessState {
         FreshMemory fresh;
+        bool locks_all = false;  // what it maps is populated (mlockall)
         uint32_t parent = 0;
         std::string root;        // of chroot, as its mount namespace sees it; empty: /
         uint64_t mounts = 0;     // its mount namespace: the inode, or a number of ours
@@ -114,6 +127,8 @@ private:
     // --- raw_assemble.cpp
     void off(const raw_switch& record);
     void stolen(const raw_stolen& record);
+    void faults(const raw_faults& record);
+    void page_cache(const raw_page_cache& record);
     void spawned(const raw_spawn& record);
     void executed(const raw_exec& record);
     void exited(const raw_exit& record);
@@ -135,6 +150,11 @@ private:
     static int64_t waited_for_processor(const Event& off);
     void fault(const raw_fault& record);
     void touches(const raw_touch& record);
+    /// Of tmpfs a page that was read in a mapping which may write needs no second fault to be written to.
+    void note_unseen_writes(const Event& event, uint32_t how);
+    std::vector<Place> places_of_call(const raw_fault& record);
+    void touch_direct_buffer(TaskState& task, const raw_call& record, const Syscall& row);
+    bool makes_copy_or_populates(const raw_call& record, const Syscall& row, RawCall& raw);
     std::vector<Place> places(uint32_t pid, uint64_t address, uint32_t pages);
     /// False where no page lies in a mapping that a call made.
     bool start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event);
@@ -145,7 +165,19 @@ private:
     /// Those of the events inside a call, before and after it; returns the time the faults took.
     int64_t before_call(TaskState& task, int64_t begin);
     void after_call(TaskState& task, int64_t end);
+
+    // --- wakes.cpp: what ended a wait
+    static bool may_be_woken(const Event& event, uint16_t nr);
+    static const Event* last_sleep(const TaskState& task);
     void wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr);
+    static std::optional<RawWaker> signaller(const TaskState& task);
+    /// Of a lock or a terminal: what it waited becomes an op of its own. Returns when the wait was over, or `begin`.
+    int64_t wait_apart(TaskState& task, const raw_call& record, const Syscall& row, int64_t begin);
+    void after_cut_sleep(TaskState& task, const Syscall& row, bool makes_op);
+    bool is_delivered(const Syscall& row) const;
+    bool opens_fifo() const;
+    /// Whether the call at hand can be what ended another's wait.
+    bool may_have_woken(const Syscall& row) const;
 
     // --- accelerator.cpp: spans of the mark `accelerator`
     struct StandIn {
@@ -164,11 +196,14 @@ private:
     void call(const raw_call& record);
     bool is_op(const raw_call& record, const Syscall& row, bool slept);
     void cut_call(TaskState& task, const raw_call& record, const Syscall& row, bool slept);
+    int64_t recorders_part(TaskState& task, const raw_call& record, bool woke) const;
     void perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare_pipe(const raw_call& record, RawCall& raw);
     void prepare_spawn(const TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare_join(const raw_call& record, const Syscall& row, RawCall& raw);
+    /// The end of the child that a wait tells of; nullptr: of none, or of none that is recorded.
+    const RawOpRef* ended_child(const raw_call& record, const Syscall& row) const;
     void mark_fresh(const raw_call& record, const Syscall& row, RawCall& raw);
     void memory_effects(const raw_call& record, const Syscall& row, const RawCall& raw);
     void other_effects(TaskState& task, const raw_call& record, const Syscall& row, const RawCall& raw);
@@ -198,6 +233,7 @@ private:
     RawEdges edges_;
     RawContext context_;
     RawPageCache page_cache_;
+    RawHeldMemory memory_;
     RawCallFiller filler_;
     std::unordered_map<RawTaskKey, TaskState> tasks_;
     std::unordered_map<uint32_t, ProcessState> processes_;
@@ -225,9 +261,15 @@ private:
     std::vector<std::pair<int64_t, RawTaskKey>> waiting_for_spawn_;  // children with an op whose spawn has not returned
     uint32_t requests_ = 0;
     uint32_t seed_instances_ = 0;
-    int64_t run_queue_ = 0, stolen_ = 0;  // ns, in all
+    uint64_t peak_memory_ = 0;                                // bytes, of one process
+    int64_t run_queue_ = 0, stolen_ = 0;                      // ns, in all
+    int64_t taken_off_ = 0, dear_pages_ = 0, dear_time_ = 0;  // ns, pages, ns
+    int64_t computed_ = 0;                                    // ns
     uint64_t lost_records_ = 0;
     uint64_t locks_ = 0;
+    std::unordered_set<uint32_t> written_unseen_;        // mappings
+    uint64_t pinned_tasks_ = 0, pinned_processors_ = 0;  // those: a bit each, of the first 64
+    uint32_t pinned_cpus_ = 0;                           // most of one task
     int64_t lock_time_ = 0;
 };
 

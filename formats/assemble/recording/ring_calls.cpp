@@ -119,6 +119,7 @@ void RawAssembly::ring_call_done(TaskState& task, const Request& request, const 
             continue;
         }
         made = seen_instance(fd);
+        page_cache_.see(fd);
         raw.made = &made;
         raw.created = (fd.info & RAW_FD_CREATED) != 0;
         if (made.type == FileType::regular) {

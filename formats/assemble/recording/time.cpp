@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kMostEvents = 4096;
 // Faults closer than this become one touch; compute between them is counted after it.
 constexpr int64_t kMergeFaults = 100'000;
+/// From when a fault is reported to the wait for its page, with what else is read along.
+constexpr int64_t kMostAsking = 20'000'000;
 constexpr size_t kMostFaults = 1024;
 constexpr int64_t kPage = 4096;
 
@@ -18,6 +20,12 @@ constexpr int64_t kPage = 4096;
 int64_t class_of(uint16_t nr) {
     const Syscall* row = find_syscall(nr);
     return row && row->makes_op && (row->kind == OpKind::wait || row->kind == OpKind::join) ? row->arg : kWaitUnknown;
+}
+
+/// Whether time inside the call, or outside any, belongs to no op.
+bool outside_ops(uint16_t nr) {
+    const Syscall* row = nr == kNoCall ? nullptr : find_syscall(nr);
+    return nr == kNoCall || (row != nullptr && !row->makes_op);
 }
 
 }  // namespace
@@ -83,6 +91,7 @@ void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
     op.kind = OpKind::compute;
     op.begin = std::max(begin, task.cursor);
     op.duration = duration;
+    computed_ += duration;
     op.flags = kComputeWorks;
     put(task, op);
 }
@@ -99,8 +108,8 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
     const int64_t end = event.wake > event.begin ? event.wake : event.end;
     op.duration = std::max<int64_t>(end - op.begin, 0);
     const RawOpRef self{task.id, put(task, op), op.begin, event.end, true, true};
-    if (op.kind == OpKind::wait && op.arg != kWaitLock && event.waker && can_wake(event.waker_nr, event.nr)) {
-        edges_.woken(self, event.waker, event.waker_enter);
+    if (op.kind == OpKind::wait && op.arg != kWaitLock && may_be_woken(event, event.nr)) {
+        edges_.woken(self, event.waker);
     }
 }
 
@@ -124,6 +133,16 @@ std::vector<RawAssembly::Place> RawAssembly::places(uint32_t pid, uint64_t addre
     return out;
 }
 
+std::vector<RawAssembly::Place> RawAssembly::places_of_call(const raw_fault& record) {
+    const auto where = assembler_.mapping_of(static_cast<int32_t>(record.head.pid), user_device(record.device),
+                                             record.inode, static_cast<int64_t>(record.offset));
+    if (where.map == 0) {
+        count(Count::pages_of_calls_unplaced);
+        return {};
+    }
+    return {{where.map, 1, where.offset}};
+}
+
 void RawAssembly::fault(const raw_fault& record) {
     TaskState& task = state(record.head.pid, record.head.tid);
     Event event;
@@ -132,12 +151,17 @@ void RawAssembly::fault(const raw_fault& record) {
     event.end = at(record.head.time);
     // One fault may be recorded twice: by fault-around and by reading the page.
     if (event.begin <= task.last_fault || event.begin < task.cursor) {
+        if (!task.events.empty() && task.events.back().begin == event.begin) {
+            task.events.back().may_read |= record.major != 0;
+        }
         return;
     }
     task.last_fault = event.begin;
     event.busy = event.end - event.begin;
-    event.places = places(task.pid, record.address, 1);
-    event.write = record.write != 0;
+    event.places = record.address != 0 ? places(task.pid, record.address, 1) : places_of_call(record);
+    event.write = (record.write & RAW_FAULT_WRITES) != 0;
+    event.may_read = record.major != 0;
+    note_unseen_writes(event, record.write);
     task.events.push_back(event);
     bound_events(task);
 }
@@ -154,9 +178,21 @@ void RawAssembly::touches(const raw_touch& record) {
     task.last_fault = event.begin;
     event.busy = std::min<int64_t>(static_cast<int64_t>(record.busy), event.end - event.begin);
     event.places = places(task.pid, record.address, std::min<uint32_t>(record.pages, 1 << 20));
-    event.write = record.write != 0;
+    event.write = (record.write & RAW_FAULT_WRITES) != 0;
+    note_unseen_writes(event, record.write);
     task.events.push_back(event);
     bound_events(task);
+}
+
+void RawAssembly::note_unseen_writes(const Event& event, uint32_t how) {
+    if ((how & RAW_FAULT_MEMORY) == 0 || event.write) {
+        return;
+    }
+    for (const Place& place : event.places) {
+        if (assembler_.writes_file(place.map)) {
+            written_unseen_.insert(place.map);
+        }
+    }
 }
 
 bool RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, const Event& event) {
@@ -170,6 +206,7 @@ bool RawAssembly::start_touch(TaskState& task, std::optional<Touch>& touch, cons
     }
     touch->duration += event.busy;
     touch->last = event.end;
+    touch->may_read = event.may_read;
     return true;
 }
 
@@ -235,7 +272,13 @@ struct RawAssembly::Settling {
             from = std::max(from, task.cursor);
         }
         assembly.compute(task, from, std::min(worked, at - std::max(from, task.cursor)));
-        worked = 0;
+        worked = std::min<int64_t>(worked, 0);  // what was more than the compute here is of that around it
+    }
+
+    /// The recorder's own part of what came just before.
+    void recorder(int64_t ns) {
+        worked -= ns;
+        assembly.taken_off_ += ns;
     }
 
     /// Off the processor between the faults of one record, or while the page that a fault waits for is read: the read
@@ -244,8 +287,10 @@ struct RawAssembly::Settling {
         if (event.kind != Event::Kind::off) {
             return false;
         }
-        const bool reads_page = touch && event.nr == kNoCall && event.state == RAW_OFF_UNINTERRUPTIBLE &&
-                                event.begin >= touch->last && event.begin - touch->last < kMergeFaults;
+        // Asking for much at once (read-ahead of megabytes) takes a while.
+        const int64_t most = event.for_io && touch->may_read ? kMostAsking : kMergeFaults;
+        const bool reads_page = touch && outside_ops(event.nr) && event.state == RAW_OFF_UNINTERRUPTIBLE &&
+                                event.begin >= touch->last && event.begin - touch->last < most;
         if (reads_page) {
             touch->duration += event.end - touch->last;
             touch->last = event.end;
@@ -267,6 +312,7 @@ struct RawAssembly::Settling {
         // Between the faults the task worked, and in those on mappings of the program's own.
         const bool kept = assembly.start_touch(task, touch, event);
         worked += event.end - event.begin - (kept ? event.busy : 0);
+        recorder(assembly.facts_.costs.file_fault);
         fault_until = event.end;
     }
 
@@ -277,6 +323,7 @@ struct RawAssembly::Settling {
             assembly.blocked(task, event);
             from = std::max(event.end, task.cursor);
         }
+        recorder(assembly.facts_.costs.off);
     }
 
     void take(const Event& event) {
@@ -291,6 +338,8 @@ struct RawAssembly::Settling {
             off(event);
         } else if (event.kind == Event::Kind::fault) {
             fault(event);
+        } else if (event.kind == Event::Kind::not_its_own) {
+            worked -= event.busy;
         } else {
             flush(event.begin);
             assembly.asynchronous(task, event);
@@ -306,7 +355,8 @@ void RawAssembly::asynchronous(TaskState& task, const Event& event) {
         case Event::Kind::complete: return completed(task, event, event.begin);
         case Event::Kind::ring_call: return ring_called(task, event, task.cursor);
         case Event::Kind::off:
-        case Event::Kind::fault: return;
+        case Event::Kind::fault:
+        case Event::Kind::not_its_own: return;
     }
 }
 
@@ -367,19 +417,6 @@ void RawAssembly::after_call(TaskState& task, int64_t end) {
         }
     }
     task.events.clear();
-}
-
-// A call waits for what ended its last sleep.
-void RawAssembly::wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr) {
-    for (auto event = task.events.rbegin(); event != task.events.rend(); ++event) {
-        if (event->kind != Event::Kind::off || event->state == RAW_OFF_RUNNABLE) {
-            continue;
-        }
-        if (event->waker && can_wake(event->waker_nr, nr)) {
-            edges_.woken(target, event->waker, event->waker_enter);
-        }
-        return;
-    }
 }
 
 }  // namespace reprise

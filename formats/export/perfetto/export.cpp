@@ -333,7 +333,7 @@ private:
                 if (op.kind != OpKind::wait) {
                     break;
                 }
-                to_.text("for", wait_name(op.arg));
+                to_.text("for", wait_name(wait_class(op.arg)));
                 return;
             case Field::fd:
             case Field::fd2:

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "formats/assemble/assembler.h"
 #include "formats/import/importer.h"
@@ -43,7 +43,7 @@ struct Line {
 };
 
 struct File {
-    std::string name;
+    StringId name = 0;
     bool written = false;
     int32_t fd = -1;  // while open
 };
@@ -52,7 +52,7 @@ struct Job {
     int version = 0;
     int64_t clock = 0;  // us; version 2: the waits so far
     std::filesystem::path log;
-    std::map<std::string, uint32_t, std::less<>> file_rows;
+    std::unordered_map<StringId, uint32_t> file_rows;  // by name
     std::vector<File> files;
     int32_t next_fd = 3;
 };
@@ -91,25 +91,24 @@ private:
     const ImportOptions& options_;
     std::vector<Job> jobs_;
     std::vector<Line> lines_;
-    std::map<std::string, uint32_t, std::less<>>
-        job_of_file_;  // within one input: jobs that append to one log interleave
+    StringTable names_;
+    static constexpr uint32_t kNoJob = UINT32_MAX;
+    std::vector<uint32_t> job_of_file_;  // by name, within one input: jobs that append to one log interleave
     uint64_t done_ = 0, malformed_ = 0, cut_ = 0, waits_in_v3_ = 0, adopted_ = 0;
     std::string first_malformed_;
 };
 
 uint32_t Import::file_of(std::string_view name, bool adds) {
-    uint32_t job = static_cast<uint32_t>(jobs_.size() - 1);
-    const auto bound = job_of_file_.find(name);
-    if (adds || bound == job_of_file_.end()) {
-        job_of_file_.insert_or_assign(std::string(name), job);
-    } else {
-        job = bound->second;
+    const StringId id = names_.intern(name);
+    job_of_file_.resize(names_.size(), kNoJob);
+    uint32_t& job = job_of_file_[id];
+    if (adds || job == kNoJob) {
+        job = static_cast<uint32_t>(jobs_.size() - 1);
     }
     Job& owner = jobs_[job];
-    const auto [row, is_new] =
-        owner.file_rows.try_emplace(std::string(name), static_cast<uint32_t>(owner.files.size()));
+    const auto [row, is_new] = owner.file_rows.try_emplace(id, static_cast<uint32_t>(owner.files.size()));
     if (is_new) {
-        owner.files.push_back({std::string(name), false, -1});
+        owner.files.push_back({id, false, -1});
     }
     lines_.back().job = job;
     return row->second;
@@ -218,6 +217,10 @@ void Import::read(const std::filesystem::path& path) {
         if (text.find_first_not_of(" \r\t") == text.npos) {
             continue;
         }
+        if (reader.ends_in_line()) {
+            ++cut_;  // a number that lost its last digits is still a number
+            break;
+        }
         if (const char* problem = take(text); problem && ++malformed_ == 1) {
             first_malformed_ = reader.where() + ": " + problem;
         }
@@ -225,7 +228,7 @@ void Import::read(const std::filesystem::path& path) {
     if (!begun) {
         throw bad_input(path.native(), "is empty; expected a fio iolog", {});
     }
-    cut_ += reader.truncated();
+    cut_ += reader.truncated() && !reader.ends_in_line();
     done_ += reader.file_bytes();
     if (options_.progress) {
         options_.progress(done_);
@@ -242,7 +245,7 @@ bool Import::open(const Line& line, Job& job, File& file, RawCall& raw) {
     }
     file.fd = job.next_fd++;
     if (line.action != Action::open) {
-        raw.fd_path = file.name;
+        raw.fd_path = names_[file.name];
         ++adopted_;
     }
     return true;
@@ -275,7 +278,7 @@ void Import::feed(const Line& line, Assembler& assembler) {
     switch (line.action) {
         case Action::open:
             raw.kind = OpKind::open;
-            raw.path = file.name;
+            raw.path = names_[file.name];
             raw.flags = file.written ? O_RDWR : O_RDONLY;
             raw.result = file.fd;
             break;

@@ -3,16 +3,16 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "formats/assemble/assembler.h"
-#include "formats/import/importer.h"
-#include "formats/import/strace/source.h"
+#include "formats/import/strace/strace_import.h"
 #include "formats/oplog/kernel_names.h"
 #include "formats/oplog/syscalls.h"
 #include "formats/support/error.h"
@@ -23,6 +23,22 @@ namespace {
 constexpr int64_t kDay = 86400LL * 1'000'000'000;
 constexpr int64_t kInterrupted = -4;  // EINTR
 constexpr size_t kMostDroppedNames = 256;
+
+bool equal_bytes(const std::filesystem::path& a, const std::filesystem::path& b) {
+    constexpr size_t kPiece = 1 << 16;
+    std::ifstream first(a, std::ios::binary), second(b, std::ios::binary);
+    std::string of_first(kPiece, '\0'), of_second(kPiece, '\0');
+    while (first && second) {
+        first.read(of_first.data(), kPiece);
+        second.read(of_second.data(), kPiece);
+        const auto n = static_cast<size_t>(first.gcount());
+        if (first.gcount() != second.gcount() ||
+            std::string_view(of_first).substr(0, n) != std::string_view(of_second).substr(0, n)) {
+            return false;
+        }
+    }
+    return !first && !second && !first.bad() && !second.bad();
+}
 
 // The op of a call as far as strace shows it: of requests of libaio only that the call was made, or waited.
 OpKind op_of(const Syscall& row) {
@@ -48,20 +64,6 @@ int32_t tid_of_name(const std::filesystem::path& path) {
         return -1;
     }
     return value > 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1;
-}
-
-uint64_t device_number(std::string_view text) {
-    // makedev(0x8, 0x1)
-    StraceCall call;
-    const std::string whole = std::string(text) + " = 0";
-    int64_t major = 0, minor = 0;
-    bool too_large = false;
-    if (!parse_strace_call(whole, call) || !parse_strace_number(call.arg(0), major, too_large) ||
-        !parse_strace_number(call.arg(1), minor, too_large)) {
-        return 0;
-    }
-    const auto high = static_cast<uint64_t>(major), low = static_cast<uint64_t>(minor);
-    return (high & 0xfffff000) << 32 | (high & 0xfff) << 8 | (low & 0xffffff00) << 12 | (low & 0xff);
 }
 
 // Where relative paths start when the recording begins, by the first task's own calls. Empty: unknown.
@@ -97,57 +99,34 @@ std::string initial_directory(std::string_view head) {
     return {};
 }
 
-class StraceImport {
-public:
-    StraceImport(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
-                 const ImportOptions& options);
-    void run();
+// Its calls would all count twice. Two tasks of -ff may well say the same, if they say little.
+void refuse_copies(const std::vector<std::filesystem::path>& inputs) {
+    std::map<uintmax_t, std::vector<const std::filesystem::path*>> by_size;
+    for (const std::filesystem::path& input : inputs) {
+        std::error_code unknown;
+        const uintmax_t size = std::filesystem::file_size(input, unknown);
+        if (unknown || size == 0) {
+            continue;
+        }
+        auto& others = by_size[size];
+        for (const std::filesystem::path* const other : others) {
+            const bool two_tasks =
+                tid_of_name(input) > 0 && tid_of_name(*other) > 0 && tid_of_name(input) != tid_of_name(*other);
+            if (!two_tasks && equal_bytes(*other, input)) {
+                throw usage_error(escape_line(input.native()) + " is a copy of " + escape_line(other->native()),
+                                  "name each log once");
+            }
+        }
+        others.push_back(&input);
+    }
+}
 
-private:
-    void feed(const StraceSource& source);
-    void feed_call(const StraceRecord& record, const Syscall& row);
-    void feed_end(const StraceRecord& record);
-    // False: the call cannot become an op.
-    bool fill(const Syscall& row, RawCall& raw);
-    void fill_stat(std::string_view text, bool is_statx, RawCall& raw);
-    void fill_buffers(std::string_view text, RawCall& raw, bool is_message);
-    void fill_messages(std::string_view text, RawCall& raw);
-    bool fill_path(std::string_view text, std::string_view& path);
-    std::string_view about(const StraceFd& fd);
-    void fill_directory(std::string_view text, RawCall& raw, bool second);
-    std::vector<StraceFd> descriptors_in(std::string_view list, std::string& keep);
-    bool act(const Syscall& row, RawCall& raw);
-    void adopt_received(const RawCall& raw);
-    void spawned(RawCall& raw);
-    void executed(const Syscall& row, int32_t pid);
-    void correct(const Syscall& row, RawCall& raw);
-    int64_t number(std::string_view text);
-    int64_t flags(std::string_view text);
-    int32_t process_of(int32_t tid) const;
-    void drop(std::string_view name);
-    void count_faults();
-
-    std::vector<std::filesystem::path> inputs_;
-    const ImportOptions& options_;
-    StraceLineFaults faults_;
-    std::vector<std::unique_ptr<StraceSource>> sources_;
-    std::unique_ptr<LogWriter> writer_;
-    std::unique_ptr<Assembler> assembler_;
-    int64_t origin_ = 0;
-    StraceCall call_;
-    StraceStrings strings_;
-    std::vector<int64_t> list_;
-    std::unordered_map<int32_t, int32_t> thread_group_;   // tid to pid, threads only
-    std::unordered_map<int32_t, std::string> directory_;  // by pid, as last decorated
-    std::unordered_set<int32_t> ended_;
-    std::map<std::string, uint64_t, std::less<>> dropped_;
-    std::string header_command_;
-    uint64_t symbols_unknown_ = 0, numbers_too_large_ = 0, errors_unknown_ = 0, durations_unknown_ = 0, calls_ = 0;
-};
+}  // namespace
 
 StraceImport::StraceImport(std::span<const std::filesystem::path> inputs, const std::filesystem::path& output,
                            const ImportOptions& options)
     : inputs_(inputs.begin(), inputs.end()), options_(options) {
+    refuse_copies(inputs_);
     for (size_t i = 0; i < inputs_.size(); ++i) {
         const int32_t tid = tid_of_name(inputs_[i]);
         auto source = std::make_unique<StraceSource>(inputs_[i], tid > 0 ? tid : static_cast<int32_t>(i) + 1, faults_);
@@ -285,13 +264,15 @@ void StraceImport::feed(const StraceSource& source) {
     numbers_too_large_ += call_.number_too_large;
     errors_unknown_ += call_.error_unknown;
     const Syscall* row = find_syscall(call_.name);
-    if (!row || row->strace == kNotImported) {
+    if (!row || row->strace == kNotImported ||
+        (row->action == CallAction::clone_blocks && !is_clone() && !asks_terminal())) {
         return drop(call_.name);
     }
     feed_call(record, *row);
 }
 
 void StraceImport::feed_end(const StraceRecord& record) {
+    any_exit_ = true;
     // A number that comes again is another task: forget it.
     const int32_t pid = process_of(record.tid);
     const bool ended_itself = ended_.erase(record.tid) > 0;
@@ -307,6 +288,7 @@ void StraceImport::feed_end(const StraceRecord& record) {
         } else if (record.text.starts_with("+++ killed by ")) {
             const std::string_view name = record.text.substr(14);
             raw.arg = 128 + symbol_value(name.substr(0, name.find(' '))).value_or(0);
+            raw.result = kInterrupted;
         }
         assembler_->call(raw);
     }
@@ -318,6 +300,10 @@ void StraceImport::feed_call(const StraceRecord& record, const Syscall& row) {
     raw.tid = record.tid;
     raw.pid = process_of(record.tid);
     raw.kind = op_of(row);
+    any_exit_ |= raw.kind == OpKind::exit;
+    if (!any_exit_) {
+        processes_seen_.insert(raw.pid);
+    }
     raw.begin = record.begin - origin_;
     raw.result = call_.result;
     raw.flags = row.flags;
@@ -366,190 +352,6 @@ std::string_view StraceImport::about(const StraceFd& fd) {
         return fd.about;
     }
     return strings_.plain(fd.about, fd.deleted ? "(deleted)" : "");
-}
-
-void StraceImport::fill_directory(std::string_view text, RawCall& raw, bool second) {
-    const StraceFd fd = parse_strace_fd(text);
-    const std::string_view name = about(fd);
-    const std::string_view directory = name.starts_with('/') ? name : std::string_view{};
-    if (fd.at_current_directory && !directory.empty()) {
-        std::string& last = directory_[raw.pid];
-        if (last != directory) {
-            last = directory;
-            assembler_->set_directory(raw.pid, directory);
-        }
-    }
-    if (second) {
-        raw.fd2 = fd.fd;
-        raw.fd2_path = directory;
-    } else {
-        raw.fd = fd.fd;
-        raw.fd_path = fd.at_current_directory ? std::string_view{} : name;
-        raw.directory = directory;
-    }
-}
-
-bool StraceImport::fill_path(std::string_view text, std::string_view& path) {
-    if (text == "NULL" || text.empty()) {
-        return true;
-    }
-    bool cut = false;
-    const auto found = strings_.quoted(text, &cut);
-    if (!found) {
-        return false;
-    }
-    path = *found;
-    if (cut) {
-        writer_->count(Count::paths_abbreviated);
-    }
-    return true;
-}
-
-bool StraceImport::fill(const Syscall& row, RawCall& raw) {
-    const auto offset_behind_pointer = [&](std::string_view text) -> std::optional<int64_t> {
-        if (!text.starts_with('[')) {
-            return std::nullopt;
-        }
-        return number(text.substr(1, text.find(']') - 1));
-    };
-    size_t next = 0;
-    for (const char letter : row.strace.empty() ? row.arguments : row.strace) {
-        const std::string_view text = call_.arg(next++);
-        switch (letter) {
-            case 'x': break;
-            case 'f':
-            case 'r': {
-                const StraceFd fd = parse_strace_fd(text);
-                raw.fd = fd.fd;
-                raw.fd_path = about(fd);
-                break;
-            }
-            case '2':
-            case 'n': {
-                const StraceFd fd = parse_strace_fd(text);
-                raw.fd2 = fd.fd;
-                raw.fd2_path = about(fd);
-                break;
-            }
-            case '|': {
-                std::string keep;
-                const auto pair = descriptors_in(text, keep);
-                if (pair.size() != 2) {
-                    break;
-                }
-                raw.fd = pair[0].fd;
-                raw.fd2 = pair[1].fd;
-                raw.fd_path = strings_.keep(std::string(pair[0].about));
-                raw.fd2_path = strings_.keep(std::string(pair[1].about));
-                break;
-            }
-            case 'd': fill_directory(text, raw, false); break;
-            case 'D': fill_directory(text, raw, true); break;
-            case 'p':
-                if (!fill_path(text, raw.path)) {
-                    return false;
-                }
-                break;
-            case 'P':
-                if (!fill_path(text, raw.path2)) {
-                    return false;
-                }
-                break;
-            case 't': raw.text = strings_.quoted(text).value_or(std::string_view{}); break;
-            case 'L': raw.link_target = strings_.quoted(text).value_or(std::string_view{}); break;
-            case 's': raw.size = number(text); break;
-            case 'o': raw.offset = number(text); break;
-            case 'O': raw.offset = offset_behind_pointer(text); break;
-            case 'Q': raw.offset2 = offset_behind_pointer(text); break;
-            case 'F': raw.flags |= flags(text); break;
-            case 'm': raw.mode = flags(text); break;
-            case 'a': raw.arg += flags(text); break;
-            case 'A': raw.address = static_cast<uint64_t>(number(text)); break;
-            case 'N': raw.address2 = static_cast<uint64_t>(number(text)); break;
-            case 'i': fill_buffers(text, raw, false); break;
-            case 'M': fill_buffers(text, raw, true); break;
-            case 'V': fill_messages(text, raw); break;
-            case 'S': fill_stat(text, row.kind == OpKind::statx, raw); break;
-            case 'H':
-                raw.flags |= flags(strace_field(text, "flags"));
-                raw.mode = flags(strace_field(text, "mode"));
-                break;
-            default: break;  // what strace does not show, or what act() reads
-        }
-    }
-    return true;
-}
-
-void StraceImport::fill_stat(std::string_view text, bool is_statx, RawCall& raw) {
-    if (!text.starts_with('{')) {
-        return;
-    }
-    const std::string_view prefix = is_statx ? "stx_" : "st_";
-    const auto field = [&](std::string_view key) { return strace_field(text, std::string(prefix) + std::string(key)); };
-    if (const auto mode = field("mode"); !mode.empty()) {
-        raw.stat_mode = static_cast<uint32_t>(flags(mode));
-    }
-    if (const auto size = field("size"); !size.empty()) {
-        raw.stat_size = static_cast<uint64_t>(std::max<int64_t>(number(size), 0));
-    }
-    const auto inode = field("ino");
-    const auto device = field("dev");
-    if (!inode.empty() && !device.empty()) {
-        raw.inode = static_cast<uint64_t>(number(inode));
-        raw.device = device_number(device);
-    }
-}
-
-void StraceImport::fill_buffers(std::string_view text, RawCall& raw, bool is_message) {
-    list_.clear();
-    int64_t sum = 0;
-    bool cut = false;
-    // A message's control data may hold descriptors but no buffers.
-    const std::string_view buffers = is_message ? strace_field(text, "msg_iov") : text;
-    each_strace_field(buffers, "iov_len", [&](std::string_view value) {
-        list_.push_back(number(value));
-        if (__builtin_add_overflow(sum, std::max<int64_t>(list_.back(), 0), &sum)) {
-            sum = INT64_MAX;
-        }
-    });
-    cut = buffers.ends_with("...]") || (list_.empty() && raw.result > 0);
-    if (cut) {
-        writer_->count(Count::buffer_lists_abbreviated);
-        list_.clear();
-        sum = std::max(sum, raw.result);
-    }
-    raw.size = sum;
-    if (!is_message) {
-        raw.list = list_;
-    }
-}
-
-// sendmmsg, recvmmsg: one op for all messages; its result is the bytes moved, not the number of messages.
-void StraceImport::fill_messages(std::string_view text, RawCall& raw) {
-    raw.size = 0;
-    if (raw.result <= 0) {
-        return;
-    }
-    each_strace_field(text, "msg_len",
-                      [&](std::string_view value) { raw.size += std::clamp<int64_t>(number(value), 0, INT32_MAX); });
-    raw.result = raw.size;
-}
-
-// "[3<pipe:[1]>, 4<pipe:[1]>]"; `keep` holds what the result points into.
-std::vector<StraceFd> StraceImport::descriptors_in(std::string_view list, std::string& keep) {
-    std::vector<StraceFd> out;
-    if (list.size() < 2 || list.front() != '[' || list.back() != ']') {
-        return out;
-    }
-    keep = "x(" + std::string(list.substr(1, list.size() - 2)) + ") = 0";
-    StraceCall call;
-    if (!parse_strace_call(keep, call)) {
-        return out;
-    }
-    for (size_t i = 0; i < call.count; ++i) {
-        out.push_back(parse_strace_fd(call.args[i]));
-    }
-    return out;
 }
 
 void StraceImport::adopt_received(const RawCall& raw) {
@@ -649,6 +451,8 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
             return true;
         }
         case CallAction::spawn: spawned(raw); return true;
+        case CallAction::clone_blocks: fill_clone(raw); return true;
+        case CallAction::lock_memory: return lock_memory(row.nr, raw, locks_all_[raw.pid]);
         case CallAction::wait_child:
             raw.arg = 0;
             if (done) {
@@ -666,6 +470,7 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::exec:
             if (done) {
                 executed(row, raw.pid);
+                locks_all_.erase(raw.pid);
             }
             return true;
         case CallAction::op:
@@ -698,7 +503,10 @@ void StraceImport::correct(const Syscall& row, RawCall& raw) {
         raw.fd_path = done ? about(parse_strace_fd(call_.result_text)) : std::string_view{};
     }
     if (row.kind == OpKind::mmap && done) {
+        constexpr int64_t kMapPopulate = 0x8000;
         raw.address = static_cast<uint64_t>(raw.result);
+        const auto locks = locks_all_.find(raw.pid);
+        raw.flags |= locks != locks_all_.end() && locks->second ? kMapPopulate : 0;
     }
     if (row.kind == OpKind::mremap && done) {
         raw.address2 = static_cast<uint64_t>(raw.result);
@@ -716,6 +524,9 @@ void StraceImport::correct(const Syscall& row, RawCall& raw) {
 
 void StraceImport::count_faults() {
     writer_->count(Count::unrecognized_lines, faults_.malformed, faults_.first_malformed);
+    writer_->count(Count::clock_set_back, faults_.set_back, faults_.first_set_back);
+    writer_->count(Count::inputs_cut, faults_.cut);
+    writer_->count(Count::exits_missing, any_exit_ ? 0 : processes_seen_.size());
     writer_->count(Count::lines_without_first_half, faults_.orphans);
     writer_->count(Count::lines_without_second_half, faults_.unfinished);
     writer_->count(Count::calls_reordered, faults_.forced);
@@ -727,6 +538,8 @@ void StraceImport::count_faults() {
         writer_->count(Count::dropped, n, name);
     }
 }
+
+namespace {
 
 bool sniff(std::string_view head) {
     size_t seen = 0, good = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "formats/support/error.h"
+#include "formats/support/quantity.h"
 
 namespace reprise {
 namespace {
@@ -57,23 +58,47 @@ void StraceSource::add_to_clock(int64_t ns) {
     effect_time_ += ns;
 }
 
+void StraceSource::check_stamp(const StraceLine& line) const {
+    constexpr const char* kHow = "record with: strace -f -ttt -T -yy";
+    if (line.clock == StraceLine::Clock::relative) {
+        throw bad_input(reader_.where(),
+                        "time stamps are relative to the line before (strace -r), so the lines of several tasks "
+                        "cannot be put in order",
+                        kHow);
+    }
+    if (line.clock == StraceLine::Clock::none) {
+        throw bad_input(reader_.where(), "the line has no time stamp", kHow);
+    }
+    if (line.fraction_digits == 0) {
+        throw bad_input(reader_.where(), "time stamps are whole seconds (strace -t), too coarse for a replay", kHow);
+    }
+}
+
+// strace writes lines in the order of time; only a clock that was set goes back.
+void StraceSource::note_step(int64_t time) {
+    constexpr int64_t kMostBack = 1'000'000'000;
+    if (time >= last_time_) {
+        return;
+    }
+    const int64_t back = last_time_ - time;
+    if (back >= kMostBack) {
+        throw bad_input(reader_.where(), "the wall clock was set back by " + format_duration(back),
+                        "record again; files of several runs are imported one by one");
+    }
+    if (++faults_.set_back == 1) {
+        faults_.first_set_back = format_duration(back) + " at " + reader_.where();
+    }
+}
+
 // The time stamp without jumps: a time of day goes on behind midnight. nullopt for a line that is not strace's.
 std::optional<int64_t> StraceSource::time_of(const StraceLine& line) {
     if (clock_ == StraceLine::Clock::none) {
         StraceCall call;
         const bool really = line.kind != StraceLine::Kind::call || parse_strace_call(line.text, call);
-        if (really && line.clock == StraceLine::Clock::relative) {
-            throw bad_input(reader_.where(),
-                            "time stamps are relative to the line before (strace -r), so the lines of several tasks "
-                            "cannot be put in order",
-                            "record with: strace -f -ttt -T -yy");
-        }
-        if (really && line.clock == StraceLine::Clock::none) {
-            throw bad_input(reader_.where(), "the line has no time stamp", "record with: strace -f -ttt -T -yy");
-        }
         if (!really) {
             return std::nullopt;
         }
+        check_stamp(line);
         clock_ = line.clock;
     }
     if (line.clock != clock_) {
@@ -86,8 +111,9 @@ std::optional<int64_t> StraceSource::time_of(const StraceLine& line) {
             day_ += kDay;
             time += kDay;
         }
-        last_time_ = time;
     }
+    note_step(time);
+    last_time_ = time;
     return time;
 }
 
@@ -185,6 +211,12 @@ void StraceSource::drop_half(int32_t tid) {
 // True if a record is ready.
 bool StraceSource::take_line(std::string_view text) {
     if (text.empty()) {
+        return false;
+    }
+    // "= 16" may be what is left of "= 16384". What ends like this has lost its duration at most.
+    const bool whole = text.back() == '>' || text.ends_with("+++") || text.ends_with("---");
+    if (reader_.ends_in_line() && !whole) {
+        ++faults_.cut;
         return false;
     }
     ++faults_.lines;

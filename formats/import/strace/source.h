@@ -30,9 +30,12 @@ struct StraceLineFaults {
     uint64_t lines = 0, good = 0;
     uint64_t malformed = 0;
     std::string first_malformed;  // "file:line"
+    uint64_t set_back = 0;        // times the clock went back
+    std::string first_set_back;   // "by 3 ms at file:line"
     uint64_t unfinished = 0;      // calls whose second half never came
     uint64_t orphans = 0;         // second halves without a first
     uint64_t forced = 0;          // calls taken out of order because a close took too long
+    uint64_t cut = 0;             // last lines that no newline ends
 };
 
 class StraceSource {
@@ -71,6 +74,8 @@ private:
     bool pop();
     int32_t tid_of(const StraceLine& line);
     std::optional<int64_t> time_of(const StraceLine& line);
+    void check_stamp(const StraceLine& line) const;
+    void note_step(int64_t time);
     void begin_call(const StraceLine& line, int32_t tid, int64_t time);
     bool join_call(const StraceLine& line, int32_t tid, int64_t time);
     void drop_half(int32_t tid);
@@ -88,7 +93,7 @@ private:
     int32_t main_tid_ = -1;
     std::unordered_set<int32_t> spawned_;
     StraceLine::Clock clock_ = StraceLine::Clock::none;
-    int64_t day_ = 0, last_time_ = INT64_MIN;
+    int64_t day_ = 0, last_time_ = INT64_MIN;  // without jumps; of the last line
     StraceRecord record_;
     std::string joined_;  // text of the record, where it is not a line
     int64_t effect_time_ = INT64_MIN;

@@ -9,15 +9,12 @@ beside this file. Exit code 77: not on this machine.
 
 import argparse
 import contextlib
-import datetime
 import fnmatch
 import json
 import os
 import pathlib
 import re
-import shlex
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,7 +23,10 @@ import time
 import experiments
 import jobs
 import measure
+import packages
+import rounds as results
 import storage
+import summary
 
 sys.path.insert(0, str(jobs.TOP / "scripts"))
 import docs_tables  # noqa: E402
@@ -36,11 +36,13 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cells", nargs="*", metavar="CELL", help="groups or names of cells, with * and ?; all if none is given")
     parser.add_argument("--bin", type=pathlib.Path, default=jobs.TOP / "build" / "release", help="build folder")
-    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images; needs 8 GB")
+    parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()), help="for images; needs 12 GB")
     parser.add_argument("--memory", action="store_true", help="devices in memory (zram) instead of images: little disturbs them")
-    parser.add_argument("--out", type=pathlib.Path, default=jobs.TOP / "build" / "accuracy", help="folder of the results")
+    parser.add_argument("--out", type=pathlib.Path, help="folder of the results; what is there already is not measured again "
+                        "[default build/accuracy, with --quick build/accuracy/quick]")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--resume", action="store_true", help="continue the interrupted rounds in --out; same cells and data")
+    parser.add_argument("--fresh", action="store_true", help="forget the results in --out and begin anew")
+    parser.add_argument("--force", action="store_true", help="go on though commit, machine or data differ from those of the results in --out")
     parser.add_argument("--nice", type=int, default=0, metavar="N", help="run everything at this priority, e.g. -15 on a machine in use")
     parser.add_argument("--calm", type=float, default=3, metavar="PERCENT",
                         help="repeat a run, at most twice, while a virtual machine's host takes more of the processors; 0: never [default 3]")
@@ -53,6 +55,10 @@ def options():
     arguments = parser.parse_args()
     if arguments.write_docs and arguments.quick:
         parser.error("--write-docs requires full rounds, without --quick")
+    if arguments.quick:
+        arguments.rounds = 1
+    if arguments.out is None:
+        arguments.out = jobs.TOP / "build" / "accuracy" / ("quick" if arguments.quick else "")
     return arguments
 
 
@@ -81,183 +87,177 @@ def check(reprise):
         skip("this machine cannot record")
     if subprocess.run([jobs.PYTHON, "-c", "import torch, PIL"], stderr=subprocess.DEVNULL).returncode != 0:
         skip("python3-torch or python3-pil is not installed")
-    wanted = ["losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "sqlite3", "rsync", "tar", "cc"]
+    wanted = ["losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "sqlite3", "rsync", "tar", "zstd", "cc", "c++", "pkg-config", "fusermount3"]
     if missing := measure.has_tools(wanted):
         skip(f"missing: {', '.join(missing)}")
+
+
+def possible(cells):
+    """Without those whose packages cannot be had here; says which, and why."""
+    refused = packages.refused({name for cell in cells for name in cell.recorded.needs})
+    for name, why in refused.items():
+        mine = [f"{cell.group}/{cell.name}" for cell in cells if name in cell.recorded.needs]
+        print(f"SKIPPED {len(mine)} cells ({', '.join(mine)}): {why}", file=sys.stderr)
+    return [cell for cell in cells if not refused.keys() & set(cell.recorded.needs)]
 
 
 class Session:
     """One storage after the other, opened when first needed; recordings and real runs made once per round."""
 
-    def __init__(self, stack, bench, folder, memory, calm):
-        self.stack, self.bench, self.folder, self.memory, self.calm = stack, bench, folder, memory, calm
-        self.storages, self.recorded, self.ran = {}, {}, {}
+    def __init__(self, stack, bench, folder, arguments):
+        self.stack, self.bench, self.folder, self.arguments = stack, bench, folder, arguments
+        self.calm = measure.Calm(arguments.calm / 100)
+        self.storages, self.recorded, self.ran, self.logs = {}, {}, {}, 0
 
     def storage(self, name):
         if name not in self.storages:
-            kind, rate = experiments.STORAGES[name]
-            self.storages[name] = self.stack.enter_context(storage.Storage(name, kind, rate, self.folder, self.memory))
+            made = storage.Storage(name, experiments.STORAGES[name], self.folder, self.arguments.memory, self.folder / "bin" / "slow_fuse")
+            self.storages[name] = self.stack.enter_context(made)
+            self.bench.model(made, self.model(name))  # while it is empty
         return self.storages[name]
 
-    def recording(self, cell, number):
-        key = (cell.recorded, cell.source, number)
+    def model(self, name):
+        return self.arguments.out / f"model-{name}.json"
+
+    def forget(self):
+        """The logs of a round."""
+        for log, _ in self.recorded.values():
+            log.unlink(missing_ok=True)
+        self.recorded, self.ran = {}, {}
+
+    def recording(self, cell):
+        key = (cell.recorded, cell.source)
         if key not in self.recorded:
-            def record(number):
-                log = self.folder / f"log{len(self.recorded)}-{number}.oplog"
+            self.logs += 1
+
+            def record(attempt):
+                log = self.folder / f"log{self.logs}-{attempt}.oplog"
                 run = self.bench.record(cell.recorded, self.storage(cell.source[0]), cell.source[1], log)
                 run.more["log"] = log
                 return run
 
             run = self.calm(record)
             self.recorded[key] = (run.more["log"], run)
+            for other in self.folder.glob(f"log{self.logs}-*.oplog"):  # of the tries that were not calm
+                if other != run.more["log"]:
+                    other.unlink()
         return self.recorded[key]
 
-    def real(self, cell, number):
-        key = (cell.real, cell.target, number, None if cell.shared else cell.name)
+    def real(self, cell):
+        key = (cell.real, cell.target, None if cell.shared else cell.name)
         if key not in self.ran:
             self.ran[key] = self.calm(lambda _: self.bench.real(cell.real, self.storage(cell.target[0]), cell.target[1]))
+            self.ran[key].more["id"] = f"{time.time():.3f}"  # it may serve several cells, and counts once
         return self.ran[key]
 
+    def predicted(self, cell, log):
+        self.storage(cell.target[0])
+        try:
+            return self.bench.predict(cell.recorded, log, self.model(cell.target[0]), cell.target[1], cell.options)
+        except RuntimeError as error:  # a replay is judged without it
+            return measure.Run(0, more={"failed": str(error)[-300:]})
+
     def round(self, cell, number):
-        log, recorded = self.recording(cell, number)
+        log, recorded = self.recording(cell)
         keep = re.sub(r"\W+", "-", f"{cell.group}-{cell.name}") if number == 0 else None
 
         def replay():
             return self.calm(lambda _: self.bench.replay(cell.recorded, log, self.storage(cell.target[0]), cell.target[1], cell.options, keep))
 
         if number % 2 == 0:  # neither always follows what the other left behind
-            real, replayed = self.real(cell, number), replay()
+            real, replayed = self.real(cell), replay()
         else:
-            replayed, real = replay(), self.real(cell, number)
-        return {"group": cell.group, "cell": cell.name, "round": number, "recorded_s": recorded.seconds, "real_s": real.seconds,
-                "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
-                "stolen": [recorded.stolen, real.stolen, replayed.stolen],
-                "reported_mib": [recorded.reported, real.reported, replayed.reported],
-                "work_s": [recorded.work, real.work, replayed.work], "replay": replayed.more}
+            replayed, real = replay(), self.real(cell)
+        predicted = self.predicted(cell, log)
+        row = {"recorded_s": recorded.seconds, "real_s": real.seconds, "real_id": real.more["id"], "real_whole_s": real.more["whole_s"],
+               "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
+               "predicted_s": predicted.seconds or None, "predicted_au": predicted.au() if predicted.seconds else None,
+               "stolen": [recorded.stolen, real.stolen, replayed.stolen],
+               "reported_mib": [recorded.reported, real.reported, replayed.reported],
+               "work_s": [recorded.work, real.work, replayed.work], "replay": replayed.more, "predict": predicted.more}
+        if interval := measure.interval_of(replayed):
+            row["interval_s"] = interval
+        if interval := replayed.more.get("au_interval"):
+            row["interval_au"] = interval
+        return row
 
 
-def median(rows, key):
-    values = [row[key] for row in rows]
-    return None if None in values else statistics.median(values)
+def said(row):
+    if row.get("failed"):
+        return f"FAILED: {row['failed']}"
+
+    def percent(key):
+        return "?" if row[key] is None else f"{100 * (row[key] / row['real_s'] - 1):+.1f} %"
+
+    return (f"recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, replayed {row['replayed_s']:.3f} s, {percent('replayed_s')}; "
+            f"predicted {percent('predicted_s')}")
 
 
-def summarise(cell, rows, reals):
-    """`reals`: the seconds of all real runs of that job at that place. `itself_percent`: the real runs beside this cell
-    against all of them, the error that a replay would show which is the job itself; None where they served other cells."""
-    found = {"group": cell.group, "cell": cell.name, "judge": cell.judge, "bar": cell.bar, "rounds": len(rows)}
-    for key in ("recorded", "real", "replayed"):
-        for unit in ("s", "au"):
-            found[f"{key}_{unit}"] = median(rows, f"{key}_{unit}")
-        found[f"{key}_spread"] = [min(row[f"{key}_s"] for row in rows), max(row[f"{key}_s"] for row in rows)]
-    found["itself_percent"] = None if cell.shared else 100 * (found["real_s"] / statistics.median(reals) - 1)
-    found["real_s"], found["real_spread"] = statistics.median(reals), [min(reals), max(reals)]
-    found["error_percent"] = 100 * (found["replayed_s"] / found["real_s"] - 1)
-    found["error_au_points"] = None
-    if found["real_au"] is not None and found["replayed_au"] is not None:
-        found["error_au_points"] = 100 * (found["replayed_au"] - found["real_au"])
-    error = found["error_percent"] if cell.judge == "span" else found["error_au_points"]
-    found["met"] = error is not None and abs(error) <= cell.bar
-    return found
-
-
-def figure(cell, key):
-    """What docs/data/accuracy.json keeps of one side: percent of AU, or seconds."""
-    if cell["judge"] == "au":
-        return None if cell[f"{key}_au"] is None else {"median": round(100 * cell[f"{key}_au"], 1)}
-    least, most = cell[f"{key}_spread"]
-    return {"median": round(cell[f"{key}_s"], 3), "least": round(least, 3), "most": round(most, 3)}
-
-
-def documented(found, facts, rows, rounds, arguments):
-    """A run as docs/data/accuracy.json keeps it; scripts/docs_tables.py renders it."""
-    shares = [share for row in rows for share in row["stolen"]]
-    words = [word for word in sys.argv[1:] if word not in ("--write-docs", "--resume")]
-    run = {"date": datetime.date.today().isoformat(),
-           "machine": f"{facts['cpus']} x {facts['cpu']}, {facts['memory_gib']} GiB, Linux {facts['kernel']}",
-           "command": shlex.join(["tests/bench/accuracy/run.sh", *words]),
-           "steal_percent": {"median": round(100 * statistics.median(shares), 1), "most": round(100 * max(shares), 1), "repeat_above": arguments.calm}}
-    if own := sorted(abs(cell["itself_percent"]) for cell in found if cell["itself_percent"] is not None):
-        theirs = [abs(cell["error_percent"]) for cell in found if cell["itself_percent"] is not None]
-        run["itself"] = {"cells": len(own), "bar": 5.0, "mean": round(statistics.mean(own), 1), "greatest": round(own[-1], 1),
-                         "within": sum(error <= 5 for error in own), "replays_mean": round(statistics.mean(theirs), 1)}
-    if works := sorted(work for row in rows for work in row.get("work_s", ())):  # rows of before have none
-        middle = statistics.median(works)
-        run["notes"] = [f"A fixed piece of work beside each run took {works[0] / middle:.2f} to {works[-1] / middle:.2f} of its median, in nine of ten runs "
-                        f"up to {works[len(works) * 9 // 10] / middle:.2f}: how much the machine's own speed varied."]
-    run["cells"] = []
-    for cell in found:
-        error = cell["error_percent" if cell["judge"] == "span" else "error_au_points"]
-        run["cells"].append({"group": cell["group"], "cell": cell["cell"], "judge": cell["judge"], "bar": cell["bar"], "rounds": rounds,
-                             **{key: figure(cell, key) for key in ("recorded", "real", "replayed")},
-                             "error": None if error is None else round(error, 1), "met": cell["met"]})
-    return run
-
-
-def earlier(path, cells):
-    """What an interrupted run left: a list of rows for each cell."""
-    found = {cell: [] for cell in cells}
-    by_name = {(cell.group, cell.name): cell for cell in cells}
-    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        row = json.loads(text)
-        if (row["group"], row["cell"]) in by_name:
-            found[by_name[row["group"], row["cell"]]].append(row)
-    return found
-
-
-def measure_rounds(stack, arguments, cells, reprise, rows, out, commit):
-    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-accuracy-", dir=arguments.dir)))
-    print("making data ...", file=sys.stderr)
-    jobs.make_data(folder / "data", {cell.recorded.data for cell in cells}, arguments.quick)
+def measure_rounds(stack, arguments, cells, reprise, rounds):
+    missing = rounds.missing(cells, arguments.rounds)
+    left = results.Left(rounds, missing)
+    folder = stack.enter_context(storage.working_folder(arguments.dir))
+    print(f"{len(missing)} of {arguments.rounds * len(cells)} measurements to do; making data ...", file=sys.stderr)
+    jobs.make_data(folder / "data", {cell.recorded.data for cell, _ in missing}, arguments.quick)
     jobs.build(folder)
-    calm = measure.Calm(arguments.calm / 100)
-    session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments.memory, calm)
-    for number in range(min(map(len, rows.values())), arguments.rounds):
-        measure.back_fragments()
-        for cell in cells:
-            if len(rows[cell]) > number:
-                continue
-            begin = time.monotonic()
-            row = session.round(cell, number) | {"commit": commit}
-            rows[cell].append(row)
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-            print(f"{number + 1}/{arguments.rounds} {cell.group}/{cell.name}: recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, "
-                  f"replayed {row['replayed_s']:.3f} s, {100 * (row['replayed_s'] / row['real_s'] - 1):+.1f} % "
-                  f"[{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
+    session = Session(stack, measure.Bench(reprise, folder, folder / "data", arguments.keep), folder, arguments)
+    # Cells with the same data follow each other: only that data is on a storage.
+    order = {cell: at for at, cell in enumerate(sorted(cells, key=lambda cell: (cell.recorded.data, cell.recorded.name)))}
+    last = None
+    for cell, number in sorted(missing, key=lambda one: (one[1], order[one[0]])):
+        if number != last:
+            session.forget()
+            measure.back_fragments()
+            last = number
+        begin = time.monotonic()
+        try:
+            row = session.round(cell, number)
+        except RuntimeError as error:
+            row = {"failed": str(error)[-1000:]}
+        took = time.monotonic() - begin
+        rounds.add(cell, number, row | {"took_s": took})
+        left.done(cell, number, took)
+        print(f"{number + 1}/{arguments.rounds} {cell.group}/{cell.name}: {said(row)} [{took:.0f} s; {len(left.missing)} left, {left.text()}]",
+              file=sys.stderr, flush=True)
 
 
 def run(arguments, cells, reprise):
-    if arguments.quick:
-        arguments.rounds = 1
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
-    path = arguments.out / "runs.jsonl"
-    rows = earlier(path, cells) if arguments.resume else {cell: [] for cell in cells}
     facts = measure.machine()
     try:
-        if any(len(mine) < arguments.rounds for mine in rows.values()):
-            with contextlib.ExitStack() as stack, open(path, "a" if arguments.resume else "w", encoding="utf-8") as out:
-                measure_rounds(stack, arguments, cells, reprise, rows, out, facts["commit"])
-    finally:  # interrupted, too: the rounds that all cells have
-        full = min(map(len, rows.values()))
-        if full:
-            report(arguments, facts, {cell: rows[cell][:full] for cell in cells}, full)
+        rounds = results.Rounds(arguments.out, results.conditions(facts, arguments, reprise), arguments.fresh, arguments.force)
+    except results.Changed as error:
+        sys.exit(f"accuracy: {arguments.out / 'runs.jsonl'} was measured under other conditions ({error}); "
+                 "--fresh begins anew, --force goes on, --out keeps them apart")
+    try:
+        if rounds.missing(cells, arguments.rounds):
+            with contextlib.ExitStack() as stack:
+                measure_rounds(stack, arguments, cells, reprise, rounds)
+    finally:  # interrupted, too
+        report(arguments, facts, cells, rounds)
+    if rounds.failed:
+        sys.exit(1)
 
 
-def report(arguments, facts, rows, rounds):
-    reals = {}
-    for cell, mine in rows.items():
-        reals.setdefault((cell.real, cell.target), []).extend(row["real_s"] for row in mine)
-    found = [summarise(cell, mine, reals[cell.real, cell.target]) for cell, mine in rows.items()]
-    (arguments.out / "cells.json").write_text(json.dumps({"machine": facts, "cells": found}, indent=1))
-    run = documented(found, facts, [row for mine in rows.values() for row in mine], rounds, arguments)
-    text = "\n".join(docs_tables.run_lines(run))
-    (arguments.out / "table.md").write_text(text)
-    print(text)
-    if arguments.write_docs:
-        docs_tables.save("accuracy", docs_tables.merge_run(docs_tables.load("accuracy"), run))
-        docs_tables.write()
+def report(arguments, facts, cells, rounds):
+    found, rows = summary.summaries(cells, rounds, arguments.rounds)
+    missing = rounds.missing(cells, arguments.rounds)
+    if found:
+        (arguments.out / "cells.json").write_text(json.dumps({"machine": facts, "cells": found}, indent=1))
+        run = summary.documented(found, facts, [row for mine in rows.values() for row in mine], arguments)
+        text = "\n".join(docs_tables.run_lines(run))
+        (arguments.out / "table.md").write_text(text)
+        print(text)
+        if arguments.write_docs and not missing:
+            docs_tables.save("accuracy", docs_tables.merge_run(docs_tables.load("accuracy"), run))
+            docs_tables.write()
+    for (group, name), why in rounds.failed.items():
+        print(f"FAILED {group}/{name}: {why}", file=sys.stderr)
+    if missing:
+        print(f"accuracy: {len(missing)} of {arguments.rounds * len(cells)} measurements are missing; the same command goes on with them"
+              + ("; docs are not written" if arguments.write_docs else ""), file=sys.stderr)
 
 
 def main():
@@ -270,6 +270,10 @@ def main():
         sys.exit("accuracy: no cell has such a name; --list names them")
     reprise = (arguments.bin / "reprise").resolve()
     check(reprise)
+    cells = possible(cells)
+    if not cells:
+        skip("no cell is left")
+    storage.own_mounts()
     measure.priority, measure.backed = arguments.nice, arguments.backed
     run(arguments, cells, reprise)
 

@@ -3,6 +3,8 @@
 
 import dataclasses
 
+from storage import Kind
+
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
@@ -17,26 +19,51 @@ class Cell:
     judge: str = "span"
     shared: bool = True  # the real run of a round serves other cells of it, too
 
+    @property
+    def part(self):
+        """Intervals are fitted to some cells and judged by the others."""
+        return "fit" if self.recorded.fit else "judge"
 
-STORAGES = {  # name: (kind, MB/s)
-    "ext4": ("ext4", None), "xfs": ("xfs", None), "btrfs": ("btrfs", None), "tmpfs": ("tmpfs", None),
-    "xfs-25": ("xfs", 25), "xfs-50": ("xfs", 50), "xfs-100": ("xfs", 100),
+
+STORAGES = {
+    "ext4": Kind("ext4"), "xfs": Kind("xfs"), "btrfs": Kind("btrfs"), "tmpfs": Kind("tmpfs"),
+    "xfs-25": Kind("xfs", mb_per_s=25), "xfs-50": Kind("xfs", mb_per_s=50), "xfs-100": Kind("xfs", mb_per_s=100),
+    "fuse-1ms": Kind("xfs", delay_us=1000), "xfs-iops": Kind("xfs", iops=250),
 }
+PREDICTION_BAR = 10.0  # percent, of the span
+
+# Recorded on fast storage and on slow: bandwidth (that which holds the job up), latency, requests per second.
+NEW = ("loader", "loader-torch2", "shm-4", "shm-16", "pipeline", "tf-data", "arrow", "duckdb", "asyncio", "checkpoints", "ddp")
+EARLIER = ("resnet-sleep", "bert-sleep", "ring", "queue", "pinned", "sqlite", "tar", "rsync")  # have their cells of bandwidth below
+PROGRAMS = ("sqlite", "tar", "rsync")
+
+
+def both_ways(jobs, name, storages):
+    """Fast to each of `storages`, and back."""
+    job, fast = jobs[name], ("xfs", "cold")
+    return [Cell("slower", f"{name}, {at}", job, fast, job, (at, "cold")) for at in storages] + \
+           [Cell("faster", f"{name}, {at} to xfs", job, (at, "cold"), job, fast) for at in storages]
+
 
 def cells(jobs):
     fast, found = ("xfs", "cold"), []
 
-    def same(group, regime, bar):
-        for name in ("resnet", "bert"):
+    def same(group, regime, bar, names):
+        for name in names:
             found.append(Cell(group, name, jobs[name], ("xfs", regime), jobs[name], ("xfs", regime), bar=bar))
 
-    same("warm", "warm", 3.0)
-    same("cold", "cold", 5.0)
+    late = tuple(job.name for job in jobs.values() if job.late)
+    same("warm", "warm", 3.0, ("resnet", "bert", *EARLIER, *NEW, *late))
+    same("cold", "cold", 5.0, ("resnet", "bert", *(name for name in EARLIER if name not in PROGRAMS), *NEW, *late))  # theirs are below
     for name in ("resnet-sleep", "bert-sleep"):
         for rate in (25, 50, 100):
             found.append(Cell("slower", f"{name}, {rate} MB/s", jobs[name], fast, jobs[name], (f"xfs-{rate}", "cold")))
     for name in ("resnet-sleep", "bert-sleep"):
         found.append(Cell("faster", f"{name}, 25 MB/s to xfs", jobs[name], ("xfs-25", "cold"), jobs[name], fast))
+    for name in EARLIER:
+        found.extend(both_ways(jobs, name, ("fuse-1ms", "xfs-iops")))
+    for name in (*NEW, *late):
+        found.extend(both_ways(jobs, name, (f"xfs-{jobs[name].slow}", "fuse-1ms", "xfs-iops")))
     for rate in (25, 50):
         job = jobs["resnet-sleep"]
         found.append(Cell("au", f"resnet-sleep, xfs to {rate} MB/s", job, fast, job, (f"xfs-{rate}", "cold"), bar=3.0, judge="au"))
@@ -53,5 +80,5 @@ def cells(jobs):
             for source in places:
                 # Five replays against one real run would share whatever happened to it. A limit leaves little to happen.
                 found.append(Cell("programs", f"{name}, {source[0]} to {target[0]}", jobs[name], source, jobs[name], target,
-                                  shared=STORAGES[target[0]][1] is not None))
+                                  shared=STORAGES[target[0]].mb_per_s is not None))
     return found

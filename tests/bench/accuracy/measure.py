@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Owns one run of anything: a job for real, its recording, its replay, each in a cold or warm state of its storage."""
+"""Owns one run of anything: a job for real, its recording, its replay, each in a cold or warm state of its storage; and what is
+predicted of it."""
 
 import array
 import contextlib
@@ -16,6 +17,7 @@ import subprocess
 import time
 
 from jobs import TOP, parse
+from storage import die_with_parent
 
 
 @dataclasses.dataclass
@@ -38,8 +40,9 @@ priority = 0  # of all that is measured; see --nice
 backed = 0  # MiB of memory that are used just before each run; see --backed
 
 
-def set_priority():
+def prepare_child():
     """Where sessions are scheduled as groups, the priority of the group counts; every run is a session of its own."""
+    die_with_parent()
     if priority:
         os.nice(priority)
         with contextlib.suppress(OSError):
@@ -53,7 +56,7 @@ def execute(words, allowed=(0,)):
 def timed(words, allowed=(0,)):
     """(output, seconds from the program's start on). In a session of its own, so that nothing of it outlives an interruption."""
     child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             start_new_session=True, preexec_fn=set_priority, env={**os.environ, "PYTHONPATH": str(TOP / "markers" / "python"),
+                             start_new_session=True, preexec_fn=prepare_child, env={**os.environ, "PYTHONPATH": str(TOP / "markers" / "python"),
                                                           "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"})
     begin = time.monotonic()  # Popen returns when the program has taken the place of the child
     try:
@@ -144,6 +147,18 @@ def clear(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+INTERVALS = ("elapsed_interval_s", "au_interval")  # of a replay's and a prediction's report: [least, most], or none
+
+
+def interval_of(run):
+    """What is stated of the judged span, of what was stated of the whole: what may be wrong is as long as there, since programs
+    are loaded outside the span and take their recorded time."""
+    stated, whole = run.more.get("elapsed_interval_s"), run.more.get("elapsed_s")
+    if not stated or whole is None:
+        return None
+    return [run.seconds + bound - whole for bound in stated]
+
+
 class Bench:
     """`work` holds data and programs; `keep`, if any, gets the logs."""
 
@@ -157,7 +172,10 @@ class Bench:
         """The job's data on that storage, its results gone."""
         folder = storage.path / "job"
         source, target = self.data / job.data, folder / job.data
-        if storage.kind == "tmpfs":  # elsewhere a cold run finds no page; here they shall be as fresh as those of a replay's root
+        others = folder.exists() and {path.name for path in folder.iterdir()} - {job.data, "out"}
+        # Other jobs' data would be read and rewritten with this one's before each run. On tmpfs, where a cold run finds pages, they
+        # shall be as fresh as those of a replay's root.
+        if others or storage.kind == "tmpfs":
             clear(folder)
         if not target.exists():
             folder.mkdir(exist_ok=True)
@@ -189,10 +207,11 @@ class Bench:
         with limited(storage) as during:
             text, whole = timed(words)
         clear(folder / "out")
+        more = {"whole_s": whole}
         if job.span == "command":
-            return Run(whole, reported=during.reported)
+            return Run(whole, reported=during.reported, more=more)
         seconds, busy = parse(job, text)
-        return Run(seconds, busy or None, reported=during.reported)
+        return Run(seconds, busy or None, reported=during.reported, more=more)
 
     def record(self, job, storage, regime, log):
         done = self.real(job, storage, regime, record=log)
@@ -218,7 +237,7 @@ class Bench:
         if run.busy is None:
             run.busy = found["accelerator_busy_s"]
         run.more = {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
-                                                       "lateness_us", "au", "elapsed_s", "recorded_s", "device_bytes")}
+                                                       "lateness_us", "au", "elapsed_s", "recorded_s", "device_bytes", *INTERVALS)}
         if found["ended"] != "complete":
             raise RuntimeError(f"the replay of {job.name} ended: {found['ended']}")
         if not found["same_job"]:
@@ -230,9 +249,32 @@ class Bench:
         clear(root)
         return run
 
+    # --- its prediction
+
+    def model(self, storage, path):
+        """Measures the storage once, empty and slow as it is for runs; the model is kept in the file `path`."""
+        if not path.exists():
+            place = storage.path / "model"
+            place.mkdir()
+            with limited(storage):
+                execute([self.reprise, "calibrate", "-q", "--storage", place, "-f", "-o", path.with_suffix(".new")])
+            clear(place)
+            path.with_suffix(".new").rename(path)
+        return path
+
+    def predict(self, job, log, model, regime, options=()):
+        out, result = self.work / "predicted.oplog", self.work / "predicted.json"
+        execute([self.reprise, "predict", "-q", "-f", log, "--storage", model, "--cache", regime, "-o", out, f"--json={result}", *options])
+        found = json.loads(result.read_text())
+        run = self.read_log(job, out)
+        run.more = {name: found.get(name) for name in ("elapsed_s", "au", "not_modelled", *INTERVALS)}
+        return run
+
+    # --- what a log tells
+
     def read_log(self, job, log):
         """The span that the job marked and, between marks, its stand-in's busy time; or, without marks, the whole log."""
-        text = execute([self.reprise, "dump", log])
+        text = self._lines(log, "." if job.span == "command" else " marker ")
         begin, end, busy, open_at, last, started = None, None, 0, None, 0, None
         for found in re.finditer(r"^begin=(\d+) duration=(\d+) task=\d+ op=\d+ (\w+)(.*)$", text, re.M):
             at, kind, rest = int(found[1]), found[3], found[4]
@@ -258,6 +300,14 @@ class Bench:
         if begin is None or end is None:
             raise RuntimeError(f"{log}: the marks of the job's span are not there")
         return Run((end - begin) * 1e-9, busy * 1e-9 or None)
+
+    def _lines(self, log, wanted):
+        """Of the log's text, lines with `wanted`; a log with batches in /dev/shm has a million lines."""
+        with subprocess.Popen([self.reprise, "dump", log], stdout=subprocess.PIPE) as dump:
+            text = subprocess.run(["grep", wanted], stdin=dump.stdout, stdout=subprocess.PIPE, text=True).stdout
+        if dump.returncode != 0:
+            raise RuntimeError(f"reprise dump {log}: exit code {dump.returncode}")
+        return text
 
 
 class limited:

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: tests/bench/accuracy/run.sh [--quick] [OPTION...] [CELL...]
-# Builds reprise, runs real jobs and their replays in turn (about two hours; --quick: about ten minutes), and prints the tables:
-# the real job's time, the replay's, the error. Options and cells: accuracy.py --help and --list. Needs root, BPF, loop
-# devices and the blkio controller; nothing is left behind. Run it on a quiet machine. Results: build/accuracy/.
+# Builds reprise, runs real jobs and their replays in turn (a night; --quick: about an hour), and prints the tables:
+# the real job's time, the replay's, the error. Interrupted, it goes on where it was. Options and cells: accuracy.py --help and
+# --list. Needs root, BPF, loop devices, FUSE and the blkio controller; nothing is left behind but build/accuracy/, the results,
+# and build/bench-venv/, packages of PyPI. Run it on a quiet machine.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/../../.."

@@ -501,6 +501,8 @@ TEST_CASE("copies use positions unless offsets are given") {
     const auto ops = log.of_kind(OpKind::copy_file_range);
     CHECK(offsets(ops) == std::vector<int64_t>{0, 500, 100});
     CHECK(ops[2].offset2 == 200);
+    CHECK(ops[0].flags == 0);
+    CHECK(ops[1].flags == kCopyFromOffset);
     CHECK(log.file("/d/b").size == 300);
     CHECK(log.file("/d/a").size == 600);
 }

@@ -268,8 +268,8 @@ TEST_CASE("copies: offsets given or followed on either side, into pipes, refused
           "pipe handle=3 fd=5 handle2=4 fd2=6 arg=1 = 0\n"
           "sendfile handle=1 fd=3 handle2=2 fd2=4 size=100 = 10\n"
           "sendfile handle=1 fd=3 handle2=2 fd2=4 offset=50 offset2=10 size=100 = 20\n"
-          "copy_file_range handle=1 fd=3 handle2=2 fd2=4 offset=10 offset2=500 size=100 = 30\n"
-          "copy_file_range handle=1 fd=3 handle2=2 fd2=4 offset=7 offset2=8 size=100 = -5\n"
+          "copy_file_range handle=1 fd=3 handle2=2 fd2=4 offset=10 offset2=500 size=100 flags=8589934592 = 30\n"
+          "copy_file_range handle=1 fd=3 handle2=2 fd2=4 offset=7 offset2=8 size=100 flags=12884901888 = -5\n"
           "splice handle=1 fd=3 handle2=4 fd2=6 offset=40 size=100 = 11\n"
           "splice handle=3 fd=5 handle2=2 fd2=4 offset2=30 size=100 = 11\n"
           "splice handle=1 fd=3 handle2=4 fd2=6 offset=51 offset2=11 size=100 = -11\n"
@@ -801,6 +801,34 @@ TEST_CASE("a descriptor that turned out to be another file is forgotten where un
     CHECK(log.op_count() == 1);
     CHECK(log.counter("descriptors_corrected") == 1);
     CHECK(log.counter("calls_on_unknown_descriptors") == 3);
+}
+
+TEST_CASE(
+    "the two ends of a connection are one channel each way, whatever their inodes; other connections are others") {
+    DataFeeder f;
+    constexpr uint64_t kOne = SeenInstance::kConnection | 40, kOther = SeenInstance::kConnection | 42;
+    const auto end = [&](int32_t fd, uint64_t peer, OpKind kind) {
+        SeenInstance seen;
+        seen.key = static_cast<uint64_t>(fd);
+        seen.inode = 100 + seen.key;
+        seen.kind = HandleKind::socket;
+        seen.peer = peer;
+        RawCall call = f.raw(kind, 8);
+        call.fd = fd;
+        call.size = 8;
+        call.seen = &seen;
+        const CallEffect effect = f.assembler.call(call);
+        return kind == OpKind::send ? effect.sent.channel : effect.received.channel;
+    };
+    end(3, 0, OpKind::send);  // not connected yet
+    const uint64_t there = end(3, kOne, OpKind::send);
+    CHECK(there != 0);
+    CHECK(end(4, kOne ^ 1U, OpKind::receive) == there);
+    const uint64_t back = end(4, kOne ^ 1U, OpKind::send);
+    CHECK(back != there);
+    CHECK(end(3, kOne, OpKind::receive) == back);
+    CHECK(end(5, kOther, OpKind::send) != there);
+    CHECK(end(6, kOther ^ 1U, OpKind::receive) != there);
 }
 
 TEST_CASE("instances that the source tells apart: made, inherited, received, reused keys") {

@@ -126,7 +126,7 @@ TEST_CASE("symbolic links: whole targets, cut ones, and those of /proc") {
           "/d/any symlink existed -> else\n"
           "/d/cut symlink existed\n"
           "/d/followed regular existed 70! 0644\n"
-          "/d/no_link unknown\n"
+          "/d/no_link existed\n"
           "/d/only_looked_at symlink existed\n"
           "/d/regular regular existed 9! 0644\n"
           "/d/statx_only symlink existed\n"
@@ -311,6 +311,51 @@ TEST_CASE("magic links lead to what is open, whatever it is called by now") {
           "stat /proc/self/fd/99999999999 = -2\n"
           "rename /d/dir to /d/moved = 0\n"
           "stat /d/dir/x = 0\n");
+}
+
+TEST_CASE("names of descriptors, of the directory and of the root lead to the job's files") {
+    PathFeeder f;
+    f.assembler.set_directory(100, "/w");
+    f.open("/d/in", 0);
+    f.open("/d/log", 2, 1);
+    f.open("/dev/stdin", 5);
+    f.open("/dev/fd/0", 5);
+    f.open("/proc/thread-self/fd/0", 5);
+    f.open("/proc/100/task/100/fd/0", 5);
+    f.open("/dev/stderr", 5, 01001);
+    f.path(OpKind::stat, "/proc/self/cwd/x", 0);
+    f.path(OpKind::stat, "/proc/self/cwd", 0);
+    f.path(OpKind::stat, "/proc/thread-self/root/r/x", 0);
+    f.path(OpKind::stat, "/proc/101/cwd/x", kMissing);
+    f.path(OpKind::stat, "/dev/stdout", 0);    // not open
+    f.path(OpKind::stat, "/dev/stdinx", 0);    // another name
+    f.path(OpKind::unlink, "/dev/stdin", -1);  // the link itself
+    f.path(OpKind::unlink, "/proc/self/cwd/x", 0);
+    f.path(OpKind::readlink, "/proc/self/fd/0", 5);
+    f.path(OpKind::readlink, "/proc/self/cwd", 2);
+    f.assembler.set_directory(100, "/proc/self/cwd/sub");
+    f.path(OpKind::stat, "y", 0);
+    const auto log = f.finish();
+    CHECK(log.text() ==
+          "open /d/in handle=1 = 0\n"
+          "open /d/log handle=2 flags=1 = 2\n"
+          "open /d/in handle=3 = 5\n"
+          "open /d/in handle=4 = 5\n"
+          "open /d/in handle=5 = 5\n"
+          "open /d/in handle=6 = 5\n"
+          "open /d/log handle=7 flags=513 = 5\n"
+          "stat /w/x = 0\n"
+          "stat /w = 0\n"
+          "stat /r/x = 0\n"
+          "stat /proc/101/cwd/x = -2\n"
+          "stat /dev/stdout = 0\n"
+          "stat /dev/stdinx = 0\n"
+          "unlink /dev/stdin = -1\n"
+          "unlink /w/x = 0\n"
+          "readlink /proc/self/fd/0 = 5\n"
+          "readlink /proc/self/cwd = 2\n"
+          "stat /w/sub/y = 0\n");
+    CHECK(log.file("/d/in").type != FileType::symlink);
 }
 
 TEST_CASE("relative paths count as assumed until the directory is known") {

@@ -93,6 +93,7 @@ TEST_CASE("flags are printed by name") {
     CHECK(flags_of(OpKind::fallocate, FALLOC_FL_KEEP_SIZE) == "FALLOC_FL_KEEP_SIZE");
     CHECK(flags_of(OpKind::preadv, RWF_HIPRI | RWF_NOWAIT) == "RWF_HIPRI|RWF_NOWAIT");
     CHECK(flags_of(OpKind::read, kFreshMemory) == "FRESH_MEMORY");
+    CHECK(flags_of(OpKind::copy_file_range, kCopyFromOffset | kCopyToOffset) == "FROM_OFFSET|TO_OFFSET");
     CHECK(flags_of(OpKind::spawn, CLONE_VM | CLONE_VFORK | SIGCHLD) == "SIGCHLD|CLONE_VM|CLONE_VFORK");
     CHECK(flags_of(OpKind::spawn, CLONE_VM | CLONE_THREAD) == "CLONE_VM|CLONE_THREAD");
     CHECK(flags_of(OpKind::compute, 2) == "2");  // reprise's own

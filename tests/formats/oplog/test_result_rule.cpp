@@ -50,3 +50,17 @@ TEST_CASE("results of fcntl: descriptors and flags depend on the machine, locks 
         CHECK(match_results(OpKind::fcntl, command, 3, 4) == ResultMatch::differs);
     }
 }
+
+TEST_CASE("a listing with less than half of its bytes differs, however they are spread over its calls") {
+    ListingResults few;
+    CHECK(few.match(1, 9'648, 112) == ResultMatch::differs);
+    CHECK(few.match(1, 0, 0) == ResultMatch::same);
+    CHECK(few.match(2, 9'648, 9'600) == ResultMatch::known);  // another one
+    CHECK(few.match(2, 9'648, -20) == ResultMatch::differs);
+    ListingResults spread;
+    CHECK(spread.match(1, 32'752, 32'768) == ResultMatch::known);
+    CHECK(spread.match(1, 400, 48) == ResultMatch::known);
+    CHECK(spread.match(1, 0, 0) == ResultMatch::same);
+    ListingResults more;
+    CHECK(more.match(1, 112, 9'648) == ResultMatch::known);
+}

@@ -69,7 +69,11 @@ TEST_CASE("every counter is counted somewhere") {
     std::set<std::string, std::less<>> used;
     constexpr std::string_view kBefore = "Count::";
     for (size_t at = code.find(kBefore); at != std::string::npos; at = code.find(kBefore, at)) {
+        const bool whole = at == 0 || !is_letter(code[at - 1]);  // not another type's
         at += kBefore.size();
+        if (!whole) {
+            continue;
+        }
         const size_t end = code.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at);
         used.insert(code.substr(at, end - at));
     }

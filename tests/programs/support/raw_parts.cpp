@@ -2,6 +2,7 @@
 #include "tests/programs/support/raw_parts.h"
 
 #include <linux/io_uring.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -36,8 +37,10 @@ std::string fd_line(const raw_fd& fd) {
     if (fd.file == 0) {
         return std::to_string(fd.fd) + "none";
     }
+    // How much of a file is in the page cache is not the program's to say.
+    const bool cached = fd.info & RAW_FD_CACHED;
     return joined({fd.fd, static_cast<int64_t>(fd.inode), static_cast<int64_t>(fd.size), fd.position, fd.flags, fd.mode,
-                   fd.info, static_cast<int64_t>(fd.peer)},
+                   fd.info & ~RAW_FD_CACHED, cached ? 0 : static_cast<int64_t>(fd.peer_or_pages)},
                   '/');
 }
 
@@ -123,7 +126,7 @@ PartsOfCall::PartsOfCall(const raw_call& call) : call_(call), row_(*find_syscall
     if (row_.makes_descriptor) {
         descriptor(RAW_WHICH_RESULT, call.result);
     }
-    for (const char* letters : {"f2dD", "pP", "t", "LiMVSOQcH|KEI"}) {
+    for (const char* letters : {"f2dD", "pP", "t", "GLiMVSOQcH|KEI"}) {
         for (size_t i = 0; i < row_.arguments.size(); ++i) {
             if (std::strchr(letters, row_.arguments[i])) {
                 argument(row_.arguments[i], static_cast<uint16_t>(i));
@@ -165,6 +168,12 @@ void PartsOfCall::argument(char letter, uint16_t i) {
         case 'O':
         case 'Q':
         case 'c': return some(value, {RAW_PART_VALUES, i, 1});
+        case 'G': {
+            constexpr uint64_t kRange = 0x4020940d;  // FICLONERANGE
+            const bool range = (call_.args[1] & UINT32_MAX) == kRange;
+            some(range, {RAW_PART_VALUES, i, 4});
+            return range ? wanted_.push_back({RAW_PART_FD, i, 1}) : descriptor(i, static_cast<int32_t>(value));
+        }
         case 'H': return some(value, {RAW_PART_VALUES, i, 3});
         case 'I': return some(value && call_.result == 0, {RAW_PART_VALUES, i, 3});
         case '|':
@@ -184,6 +193,9 @@ bool PartsOfCall::may_follow(const raw_part& part, size_t descriptors) const {
     if (row_.action == CallAction::aio_submit) {
         const bool one = part.type == RAW_PART_IOCB || part.type == RAW_PART_FD;
         return part.which == 2 && (one ? part.length == 1 : part.type == RAW_PART_LIST);
+    }
+    if (row_.action == CallAction::wait_child) {  // inside a PID namespace: who ended
+        return part.type == RAW_PART_VALUES && part.which == RAW_WHICH_RESULT && part.length == 1;
     }
     if (row_.arguments.find_first_of("MV") == std::string_view::npos || part.type != RAW_PART_FD) {
         return false;
@@ -205,9 +217,13 @@ std::string PartsOfCall::wrong_file(const raw_part& part) const {
     if (fd.file != 0 && (fd.fd < 0 || fd.inode == 0)) {
         return "no open file: " + raw_part_line(part);
     }
+    const bool made = part.which == RAW_WHICH_RESULT && done();
+    const bool regular = S_ISREG(fd.mode);
+    if ((fd.info & RAW_FD_CACHED) && !(made && regular)) {
+        return "pages of what is no file just opened: " + raw_part_line(part);
+    }
     constexpr uint32_t kKinds = RAW_FD_EVENTFD | RAW_FD_EPOLL | RAW_FD_URING | RAW_FD_MEMFD;
     const uint32_t kind = fd.info & kKinds;
-    const bool made = part.which == RAW_WHICH_RESULT && done();
     const uint32_t want = row_.action == CallAction::make_epoll                                 ? RAW_FD_EPOLL
                           : row_.action == CallAction::pipe && row_.arg == kEventFd             ? RAW_FD_EVENTFD
                           : row_.action == CallAction::pipe && row_.arg == kMemFd               ? RAW_FD_MEMFD

@@ -63,6 +63,23 @@ TEST_CASE_FIXTURE(RunInRoot, "duplicates: the recorded number where one was made
     }
 }
 
+TEST_CASE_FIXTURE(RunInRoot, "close-on-exec is set for one descriptor of several") {
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId h = job.open(t, job.file("/d/in"));
+    for (const int copy : {11, 12}) {
+        job.add(t, {.kind = OpKind::dup, .result = copy, .handle = h, .fd = job.fd(h), .fd2 = -1, .arg = kDupFd});
+        job.add(t, {.kind = OpKind::fcntl, .handle = h, .fd = copy, .flags = FD_CLOEXEC, .arg = F_SETFD});
+    }
+    job.add(t, {.kind = OpKind::exec, .file = job.file("/d/in")});
+    job.add(t, {.kind = OpKind::close, .handle = h, .fd = job.fd(h)});
+    job.add(t, {.kind = OpKind::close, .result = -EBADF, .handle = h, .fd = 11});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(result_of(t, 7) == -EBADF);
+}
+
 TEST_CASE_FIXTURE(RunInRoot, "duplicates of what was recorded as an error, and of a file that is closed") {
     JobBuilder job(dir / "job.oplog");
     const TaskId t = job.lone_task();
@@ -198,7 +215,7 @@ TEST_CASE_FIXTURE(RunInRoot,
     JobBuilder job(dir / "job.oplog");
     const TaskId t = job.lone_task();
     for (int i = 0; i < 3; ++i) {
-        job.add(t, {.kind = OpKind::open, .result = -EACCES, .fd = -1, .file = job.file("/d/in")});
+        job.add(t, {.kind = OpKind::open, .result = -ENOENT, .fd = -1, .file = job.file("/d/in")});
     }
     const ReplayResult result = run(job);
     CHECK(result.mismatches == 3);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "formats/oplog/cached_pages.h"
 #include "tests/replay/engine/run_fixture.h"
 
 namespace reprise::test {
@@ -94,6 +95,7 @@ TEST_CASE_FIXTURE(Fixture, "every op of the table is performed, or counted as no
     job.add(t, {.kind = OpKind::stat, .file = in});
     job.add(t, {.kind = OpKind::stat, .result = -ENOENT, .file = absent});
     job.add(t, {.kind = OpKind::fstat, .handle = r, .fd = rfd});
+    job.add(t, {.kind = OpKind::ioctl, .result = -ENOTTY, .handle = r, .fd = rfd, .arg = kAskTerminal});
     job.add(t, {.kind = OpKind::statx, .file = in, .arg = STATX_BASIC_STATS});
     job.add(t, {.kind = OpKind::statx, .handle = r, .fd = rfd, .arg = STATX_SIZE});
     job.add(t, {.kind = OpKind::access, .file = in, .mode = R_OK});
@@ -110,6 +112,9 @@ TEST_CASE_FIXTURE(Fixture, "every op of the table is performed, or counted as no
     job.add(t, {.kind = OpKind::unlink, .file = moved});
     job.add(t, {.kind = OpKind::symlink, .file = soft, .text = job.text("/d/in")});
     job.add(t, {.kind = OpKind::readlink, .result = 2, .file = soft, .size = 100});
+    // A link that files are used through stands for a directory.
+    job.add(t, {.kind = OpKind::readlink, .result = 7, .file = fresh, .size = 100});
+    job.add(t, {.kind = OpKind::readlink, .result = -EINVAL, .file = fresh, .size = 100});
     job.add(t, {.kind = OpKind::stat, .file = soft});  // follows
     job.add(t, {.kind = OpKind::stat, .file = soft, .flags = AT_SYMLINK_NOFOLLOW});
     const HandleId through = job.open(t, soft);
@@ -120,6 +125,11 @@ TEST_CASE_FIXTURE(Fixture, "every op of the table is performed, or counted as no
     job.add(t, {.kind = OpKind::fallocate, .handle = w, .fd = wfd, .offset = 0, .size = 40'000});
     job.add(t, {.kind = OpKind::chmod, .file = linked, .mode = 0604});
     job.add(t, {.kind = OpKind::chmod, .handle = w, .fd = wfd, .mode = 06606});  // never set-user-id
+    job.add(t, {.kind = OpKind::chown, .file = linked});
+    job.add(t, {.kind = OpKind::chown, .handle = w, .fd = wfd});
+    job.add(t, {.kind = OpKind::chown, .file = linked, .flags = AT_SYMLINK_NOFOLLOW});
+    job.add(t, {.kind = OpKind::chown, .result = -EPERM, .file = linked});  // to somebody else, refused
+    job.add(t, {.kind = OpKind::chown, .result = -ENOENT, .file = absent});
     job.add(t, {.kind = OpKind::utimens, .file = linked});
     job.add(t, {.kind = OpKind::utimens, .handle = w, .fd = wfd});
     job.add(t, {.kind = OpKind::utimens, .file = linked, .flags = AT_SYMLINK_NOFOLLOW});
@@ -377,6 +387,61 @@ TEST_CASE_FIXTURE(Fixture, "an inherited instance stands where it stood, and is 
     CHECK(content.substr(0, 120) == std::string(120, 'a'));
     CHECK(content.substr(120, 30) != std::string(30, 'a'));
     CHECK(content.substr(150) == std::string(20'000 - 150, 'a'));
+}
+
+TEST_CASE_FIXTURE(Fixture, "an instance that two descriptors named at the start is open until both are closed") {
+    JobBuilder job(dir / "job.oplog");  // job >log 2>&1
+    const ProcessId process = job.process(), child = job.process(process);
+    const TaskId t = job.task(process), c = job.task(child);
+    const HandleId out = job.inherited(job.file("/d/in"), process, 1, O_WRONLY);
+    job.spawn(t, c);
+    job.add(c, {.kind = OpKind::close, .handle = out, .fd = 1});
+    job.add(c, {.kind = OpKind::write, .result = 5, .handle = out, .fd = 2, .offset = 0, .size = 5});
+    job.add(c, {.kind = OpKind::exit});
+    job.add(t, {.kind = OpKind::dup, .result = 5, .handle = out, .fd = 1, .fd2 = -1, .arg = 1});
+    job.add(t, {.kind = OpKind::close, .handle = out, .fd = 1});
+    job.add(t, {.kind = OpKind::close, .handle = out, .fd = 5});
+    job.add(t, {.kind = OpKind::write, .result = 7, .handle = out, .fd = 2, .offset = 5, .size = 7});
+    job.add(t, {.kind = OpKind::close, .handle = out, .fd = 2});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::not_open)] == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "pages that came with a fault where it was recorded are touched here") {
+    constexpr int64_t kMiB = 1 << 20, kBytes = 12 * kMiB, kBetween = 6 * kMiB + kMiB / 2;
+    write_file(root / "d/large", std::string(kBytes, 'a'));
+    const int fd = ::open((root / "d/large").c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(fd >= 0);
+    REQUIRE(fsync(fd) == 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId large = job.file("/d/large");
+    FetchedPages fetched;
+    fetched[large].add(0, kBytes);
+    job.writer().keep(encode_fetched(fetched));
+    const HandleId in = job.open(t, large);
+    job.add(t, {.kind = OpKind::mmap,
+                .handle = in,
+                .fd = job.fd(in),
+                .size = kBytes,
+                .flags = MAP_SHARED,
+                .mode = PROT_READ,
+                .map = 1});
+    job.add(t, {.kind = OpKind::madvise, .size = kBytes, .arg = MADV_RANDOM, .map = 1});  // nothing is read around
+    for (int64_t at = 0; at < kBytes; at += 2 * kMiB) {
+        job.add(t, {.kind = OpKind::touch, .offset = at, .size = 4'096, .map = 1});
+    }
+    CHECK_EQ(run(job).mismatches, 0);
+    void* const at = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd, 0);
+    REQUIRE(at != MAP_FAILED);
+    unsigned char resident = 0;
+    CHECK_EQ(mincore(static_cast<std::byte*>(at) + kBetween, 4'096, &resident), 0);
+    CHECK((resident & 1) != 0);
+    munmap(at, kBytes);
+    close(fd);
 }
 
 TEST_CASE_FIXTURE(Fixture, "touching pages that are not there is a result, not a death") {
@@ -639,11 +704,12 @@ TEST_CASE_FIXTURE(Fixture,
     copy(OpKind::splice, 0, out, 0, 0, 40);                    // 14: the same
     copy(OpKind::copy_file_range, in, out, 0, 0, 30);          // 15: the same, of both
     copy(OpKind::sendfile, in, out, 5'000, -1, 60);            // 16
+    copy(OpKind::splice, in, out, 0, 0, 70);                   // 17: neither is a pipe
     const ReplayResult result = run(job);
     INFO(describe(result));
     CHECK(result.ended == "complete");
-    const std::vector<int64_t> expected{100,    300,    50, 10,     20, -ECANCELED, -EBADF,
-                                        -EBADF, -EBADF, 0,  20'000, 40, 30,         60};
+    const std::vector<int64_t> expected{100,    300, 50,     10, 20, -ECANCELED, -EBADF, -EBADF,
+                                        -EBADF, 0,   20'000, 40, 30, 60,         -EINVAL};
     for (size_t i = 0; i < expected.size(); ++i) {
         CAPTURE(i + 3);
         CHECK(result_of(t, i + 3) == expected[i]);
@@ -665,6 +731,101 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(holds(200, text.substr(50, 300)));
     CHECK(holds(500, std::string(500, '\0')));
     CHECK(random(1'000, 10));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a copy with an offset moves no position, even where that is the position") {
+    write_file(root / "d/in", std::string(30'000, 'a'));
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId out = job.open(t, job.file("/d/out", Origin::created), O_RDWR | O_CREAT, 0600);  // 0
+    const HandleId in = job.open(t, job.file("/d/in"));                                             // 1
+    job.add(t, {.kind = OpKind::copy_file_range,
+                .result = 30'000,
+                .handle = in,
+                .fd = job.fd(in),
+                .handle2 = out,
+                .fd2 = job.fd(out),
+                .size = 30'000,
+                .flags = kCopyFromOffset | kCopyToOffset});
+    job.add(t, {.kind = OpKind::write, .result = 20'000, .handle = out, .fd = job.fd(out), .size = 20'000});
+    job.add(t, {.kind = OpKind::read, .result = 30'000, .handle = in, .fd = job.fd(in), .size = 40'000});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(fs::file_size(root / "d/out") == 30'000);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "cloned files hold the same bytes here, too, whatever the storage can do, and no position moves") {
+    std::string text(3 << 20, 'a');
+    for (size_t i = 0; i < text.size(); ++i) {
+        text[i] = static_cast<char>('a' + i / 4'096 % 26);
+    }
+    write_file(root / "d/in", text);
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const HandleId out = job.open(t, job.file("/d/out", Origin::created), O_RDWR | O_CREAT, 0600);  // 0
+    const HandleId in = job.open(t, job.file("/d/in"));                                             // 1
+    const auto clone = [&](int64_t offset, int64_t offset2, int64_t bytes, int64_t result) {
+        job.add(t, {.kind = OpKind::copy_file_range,
+                    .result = result,
+                    .handle = in,
+                    .fd = job.fd(in),
+                    .handle2 = out,
+                    .fd2 = job.fd(out),
+                    .offset = offset,
+                    .offset2 = offset2,
+                    .size = bytes,
+                    .flags = kCopyFromOffset | kCopyToOffset | kCopyClones});
+    };
+    clone(0, 0, 3 << 20, 3 << 20);
+    clone(4'096, 3 << 20, 8'192, 8'192);
+    clone(100, 4 << 20, 1'000, 1'000);          // no block's multiple: storage that clones refuses it
+    clone((3 << 20) - 10, 5 << 20, 4'096, 10);  // past the end
+    clone(0, 0, 0, 0);
+    job.add(t, {.kind = OpKind::read, .result = 1'000, .handle = in, .fd = job.fd(in), .size = 1'000});
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    const std::string made = read_file(root / "d/out");
+    REQUIRE(made.size() == (5 << 20) + 10);
+    CHECK(made.substr(0, 3 << 20) == text);
+    CHECK(made.substr(3 << 20, 8'192) == text.substr(4'096, 8'192));
+    CHECK(made.substr(4 << 20, 1'000) == text.substr(100, 1'000));
+    CHECK(made.substr(5 << 20) == text.substr((3 << 20) - 10));
+}
+
+TEST_CASE_FIXTURE(Fixture, "pages are asked for: for writing only of files mapped shared and writable") {
+    write_file(root / "d/in", std::string(64 << 10, 'x'));
+    const auto populate = [&](int64_t map_flags, int64_t mode, int64_t advice, int64_t want, bool read_only) {
+        JobBuilder job(dir / "job.oplog");
+        const TaskId t = job.lone_task();
+        const HandleId h = job.open(t, job.file("/d/in"), O_RDWR);
+        job.add(t, {.kind = OpKind::mmap,
+                    .handle = h,
+                    .fd = job.fd(h),
+                    .size = 64 << 10,
+                    .flags = map_flags,
+                    .mode = mode,
+                    .map = 1});
+        job.add(t, {.kind = OpKind::madvise, .result = want, .size = 64 << 10, .arg = advice, .map = 1});
+        const LogReader log = job.finish();
+        ReplayOptions options = afap(root);
+        options.output = run_log;
+        options.read_only = read_only;
+        const ReplayResult result = replay(log, options);
+        INFO(describe(result));
+        CHECK(result.mismatches == 0);
+        fs::remove(run_log);
+        return std::accumulate(result.left_out.begin(), result.left_out.end(), uint64_t{0});
+    };
+    const int64_t both = PROT_READ | PROT_WRITE;
+    CHECK(populate(MAP_SHARED, both, MADV_POPULATE_WRITE, 0, false) == 0);
+    CHECK(populate(MAP_SHARED, both, MADV_POPULATE_WRITE, 0, true) == 1);
+    CHECK(populate(MAP_SHARED, both, MADV_POPULATE_READ, 0, true) == 0);
+    CHECK(populate(MAP_PRIVATE, both, MADV_POPULATE_WRITE, 0, false) == 0);
+    CHECK(populate(MAP_SHARED, PROT_NONE, MADV_POPULATE_READ, -EINVAL, false) == 0);
+    CHECK(read_file(root / "d/in") == std::string(64 << 10, 'x'));
 }
 
 TEST_CASE_FIXTURE(Fixture, "syncs: of an open file, of one that is not open, and of everything") {

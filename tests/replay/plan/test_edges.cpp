@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Resource edges: what the plan finds, and that runs keep the order it asks for.
 #include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <fstream>
 
 #include "replay/plan/plan.h"
 #include "tests/replay/job_builder.h"
@@ -186,6 +190,117 @@ TEST_CASE_FIXTURE(Fixture, "calls that overlapped stay free") {
     CHECK(waits_for(plan, a, 1, b, 0));  // the last read had not ended when close began; the one before had
     CHECK_FALSE(waits_for(plan, a, 1, b, 1));
     CHECK(edges(plan) == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a lock is had after the release that came before it, also where the call began earlier") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task(), b = job.lone_task(), c = job.lone_task(), d = job.lone_task();
+    const FileId file = job.file("/d/lock");
+    const HandleId ha = job.open(a, file), hb = job.open(b, file), hc = job.open(c, file), hd = job.open(d, file);
+    const auto lock = [&](TaskId task, HandleId handle, int64_t how, int64_t begin, int64_t end, int64_t result = 0) {
+        return job.add(task, {.kind = OpKind::flock,
+                              .begin = begin,
+                              .duration = end - begin,
+                              .result = result,
+                              .handle = handle,
+                              .fd = job.fd(handle),
+                              .arg = how});
+    };
+    lock(a, ha, LOCK_EX, 100'000, 110'000);                                                 // a 1
+    lock(b, hb, LOCK_SH, 120'000, 320'000);                                                 // b 1
+    lock(c, hc, LOCK_SH, 130'000, 330'000);                                                 // c 1
+    lock(d, hd, LOCK_EX | LOCK_NB, 200'000, 205'000, -EWOULDBLOCK);                         // d 1
+    lock(a, ha, LOCK_UN, 300'000, 340'000);                                                 // a 2
+    lock(d, hd, LOCK_EX, 350'000, 500'000);                                                 // d 2
+    job.add(b, {.kind = OpKind::close, .begin = 400'000, .handle = hb, .fd = job.fd(hb)});  // b 2
+    job.add(c, {.kind = OpKind::exit, .begin = 450'000});                                   // c 2
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits(plan) ==
+          "1.2 < 4.1 resource\n"  // the refused one had asked
+          "2.1 < 1.2 resource\n"
+          "3.1 < 1.2 resource\n"
+          "4.1 < 1.1 resource\n"
+          "4.2 < 1.2 resource\n"
+          "4.2 < 2.2 resource\n"
+          "4.2 < 3.2 resource\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a lock that a child inherits ends with the last descriptor of it") {
+    const auto build = [&](int64_t at_exec) {
+        JobBuilder job(log());
+        const ProcessId process = job.process();
+        const TaskId a = job.task(process), child = job.task(job.process(process)), b = job.lone_task();
+        const FileId file = job.file("/d/lock");
+        const HandleId ha = job.open(a, file, O_RDONLY | at_exec), hb = job.open(b, file);
+        job.add(a, {.kind = OpKind::flock, .handle = ha, .fd = job.fd(ha), .arg = LOCK_EX});  // a 1
+        job.spawn(a, child);                                                                  // a 2
+        job.add(b, {.kind = OpKind::flock,
+                    .begin = 100'000,
+                    .duration = 900'000,
+                    .handle = hb,
+                    .fd = job.fd(hb),
+                    .arg = LOCK_EX});                                            // b 1
+        job.add(child, {.kind = OpKind::exec, .begin = 200'000, .file = file});  // child 0
+        job.add(a, {.kind = OpKind::exit, .begin = 300'000});                    // a 3
+        job.add(child, {.kind = OpKind::exit, .begin = 400'000});                // child 1
+        const LogReader reader = job.finish();
+        const Plan plan = plan_of(reader);
+        CHECK(waits_for(plan, b, 1, child, 1) == (at_exec == 0));
+        CHECK(waits_for(plan, b, 1, a, 3) == (at_exec != 0));
+    };
+    build(0);
+    build(O_CLOEXEC);
+}
+
+TEST_CASE_FIXTURE(Fixture, "locks change hands as in the recording") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task(), b = job.lone_task();
+    const FileId file = job.file("/d/lock"), made = job.file("/d/made", Origin::created);
+    std::ofstream(root / "d/lock") << "x";
+    const HandleId ha = job.open(a, file), hb = job.open(b, file);
+    for (int i = 0; i < 3'000; ++i) {
+        job.add(a, {.kind = OpKind::stat, .file = file});  // so that b asks first
+    }
+    job.add(a, {.kind = OpKind::flock, .handle = ha, .fd = job.fd(ha), .arg = LOCK_EX});
+    const HandleId writes = job.open(a, made, O_WRONLY | O_CREAT);
+    job.close(a, writes);
+    job.add(a, {.kind = OpKind::flock, .handle = ha, .fd = job.fd(ha), .arg = LOCK_UN});
+    const int64_t unlocked = job.now();
+    job.add(b, {.kind = OpKind::flock,
+                .begin = unlocked - 5'000,
+                .duration = 20'000,
+                .handle = hb,
+                .fd = job.fd(hb),
+                .arg = LOCK_EX});
+    job.close(b, job.open(b, made));
+    job.close(b, hb);
+    const LogReader reader = job.finish();
+    const ReplayResult result = replay(reader, afap(root));
+    CAPTURE(describe(result));
+    CHECK(result.ended == "complete");
+    CHECK(result.mismatches == 0);
+    CHECK(result.elapsed_ns < 1'000'000'000);  // b does not hold the lock while it waits for what a makes
+}
+
+TEST_CASE_FIXTURE(Fixture, "a lock that does not come is given up after a second, and said") {
+    JobBuilder job(log());
+    const TaskId a = job.lone_task();
+    const FileId file = job.file("/d/lock");
+    std::ofstream(root / "d/lock") << "x";
+    const HandleId h = job.open(a, file);
+    job.add(a, {.kind = OpKind::flock, .handle = h, .fd = job.fd(h), .arg = LOCK_EX});
+    const LogReader reader = job.finish();
+    const int other = ::open((root / "d/lock").c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(::flock(other, LOCK_EX) == 0);
+    const ReplayResult result = replay(reader, afap(root));
+    ::close(other);
+    CAPTURE(describe(result));
+    CHECK(result.mismatches == 1);
+    CHECK(result.elapsed_ns >= 1'000'000'000);
+    CHECK(result.elapsed_ns < 5'000'000'000);
+    REQUIRE(!result.notes.empty());
+    CHECK(result.notes.front().starts_with("1 flock call ended otherwise than recorded"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "names are used only between their making and their end, directories included") {

@@ -50,6 +50,20 @@ TEST_CASE("without rules the leading slash goes") {
     CHECK(map.map("/a\nb\xff") == Map("a\nb\xff"));
 }
 
+TEST_CASE("parents of a mapped folder that no rule places themselves") {
+    const PathMap map = PathMap::parse({"/jobs/deep/dir=.", "/jobs/other=o"});
+    for (const char* path : {"/", "/jobs", "/jobs/deep"}) {
+        CAPTURE(path);
+        CHECK(map.is_above_rule(path));
+    }
+    for (const char* path : {"/jobs/deep/dir", "/jobs/deep/dir/x", "/jobs/deep/dirx", "/jobs/other", "/j", "/data"}) {
+        CAPTURE(path);
+        CHECK_FALSE(map.is_above_rule(path));
+    }
+    CHECK_FALSE(PathMap::parse({"/jobs/deep/dir=.", "/=all"}).is_above_rule("/jobs"));
+    CHECK_FALSE(PathMap().is_above_rule("/"));
+}
+
 TEST_CASE("what has no place below the root maps nowhere") {
     const PathMap map;
     for (const std::string path : {"", "relative/x", "pipe:[12]", "/..", "/../etc/passwd", "/a/../../b"}) {

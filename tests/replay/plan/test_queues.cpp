@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "replay/plan/queues.h"
+#include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
 
@@ -124,6 +125,40 @@ private:
 
 }  // namespace
 
+TEST_CASE("a task whose parent waits for its end while it reads feeds that parent") {
+    // `waits`: when the parent begins to wait, in reads of 100.
+    const auto doubts = [](int64_t waits, bool joins) {
+        const TempDir dir;
+        JobBuilder job(dir.path() / "job.oplog");
+        const TaskId shell = job.lone_task(), command = job.lone_task(), next = job.lone_task();
+        const HandleId handle = job.open(command, job.file("/data/in"));
+        for (int64_t i = 0; i < 100; ++i) {
+            job.add(command, {.kind = OpKind::pread,
+                              .begin = kMs + i * kMs,
+                              .duration = kMs / 2,
+                              .result = kItem,
+                              .handle = handle,
+                              .fd = 3,
+                              .offset = i * kItem,
+                              .size = kItem});
+        }
+        const uint64_t exit = job.add(command, {.kind = OpKind::exit, .begin = 102 * kMs});
+        const Edge edge{command, EdgeKind::lifecycle, 100, exit};
+        Op join{.kind = OpKind::join, .begin = kMs / 2 + waits * kMs, .peer = command};
+        join.duration = 103 * kMs - join.begin;
+        if (joins) {
+            join.edges = {&edge, 1};
+        }
+        job.add(shell, join);
+        job.add(next, {.kind = OpKind::compute, .begin = 104 * kMs, .duration = 50 * kMs});
+        return infer_queues(job.finish()).feed_nobody.size();
+    };
+    CHECK(doubts(0, true) == 0);
+    CHECK(doubts(5, true) == 0);
+    CHECK(doubts(0, false) == 1);  // nobody waits
+    CHECK(doubts(50, true) == 1);  // the parent did something else while it read
+}
+
 TEST_CASE("a queue that was full: its capacity, and what each step needs") {
     QueueJob job(100, 8);
     const LogReader log = job.job.finish();
@@ -165,6 +200,17 @@ TEST_CASE("a queue whose consumer acts through another task") {
     CHECK(found.queues[0].consumer == job.consumer);
     CHECK(found.queues[0].capacity_bytes >= 6 * kItem);
     CHECK(found.queues[0].capacity_bytes <= 9 * kItem);
+}
+
+TEST_CASE("a queue whose consumer touches two pages far apart of a mapped file") {
+    QueueJob job(100, 8);
+    const HandleId handle = job.job.open(job.consumer, job.job.file("/data/index"));
+    job.job.add(job.consumer, {.kind = OpKind::mmap, .handle = handle, .fd = 3, .size = 1000 * kItem, .map = 1});
+    const int64_t list[] = {0, 16, 999 * kItem, 16};
+    job.job.add(job.consumer, {.kind = OpKind::touch, .size = 999 * kItem + 32, .map = 1, .list = list});
+    const QueueInference found = infer_queues(job.job.finish());
+    REQUIRE(found.queues.size() == 1);
+    CHECK(found.queues[0].consumer == job.consumer);
 }
 
 TEST_CASE("no queue is inferred where messages carry the data, or where it was hardly ever full") {
@@ -219,17 +265,104 @@ TEST_CASE("conservation: readers that never waited, and an accelerator fed evenl
     }
 }
 
-TEST_CASE("event loops are pointed out") {
+TEST_CASE("event loops that hear of reads are pointed out") {
     TempDir dir;
     JobBuilder job(dir.path() / "job.oplog");
     const ProcessId process = job.process();
     const TaskId loop = job.task(process), reader = job.task(process);
     const HandleId handle = job.open(reader, job.file("/data/in"));
+    bool told = true, itself = false;
+    SUBCASE("of others' reads") {}
+    SUBCASE("of its own") { told = false, itself = true; }
+    SUBCASE("of something else, as the network loop of a distributed job") { told = false; }
     for (int64_t i = 0; i < 40; ++i) {
-        job.pread(reader, handle, i * kItem, kItem);
-        job.add(loop, {.kind = OpKind::wait, .arg = 7});
+        const uint64_t read =
+            job.add(itself ? loop : reader,
+                    {.kind = OpKind::pread, .result = kItem, .handle = handle, .offset = i * kItem, .size = kItem});
+        const std::vector<Edge> by{{reader, EdgeKind::wake, 100, read}};
+        job.add(loop, {.kind = OpKind::wait, .arg = kWaitEpoll, .edges = told ? by : std::vector<Edge>{}});
     }
-    CHECK(infer_queues(job.finish()).event_loops == std::vector<TaskId>{loop});
+    const std::vector<TaskId> found = infer_queues(job.finish()).event_loops;
+    CHECK(found == (told || itself ? std::vector<TaskId>{loop} : std::vector<TaskId>{}));
+}
+
+TEST_CASE("tasks that take work as they get free are pointed out") {
+    struct Worker {
+        int64_t reads, until;  // the last one, us
+    };
+    const auto found = [](const std::vector<Worker>& workers, bool processes = false, const char* other = nullptr) {
+        TempDir dir;
+        JobBuilder job(dir.path() / "job.oplog");
+        const ProcessId first = job.process();
+        job.task(first);
+        const HandleId handle = job.handle(job.file("/data/in", Origin::existed, Role::dataset));
+        for (size_t n = 0; n < workers.size(); ++n) {
+            const Worker& worker = workers[n];
+            ProcessId process = first;
+            if (processes) {
+                process = job.process(first);
+            }
+            const TaskId task = job.named_task(process, other != nullptr && n == 0 ? other : "python3");
+            for (int64_t i = 0; i < worker.reads; ++i) {
+                job.add(task, {.kind = OpKind::pread,
+                               .begin = 1'000 + worker.until * i * 1'000 / worker.reads,
+                               .duration = 10,
+                               .result = kItem,
+                               .handle = handle,
+                               .fd = 3,
+                               .size = kItem});
+            }
+        }
+        return infer_queues(job.finish());
+    };
+    const std::vector<Worker> uneven{{84, 1'000}, {50, 1'000}, {13, 1'000}};
+    const QueueInference threads = found(uneven);
+    REQUIRE(threads.shared.size() == 1);
+    CHECK(threads.shared[0].tasks.size() == 3);
+    CHECK(threads.shared[0].least == 13);
+    CHECK(threads.shared[0].most == 84);
+    CHECK(threads.shared_work() ==
+          "3 tasks take work as they get free (13 to 84 reads each): on other storage they would share it otherwise");
+    CHECK(found(uneven, true).shared.size() == 1);
+    CHECK(found(uneven, true, "cat").shared.empty());                      // two of one program
+    CHECK(found({{50, 1'000}, {50, 1'000}, {47, 1'000}}).shared.empty());  // even
+    CHECK(found({{84, 1'000}, {50, 600}, {13, 155}}).shared.empty());      // each has its own part
+    CHECK(found({{20, 1'000}, {15, 1'000}, {4, 1'000}}).shared.empty());   // few
+    CHECK(found({{84, 1'000}, {13, 1'000}}).shared.empty());               // two
+    CHECK(QueueInference{}.shared_work().empty());
+    CHECK(QueueInference::shares_otherwise(151, 100));
+    CHECK_FALSE(QueueInference::shares_otherwise(149, 100));
+    CHECK(QueueInference::shares_otherwise(100, 151));
+}
+
+TEST_CASE("children that are started as others end are pointed out") {
+    // `count` children that read for 10 ms, each begun so long after the one before, us.
+    const auto found = [](int64_t count, int64_t apart, size_t names = 1) {
+        TempDir dir;
+        JobBuilder job(dir.path() / "job.oplog");
+        const ProcessId first = job.process();
+        job.task(first);
+        const HandleId handle = job.handle(job.file("/data/in", Origin::existed, Role::dataset));
+        for (int64_t n = 0; n < count; ++n) {
+            const TaskId task =
+                job.named_task(job.process(first), "cat" + std::to_string(static_cast<size_t>(n) % names));
+            job.add(task, {.kind = OpKind::pread,
+                           .begin = 1'000 + n * apart * 1'000,
+                           .duration = 10'000'000,
+                           .result = kItem,
+                           .handle = handle,
+                           .fd = 3,
+                           .size = kItem});
+        }
+        return infer_queues(job.finish());
+    };
+    const QueueInference pool = found(40, 4'000);  // two or three at a time
+    REQUIRE(pool.shared.size() == 1);
+    CHECK(pool.shared_work() == "task 1 starts 40 children as others end: on other storage others would run at once");
+    CHECK(found(40, 11'000).shared.empty());  // one after the other
+    CHECK(found(40, 10).shared.empty());      // all at once
+    CHECK(found(19, 4'000).shared.empty());   // few
+    CHECK(found(40, 4'000, 3).shared.empty());
 }
 
 TEST_CASE("a replay waits for what an inferred queue needs") {
@@ -254,6 +387,27 @@ TEST_CASE("a replay waits for what an inferred queue needs") {
     for (const auto& [op, edge] : found.edges.at(job.consumer)) {
         CHECK(ends.at(edge.op) <= begins.at(op));
     }
+}
+
+TEST_CASE("a prediction waits for what an inferred queue needs") {
+    QueueJob job(60, 4);
+    const LogReader reader = job.job.finish();
+    PredictOptions options;
+    options.filter = OpFilter::all();
+    options.storage.read = {{4096, 3 * kMs}};  // the consumer takes a millisecond an item
+    options.storage.read_ahead_bytes = 0;
+    options.storage.read_bytes_per_s = options.storage.write_bytes_per_s = options.storage.cached_bytes_per_s = 1e15;
+    options.output = job.dir.path() / "predicted.oplog";
+    predict(reader, options);
+    const LogReader run(options.output);
+    std::vector<int64_t> begins, ends;
+    run.for_each(job.consumer, [&](const Op& op, uint64_t) { begins.push_back(op.begin); });
+    run.for_each(job.reader, [&](const Op& op, uint64_t) { ends.push_back(op.begin + op.duration); });
+    const QueueInference found = infer_queues(reader);
+    for (const auto& [op, edge] : found.edges.at(job.consumer)) {
+        CHECK(ends.at(edge.op) <= begins.at(op));
+    }
+    CHECK(begins.back() - begins.front() > 60 * 3 * kMs * 9 / 10);
 }
 
 namespace {
@@ -546,7 +700,7 @@ TEST_CASE(
         hands.add(hands.consumer, {.kind = OpKind::wait, .begin = at += 5000, .arg = kWaitLock});
         hands.add(hands.consumer, {.kind = OpKind::compute, .begin = at += 5000, .duration = 1000});
         for (int64_t i = 0; i < row.reads; ++i) {
-            hands.read(hands.reader, at += 5000);
+            hands.read(row.polls != 0 ? hands.consumer : hands.reader, at += 5000);
         }
         hands.add(hands.reader, {.kind = OpKind::compute, .begin = at += 5000, .duration = row.computing + 1});
         for (int64_t i = 0; i < row.submits; ++i) {

@@ -64,6 +64,7 @@ QueueInference other() {
     queues.edges[2] = {{3, Edge{1, EdgeKind::queue, 70, 8}}, {3, Edge{1, EdgeKind::queue, 71, 2}}};
     queues.feed_nobody = {1};
     queues.event_loops = {2, 1};
+    queues.shared = {{{1, 2}, 13, 84, 0}, {{2}, 1, 1, 1}};
     return queues;
 }
 
@@ -126,6 +127,8 @@ TEST_CASE("stored queues: bytes that cannot be of this log are refused") {
     refused([](QueueInference& q) { q.edges[2][1].first = 50; });
     refused([](QueueInference& q) { q.edges[2][0].second.task = 7; });
     refused([](QueueInference& q) { q.event_loops = {3}; });
+    refused([](QueueInference& q) { q.shared[0].tasks = {3}; });
+    refused([](QueueInference& q) { q.shared[1].parent = 3; });
     write_job(dir / "bad.oplog", {.derive = [&](const LogReader&) {
                   return Derived{"queues", kInferenceVersion, longer};
               }});

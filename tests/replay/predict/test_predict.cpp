@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "replay/predict/predict.h"
 #include "replay/predict/virtual_storage.h"
 #include "tests/replay/job_builder.h"
+#include "tests/replay/virtual_steps.h"
 #include "tests/support.h"
 
 using namespace reprise;
@@ -50,7 +52,7 @@ struct PredictJob {
     /// A loader that reads 1 MB a step, and a trainer that waits for it and computes on an accelerator.
     void training(int64_t read_ns, int64_t step_ns, int steps) {
         const TaskId loader = job.lone_task(), trainer = job.lone_task();
-        const HandleId h = job.handle(job.file("/data/in"));
+        const HandleId h = job.handle(job.file("/data/in"), O_RDONLY | O_DIRECT);  // so that nothing is read ahead
         job.add(loader, {.kind = OpKind::open,
                          .begin = 1'000,
                          .duration = 1'000,
@@ -89,48 +91,73 @@ TEST_CASE("the storage of a prediction: latency, a limited rate, some reads at o
     m.read = {{4096, kMs}};
     m.parallelism = 2;
     VirtualStorage storage(m, false);
-    CHECK(storage.read(1, 0, 4096, 4096, 0) == kMs);
-    CHECK(storage.read(2, 0, 4096, 4096, 0) == kMs);      // beside it
-    CHECK(storage.read(3, 0, 4096, 4096, 0) == 2 * kMs);  // after one of them
-    CHECK(storage.read(1, 0, 4096, 4096, 5 * kMs) == 5 * kMs);
+    CHECK(read(storage, 1, 0, 4096, 4096, 0) == kMs);
+    CHECK(read(storage, 2, 0, 4096, 4096, 0) == kMs);      // beside it
+    CHECK(read(storage, 3, 0, 4096, 4096, 0) == 2 * kMs);  // after one of them
+    CHECK(read(storage, 1, 0, 4096, 4096, 5 * kMs) == 5 * kMs);
     CHECK(storage.reads == 3);
     CHECK(storage.bytes_read == 3 * 4096);
     m.read_bytes_per_s = 1e6;  // 4096 bytes in 4.096 ms
     VirtualStorage slow(m, false);
-    CHECK(slow.read(1, 0, 4096, 4096, 0) == 4'096'000);
-    CHECK(slow.read(2, 0, 4096, 4096, 0) == 8'192'000);
+    CHECK(read(slow, 1, 0, 4096, 4096, 0) == 4'096'000);
+    CHECK(read(slow, 2, 0, 4096, 4096, 0) == 8'192'000);
     VirtualStorage warm(m, true);
-    CHECK(warm.read(1, 0, 4096, 4096, 7) == 7);
+    CHECK(read(warm, 1, 0, 4096, 4096, 7) == 7);
     m.fsync_ns = 3;
     m.write_bytes_per_s = 1e9;
     VirtualStorage written(m, false);
     CHECK(written.write(1, 0, 1'000, 10) == 10);
-    CHECK(written.sync(20) == 1'010 + 3);
-    CHECK(written.read(1, 0, 1'000, 1'000, 30) == 30);  // what was written is cached
+    CHECK(written.sync(1, 20) == 1'020 + 3);             // it begins with the sync
+    CHECK(read(written, 1, 0, 1'000, 1'000, 30) == 30);  // what was written is cached
 }
 
-TEST_CASE("the cache of a prediction holds whole pieces of what was read, and nothing of what moved no byte") {
+TEST_CASE("the device of a prediction: a limit of requests, and what it lets through after a pause") {
+    StorageModel m = nothing();
+    m.parallelism = 4;
+    m.reads_per_s = 1'000;  // a millisecond each
+    VirtualDevice device(m);
+    CHECK(device.read(4'096, 0) == kMs);
+    CHECK(device.read(4'096, 0) == 2 * kMs);
+    CHECK(device.read(1 << 20, 0) == 3 * kMs);  // whatever its size
+    CHECK(device.read(4'096, 100 * kMs) == 101 * kMs);
+    m.read_burst_ns = 10 * kMs;
+    m.read = {{4096, 100'000}};
+    VirtualDevice bursts(m);
+    int64_t end = 0;
+    for (int i = 0; i < 10; ++i) {
+        end = bursts.read(4'096, 100 * kMs);
+    }
+    CHECK(end < 101 * kMs);  // ten at once
+    for (int i = 0; i < 10; ++i) {
+        end = bursts.read(4'096, 100 * kMs);
+    }
+    CHECK(end == 110 * kMs);
+    CHECK(bursts.read(4'096, 110 * kMs) == 111 * kMs);
+    CHECK(bursts.read(4'096, 200 * kMs) == 200 * kMs + 100'000);  // rested
+}
+
+TEST_CASE("the cache of a prediction holds pages, and nothing of what moved no byte") {
     const StorageModel m = nothing();
     VirtualStorage storage(m, false);
-    CHECK(storage.read(1, 5, 0, 4096, 7) == 7);
-    CHECK(storage.read(1, -5, 10, 4096, 7) == 7);
+    CHECK(read(storage, 1, 5, 0, 4096, 7) == 7);
+    CHECK(read(storage, 1, -5, 10, 4096, 7) == 7);
     CHECK(storage.write(1, 5, 0, 7) == 7);
     CHECK(storage.reads == 0);
     constexpr int64_t kPiece = 128 << 10;
     const auto fetched = [&](FileId file, int64_t offset, int64_t bytes, int64_t size) {
         const uint64_t before = storage.bytes_read;
-        storage.read(file, offset, bytes, size, 100);
-        return static_cast<int64_t>(storage.bytes_read - before);
+        read(storage, file, offset, bytes, size, 100);
+        return static_cast<int64_t>(storage.bytes_read - before) / kPageBytes;
     };
-    CHECK(fetched(1, 0, 10, 4096) == 4096);
+    CHECK(fetched(1, 0, 10, 4096) == 1);
     CHECK(fetched(1, 4000, 96, 4096) == 0);
-    CHECK(fetched(2, kPiece - 1, 1, 200'000) == kPiece);
-    CHECK(fetched(2, kPiece, 1, 200'000) == 200'000 - kPiece);
-    CHECK(fetched(2, 0, 200'000, 200'000) == 0);
-    CHECK(fetched(3, kPiece - 1, 2, 0) == kPiece + 1);  // of unknown size
+    CHECK(fetched(2, kPiece - 1, 1, 200'000) == 1);  // in the middle of a file: no more than asked for
+    CHECK(fetched(2, 0, 200'000, 200'000) == 48);    // 49 pages
+    CHECK(fetched(3, kPiece - 1, 2, 0) == 2);        // of unknown size
     storage.write(4, kPiece - 1, 1, 100);
-    CHECK(fetched(4, 0, kPiece + 1, 3 * kPiece) == kPiece);
-    CHECK(storage.reads == 5);
+    CHECK(fetched(4, kPiece - 4'097, 4'098, 3 * kPiece) == 2);  // before and after what was written
+    CHECK(fetched(5, int64_t{1} << 62, 1, 0) == 0);
+    CHECK(storage.reads == 7);
 }
 
 TEST_CASE_FIXTURE(PredictJob, "predict: stalls come and go with the storage") {
@@ -356,10 +383,27 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     m.open_ns = 1'234;
     m.host = "here";
     m.cold = false;
+    m.reads_per_s = 500;
+    m.read_burst_ns = 50'000'000;
+    m.read_ahead_bytes = 4 << 20;
+    m.request_bytes = 1 << 20;
     const std::string text = to_json(m);
     write_file(dir / "model.json", text);
     const StorageModel back = read_storage_model(dir / "model.json");
     CHECK(to_json(back) == text);
+    // Models of before have no limit of requests, and Linux's own sizes.
+    std::string old = text;
+    for (const char* key : {"reads_per_s", "read_burst_ns", "read_ahead_bytes", "request_bytes"}) {
+        const size_t at = old.find("  \"" + std::string(key));
+        REQUIRE(at != std::string::npos);
+        old.erase(at, old.find('\n', at) + 1 - at);
+    }
+    write_file(dir / "old.json", old);
+    const StorageModel older = read_storage_model(dir / "old.json");
+    CHECK(older.reads_per_s == 0);
+    CHECK(older.read_burst_ns == 0);
+    CHECK(older.read_ahead_bytes == StorageModel::kReadAhead);
+    CHECK(older.request_bytes == StorageModel::kReadAhead);
     const auto refused = [&](const std::string& from, const std::string& to, const char* why) {
         std::string changed = text;
         const size_t at = changed.find(from);
@@ -374,6 +418,8 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     refused("\"parallelism\": 8", "\"parallelism\": \"8\"", "/parallelism: the field is not a number");
     refused("\"ns\": 900000", "\"ns\": -1", "/read/1/ns: the field is below 0");
     refused("\"bytes\": 1048576", "\"bytes\": 4096", "/read/1/bytes: the field is not larger");
+    refused("\"reads_per_s\": 500", "\"reads_per_s\": -1", "/reads_per_s: the field is below 0");
+    refused("\"request_bytes\": 1048576", "\"request_bytes\": 0", "/request_bytes: the field is not above 0");
     refused("\"storage_model\": 1", "\"storage_model\": 2", "has an unsupported version");
     refused("\"cold\": false", "\"cold\": 0", "/cold");
     write_file(dir / "bad.json", "[]");
@@ -406,6 +452,9 @@ TEST_CASE("measuring a storage leaves nothing behind, and says what it cannot do
     }
     CHECK(m.directory == fs::absolute(dir.path()).string());
     CHECK(m.read_bytes_per_s > 0);
+    CHECK(m.reads_per_s > 1);
+    CHECK(m.read_burst_ns >= 0);
+    CHECK(m.request_bytes >= 4'096);
     CHECK(m.parallelism >= 1);
     write_file(dir / "model.json", to_json(m));
     CHECK(read_storage_model(dir / "model.json").read.size() == 6);
@@ -436,4 +485,44 @@ TEST_CASE_FIXTURE(PredictJob, "looking a name up takes the model's time, whichev
         CAPTURE(info(op.kind).name);
         CHECK(op.duration == 3 * kMs);
     });
+}
+
+TEST_CASE("predict: the critical path goes to the task that held the end up") {
+    PredictJob job;
+    job.training(5 * kMs, 2 * kMs, 20);
+    StorageModel model = nothing();
+    model.cold = true;
+    SUBCASE("storage") {
+        model.read = {{4096, 20 * kMs}};
+        const Prediction slow = job.run(model);
+        CHECK(ms(slow.path.of(PathPart::device)) == doctest::Approx(20 * 20).epsilon(0.05));
+        CHECK(ms(slow.path.of(PathPart::accelerator)) < 10);
+        CHECK(slow.path.sum() == slow.elapsed_ns);
+        REQUIRE(slow.interval);
+        CHECK(slow.interval->low_ns < slow.elapsed_ns);
+        CHECK(slow.interval->high_ns > slow.elapsed_ns);
+    }
+    SUBCASE("the accelerator") {
+        const Prediction fast = job.run(model);
+        CHECK(ms(fast.path.of(PathPart::accelerator)) == doctest::Approx(20 * 2).epsilon(0.05));
+        CHECK(fast.path.of(PathPart::device) == 0);
+        CHECK(fast.path.sum() == fast.elapsed_ns);
+        const LogReader log(fast.output);
+        CHECK(read_fact(log.header(), fact::elapsed_low) == fast.interval->low_ns);
+        CHECK(read_fact(log.header(), fact::elapsed_high) == fast.interval->high_ns);
+    }
+    SUBCASE("a model of memory predicts no storage") {
+        model.cold = false;
+        CHECK(!job.run(model).interval);
+    }
+}
+
+TEST_CASE("predict: writes to mapped files that the recording may lack are named as not modelled") {
+    PredictJob job;
+    job.training(5 * kMs, 2 * kMs, 2);
+    job.job.writer().count(Count::mapped_writes_unseen, 3);
+    const Prediction predicted = job.run();
+    REQUIRE(predicted.not_modelled.size() == 1);
+    CHECK(predicted.not_modelled[0] ==
+          std::pair<std::string, uint64_t>{"mapping on tmpfs whose writes left no fault", 3});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long each call takes in a prediction, by a model whose numbers cannot be taken for each other.
+// How long each call takes in a prediction.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -9,74 +9,10 @@
 #include <cerrno>
 #include <memory>
 
-#include "replay/predict/virtual_calls.h"
-#include "tests/replay/job_builder.h"
+#include "tests/replay/predict/virtual_calls_fixture.h"
 
 using namespace reprise;
 using namespace reprise::test;
-
-namespace {
-
-constexpr int64_t kCall = 1, kOpen = 10, kStat = 100, kMake = 1'000, kRemove = 10'000, kSync = 100'000;
-constexpr int64_t kRead = 1'000'000, kRecorded = 7'000'000;
-
-/// A copy takes a nanosecond a byte, and so does writing to the storage.
-StorageModel model() {
-    StorageModel m;
-    m.call_ns = kCall;
-    m.open_ns = kOpen;
-    m.stat_ns = kStat;
-    m.make_ns = kMake;
-    m.remove_ns = kRemove;
-    m.fsync_ns = kSync;
-    m.read = {{4096, kRead}};
-    m.read_bytes_per_s = 1e18;
-    m.cached_bytes_per_s = m.write_bytes_per_s = 1e9;
-    return m;
-}
-
-struct Calls {
-    TempDir dir;
-    JobBuilder job{dir / "job.oplog"};
-    TaskId t = job.lone_task();
-    FileId file = job.file("/data/in"), other = job.file("/data/other"), made = job.file("/data/made", Origin::created);
-    HandleId in = job.handle(file, O_RDWR), out = job.handle(other, O_RDWR);
-    std::vector<int64_t> expected;
-
-    void add(Op op, int64_t takes) {
-        if (op.duration == 0) {
-            op.duration = kRecorded;
-        }
-        job.add(t, op);
-        expected.push_back(takes);
-    }
-    /// Each begins a second after the one before it. Compares what they take.
-    VirtualCalls check(bool warm = false) {
-        log = std::make_unique<LogReader>(job.finish());
-        plan = std::make_unique<Plan>(make_plan(*log, OpFilter::all(), PathMap{}));
-        VirtualCalls calls(*plan, storage, warm);
-        OpBlock block;
-        size_t at = 0;
-        for (const BlockInfo& where : plan->tasks[t].blocks) {
-            log->decode(where, block);
-            for (size_t i = 0; i < block.count(); ++i, ++at) {
-                CAPTURE(at);
-                CAPTURE(info(static_cast<OpKind>(block.kind[i])).name);
-                const int64_t now = static_cast<int64_t>(at + 1) * 1'000'000'000;
-                CHECK(calls.perform(block, i, now) - now == expected[at]);
-            }
-        }
-        CHECK(at == expected.size());
-        return calls;
-    }
-    StorageModel storage = model();
-    std::unique_ptr<LogReader> log;
-    std::unique_ptr<Plan> plan;
-};
-
-constexpr int64_t cached(int64_t bytes) { return kCall + bytes; }
-
-}  // namespace
 
 TEST_CASE_FIXTURE(Calls, "reads: from the storage once, then from the cache; a failed one is a call") {
     const auto read = [&](OpKind kind, int64_t offset, int64_t size, int64_t result, int64_t takes) {
@@ -88,7 +24,7 @@ TEST_CASE_FIXTURE(Calls, "reads: from the storage once, then from the cache; a f
     read(OpKind::readv, 0, 4'096, 0, cached(0));
     read(OpKind::preadv, 1 << 20, 4'096, -EIO, kCall);
     read(OpKind::preadv, 1 << 20, 4'096, 50, kRead + cached(50));
-    const VirtualCalls calls = check();
+    const VirtualCalls& calls = check();
     CHECK(calls.bytes_read == 4'096 + 4'096 + 100 + 50);
     CHECK(calls.bytes_written == 0);
     CHECK(calls.storage().reads == 2);
@@ -119,15 +55,230 @@ TEST_CASE_FIXTURE(Calls, "writes and copies: into the cache, and a sync waits fo
     sync(OpKind::fdatasync, -EIO, kCall);
     write(OpKind::writev, -ENOSPC);
     write(OpKind::write, 0);
-    write(OpKind::pwritev, 4'000);                     // at 6 s, out at 10 s
-    sync(OpKind::fsync, 0, 3 * kSecond + kSync);       // at 7 s
-    copy(OpKind::sendfile, 500, kRead + cached(500));  // out at 10.5 s
+    write(OpKind::pwritev, 4'000);
+    // At 7 s: 4.3 s of writing, as nothing is written before that.
+    sync(OpKind::fsync, 0, 4'300 * kSecond / 1'000 + kSync);
+    copy(OpKind::sendfile, 500, kRead + cached(500));
     copy(OpKind::copy_file_range, -EXDEV, kCall);
-    sync(OpKind::syncfs, 0, kSecond / 2 + kSync);  // at 10 s
+    sync(OpKind::syncfs, 0, 1'800 * kSecond / 1'000 + kSync);  // at 10 s: after those 4.3
     copy(OpKind::splice, 200, cached(200));
-    const VirtualCalls calls = check();
+    const VirtualCalls& calls = check();
     CHECK(calls.bytes_written == 300 + 4'000 + 500 + 200);
     CHECK(calls.bytes_read == 500 + 200);
+}
+
+TEST_CASE_FIXTURE(Calls, "a sync of a range, of a mapping, and of what was removed or truncated meanwhile") {
+    storage.write_bytes_per_s = 1e6;  // a microsecond a byte
+    const auto write = [&] {
+        add({.kind = OpKind::pwrite, .result = 300, .handle = out, .fd = 4, .size = 300}, cached(300));
+    };
+    const auto range = [&](int64_t flags, int64_t takes) {
+        add({.kind = OpKind::sync_file_range, .handle = out, .fd = 4, .size = 300, .flags = flags}, takes);
+    };
+    write();
+    range(SYNC_FILE_RANGE_WRITE, kCall);
+    range(SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER, kCall);  // a second later
+    write();
+    range(SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER, kCall + 300'000);
+    map(1, out, 0);
+    write();
+    add({.kind = OpKind::msync, .size = 300, .flags = MS_ASYNC, .map = 1}, kCall);
+    add({.kind = OpKind::msync, .size = 300, .flags = MS_SYNC, .map = 1}, 300'000 + kSync);
+    write();
+    add({.kind = OpKind::open, .result = 5, .handle = job.handle(other, O_WRONLY), .file = other, .flags = O_TRUNC},
+        kOpen);
+    add({.kind = OpKind::fsync, .handle = out, .fd = 4}, kSync);
+    write();
+    add({.kind = OpKind::unlink, .file = other}, kRemove);
+    add({.kind = OpKind::fsync, .handle = out, .fd = 4}, kSync);
+    check();
+}
+
+TEST_CASE_FIXTURE(Calls, "the first look at a file finds its name") {
+    storage.open_cold_ns = kOpen + 77;
+    const auto open = [&](FileId of, int64_t result, int64_t takes) {
+        add({.kind = OpKind::open, .result = result, .handle = result < 0 ? 0 : job.handle(of, O_RDONLY), .file = of},
+            takes);
+    };
+    SUBCASE("cold") {
+        open(file, -EACCES, kOpen);
+        open(file, 5, kOpen + 77);
+        open(file, 6, kOpen);
+        add({.kind = OpKind::stat, .file = other}, kStat + 77);
+        open(other, 7, kOpen);
+        open(made, 8, kOpen);  // by the recording
+        check();
+    }
+    SUBCASE("warm") {
+        open(file, 5, kOpen);
+        check(true);
+    }
+}
+
+TEST_CASE_FIXTURE(Calls, "writes and closes that were measured") {
+    storage.write = {{1'000, 50}, {2'000, 70}};
+    storage.close_ns = 33;
+    const auto write = [&](int64_t bytes, int64_t takes) {
+        add({.kind = OpKind::pwrite, .result = bytes, .handle = out, .fd = 4, .size = bytes}, takes);
+    };
+    write(0, kCall);
+    write(10, 50);
+    write(1'500, 60);
+    write(3'000, 90);
+    add({.kind = OpKind::close, .handle = out, .fd = 4}, 33);
+    check();
+}
+
+TEST_CASE_FIXTURE(Calls, "writes that begin within a page") {
+    storage.write = {{4'096, 50}};
+    storage.write_part_ns = 45;
+    const auto write = [&](int64_t offset, int64_t bytes, int64_t takes) {
+        add({.kind = OpKind::pwrite, .result = bytes, .handle = out, .fd = 4, .offset = offset, .size = bytes}, takes);
+    };
+    write(0, 10'240, 50);
+    write(10'240, 10'240, 50 + 45);
+    write(20'480, 10'240, 50);
+    write(100, 3'996, 50);  // up to its end
+    write(100, 3'997, 50 + 45);
+    check();
+}
+
+TEST_CASE_FIXTURE(Calls, "attributes are asked for again after something was fetched") {
+    storage.fstat_ns = 44;
+    const auto ask = [&](int64_t takes) { add({.kind = OpKind::fstat, .handle = in, .fd = 3}, takes); };
+    ask(kRecorded);
+    add({.kind = OpKind::pread, .result = 4'096, .handle = in, .fd = 3, .size = 4'096}, kRead + cached(4'096));
+    ask(44);
+    ask(kRecorded);
+    add({.kind = OpKind::pread, .result = 4'096, .handle = in, .fd = 3, .size = 4'096}, cached(4'096));
+    ask(kRecorded);
+    add({.kind = OpKind::pread, .result = 9, .handle = in, .fd = 3, .offset = 1 << 20, .size = 9}, kRead + cached(9));
+    add({.kind = OpKind::stat, .file = file}, 44);
+    check();
+}
+
+TEST_CASE_FIXTURE(Calls, "attributes that change") {
+    const Op chmod{.kind = OpKind::chmod, .file = file}, by_handle{.kind = OpKind::utimens, .handle = in, .fd = 3};
+    SUBCASE("in a model that knows them") {
+        storage.change_ns = 55;
+        storage.open_cold_ns = kOpen + 77;
+        add(chmod, 55 + 77);
+        add(chmod, 55);
+        add(by_handle, 55);
+        add({.kind = OpKind::chown, .result = -ENOENT, .file = other}, kStat);
+        CHECK(check().unmodelled[static_cast<size_t>(Unmodelled::attributes)] == 0);
+    }
+    SUBCASE("in one that does not") {
+        add(chmod, kRecorded);
+        add(by_handle, kRecorded);
+        CHECK(check().unmodelled[static_cast<size_t>(Unmodelled::attributes)] == 2);
+    }
+}
+
+TEST_CASE_FIXTURE(Calls, "directories that are listed") {
+    const HandleId there = job.handle(job.file("/data"), O_DIRECTORY);
+    const HandleId own = job.handle(job.file("/out", Origin::created), O_DIRECTORY);
+    const auto list = [&](HandleId handle, int64_t result, int64_t takes) {
+        add({.kind = OpKind::getdents, .result = result, .handle = handle, .fd = 6, .size = 32'768}, takes);
+    };
+    SUBCASE("in a model that knows them: cached from the first time on") {
+        storage.list_ns = 40;
+        storage.list_name_ns = 3;
+        storage.list_cold_ns = 900;
+        list(there, 320, 940 + 10 * 3);
+        list(there, 0, 40);
+        list(there, 320, 40 + 10 * 3);
+        list(own, 320, 40 + 10 * 3);
+        CHECK(check().unmodelled[static_cast<size_t>(Unmodelled::listings)] == 0);
+    }
+    SUBCASE("in memory") {
+        storage.list_ns = 40;
+        storage.list_cold_ns = 900;
+        list(there, 320, 40);
+        check(true);
+    }
+    SUBCASE("in one that does not") {
+        list(there, 320, kRecorded);
+        CHECK(check().unmodelled[static_cast<size_t>(Unmodelled::listings)] == 1);
+    }
+}
+
+TEST_CASE_FIXTURE(Calls, "a clone shares the blocks: it takes its recorded time and moves nothing") {
+    add({.kind = OpKind::copy_file_range,
+         .result = 500,
+         .handle = in,
+         .fd = 3,
+         .handle2 = out,
+         .fd2 = 4,
+         .size = 500,
+         .flags = kCopyClones},
+        kRecorded);
+    add({.kind = OpKind::fsync, .handle = out, .fd = 4}, kSync);
+    CHECK(check().bytes_read == 0);
+}
+
+TEST_CASE_FIXTURE(Calls, "a clone where the file system shares no blocks is a copy") {
+    const auto copy = [&](int64_t flags, int64_t bytes, int64_t takes) {
+        add({.kind = OpKind::copy_file_range,
+             .result = bytes,
+             .handle = in,
+             .fd = 3,
+             .handle2 = out,
+             .fd2 = 4,
+             .size = bytes,
+             .flags = flags},
+            takes);
+    };
+    SUBCASE("ext4 has none") {
+        storage.file_system = "ext4";
+        copy(kCopyClones, 500, kRead + cached(500));
+        copy(0, 4'096, cached(4'096));
+        CHECK(check().bytes_read == 500 + 4'096);
+    }
+    SUBCASE("XFS has, by copy_file_range, too, of whole blocks") {
+        storage.file_system = "xfs";
+        copy(kCopyClones, 500, kRecorded);
+        copy(0, 4'096, kCall);
+        copy(0, 500, kRead + cached(500));
+        CHECK(check().bytes_read == 500);
+    }
+}
+
+TEST_CASE_FIXTURE(Calls, "nothing is asked for holes") {
+    Holes holes;
+    holes[file].add(4'096, int64_t{64} << 20);
+    job.writer().keep(encode_holes(holes));
+    const auto read = [&](int64_t offset, int64_t takes) {
+        add({.kind = OpKind::pread, .result = 4'096, .handle = in, .fd = 3, .offset = offset, .size = 4'096}, takes);
+    };
+    read(1 << 20, cached(4'096));
+    read(32 << 20, cached(4'096));
+    read(0, kRead + cached(4'096));
+    add({.kind = OpKind::fcntl, .handle = in, .fd = 3, .flags = O_DIRECT, .arg = F_SETFL}, kRecorded);
+    read(40 << 20, kCall);
+    CHECK(check().storage().bytes_read == 4'096);
+}
+
+TEST_CASE_FIXTURE(Calls, "what is cached by one name is cached by the next") {
+    const HandleId renamed = job.handle(made, O_RDONLY);
+    const auto read = [&](HandleId handle, int64_t takes) {
+        add({.kind = OpKind::pread, .result = 4'096, .handle = handle, .fd = 3, .size = 4'096}, takes);
+    };
+    add({.kind = OpKind::pwrite, .result = 4'096, .handle = out, .fd = 4, .size = 4'096}, cached(4'096));
+    SUBCASE("after a rename") {
+        add({.kind = OpKind::rename, .file = other, .file2 = made}, kMake);
+        read(renamed, cached(4'096));
+        read(out, cached(4'096));
+    }
+    SUBCASE("after a link") {
+        add({.kind = OpKind::link, .file = other, .file2 = made}, kMake);
+        read(renamed, cached(4'096));
+    }
+    SUBCASE("not after a rename that failed") {
+        add({.kind = OpKind::rename, .result = -EACCES, .file = other, .file2 = made}, kStat);
+        read(renamed, kRead + cached(4'096));
+    }
+    check();
 }
 
 TEST_CASE_FIXTURE(Calls, "names: what is made, removed, opened and looked at, and what fails is looked at") {
@@ -171,46 +322,6 @@ TEST_CASE_FIXTURE(Calls, "calls that are not about storage take their recorded t
     check();
 }
 
-TEST_CASE_FIXTURE(Calls, "touches of a mapped file fetch what is not cached, else take their recorded time") {
-    const auto map = [&](uint32_t id, HandleId of, int64_t offset) {
-        add({.kind = OpKind::mmap,
-             .handle = of,
-             .fd = 3,
-             .offset = offset,
-             .size = 1 << 20,
-             .flags = MAP_SHARED,
-             .mode = PROT_READ,
-             .map = id},
-            kRecorded);
-    };
-    const auto touch = [&](uint32_t id, int64_t offset, int64_t size, int64_t takes) {
-        add({.kind = OpKind::touch, .offset = offset, .size = size, .map = id}, takes);
-    };
-    constexpr int64_t kPiece = 128 << 10;
-    map(1, in, 0);
-    map(2, in, 4 * kPiece);
-    map(3, 0, 0);
-    SUBCASE("cold") {
-        touch(1, 0, 4'096, kRead + cached(4'096));
-        touch(1, 4'096, 4'096, kRecorded);  // of the same piece
-        touch(1, kPiece, 4'096, kRead + cached(4'096));
-        touch(1, 0, 4'096, kRecorded);
-        touch(2, 0, 4'096, kRead + cached(4'096));
-        touch(1, 4 * kPiece, 4'096, kRecorded);  // the same place
-        touch(2, -5, 100, kRecorded);
-        touch(2, kPiece, 0, kRecorded);
-        touch(2, kPiece, -7, kRecorded);
-        touch(3, 0, 4'096, kRecorded);
-        touch(9, 0, 4'096, kRecorded);
-        check();
-    }
-    SUBCASE("warm") {
-        touch(1, 0, 4'096, kRecorded);
-        touch(2, 0, 4'096, kRecorded);
-        CHECK(check(true).storage().reads == 0);
-    }
-}
-
 TEST_CASE_FIXTURE(Calls, "asynchronous requests take their time where they are submitted") {
     uint32_t number = 0;
     const auto ask = [&](OpKind kind, int64_t code, int64_t offset, int64_t size, int64_t takes) {
@@ -230,8 +341,8 @@ TEST_CASE_FIXTURE(Calls, "asynchronous requests take their time where they are s
     ask(OpKind::aio_submit, IOCB_CMD_PREAD, 1 << 20, 100, kRead + cached(100));
     ask(OpKind::uring_submit, IORING_OP_WRITE, 0, 200, cached(200));
     ask(OpKind::aio_submit, IOCB_CMD_PWRITE, 0, 200, cached(200));
-    ask(OpKind::uring_submit, IORING_OP_FSYNC, 0, 0, kSync);
-    ask(OpKind::uring_submit, IORING_OP_SYNC_FILE_RANGE, 0, 10, kSync);
+    ask(OpKind::uring_submit, IORING_OP_FSYNC, 0, 0, 400 + kSync);
+    ask(OpKind::uring_submit, IORING_OP_SYNC_FILE_RANGE, 0, 10, 0);
     ask(OpKind::aio_submit, IOCB_CMD_FDSYNC, 0, 0, kSync);
     for (const int64_t code :
          {IORING_OP_NOP, IORING_OP_FALLOCATE, IORING_OP_FADVISE, IORING_OP_SPLICE, IORING_OP_OPENAT, IORING_OP_CLOSE,
@@ -241,9 +352,118 @@ TEST_CASE_FIXTURE(Calls, "asynchronous requests take their time where they are s
     add({.kind = OpKind::uring_enter, .result = 2, .size = 2, .arg = 2}, kCall);
     add({.kind = OpKind::uring_complete, .result = 4'096, .size = 4'096, .request = 1}, kCall);
     add({.kind = OpKind::aio_complete, .result = 100, .size = 100, .request = 4}, kCall);
-    const VirtualCalls calls = check();
+    const VirtualCalls& calls = check();
     CHECK(calls.bytes_read == 4'096 + 4'096 + 100);
     CHECK(calls.bytes_written == 400);
+}
+
+TEST_CASE_FIXTURE(Calls, "O_DIRECT goes to the storage every time, also where all is cached") {
+    const HandleId direct = job.handle(file, O_RDWR | O_DIRECT);
+    const auto call = [&](OpKind kind, HandleId handle, int64_t takes) {
+        add({.kind = kind, .result = 4'096, .handle = handle, .fd = 3, .offset = 0, .size = 4'096}, takes);
+    };
+    const auto set = [&](int64_t flags) {
+        add({.kind = OpKind::fcntl, .handle = in, .fd = 3, .flags = flags, .arg = F_SETFL}, kRecorded);
+    };
+    const auto test = [&](bool warm) {
+        call(OpKind::pread, direct, kCall + kRead);
+        call(OpKind::read, direct, kCall + kRead);
+        call(OpKind::pwrite, direct, kCall + kRead);
+        add({.kind = OpKind::pread, .result = 0, .handle = direct, .fd = 3, .size = 4'096}, kCall);
+        call(OpKind::pread, in, warm ? cached(4'096) : kRead + cached(4'096));  // it left nothing in the cache
+        set(O_DIRECT);
+        call(OpKind::pread, in, kCall + kRead);
+        set(0);
+        call(OpKind::pread, in, cached(4'096));
+        add({.kind = OpKind::uring_submit,
+             .result = 1,
+             .handle = direct,
+             .fd = 3,
+             .size = 4'096,
+             .arg = IORING_OP_READ,
+             .request = 1},
+            kCall + kRead);
+        const VirtualCalls& calls = check(warm);
+        CHECK(calls.storage().reads == (warm ? 4 : 5));
+        CHECK(calls.bytes_written == 4'096);
+    };
+    SUBCASE("cold") { test(false); }
+    SUBCASE("warm") { test(true); }
+}
+
+TEST_CASE_FIXTURE(Calls, "synchronous writes are followed by a sync") {
+    storage.write_bytes_per_s = 1e6;  // a microsecond a byte
+    const auto write = [&](OpKind kind, HandleId handle, int64_t flags, int64_t takes) {
+        add({.kind = kind, .result = 100, .handle = handle, .fd = 4, .size = 100, .flags = flags}, takes);
+    };
+    constexpr int64_t kOut = 100'000;  // ns, of 100 bytes
+    const int64_t kSynced = cached(100) + kOut + kSync;
+    write(OpKind::pwrite, job.handle(file, O_WRONLY | O_SYNC), 0, kSynced);
+    write(OpKind::write, job.handle(file, O_WRONLY | O_DSYNC), 0, kSynced);
+    write(OpKind::pwritev, out, 2, kSynced);  // RWF_DSYNC
+    write(OpKind::pwritev, out, 4, kSynced);  // RWF_SYNC
+    write(OpKind::pwritev, out, 1, cached(100));
+    write(OpKind::pwrite, out, 0, cached(100));
+    write(OpKind::pwrite, job.handle(file, O_WRONLY | O_DSYNC | O_DIRECT), 0, kCall + kRead + kSync);
+    add({.kind = OpKind::pwrite, .result = -EIO, .handle = job.handle(file, O_WRONLY | O_SYNC), .fd = 4, .size = 100},
+        kCall);
+    check();
+}
+
+TEST_CASE_FIXTURE(Calls, "copies from and into pipes and sockets: only the file's part") {
+    const HandleId pipe = job.handle(0, O_RDWR, HandleKind::pipe);
+    const auto copy = [&](OpKind kind, HandleId from, HandleId to, int64_t takes) {
+        add({.kind = kind, .result = 500, .handle = from, .fd = 3, .handle2 = to, .fd2 = 4, .size = 500}, takes);
+    };
+    copy(OpKind::sendfile, in, pipe, kRead + cached(500));
+    copy(OpKind::sendfile, in, pipe, cached(500));
+    copy(OpKind::splice, pipe, out, cached(500));
+    copy(OpKind::splice, 0, out, cached(500));
+    copy(OpKind::copy_file_range, in, job.handle(other, O_RDWR | O_DIRECT), cached(500) + kCall + kRead);
+    const VirtualCalls& calls = check();
+    CHECK(calls.bytes_read == 1'500);
+    CHECK(calls.bytes_written == 1'500);
+}
+
+TEST_CASE_FIXTURE(Calls, "a lock takes a call: what it waited for is an edge") {
+    add({.kind = OpKind::flock, .handle = in, .fd = 3, .arg = 2}, kCall);
+    check();
+}
+
+TEST_CASE_FIXTURE(Calls, "what is not modelled is counted") {
+    const auto op = [&](Op op, int64_t takes = kRecorded) { add(op, takes); };
+    op({.kind = OpKind::readahead, .handle = in, .fd = 3, .size = 4'096});
+    op({.kind = OpKind::fadvise, .handle = in, .fd = 3, .arg = POSIX_FADV_WILLNEED});
+    op({.kind = OpKind::fadvise, .handle = in, .fd = 3, .arg = POSIX_FADV_NORMAL});
+    op({.kind = OpKind::fadvise, .handle = in, .fd = 3, .arg = POSIX_FADV_DONTNEED});
+    op({.kind = OpKind::fadvise, .result = -EINVAL, .handle = in, .fd = 3, .arg = POSIX_FADV_DONTNEED});
+    op({.kind = OpKind::ftruncate, .handle = in, .fd = 3});
+    op({.kind = OpKind::fallocate, .handle = in, .fd = 3});
+    op({.kind = OpKind::getdents, .result = 100, .handle = in, .fd = 3});
+    op({.kind = OpKind::chmod, .handle = in, .fd = 3});
+    op({.kind = OpKind::mmap,
+        .handle = in,
+        .fd = 3,
+        .size = 4'096,
+        .flags = MAP_SHARED,
+        .mode = PROT_READ | PROT_WRITE,
+        .map = 1});
+    op({.kind = OpKind::madvise, .size = 4'096, .arg = MADV_WILLNEED, .map = 1});
+    op({.kind = OpKind::madvise, .size = 4'096, .arg = MADV_WILLNEED, .map = 2});  // memory
+    op({.kind = OpKind::touch, .size = 4'096, .map = 1}, kFault);
+    op({.kind = OpKind::touch, .size = 4'096, .flags = 1, .map = 1}, kFault);
+    op({.kind = OpKind::uring_submit, .result = 1, .handle = in, .fd = 3, .arg = IORING_OP_SPLICE, .request = 1},
+       kCall);
+    op({.kind = OpKind::uring_submit, .result = 1, .handle = in, .fd = 3, .arg = IORING_OP_TIMEOUT, .request = 2},
+       kCall);
+    const VirtualCalls& calls = check();
+    const auto count = [&](Unmodelled what) { return calls.unmodelled[static_cast<size_t>(what)]; };
+    CHECK(count(Unmodelled::drops) == 1);
+    CHECK(count(Unmodelled::sizes) == 2);
+    CHECK(count(Unmodelled::mapped_writes) == 1);
+    CHECK(count(Unmodelled::listings) == 1);
+    CHECK(count(Unmodelled::attributes) == 1);
+    CHECK(count(Unmodelled::requests) == 1);
 }
 
 TEST_CASE_FIXTURE(Calls, "what is not performed: on sockets and pipes, and on files that are memory") {
@@ -260,7 +480,10 @@ TEST_CASE_FIXTURE(Calls, "what is not performed: on sockets and pipes, and on fi
     op({.kind = OpKind::stat, .file = file}, true);
     op({.kind = OpKind::stat, .file = shared}, false);
     op({.kind = OpKind::sendfile, .result = 1, .handle = in, .fd = 3, .handle2 = out, .fd2 = 4, .size = 1}, true);
-    op({.kind = OpKind::sendfile, .result = 1, .handle = in, .fd = 3, .handle2 = pipe, .fd2 = 4, .size = 1}, false);
+    op({.kind = OpKind::sendfile, .result = 1, .handle = in, .fd = 3, .handle2 = pipe, .fd2 = 4, .size = 1}, true);
+    op({.kind = OpKind::splice, .result = 1, .handle = pipe, .fd = 3, .handle2 = out, .fd2 = 4, .size = 1}, true);
+    op({.kind = OpKind::splice, .result = 1, .handle = pipe, .fd = 3, .handle2 = memory, .fd2 = 4, .size = 1}, false);
+    op({.kind = OpKind::splice, .result = 1, .handle = pipe, .fd = 3, .handle2 = pipe, .fd2 = 4, .size = 1}, false);
     op({.kind = OpKind::mmap, .size = 4'096, .flags = MAP_ANONYMOUS, .map = 1}, true);
     log = std::make_unique<LogReader>(job.finish());
     plan = std::make_unique<Plan>(make_plan(*log, OpFilter::all(), PathMap{}));

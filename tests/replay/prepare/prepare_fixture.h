@@ -84,6 +84,7 @@ public:
         writer_.append(task_, op);
     }
     HandleId handle(const HandleRow& row) { return writer_.add_handle(row); }
+    void keep(Derived known) { writer_.keep(std::move(known)); }
     LogReader finish() {
         writer_.finish();
         return LogReader(path_);

@@ -106,6 +106,51 @@ TEST_CASE("regimes: each leaves in memory what it says") {
     CHECK(keeper.report().files == 2);
 }
 
+TEST_CASE("regimes: during a run, the share that is in memory by some of the files") {
+    const Root root;
+    if (root.in_memory()) {
+        REPRISE_SKIP("the temporary directory is memory; set TMPDIR to a real disk");
+    }
+    CacheKeeper keeper(root.fd.get(), Root::plan(), 2);
+    const auto share = [&](CacheRegime regime, size_t files) {
+        std::optional<double> found;
+        for (int tries = 10; tries > 0 && !found; --tries) {  // other tests drop all names
+            keeper.apply({regime});
+            found = keeper.resident_share(files);
+        }
+        return found.value_or(-1.0);
+    };
+    if (share(CacheRegime::warm, 100) < 0) {
+        REPRISE_SKIP("this file system finds no name by the kernel's cache alone");
+    }
+    CHECK(share(CacheRegime::warm, 100) == doctest::Approx(1.0));
+    CHECK(share(CacheRegime::cold, 100) == 0.0);
+    CHECK(share(CacheRegime::recorded, 100) == doctest::Approx(40.0 / 300));
+    CHECK(share(CacheRegime::recorded, 2) == doctest::Approx(0.3));  // "a" and "sub/missing"
+    CHECK(CacheKeeper(root.fd.get(), CachePlan{}, 1).resident_share(10) == std::nullopt);
+}
+
+TEST_CASE("regimes: files that have no data on the device are counted, and what it can serve") {
+    const Root root;
+    if (root.in_memory()) {
+        REPRISE_SKIP("the temporary directory is memory; set TMPDIR to a real disk");
+    }
+    write_file(root.dir / "holes", "");
+    std::filesystem::resize_file(root.dir / "holes", 150 * kPage + 1);
+    CachePlan plan = Root::plan();
+    plan.targets.push_back({"holes", range(0, 100), {}});
+    plan.beside_bytes = 7;
+    CacheKeeper keeper(root.fd.get(), plan, 2);
+    keeper.apply({CacheRegime::cold});
+    CHECK(keeper.report().sparse_files == 1);
+    CHECK(keeper.report().hole_bytes == 100 * kPage);
+    CHECK(keeper.report().data_bytes == (200 + 200 + 151) * kPage + 7);
+    plan.drops = true;
+    CacheKeeper again(root.fd.get(), plan, 2);
+    again.apply({CacheRegime::cold});
+    CHECK_FALSE(again.report().data_bytes);
+}
+
 TEST_CASE("regimes: cold where pages stay names the file and why") {
     const Root root;
     if (root.in_memory()) {
@@ -132,7 +177,7 @@ TEST_CASE("regimes: the default follows the recording") {
     const Root root;
     CachePlan plan = Root::plan();
     bool cold = true;
-    SUBCASE("it fetched") {}
+    SUBCASE("it fetched") { plan.recorded.fetched_bytes = plan.recorded.read_bytes; }
     SUBCASE("it did not") {
         plan.recorded.fetched_bytes = 0;
         cold = false;
@@ -154,7 +199,7 @@ TEST_CASE("regimes: memory is never cold, and that is told") {
     const std::string name = "reprise-test-" + std::to_string(::getpid());
     write_file("/dev/shm/" + name, std::string(kSize, 'm'));
     CachePlan plan;
-    plan.targets = {{name, range(0, 200), {}}};
+    plan.targets = {{name.c_str(), range(0, 200), {}}};
     CacheKeeper keeper(root.get(), plan, 1);
     keeper.apply({CacheRegime::cold});
     const CacheReport report = keeper.report();
@@ -170,9 +215,9 @@ TEST_CASE("regimes: a link out of the root is not followed") {
     const TempDir outside;
     write_file(outside / "a", std::string(kSize, 'o'));
     std::filesystem::create_symlink(outside / "a", root.dir / "link");
+    const std::string above = "../" + outside.path().filename().string() + "/a";
     CachePlan plan;
-    plan.targets = {{"link", range(0, 200), {}},
-                    {"../" + outside.path().filename().string() + "/a", range(0, 200), {}}};
+    plan.targets = {{"link", range(0, 200), {}}, {above.c_str(), range(0, 200), {}}};
     CacheKeeper keeper(root.fd.get(), plan, 1);
     keeper.apply({CacheRegime::cold});
     CHECK(keeper.report().files == 0);

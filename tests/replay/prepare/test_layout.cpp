@@ -61,6 +61,29 @@ TEST_CASE_FIXTURE(Laid, "what lies below a file is left out, however deep") {
     CHECK_FALSE(entry("file/made").made);
 }
 
+TEST_CASE_FIXTURE(Laid, "a file is there where a path below it failed with ENOTDIR") {
+    const auto blocked = [&](const char* path, OpKind kind = OpKind::stat) {
+        log.named(kind, log.file(path, 0, Origin::absent, FileType::unknown), 0, 0, 0, -ENOTDIR);
+    };
+    blocked("/d/zip/inside");
+    blocked("/d/zip/inside/deeper");
+    blocked("/d/zip/other/deep");
+    log.file("/known/file", 5);
+    blocked("/known/file/below/deep");
+    log.file("/full/of/files", 5);
+    blocked("/full/of");  // /full is a directory: nothing that a layout could do
+    blocked("/full/of/x");
+    blocked("/m/x");  // with a slash at its end, maybe
+    log.named(OpKind::stat, log.file("/m/y", 0, Origin::absent, FileType::unknown), 0, 0, 0, -ENOENT);
+    log.named(OpKind::link, log.file("/l/a/b", 0, Origin::absent, FileType::unknown),
+              log.file("/l/c/d", 0, Origin::absent, FileType::unknown), 0, 0, -ENOTDIR);
+    log.open(log.file("/asked", 0, Origin::unknown, FileType::unknown), O_RDONLY | O_DIRECTORY, -ENOTDIR);
+    CHECK(initial() ==
+          "asked 0, d directory, d/zip 0, full directory, full/of directory, full/of/files 5, known directory, "
+          "known/file 5");
+    CHECK(counted("path_conflicts") == 0);
+}
+
 TEST_CASE_FIXTURE(Laid, "directories are there where something in them is, unless the log makes both") {
     log.directory("/empty");
     log.file("/a/b/c", 1);

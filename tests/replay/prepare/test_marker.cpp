@@ -71,6 +71,7 @@ Marker marker() {
     m.fingerprint = "0123";
     m.filter = "roles=dataset";
     m.content = Content::zero;
+    m.copies = 8;
     m.time_unix_ns = 1'700'000'000'000'000'001;
     return m;
 }
@@ -167,6 +168,7 @@ TEST_CASE_FIXTURE(Root, "a marker written is a marker read") {
             CHECK(after->log == before.log);
             CHECK(after->fingerprint == before.fingerprint);
             CHECK(after->filter == before.filter);
+            CHECK(after->copies == 8);
             CHECK(after->time_unix_ns == before.time_unix_ns);
         }
     }
@@ -188,6 +190,24 @@ TEST_CASE_FIXTURE(Root, "only a complete root becomes a changed one") {
         CHECK((after->time_unix_ns > before.time_unix_ns) == changes);
         CHECK(after->fingerprint == before.fingerprint);
     }
+}
+
+TEST_CASE_FIXTURE(Root, "the marker knows the most copies that ran, and what is older knows of one") {
+    Marker before = marker();
+    before.copies = 2;
+    write(before);
+    for (const auto& [ran, known] : {std::pair(1u, 2u), std::pair(8u, 8u), std::pair(4u, 8u)}) {
+        {
+            RootLock held = lock();
+            mark_changed(fd.get(), "root", held, ran);
+        }
+        CHECK(copies_below(dir.path(), before.fingerprint) == known);
+    }
+    CHECK(copies_below(dir.path(), "4567") == 1);
+    CHECK(copies_below(dir / "none", before.fingerprint) == 1);
+    CHECK(refused(with("\"copies\": 8,", "")).empty());
+    CHECK(read_marker(fd.get(), "root")->copies == 1);
+    CHECK(contains(refused(with("\"copies\": 8", "\"copies\": 0")), "copies 0"));
 }
 
 TEST_CASE_FIXTURE(Root, "what is no marker is refused with the reason") {

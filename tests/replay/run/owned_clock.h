@@ -17,6 +17,7 @@
 #include "replay/run/collect.h"
 #include "replay/run/task_loop.h"
 #include "tests/replay/job_builder.h"
+#include "tests/replay/virtual_steps.h"
 
 namespace reprise::test {
 
@@ -61,7 +62,7 @@ public:
         }
         if (causal_role(kind, b.arg[i], false, true) == CausalRole::call) {
             sys::call_ticks.entered = OwnedClock::ticks();
-            OwnedClock::now = calls_.perform(b, i, OwnedClock::now);
+            OwnedClock::now = perform(calls_, b, i, OwnedClock::now);
             sys::call_ticks.left = OwnedClock::ticks();
             if (tells_) {
                 OwnedClock::elsewhere = OwnedClock::now;

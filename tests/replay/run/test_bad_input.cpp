@@ -55,8 +55,8 @@ bool has_children() {
 /// One op of each kind that names a file, on `file`; every one is expected to fail or to be left out.
 void everything_on(JobBuilder& job, TaskId t, FileId file, FileId other) {
     for (const OpKind kind :
-         {OpKind::stat, OpKind::statx, OpKind::access, OpKind::chmod, OpKind::utimens, OpKind::statfs, OpKind::truncate,
-          OpKind::rmdir, OpKind::unlink, OpKind::mkdir, OpKind::listxattr, OpKind::readlink}) {
+         {OpKind::stat, OpKind::statx, OpKind::access, OpKind::chmod, OpKind::chown, OpKind::utimens, OpKind::statfs,
+          OpKind::truncate, OpKind::rmdir, OpKind::unlink, OpKind::mkdir, OpKind::listxattr, OpKind::readlink}) {
         job.add(t, {.kind = kind, .result = -EXDEV, .file = file, .size = 1, .mode = 0777});
     }
     job.add(t, {.kind = OpKind::setxattr, .result = -EXDEV, .file = file, .size = 1, .text = job.text("user.x")});
@@ -94,8 +94,8 @@ TEST_CASE_FIXTURE(Fixture, "a way out of the root is refused by the kernel, what
         everything_on(job, t, job.file(path), other);
     }
     const FileId link = job.file("/d/file_link");
-    for (const OpKind kind : {OpKind::stat, OpKind::statx, OpKind::access, OpKind::chmod, OpKind::utimens,
-                              OpKind::statfs, OpKind::truncate}) {
+    for (const OpKind kind : {OpKind::stat, OpKind::statx, OpKind::access, OpKind::chmod, OpKind::chown,
+                              OpKind::utimens, OpKind::statfs, OpKind::truncate}) {
         job.add(t, {.kind = kind, .result = -EXDEV, .file = link, .size = 1, .mode = 0777});
     }
     job.add(t, {.kind = OpKind::open, .result = -EXDEV, .fd = -1, .file = link, .flags = O_WRONLY | O_TRUNC});

@@ -39,15 +39,23 @@ public:
             run_.task(id).spawned_tick.store(tick(spawned));
         }
     }
-    double added_ms() {
+    double added_ms() { return collected().fidelity.added_ns / kMs; }
+    /// On the critical path, ms.
+    double path_ms(PathPart part) { return static_cast<double>(collected().path.of(part)) / kMs; }
+    ReplayResult collected() {
         TickTimeline clock;
         clock.add({0, 0});
         clock.add({1'000'000'000'000, 1'000'000'000'000});
         ReplayOptions options;
         options.pace = Pace::causal;
         ReplayResult result;
-        collect(plan_, run_, options, clock, 0, result);
-        return result.fidelity.added_ns / kMs;
+        SharedRun& run = run_;
+        std::vector<SpoolRow> kept;  // collecting overwrites results
+        uint64_t rows = plan_.tasks.back().spool_first + plan_.tasks.back().ops;
+        kept.assign(run.spool(0), run.spool(0) + rows);
+        collect(plan_, run, options, clock, 0, result);
+        std::copy(kept.begin(), kept.end(), run.spool(0));
+        return result;
     }
 
 private:
@@ -95,6 +103,26 @@ TEST_CASE("critical path: one task, what sleeps took too long and where ops came
         // The second sleep was to end at 30: what the first one took too long is not counted again.
         CHECK(run.added_ms() == doctest::Approx(11));
     }
+}
+
+TEST_CASE("critical path: what was done until a signal came, and how long nothing else went on") {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId task = job.lone_task(), killed = job.lone_task();
+    const HandleId in = job.handle(job.file("/data/in"));
+    job.add(task, {.kind = OpKind::compute, .begin = 10 * kMs, .duration = 30 * kMs});
+    job.add(killed,
+            {.kind = OpKind::pread, .begin = 10 * kMs, .duration = 20 * kMs, .result = 10, .handle = in, .size = 10});
+    job.add(killed, {.kind = OpKind::exit, .begin = 30 * kMs, .duration = kMs, .result = -4, .arg = 143});
+    const LogReader log = job.finish();
+    Finished run(log);
+    run.task(task, {{0, 30}});
+    run.task(killed, {{0, 100}, {100, 101}});
+    const ReplayResult result = run.collected();
+    CHECK(result.path.cut_ns == 101 * kMs);
+    CHECK(static_cast<double>(result.helpers.cut_ns) / kMs == doctest::Approx(71).epsilon(0.01));
+    CHECK(result.helpers.cut_share == 1);  // of the data
+    CHECK(result.helpers.signal == 15);
 }
 
 TEST_CASE("critical path: what another task waited for anyway adds nothing") {
@@ -165,4 +193,44 @@ TEST_CASE("critical path: starting threads is the replay's own work") {
     shorter.task(third, {{51, 154}}, 50);
     // Here the third task ends it: it was there from the begin of its start, after the first start.
     CHECK(shorter.added_ms() == doctest::Approx(149.9));
+}
+
+TEST_CASE("critical path: its time by what it went to, which adds up to the elapsed time") {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId source = job.lone_task(), waiter = job.lone_task();
+    const HandleId h = job.handle(job.file("/data/in"));
+    job.add(source, {.kind = OpKind::open,
+                     .begin = 0,
+                     .duration = 1 * kMs / 100,
+                     .result = 3,
+                     .handle = h,
+                     .file = job.file("/data/in")});
+    const auto read = [&](int64_t begin, int64_t ms) {
+        return Op{.kind = OpKind::pread,
+                  .begin = begin * kMs,
+                  .duration = ms * kMs,
+                  .result = 4096,
+                  .handle = h,
+                  .fd = 3,
+                  .size = 4096};
+    };
+    const uint64_t op = job.add(source, read(1, 49));
+    job.add(source, read(50, 100));  // nobody waits for it
+    const std::vector<Edge> edges{{source, EdgeKind::message, 100, op}};
+    job.add(waiter, {.kind = OpKind::wait, .begin = 1 * kMs, .duration = 49 * kMs, .arg = 1, .edges = edges});
+    job.add(waiter, {.kind = OpKind::compute, .begin = 50 * kMs, .duration = 20 * kMs});
+    job.add(waiter, {.kind = OpKind::wait, .begin = 70 * kMs, .duration = 10 * kMs, .arg = 0});
+    job.add(waiter, {.kind = OpKind::wait, .begin = 80 * kMs, .duration = 90 * kMs, .arg = kWaitSleep});
+    const LogReader log = job.finish();
+    Finished run(log);
+    run.task(source, {{0, 0}, {1, 60}, {60, 150}});
+    run.task(waiter, {{1, 61}, {61, 81}, {82, 92}, {92, 182}});
+    CHECK(run.path_ms(PathPart::device) == doctest::Approx(59));
+    CHECK(run.path_ms(PathPart::compute) == doctest::Approx(20));
+    CHECK(run.path_ms(PathPart::unexplained) == doctest::Approx(10));
+    CHECK(run.path_ms(PathPart::asleep) == doctest::Approx(90));
+    CHECK(run.path_ms(PathPart::call) == doctest::Approx(1 + 1 + 1));  // before the read, the hand-over, between ops
+    const ReplayResult result = run.collected();
+    CHECK(result.path.sum() == result.elapsed_ns);
 }

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <vector>
 
-#include "formats/oplog/fetched.h"
+#include "formats/oplog/cached_pages.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
@@ -124,19 +124,32 @@ TEST_CASE("the cache regime decides what the device reads") {
         const auto read = static_cast<double>(result.device_read_bytes.value_or(0));
         return result.cache->after == kFile && read >= 0.99 * missing && (drop_all || read <= 1.01 * missing);
     };
-    // The kernel may take pages back at any time, and other tests drop all caches: then once more.
-    const auto run = [&](std::optional<CacheRegime> regime, bool drop_all = false, int tries = 10) {
-        options.cache = CacheRequest{regime, drop_all};
-        ReplayResult result = replay(log, options);
-        REQUIRE(result.cache);
-        while (!as_it_should(result, drop_all) && --tries > 0) {
+    // The kernel may take pages back at any time, other tests drop all caches, and their mounts bring names into
+    // memory: then once more.
+    const auto tried = [&](const CacheRequest& cache, const auto& prepare, const auto& is_right) {
+        options.cache = cache;
+        ReplayResult result;
+        for (int tries = 10; tries > 0; --tries) {
+            prepare();
             result = replay(log, options);
+            REQUIRE(result.cache);
+            if (as_it_should(result, cache.drop_all) && is_right(*result.cache)) {
+                break;
+            }
         }
-        CHECK(as_it_should(result, drop_all));
+        CHECK(as_it_should(result, cache.drop_all));
         CHECK(result.mismatches == 0);
         CHECK(result.cache->files == 1);
         CHECK(result.cache->bytes == kFile);
         return *result.cache;
+    };
+    const auto run = [&](std::optional<CacheRegime> regime, bool drop_all = false) {
+        return tried(
+            {regime, drop_all}, [] {}, [](const CacheReport&) { return true; });
+    };
+    const auto on_fresh = [&](CacheRegime regime, const auto& is_right) {
+        return tried(
+            {regime, false}, [&] { REQUIRE(device.again()); }, is_right);
     };
     CHECK(run(CacheRegime::cold).before == 0);
     CHECK(run(CacheRegime::as_is).before == kFile);
@@ -144,11 +157,10 @@ TEST_CASE("the cache regime decides what the device reads") {
     CHECK(run(CacheRegime::cold, true).before == 0);
     const bool known = !fetched.empty();
     CHECK(run(CacheRegime::recorded).before == (known ? kFile / 4 : kFile));  // else as it is: warm
-    CHECK(run({}).before == (known ? 0 : kFile));
-    REQUIRE(device.again());
-    CHECK(run(CacheRegime::warm).found == 0);
-    REQUIRE(device.again());
-    const CacheReport cold = run(CacheRegime::as_is, false, 1);
+    CHECK(run({}).before == (known ? kFile / 4 : kFile));  // three quarters were fetched: as recorded
+    CHECK(on_fresh(CacheRegime::warm, [](const CacheReport& report) { return report.found == 0; }).found == 0);
+    const CacheReport cold =
+        on_fresh(CacheRegime::as_is, [](const CacheReport& report) { return report.uncached_names == 1; });
     CHECK(cold.before == 0);
     CHECK(cold.uncached_names == 1);
     options.cache.reset();
@@ -223,7 +235,7 @@ TEST_CASE("bytes written are those of the device's counter") {
     CHECK(result.mismatches == 0);
     REQUIRE(result.device_write_bytes);
     CHECK(*result.device_write_bytes >= 3 << 20);
-    CHECK(*result.device_write_bytes < (3 << 20) + (1 << 20));  // metadata besides
+    CHECK(*result.device_write_bytes < (3 << 20) + (2 << 20));  // metadata besides, and not all of it twice
 }
 
 TEST_CASE("a file system without one device has no counter") {

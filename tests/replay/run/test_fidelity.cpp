@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a run says of itself: kept up, or not and why.
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include "replay/run/fidelity.h"
 #include "tests/replay/job_builder.h"
@@ -97,6 +98,26 @@ TEST_CASE("what other programs used of the processors") {
     CHECK(stolen_between({}, to) == -1.0);
     const ProcessorUse now = read_processor_use();
     CHECK(now.machine_ns >= now.own_ns * 0.5);
+}
+
+TEST_CASE("what other programs used: only of the processors that a run may use") {
+    cpu_set_t all, one;
+    REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+    if (CPU_COUNT(&all) < 2) {
+        REPRISE_SKIP("one processor only");
+    }
+    int first = 0;
+    while (!CPU_ISSET(first, &all)) {
+        ++first;
+    }
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    const ProcessorUse of_all = read_processor_use();
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    const ProcessorUse of_one = read_processor_use();
+    CHECK(sched_setaffinity(0, sizeof all, &all) == 0);
+    CHECK(of_one.machine_ns > 0);
+    CHECK(of_one.machine_ns < 0.9 * of_all.machine_ns);
 }
 
 TEST_CASE("fidelity: in a run, delays and computing are counted, and too few processors are told") {

@@ -71,6 +71,18 @@ TEST_CASE("a run of no op at all is no replay") {
     CHECK(result.not_same_job.empty());
 }
 
+TEST_CASE("a run of no I/O op is no replay where a filter left some out, and one where there are none") {
+    ReplayResult result;
+    result.latency.resize(kOpKindLimit);
+    result.ops = 3;  // of computing
+    judge_results({}, result);
+    CHECK(result.not_same_job.empty());
+    result.left_out[static_cast<size_t>(LeftOut::filter)] = 1;
+    judge_results({}, result);
+    REQUIRE(result.not_same_job.size() == 1);
+    CHECK(result.not_same_job[0].starts_with("No I/O op was performed"));
+}
+
 TEST_CASE("ops whose file did not open count, and the open is the example") {
     ReplayResult result = thousand_reads(501);
     result.latency[static_cast<size_t>(OpKind::read)] = {};

@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <vector>
+
 #include "formats/oplog/header_facts.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
@@ -47,6 +50,96 @@ TEST_CASE("trust: good says what was looked at") {
     check(result, "good", "lateness p99 12.0 us, steal time unknown, CPU speed verified");
 }
 
+TEST_CASE("trust: poor where what was read is neither in memory nor on the device") {
+    constexpr uint64_t kMiB = 1 << 20;
+    const auto run = [](uint64_t device) {
+        ReplayResult result = good_run();
+        result.machine.memory_bytes = 1000 * kMiB;
+        result.device_read_bytes = device;
+        result.device_counter.emplace();
+        CacheReport cache;
+        cache.files = 3;
+        cache.bytes = 60 * kMiB;
+        cache.before = 0;
+        cache.after = 60 * kMiB;
+        cache.data_bytes = 80 * kMiB;
+        result.cache = cache;
+        return result;
+    };
+    const std::string_view words = "have no data on the device: neither storage nor memory was measured";
+    ReplayResult result = run(kMiB);
+    CHECK(device_data(result) == 80 * kMiB);
+    check(result, "poor", "files that are read " + std::string(words));
+    result.cache->sparse_files = 2;
+    check(result, "poor", "2 of 3 files that are read " + std::string(words));
+    for (const auto& change : std::vector<std::function<void(ReplayResult&)>>{
+             [](ReplayResult& r) { r.device_read_bytes = 30 * kMiB; },
+             [](ReplayResult& r) { r.device_counter->read_bytes = 30 * kMiB; },  // threads of the file system
+             [](ReplayResult& r) { r.cache->before = 30 * kMiB; }, [](ReplayResult& r) { r.cache->after = 10 * kMiB; },
+             [](ReplayResult& r) { r.cache->bytes = r.cache->before.emplace(4096); },
+             [](ReplayResult& r) { r.cache->hole_bytes = r.cache->recorded.hole_bytes = 60 * kMiB; },  // as in the job
+             [](ReplayResult& r) { r.cache->memory_files = 1; }, [](ReplayResult& r) { r.cache->unseen = 1; },
+             [](ReplayResult& r) { r.cache.reset(); }}) {
+        ReplayResult other = run(0);
+        change(other);
+        CHECK_FALSE(reads_no_data(other));
+        CHECK(trust_in(other).level == Trust::Level::good);
+    }
+    // Files without blocks, whatever others read meanwhile.
+    ReplayResult busy = run(0);
+    busy.device_counter->read_bytes = 30 * kMiB;
+    CHECK_FALSE(reads_no_data(busy));
+    busy.cache->hole_bytes = 60 * kMiB;
+    CHECK(reads_no_data(busy));
+    result.bytes_written = 300 * kMiB;  // of which it may read some again
+    CHECK_FALSE(device_data(result));
+    result.bytes_written = 0;
+    result.cache->data_bytes.reset();
+    CHECK_FALSE(device_data(result));
+}
+
+TEST_CASE("trust: at most fair where mapped files are cold here and were in memory when recorded") {
+    ReplayResult result = good_run();
+    result.cache.emplace();
+    result.cache->choice.regime = CacheRegime::cold;
+    result.cache->recorded.touched_bytes = result.cache->recorded.touched_in_memory = 100 * 4096;
+    const std::string words = "mapped files were in memory when recorded: not all their pages are known (record cold)";
+    result.cache->recorded.read_bytes = 1000 * 4096;
+    check(result, "fair", words);
+    result.cache->recorded.read_bytes = 200 * 4096;
+    check(result, "poor", words);
+    result.cache->choice.regime = CacheRegime::recorded;
+    CHECK(trust_in(result).level == Trust::Level::good);
+}
+
+TEST_CASE("trust: a limit takes back pages of mapped files, which the recording does not know") {
+    ReplayResult result = good_run();
+    result.cache.emplace();
+    result.cache->recorded.read_bytes = 1000 * 4096;
+    result.cache->recorded.touched_bytes = 500 * 4096;
+    LimitedMemory limited;
+    limited.limit = 1000 * 4096;
+    limited.job_known = true;
+    result.memory = limited;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.memory->group.reached = 10;
+    CHECK(trust_in(result).level == Trust::Level::poor);
+    CHECK(trust_in(result).reason.starts_with("pages of mapped files that a limit takes back are read once more"));
+    result.cache->recorded.touched_bytes = 200 * 4096;
+    CHECK(trust_in(result).level == Trust::Level::fair);
+    result.cache->recorded.touched_bytes = 50 * 4096;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.cache->recorded.around_bytes = 600 * 4096;  // 650 of 1600 pages
+    CHECK(trust_in(result).level == Trust::Level::poor);
+    result.cache->recorded.around_bytes = 0;
+    // What the job wrote and reads back is data, too.
+    result.cache->data_bytes = 4096;
+    result.machine.memory_bytes = uint64_t{1} << 30;
+    CHECK_FALSE(device_data(result));
+    result.memory->group.reached = 0;
+    CHECK(device_data(result) == 4096);
+}
+
 TEST_CASE("trust: the speed of processors matters where something computes") {
     ReplayResult result = good_run();
     result.cpu_speed = {CpuSpeed::Source::no_profile, 1.0, 0.0};
@@ -62,6 +155,49 @@ TEST_CASE("trust: the speed of processors matters where something computes") {
     check(result, "good", "lateness p99 12.0 us, no steal");
     result.timed = false;
     check(result, "good", "no times to keep, no steal");
+}
+
+TEST_CASE("trust: requests that were in flight together and are made one by one are another load") {
+    ReplayResult result = good_run();
+    result.async_depth = 1;
+    check(result, "good", "lateness p99 12.0 us, no steal, CPU speed verified");
+    result.async_depth = 32;
+    check(result, "poor", "asynchronous requests were made one by one; the recording had up to 32 at a time");
+}
+
+TEST_CASE("trust: tasks that a signal ended, or that only sleep") {
+    ReplayResult result = good_run();
+    result.recorded_ns = result.elapsed_ns;
+    result.helpers.processes = 1;
+    result.helpers.signal = 14;
+    result.helpers.cut_share = 0.09;
+    check(result, "good", "lateness p99 12.0 us, no steal, CPU speed verified");
+    result.helpers.cut_share = 0.1;
+    const std::string_view ended =
+        "1 process was ended by a signal (SIGALRM): the replay does what was done until then, however long that takes";
+    check(result, "fair", ended);
+    SUBCASE("the time is another one") {
+        result.recorded_ns = result.elapsed_ns / 2;
+        check(result, "fair", ended);  // for other reasons
+        result.path.cut_ns = result.elapsed_ns / 5;
+        check(result, "poor", ended);
+        result.recorded_ns = result.elapsed_ns * 9 / 10;
+        check(result, "fair", ended);
+    }
+    SUBCASE("nothing else went on") {
+        result.helpers = {};
+        result.helpers.beats_ns = 2'000 * kMs;
+        check(
+            result, "fair",
+            "for 2.00 s of the 10.0 s nothing went on but sleeps one after the other, beside which others worked when "
+            "recorded: the job would be done earlier here");
+        result.helpers.signal = 9;
+        result.helpers.cut_ns = 4'000 * kMs;
+        check(
+            result, "poor",
+            "for 6.00 s of the 10.0 s nothing went on but what was ended by a signal (SIGKILL) when recorded: the job "
+            "would be done earlier here");
+    }
 }
 
 TEST_CASE("trust: fair names everything that cost more than a little") {
@@ -93,6 +229,18 @@ TEST_CASE("trust: fair names everything that cost more than a little") {
         result.fidelity.delay_error.add(9 * kMs);
         check(result, "good", "lateness p99 12.0 us, no steal, CPU speed verified");
     }
+}
+
+TEST_CASE("trust: what a tolerance covers is not forgotten") {
+    ReplayResult result = good_run();
+    result.latency.resize(kOpKindLimit);
+    result.latency[static_cast<size_t>(OpKind::read)].add(1000, 1000);
+    result.mismatches = 1;
+    check(result, "good", "lateness p99 12.0 us, no steal, CPU speed verified");
+    result.mismatches = 2;
+    check(result, "fair", "2 of 1,000 ops differ (tolerated)");
+    result.mismatches = 101;
+    check(result, "poor", "101 of 1,000 ops differ (tolerated)");
 }
 
 TEST_CASE("trust: poor is what ends with another exit code") {
@@ -168,4 +316,239 @@ TEST_CASE("nothing read from the device is known to be nothing only where such r
     result.machine.file_system = "ext4";
     result.device_counter = DeviceCounter{};
     CHECK(device_reads_known(result));
+}
+
+TEST_CASE("trust: an interval that reaches down to nothing is not good") {
+    ReplayResult result = good_run();
+    result.trust = trust_in(result);
+    result.interval = TimeInterval{1'100 * kMs, 12'000 * kMs, {}};
+    doubt_wide_interval(result);
+    CHECK(result.trust.level == Trust::Level::good);
+    result.interval->low_ns = 0;
+    doubt_wide_interval(result);
+    CHECK(result.trust.level == Trust::Level::fair);
+    CHECK(result.trust.reason == "the 95 % interval reaches down to 0 ns");
+    result.trust = {Trust::Level::poor, "another"};
+    doubt_wide_interval(result);
+    CHECK(result.trust.reason == "another");
+}
+
+TEST_CASE("trust: what says little about the storage is no measurement") {
+    ReplayResult result = good_run();
+    SUBCASE("waits of unknown cause") {
+        result.path.of(PathPart::unexplained) = 900 * kMs;
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.path.of(PathPart::unexplained) = 2'000 * kMs;
+        check(result, "fair", "2.00 s of the 10.0 s are recorded waits of unknown cause");
+        CHECK(not_measured(result).empty());
+        result.path.of(PathPart::unexplained) = 9'000 * kMs;
+        check(result, "poor", "9.00 s of the 10.0 s are recorded waits of unknown cause, as long on any storage");
+        CHECK(!not_measured(result).empty());
+    }
+    SUBCASE("data that the filter leaves out") {
+        constexpr uint64_t kMiB = 1 << 20;
+        result.doubts.kept_bytes = 60 * kMiB;
+        result.doubts.left_out_bytes = 6 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.doubts.left_out_bytes = 20 * kMiB;
+        check(result, "fair", "20.0 MiB of the job's 80.0 MiB are left out as program or system files");
+        result.doubts.left_out_bytes = 100 * kMiB;
+        check(result, "poor",
+              "100 MiB of the job's 160 MiB are left out as program or system files; select with --only PATH");
+        result.doubts.kept_bytes = 0;
+        result.doubts.left_out_bytes = kMiB / 2;
+        CHECK(trust_in(result).level == Trust::Level::good);  // it is hardly anything
+    }
+    SUBCASE("holes of the recorded files") {
+        constexpr uint64_t kMiB = 1 << 20;
+        result.cache.emplace();
+        result.cache->bytes = 200 * kMiB;
+        result.recorded_holes = 10 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.recorded_holes = 50 * kMiB;
+        check(result, "fair",
+              "50.0 MiB of the 200 MiB that are read were compressed or sparse on the recording's device, and are not "
+              "here");
+        result.recorded_holes = 196 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::poor);
+        result.cache->hole_bytes = 196 * kMiB;  // here, too
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.cache->recorded.hole_bytes = 196 * kMiB;  // but others, which the recording knows
+        CHECK(trust_in(result).level == Trust::Level::poor);
+    }
+    SUBCASE("what the recording fetched again") {
+        constexpr uint64_t kMiB = 1 << 20;
+        result.cache.emplace();
+        result.cache->bytes = 60 * kMiB;
+        result.cache->before = 0;
+        result.cache->recorded.fetched_bytes = 60 * kMiB;
+        result.device_read_bytes = 60 * kMiB;
+        result.doubts.refetched_bytes = 6 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);  // 9 %
+        result.doubts.refetched_bytes = 15 * kMiB;
+        check(result, "fair",
+              "the recording fetched 15.0 MiB again that had been in memory (dropped caches, or little memory), and "
+              "memory keeps them here");
+        result.doubts.refetched_bytes = 60 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::poor);
+        result.device_read_bytes = 115 * kMiB;  // as here
+        CHECK(trust_in(result).level == Trust::Level::good);
+    }
+    SUBCASE("a log without the flags of its opens") {
+        const std::string_view words =
+            "fio's log does not say how files were opened: direct and synchronous I/O is buffered here";
+        result.doubts.flags_assumed = true;
+        result.bytes_read = result.bytes_written = 100;
+        check(result, "fair", std::string(words));
+        result.bytes_written = 200;
+        check(result, "poor", std::string(words));
+    }
+    SUBCASE("memory that the job held") {
+        constexpr uint64_t kMiB = 1 << 20;
+        result.cache.emplace();
+        result.cache->bytes = 100 * kMiB;
+        result.bytes_read = 300 * kMiB;
+        result.recorded_memory = 200 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);  // unknown what is free
+        result.free_memory = 300 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.free_memory = 270 * kMiB;
+        check(result, "poor",
+              "the job held 200 MiB of memory, which the replay does not: with 270 MiB free here, it may read 200 MiB "
+              "from the device again");
+        result.free_memory = 100 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::poor);
+        result.bytes_read = 130 * kMiB;
+        check(result, "fair",
+              "the job held 200 MiB of memory, which the replay does not: with 100 MiB free here, it may read 30.0 MiB "
+              "from the device again");
+        result.bytes_read = 100 * kMiB;  // nothing twice
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.bytes_read = 300 * kMiB;
+        result.recorded_memory = 0;  // unknown
+        CHECK(trust_in(result).level == Trust::Level::good);
+    }
+    SUBCASE("names that only the recording had to read") {
+        result.machine.file_system = "ext4";
+        result.recorded_ns = 10'000 * kMs;
+        result.doubts.names_ns = 6'000 * kMs;
+        result.recorded_name_waits = 1'000;
+        result.name_waits = 100;
+        result.names_cached_ns = 2'000 * kMs;
+        constexpr const char* kNames =
+            "names were cached here, and not when recorded (2.00 s of the 10.0 s): unmount and mount the file system "
+            "before the run, or --drop-caches";
+        check(result, "fair", kNames);
+        CHECK(not_measured(result).empty());
+        SUBCASE("most of its time") {
+            result.names_cached_ns = 6'000 * kMs;
+            CHECK(trust_in(result).level == Trust::Level::poor);
+            CHECK(!not_measured(result).empty());
+        }
+        SUBCASE("the device was read here, too") {
+            result.device_read_bytes = 1 << 20;
+            CHECK(trust_in(result).level == Trust::Level::good);
+            result.cache.emplace();
+            result.cache->data_bytes = 1 << 20;  // but for data
+            check(result, "fair", kNames);
+        }
+        SUBCASE("calls took long here, too") {
+            result.name_waits = 101;
+            CHECK(trust_in(result).level == Trust::Level::good);
+        }
+        SUBCASE("as asked, or in memory") {
+            result.cache.emplace();
+            result.cache->choice.asked = CacheRegime::warm;
+            CHECK(trust_in(result).level == Trust::Level::good);
+            result.cache->choice.asked.reset();
+            check(result, "fair", kNames);
+            result.cache->dropped_all = true;
+            CHECK(trust_in(result).level == Trust::Level::good);
+            result.cache.reset();
+            result.machine.file_system = "tmpfs";
+            CHECK(trust_in(result).level == Trust::Level::good);
+        }
+    }
+    SUBCASE("a recording that had to wait for CPUs") {
+        result.recorded_ns = 10'000 * kMs;
+        result.fidelity.recorded_run_queue_ns = 1'000 * kMs;
+        CHECK(trust_in(result).level == Trust::Level::good);
+        result.fidelity.recorded_run_queue_ns = 8'000 * kMs;
+        check(result, "fair", "the recording waited 8.00 s for CPUs (a quota, or few CPUs)");
+        result.fidelity.computing_took_ns += 7e9;  // so did the run
+        CHECK(trust_in(result).level == Trust::Level::good);
+    }
+}
+
+TEST_CASE("trust: poor where the recording may lack writes to mapped files") {
+    ReplayResult result = good_run();
+    result.unseen_writes = 1;
+    check(result, "poor",
+          "writes to 1 mapping of files on tmpfs leave no page fault and may be missing: record elsewhere");
+}
+
+TEST_CASE("trust: at most fair where recorded tasks were pinned to fewer CPUs than the run has") {
+    ReplayResult result = good_run();
+    result.machine.cpus = 4;
+    result.pinned_tasks = 3;
+    result.pinned_cpus = 1;
+    check(result, "fair", "3 tasks ran pinned to 1 CPU, here on any of 4: replay under taskset -c 0");
+    result.pinned_cpus = 2;
+    result.pinned_tasks = 1;
+    check(result, "fair", "1 task ran pinned to 2 CPUs, here on any of 4: replay under taskset -c 0-1");
+    SUBCASE("as many") { result.pinned_cpus = 4; }
+    SUBCASE("nobody") { result.pinned_tasks = 0; }
+    SUBCASE("nothing computes") { result.fidelity.computing_asked_ns = result.fidelity.computing_took_ns = 0; }
+    CHECK(trust_in(result).level == Trust::Level::good);
+}
+
+TEST_CASE("trust: at most fair where others move data on the device") {
+    constexpr uint64_t kMiB = 1 << 20;
+    ReplayResult result = good_run();
+    result.latency.resize(kOpKindLimit);
+    result.device_read_bytes = 100 * kMiB;
+    result.dirtied_bytes = 50 * kMiB;
+    result.device_counter = DeviceCounter{110 * kMiB, 60 * kMiB};
+    CHECK(moved_by_others(result) == 10 * kMiB);
+    CHECK(trust_in(result).level == Trust::Level::good);  // too little
+    SUBCASE("reads") {
+        result.device_counter->read_bytes = 150 * kMiB;
+        check(result, "fair", "other programs moved 50.0 MiB on the device meanwhile");
+        result.device_read_bytes = 0;  // threads of the file system read: for whom is not known
+        result.bytes_read = 150 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+    }
+    SUBCASE("writes beyond what the journal may write again") {
+        result.device_read_bytes = 110 * kMiB;
+        result.device_counter->write_bytes = 115 * kMiB;
+        check(result, "fair", "other programs moved 40.0 MiB on the device meanwhile");
+        for (int i = 0; i < 640; ++i) {
+            result.latency[static_cast<size_t>(OpKind::fsync)].add(1000);
+        }
+        CHECK(moved_by_others(result) == 0);
+    }
+    SUBCASE("a small part") {
+        result.device_read_bytes = 1000 * kMiB;
+        result.device_counter->read_bytes = 1050 * kMiB;
+        CHECK(trust_in(result).level == Trust::Level::good);
+    }
+    SUBCASE("not known") {
+        result.device_counter.reset();
+        CHECK(moved_by_others(result) == 0);
+    }
+}
+
+TEST_CASE("trust: at most fair where the file system compresses") {
+    ReplayResult result = good_run();
+    result.machine.compresses = compression_of({"btrfs", "/dev/x", "rw,compress=zstd:3,space_cache=v2"}, false);
+    CHECK(trust_in(result).level == Trust::Level::good);  // of no data
+    result.bytes_written = 100 << 20;
+    check(result, "fair", "the file system compresses (compress=zstd:3), and the replay's data does not compress");
+    CHECK(compression_of({"btrfs", "", "rw,compress-force=lzo"}, false) == "compress-force=lzo");
+    CHECK(compression_of({"bcachefs", "", "rw,compression=lz4"}, false) == "compression=lz4");
+    CHECK(compression_of({"btrfs", "", "rw,compress=no"}, false).empty());
+    CHECK(compression_of({"f2fs", "", "rw,compress_algorithm=lz4"}, false).empty());
+    CHECK(compression_of({"btrfs", "", "rw"}, true) == "chattr +c");
+    CHECK(compression_of({"zfs", "pool", "rw,xattr"}, false) == "ZFS, unless its compression is off");
+    CHECK(compression_of({}, false).empty());
 }

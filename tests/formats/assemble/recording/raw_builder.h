@@ -2,6 +2,7 @@
 // Raw recordings made by hand, and the op log assembled from them.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -115,7 +116,8 @@ public:
     RawBytes& pread(int fd, uint64_t file, uint64_t inode, uint64_t offset, uint64_t size, uint64_t buffer = 0x9000) {
         return call(SYS_pread64, {uint64_t(fd), buffer, size, offset}, int64_t(size)).fd(0, fd_of(fd, file, inode));
     }
-    RawBytes& off(uint64_t from, uint64_t wake, uint64_t to, uint16_t nr, uint16_t state = RAW_OFF_SLEEPING) {
+    RawBytes& off(uint64_t from, uint64_t wake, uint64_t to, uint16_t nr, uint16_t state = RAW_OFF_SLEEPING,
+                  bool for_io = false) {
         raw_switch record{};
         record.head.time = to;
         record.off = from;
@@ -123,6 +125,7 @@ public:
         record.nr = nr;
         record.waker_nr = 0xffff;
         record.state = state;
+        record.in_iowait = for_io ? 1 : 0;
         return add(RawBytes(RAW_SWITCH, record));
     }
     RawBytes& woken(uint64_t from, uint64_t wake, uint64_t to, uint16_t nr, uint32_t waker_pid, uint32_t waker_tid,
@@ -139,15 +142,18 @@ public:
         record.waker_enter = waker_enter;
         return add(RawBytes(RAW_SWITCH, record));
     }
-    RawBytes& fault(uint64_t from, uint64_t to, uint64_t address, bool write = false) {
+    /// `how`: RAW_FAULT_*.
+    RawBytes& fault(uint64_t from, uint64_t to, uint64_t address, uint16_t how = 0, bool major = false) {
         raw_fault record{};
         record.head.time = to;
         record.enter = from;
         record.address = address;
-        record.write = write;
+        record.write = how;
+        record.major = major ? 1 : 0;
         return add(RawBytes(RAW_FAULT, record));
     }
-    RawBytes& touches(uint64_t from, uint64_t to, uint64_t busy, uint64_t address, uint32_t pages) {
+    RawBytes& touches(uint64_t from, uint64_t to, uint64_t busy, uint64_t address, uint32_t pages,
+                      uint32_t how = RAW_FAULT_WRITES) {
         raw_touch record{};
         record.head.time = now;  // sent with what comes next
         record.enter = from;
@@ -155,7 +161,7 @@ public:
         record.busy = busy;
         record.address = address;
         record.pages = pages;
-        record.write = 1;
+        record.write = how;
         return add(RawBytes(RAW_TOUCH, record));
     }
     RawBytes& stolen(uint64_t noticed, uint64_t ns) {
@@ -163,6 +169,14 @@ public:
         record.head.time = noticed;
         record.stolen = ns;
         return add(RawBytes(RAW_STOLEN, record));
+    }
+    RawBytes& faults(uint64_t told, uint32_t number, uint32_t dear = 0, uint64_t dear_ns = 0) {
+        raw_faults record{};
+        record.head.time = told;
+        record.faults = number;
+        record.dear = dear;
+        record.dear_ns = dear_ns;
+        return add(RawBytes(RAW_FAULTS, record));
     }
     /// spawn record and the call that it lies in
     void spawn(uint32_t child_pid, uint32_t child_tid, uint64_t flags) {
@@ -175,12 +189,24 @@ public:
         add(RawBytes(RAW_SPAWN, record));
         call(SYS_clone, {flags}, child_tid);
     }
-    void exit(int code, bool last = true) {
+    /// `allowed`: processors it might use, a bit each; 0: not told. `held`: bytes, of the last thread.
+    void exit(int code, bool last = true, uint64_t allowed = 0, uint64_t held = 0) {
         raw_exit record{};
+        record.allowed = allowed;
+        record.cpus = static_cast<uint32_t>(std::popcount(allowed));
         call(SYS_exit_group, {uint64_t(code)}, 0).head().flags = RAW_FLAG_UNFINISHED;
         record.head.time = now += 100;
         record.code = code << 8;
         record.last = last;
+        record.held = held;
+        add(RawBytes(RAW_EXIT, record));
+    }
+    /// The last thread is ended by a signal, outside a call. `how`: as wait would show it.
+    void killed(int how) {
+        raw_exit record{};
+        record.head.time = now += 100;
+        record.code = how;
+        record.last = 1;
         add(RawBytes(RAW_EXIT, record));
     }
     void as(uint32_t p, uint32_t t) {
@@ -210,7 +236,7 @@ public:
             writer.flush();
         }
     }
-    AssembledLog assemble(RawAssembleOptions options = {}) {
+    AssembledLog assemble(const RawAssembleOptions& options = {}) {
         write(dir / "job.raw");
         assemble_raw_file(dir / "job.raw", dir / "job.oplog", options);
         return AssembledLog(dir / "job.oplog");

@@ -273,6 +273,35 @@ TEST_CASE("a wait that a signal cut short has its length") {
     CHECK(ops(SYS_read, true, -512) == "0 90000 -4 cut");
 }
 
+TEST_CASE("a word that counts is no lock, though it was 2 in a wait: Rust's condition variables, barriers") {
+    struct Case {
+        std::vector<uint64_t> values;  // of the waits
+        size_t locks;
+    };
+    // The last one: memory of a mutex that was used for something else before.
+    for (const Case& each :
+         {Case{{0, 1, 2, 3, 4}, 0}, Case{{1, 2}, 0}, Case{{2, 2, 2}, 3}, Case{{2}, 1}, Case{{0, 2, 2, 2}, 4}}) {
+        CAPTURE(each.values);
+        RawJob job;
+        job.call(SYS_getpid, {}, 0);
+        for (const uint64_t value : each.values) {
+            const uint64_t from = job.now;
+            job.as(100, 1);
+            job.woken(from + 2 * kUs, from + 50 * kUs, from + 51 * kUs, SYS_futex, 100, 2, SYS_futex, from + 40 * kUs);
+            job.call_at(from + kUs, from + 52 * kUs, SYS_futex, {0x6000, 0x89, value, 0}, 0);
+            job.as(100, 2);
+            job.call_at(job.now + kUs, job.now + 2 * kUs, SYS_futex, {0x6000, 0x81, 1}, 1);
+        }
+        size_t locks = 0, others = 0;
+        for (const Op& op : job.assemble().of_kind(OpKind::wait)) {
+            locks += op.arg == kWaitLock;
+            others += op.arg == kWaitFutex;
+        }
+        CHECK(locks == each.locks);
+        CHECK(others == each.values.size() - each.locks);
+    }
+}
+
 TEST_CASE("a condition that others signal is no interpreter lock, however often it is waited for") {
     for (const bool waiters_wake : {false, true}) {
         RawJob job;

@@ -84,6 +84,12 @@ AssembledLog call_of(const Syscall& row, int64_t result, RawJob& job) {
     if (row.action == CallAction::marker) {
         args = {RAW_MARKER_PRCTL, 0x1000, 12, 1, RAW_MARKER_MAGIC};
     }
+    if (row.action == CallAction::clone_blocks) {
+        args[1] = 0x40049409;  // FICLONE
+    }
+    if (row.nr == SYS_mlockall) {
+        args = {1};  // MCL_CURRENT
+    }
     if (row.action == CallAction::brk) {
         args = {0x20000000};
     }
@@ -115,6 +121,7 @@ AssembledLog call_of(const Syscall& row, int64_t result, RawJob& job) {
             case 'V':
             case 'M': call.numbers(RAW_PART_LIST, i, {300, 400}); break;
             case 'S': call.stat(i, 12345, 0100640); break;
+            case 'G': call.fd(i, RawJob::fd_of(3, kFile, 7, 4096)); break;
             case 'H': call.numbers(RAW_PART_VALUES, i, {0x10, 0644, 0}); break;
             case 'O': call.numbers(RAW_PART_VALUES, i, {5000 + std::max<int64_t>(result, 0)}); break;
             case 'Q': call.numbers(RAW_PART_VALUES, i, {6000 + std::max<int64_t>(result, 0)}); break;
@@ -200,7 +207,7 @@ TEST_CASE("every raw call that succeeds") {
     for (const Syscall& row : all_syscalls()) {
         CAPTURE(std::string(row.name));
         RawJob job;
-        const int64_t result = good_result(row);
+        const int64_t result = row.action == CallAction::clone_blocks ? 0 : good_result(row);
         const AssembledLog log = call_of(row, result, job);
         CHECK(log.tables().losses() == 0);
         const auto ops = log.ops();
@@ -239,6 +246,12 @@ TEST_CASE("every raw call that succeeds") {
         }
         if (has('s') && what.has(Field::size) && row.action == CallAction::op) {
             CHECK(op->size == (has('A') ? 4096 : 700));
+        }
+        if (has('G')) {
+            CHECK(op->size == 4096);
+            CHECK(op->result == 4096);
+            CHECK(op->flags == (kCopyFromOffset | kCopyToOffset | kCopyClones));
+            CHECK(log.path_of(*op) == "/d/file");
         }
         if (has('i')) {
             CHECK(op->size == 700);
@@ -279,7 +292,8 @@ TEST_CASE("every raw call that succeeds") {
             CHECK(op->peer == 2);
         }
         if (row.kind == OpKind::wait) {
-            CHECK(op->arg == row.arg);
+            CHECK(wait_class(op->arg) == row.arg);
+            CHECK((epoll_timeout(op->arg) > 0) == (has('s') && row.arg == kWaitEpoll));
         }
         if (row.action == CallAction::marker) {
             CHECK((op->arg == 12 && op->flags == 1));
@@ -299,6 +313,51 @@ TEST_CASE("every raw call that succeeds") {
             CHECK(op->duration == 50000);
         }
     }
+}
+
+TEST_CASE("whether a file is a terminal is an op; whether a pipe is one, is none") {
+    RawJob job;
+    job.open("/d/file", 3, kFile, 7);
+    const auto ask = [&](int32_t fd, const raw_fd& what, uint64_t request, int64_t result) {
+        job.call(SYS_ioctl, {static_cast<uint64_t>(fd), request, 0x7ffd00001000}, result).fd(0, what);
+    };
+    ask(3, RawJob::fd_of(3, kFile, 7), 0x5401, -25);
+    ask(3, RawJob::fd_of(3, kFile, 7), 0x802c542a, -25);
+    raw_fd pipe = RawJob::fd_of(1, 0x99, 3);
+    pipe.mode = 0010600;
+    ask(1, pipe, 0x5401, -25);
+    const AssembledLog log = job.assemble();
+    const auto asked = log.of_kind(OpKind::ioctl);
+    REQUIRE(asked.size() == 2);
+    CHECK(log.path_of(asked[0]) == "/d/file");
+    CHECK(asked[0].fd == 3);
+    CHECK(asked[0].arg == kAskTerminal);
+    CHECK(asked[0].result == -25);
+    CHECK(asked[1].arg == kAskTerminal2);
+    CHECK(log.of_kind(OpKind::copy_file_range).empty());
+}
+
+TEST_CASE("a clone of a range copies that range, one of length 0 the rest, and one that failed nothing") {
+    constexpr uint64_t kRange = 0x4020940d;  // FICLONERANGE
+    RawJob job;
+    job.open("/d/file", 3, kFile, 7);
+    job.open("/d/other", 4, kOther, 8, 8192, 2);
+    const auto clone = [&](int64_t offset, int64_t bytes, int64_t to, int64_t result) {
+        job.call(SYS_ioctl, {4, kRange, 0x1000}, result)
+            .fd(0, RawJob::fd_of(4, kOther, 8))
+            .numbers(RAW_PART_VALUES, 2, {3, offset, bytes, to})
+            .fd(2, RawJob::fd_of(3, kFile, 7, 20000));
+    };
+    clone(4096, 8192, 12288, 0);
+    clone(4096, 0, 0, 0);
+    clone(0, 0, 0, -95);
+    const AssembledLog log = job.assemble();
+    const auto copies = log.of_kind(OpKind::copy_file_range);
+    REQUIRE(copies.size() == 2);
+    CHECK(copies[0].offset == 4096);
+    CHECK(copies[0].offset2 == 12288);
+    CHECK(copies[0].result == 8192);
+    CHECK(copies[1].size == 20000 - 4096);
 }
 
 TEST_CASE("every raw call that fails") {

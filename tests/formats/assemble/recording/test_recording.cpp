@@ -88,6 +88,20 @@ TEST_CASE("time between calls: computing, waiting for a processor, idling") {
     }
 }
 
+TEST_CASE("the memory that the largest process held is kept") {
+    RawJob job;
+    raw_spawn spawn{};
+    spawn.head.time = job.now + 1;
+    spawn.child_pid = spawn.child_tid = 200;
+    job.add(RawBytes(RAW_SPAWN, spawn));
+    job.call(SYS_fork, {}, 200);
+    job.as(200, 200);
+    job.exit(0, true, 0, 3 << 20);
+    job.as(100, 100);
+    job.exit(0, true, 0, 2 << 20);
+    CHECK(job.assemble().reader.header().extra.at("capture.peak_memory_bytes") == "3145728");
+}
+
 TEST_CASE("what the recorder takes between calls is not computing") {
     RawJob job;
     job.open("data/a", 3, 0xf1, 7, 10000);
@@ -342,6 +356,17 @@ TEST_CASE("a message larger than the pipe makes no circle") {
           std::vector<Edge>{{1, EdgeKind::message, 100, write}});
 }
 
+TEST_CASE("an exit tells a signal from a code of the same number") {
+    for (const auto& [how, arg, result] : {std::tuple{15, 143, -4}, {9 | 0x80, 137, -4}, {143 << 8, 143, 0}}) {
+        RawJob job;
+        job.open("/d/a", 3, 0xf1, 7);
+        job.killed(how);
+        const AssembledLog log = job.assemble();
+        CHECK(log.ops(1).back().arg == arg);
+        CHECK(log.ops(1).back().result == result);
+    }
+}
+
 TEST_CASE("exit, wait and the end of a task") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);
@@ -571,8 +596,8 @@ TEST_CASE("descriptors that came over a socket are the sender's") {
 TEST_CASE("sockets pass their bytes to the peer") {
     RawJob job;
     raw_fd one = RawJob::fd_of(5, 0xf5, 50, 0, 0140777), two = RawJob::fd_of(6, 0xf6, 60, 0, 0140777);
-    one.peer = 60;
-    two.peer = 50;
+    one.peer_or_pages = 60;
+    two.peer_or_pages = 50;
     job.call(SYS_socketpair, {1, 1, 0, 0x1000}, 0).fd(RAW_WHICH_RESULT, one).fd(RAW_WHICH_RESULT2, two);
     job.call(SYS_sendto, {5, 0x9000, 10, 0}, 10).fd(0, one);
     job.call(SYS_sendto, {6, 0x9000, 20, 0}, 20).fd(0, two);

@@ -2,6 +2,7 @@
 // Raw recordings to op logs: which records are numbered, and what becomes of the rarer ones.
 #include <doctest/doctest.h>
 
+#include "formats/oplog/header_facts.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
 
 using namespace reprise;
@@ -28,10 +29,13 @@ RawBytes empty_record(uint8_t type) {
         case RAW_FAULT: return empty<raw_fault>(type);
         case RAW_TOUCH: return empty<raw_touch>(type);
         case RAW_STOLEN: return empty<raw_stolen>(type);
+        case RAW_FAULTS: return empty<raw_faults>(type);
         case RAW_URING_SUBMIT:
         case RAW_URING_COMPLETE: return empty<raw_uring>(type);
         case RAW_PAGE_CACHE: return empty<raw_page_cache>(type);
+        case RAW_BACKING: return empty<raw_backing>(type);
         case RAW_BLOCK: return empty<raw_block>(type);
+        case RAW_MEMORY: return empty<raw_memory>(type);
         case RAW_PRESSURE: return empty<raw_pressure>(type);
         case RAW_CLOCK: return empty<raw_clock>(type);
         default: return empty<raw_gpu>(type);
@@ -62,7 +66,7 @@ raw_gpu work(uint32_t device, uint32_t stream, uint64_t begin, uint64_t end) {
 }  // namespace
 
 TEST_CASE("the records of a task are numbered, whatever they tell") {
-    for (const uint8_t type : {RAW_CALL, RAW_SPAWN, RAW_EXEC, RAW_SWITCH, RAW_FAULT, RAW_TOUCH, RAW_STOLEN,
+    for (const uint8_t type : {RAW_CALL, RAW_SPAWN, RAW_EXEC, RAW_SWITCH, RAW_FAULT, RAW_TOUCH, RAW_STOLEN, RAW_FAULTS,
                                RAW_URING_SUBMIT, RAW_URING_COMPLETE, RAW_PAGE_CACHE}) {
         CAPTURE(int{type});
         CHECK(missing(type, 1, 2) == 0);
@@ -80,7 +84,7 @@ TEST_CASE("a task whose first records are missing") {
 }
 
 TEST_CASE("records that the recorder itself makes have no numbers") {
-    for (const uint8_t type : {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU}) {
+    for (const uint8_t type : {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY}) {
         CAPTURE(int{type});
         CHECK(missing(type, 0, 1) == 0);
         CHECK(missing(type, 77, 1) == 0);
@@ -198,4 +202,26 @@ TEST_CASE("the time of a wait whose end was not seen is no wait for a processor"
     job.now += 100 * kUs;
     job.open("/d/b", 4, 0xf2, 8);
     CHECK(job.assemble().reader.header().extra.count("capture.run_queue_ns") == 0);
+}
+
+TEST_CASE("tasks that might not use all processors are counted, and the processors that they might use together") {
+    const auto facts = [](uint64_t first, uint64_t second) {
+        RawJob job(R"({"command":["job"],"cpus":4})");
+        job.open("/d/a", 3, 0xf1, 7);
+        job.spawn(200, 200, 17);
+        job.as(200, 200);
+        job.open("/d/b", 4, 0xf2, 8);
+        job.exit(0, true, second);
+        job.as(100, 100);
+        job.exit(0, true, first);
+        const AssembledLog log = job.assemble();
+        const Header& header = log.reader.header();
+        return std::pair{read_fact(header, fact::pinned_tasks).value_or(0),
+                         read_fact(header, fact::pinned_cpus).value_or(0)};
+    };
+    CHECK(facts(0xf, 0xf) == std::pair{INT64_C(0), INT64_C(0)});
+    CHECK(facts(0, 0) == std::pair{INT64_C(0), INT64_C(0)});
+    CHECK(facts(0xf, 4) == std::pair{INT64_C(1), INT64_C(1)});
+    CHECK(facts(1, 4) == std::pair{INT64_C(2), INT64_C(2)});
+    CHECK(facts(3, 6) == std::pair{INT64_C(2), INT64_C(3)});
 }

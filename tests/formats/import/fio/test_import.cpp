@@ -36,6 +36,13 @@ TEST_CASE("version 3: stamps in microseconds, all actions") {
     CHECK(log.header().source == "fio");
 }
 
+TEST_CASE("a last line without a newline was cut") {
+    TempDir dir;
+    const LogReader log = import_text(dir, "fio version 3 iolog\n25 /d/a add\n30 /d/a open\n35 /d/a read 0 40");
+    CHECK(listing(log) == "1 30+0 open /d/a = 3\n");
+    CHECK(counter(log, "inputs_cut") == 1);
+}
+
 TEST_CASE("version 2: time passes in waits") {
     TempDir dir;
     const LogReader log = import_text(dir,

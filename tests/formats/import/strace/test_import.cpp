@@ -145,6 +145,13 @@ const std::vector<Case>& cases() {
         {R"(fchmod(4</d/b>, 0600) = 0)", OpKind::chmod, "/d/b", WITH(o.file == 0)},
         {R"(fchmodat(AT_FDCWD</w>, "m", 0600) = 0)", OpKind::chmod, "/w/m"},
         {R"(fchmodat2(AT_FDCWD</w>, "m", 0600, AT_SYMLINK_NOFOLLOW) = 0)", OpKind::chmod, "/w/m"},
+        {R"(chown("/d/m", 0, -1) = 0)", OpKind::chown, "/d/m", WITH(o.flags == 0)},
+        {R"(lchown("/d/m", -1, 5) = 0)", OpKind::chown, "/d/m", WITH(o.flags == 0x100)},
+        {R"(fchown(4</d/b>, 0, 0) = 0)", OpKind::chown, "/d/b", WITH(o.file == 0)},
+        {R"(chown32("/d/m", 0, 0) = 0)", OpKind::chown, "/d/m"},
+        {R"(lchown32("/d/m", 0, 0) = 0)", OpKind::chown, "/d/m"},
+        {R"(fchown32(4</d/b>, 0, 0) = 0)", OpKind::chown, "/d/b"},
+        {R"(fchownat(AT_FDCWD</w>, "m", 0, 0, AT_SYMLINK_NOFOLLOW) = 0)", OpKind::chown, "/w/m"},
         {R"(utime("/d/m", NULL) = 0)", OpKind::utimens, "/d/m"},
         {R"(utimes("/d/m", [{tv_sec=1, tv_usec=2}, {tv_sec=1, tv_usec=2}]) = 0)", OpKind::utimens, "/d/m"},
         {R"(futimesat(AT_FDCWD</w>, "m", NULL) = 0)", OpKind::utimens, "/w/m"},
@@ -167,9 +174,25 @@ const std::vector<Case>& cases() {
          WITH(o.fd == 3 && o.fd2 == 4 && o.offset == 100 && o.offset2 == 0 && o.size == 50)},
         {R"(sendfile64(7<UNIX-STREAM:[88]>, 3</d/a>, NULL, 50) = 50)", OpKind::sendfile, "/d/a", WITH(o.offset == 0)},
         {R"(copy_file_range(3</d/a>, NULL, 4</d/b>, [7], 50, 0) = 50)", OpKind::copy_file_range, "/d/a",
-         WITH(o.offset == 0 && o.offset2 == 7)},
+         WITH(o.offset == 0 && o.offset2 == 7 && o.flags == kCopyToOffset)},
+        {R"(ioctl(4</d/b>, BTRFS_IOC_CLONE or FICLONE, 3</d/a>) = 0)", OpKind::copy_file_range, "/d/a",
+         WITH(o.fd == 3 && o.fd2 == 4 && o.offset == 0 && o.offset2 == 0 &&
+              o.flags == (kCopyFromOffset | kCopyToOffset | kCopyClones))},
+        {R"(ioctl(4</d/b>, FICLONE, 3</d/a>) = 0)", OpKind::copy_file_range, "/d/a", WITH(o.size == o.result)},
+        {R"(ioctl(4</d/b>, BTRFS_IOC_CLONE_RANGE or FICLONERANGE, {src_fd=3</d/a>, src_offset=4096, src_length=8192, dest_offset=12288}) = 0)",
+         OpKind::copy_file_range, "/d/a",
+         WITH(o.offset == 4096 && o.offset2 == 12288 && o.size == 8192 && o.result == 8192 && (o.flags & kCopyClones))},
+        {R"(ioctl(4</d/b>, TCGETS, 0x7ffd5a3c1d50) = -1 ENOTTY (Inappropriate ioctl for device))", OpKind::ioctl,
+         "/d/b", WITH(o.fd == 4 && o.result == -ENOTTY && o.arg == kAskTerminal && o.handle2 == 0)},
+        {R"(ioctl(3</d/a>, TCGETS2, 0x7ffd5a3c1d50) = -1 ENOTTY (Inappropriate ioctl for device))", OpKind::ioctl,
+         "/d/a", WITH(o.arg == kAskTerminal2)},
+        {R"(mlock(0x7f0000001064, 100) = 0)", OpKind::madvise, "",
+         WITH(o.map == 1 && o.offset == 4096 && o.size == 4096 && o.arg == 0x16)},
+        {R"(mlock2(0x7f0000000000, 8192, 0) = 0)", OpKind::madvise, "", WITH(o.size == 8192 && o.arg == 0x16)},
+        {R"(mlockall(MCL_CURRENT|MCL_FUTURE) = 0)", OpKind::madvise, "",
+         WITH(o.map == 1 && o.offset == 0 && o.size == 8192 && o.arg == 0x16)},
         {R"(splice(3</d/a>, [9], 6<pipe:[9]>, NULL, 50, SPLICE_F_MOVE) = 50)", OpKind::splice, "/d/a",
-         WITH(o.offset == 9 && o.flags == 1)},
+         WITH(o.offset == 9 && o.flags == (kCopyFromOffset | 1))},
         {R"(tee(5<pipe:[9]>, 6<pipe:[9]>, 50, 0) = 50)", OpKind::splice, ""},
         {R"(getxattr("/d/x", "user.a", 0x7ffe, 100) = -1 ENODATA (No data available))", OpKind::getxattr, "/d/x",
          WITH(t.strings[o.text] == "user.a" && o.size == 100 && o.result == -61)},
@@ -219,6 +242,10 @@ const std::vector<Case>& cases() {
         {R"(restart_syscall(<... resuming interrupted futex ...>) = 0)", OpKind::wait},
         {R"(semop(5, [{0, -1, SEM_UNDO}], 1) = 0)", OpKind::wait, "", WITH(o.arg == 5)},
         {R"(semtimedop(5, [{0, -1, SEM_UNDO}], 1, NULL) = 0)", OpKind::wait},
+        {R"(msgsnd(5, {1, "text"}, 4, 0) = 0)", OpKind::wait, "", WITH(o.arg == 0)},
+        {R"(msgrcv(5, {1, "text"}, 8, 0, 0) = 4)", OpKind::wait, "", WITH(o.arg == 0 && o.result == 4)},
+        {R"(mq_timedsend(5, "text", 4, 0, NULL) = 0)", OpKind::wait},
+        {R"(mq_timedreceive(5, "text", 8, [0], NULL) = 4)", OpKind::wait, "", WITH(o.result == 4)},
         {R"(wait4(-1, 0x7ffd, WNOHANG, NULL) = -1 ECHILD (No child processes))", OpKind::wait, "", WITH(o.arg == 4)},
         {R"(waitpid(-1, NULL, 0) = 0)", OpKind::wait},
         {R"(waitid(P_PID, 22383, {}, WNOHANG|WEXITED, NULL) = 0)", OpKind::wait},
@@ -295,25 +322,10 @@ TEST_CASE("strace: every call of the table") {
         CHECK(log->counter("symbols_unknown") == 0);
     }
     // Those that are no op of their own.
-    for (const char* name : {"chdir",
-                             "fchdir",
-                             "getcwd",
-                             "accept",
-                             "accept4",
-                             "epoll_create",
-                             "epoll_create1",
-                             "timerfd_create",
-                             "signalfd",
-                             "signalfd4",
-                             "inotify_init",
-                             "inotify_init1",
-                             "fanotify_init",
-                             "pidfd_open",
-                             "perf_event_open",
-                             "userfaultfd",
-                             "io_uring_setup",
-                             "io_submit",
-                             "open_by_handle_at",
+    for (const char* name : {"chdir",        "fchdir",         "getcwd",         "accept",     "accept4",
+                             "epoll_create", "epoll_create1",  "timerfd_create", "signalfd",   "signalfd4",
+                             "inotify_init", "inotify_init1",  "fanotify_init",  "pidfd_open", "perf_event_open",
+                             "userfaultfd",  "io_uring_setup", "munlockall",     "io_submit",  "open_by_handle_at",
                              "pidfd_getfd"}) {
         seen.insert(name);
     }
@@ -345,7 +357,7 @@ TEST_CASE("strace: calls without an op of their own move the current directory a
         R"(read(8</q/by_handle>, "ab", 10) = 2)",
         R"(pidfd_getfd(9<anon_inode:[pidfd]>, 5, 0) = 10</q/got>)",
         R"(read(10</q/got>, "ab", 10) = 2)",
-        R"(ioctl(6, TCGETS, 0x7f) = -1 ENOTTY (Inappropriate ioctl for device))",
+        R"(ioctl(6, TIOCGWINSZ, 0x7f) = -1 ENOTTY (Inappropriate ioctl for device))",
         R"(io_submit(0x7f2, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3}]) = 1)",
     }));
     const auto stats = log->of_kind(OpKind::stat);
@@ -363,6 +375,50 @@ TEST_CASE("strace: calls without an op of their own move the current directory a
     CHECK(log->counter("dropped_ioctl") == 1);
     CHECK(log->counter("asynchronous_requests_unseen") == 1);
     CHECK(log->tables().losses() == 1);
+}
+
+TEST_CASE("strace: clones copy to the end of the source, and other ioctls, or those that fail, are none") {
+    StraceImported log(strace_lines({
+        R"(openat(AT_FDCWD</w>, "/d/a", O_RDONLY) = 3</d/a>)",
+        R"(fstat(3</d/a>, {st_mode=S_IFREG|0644, st_size=5000, ...}) = 0)",
+        R"(openat(AT_FDCWD</w>, "/d/b", O_RDWR|O_CREAT|O_EXCL, 0644) = 4</d/b>)",
+        R"(ioctl(4</d/b>, FICLONERANGE, {src_fd=3</d/a>, src_offset=4096, src_length=0, dest_offset=0}) = 0)",
+        R"(ioctl(4</d/b>, BTRFS_IOC_CLONE or FICLONE, 3</d/a>) = -1 EOPNOTSUPP (Operation not supported))",
+        R"(ioctl(4</d/b>, FS_IOC_GETFLAGS, [0]) = 0)",
+        R"(ioctl(4</d/b>, FICLONE, 3</d/a>) = 0)",
+        R"(write(4</d/b>, "x", 1) = 1)",
+    }));
+    const auto copies = log->of_kind(OpKind::copy_file_range);
+    REQUIRE(copies.size() == 2);
+    CHECK(copies[0].offset == 4096);
+    CHECK(copies[0].size == 904);
+    CHECK(copies[1].size == 5000);
+    CHECK(copies[1].result == 5000);
+    CHECK(log->of_kind(OpKind::write).at(0).offset == 0);  // no position moved
+    CHECK(log->counter("dropped_ioctl") == 2);
+}
+
+TEST_CASE("strace: locks bring mapped pages in, unless they wait for faults, and all mappings to come") {
+    const std::string map = R"(mmap(NULL, 8192, PROT_READ, MAP_SHARED, 3</d/a>, 0) = 0x7f0000000000)";
+    StraceImported log(strace_lines({
+        R"(openat(AT_FDCWD</w>, "/d/a", O_RDONLY) = 3</d/a>)",
+        map,
+        R"(mlock2(0x7f0000000000, 8192, MLOCK_ONFAULT) = 0)",
+        R"(mlockall(MCL_CURRENT|MCL_FUTURE|MCL_ONFAULT) = 0)",
+        map,
+        R"(mlock(0x7f0000000000, 8192) = -1 ENOMEM (Cannot allocate memory))",
+        R"(mlockall(MCL_FUTURE) = 0)",
+        map,
+        R"(munlockall() = 0)",
+        map,
+    }));
+    CHECK(log->of_kind(OpKind::madvise).empty());
+    const auto maps = log->of_kind(OpKind::mmap);
+    REQUIRE(maps.size() == 4);
+    constexpr int64_t kMapPopulate = 0x8000;
+    CHECK((maps[1].flags & kMapPopulate) == 0);
+    CHECK((maps[2].flags & kMapPopulate) != 0);
+    CHECK((maps[3].flags & kMapPopulate) == 0);
 }
 
 TEST_CASE("strace: pid columns and clocks") {
@@ -391,8 +447,8 @@ TEST_CASE("strace: pid columns and clocks") {
         CHECK(log->ops().at(1).begin == 2000);
         CHECK(log->reader.header().origin_unix_ns == 0);
     }
-    SUBCASE("-t, no pid") {
-        StraceImported log("10:00:00 " + call + "\n10:00:02 close(3) = 0\n");
+    SUBCASE("-tt, no pid") {
+        StraceImported log("10:00:00.000000 " + call + "\n10:00:02.000000 close(3) = 0\n");
         CHECK(log->ops().at(1).begin == 2'000'000'000);
     }
     SUBCASE("midnight") {
@@ -520,6 +576,7 @@ TEST_CASE("strace: unfinished and resumed") {
         std::vector<int64_t> codes;
         for (const Op& op : log->of_kind(OpKind::exit)) {
             codes.push_back(op.arg);
+            CHECK(op.result == (op.arg == 137 ? -4 : 0));
         }
         CHECK(std::count(codes.begin(), codes.end(), 137) == 1);
         CHECK(log->of_kind(OpKind::wait).size() == 2);
@@ -532,7 +589,7 @@ TEST_CASE("strace: unfinished and resumed") {
             "11 1700000000.000004 stat(\"/b\", {st_mode=S_IFREG|0644, st_s");
         CHECK(log->counter("lines_without_first_half") == 1);
         CHECK(log->counter("lines_without_second_half") == 1);
-        CHECK(log->counter("unrecognized_lines") == 1);
+        CHECK(log->counter("inputs_cut") == 1);
         CHECK(log->of_kind(OpKind::close).size() == 1);
     }
 }
@@ -558,6 +615,57 @@ TEST_CASE("strace: several files of -ff are one run in the order of effects") {
     });
     CHECK(midnight->ops(2).at(0).begin == 1'000'000'000);
     CHECK(midnight->ops(1).at(1).begin == 2'000'000'000);
+}
+
+TEST_CASE("strace: a log and its copy are refused, two tasks that say the same are not") {
+    const std::string lines = strace_lines({R"(openat(AT_FDCWD, "/d/a", O_RDONLY) = 3)"});
+    const auto both = [](std::string a, std::string b, std::string of_a, std::string of_b) {
+        try {
+            StraceImported log({{std::move(a), std::move(of_a)}, {std::move(b), std::move(of_b)}});
+            return std::string();
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+    };
+    CHECK(both("job.strace", "copy.strace", lines, lines).find("is a copy of") != std::string::npos);
+    CHECK(both("t.7", "t.7.bak", lines, lines).find("is a copy of") != std::string::npos);
+    std::string other = lines;
+    other[other.find("/d/a") + 3] = 'b';
+    CHECK(both("job.strace", "copy.strace", lines, other).empty());
+    const std::string end = "1700000000.000013 sync() = 0 <0.000001>\n";
+    CHECK(both("t.7", "t.8", end, end).empty());
+}
+
+TEST_CASE("strace: names of descriptors lead to the files that they were opened on") {
+    StraceImported log(strace_lines({
+        R"(openat(AT_FDCWD</w>, "/d/a", O_RDONLY) = 3</d/a>)",
+        R"(dup2(3</d/a>, 0) = 0</d/a>)",
+        R"(openat(AT_FDCWD</w>, "/dev/stdin", O_RDONLY) = 4</d/a>)",
+        R"(read(4</d/a>, "x"..., 100) = 100)",
+        R"(openat(AT_FDCWD</w>, "/dev/stderr", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 5</w/e.sum>)",
+        R"(write(5</w/e.sum>, "x", 1) = 1)",
+        R"(openat(AT_FDCWD</w>, "/proc/self/cwd/b", O_RDONLY) = 6</w/b>)",
+        R"(read(6</w/b>, "x"..., 50) = 50)",
+        R"(openat(AT_FDCWD</w>, "/dev/fd/7", O_RDONLY) = 8<pipe:[9]>)",
+    }));
+    const auto opens = log->of_kind(OpKind::open);
+    REQUIRE(opens.size() == 5);
+    CHECK(log->path_of(opens[1]) == "/d/a");
+    CHECK(log->path_of(opens[2]) == "/w/e.sum");
+    CHECK(log->path_of(opens[3]) == "/w/b");
+    CHECK(log->path_of(opens[4]) == "/dev/fd/7");
+    CHECK(log->file("/d/a").role == Role::dataset);
+    CHECK(log->file("/w/b").role == Role::dataset);
+    CHECK(log->file("/w/e.sum").role != Role::system);
+    // Without descriptions, by the table of descriptors.
+    StraceImported plain(strace_lines({
+        R"(openat(AT_FDCWD, "/d/a", O_RDONLY) = 3)",
+        R"(dup2(3, 0) = 0)",
+        R"(openat(AT_FDCWD, "/dev/stdin", O_RDONLY) = 4)",
+        R"(read(4, "x"..., 100) = 100)",
+    }));
+    CHECK(plain->path_of(plain->of_kind(OpKind::open).at(1)) == "/d/a");
+    CHECK(plain->files("/dev/stdin").empty());
 }
 
 TEST_CASE("strace: strings with escapes, newlines and bytes that are not UTF-8") {
@@ -626,6 +734,30 @@ TEST_CASE("strace: bad lines are counted with the first one's place") {
                 c.severity == Severity::warning;
     }
     CHECK(told);
+}
+
+TEST_CASE("strace: a last line without a newline was cut") {
+    const std::string whole =
+        "10 1700000000.000001 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3</a> <0.000001>\n"
+        "11 1700000000.000002 read(3</a>, \"x\", 4096) = 4096 <0.000001>\n";
+    const auto ops_of = [](const std::string& text, uint64_t cut) {
+        StraceImported log(text);
+        CHECK(log->counter("inputs_cut") == cut);
+        return log->op_count();
+    };
+    // All of 16384 came; a file with 16 bytes of result says otherwise.
+    CHECK(ops_of(whole + "10 1700000000.000003 read(3</a>, \"x\"..., 16384) = 16", 1) == 2);
+    CHECK(ops_of(whole + "10 1700000000.000003 read(3</a>, \"x\"..., 16384) = 16\n", 0) == 3);
+    CHECK(ops_of(whole + "10 1700000000.000003 read(3</a>, \"x\"..., 16384) = 16 <0.000001>", 0) == 3);
+    CHECK(ops_of(whole + "10 1700000000.000003 +++ exited with 0 +++", 0) == 3);
+}
+
+TEST_CASE("strace: a log in which nothing ends may be cut") {
+    const std::string line = "10 1700000000.000001 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3</a> <0.000001>\n";
+    CHECK(StraceImported(line)->counter("exits_missing") == 1);
+    CHECK(StraceImported(line + "11 1700000000.000002 close(5) = 0 <0.000001>\n")->counter("exits_missing") == 2);
+    CHECK(StraceImported(line + "10 1700000000.000002 exit_group(0) = ?\n")->counter("exits_missing") == 0);
+    CHECK(StraceImported(line + "10 1700000000.000002 +++ killed by SIGKILL +++\n")->counter("exits_missing") == 0);
 }
 
 TEST_CASE("strace: what cannot be imported at all") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What a recording fetched, in the log and out of it.
+// What a recording found in the page cache and what it fetched, in the log and out of it.
 #include <doctest/doctest.h>
 
-#include "formats/oplog/fetched.h"
+#include "formats/oplog/cached_pages.h"
 #include "formats/support/error.h"
 #include "tests/support.h"
 
@@ -53,9 +53,53 @@ TEST_CASE("fetched pages: kept in the log, beside what is derived of it") {
     for (size_t i = 1; i < log.tables().files.size(); ++i) {
         copy.add_file({});
     }
-    copy_fetched(log, copy);
+    copy_page_cache(log, copy);
     copy.finish();
     CHECK(fetched_pages(LogReader(dir / "copy.oplog")) == some());
+    CHECK_FALSE(cached_pages(LogReader(dir / "copy.oplog")));
+}
+
+TEST_CASE("cached pages: kept in the log, copied, and refused where they cannot be that") {
+    const TempDir dir;
+    const CachedPages some{{1, 0}, {2, 7}, {4, uint64_t{1} << 40}};
+    CHECK_FALSE(cached_pages(LogReader(write_log(dir, {}))));
+    const LogReader log(write_log(dir, encode_cached(some)));
+    CHECK(cached_pages(log) == some);
+    CHECK_FALSE(fetched_pages(log));
+    LogWriter copy(dir / "copy.oplog", Header{});
+    for (size_t i = 1; i < log.tables().files.size(); ++i) {
+        copy.add_file({});
+    }
+    copy_page_cache(log, copy);
+    copy.finish();
+    CHECK(cached_pages(LogReader(dir / "copy.oplog")) == some);
+
+    const Bytes good = encode_cached(some).bytes;
+    CHECK_THROWS_AS(decode_cached(good, 4), Corrupt);  // no such file
+    for (size_t cut = 0; cut < good.size(); ++cut) {
+        CHECK_THROWS_AS(decode_cached(ByteView(good).first(cut), 5), Corrupt);
+    }
+    const Bytes no_file{1, 0, 0}, longer{1, 1, 1, 1};
+    CHECK_THROWS_AS(decode_cached(no_file, 5), Corrupt);
+    CHECK_THROWS_AS(decode_cached(longer, 5), Corrupt);
+    Bytes beyond{1, 1};
+    put_varint(beyond, UINT64_MAX / kPage + 1);
+    CHECK_THROWS_AS(decode_cached(beyond, 5), Corrupt);
+    Derived bad = encode_cached(some);
+    bad.bytes.push_back(7);
+    CHECK_THROWS_AS(cached_pages(LogReader(write_log(dir, bad))), Error);
+}
+
+TEST_CASE("holes: kept, copied, and none where the log has none") {
+    const TempDir dir;
+    const Holes holes = some();
+    CHECK(decode_holes(encode_holes(holes).bytes, 5) == holes);
+    CHECK(recorded_holes(LogReader(write_log(dir, encode_holes(holes)))) == holes);
+    CHECK(recorded_holes(LogReader(write_log(dir, {}))).empty());
+    CHECK(recorded_holes(LogReader(write_log(dir, encode_fetched(holes)))).empty());
+    Derived bad = encode_holes(holes);
+    bad.bytes.push_back(7);
+    CHECK_THROWS_AS(recorded_holes(LogReader(write_log(dir, bad))), Error);
 }
 
 TEST_CASE("fetched pages: none is not unknown") {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// What ended a task's waits: the wake of its last sleep, a signal, a lock that was given back.
+#include <algorithm>
+
+#include "formats/assemble/recording/recording_impl.h"
+
+namespace reprise {
+namespace {
+
+constexpr uint32_t kType = 0170000, kSocket = 0140000, kCharacters = 0020000, kFifo = 0010000;  // S_IFMT...
+
+}  // namespace
+
+const RawAssembly::Event* RawAssembly::last_sleep(const TaskState& task) {
+    const auto event = std::find_if(task.events.rbegin(), task.events.rend(), [](const Event& each) {
+        return each.kind == Event::Kind::off && each.state != RAW_OFF_RUNNABLE;
+    });
+    return event == task.events.rend() ? nullptr : &*event;
+}
+
+// What was left to the kernel reaches sleeps for a message, but none for a device, which are not interruptible.
+bool RawAssembly::may_be_woken(const Event& event, uint16_t nr) {
+    return event.waker.task && can_wake(event.waker_nr, nr) &&
+           (!event.waker.deferred || event.state == RAW_OFF_SLEEPING);
+}
+
+// A call waits for what ended its last sleep.
+void RawAssembly::wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr) {
+    if (const Event* event = last_sleep(task); event && may_be_woken(*event, nr)) {
+        edges_.woken(target, event->waker);
+    }
+}
+
+// Who sent the signal that ended a call: whatever that task was doing just then made it.
+std::optional<RawWaker> RawAssembly::signaller(const TaskState& task) {
+    const Event* event = last_sleep(task);
+    if (!event || !event->waker.task || event->waker.deferred) {
+        return std::nullopt;
+    }
+    RawWaker waker = event->waker;
+    const Syscall* row = find_syscall(event->waker_nr);
+    if (row && row->action == CallAction::exit) {
+        waker.kind = EdgeKind::lifecycle;
+    }
+    return waker;
+}
+
+// Who sleeps again after a signal sleeps until the time it had in mind, whenever the signal comes: of a sleep that goes
+// on, the parts keep their times.
+void RawAssembly::after_cut_sleep(TaskState& task, const Syscall& row, bool makes_op) {
+    const bool sleeps_on = row.action == CallAction::wait && row.arg == kWaitSleep;
+    if (!task.cut_sleep || !(makes_op || sleeps_on)) {
+        return;
+    }
+    if (!sleeps_on) {
+        edges_.woken(task.cut_sleep->op, task.cut_sleep->waker);
+    }
+    task.cut_sleep.reset();
+}
+
+// Whether the kernel delivers what the call does, after it or in a soft interrupt: on sockets and terminals.
+bool RawAssembly::is_delivered(const Syscall& row) const {
+    if (row.action == CallAction::exec || row.action == CallAction::close_range) {
+        return true;  // of those they close
+    }
+    return std::any_of(filler_.parts().begin(), filler_.parts().end(), [](const raw_part* part) {
+        const bool file = part->type == RAW_PART_FD;
+        const uint32_t type = file ? static_cast<const raw_fd*>(raw_part_data(*part))->mode & kType : 0;
+        return type == kSocket || type == kCharacters;
+    });
+}
+
+// The open of a FIFO lasts until somebody opens its other end. Locks in the kernel make other opens wait, which are no
+// causes.
+bool RawAssembly::opens_fifo() const {
+    const raw_fd* made = filler_.fd_of(RAW_WHICH_RESULT);
+    return made != nullptr && (made->mode & kType) == kFifo;
+}
+
+bool RawAssembly::may_have_woken(const Syscall& row) const {
+    return row.wakes != 0 && (row.kind != OpKind::open || !row.makes_op || opens_fifo());
+}
+
+// Such calls are not made by a replay and keep their time, so that the time they waited is told apart: for the lock of
+// a range, which changes hands as recorded, like that of flock, for a terminal, and for the other end of a FIFO.
+int64_t RawAssembly::wait_apart(TaskState& task, const raw_call& record, const Syscall& row, int64_t begin) {
+    constexpr uint64_t kSetLockWait = 7, kSetOwnLockWait = 38;  // F_SETLKW, F_OFD_SETLKW
+    const uint64_t command = record.args[1];
+    const Event* event = last_sleep(task);
+    if (!event || event->state != RAW_OFF_SLEEPING) {
+        return begin;
+    }
+    const raw_fd* fd = filler_.fd_of(0);
+    const bool locks = row.action == CallAction::fcntl && (command == kSetLockWait || command == kSetOwnLockWait);
+    const bool terminal = row.action == CallAction::op && fd && (fd->mode & kType) == kCharacters;
+    const bool fifo = row.makes_op && row.kind == OpKind::open && opens_fifo();
+    if (!locks && !fifo && !(terminal && may_be_woken(*event, row.nr))) {
+        return begin;
+    }
+    const int64_t until = event->end;
+    work_until(task, begin);
+    Op op;
+    op.kind = OpKind::wait;
+    op.begin = std::max(begin, task.cursor);
+    op.duration = std::max<int64_t>(until - op.begin, 0);
+    const RawOpRef self{task.id, put(task, op), op.begin, until, true, true};
+    const Syscall* waker = find_syscall(event->waker_nr);
+    if (!fifo) {
+        wake_edge(task, self, row.nr);
+    } else if (event->waker.task && waker && (waker->wakes & wake::fifo) != 0) {
+        edges_.woken(self, event->waker);
+    }
+    return until;
+}
+
+}  // namespace reprise

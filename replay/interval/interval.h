@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// How far the time of a replay or a prediction may lie from the real job's: a 95 % interval, from what is known of each
+// source of error.
+//
+// The sources are taken as independent, so their half widths add in quadrature, upwards and downwards apart: what a
+// replay added itself can only have made it longer. How much jobs and machines vary is not known of a single
+// recording and a single run; the shares in interval.cpp stand in, which were fitted on the cells of docs/accuracy.md
+// that it names for that. Several recordings and runs say it themselves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "replay/interval/path_times.h"
+
+namespace reprise {
+
+/// Times of one thing done several times.
+struct Scatter {
+    size_t count = 1;
+    double deviation = 0;  // standard deviation of one of them, as a share of their mean
+};
+/// Of none: {0, 0}.
+Scatter scatter_of(const std::vector<double>& values);
+
+struct ErrorSources {
+    int64_t elapsed_ns = 0;
+    PathTimes path;
+    double speed_uncertainty = 0;  // share by which the processors' relative speed may be off
+    double added_ns = 0;           // by the replay on its critical path
+    double taken_share = 0;        // of the time that compute took, by the host and by other programs
+    int64_t alone_ns = 0;          // in which only helpers were at work: the job would have ended them
+    Scatter recordings, runs;
+    bool predicted = false;   // by a storage model
+    bool order_open = false;  // an event loop or free workers decide what is read next; the recorded order is kept
+};
+
+struct TimeInterval {
+    int64_t low_ns = 0, high_ns = 0;
+    /// What it comes from: how far each source reaches down and up, ns; those of nothing left out.
+    struct Part {
+        const char* name;
+        double down_ns, up_ns;
+    };
+    std::vector<Part> parts;
+};
+
+/// None where there was no time.
+std::optional<TimeInterval> interval_of(const ErrorSources& sources);
+
+}  // namespace reprise

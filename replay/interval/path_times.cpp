@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "replay/interval/path_times.h"
+
+#include <numeric>
+
+namespace reprise {
+
+const char* path_part_name(PathPart part) {
+    switch (part) {
+        case PathPart::compute: return "compute";
+        case PathPart::call: return "calls";
+        case PathPart::device: return "device";
+        case PathPart::accelerator: return "accelerator";
+        case PathPart::asleep: return "asleep";
+        case PathPart::unexplained: return "unexplained";
+    }
+    return "";
+}
+
+PathPart path_part(OpKind kind, int64_t arg, int64_t result, CausalRole role, int64_t duration) {
+    switch (role) {
+        case CausalRole::compute: return PathPart::compute;
+        case CausalRole::submit:
+        case CausalRole::drain: return PathPart::accelerator;
+        case CausalRole::wait: return PathPart::call;  // the waker's time counts in its own task
+        case CausalRole::call: {
+            const bool io = info(kind).is(Trait::io);
+            return io && duration >= kDeviceWait ? PathPart::device : PathPart::call;
+        }
+        case CausalRole::delay: break;
+    }
+    if (kind == OpKind::compute) {
+        return PathPart::compute;
+    }
+    if (kind == OpKind::idle || (kind == OpKind::wait && ended_by_time(arg, result))) {
+        return PathPart::asleep;
+    }
+    return info(kind).is(Trait::waits) ? PathPart::unexplained : PathPart::call;
+}
+
+int64_t PathTimes::sum() const { return std::accumulate(ns.begin(), ns.end(), int64_t{0}); }
+
+}  // namespace reprise

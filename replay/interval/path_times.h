@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// What the time of a run went to along its critical path: from its start to the op that ended last, each stretch in the
+// task that the end had to wait for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "replay/plan/causal_step.h"
+
+namespace reprise {
+
+enum class PathPart : uint8_t {
+    compute,      // a processor computed
+    call,         // calls that memory served, hand-overs, and what no op covers
+    device,       // I/O calls that took long enough to have waited for a device
+    accelerator,  // waits for one
+    asleep,       // sleeps that the job asked for, idle
+    unexplained,  // waits whose cause the recording does not know
+};
+inline constexpr size_t kPathParts = 6;
+
+/// "compute", "calls", ...; keys in JSON.
+const char* path_part_name(PathPart part);
+
+/// I/O calls as long as this count as waits for a device, ns.
+inline constexpr int64_t kDeviceWait = 100'000;
+
+/// Part of an op that took `duration` ns under `role`.
+PathPart path_part(OpKind kind, int64_t arg, int64_t result, CausalRole role, int64_t duration);
+
+/// ns. The parts add up to the run's elapsed time.
+struct PathTimes {
+    std::array<int64_t, kPathParts> ns{};  // by PathPart
+    /// For which inferred edges held tasks up on the path, each by how little it is certain (1 - confidence).
+    double doubtful_ns = 0;
+    /// Of the parts, in tasks that worked until a signal ended them (replay/plan/helpers.h).
+    int64_t cut_ns = 0;
+
+    int64_t& of(PathPart part) { return ns[static_cast<size_t>(part)]; }
+    int64_t of(PathPart part) const { return ns[static_cast<size_t>(part)]; }
+    int64_t sum() const;
+};
+
+}  // namespace reprise

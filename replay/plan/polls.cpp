@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+#include "replay/plan/polls.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <set>
+
+#include "replay/plan/plan.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kMostComputed = 200'000;   // ns between two waits: a look at what it waits for, and no more
+constexpr int64_t kLeastWaited = 5'000'000;  // ns: shorter waits show no time-out that matters
+constexpr size_t kMostPending = size_t{1} << 20;
+constexpr int64_t kLongestSleep = int64_t{1} << 42;  // ns, an hour; malformed logs have longer ones
+
+// The same of an event loop, where a timer's own work may be short.
+constexpr int64_t kMostLooked = 50'000;
+
+// A child that ended while its parent slept was looked for between the sleeps, where there were some of them; wait4
+// with WNOHANG that finds none is no op of a log.
+constexpr size_t kLeastLooks = 3;
+constexpr int64_t kAtOnce = 1'000'000;  // ns, of the call that finds it
+
+}  // namespace
+
+void Polls::forget() {
+    if ((class_ == kWaitSleep || class_ == kWaitPoll) && pending_.expired.size() >= kLeastLooks) {
+        for (const Expired& sleep : pending_.expired) {
+            repeated_sleep_ns_ += std::clamp<int64_t>(sleep.ns, 0, kLongestSleep);
+        }
+    }
+    pending_ = {};
+    computed_ = 0;
+}
+
+void Polls::see(uint64_t op, OpKind kind, int64_t arg, int64_t result, int64_t duration) {
+    if (kind != OpKind::compute && kind != OpKind::wait && kind != OpKind::exit) {
+        all_ = {};
+        cut_ = 0;
+    }
+    if (kind == OpKind::wait) {
+        all_.last = op;
+        cut_ = result;
+        if (result != -EINTR && ended_by_time(arg, result) && all_.expired.size() < kMostPending) {
+            all_.expired.push_back({op, duration, {}});
+        }
+    }
+    if (kind == OpKind::compute) {
+        computed_ += duration;
+        return;
+    }
+    if (kind == OpKind::join && class_ == kWaitSleep && pending_.expired.size() >= kLeastLooks &&
+        computed_ <= kMostComputed && duration < kAtOnce && result > 0) {
+        pending_.last = op;
+        pending_.wait_class = kWaitChild;
+        series_.push_back(std::move(pending_));
+    }
+    if (kind != OpKind::wait) {
+        return forget();
+    }
+    if (arg == kWaitLock) {
+        return;
+    }
+    if (arg == kWaitWokeOthers) {
+        computed_ += duration;
+        if (!pending_.expired.empty() && pending_.expired.back().woke.size() < kMostPending) {
+            pending_.expired.back().woke.push_back(op);
+        }
+        return;
+    }
+    if (wait_class(arg) == kWaitEpoll) {
+        timers_ = timers_ || (epoll_ != 0 && epoll_ != arg);
+        epoll_ = arg;
+    }
+    if (computed_ > (wait_class(arg) == kWaitEpoll ? kMostLooked : kMostComputed) || arg != class_) {
+        forget();
+    }
+    class_ = arg;
+    computed_ = 0;
+    if (ended_by_time(arg, result)) {
+        if (pending_.expired.size() < kMostPending) {
+            pending_.expired.push_back({op, duration, {}});
+        }
+        return;
+    }
+    if (!pending_.expired.empty()) {
+        pending_.last = op;
+        pending_.wait_class = wait_class(arg);
+        series_.push_back(std::move(pending_));
+    }
+    forget();
+}
+
+void Polls::end_task(TaskId task) {
+    if (timers_) {
+        series_.erase(std::remove_if(series_.begin() + static_cast<std::ptrdiff_t>(of_task_), series_.end(),
+                                     [](const Series& one) { return one.wait_class == kWaitEpoll; }),
+                      series_.end());
+    }
+    if (cut_ == -EINTR && !all_.expired.empty()) {
+        all_.bystander = true;
+        series_.push_back(std::move(all_));
+    }
+    all_ = {};
+    cut_ = 0;
+    for (; of_task_ < series_.size(); ++of_task_) {
+        series_[of_task_].task = task;
+    }
+    forget();
+    class_ = epoll_ = 0;
+    timers_ = false;
+}
+
+void Polls::see_wait_for(const Edge& edge, int64_t ns) {
+    if (edge.kind == EdgeKind::wake && ns >= kLeastWaited) {
+        int64_t& longest = waited_for_[{edge.task, edge.op}];
+        longest = std::max(longest, ns);
+    }
+}
+
+/// Somebody waited for at least half of that time, until the task had stopped waiting.
+bool Polls::acted_on(TaskId task, const Expired& wait) const {
+    return std::any_of(wait.woke.begin(), wait.woke.end(), [&](uint64_t op) {
+        const auto found = waited_for_.find({task, op});
+        return found != waited_for_.end() && found->second >= wait.ns / 2;
+    });
+}
+
+bool Polls::is_awaited(TaskId task) const {
+    const auto first = waited_for_.lower_bound({task, 0});
+    return first != waited_for_.end() && first->first.first == task;
+}
+
+void Polls::join(Plan& plan) {
+    std::vector<uint64_t> ended;  // waits of the task that somebody ended
+    std::set<uint64_t> joined;
+    TaskId task = 0;
+    for (const Series& series : series_) {
+        std::vector<uint64_t>& explained = plan.tasks[series.task].explained;
+        if (series.task != task) {
+            task = series.task;
+            std::sort(explained.begin(), explained.end());
+            ended = explained;
+            joined.clear();
+        }
+        if (!std::binary_search(ended.begin(), ended.end(), series.last) ||
+            (series.bystander && is_awaited(series.task))) {
+            continue;
+        }
+        const auto acted = std::find_if(series.expired.rbegin(), series.expired.rend(),
+                                        [&](const Expired& wait) { return acted_on(series.task, wait); });
+        for (auto wait = acted.base(); wait != series.expired.end(); ++wait) {
+            if (series.bystander && joined.contains(wait->op)) {
+                continue;  // a part of another series as well
+            }
+            joined.insert(wait->op);
+            explained.push_back(wait->op);
+            plan.count(Count::waits_joined);
+        }
+    }
+    for (const Series& series : series_) {
+        std::vector<uint64_t>& explained = plan.tasks[series.task].explained;
+        if (std::is_sorted(explained.begin(), explained.end())) {
+            continue;
+        }
+        std::sort(explained.begin(), explained.end());
+        std::vector<Timer>& timers = plan.tasks[series.task].timers;
+        timers.erase(std::remove_if(timers.begin(), timers.end(),
+                                    [&](const Timer& timer) {
+                                        return std::binary_search(explained.begin(), explained.end(), timer.op);
+                                    }),
+                     timers.end());
+    }
+}
+
+}  // namespace reprise

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+#include "replay/plan/recorded_doubts.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/oplog/cached_pages.h"
+#include "formats/oplog/context_series.h"
+#include "formats/oplog/header_facts.h"
+#include "formats/oplog/installed_paths.h"
+#include "formats/oplog/op_fields.h"
+#include "formats/oplog/touched.h"
+#include "formats/support/quantity.h"
+
+namespace reprise {
+namespace {
+
+/// Sizes come from the log.
+void sum(uint64_t& to, uint64_t more) { to += std::min(more, UINT64_MAX - to); }
+
+/// Requests that the recording's machine made of its devices, and how long they took together, ns; 0 where that is not
+/// known.
+struct DeviceReads {
+    double count = 0, ns = 0, bytes = 0;
+};
+DeviceReads device_reads(const Header& header) {
+    const Context context = read_context(header);
+    const auto named = [&](std::string_view name) {
+        const auto found = std::find_if(context.series.begin(), context.series.end(),
+                                        [&](const ContextSeries& series) { return series.name == name; });
+        return found == context.series.end() ? std::vector<double>() : found->values;
+    };
+    const std::vector<double> rates = named("device reads"), latencies = named("device read latency"),  // us
+        moved = named("device read");                                                                   // MiB/s
+    DeviceReads sum;
+    for (size_t i = 0; i < rates.size(); ++i) {
+        const double reads = rates[i] * static_cast<double>(context.interval_ns) / 1e9;
+        sum.count += reads;
+        sum.ns += i < latencies.size() ? reads * latencies[i] * 1e3 : 0;
+        sum.bytes += i < moved.size() ? moved[i] * static_cast<double>(context.interval_ns) / 1e9 * (1 << 20) : 0;
+    }
+    return sum;
+}
+
+class Looker {
+public:
+    explicit Looker(const Plan& plan)
+        : plan_(plan), tables_(plan.log->tables()), uses_(tables_.files.size()), executed_(tables_.files.size()) {}
+
+    RecordedDoubts run() {
+        names_.resize(tables_.tasks.size());
+        OpBlock block;
+        for (const BlockInfo& where : plan_.log->blocks()) {
+            plan_.log->decode(where, block);
+            for (size_t i = 0; i < block.count(); ++i) {
+                see(block, i);
+            }
+            plan_.log->forget(where);
+        }
+        // A mapping may be made in a block behind that of its touches: by another task.
+        for (const auto& [map, mapping] : mappings_) {
+            add(mapping.file, mapping.touched.bytes);
+            if (mapping.file < uses_.size()) {
+                sum(uses_[mapping.file].ns, mapping.touched.ns);
+            }
+        }
+        sum_up();
+        return out_;
+    }
+
+private:
+    struct Mapping {
+        FileId file = 0;
+        FileUse touched;
+    };
+
+    void see(const OpBlock& block, size_t i) {
+        const auto kind = static_cast<OpKind>(block.kind[i]);
+        const OpInfo& row = info(kind);
+        if (row.is(Trait::io)) {
+            call(block, i);
+        }
+        if (waited_for_names(block, i) && block.task < names_.size() && keeps(plan_, block, i)) {
+            names_[block.task] += std::min(block.duration[i], INT64_MAX - names_[block.task]);
+            ++waits_;
+        }
+        if (kind == OpKind::exec) {
+            execute(block.file[i]);
+        } else if (kind == OpKind::mmap && block.handle[i] != 0 && block.result[i] >= 0) {
+            map(block, i);
+        } else if (kind == OpKind::touch) {
+            faults_ = true;
+            each_touched(block.offset[i], block.size[i], block.list_of(i), [&](int64_t, int64_t bytes) {
+                sum(mappings_[block.map[i]].touched.bytes, static_cast<uint64_t>(bytes));
+            });
+            add_time(mappings_[block.map[i]].touched, block.duration[i]);
+        } else if ((row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
+            add(tables_.file_of(block.row(i)), static_cast<uint64_t>(block.result[i]));
+        }
+    }
+    void call(const OpBlock& block, size_t i) {
+        const Op op = block.row(i);
+        const FileId file = tables_.file_of(op);
+        if (file != 0 && file < uses_.size()) {
+            FileUse& use = uses_[file];
+            ++use.calls;
+            use.syncs += info(op.kind).is(Trait::syncs) ? 1 : 0;
+            add_time(use, op.duration);
+            if (info(op.kind).is(Trait::writes) && op.result > 0) {
+                sum(use.written, static_cast<uint64_t>(op.result));
+            }
+        }
+    }
+    void map(const OpBlock& block, size_t i) {
+        const HandleId handle = block.handle[i];
+        const FileId file = handle < tables_.handles.size() ? tables_.handles[handle].file : 0;
+        mappings_[block.map[i]].file = file;
+        if (file < uses_.size() && (block.mode[i] & PROT_EXEC) == 0) {
+            // Sizes come from the log.
+            const auto length = static_cast<uint64_t>(std::max<int64_t>(block.size[i], 0));
+            const FileRow& row = tables_.files[file];
+            mapped_[file] = std::max(mapped_[file], row.size_exact ? std::min(length, row.size) : length);
+        }
+        if ((block.mode[i] & PROT_EXEC) != 0) {
+            execute(file);
+        }
+    }
+    void execute(FileId file) {
+        if (file < executed_.size()) {
+            executed_[file] = true;
+        }
+    }
+    void add(FileId file, uint64_t bytes) {
+        if (file < uses_.size()) {
+            sum(uses_[file].bytes, bytes);
+        }
+    }
+    static void add_time(FileUse& use, int64_t ns) { sum(use.ns, static_cast<uint64_t>(std::max<int64_t>(ns, 0))); }
+
+    /// Of a file that is left out: whether its name alone makes it a program's.
+    bool may_be_data(FileId file) const {
+        const FileRow& row = tables_.files[file];
+        return row.type == FileType::block ||
+               (row.type != FileType::character && !executed_[file] &&
+                !is_part_of_program(tables_.path(file), std::max(row.size, uses_[file].bytes)));
+    }
+
+    /// Of the time of all reads, what those of programs have by their bytes.
+    void programs(const DeviceReads& reads) {
+        const std::optional<FetchedPages> fetched = fetched_pages(*plan_.log);
+        uint64_t all = 0;
+        for (const auto& [file, ranges] : fetched.value_or(FetchedPages())) {
+            if (file >= tables_.files.size()) {
+                continue;
+            }
+            const Role role = tables_.files[file].role;
+            sum(all, ranges.bytes());
+            if ((role == Role::program || role == Role::system) && !plan_.keeps_file(file) && !may_be_data(file)) {
+                sum(out_.program_bytes, ranges.bytes());
+            }
+        }
+        if (all != 0) {
+            // The devices read for other programs, too.
+            const double share =
+                static_cast<double>(out_.program_bytes) / std::max(static_cast<double>(all), reads.bytes);
+            out_.program_ns = static_cast<int64_t>(std::min(reads.ns * share, static_cast<double>(out_.span_ns)));
+        }
+    }
+
+    void sum_up() {
+        out_.span_ns = std::max<int64_t>(distance_ns(plan_.first_begin, plan_.last_end), 0);
+        const DeviceReads reads = device_reads(plan_.log->header());
+        programs(reads);
+        // A wait for a device is at least a part of a request.
+        constexpr double kWaitsPerRead = 8;
+        if (waits_ != 0 && reads.count * kWaitsPerRead >= static_cast<double>(waits_)) {
+            out_.names_ns = *std::max_element(names_.begin(), names_.end());
+        }
+        FileSystems file_systems(*plan_.log);
+        for (FileId file = 1; file < uses_.size(); ++file) {
+            if (plan_.keeps_file(file)) {
+                sum(out_.kept_bytes, uses_[file].bytes);
+                if (const auto mapped = mapped_.find(file); mapped != mapped_.end() && !faults_ && !executed_[file]) {
+                    sum(out_.unseen_mapped_bytes, mapped->second);
+                }
+                if (uses_[file].calls != 0) {
+                    file_systems.add(file, uses_[file]);
+                }
+            } else if (may_be_data(file)) {
+                sum(out_.left_out_bytes, uses_[file].bytes);
+            }
+        }
+        out_.file_systems = file_systems.sorted();
+    }
+
+    const Plan& plan_;
+    const Tables& tables_;
+    RecordedDoubts out_;
+    std::vector<FileUse> uses_;   // by FileId
+    std::vector<bool> executed_;  // by FileId: run, or mapped to be run
+    std::unordered_map<uint32_t, Mapping> mappings_;
+    std::unordered_map<FileId, uint64_t> mapped_;  // most bytes of each at once
+    bool faults_ = false;                          // the log has some
+    std::vector<int64_t> names_;                   // by TaskId, ns
+    uint64_t waits_ = 0;
+};
+
+constexpr uint64_t kLittleData = 1 << 20;    // bytes; less is no loss
+constexpr int64_t kLittleTime = 10'000'000;  // ns; likewise
+
+}  // namespace
+
+bool waited_for_names(const OpBlock& block, size_t i) {
+    if (block.duration[i] < kNameInMemory) {
+        return false;
+    }
+    switch (static_cast<OpKind>(block.kind[i])) {
+        case OpKind::open: return (block.flags[i] & (O_CREAT | O_TRUNC)) == 0;
+        case OpKind::stat:
+        case OpKind::fstat:
+        case OpKind::statx:
+        case OpKind::access:
+        case OpKind::readlink:
+        case OpKind::getdents:
+        case OpKind::getxattr:
+        case OpKind::listxattr: return true;
+        default: return false;
+    }
+}
+
+RecordedDoubts recorded_doubts(const Plan& plan) {
+    RecordedDoubts doubts = Looker(plan).run();
+    doubts.refetched_bytes = static_cast<uint64_t>(read_fact(plan.log->header(), fact::refetched).value_or(0));
+    constexpr int64_t kMost = 1'000'000;
+    const int64_t missed = read_fact(plan.log->header(), fact::scaled_missed).value_or(0);
+    doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
+    doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
+    return doubts;
+}
+
+std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t fetched, double share) {
+    const uint64_t missing = doubts.refetched_bytes - std::min(doubts.refetched_bytes, here);
+    uint64_t all = fetched;
+    sum(all, doubts.refetched_bytes);
+    if (missing <= kLittleData || static_cast<double>(missing) <= share * static_cast<double>(all)) {
+        return {};
+    }
+    return "the recording fetched " + format_bytes(missing) +
+           " again that had been in memory (dropped caches, or little memory), and memory keeps them here";
+}
+
+std::string unseen_touches(const RecordedDoubts& doubts, double share) {
+    uint64_t all = doubts.kept_bytes;
+    sum(all, doubts.unseen_mapped_bytes);
+    if (doubts.unseen_mapped_bytes <= kLittleData ||
+        static_cast<double>(doubts.unseen_mapped_bytes) <= share * static_cast<double>(all)) {
+        return {};
+    }
+    return "the log does not say which pages of " + format_bytes(doubts.unseen_mapped_bytes) +
+           " of mapped files were used: none of them are read here (reprise capture records page faults)";
+}
+
+std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double share) {
+    if (hidden_bytes == 0 || static_cast<double>(hidden_bytes) <= share * static_cast<double>(read_bytes)) {
+        return {};
+    }
+    return "mapped files were in memory when recorded: not all their pages are known (record cold)";
+}
+
+std::string missed_by_scaling(const RecordedDoubts& doubts, double share) {
+    if (doubts.scaled_missed <= share) {
+        return {};
+    }
+    return "an epoch of the scaled set has " + std::to_string(std::lround(100 * doubts.scaled_missed)) +
+           " % too few or too many accesses: the recording has too few steps alike (record more of each epoch)";
+}
+
+std::string assumed_flags(const RecordedDoubts& doubts) {
+    return doubts.flags_assumed
+               ? "fio's log does not say how files were opened: direct and synchronous I/O is buffered here"
+               : "";
+}
+
+std::string left_out_data(const RecordedDoubts& doubts, double share) {
+    uint64_t all = doubts.left_out_bytes;
+    sum(all, doubts.kept_bytes);
+    if (doubts.left_out_bytes <= kLittleData ||
+        static_cast<double>(doubts.left_out_bytes) <= share * static_cast<double>(all)) {
+        return {};
+    }
+    return format_bytes(doubts.left_out_bytes) + " of the job's " + format_bytes(all) +
+           " are left out as program or system files";
+}
+
+std::string left_out_most(const RecordedDoubts& doubts) {
+    const std::string data = left_out_data(doubts, kThirdShare);
+    return data.empty() ? data : data + kSelectPaths;
+}
+
+std::string loaded_programs(const RecordedDoubts& doubts, double share) {
+    if (doubts.program_bytes <= kLittleData || doubts.program_ns <= kLittleTime ||
+        static_cast<double>(doubts.program_ns) <= share * static_cast<double>(doubts.span_ns)) {
+        return {};
+    }
+    return "the recording loaded " + format_bytes(doubts.program_bytes) + " of programs from its device, about " +
+           format_duration(doubts.program_ns) + " of its " + format_duration(doubts.span_ns) +
+           ", which stay as they are: record again with the programs cached";
+}
+
+std::string cached_names(std::string_view now, int64_t names_ns, int64_t span_ns, double share) {
+    if (names_ns <= kLittleTime || static_cast<double>(names_ns) <= share * static_cast<double>(span_ns)) {
+        return {};
+    }
+    return "names " + std::string(now) + ", and not when recorded (" + format_duration(names_ns) + " of the " +
+           format_duration(span_ns) + ")";
+}
+
+}  // namespace reprise

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// What a recording itself says against the time of its replay or prediction.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replay/plan/file_systems.h"
+#include "replay/plan/plan.h"
+
+namespace reprise {
+
+struct RecordedDoubts {
+    /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
+    /// out as a program's or the system's although they are data (is_part_of_program()).
+    uint64_t kept_bytes = 0, left_out_bytes = 0;
+    /// Of calls that look at names (waited_for_names()) that the filter keeps, those of the task that waited longest:
+    /// their time, ns, and the span of the recording. 0: the recording does not show that a device was read.
+    int64_t names_ns = 0, span_ns = 0;
+    /// What the recording fetched of program and system files that are left out, and about how long that took; bytes,
+    /// ns.
+    uint64_t program_bytes = 0;
+    int64_t program_ns = 0;
+    /// Of data, what the recording fetched after it had been in memory: dropped caches, or little memory. Bytes.
+    uint64_t refetched_bytes = 0;
+    /// Of mapped files that the filter keeps, where the log has no page faults at all. Bytes.
+    uint64_t unseen_mapped_bytes = 0;
+    /// Of a scaled log: of the accesses of the epoch that misses most, the share that it has too few or too many.
+    double scaled_missed = 0;
+    /// Ops of fio's logs, which do not say how files were opened.
+    bool flags_assumed = false;
+    std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
+};
+
+/// Whether a recorded call that looks at a name or an inode took so long that it waited for a device: neither was in
+/// memory.
+bool waited_for_names(const OpBlock& block, size_t i);
+/// A look at what is in memory takes less, ns.
+inline constexpr int64_t kNameInMemory = 40'000;
+
+/// Reads the log once, a block at a time.
+RecordedDoubts recorded_doubts(const Plan& plan);
+
+/// Shares of the time and of the data: more is a doubt, more is no measurement.
+inline constexpr double kSomeShare = 0.1, kMostShare = 0.5;
+
+/// "54.0 MiB of the job's 54.0 MiB are left out as program or system files", where that is more than a share; else
+/// empty.
+std::string left_out_data(const RecordedDoubts& doubts, double share);
+/// The same of a third, with what to do.
+std::string left_out_most(const RecordedDoubts& doubts);
+/// "names were cached here, and not when recorded (2.10 s of the 2.20 s)", where `names_ns` that memory serves now and
+/// the device served in the recording is more than a share of `span_ns`; else empty. `now`: "were cached here".
+std::string cached_names(std::string_view now, int64_t names_ns, int64_t span_ns, double share);
+/// "the recording loaded 427 MiB of programs from its device, about 3.00 s of its 10.0 s, which stay as they are: ...",
+/// where that is more than a share; else empty.
+std::string loaded_programs(const RecordedDoubts& doubts, double share);
+/// "the recording fetched 30.0 MiB again that had been in memory (dropped caches, or little memory), ...", where what
+/// this run did not is more than a share of `fetched`, all that the recording fetched; else empty. Bytes.
+std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t fetched, double share);
+/// "the log does not say which pages of 58.0 MiB of mapped files were used: ...", where that is more than a share of
+/// all data; else empty.
+std::string unseen_touches(const RecordedDoubts& doubts, double share);
+/// "mapped files were in memory when recorded: ...": of the bytes that are read, each once, so many are pages of mapped
+/// files that were in memory. Where that is more than a share; else empty.
+std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double share);
+/// "an epoch of the larger set has 50 % too few or too many accesses: ...", where that is more than a share; else
+/// empty.
+std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
+/// "fio's log does not say ...", where that matters; else empty.
+std::string assumed_flags(const RecordedDoubts& doubts);
+/// Of the accesses of a scaled log's epochs.
+inline constexpr double kScaledShare = 0.03;
+/// From this share on, the time may be 1.5 times as long, or more.
+inline constexpr double kThirdShare = 0.3;
+/// What to do about it.
+inline constexpr const char* kSelectPaths = "; select with --only PATH";
+
+}  // namespace reprise

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "replay/predict/planned_job.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "replay/plan/one_lock.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kLook = 1'000'000;  // ns: how often the job's memory is looked at
+
+Plan planned(const LogReader& log, const OpFilter& filter, const AccessChange& access) {
+    Plan plan = make_plan(log, filter, {}, true);
+    find_locks(plan);
+    if (access.any()) {
+        plan.access = std::make_shared<const AccessPlan>(plan_access(plan, access));
+    }
+    return plan;
+}
+
+/// As a replay leaves it to the page cache, whatever the job held.
+uint64_t least_cache(uint64_t limit) { return std::min(limit, std::max(uint64_t{8} << 20, limit / 20)); }
+
+}  // namespace
+
+PlannedJob::PlannedJob(const LogReader& log, const OpFilter& filter, const AccessChange& access)
+    : plan(planned(log, filter, access)) {}
+
+const std::optional<std::vector<HeldTotal>>& PlannedJob::held() const {
+    if (!held_) {
+        const std::optional<HeldMemories> held = held_memory(*plan.log);
+        held_.emplace(held ? std::optional(total_held(*held)) : std::nullopt);
+    }
+    return *held_;
+}
+
+const JobMemory& PlannedJob::memory() const {
+    if (!memory_) {
+        memory_.emplace();
+        memory_->held = held().value_or(std::vector<HeldTotal>());
+        if (!memory_->held.empty()) {
+            memory_->progress.emplace(*plan.log);
+        }
+    }
+    return *memory_;
+}
+
+bool RoomOverTime::changed(uint64_t done, int64_t now) {
+    if (now < next_) {
+        return false;
+    }
+    next_ = now + kLook;
+    if (done != done_) {
+        done_ = done;
+        since_ = now;
+    }
+    const uint64_t held = job_.progress ? held_at(job_.held, job_.progress->time_at(done, now - since_)) : 0;
+    const auto bytes = static_cast<int64_t>(std::max(limit_ - std::min(limit_, held), least_cache(limit_)));
+    return std::exchange(bytes_, bytes) != bytes;
+}
+
+}  // namespace reprise

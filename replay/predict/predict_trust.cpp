@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// How far a prediction is to be trusted.
+#include <algorithm>
+#include <string>
+
+#include "formats/support/quantity.h"
+#include "replay/plan/async_depth.h"
+#include "replay/predict/predict.h"
+
+namespace reprise {
+namespace {
+
+std::string cached_names_of(const Prediction& p, double share) {
+    const std::string names =
+        p.names_cached ? cached_names("count as cached", p.doubts.names_ns, p.doubts.span_ns, share) : std::string();
+    return names.empty() ? names : names + ": calibrate --storage as root measures them";
+}
+
+/// Where memory is limited, it need not keep what was fetched.
+uint64_t fetched_here(const Prediction& p) { return p.limit_bytes == 0 ? 0 : UINT64_MAX; }
+
+/// Of pages that stay mapped a recording knows the first touch only.
+std::string left_mapped(const Prediction& p, double share) {
+    if (static_cast<double>(p.left_mapped_bytes) <= share * static_cast<double>(p.storage_bytes)) {
+        return {};
+    }
+    return format_bytes(p.left_mapped_bytes) +
+           " left memory while files were mapped: touches of that afterwards are not in the log";
+}
+
+bool is_cut_otherwise(const Prediction& p) {
+    return p.shares_otherwise && static_cast<double>(p.path.cut_ns) > kSomeShare * static_cast<double>(p.elapsed_ns);
+}
+
+}  // namespace
+
+std::string says_little(const Prediction& prediction) {
+    const std::string data = left_out_data(prediction.doubts, kMostShare);
+    return data.empty() ? cached_names_of(prediction, kMostShare) : data + kSelectPaths;
+}
+
+std::string poor_reason(const Prediction& prediction, const StorageModel& model) {
+    std::string reason;
+    for (const std::string& one :
+         {says_little(prediction), model.cold ? std::string() : std::string(kModelOfMemory),
+          prediction.async_depth > 1 ? made_one_by_one(prediction.async_depth) : "",
+          prediction.shares_otherwise ? prediction.shared_work : "",
+          is_cut_otherwise(prediction) ? ended_by_signal(prediction.helpers) : "",
+          alone_at_work(prediction.helpers, prediction.elapsed_ns, kMostShare),
+          fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kThirdShare),
+          unseen_touches(prediction.doubts, kThirdShare), missed_by_scaling(prediction.doubts, kSomeShare),
+          left_out_data(prediction.doubts, kMostShare).empty() ? left_out_most(prediction.doubts) : std::string(),
+          hidden_touches(prediction.hidden_bytes, prediction.known_bytes, kThirdShare),
+          left_mapped(prediction, kThirdShare),
+          prediction.bytes_written > prediction.bytes_read ? assumed_flags(prediction.doubts) : std::string()}) {
+        reason += (reason.empty() || one.empty() ? "" : "; ") + one;
+    }
+    return reason;
+}
+
+std::string fair_reason(const Prediction& prediction) {
+    std::string reason;
+    for (const std::string& one :
+         {left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
+          loaded_programs(prediction.doubts, kSomeShare), ended_by_signal(prediction.helpers),
+          alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
+          fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
+          unseen_touches(prediction.doubts, kSomeShare), missed_by_scaling(prediction.doubts, kScaledShare),
+          hidden_touches(prediction.hidden_bytes, prediction.known_bytes, 0.0), assumed_flags(prediction.doubts),
+          left_mapped(prediction, kSomeShare),
+          prediction.held_unknown
+              ? std::string("the log does not say what memory the job held: here all of the limit is page cache")
+              : std::string()}) {
+        reason += (reason.empty() || one.empty() ? "" : "; ") + one;
+    }
+    return reason;
+}
+
+}  // namespace reprise

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "replay/predict/prediction_sum.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+
+#include "formats/oplog/header_facts.h"
+
+namespace reprise {
+
+Prediction begun(const PlannedJob& job, const PredictOptions& options) {
+    Prediction out;
+    out.cpus = options.cpus;
+    out.async_depth = job.plan.async_depth;
+    out.doubts = recorded_doubts(job.plan);
+    out.names_cached = !options.warm && options.storage.open_cold_ns <= 0;
+    out.doubts.left_out_bytes = options.filter_asked ? 0 : out.doubts.left_out_bytes;
+    if (out.cpus == 0) {
+        const int64_t recorded = read_fact(job.plan.log->header(), fact::capture_cpus).value_or(0);
+        out.cpus = static_cast<int>(std::min<int64_t>(recorded, INT_MAX));
+    }
+    out.output = options.output;
+    if (options.memory) {
+        out.limit_bytes = options.memory->bytes;
+        out.held_unknown = options.memory->held && !job.held();
+    }
+    return out;
+}
+
+void sum_up(Prediction& out, const Plan& plan, const VirtualCalls& calls) {
+    out.bytes_read = calls.bytes_read;
+    out.bytes_written = calls.bytes_written;
+    out.storage_reads = calls.storage().reads;
+    out.storage_bytes = calls.storage().bytes_read;
+    out.storage_ns = calls.storage().time_ns;
+    out.touched_pages = calls.touched_pages;
+    out.left_mapped_bytes = calls.storage().left_mapped();
+    out.accelerators = !plan.streams.empty();
+    out.shared_work = plan.queues.shared_work();
+    out.shares_otherwise = QueueInference::shares_otherwise(out.elapsed_ns, out.recorded_ns);
+    for (size_t what = 0; what < kUnmodelledKinds; ++what) {
+        if (const uint64_t n = calls.unmodelled[what]; n != 0) {
+            out.not_modelled.emplace_back(unmodelled_name(static_cast<Unmodelled>(what)), n);
+        }
+    }
+    if (const uint64_t maps = plan.counted(Count::mapped_writes_unseen); maps != 0) {
+        out.not_modelled.emplace_back("mapping on tmpfs whose writes left no fault", maps);
+    }
+    out.counters = plan.counters;
+}
+
+std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan, const PredictOptions& options) {
+    if (!poor_reason(out, options.storage).empty() || !left_out_data(out.doubts, kSomeShare).empty()) {
+        return std::nullopt;
+    }
+    ErrorSources from;
+    from.elapsed_ns = out.elapsed_ns;
+    from.path = out.path;
+    from.speed_uncertainty = options.speed_uncertainty;
+    from.predicted = true;
+    from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns;
+    from.order_open = !plan.queues.event_loops.empty() || !plan.queues.shared.empty();
+    return reprise::interval_of(from);
+}
+
+}  // namespace reprise

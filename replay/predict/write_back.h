@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What the page cache of a prediction has yet to write: kept until a sync, until it is old, or until there is too much.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "calibrate/storage_model.h"
+#include "formats/oplog/op.h"
+
+namespace reprise {
+
+/// As Linux does it: dirty data stays in memory for `dirty_expire_ns`; beyond `dirty_background_bytes` of it the oldest
+/// is written, and well beyond that those who write are held up. Calls come in the order of `now`, ns.
+class WriteBack {
+public:
+    explicit WriteBack(const StorageModel& model) : model_(model) {}
+
+    /// A file has so many more dirty bytes. Until when the writer is held up; `now` where it is not.
+    int64_t dirty(FileId file, int64_t bytes, int64_t now);
+    /// When all that is dirty of the file, or on its way, is written.
+    int64_t sync(FileId file, int64_t now);
+    int64_t sync_all(int64_t now);
+    /// The file's data goes away before it is written.
+    void drop(FileId file, int64_t now);
+    /// When bytes that go past the cache are written: after what the device has to write already.
+    int64_t write(int64_t bytes, int64_t begin);
+
+private:
+    struct File {
+        int64_t dirty = 0;    // bytes
+        int64_t since = 0;    // ns, the oldest of them
+        int64_t written = 0;  // ns, when what was sent to the device is there
+    };
+    void expire(int64_t now);
+    void send(FileId id, File& file, int64_t bytes, int64_t now);
+
+    const StorageModel& model_;
+    std::unordered_map<FileId, File> files_;
+    std::set<std::pair<int64_t, FileId>> oldest_;  // by `since`: the dirty ones
+    int64_t dirty_ = 0;                            // bytes of all files
+    int64_t free_ = 0;                             // when the device has written what it was sent, ns
+};
+
+}  // namespace reprise

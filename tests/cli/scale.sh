@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# A recorded job on a larger data set: info --scaling, scale, prepare and replay with --scale, and what is refused.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+log=$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog
+
+run 0 "$REPRISE" info --scaling "$log"
+contains "$out" "*.jpg"
+contains "$out" "2,000 reads of samples"
+contains "$out" "which waits for what is read"
+run 0 "$REPRISE" info --scaling --json "$log"
+json() { python3 -c 'import json,sys; v=json.load(open(sys.argv[1]))
+for k in sys.argv[2].split("."): v=v[int(k) if k.isdigit() else k]
+print(v)' "$1" "$2"; }
+equal "$(json "$out" scaling.files.0.class)" "sample"
+equal "$(json "$out" scaling.files.0.files)" "2000"
+equal "$(json "$out" scaling.epochs.0)" "2000"
+equal "$(json "$out" scaling.obstacle)" "None"
+run 2 "$REPRISE" info --scale-as '/data=fixed' "$log"
+contains "$err" "--scale-as requires --scaling"
+run 0 "$REPRISE" info --scaling --scale-as '/data=fixed' "$log"
+contains "$out" "cannot be scaled"
+
+run 0 "$REPRISE" scale "$log" --scale 2 -o "$tmp/twice.oplog"
+contains "$out" "files more)"
+run 2 "$REPRISE" scale "$log" --scale 2 -o "$tmp/twice.oplog"
+contains "$err" "exists"
+run 2 "$REPRISE" scale "$log" -o "$tmp/same.oplog"
+contains "$err" "--scale or --epochs is required"
+for factor in 0 -1 x 5000; do
+    run 2 "$REPRISE" scale "$log" --scale "$factor" -o "$tmp/no.oplog"
+    contains "$err" "expected a number from 0.01 to 1000"
+done
+run 3 "$REPRISE" scale "$log" --scale 2 --scale-as '/data=fixed' -o "$tmp/no.oplog"
+contains "$err" "cannot be scaled"
+run 3 "$REPRISE" scale "$log" --epochs 2 -o "$tmp/no.oplog"
+contains "$err" "--epochs requires two"
+[[ ! -e $tmp/no.oplog && ! -e $tmp/no.oplog.partial ]] || fail "a log was left"
+run 0 "$REPRISE" info --scaling --json "$tmp/twice.oplog"
+reads=$(json "$out" scaling.epochs.0)
+((reads >= 3940 && reads <= 4060)) || fail "$reads reads of samples, expected about 4,000"
+
+# The same options of prepare and replay.
+run 0 "$REPRISE" prepare "$log" --root "$tmp/root" --scale 0.25 --content sparse
+files=$(find "$tmp/root" -name '*.jpg' | wc -l)
+((files >= 464 && files <= 536)) || fail "$files files, expected 500 but for a batch of each loader"
+run 4 "$REPRISE" replay "$log" --root "$tmp/root" --pace afap
+contains "$err" "prepared for another log"
+run 4 "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 --seed 2
+"$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 --json="$tmp/run.json" >"$out" 2>"$err"
+contains "$out" "what-if: --scale 0.25"
+equal "$(json "$tmp/run.json" same_job)" "True"
+equal "$(json "$tmp/run.json" scale)" "0.25"
+run 2 "$REPRISE" replay "$log" --root "$tmp/root" --seed 2
+contains "$err" "--seed requires --scale"
+mkdir "$tmp/scratch"
+TMPDIR=$tmp/scratch "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 >"$out" 2>"$err"
+contains "$out" "what-if: --scale 0.25"
+equal "$(ls -A "$tmp/scratch")" ""
+
+# No space for it: refused before anything is written.
+mkdir "$tmp/small"
+if unshare -m mount -t tmpfs none "$tmp/small" 2>/dev/null; then
+    # shellcheck disable=SC2016 # for the inner shell
+    run 4 unshare -m bash -c 'mount -t tmpfs -o size=150m none "$2/small" && "$0" prepare "$1" --root "$2/small/root" --dry-run &&
+        ! "$0" prepare "$1" --root "$2/small/root" --scale 2 2>"$2/why" && ls "$2/small/root" 2>/dev/null; exit 4' \
+        "$REPRISE" "$log" "$tmp"
+    contains "$out" "dry run"
+    contains "$tmp/why" "does not fit"
+    lacks "$out" ".reprise-prepared"
+fi
+finish

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# sweep: a grid of runs, in order of a seed, kept one by one; killed at any point, the same command goes on, and nothing
+# stays behind. REPRISE_KILLS: how often [4].
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+
+{
+    echo "fio version 3 iolog"
+    at=0
+    for file in $(seq 0 7) $(seq 0 7); do
+        printf '%s /data/%s add\n%s /data/%s open\n' "$at" "$file" "$at" "$file"
+        for ((offset = 0; offset < 1048576; offset += 262144)); do echo "$at /data/$file read $offset 262144"; done
+        echo "$at /data/$file close"
+        at=$((at + 10))
+    done
+    printf '%s /data/out add\n%s /data/out open\n%s /data/out write 0 4096\n%s /data/out close\n' $at $at $at $at
+} >job.log
+run 0 "$REPRISE" import -q job.log -o job.oplog
+
+wrong() {
+    local text=$1
+    shift
+    run 2 "$REPRISE" sweep job.oplog "$@"
+    contains "$err" "$text"
+}
+wrong "nothing is varied" --root root
+wrong "sweep needs --root" --gpu-speed 1
+wrong "--ratio is '1,,2', expected different values" --root root --ratio 1,,2
+wrong "--ratio is '1,1', expected different values" --root root --ratio 1,1
+wrong "--memory and --ratio both say how much" --root root --ratio 1 --memory 1G
+wrong "0 runs" --root root --ratio 1 --runs 0
+wrong "--ratio is 'x'" --root root --ratio x
+[[ $failures == 0 ]] || finish
+rm -rf job.oplog.sweep root
+
+# An axis that needs no control group. The root is prepared by the sweep, and restored for each run.
+sweep() { "$REPRISE" sweep job.oplog --root root --memory 60M,80M --runs 2 >"$out" 2>"$err"; }
+"$REPRISE" prepare -q job.oplog --root probe
+if ! "$REPRISE" replay -q job.oplog --root probe --memory 60M >"$out" 2>"$err" && grep -q "control group\|controller" "$err"; then
+    skip "no control group can be made here: $(head -n 1 "$err")"
+fi
+sweep || [[ $? == 1 ]] || fail "the sweep: $(cat "$err")"
+contains "$out" "memory  elapsed"
+contains "$out" "job.oplog.sweep/cells.csv, sweep.svg, sweep.png"
+equal "$(wc -l <job.oplog.sweep/runs.jsonl)" 4
+equal "$(wc -l <job.oplog.sweep/cells.csv)" 3
+head -n 1 job.oplog.sweep/cells.csv | grep -q "^memory,elapsed_s,elapsed_s_low,elapsed_s_high,au_share," || fail "the head of the CSV"
+equal "$(head -c 4 job.oplog.sweep/sweep.png | tail -c 3)" PNG
+contains job.oplog.sweep/sweep.svg "</svg>"
+# Once more: nothing to do, the same table.
+cp "$out" first
+before=$(cat job.oplog.sweep/runs.jsonl)
+sweep || [[ $? == 1 ]] || fail "again: $(cat "$err")"
+cmp first "$out" || fail "another table from the same runs"
+equal "$(cat job.oplog.sweep/runs.jsonl)" "$before"
+# Other circumstances are another sweep.
+run 2 "$REPRISE" sweep job.oplog --root root --memory 60M,90M --runs 2
+contains "$err" "has runs of another sweep"
+"$REPRISE" sweep job.oplog --root root --memory 60M --runs 1 -f --json=sweep.json >"$out" 2>"$err" || [[ $? == 1 ]] || fail "-f: $(cat "$err")"
+equal "$(wc -l <job.oplog.sweep/runs.jsonl)" 1
+python3 - <<'EOF' || fail "sweep.json"
+import json
+sweep = json.load(open("sweep.json"))
+assert [cell["memory"] for cell in sweep["cells"]] == ["60M"], sweep
+assert sweep["cells"][0]["elapsed_s"]["runs"] == 1 and sweep["cells"][0]["elapsed_s"]["median"] > 0, sweep
+EOF
+# Beside what was measured elsewhere, without running anything again.
+printf 'memory,elapsed_s,device_read_bytes\n60M,0.5,1000\n80M,0.4,\n' >real.csv
+run 2 "$REPRISE" sweep job.oplog --root root --memory 60M --runs 1 --beside real.csv
+contains "$err" "expected NAME=FILE"
+run 3 "$REPRISE" sweep job.oplog --root root --memory 60M --runs 1 --beside real=job.log
+contains "$err" "has no column 'memory'"
+"$REPRISE" sweep job.oplog --root root --memory 60M --runs 1 --beside real=real.csv --json=sweep.json -f >"$out" 2>"$err" || [[ $? == 1 ]] || fail "--beside: $(cat "$err")"
+contains "$out" "beside real"
+contains "$out" "500 ms"
+equal "$(python3 -c 'import json; print(json.load(open("sweep.json"))["beside"]["real"]["60M"]["elapsed_s"]["median"])')" 0.5
+grep -aq "real" job.oplog.sweep/sweep.svg || grep -aq "<use" job.oplog.sweep/sweep.svg || fail "no second curve"
+# A cell that cannot be run is said, and is no success.
+run 1 "$REPRISE" sweep job.oplog --root root --memory 1M --runs 1 -o small
+contains "$out" "--memory 1M: not run: a memory limit of 1.00 MiB is less than the replay itself needs"
+
+# Killed and gone on, again and again.
+own_groups() { find /sys/fs/cgroup -maxdepth 6 -type d -name "reprise-*-$1-*" 2>/dev/null; }
+go_on() { "$REPRISE" sweep job.oplog --root root --memory 60M,80M --runs 3 -o killed >"$out" 2>"$err"; }
+begin() {
+    "$REPRISE" sweep job.oplog --root root --memory 60M,80M --runs 3 -o killed >"$out" 2>"$err" &
+    sweep=$!
+}
+mounts=$(grep -cF "$tmp" /proc/self/mountinfo)
+kept='' child=''
+for turn in $(seq "${REPRISE_KILLS:-4}"); do
+    begin
+    sleep "0.$((RANDOM % 10))"
+    child=$(pgrep -P "$sweep" | head -n 1)
+    kill -KILL "$sweep" 2>/dev/null
+    wait "$sweep" 2>/dev/null
+    now=$(cat killed/runs.jsonl 2>/dev/null)
+    [[ ${now:0:${#kept}} == "$kept" ]] || fail "kill $turn lost runs"
+    kept=$(grep -a '}$' killed/runs.jsonl 2>/dev/null)
+done
+go_on || [[ $? == 1 ]] || fail "after the kills: $(cat "$err")"
+now=$(cat killed/runs.jsonl)
+[[ ${now:0:${#kept}} == "$kept" ]] || fail "runs were lost"
+equal "$(wc -l <killed/runs.jsonl)" 6
+equal "$(cd killed && echo *)" "cells.csv runs.jsonl sweep.png sweep.svg"
+equal "$(grep -cF "$tmp" /proc/self/mountinfo)" "$mounts"
+[[ -z $child ]] || equal "$(own_groups "$child")" ""
+pgrep -f "replay job.oplog --root root -q --runs 1 --json=killed" >/dev/null && fail "a replay is left"
+
+# Asked to end: what there is, and how to go on.
+rm -rf killed
+begin
+for _ in $(seq 600); do [[ ! -s killed/runs.jsonl ]] || break; sleep 0.05; done
+kill -TERM "$sweep"
+wait "$sweep"
+equal $? 4
+contains "$err" "interrupted; the same command goes on where it stopped"
+contains "$out" "memory"
+finish

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+// Tasks that end when somebody else wants them to: beside what they help, and by a signal.
+#include "replay/plan/helpers.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "replay/plan/helper_time.h"
+#include "replay/predict/predict.h"
+#include "tests/replay/job_builder.h"
+
+namespace reprise::test {
+namespace {
+
+constexpr int64_t kMs = 1'000'000, kMiB = 1 << 20;
+
+using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;
+
+/// On storage that takes no time.
+Prediction at_once(const LogReader& log) {
+    PredictOptions options;
+    options.storage.cold = true;
+    options.storage.cached_bytes_per_s = 1e12;
+    options.storage.read = options.storage.write = {{4096, 0}};
+    options.filter = OpFilter::all();
+    return predict(log, options);
+}
+
+std::string poor(const Prediction& prediction) {
+    StorageModel model;
+    model.cold = true;
+    return poor_reason(prediction, model);
+}
+
+/// A thread that writes a line and sleeps, 20 times 100 ms, beside one that reads 100 ms at a time and then joins it.
+struct Heartbeat {
+    int reads = 20, beats = 20;
+    int64_t read_ns = 100 * kMs, line = 24, write_ns = 10'000, sleep_ns = 100 * kMs, longer_ns = 0;
+
+    TempDir dir{};
+    JobBuilder job{dir / "job.oplog"};
+    TaskId main = 0, helper = 0;
+
+    LogReader build() {
+        const ProcessId process = job.process();
+        main = job.task(process), helper = job.task(process);
+        const FileId data = job.file("/data/in"), log = job.file("/data/log", Origin::created);
+        const HandleId in = job.inherited(data, process, 3), out = job.inherited(log, process, 4, O_WRONLY);
+        job.add(main, {.kind = OpKind::spawn, .begin = 1, .duration = 1, .result = 1, .peer = helper});
+        int64_t at = 100;
+        for (int i = 0; i < reads; ++i, at += read_ns) {
+            job.add(main, {.kind = OpKind::pread,
+                           .begin = at,
+                           .duration = read_ns,
+                           .result = kMiB,
+                           .handle = in,
+                           .fd = 3,
+                           .offset = i * kMiB,
+                           .size = kMiB});
+        }
+        const int64_t joins = at;
+        at = 200;
+        for (int i = 0; i < beats; ++i) {
+            job.add(helper, {.kind = OpKind::write,
+                             .begin = at,
+                             .duration = write_ns,
+                             .result = line,
+                             .handle = out,
+                             .fd = 4,
+                             .offset = i * line,
+                             .size = line});
+            at += write_ns;
+            const int64_t length = sleep_ns + i % 3 * longer_ns;
+            job.add(helper, {.kind = OpKind::wait, .begin = at, .duration = length, .arg = kWaitSleep});
+            at += length;
+        }
+        const uint64_t ends = job.add(helper, {.kind = OpKind::exit, .begin = at, .duration = 1'000});
+        const std::vector<Edge> by{{helper, EdgeKind::lifecycle, 100, ends}};
+        job.add(main, {.kind = OpKind::join,
+                       .begin = joins,
+                       .duration = std::max<int64_t>(at + 2'000 - joins, 1'000),
+                       .result = 1,
+                       .peer = helper,
+                       .edges = by});
+        return job.finish();
+    }
+    Ranges series() {
+        const LogReader log = build();
+        const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+        CHECK(plan.helpers.tasks[main].beats.empty());
+        CHECK(plan.helpers.processes == 0);
+        CHECK((plan.repeated_sleep_ns != 0) == (plan.helpers.beats_ns != 0));
+        return plan.helpers.tasks[helper].beats;
+    }
+};
+
+/// A process that reads for 500 ms until a signal ends it, started by one that a third one starts.
+struct Killed {
+    int signal = SIGTERM;
+    int64_t result = -EINTR;
+    int64_t idle_ns = 0;         // before the signal
+    int64_t driven_at = -1;      // ns: it gets a message from the third one
+    int64_t others_bytes = 0;    // that the third one reads
+    bool both = true;            // else only the one in the middle is ended
+    int64_t others_ns = 10'000;  // each read of the third one
+
+    TempDir dir{};
+    JobBuilder job{dir / "job.oplog"};
+    TaskId top = 0, middle = 0, reader = 0;
+
+    LogReader build() {
+        const ProcessId first = job.process(), second = job.process(first), third = job.process(second);
+        top = job.task(first), middle = job.task(second), reader = job.task(third);
+        const FileId data = job.file("/data/in");
+        const HandleId in = job.inherited(data, third, 3), other = job.inherited(data, first, 4);
+        job.add(top, {.kind = OpKind::spawn, .begin = 1, .duration = 1, .result = 1, .peer = middle});
+        job.add(middle, {.kind = OpKind::spawn, .begin = 10, .duration = 1, .result = 1, .peer = reader});
+        const uint64_t sends = job.add(
+            top, {.kind = OpKind::send, .begin = std::max<int64_t>(driven_at, 20), .duration = 1'000, .result = 4});
+        for (int64_t i = 0; i < others_bytes / kMiB; ++i) {
+            read(top, other, 4, 500 * kMs + i * others_ns, others_ns, i);
+        }
+        const std::vector<Edge> message{{top, EdgeKind::message, 100, sends}};
+        bool driven = driven_at < 0;
+        for (int i = 0; i < 50; ++i) {
+            const int64_t at = 100 + i * 10 * kMs;
+            if (!driven && at > driven_at + 2'000) {
+                job.add(reader,
+                        {.kind = OpKind::receive, .begin = at, .duration = 1'000, .result = 4, .edges = message});
+                driven = true;
+            }
+            read(reader, in, 3, at + 2'000, 9 * kMs, i);
+        }
+        const int64_t end = 500 * kMs + idle_ns;
+        const std::vector<Edge> ended{{reader, EdgeKind::lifecycle, 100, exit(reader, end, !both)}};
+        job.add(middle, {.kind = OpKind::join,
+                         .begin = 100,
+                         .duration = end - 100 + 1'000,
+                         .result = 1,
+                         .peer = reader,
+                         .edges = ended});
+        exit(middle, end + 2'000, false);
+        return job.finish();
+    }
+    HelperPlan plan() {
+        const LogReader log = build();
+        return make_plan(log, OpFilter::all(), PathMap{}).helpers;
+    }
+
+private:
+    void read(TaskId task, HandleId handle, int fd, int64_t begin, int64_t duration, int64_t i) {
+        job.add(task, {.kind = OpKind::pread,
+                       .begin = begin,
+                       .duration = duration,
+                       .result = kMiB,
+                       .handle = handle,
+                       .fd = fd,
+                       .offset = i * kMiB,
+                       .size = kMiB});
+    }
+    uint64_t exit(TaskId task, int64_t begin, bool by_itself) {
+        return job.add(task, {.kind = OpKind::exit,
+                              .begin = begin,
+                              .duration = 1,
+                              .result = by_itself ? 0 : result,
+                              .arg = by_itself ? 0 : 128 + signal});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("helpers: sleeps of one length with little between them are a series") {
+    Heartbeat job;
+    SUBCASE("a heartbeat") { CHECK(job.series() == Ranges{{1, 39}}); }
+    SUBCASE("two are none") {
+        job.beats = 2;
+        CHECK(job.series().empty());
+    }
+    SUBCASE("of other lengths each") {
+        job.longer_ns = 60 * kMs;
+        CHECK(job.series().empty());
+    }
+    SUBCASE("with work between") {
+        job.write_ns = 40 * kMs;
+        CHECK(job.series().empty());
+    }
+    SUBCASE("that yield the processor") {
+        job.sleep_ns = kMs / 2;
+        job.write_ns = 1'000;
+        CHECK(job.series().empty());
+    }
+    SUBCASE("a rate limiter moves the data") {
+        job.line = kMiB;
+        CHECK(job.series().empty());
+    }
+    SUBCASE("a rate limiter does most of the calls") {
+        job.reads = 0;
+        CHECK(job.series().empty());
+    }
+}
+
+TEST_CASE("helpers: what goes on without the others is told from what did so in the recording") {
+    Heartbeat job;
+    SUBCASE("the others are faster") {
+        const Prediction found = at_once(job.build());
+        CHECK(static_cast<double>(found.helpers.beats_ns) / kMs == doctest::Approx(2'000).epsilon(0.01));
+        CHECK(found.helpers.cut_ns == 0);
+        CHECK(
+            poor(found) ==
+            "for 2.00 s of the 2.00 s nothing went on but sleeps one after the other, beside which others worked when "
+            "recorded: the job would be done earlier here");
+        CHECK(!found.interval);
+    }
+    SUBCASE("it did not end with them when recorded, either") {
+        job.reads = 12;
+        const Prediction found = at_once(job.build());
+        CHECK(found.helpers.beats_ns == 0);
+        CHECK(poor(found).empty());
+        REQUIRE(found.interval);
+        CHECK(found.interval->low_ns > found.elapsed_ns - 50 * kMs);
+    }
+    SUBCASE("it was alone for a part, and a few of its sleeps are too many") {
+        job.reads = 19;
+        job.read_ns = 104 * kMs;
+        job.beats = 20;
+        const Prediction found = at_once(job.build());
+        CHECK(static_cast<double>(found.helpers.beats_ns) / kMs == doctest::Approx(19 * 104).epsilon(0.01));
+    }
+}
+
+TEST_CASE("helpers: a process that a signal ended while it worked") {
+    Killed job;
+    SUBCASE("both of them") {
+        const HelperPlan plan = job.plan();
+        CHECK(plan.processes == 2);
+        CHECK(plan.signal == SIGTERM);
+        CHECK(plan.is_cut(job.reader));
+        CHECK(plan.is_cut(job.middle));
+        CHECK_FALSE(plan.is_cut(job.top));
+    }
+    SUBCASE("by a timer of its own") {
+        job.signal = SIGALRM;
+        CHECK(job.plan().signal == SIGALRM);
+    }
+    SUBCASE("what it had started belongs to it") {
+        job.both = false;
+        const HelperPlan plan = job.plan();
+        CHECK(plan.processes == 1);
+        CHECK(plan.is_cut(job.reader));
+    }
+    SUBCASE("its own exit with such a code") {
+        job.result = 0;
+        CHECK(job.plan().processes == 0);
+    }
+    SUBCASE("at what it did itself") {
+        job.signal = SIGPIPE;
+        CHECK(job.plan().processes == 0);
+    }
+    SUBCASE("it had nothing to do any more") {
+        job.idle_ns = 100 * kMs;
+        const HelperPlan plan = job.plan();
+        CHECK(plan.processes == 0);
+        CHECK_FALSE(plan.is_cut(job.reader));
+    }
+    SUBCASE("it got its work from others") {
+        job.driven_at = 300 * kMs;
+        const HelperPlan plan = job.plan();
+        CHECK(plan.processes == 2);
+        CHECK(plan.tasks[job.reader].cut_from > 300 * kMs);
+        CHECK(plan.tasks[job.reader].cut_from < 320 * kMs);
+    }
+}
+
+TEST_CASE("helpers: work until a signal came is told by its weight") {
+    Killed job;
+    SUBCASE("all of it") {
+        const Prediction found = at_once(job.build());
+        CHECK(found.helpers.cut_share > 0.9);
+        CHECK(
+            ended_by_signal(found.helpers) ==
+            "2 processes were ended by a signal (SIGTERM): the replay does what was done until then, however long that "
+            "takes");
+        // It ended at once, and the real one not before the signal.
+        CHECK(poor(found).starts_with("2 processes were ended"));
+    }
+    SUBCASE("hardly any") {
+        job.others_bytes = 600 * kMiB;
+        job.others_ns = 10 * kMs;
+        CHECK(ended_by_signal(at_once(job.build()).helpers).empty());
+    }
+    SUBCASE("bytes count, too") {
+        job.others_bytes = 100 * kMiB;
+        job.others_ns = 100 * kMs;
+        CHECK(at_once(job.build()).helpers.cut_share == doctest::Approx(50.0 / 150));
+    }
+}
+
+TEST_CASE("helpers: what goes on at a time, in steps that get longer") {
+    Goings goings;
+    goings.add(Goings::beats, 0, 100 * kMs);
+    goings.add(Goings::work, 20 * kMs, 50 * kMs);
+    goings.add(Goings::work, 30 * kMs, 60 * kMs);  // both at once
+    CHECK(goings.alone(Goings::beats) == 60 * kMs);
+    CHECK(goings.alone(Goings::cut) == 0);
+    goings.add(Goings::cut, 100'000 * kMs, 110'000 * kMs);
+    CHECK(static_cast<double>(goings.alone(Goings::beats)) / kMs == doctest::Approx(60).epsilon(0.2));
+    CHECK(static_cast<double>(goings.alone(Goings::cut)) / kMs == doctest::Approx(10'000).epsilon(0.01));
+    goings.add(Goings::work, 0, INT64_MAX);
+    CHECK(goings.alone(Goings::cut) == 0);
+    goings.add(Goings::work, 5, 5);
+    goings.add(Goings::work, INT64_MIN, -1);
+}
+
+}  // namespace reprise::test

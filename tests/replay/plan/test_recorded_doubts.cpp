@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// What a recording itself says against the time of its replay.
+#include "replay/plan/recorded_doubts.h"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+
+#include "formats/oplog/cached_pages.h"
+#include "formats/oplog/header_facts.h"
+#include "replay/plan/plan.h"
+#include "tests/replay/job_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+struct Recording {
+    TempDir dir;
+    JobBuilder job{dir / "job.oplog"};
+    const TaskId task = job.lone_task();
+
+    FetchedPages fetched_;
+
+    RecordedDoubts look(const OpFilter& filter = {}) {
+        if (!fetched_.empty()) {
+            job.writer().keep(encode_fetched(fetched_));
+        }
+        const LogReader log = job.finish();
+        return recorded_doubts(make_plan(log, filter, PathMap{}));
+    }
+    /// A second of a machine whose devices served so many reads.
+    void device_reads(int reads) {
+        write_fact(job.writer().header(), fact::context,
+                   R"({"interval_ms":1000,"series":{"block_reads":[)" + std::to_string(reads) + "]}}");
+    }
+    void look_at(TaskId who, OpKind kind, int64_t duration, int64_t flags = 0) {
+        job.add(who, {.kind = kind, .duration = duration, .file = job.file("/data/in"), .flags = flags});
+        job.skip(duration);
+    }
+    void map(HandleId handle, uint32_t map, int64_t protection) {
+        job.add(task, {.kind = OpKind::mmap,
+                       .handle = handle,
+                       .fd = job.fd(handle),
+                       .size = 8 * kMiB,
+                       .flags = MAP_PRIVATE,
+                       .mode = protection,
+                       .map = map});
+    }
+    void touch(uint32_t map, int64_t bytes) { job.add(task, {.kind = OpKind::touch, .size = bytes, .map = map}); }
+    HandleId program(std::string_view path) { return job.open(task, job.file(path, Origin::existed, Role::program)); }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: data that the filter leaves out is summed up") {
+    job.pread(task, job.open(task, job.file("/data/in")), 0, 3 * kMiB);
+    job.pread(task, program("/opt/mine/a"), 0, 2 * kMiB);
+    job.pread(task, program("/usr/lib/libc.so.6"), 0, 5 * kMiB);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.kept_bytes == 3 * kMiB);
+    CHECK(doubts.left_out_bytes == 2 * kMiB);
+    CHECK(left_out_data(doubts, kSomeShare) ==
+          "2.00 MiB of the job's 5.00 MiB are left out as program or system files");
+    CHECK(left_out_data(doubts, kMostShare).empty());
+    CHECK(left_out_most(doubts) == left_out_data(doubts, kSomeShare) + "; select with --only PATH");
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: mapped data counts, but not what is run") {
+    const HandleId kept = job.open(task, job.file("/data/in")), data = program("/opt/mine/a"),
+                   library = program("/opt/mine/plugin");
+    map(kept, 1, PROT_READ);
+    touch(2, 3 * kMiB);  // its mapping follows: another task made it
+    map(data, 2, PROT_READ);
+    map(library, 3, PROT_READ);
+    map(library, 4, PROT_READ | PROT_EXEC);
+    touch(1, kMiB);
+    touch(3, 4 * kMiB);
+    touch(4, 4 * kMiB);
+    const FileId tool = job.file("/opt/mine/tool", Origin::existed, Role::program);
+    job.add(task, {.kind = OpKind::exec, .file = tool});
+    job.pread(task, job.open(task, tool), 0, 5 * kMiB);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.kept_bytes == kMiB);
+    CHECK(doubts.left_out_bytes == 3 * kMiB);
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: a source that knows no page faults, and mapped files") {
+    const HandleId data = job.open(task, job.file("/data/in"));
+    map(data, 1, PROT_READ);
+    map(data, 2, PROT_READ);  // the same again
+    map(program("/opt/mine/a"), 3, PROT_READ);
+    map(job.open(task, job.file("/data/plugin")), 4, PROT_READ | PROT_EXEC);
+    job.pread(task, data, 0, 12 * kMiB);
+    SUBCASE("strace") {
+        const RecordedDoubts doubts = look();
+        CHECK(doubts.unseen_mapped_bytes == 8 * kMiB);
+        CHECK(unseen_touches(doubts, kThirdShare)
+                  .starts_with("the log does not say which pages of 8.00 MiB of mapped files were used: none of them "
+                               "are read here"));
+        CHECK(unseen_touches(doubts, kMostShare).empty());
+    }
+    SUBCASE("one that records faults") {
+        touch(3, 4096);
+        CHECK(look().unseen_mapped_bytes == 0);
+    }
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: a scaled log whose epochs are not as long as they should be") {
+    CHECK(missed_by_scaling(RecordedDoubts(), 0.0).empty());
+    write_fact(job.writer().header(), fact::scaled_missed, 750);
+    job.pread(task, job.open(task, job.file("/data/in")), 0, kMiB);
+    const RecordedDoubts doubts = look();
+    CHECK(missed_by_scaling(doubts, kSomeShare)
+              .starts_with("an epoch of the scaled set has 75 % too few or too many accesses: the recording has"));
+    CHECK(missed_by_scaling(doubts, 0.8).empty());
+}
+
+TEST_CASE("hidden touches: by the share of what is read") {
+    CHECK(hidden_touches(0, 0, 0.0).empty());
+    CHECK(hidden_touches(0, 100, 0.0).empty());
+    CHECK(hidden_touches(10, 100, 0.1).empty());
+    CHECK_FALSE(hidden_touches(11, 100, 0.1).empty());
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: sizes of a hostile log do not overflow") {
+    const HandleId data = program("/opt/mine/a"), kept = job.open(task, job.file("/data/in"));
+    for (int i = 0; i < 3; ++i) {
+        job.pread(task, data, 0, INT64_MAX);
+        job.pread(task, kept, 0, INT64_MAX);
+    }
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.left_out_bytes == UINT64_MAX);
+    CHECK(left_out_data(doubts, kMostShare) ==
+          "16.0 EiB of the job's 16.0 EiB are left out as program or system files");
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: nothing is left out where all is replayed") {
+    job.pread(task, program("/opt/mine/a"), 0, 2 * kMiB);
+    const RecordedDoubts doubts = look(OpFilter::all());
+    CHECK(doubts.kept_bytes == 2 * kMiB);
+    CHECK(doubts.left_out_bytes == 0);
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: names that a device served, of the task that waited longest") {
+    constexpr int64_t kMs = 1'000'000;
+    const TaskId other = job.lone_task();
+    look_at(task, OpKind::stat, 30 * kMs);
+    look_at(task, OpKind::stat, kNameInMemory - 1);
+    look_at(task, OpKind::access, 20 * kMs);
+    look_at(task, OpKind::open, 100 * kMs, O_CREAT | O_WRONLY);  // makes one
+    look_at(task, OpKind::unlink, 100 * kMs);
+    look_at(other, OpKind::stat, 15 * kMs);
+    SUBCASE("its device was read") {
+        device_reads(1);
+        const RecordedDoubts doubts = look();
+        CHECK(doubts.names_ns == 50 * kMs);
+        CHECK(doubts.span_ns > 260 * kMs);
+        CHECK(cached_names("were cached here", doubts.names_ns, 100 * kMs, kSomeShare) ==
+              "names were cached here, and not when recorded (50.0 ms of the 100 ms)");
+        CHECK(cached_names("", doubts.names_ns, 100 * kMs, kMostShare).empty());
+        CHECK(cached_names("", 9 * kMs, 10 * kMs, kSomeShare).empty());  // hardly anything
+    }
+    SUBCASE("no device was read") {
+        device_reads(0);
+        CHECK(look().names_ns == 0);
+    }
+    SUBCASE("the recording does not say") { CHECK(look().names_ns == 0); }
+    SUBCASE("of files that are left out") {
+        device_reads(100);
+        CHECK(look(OpFilter::from_words({}, {"dataset"})).names_ns == 0);
+    }
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: files of several file systems") {
+    write_fact(job.writer().header(), fact::file_systems, R"({"8:1":"ext4","0:30":"tmpfs","8:2":"xfs","1:1":3})");
+    const auto on = [&](std::string_view path, unsigned major, unsigned minor, FileType type = FileType::regular) {
+        const FileId file = job.file(path, Origin::existed, Role::dataset, type);
+        FileRow row = job.writer().tables().files[file];
+        row.device = gnu_dev_makedev(major, minor);
+        job.writer().update_file(file, row);
+        return file;
+    };
+    const HandleId data = job.open(task, on("/data/in", 8, 1));
+    for (int i = 0; i < 96; ++i) {
+        job.pread(task, data, 0, kMiB);
+    }
+    const auto words = [&] { return several_file_systems(look().file_systems, true); };
+    SUBCASE("memory beside a device: a few calls") {
+        const HandleId out = job.open(task, on("/tmp/out", 0, 30), O_RDWR);
+        job.pwrite(task, out, 0, 4'096);
+        const std::string expected =
+            "the recorded files lay on 2 file systems, one of them a tmpfs (1 file, 4.00 KiB written: /tmp/out)";
+        SUBCASE("two of 99, which take 2 % of the time") {
+            const RecordedDoubts doubts = look();
+            REQUIRE(doubts.file_systems.size() == 2);
+            CHECK(doubts.file_systems[0].type == "ext4");
+            CHECK(doubts.file_systems[0].calls == 97);
+            CHECK(doubts.file_systems[1].in_memory());
+            CHECK(several_file_systems(doubts.file_systems, true) == expected);
+        }
+        SUBCASE("that take no time") {
+            job.add(task, {.kind = OpKind::fstat, .duration = 10'000'000, .handle = data, .fd = job.fd(data)});
+            SUBCASE("and move no data to speak of") { CHECK(words().empty()); }
+            SUBCASE("but have to reach the device") {
+                job.add(task, {.kind = OpKind::fsync, .handle = out, .fd = job.fd(out)});
+                CHECK(words() == expected);
+            }
+            SUBCASE("of many files") {
+                for (int i = 0; i < 16; ++i) {
+                    job.open(task, on("/tmp/" + std::to_string(i), 0, 30));
+                }
+                CHECK(words() ==
+                      "the recorded files lay on 2 file systems, one of them a tmpfs (17 files, 4.00 KiB written, such "
+                      "as /tmp/out)");
+            }
+        }
+    }
+    SUBCASE("another device: a tenth") {
+        const HandleId other = job.open(task, on("/more/in", 8, 2));
+        job.pread(task, other, 0, 4'096);
+        SUBCASE("less") { CHECK(words().empty()); }
+        SUBCASE("more") {
+            for (int i = 0; i < 20; ++i) {
+                job.pread(task, other, 0, 4'096);
+            }
+            CHECK(words() ==
+                  "the recorded files lay on 2 file systems, one of them an xfs (1 file, 0 B written: /more/in)");
+        }
+    }
+    SUBCASE("what does not count") {
+        job.open(task, on("/dev/shm/x", 0, 30));
+        job.open(task, on("/dev/null", 0, 6, FileType::character));
+        job.open(task, job.file("/data/unknown"));
+        CHECK(look().file_systems.size() == 1);
+    }
+    SUBCASE("of a type that the recording does not say") {
+        for (int i = 0; i < 20; ++i) {
+            job.open(task, on("/more/in", 1, 1));
+        }
+        CHECK(words() == "the recorded files lay on 2 file systems, one of them with 1 file, 0 B written: /more/in");
+    }
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: programs that the recording loaded from its device") {
+    constexpr int64_t kMs = 1'000'000;
+    const FileId data = job.file("/data/in"), library = job.file("/usr/lib/x.so", Origin::existed, Role::program);
+    look_at(task, OpKind::stat, 1'000 * kMs);
+    const auto fetched = [&](FileId file, uint64_t bytes) { fetched_[file].add(0, bytes); };
+    // 100 reads of 4 ms in a second
+    write_fact(job.writer().header(), fact::context,
+               R"({"interval_ms":1000,"series":{"block_reads":[100],"block_read_us":[400000]}})");
+    SUBCASE("most of what was read") {
+        fetched(data, 10 * kMiB);
+        fetched(library, 30 * kMiB);
+        const RecordedDoubts doubts = look();
+        CHECK(doubts.program_bytes == 30 * kMiB);
+        CHECK(doubts.program_ns / kMs == 300);
+        CHECK(loaded_programs(doubts, kSomeShare)
+                  .starts_with("the recording loaded 30.0 MiB of programs from its device, about 300 ms of its 1.00 s, "
+                               "which stay"));
+        CHECK(loaded_programs(doubts, kMostShare).empty());
+    }
+    SUBCASE("what only its name makes a program") {
+        const FileId script = job.file("/data/tree/a.py", Origin::existed, Role::program);
+        job.pread(task, job.open(task, script), 0, 8 * kMiB);
+        fetched(data, 10 * kMiB);
+        fetched(script, 8 * kMiB);
+        const RecordedDoubts doubts = look();
+        CHECK(doubts.program_bytes == 0);
+        CHECK(doubts.left_out_bytes == 8 * kMiB);
+    }
+    SUBCASE("little of it") {
+        fetched(data, 90 * kMiB);
+        fetched(library, 10 * kMiB);
+        CHECK(loaded_programs(look(), kSomeShare).empty());
+    }
+    SUBCASE("they are replayed") {
+        fetched(library, 30 * kMiB);
+        CHECK(look(OpFilter::all()).program_bytes == 0);
+    }
+    SUBCASE("the recording does not say") { CHECK(look().program_bytes == 0); }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Files that are not as large on their device as they seem: holes, and several names of one.
+#include <fstream>
+
+#include "formats/oplog/cached_pages.h"
+#include "replay/prepare/cache_plan.h"
+#include "replay/prepare/file.h"
+#include "tests/replay/prepare/prepare_fixture.h"
+
+namespace reprise {
+
+using test::LogBuilder;
+using test::picture;
+using test::prepare;
+using test::TempDir;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20, kPage = RangeSet::kPage;
+
+struct stat status_of(const fs::path& path) {
+    struct stat status {};
+    REQUIRE(::lstat(path.c_str(), &status) == 0);
+    return status;
+}
+uint64_t held(const fs::path& path) { return static_cast<uint64_t>(status_of(path).st_blocks) * 512; }
+
+bool keeps_holes(const fs::path& place) {
+    std::ofstream(place / "probe") << std::string(1 << 20, 'x');
+    const int fd = ::open((place / "probe").c_str(), O_WRONLY);
+    punch_hole(fd, 0, 1 << 20);
+    ::close(fd);
+    const bool keeps = held(place / "probe") < (1 << 20);
+    fs::remove(place / "probe");
+    return keeps;
+}
+
+bool is_zero(const fs::path& path, uint64_t from, uint64_t to) {
+    const std::string bytes = test::read_file(path).substr(from, to - from);
+    return bytes.size() == to - from && bytes.find_first_not_of('\0') == std::string::npos;
+}
+
+/// Files of 64 KiB to 100 MiB, each with a hole in the middle, one that ends in one, one that is nothing else.
+LogReader holes_log(const fs::path& path) {
+    LogBuilder log(path);
+    Holes holes;
+    const auto add = [&](const char* name, uint64_t size, uint64_t from, uint64_t to) {
+        const FileId file = log.file(name, size);
+        holes[file].add(from, to);
+        return file;
+    };
+    add("/d/small", 65'536, 3 * kPage, 9 * kPage);
+    add("/d/middle", 3 * kMiB + 17, kMiB + 3 * kPage, 2 * kMiB);
+    add("/d/large", 150 * kMiB, 10 * kMiB + kPage, 140 * kMiB);
+    add("/d/end", 5 * kMiB + 100, kMiB, 6 * kMiB);
+    add("/d/none", 2 * kMiB, 0, 2 * kMiB);
+    // The job writes into this one's hole, and makes this one larger.
+    log.write(log.open(add("/d/written", 4 * kMiB, kMiB, 3 * kMiB), O_RDWR), 2 * kMiB, 100'000);
+    log.keep(encode_holes(holes));
+    return log.finish();
+}
+
+void check_holes(const fs::path& d) {
+    CHECK(is_zero(d / "small", 3 * kPage, 9 * kPage));
+    CHECK(held(d / "small") == 10 * kPage);
+    CHECK(fs::file_size(d / "middle") == 3 * kMiB + 17);
+    CHECK(is_zero(d / "middle", kMiB + 3 * kPage, 2 * kMiB));
+    CHECK_FALSE(is_zero(d / "middle", kMiB + 2 * kPage, kMiB + 3 * kPage));
+    CHECK_FALSE(is_zero(d / "middle", 2 * kMiB, 2 * kMiB + kPage));
+    CHECK(held(d / "middle") <= 2 * kMiB + 4 * kPage);
+    CHECK(fs::file_size(d / "large") == 150 * kMiB);
+    CHECK(held(d / "large") <= 20 * kMiB + 4 * kPage);
+    CHECK(held(d / "large") >= 20 * kMiB);
+    CHECK(fs::file_size(d / "end") == 5 * kMiB + 100);
+    CHECK(held(d / "end") <= kMiB + 2 * kPage);
+    CHECK(fs::file_size(d / "none") == 2 * kMiB);
+    CHECK(held(d / "none") <= kPage);
+}
+
+}  // namespace
+
+TEST_CASE("holes are laid out as holes, and a reset makes them again") {
+    const TempDir dir;
+    if (!keeps_holes(dir / "")) {
+        MESSAGE("SKIPPED: no holes in this file system");
+        return;
+    }
+    const LogReader log = holes_log(dir / "a.oplog");
+    const fs::path root = dir / "root", d = root / "d";
+    REQUIRE(prepare(log, {.root = root}));
+    check_holes(d);
+    CHECK(is_zero(d / "written", kMiB, 3 * kMiB));
+    const auto before = picture(root);
+    std::fstream(d / "written", std::ios::in | std::ios::out).seekp(2 * kMiB) << std::string(100'000, 'x');
+    fs::resize_file(d / "middle", 100);
+    REQUIRE(prepare(log, {.root = root, .reset = true}));
+    CHECK(picture(root) == before);
+    check_holes(d);
+}
+
+TEST_CASE("what is needed counts no hole") {
+    const TempDir dir;
+    const LogReader log = holes_log(dir / "a.oplog");
+    Preparation preparation(log, {.root = dir / "root"});
+    CHECK(preparation.survey().bytes <= (20 + 2 + 1 + 2) * kMiB + 40 * kPage);
+    CHECK(preparation.survey().bytes >= (20 + 2 + 1 + 2) * kMiB);
+}
+
+TEST_CASE("several names of one file are one file; a reset makes them one again") {
+    const TempDir dir;
+    LogBuilder log(dir / "a.oplog");
+    const auto name = [&](const char* path, uint64_t inode, Origin origin = Origin::existed) {
+        FileRow row;
+        row.device = 5;
+        row.inode = inode;
+        row.size = 2 * kMiB;
+        row.size_exact = true;
+        row.type = FileType::regular;
+        row.role = Role::dataset;
+        row.origin = origin;
+        return log.row(row, path);
+    };
+    name("/d/a", 7);
+    name("/d/deep/b", 7);
+    const FileId c = name("/d/c", 7);
+    name("/d/other", 8);
+    name("/d/no_inode", 0);
+    name("/d/no_inode_either", 0);
+    name("/d/reused", 8, Origin::created);
+    const FileId old = name("/d/old", 9);
+    log.named(OpKind::rename, old, name("/d/new", 9, Origin::created));
+    log.write(log.open(c, O_RDWR), 0, 100);
+    const LogReader reader = log.finish();
+    const fs::path root = dir / "root";
+    const auto one = [&] {
+        const ino_t inode = status_of(root / "d/a").st_ino;
+        CHECK(status_of(root / "d/deep/b").st_ino == inode);
+        CHECK(status_of(root / "d/c").st_ino == inode);
+        CHECK(status_of(root / "d/a").st_nlink == 3);
+        CHECK(status_of(root / "d/other").st_nlink == 1);
+        CHECK(status_of(root / "d/no_inode").st_nlink == 1);
+        CHECK(status_of(root / "d/old").st_nlink == 1);
+        CHECK_FALSE(fs::exists(root / "d/new"));
+        CHECK_FALSE(fs::exists(root / "d/reused"));
+    };
+    Preparation look(reader, {.root = root});
+    CHECK(look.survey().bytes == 5 * 2 * kMiB);
+    REQUIRE(prepare(reader, {.root = root}));
+    one();
+    const auto before = picture(root);
+    SUBCASE("written by one name") { test::write_file(root / "d/c", std::string(2 * kMiB, 'x')); }
+    SUBCASE("a name is gone") { fs::remove(root / "d/c"); }
+    SUBCASE("the first name is gone") { fs::remove(root / "d/a"); }
+    SUBCASE("shorter by one name") { fs::resize_file(root / "d/deep/b", 1); }
+    REQUIRE(prepare(reader, {.root = root, .reset = true}));
+    one();
+    CHECK(picture(root) == before);
+}
+
+TEST_CASE("what the recording fetched counts neither holes nor further names") {
+    const TempDir dir;
+    LogBuilder log(dir / "a.oplog");
+    const auto name = [&](const char* path) {
+        FileRow row;
+        row.device = 5;
+        row.inode = 7;
+        row.size = 100 * kPage;
+        row.size_exact = true;
+        row.type = FileType::regular;
+        row.role = Role::dataset;
+        row.origin = Origin::existed;
+        const FileId file = log.row(row, path);
+        const HandleId handle = log.open(file, O_RDONLY);
+        log.add({.kind = OpKind::pread, .handle = handle, .size = 100 * kPage}, 100 * kPage);
+        return file;
+    };
+    FetchedPages fetched;
+    Holes holes;
+    for (const FileId file : {name("/d/a"), name("/d/b")}) {
+        fetched[file].add(0, 100 * kPage);
+        holes[file].add(20 * kPage, 60 * kPage);
+    }
+    log.keep(encode_fetched(fetched));
+    log.keep(encode_holes(holes));
+    const LogReader reader = log.finish();
+    const CachePlan plan = plan_cache(make_plan(reader, OpFilter{}, PathMap{}), reader);
+    CHECK(plan.recorded.read_bytes == 60 * kPage);
+    CHECK(plan.recorded.fetched_bytes == 60 * kPage);
+    CHECK(plan.targets.size() == 2);
+}
+
+}  // namespace reprise

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "transform/scale_places.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kPage = 4096;
+
+uint64_t hash(uint64_t a, uint64_t b) { return ScaleRandom(a * 0x9e3779b97f4a7c15ull + b).next(); }
+
+}  // namespace
+
+RecordPlaces::RecordPlaces(const ScaleRecording& recording, const Score& score, double factor, uint64_t seed)
+    : recording_(recording), score_(score), seed_(seed) {
+    const Tables& tables = recording.log().tables();
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        if (holds(file)) {
+            files_.push_back(file);
+        }
+    }
+    for (const SampleUnit& unit : recording.units()) {
+        if (!holds(unit.file) || !recording.in_order(unit.file)) {
+            continue;
+        }
+        auto& at = reached_[{unit.file, unit.epoch}];
+        at.resize(score.cuts.size());
+        for (size_t cut = score.piece_of(unit.task, unit.first) + 1; cut < at.size(); ++cut) {
+            at[cut] = std::max(at[cut], unit.offset + unit.bytes);
+        }
+    }
+    for (const FileId file : files_) {
+        const double size = factor * static_cast<double>(tables.files[file].size);
+        sizes_[file] = std::max<uint64_t>(static_cast<uint64_t>(std::llround(size)), 1);
+    }
+    draw();
+}
+
+uint64_t RecordPlaces::size_before(FileId file) const { return recording_.log().tables().files[file].size; }
+uint64_t RecordPlaces::size(FileId file) const { return sizes_.at(file); }
+
+int64_t RecordPlaces::reached(FileId file, uint32_t epoch, size_t cut) const {
+    const auto found = reached_.find({file, epoch});
+    return found == reached_.end() ? 0 : found->second[cut];
+}
+
+void RecordPlaces::shift(size_t passage, std::map<std::pair<FileId, uint32_t>, int64_t>& shifts) const {
+    if (passage == 0) {
+        return;
+    }
+    const Passage &before = score_.passages[passage - 1], &now = score_.passages[passage];
+    const size_t from = before.piece + 1, to = now.piece;
+    if (from == to || before.epochs != now.epochs) {
+        return;
+    }
+    for (const auto& [of, at] : reached_) {
+        if (const int64_t by = at[from] - at[to]; by != 0) {
+            shifts[{of.first, of.second + now.epochs}] += by;
+        }
+    }
+}
+
+void RecordPlaces::enter(size_t passage) {
+    shift(passage, shifts_);
+    passage_ = passage;
+}
+
+/// Each record of the longer file once an epoch, in a new permutation, by an access to a record as long.
+void RecordPlaces::draw() {
+    struct Record {
+        int64_t bytes, offset;
+        bool operator<(const Record& other) const { return bytes < other.bytes; }
+    };
+    struct Play {
+        int64_t bytes;
+        uint64_t key;
+        bool operator<(const Play& other) const { return bytes < other.bytes; }
+    };
+    // The first access to a record; what always goes on where the task's access before ended belongs to that one.
+    const auto& units = recording_.units();
+    std::vector<uint8_t> first(units.size());
+    std::map<FileId, std::map<int64_t, int64_t>> records;  // bytes by offset
+    for (const RecordedTask& task : recording_.tasks()) {
+        FileId file = 0;
+        int64_t end = -1;
+        for (const uint32_t number : task.units) {
+            const SampleUnit& unit = units[number];
+            if (unit.bytes > 0 && holds(unit.file) && !recording_.in_order(unit.file) &&
+                !recording_.touched(unit.file)) {
+                if (unit.file != file || unit.offset != end) {
+                    records[unit.file].emplace(unit.offset, unit.bytes);
+                }
+                file = unit.file;
+                end = unit.offset + unit.bytes;
+            }
+        }
+    }
+    for (uint32_t number = 0; number < units.size(); ++number) {
+        const auto of = records.find(units[number].file);
+        first[number] = of != records.end() && units[number].bytes > 0 && of->second.contains(units[number].offset);
+    }
+    std::map<std::pair<FileId, uint32_t>, std::vector<Play>> plays;
+    std::vector<std::vector<uint32_t>> in_piece(score_.cuts.size());
+    for (uint32_t number = 0; number < units.size(); ++number) {
+        if (first[number]) {
+            in_piece[score_.piece_of(units[number].task, units[number].first)].push_back(number);
+        }
+    }
+    for (size_t passage = 0; passage < score_.passages.size(); ++passage) {
+        for (const uint32_t number : in_piece[score_.passages[passage].piece]) {
+            const SampleUnit& unit = units[number];
+            plays[{unit.file, unit.epoch + score_.passages[passage].epochs}].push_back(
+                {unit.bytes, uint64_t{passage} << 32 | number});
+        }
+    }
+    for (auto& [of, all] : plays) {
+        const auto before = static_cast<int64_t>(size_before(of.first)), end = static_cast<int64_t>(size(of.first));
+        ScaleRandom random(hash(seed_ ^ of.first, of.second));
+        std::vector<Record> places;
+        for (const auto& [offset, bytes] : records[of.first]) {
+            for (int64_t at = offset; at + bytes <= end && before > 0; at += before) {
+                places.push_back({bytes, at});
+            }
+        }
+        random.shuffle(places);
+        random.shuffle(all);
+        for (size_t more = places.size(); places.size() < all.size() && more > 0;) {
+            places.push_back(places[random.below(more)]);
+        }
+        places.resize(std::min(places.size(), all.size()));
+        std::stable_sort(places.begin(), places.end());
+        std::stable_sort(all.begin(), all.end());
+        for (size_t i = 0; i < places.size(); ++i) {
+            drawn_[all[i].key] = places[i].offset;
+        }
+    }
+}
+
+int64_t RecordPlaces::place(uint64_t stream, uint32_t unit, uint32_t epoch, int64_t offset, int64_t bytes) {
+    const FileId file = recording_.units()[unit].file;
+    Stream& of = streams_[stream];
+    int64_t now = offset;
+    if (recording_.in_order(file)) {
+        const auto by = shifts_.find({file, epoch});
+        now += by == shifts_.end() ? 0 : by->second;
+    } else if (recording_.touched(file)) {
+        now = touch(file, epoch, offset, bytes);
+    } else if (const auto drawn = drawn_.find(uint64_t{passage_} << 32 | unit); drawn != drawn_.end()) {
+        now = drawn->second;
+    } else if (of.recorded == offset) {
+        now = of.now;  // the rest of a record
+    }
+    const auto end = static_cast<int64_t>(sizes_.at(file));
+    if (now < 0 || now + bytes > end) {  // round to where it began
+        now = std::clamp<int64_t>(now % std::max<int64_t>(end, 1), 0, std::max<int64_t>(end - bytes, 0));
+    }
+    of.recorded = offset + bytes;
+    of.now = now + bytes;
+    return now;
+}
+
+/// Pages that one fault brings, whoever touches them, lie together.
+int64_t RecordPlaces::touch(FileId file, uint32_t epoch, int64_t offset, int64_t bytes) const {
+    constexpr int64_t kAround = 64 * 1024;
+    const auto before = std::max<int64_t>(static_cast<int64_t>(size_before(file)), kPage);
+    const auto end = static_cast<int64_t>(sizes_.at(file));
+    const uint64_t around = hash(hash(seed_ ^ file, epoch), static_cast<uint64_t>(offset / kAround));
+    const auto fits = static_cast<uint64_t>(std::max<int64_t>((end - offset - bytes) / before + 1, 1));
+    return offset + static_cast<int64_t>((around + score_.passages[passage_].again) % fits) * (before / kPage * kPage);
+}
+
+}  // namespace reprise

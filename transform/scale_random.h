@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Random numbers that are the same everywhere for the same seed (splitmix64).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace reprise {
+
+class ScaleRandom {
+public:
+    explicit ScaleRandom(uint64_t seed) : state_(seed) {}
+    uint64_t next() {
+        uint64_t x = state_ += 0x9e3779b97f4a7c15ull;
+        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+        x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+        return x ^ (x >> 31);
+    }
+    /// Below `end`, which is not 0.
+    size_t below(size_t end) { return static_cast<size_t>(next() % end); }
+    template <class T>
+    void shuffle(std::vector<T>& values) {
+        for (size_t i = values.size(); i > 1; --i) {
+            std::swap(values[i - 1], values[below(i)]);
+        }
+    }
+
+private:
+    uint64_t state_;
+};
+
+}  // namespace reprise
