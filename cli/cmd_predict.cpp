@@ -83,6 +83,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     Json json;
     json["elapsed_s"] = seconds(p.elapsed_ns);
     json["recorded_s"] = seconds(p.recorded_ns);
+    json["recorded_is_computed"] = p.scaled;
     json["storage_model_cold"] = model.cold;
     json["async_depth"] = p.async_depth;
     json["left_out_data_bytes"] = p.doubts.left_out_bytes;
@@ -131,9 +132,9 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
         out << " (95 %: " << format_duration(p.interval->low_ns) << " to " << format_duration(p.interval->high_ns)
             << ")";
     }
-    out << ", recorded " << format_duration(p.recorded_ns) << ", for " << counted(p.ops, "op") << ", "
-        << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written) << " written; computed in "
-        << format_duration(std::llround(took * 1e9)) << "\n";
+    out << (p.scaled ? ", computed " : ", recorded ") << format_duration(p.recorded_ns) << ", for "
+        << counted(p.ops, "op") << ", " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
+        << " written; computed in " << format_duration(std::llround(took * 1e9)) << "\n";
     if (const std::string poor = poor_reason(p, model); !poor.empty()) {
         out << "trust POOR: " << poor << "\n";
     } else if (const std::string fair = fair_reason(p); !fair.empty()) {
@@ -200,7 +201,7 @@ PredictOptions predict_options(const po::variables_map& values, const LogReader&
         how.cpus = static_cast<int>(whole_number(values, "cpus", 1, kMostCpus));
     }
     how.speeds = what_if.speeds;
-    how.what_if = to_string(what_if);
+    how.what_if = what_if_words(what_if, log);
     if (const std::string words = limit_words(run_limits(values)); !words.empty()) {
         if (how.warm) {
             throw usage_error("--cache warm with a memory limit: what would be in memory is not known",

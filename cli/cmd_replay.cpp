@@ -218,7 +218,7 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     how.engine = *engine_by_name(values["engine"].as<std::string>());  // one of the choices
     how.delay = policy_of(values["delay"].as<std::string>());
     how.speeds = what_if.speeds;
-    how.what_if = to_string(what_if);
+    how.what_if = what_if_words(what_if, recording);
     check_has_accelerators(recording, what_if);
     how.access = access_of(what_if);
     if (how.access.any() && !uses_root(how.engine)) {

@@ -228,8 +228,8 @@ void RunSeries::print_verdict(std::ostream& out) const {
     if (verdict_.counted.empty()) {
         return;
     }
-    out << "median of " << counted(verdict_.counted.size(), "run") << ": " << duration(seconds.median) << " (recorded "
-        << format_duration(median_run().result.recorded_ns) << ")";
+    out << "median of " << counted(verdict_.counted.size(), "run") << ": " << duration(seconds.median) << " ("
+        << recorded_word(median_run().result) << " " << format_duration(median_run().result.recorded_ns) << ")";
     if (verdict_.counted.size() > 1) {
         out << ", between " << duration(seconds.low) << " and " << duration(seconds.high) << " with "
             << std::llround(seconds.level * 100) << " % confidence";

@@ -356,6 +356,7 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["bytes_written"] = result.bytes_written;
     json["elapsed_s"] = seconds(result.elapsed_ns);
     json["recorded_s"] = seconds(result.recorded_ns);
+    json["recorded_is_computed"] = result.scaled;
     json["elapsed_interval_s"] = json["verdict"]["elapsed_interval_s"];
     json["au_interval"] = json["verdict"]["au_interval"];
     json["interval_parts"] = result.interval ? interval_json(*result.interval) : Json(nullptr);
@@ -458,8 +459,10 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     return json;
 }
 
+std::string_view recorded_word(const ReplayResult& result) { return result.scaled ? "computed" : "recorded"; }
+
 void print_result(const ReplayResult& result, const RunFigures& figures) {
-    std::vector<SummaryLine> lines = verdict_lines(figures.verdict(), "recorded");
+    std::vector<SummaryLine> lines = verdict_lines(figures.verdict(), recorded_word(result));
     if (result.cache) {
         constexpr int kKeep = 7;
         const auto job = std::find_if(lines.begin(), lines.end(), [](const auto& line) { return !line.first; });

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "analyze/job_figures.h"
@@ -59,6 +60,8 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
                  const OpFilter& filter);
 /// Appends how much compute differs from the recording because its waits do; nothing below a millisecond.
 void print_after_waits(std::ostream& out, int64_t ns);
+/// "recorded", or "computed" where the log is none of a job that ran.
+std::string_view recorded_word(const ReplayResult& result);
 /// At most ten lines; with -v the details, too.
 void print_result(const ReplayResult& result, const RunFigures& figures);
 

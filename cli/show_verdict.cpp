@@ -192,7 +192,7 @@ private:
         std::string text = part("read ", here.bytes_read, recorded.bytes_read) +
                            part(", wrote ", here.bytes_written, recorded.bytes_written);
         if (here.bytes_read == recorded.bytes_read && here.bytes_written == recorded.bytes_written) {
-            text += beside_ == "A" ? " (as in A)" : " (as recorded)";
+            text += beside_ == "A" ? " (as in A)" : " (as " + std::string(beside_) + ")";
         }
         std::string device;
         if (v_.device_read && !v_.no_storage) {

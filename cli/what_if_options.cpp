@@ -6,6 +6,7 @@
 
 #include "calibrate/mounted.h"
 #include "cli/units.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 
 namespace reprise::cli {
@@ -88,6 +89,16 @@ WhatIf what_if_of(const po::variables_map& values) {
         }
     }
     return what_if;
+}
+
+std::string what_if_words(const WhatIf& what_if, const LogReader& log) {
+    const WhatIf none;
+    std::string words = to_string(what_if);
+    const bool scaled_here = what_if.scale != none.scale || what_if.epochs != none.epochs;
+    if (const auto scaled = read_fact(log.header(), fact::scale); scaled && !scaled_here) {
+        words += (words.empty() ? "" : " ") + ("a log of `reprise scale` (" + *scaled + ")");
+    }
+    return words;
 }
 
 AccessChange access_of(const WhatIf& what_if) {

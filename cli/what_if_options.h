@@ -16,6 +16,8 @@ namespace reprise::cli {
 void add_what_if_options(po::options_description& add, bool variants);
 /// As given. Factors that say `auto` are 1. Throws Error (usage).
 WhatIf what_if_of(const po::variables_map& values);
+/// In words, with what the log is already: one of `reprise scale` is none of the recorded job. Empty: nothing.
+std::string what_if_words(const WhatIf& what_if, const LogReader& log);
 /// Throws Error (usage) where they contradict each other.
 AccessChange access_of(const WhatIf& what_if);
 /// Throws Error (usage) where the mount of the root reads otherwise ahead than asked for.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <queue>
 
+#include "formats/oplog/header_facts.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
@@ -64,6 +65,7 @@ public:
         }
         out_.elapsed_ns = last_end_;
         out_.recorded_ns = out_.ops == 0 ? 0 : recorded_end_ - plan_.first_begin;
+        out_.scaled = read_fact(plan_.log->header(), fact::scale).has_value();
         out_.helpers = helper_time_.finish();
         sum_up(out_, plan_, calls_);
         out_.left_mapped_bytes =

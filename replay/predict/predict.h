@@ -66,6 +66,7 @@ struct PredictedEpoch {
 
 struct Prediction {
     int64_t elapsed_ns = 0, recorded_ns = 0;
+    bool scaled = false;  // the log is of a job that `scale` made: recorded_ns is computed
     uint64_t ops = 0, bytes_read = 0, bytes_written = 0;
     uint64_t storage_reads = 0, storage_bytes = 0;  // that went past the page cache
     Histogram reads;                                // how long calls that read took, ns

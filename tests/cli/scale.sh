@@ -49,10 +49,19 @@ contains "$err" "prepared for another log"
 run 4 "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 --seed 2
 "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 --json="$tmp/run.json" >"$out" 2>"$err"
 contains "$out" "what-if: --scale 0.25"
+contains "$out" "(computed, with waits: "
+lacks "$out" "recorded)"
 equal "$(json "$tmp/run.json" same_job)" "True"
 equal "$(json "$tmp/run.json" scale)" "0.25"
 run 2 "$REPRISE" replay "$log" --root "$tmp/root" --seed 2
 contains "$err" "--seed requires --scale"
+# A log that `scale` left is none of a job that ran, either.
+run 0 "$REPRISE" scale "$log" --scale 0.25 -o "$tmp/quarter.oplog"
+rc=0
+"$REPRISE" replay "$tmp/quarter.oplog" --engine null --pace afap --json="$tmp/quarter.json" >"$out" 2>"$err" || rc=$?
+contains "$out" "what-if: a log of \`reprise scale\` (0.25 seed=1); not the job as recorded"
+equal "$(json "$tmp/quarter.json" verdict.what_if)" "a log of \`reprise scale\` (0.25 seed=1)"
+equal "$(json "$tmp/quarter.json" recorded_is_computed)" "True"
 mkdir "$tmp/scratch"
 TMPDIR=$tmp/scratch "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 >"$out" 2>"$err"
 contains "$out" "what-if: --scale 0.25"
