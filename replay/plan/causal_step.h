@@ -4,6 +4,7 @@
 // by it in virtual time, so that all three agree. What differs is only how time passes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -93,6 +94,7 @@ public:
           warmth_(speeds.waits, speeds.time_scale / speeds.cpu),
           explained_(plan.tasks[task].explained),
           timers_(plan.tasks[task].timers),
+          waits_(plan.tasks[task].waits),
           speeds_(speeds),
           noise_(noise) {}
 
@@ -111,6 +113,7 @@ public:
     int64_t waited_for_cpu(const OpBlock& b, size_t i) const { return clock_.waited_for_cpu(b.begin[i]); }
     /// It was issued at `begin`. `performed`: the engine does what the op asks.
     CausalRole issued(const OpBlock& b, size_t i, int64_t begin, bool performed) {
+        ended_by_ = nullptr;
         const auto kind = static_cast<OpKind>(b.kind[i]);
         begin_ = begin;
         recorded_end_ = OpRef::end_of(b.begin[i], b.duration[i]);
@@ -135,7 +138,16 @@ public:
             case CausalRole::compute:
                 clock_.waited(recorded_end_, compute_passed(until_, end, noise_.overshoot));
                 break;
-            case CausalRole::delay: break;
+            case CausalRole::delay:
+                if (ended_by_ != nullptr) {
+                    // The timer stays where it was: what comes after it comes by as much later.
+                    timer_ahead_ = std::max<int64_t>(until_ - end, 0);
+                    if (timer_ahead_ != 0) {
+                        clock_.waited(recorded_end_, end);
+                        until_ = end;
+                    }
+                }
+                break;
         }
         if (computes_) {
             clock_.computed();
@@ -151,6 +163,9 @@ public:
 
     /// delay, submit: when it is over. compute: when it is over where the thread has the processor all the time.
     int64_t until() const { return until_; }
+    /// delay: a source that ends it at once where it is done before, as what it sends ends the wait of an event loop;
+    /// null: none does.
+    const WaitFor* ended_by() const { return ended_by_; }
     /// Of kind compute: processor time that it takes.
     int64_t compute_ns() const { return compute_ns_; }
     /// Of it: more than recorded, as the wait before it was longer or shorter.
@@ -164,9 +179,21 @@ private:
         }
         const double scale = speeds_.time_scale;
         const auto scaled = [&](int64_t ns) { return static_cast<int64_t>(static_cast<double>(ns) * scale); };
-        const int64_t ends = armed_ + scaled(timers_[next_timer_].after_ns);
+        const int64_t ends = armed_ + timer_ahead_ + scaled(timers_[next_timer_].after_ns);
+        if (timers_[next_timer_].loop) {
+            ended_by_ = next_message(b.first + i);
+        }
+        timer_ahead_ = 0;
         ++next_timer_;
         return std::max(ends, due_) - due_ - scaled(b.duration[i]);
+    }
+
+    /// The next that others have for the task, where it is what an event loop waits for.
+    const WaitFor* next_message(uint64_t op) const {
+        const auto next = std::upper_bound(waits_.begin(), waits_.end(), op,
+                                           [](uint64_t at, const WaitFor& wait) { return at < wait.op; });
+        const bool is = next != waits_.end() && (next->kind == EdgeKind::message || next->kind == EdgeKind::wake);
+        return is ? &*next : nullptr;
     }
 
     void compute(const OpBlock& b, size_t i) {
@@ -186,6 +213,7 @@ private:
     Warmth warmth_;
     ExplainedCursor explained_;
     const std::vector<Timer>& timers_;
+    const std::vector<WaitFor>& waits_;
     Speeds speeds_;
     TimingNoise noise_;
     CausalRole role_ = CausalRole::call;
@@ -193,7 +221,9 @@ private:
     int64_t due_ = 0, begin_ = 0, recorded_end_ = 0;
     int64_t until_ = 0, compute_ns_ = 0, after_wait_ns_ = 0;
     size_t next_timer_ = 0;
-    int64_t armed_ = 0;  // when the first wait of the next timer began
+    int64_t armed_ = 0;        // when the first wait of the next timer began
+    int64_t timer_ahead_ = 0;  // by how much the timer before would have ended later than its wait did
+    const WaitFor* ended_by_ = nullptr;
 };
 
 }  // namespace reprise

@@ -28,15 +28,17 @@ void Timers::see(uint64_t op, OpKind kind, int64_t arg, int64_t result, int64_t 
         armed_ = Armed{op, begin, ends};
     }
     if (result == 0) {
-        if (armed_->op != op) {
-            done_.push_back({armed_->op, op, std::max<int64_t>(begin + duration - armed_->begin, 0)});
-        }
+        kept_ = kept_ || armed_->op != op;
+        done_.push_back({armed_->op, op, std::max<int64_t>(begin + duration - armed_->begin, 0), true});
         armed_.reset();
     }
 }
 
 std::vector<Timer> Timers::take() {
     armed_.reset();
+    if (!std::exchange(kept_, false)) {
+        done_.clear();
+    }
     return std::exchange(done_, {});
 }
 

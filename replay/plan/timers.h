@@ -14,10 +14,12 @@ namespace reprise {
 struct Timer {
     uint64_t armed = 0, op = 0;
     int64_t after_ns = 0;
+    bool loop = false;  // of an event loop: what others send ends the wait before the timer does
 };
 
 /// An event loop waits for descriptors until its next timer. Whatever comes before ends that wait, and the next one has
-/// a shorter time-out: all of them are to end at the same time.
+/// a shorter time-out: all of them are to end at the same time. A loop with such a timer has no other waits that run
+/// out than its timers', those that nothing came before among them.
 class Timers {
 public:
     /// The ops of one task, in their order.
@@ -32,6 +34,7 @@ private:
     };
     std::optional<Armed> armed_;
     std::vector<Timer> done_;
+    bool kept_ = false;  // a timer was, over a wait that something else ended
 };
 
 }  // namespace reprise

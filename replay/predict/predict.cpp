@@ -60,8 +60,10 @@ public:
         while (!events_.empty() || let_go()) {
             const Event event = events_.top();
             events_.pop();
-            now_ = event.time;
-            advance(event.task);
+            if (event.turn == tasks_[event.task].turn) {
+                now_ = event.time;
+                advance(event.task);
+            }
         }
         out_.elapsed_ns = last_end_;
         out_.recorded_ns = out_.ops == 0 ? 0 : recorded_end_ - plan_.first_begin;
@@ -83,7 +85,7 @@ public:
     }
 
 private:
-    enum class Phase : uint8_t { not_started, next, issue, calling, computing, finish, ended };
+    enum class Phase : uint8_t { not_started, next, issue, calling, computing, timer, finish, ended };
     struct Task {
         Phase phase = Phase::not_started;
         bool blocked = false;  // waits for an edge
@@ -96,6 +98,7 @@ private:
         int64_t released = INT64_MIN, begin = 0, end = 0;
         int64_t left = 0, slice = 0, wanted = 0;  // of the processor
         std::vector<TaskId> waiters;
+        uint32_t turn = 0;                   // of its events, those of earlier turns are void
         CausalRole role = CausalRole::call;  // of the current op
         VirtualPath path;
         bool locks = false;  // holds the lock of its process
@@ -108,12 +111,13 @@ private:
         int64_t time = 0;
         uint64_t order = 0;
         TaskId task = 0;
+        uint32_t turn = 0;  // of the task
         bool operator<(const Event& other) const {
             return std::pair{time, order} > std::pair{other.time, other.order};  // the earliest on top
         }
     };
 
-    void at(int64_t time, TaskId task) { events_.push({std::max(time, now_), order_++, task}); }
+    void at(int64_t time, TaskId task) { events_.push({std::max(time, now_), order_++, task, tasks_[task].turn}); }
 
     /// `spawner`: where it is now; none: the run starts the task.
     void start(TaskId id, const VirtualPath* spawner, std::optional<int64_t> spawned) {
@@ -161,6 +165,11 @@ private:
                     break;
                 case Phase::computing:
                     if (!computed(id, task)) {
+                        return;
+                    }
+                    break;
+                case Phase::timer:
+                    if (!timer(id, task)) {
                         return;
                     }
                     break;
@@ -289,9 +298,32 @@ private:
             case CausalRole::delay:
                 out_.computing_ns += kind == OpKind::compute ? task.step->compute_ns() : 0;
                 task.end = task.step->until();
+                if (task.step->ended_by() != nullptr) {
+                    task.phase = Phase::timer;
+                    at(task.end, id);
+                    return true;
+                }
                 break;
         }
         return until(task.end, id);
+    }
+
+    /// The wait of an event loop, which its timer ends or what another task sends. False if the task has to wait.
+    bool timer(TaskId id, Task& task) {
+        const WaitFor& by = *task.step->ended_by();
+        std::vector<TaskId>& waiters = tasks_[by.task].waiters;
+        std::erase(waiters, id);
+        if (tasks_[by.task].published < by.count && now_ < task.end) {
+            waiters.push_back(id);
+            return false;
+        }
+        if (now_ > task.begin && now_ < task.end) {
+            task.path.released_by(tasks_[by.task].path, now_, 0.0);
+        }
+        task.end = std::min(task.end, now_);
+        task.phase = Phase::finish;
+        ++task.turn;
+        return true;
     }
 
     /// A call goes on. False if the task has to wait.

@@ -172,7 +172,9 @@ private:
             }
             case CausalRole::compute: compute_.take(step_.until()); break;
             case CausalRole::delay:
-                if (gives_processor_back(b, i)) {
+                if (const WaitFor* const by = step_.ended_by()) {
+                    until_timer(*by);
+                } else if (gives_processor_back(b, i)) {
                     delay_.until(step_.until());
                 } else {
                     pass(step_.until());
@@ -186,6 +188,16 @@ private:
         }
         step_.ended(delay_.now_ns());
         return Clock::ticks();
+    }
+    /// The wait of an event loop, which its timer ends or what another task sends.
+    void until_timer(const WaitFor& by) {
+        constexpr int64_t kLook = 500'000;  // ns
+        const TaskSlot& source = run_.task(by.task);
+        const int64_t until = step_.until();
+        while (source.published.load(std::memory_order_acquire) < by.count && delay_.now_ns() < until &&
+               !run_.control().stopped()) {
+            delay_.until(std::min(until, delay_.now_ns() + kLook));
+        }
     }
     /// Whether the recorded thread slept. A call that woke others did not.
     static bool gives_processor_back(const OpBlock& b, size_t i) {
