@@ -219,6 +219,7 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     FileState* file = nullptr;
     if ((raw.flags & kTemporary) == kTemporary) {
         FileState& directory = files.present(path);  // the file itself has no name
+        directory.type = FileType::directory;
         op.file = files.id(directory);
         file = &directory;
     } else if (creates) {

@@ -254,6 +254,12 @@ FileState* FileTable::from_moved_directory(std::string_view path) {
 
 FileTable::Names FileTable::linked(std::string_view from, std::string_view to) {
     FileState& source = present(from);
+    if (source.type == FileType::directory) {  // which has no links: it is where O_TMPFILE made a file without a name
+        FileState& target = made(to);
+        target.type = FileType::regular;
+        target.current_size = source.current_size;
+        return {source, target};
+    }
     return {source, move(source, to)};
 }
 

@@ -244,6 +244,9 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
         return b.result[i] >= 0 ? b.result[i] : fd;
     }
     worker_.descriptors.opened(handle, real, static_cast<int>(b.result[i]));
+    if ((flags & O_TMPFILE) == O_TMPFILE) {
+        worker_.made_nameless(file, handle);
+    }
     worker_.pass_on(file, real);
     return b.result[i] >= 0 ? b.result[i] : fd;
 }

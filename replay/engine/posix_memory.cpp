@@ -67,6 +67,10 @@ int64_t PosixEngine::map(const OpBlock& b, size_t i) {
     const bool shared = (b.flags[i] & MAP_SHARED) != 0;
     int64_t flags = shared ? MAP_SHARED : MAP_PRIVATE;
     flags |= b.flags[i] & MAP_NORESERVE;
+    // Most storage refuses it, and programs ask for it to see whether it does (PMDK, MariaDB).
+    if (b.result[i] < 0 && (b.flags[i] & MAP_SYNC) != 0) {
+        flags |= MAP_SHARED_VALIDATE | MAP_SYNC;
+    }
     // Where it lay in the recorded process means nothing here. Memory without a file is only reserved: the job's own
     // memory is not what is replayed.
     flags |= of_file ? b.flags[i] & (MAP_POPULATE | MAP_NONBLOCK) : MAP_ANONYMOUS | MAP_NORESERVE;

@@ -225,6 +225,11 @@ int64_t PosixEngine::two_names(const OpBlock& b, size_t i, OpKind kind) {
     const char* const name = from.relative + from.name;
     const char* const name2 = to.relative + to.name;
     if (kind == OpKind::link) {
+        // By its descriptor, which was the file's only name.
+        if (const int nameless = worker_.nameless_in(b.file[i]); nameless >= 0 && b.flags[i] != 0) {
+            const std::string magic = "/proc/self/fd/" + std::to_string(nameless);
+            return sys::call(SYS_linkat, AT_FDCWD, magic.c_str(), to_parent, name2, AT_SYMLINK_FOLLOW);
+        }
         return sys::call(SYS_linkat, from_parent, name, to_parent, name2, 0);
     }
     return sys::call(SYS_renameat2, from_parent, name, to_parent, name2,

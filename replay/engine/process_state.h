@@ -72,6 +72,18 @@ struct WorkerState {
         return file < files.size() ? files[file].type : FileType::unknown;
     }
 
+    /// The file that O_TMPFILE made last in a directory has no name but its descriptor.
+    void made_nameless(FileId directory, HandleId handle) {
+        const std::lock_guard guard(lock);
+        nameless_[directory] = handle;
+    }
+    /// Its descriptor; negative: there is none.
+    int nameless_in(FileId directory) {
+        const std::lock_guard guard(lock);
+        const auto found = nameless_.find(directory);
+        return found == nameless_.end() ? -1 : descriptors.get(found->second);
+    }
+
     /// Keeps a descriptor of a file for the processes that take it (Plan::passed). Cheap for any other file.
     void pass_on(FileId file, int fd) {
         if (!plan.passed.empty()) {
@@ -103,6 +115,7 @@ struct WorkerState {
     std::unique_ptr<AccessState> access;             // null: as recorded. Its tables are guarded by `lock`
 
 private:
+    std::unordered_map<FileId, HandleId> nameless_;
     enum class Opens : uint8_t { none, once, from_root };  // once: at least; the next starts at the directory
     struct Kept {
         uint32_t index;  // in Plan::passed

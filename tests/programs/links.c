@@ -45,6 +45,18 @@ int main(int argc, char **argv)
     do_unlink("soft", 0);
     do_unlink("second", 0);
     do_stat("data", 0);
+
+    /* A file that has no name until it is whole. */
+    char magic[64];
+    do_open("t", "dir", O_TMPFILE | O_RDWR, 0600, ANY_FD);
+    do_write("t", 300, 0, 300);
+    snprintf(magic, sizeof magic, "/proc/self/fd/%d", fd_("t"));
+    say("link file=dir file2=dir/whole flags=%d result=%ld", AT_SYMLINK_FOLLOW,
+        WANT(CALL5(SYS_linkat, AT_FDCWD, magic, fd_("d"), "whole", AT_SYMLINK_FOLLOW), 0));
+    do_close("t");
+    do_open("w", "dir/whole", O_RDONLY, 0, ANY_FD);
+    do_read("w", 1000, 0, 300);
+    do_close("w");
     do_close("d");
     return 0;
 }

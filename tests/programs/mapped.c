@@ -62,6 +62,10 @@ int main(int argc, char **argv)
     do_madvise("grown", grown, 0, 256 * KIB, MADV_WILLNEED, 0);
     do_munmap("grown", grown, 0, 1 * MIB);
     do_munmap("private", private, 0, L(kWhole));
+    /* No DAX: programs ask, and do without. */
+    say("mmap %s offset=0 size=4096 flags=%d mode=%d map=- result=%ld", on("b"), 0x80003, PROT_READ | PROT_WRITE,
+        WANT(CALL6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, 0x80003 /* SHARED_VALIDATE, SYNC */, fd_("b"), 0),
+             -EOPNOTSUPP));
     do_ftruncate("b", 9 * MIB, 0);
     do_close("b");
     return 0;

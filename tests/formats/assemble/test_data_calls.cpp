@@ -714,7 +714,7 @@ TEST_CASE("opens: without a name, made or found, with the mode and a file cut to
     f.on_path(OpKind::stat, "/d/cut", 0, 5, kRegular);
     const auto log = f.finish();
     CHECK(log.files_text() ==
-          "/d existed\n"
+          "/d directory existed\n"
           "/d/cut regular existed 0644\n"
           "/d/dir directory existed\n"
           "/d/exclusive regular created\n"
