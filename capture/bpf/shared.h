@@ -98,6 +98,7 @@ struct task_state {
     raw_u8 compat;         /* a 32-bit program: other call numbers */
     raw_u8 pages;          /* a run of page-cache traffic is at hand */
     raw_u8 waker_deferred; /* RAW_FLAG_DEFERRED */
+    raw_u8 ended;          /* its last record was sent */
     struct raw_fd at_enter;
     struct { /* faults on neighbouring pages, not emitted yet */
         raw_u64 enter, end, busy, address;

@@ -184,6 +184,7 @@ int BPF_PROG(task_exit) {
         state->enter = now;
     }
     state->nr = NR_EXIT_GROUP;
+    state->ended = 1;
     count(COUNT_LIVE, -1);
     return 0;
 }
@@ -319,7 +320,7 @@ int BPF_PROG(task_switch, bool preempted, struct task_struct* prev, struct task_
         return 0;
     }
     stolen_from_here(next, state);
-    if (!state->off) {
+    if (!state->off || state->ended) { /* an ended task may still sleep until its requests to io_uring are over */
         return 0;
     }
     const __u32 sequence = state->sequence++;
