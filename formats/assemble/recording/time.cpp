@@ -288,7 +288,7 @@ struct RawAssembly::Settling {
             return false;
         }
         // Asking for much at once (read-ahead of megabytes) takes a while.
-        const int64_t most = event.for_io && touch->may_read ? kMostAsking : kMergeFaults;
+        const int64_t most = touch && event.for_io && touch->may_read ? kMostAsking : kMergeFaults;
         const bool reads_page = touch && outside_ops(event.nr) && event.state == RAW_OFF_UNINTERRUPTIBLE &&
                                 event.begin >= touch->last && event.begin - touch->last < most;
         if (reads_page) {
