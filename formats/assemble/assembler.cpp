@@ -279,7 +279,8 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
 
 void Assembler::set_directory(int32_t pid, std::string_view directory) {
     Process& process = impl_->process(pid);
-    process.directory = impl_->behind_magic_link(process, clean_path(process.directory, directory), true);
+    process.directory = impl_->files.behind_links(
+        impl_->behind_magic_link(process, clean_path(process.directory, directory), true), true);
     if (directory.starts_with('/')) {
         process.directory_known = true;
     }

@@ -104,6 +104,7 @@ struct Assembler::Impl {
     // --- paths.cpp: calls by path
     std::string absolute(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
                          const SeenInstance* seen = nullptr, bool follow = true);
+    void move_directories(std::string_view from, std::string_view to, bool exchange);
     std::string from_start(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
                            const SeenInstance* seen);
     std::string behind_magic_link(const Process& process, std::string path, bool follow) const;

@@ -204,10 +204,10 @@ std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawC
 
 void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
-    const std::string path =
-        opened_name(absolute(process, raw.path, raw.directory, raw.fd, raw.seen, !(raw.flags & kNoFollow)), raw);
-    op.fd = -1;
     const bool creates = raw.flags & kCreate;
+    const bool follows = !(raw.flags & kNoFollow) && !(creates && raw.flags & kExclusive);
+    const std::string path = opened_name(absolute(process, raw.path, raw.directory, raw.fd, raw.seen, follows), raw);
+    op.fd = -1;
     if (raw.result < 0) {
         FileState& refused = named(path, raw);
         if (raw.result == kLoop && raw.flags & kNoFollow) {

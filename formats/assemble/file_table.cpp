@@ -68,6 +68,44 @@ FileId FileTable::id(FileState& file) {
 
 std::string FileTable::path_of(const FileState& file) const { return std::string(writer_.tables().strings[file.path]); }
 
+std::string FileTable::present_path_of(const FileState& file) const {
+    const FileState* named = &file;
+    while (named->gone && named->moved_to != nullptr) {
+        named = named->moved_to;
+    }
+    return path_of(*named);
+}
+
+std::string FileTable::behind_links(std::string path, bool follow) const {
+    if (made_links_.empty()) {
+        return path;
+    }
+    constexpr int kMostLinks = 40;  // as the kernel
+    size_t from = 1;
+    for (int links = 0; links < kMostLinks && from <= path.size();) {
+        const size_t end = std::min(path.find('/', from), path.size());
+        const auto found =
+            end < path.size() || follow ? made_links_.find(std::string_view(path).substr(0, end)) : made_links_.end();
+        if (found == made_links_.end() || found->second->gone) {
+            from = end + 1;
+            continue;
+        }
+        const size_t slash = path.rfind('/', end - 1);
+        std::string target = clean_path(slash == 0 ? "/" : std::string_view(path).substr(0, slash),
+                                        writer_.tables().strings[found->second->target]);
+        if (end < path.size()) {
+            target = clean_path(target, std::string_view(path).substr(end + 1));
+        }
+        path = std::move(target);
+        from = 1;
+        ++links;
+    }
+    return path;
+}
+
+// Of a link whose target is known.
+void FileTable::note_made_link(FileState& file) { made_links_.insert_or_assign(path_of(file), &file); }
+
 void FileTable::was_there(FileState& file) {
     file.presence = FileState::Presence::present;
     if (file.created) {
@@ -187,6 +225,9 @@ FileState& FileTable::move(FileState& from, std::string_view to) {
     file.bytes_written = from.bytes_written;
     file.moved_from = &from;
     from.moved_to = &file;
+    if (const auto link = made_links_.find(path_of(from)); link != made_links_.end() && link->second == &from) {
+        note_made_link(file);
+    }
     return file;
 }
 
@@ -380,6 +421,9 @@ void FileTable::saw_link(FileState& file, std::string_view target) {
     file.is_link = true;
     if (!target.empty()) {
         file.target = writer_.intern(target);
+        if (file.created) {
+            note_made_link(file);
+        }
     }
 }
 

@@ -73,6 +73,11 @@ public:
     /// The row's id; adds the row on first use.
     FileId id(FileState& file);
     std::string path_of(const FileState& file) const;
+    /// The same by the name it has now, if it was renamed since.
+    std::string present_path_of(const FileState& file) const;
+    /// Where a clean path leads through symbolic links that the recording made itself. Those that were there before
+    /// stand for what they lead to. `follow`: also where the whole path is one.
+    std::string behind_links(std::string path, bool follow) const;
 
     /// The path was found, or was looked for in vain.
     FileState& present(std::string_view path);
@@ -136,6 +141,7 @@ private:
     FileState* from_moved_directory(std::string_view path);
     bool parent_is_new(std::string_view path);
     void was_there(FileState& file);
+    void note_made_link(FileState& file);
     void settle_links();
     std::vector<std::string_view> all_paths() const;
     void settle_roles(const RoleOverrides* overrides);
@@ -145,6 +151,7 @@ private:
     std::deque<FileState> states_;
     std::deque<Slot> slots_;  // by StringId of the path; growing keeps references
     std::vector<Move> moved_directories_;
+    std::map<std::string, const FileState*, std::less<>> made_links_;  // by path; those that are gone among them
     std::vector<std::string> own_;
     std::vector<FileId> own_ids_;
     std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kMissing = -2, kExists = -17, kNotDirectory = -20, kInvalid = -22;  // ENOENT, EEXIST, ENOTDIR, EINVAL
 constexpr int64_t kNoFollow = 0x100;                                                  // AT_SYMLINK_NOFOLLOW
+constexpr int64_t kFollow = 0x400;                                                    // AT_SYMLINK_FOLLOW
 constexpr int64_t kDirectory = 0200000;                                               // O_DIRECTORY
 constexpr int64_t kExchange = 2;                                                      // RENAME_EXCHANGE
 
@@ -44,6 +45,7 @@ bool follows(const RawCall& raw) {
         case OpKind::mkdir:
         case OpKind::symlink:
         case OpKind::rename: return false;
+        case OpKind::link: return (raw.flags & kFollow) != 0;
         default: return (raw.flags & kNoFollow) == 0 || raw.kind == OpKind::open;
     }
 }
@@ -87,7 +89,7 @@ std::string Assembler::Impl::behind_magic_link(const Process& process, std::stri
     if (it == process.descriptors->end() || !it->second.instance->file) {
         return path;
     }
-    return clean_path(files.path_of(*it->second.instance->file), rest);
+    return clean_path(files.present_path_of(*it->second.instance->file), rest);
 }
 
 // What an open of /dev or /proc led to, where the source says it: `path` else.
@@ -107,7 +109,8 @@ std::string Assembler::Impl::opened_name(std::string path, const RawCall& raw) {
 
 std::string Assembler::Impl::absolute(Process& process, std::string_view path, std::string_view directory,
                                       int32_t dirfd, const SeenInstance* seen, bool follow) {
-    return behind_magic_link(process, from_start(process, path, directory, dirfd, seen), follow);
+    return files.behind_links(behind_magic_link(process, from_start(process, path, directory, dirfd, seen), follow),
+                              follow);
 }
 
 std::string Assembler::Impl::from_start(Process& process, std::string_view path, std::string_view directory,
@@ -121,13 +124,13 @@ std::string Assembler::Impl::from_start(Process& process, std::string_view path,
     if (dirfd >= 0 && seen && seen->key) {
         const auto instance = find_seen(process, dirfd, *seen, INT64_MAX);
         if (instance->file) {
-            return clean_path(files.path_of(*instance->file), path);
+            return clean_path(files.present_path_of(*instance->file), path);
         }
     }
     if (dirfd >= 0) {
         const auto it = process.descriptors->find(dirfd);
         if (it != process.descriptors->end() && it->second.instance->file) {
-            return clean_path(files.path_of(*it->second.instance->file), path);
+            return clean_path(files.present_path_of(*it->second.instance->file), path);
         }
         count(Count::directories_unknown);
     }
@@ -244,7 +247,7 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
         const auto instance = raw.seen && raw.seen->key ? find_seen(process, raw.fd, *raw.seen, raw.begin)
                                                         : find(process, raw.fd, raw.fd_path, Evidence::file);
         if (instance && instance->file) {
-            from = files.path_of(*instance->file);
+            from = files.present_path_of(*instance->file);
         }
     } else {
         from = absolute(process, raw.path, raw.directory, raw.fd, raw.seen, follows(raw));
@@ -264,7 +267,26 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
         raw.kind == OpKind::rename ? files.renamed(from, to, raw.flags & kExchange) : files.linked(from, to);
     op.file = files.id(names.from);
     op.file2 = files.id(names.to);
+    if (raw.kind == OpKind::rename && names.from.type != FileType::regular) {
+        move_directories(from, to, (raw.flags & kExchange) != 0);
+    }
     add(task, op);
+}
+
+// Processes stay where they are, whatever the directory is called.
+void Assembler::Impl::move_directories(std::string_view from, std::string_view to, bool exchange) {
+    for (Process& process : processes) {
+        const auto takes = [&](std::string_view old_name, std::string_view new_name) {
+            if (!is_or_lies_below(process.directory, old_name)) {
+                return false;
+            }
+            process.directory = std::string(new_name) + process.directory.substr(old_name.size());
+            return true;
+        };
+        if (!takes(from, to) && exchange) {
+            takes(to, from);
+        }
+    }
 }
 
 }  // namespace reprise

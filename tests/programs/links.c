@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     do_readlink("data", 100, -EINVAL);
     do_readlink("missing", 100, -ENOENT);
     say("readlink file=dir/up size=50 result=%ld", WANT(CALL4(SYS_readlinkat, fd_("d"), "up", g_buffer, 50), 7));
-    do_open("v", "dir/up", O_RDONLY, 0, ANY_FD);
+    say_open("v", "data", O_RDONLY, 0, WANT(CALL4(SYS_openat, AT_FDCWD, full("dir/up"), O_RDONLY, 0), ANY_FD));
     do_read("v", 10, 0, 10);
     do_close("v");
     do_unlink("soft", 0);
@@ -57,6 +57,22 @@ int main(int argc, char **argv)
     do_open("w", "dir/whole", O_RDONLY, 0, ANY_FD);
     do_read("w", 1000, 0, 300);
     do_close("w");
+
+    /* Through a link of its own, by the name that it has now. */
+    say("symlink file=way text=\"dir\" result=%ld", WANT(CALL2(SYS_symlink, "dir", full("way")), 0));
+    say("rename file=way file2=path flags=0 result=%ld", WANT(CALL2(SYS_rename, full("way"), full("path")), 0));
+    say_open("p", "dir/whole", O_RDONLY, 0, WANT(CALL4(SYS_openat, AT_FDCWD, full("path/whole"), O_RDONLY, 0), ANY_FD));
+    do_read("p", 1000, 0, 300);
+    do_close("p");
+    /* A directory that is renamed under its descriptor. */
+    say("rename file=dir file2=place flags=0 result=%ld", WANT(CALL2(SYS_rename, full("dir"), full("place")), 0));
+    say_open("n", "*", O_WRONLY | O_CREAT, 0600,
+             WANT(CALL4(SYS_openat, fd_("d"), "late", O_WRONLY | O_CREAT, 0600), ANY_FD));
+    do_write("n", 10, 0, 10);
+    do_close("n");
+    say_open("l", "*", O_RDONLY, 0, WANT(CALL4(SYS_openat, AT_FDCWD, full("place/late"), O_RDONLY, 0), ANY_FD));
+    do_read("l", 100, 0, 10);
+    do_close("l");
     do_close("d");
     return 0;
 }

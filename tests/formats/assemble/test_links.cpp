@@ -119,7 +119,70 @@ TEST_CASE("links: some have no target to tell of") {
           "/l/made symlink created -> /t/made\n"
           "/l/new regular created\n"
           "/l/unused symlink existed -> /t/unused\n"
+          "/t/made existed 1\n"
           "/t/missing absent\n");
+}
+
+TEST_CASE("links: those that the job made lead to their targets, whatever they are called by then") {
+    LinkFeeder f;
+    const auto two = [&](OpKind kind, std::string_view from, std::string_view to) {
+        RawCall call = f.raw(kind, 0);
+        call.path = from;
+        call.path2 = to;
+        f.assembler.call(call);
+    };
+    const auto symlink = [&](std::string_view path, std::string_view target) {
+        RawCall call = f.raw(OpKind::symlink, 0);
+        call.path = path;
+        call.text = target;
+        f.assembler.call(call);
+    };
+    f.on_path(OpKind::mkdir, "/d/one", 0);
+    symlink("/d/new", "one");
+    two(OpKind::rename, "/d/new", "/d/now");
+    f.read("/d/now/a", 1, 1);
+    symlink("/d/far", "/d/now/a");  // through two links
+    f.read("/d/far", 1, 1);
+    f.on_path(OpKind::stat, "/d/new/a", -2);  // not called so any more
+    f.on_path(OpKind::unlink, "/d/now", 0);
+    f.on_path(OpKind::mkdir, "/d/now", 0);
+    f.read("/d/now/b", 1, 1);  // a directory now
+    symlink("/d/circle", "circle");
+    f.on_path(OpKind::stat, "/d/circle/x", -40);
+    CHECK(f.finish().text() ==
+          "mkdir /d/one = 0\n"
+          "symlink /d/new \"one\" = 0\n"
+          "rename /d/new to /d/now = 0\n"
+          "open /d/one/a handle=1 = 3\n"
+          "read handle=1 fd=3 size=1 = 1\n"
+          "close handle=1 fd=3 = 0\n"
+          "symlink /d/far \"/d/now/a\" = 0\n"
+          "open /d/one/a handle=2 = 3\n"
+          "read handle=2 fd=3 size=1 = 1\n"
+          "close handle=2 fd=3 = 0\n"
+          "stat /d/new/a = -2\n"
+          "unlink /d/now = 0\n"
+          "mkdir /d/now#1 = 0\n"
+          "open /d/now/b handle=3 = 3\n"
+          "read handle=3 fd=3 size=1 = 1\n"
+          "close handle=3 fd=3 = 0\n"
+          "symlink /d/circle \"circle\" = 0\n"
+          "stat /d/circle/x = -40\n");
+}
+
+TEST_CASE("links: processes and descriptors stay in a directory that gets another name") {
+    LinkFeeder f;
+    f.assembler.set_directory(100, "/d/old/in");
+    RawCall rename = f.raw(OpKind::rename, 0);
+    rename.path = "/d/old";
+    rename.path2 = "/d/new";
+    f.assembler.call(rename);
+    f.on_path(OpKind::stat, "file", 0);
+    f.on_path(OpKind::stat, "../file", 0);
+    CHECK(f.finish().text() ==
+          "rename /d/old to /d/new = 0\n"
+          "stat /d/new/in/file = 0\n"
+          "stat /d/new/file = 0\n");
 }
 
 }  // namespace reprise::test

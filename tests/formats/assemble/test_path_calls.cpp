@@ -310,7 +310,7 @@ TEST_CASE("magic links lead to what is open, whatever it is called by now") {
           "stat /proc/self/fd = 0\n"
           "stat /proc/self/fd/99999999999 = -2\n"
           "rename /d/dir to /d/moved = 0\n"
-          "stat /d/dir/x = 0\n");
+          "stat /d/moved/x = 0\n");
 }
 
 TEST_CASE("names of descriptors, of the directory and of the root lead to the job's files") {
