@@ -137,7 +137,14 @@ void RunSeries::widen() {
 bool RunSeries::believed() const {
     const auto valid =
         std::count_if(outcomes_.begin(), outcomes_.end(), [](const RunOutcome& one) { return one.valid; });
-    return 2 * static_cast<size_t>(valid) >= outcomes_.size() && valid != 0;
+    return 2 * static_cast<size_t>(valid) >= outcomes_.size() && valid != 0 && did_one_job();
+}
+
+/// What a run did depends on its root and not on chance: where one was not the same job, the others may be wrong, too.
+bool RunSeries::did_one_job() const {
+    return std::all_of(runs_.begin(), runs_.end(), [](const SeriesRun& one) {
+        return one.result.not_same_job.empty() || one.result.ended != "complete";
+    });
 }
 
 Table RunSeries::table() const {
@@ -170,7 +177,7 @@ Table RunSeries::table() const {
 
 /// "not stable after 10 min: ..."; empty where that was not asked for, or is.
 std::string RunSeries::not_stable() const {
-    if (!goal_.until_stable_s || series_stable(goal_, outcomes_)) {
+    if (!goal_.until_stable_s || series_stable(goal_, outcomes_) || !finished()) {
         return {};
     }
     const auto good = static_cast<size_t>(
@@ -179,6 +186,10 @@ std::string RunSeries::not_stable() const {
     if (good < goal_.runs) {
         text += counted(good, "run") + " of " + std::to_string(runs_.size()) + " valid and undisturbed, " +
                 std::to_string(goal_.runs) + " wanted; ";
+    }
+    if (good == 0) {
+        text.resize(text.size() - 2);
+        return text + ".";
     }
     return text + "the interval is within " + format_share(verdict_.seconds.half_width()) + " of the median, " +
            format_share(kStable) + " wanted.";

@@ -38,8 +38,9 @@ public:
     /// The run nearest to the median.
     const SeriesRun& median_run() const { return runs_[verdict_.median_run]; }
     bool finished() const { return !runs_.empty() && runs_.back().result.ended == "complete"; }
-    /// Whether the figures may be believed: at least half of the runs did what the recorded job did, in its time.
+    /// Whether the figures may be believed: all runs did what the recorded job did, at least half of them in its time.
     bool believed() const;
+    bool did_one_job() const;
     /// The runs, then what they say.
     void print(std::ostream& out) const;
     Json json() const;

@@ -84,6 +84,15 @@ rm spoilt/data/in
 run 1 "$REPRISE" replay job.oplog --root spoilt --read-only --runs 2
 head -n 1 "$out" | grep -q '^DO NOT TRUST: 0 of 2 runs can be believed (run 1: NOT THE SAME JOB: ' || { fail "no reason first"; head -n 3 "$out"; }
 
+# One that is: restoring the root mended it after the first run.
+printf '%s\n' "fio version 3 iolog" "0 /data/in add" "0 /data/in open" "0 /data/in read 0 4096" "0 /data/in close" \
+    "0 /data/out add" "0 /data/out open" "0 /data/out write 0 4096" "0 /data/out close" >both.log
+run 0 "$REPRISE" import -q both.log -o both.oplog
+run 0 "$REPRISE" prepare -q both.oplog --root mended
+rm mended/data/in
+run 1 "$REPRISE" replay both.oplog --root mended --runs 3 --pace afap
+head -n 1 "$out" | grep -qE '^DO NOT TRUST: [012] of 3 runs can be believed \(run 1: NOT THE SAME JOB: ' || { fail "no reason first"; head -n 3 "$out"; }
+
 # A wrong root is wrong in the first run, and no second one follows.
 run 4 "$REPRISE" replay job.oplog --root "$tmp/nowhere" --runs 3
 contains "$err" "cannot open the root"
