@@ -50,7 +50,8 @@ void options(po::options_description& add) {
         "runs", po::value<unsigned>()->default_value(3)->value_name("N"), "runs of each cell")(
         "beside", po::value<Words>()->value_name("NAME=FILE")->composing(),
         "show what was measured or predicted elsewhere, a CSV file with the columns of cells.csv")(
-        "seed", po::value<uint64_t>()->default_value(1)->value_name("N"), "of the order of the runs");
+        "seed", po::value<uint64_t>()->default_value(1)->value_name("N"), "of the order of the runs")(
+        "tolerance-results", po::value<std::string>()->value_name("N|SHARE"), "as in replay");
     add_filter_options(add);
     add.add_options()(
         "output,o", po::value<std::string>()->value_name("FOLDER"),
@@ -109,6 +110,9 @@ Words common_words(const po::variables_map& values) {
     }
     if (values.count("no-ballast") != 0) {
         words.emplace_back("--no-ballast");
+    }
+    if (values.count("tolerance-results") != 0) {
+        words.insert(words.end(), {"--tolerance-results", values["tolerance-results"].as<std::string>()});
     }
     return words;
 }

@@ -76,6 +76,11 @@ contains "$out" "beside real"
 contains "$out" "500 ms"
 equal "$(python3 -c 'import json; print(json.load(open("sweep.json"))["beside"]["real"]["60M"]["elapsed_s"]["median"])')" 0.5
 grep -aq "real" job.oplog.sweep/sweep.svg || grep -aq "<use" job.oplog.sweep/sweep.svg || fail "no second curve"
+# What replay tolerates is given to it.
+run 2 "$REPRISE" sweep job.oplog --root root --memory 60M --runs 1 -o tolerance --tolerance-results much
+contains "$err" "--tolerance-results: 'much' is not a tolerance"
+run 2 "$REPRISE" sweep job.oplog --root root --memory 60M --runs 1 -o tolerance --tolerance-results 200%
+contains "$err" "expected a number of ops, or a share from 0% to 100%"
 # A cell that cannot be run is said, and is no success.
 run 1 "$REPRISE" sweep job.oplog --root root --memory 1M --runs 1 -o small
 contains "$out" "--memory 1M: not run: a memory limit of 1.00 MiB is less than the replay itself needs"
