@@ -30,10 +30,10 @@ constexpr int64_t kSignalled = 128;
 
 /// Of those that end a process at a time, not at what it does itself: a bad access, a closed pipe.
 int ending_signal(const OpBlock& block, size_t i) {
-    const int64_t signal = block.arg[i] - kSignalled;
-    if (static_cast<OpKind>(block.kind[i]) != OpKind::exit || block.result[i] != -EINTR) {
+    if (static_cast<OpKind>(block.kind[i]) != OpKind::exit || block.result[i] != -EINTR || block.arg[i] < kSignalled) {
         return 0;
     }
+    const int64_t signal = block.arg[i] - kSignalled;
     switch (signal) {
         case SIGHUP:
         case SIGINT:
