@@ -9,6 +9,7 @@ beside this file. Exit code 77: not on this machine.
 
 import argparse
 import contextlib
+import fcntl
 import fnmatch
 import json
 import os
@@ -49,6 +50,8 @@ def options():
     parser.add_argument("--backed", type=int, default=768, metavar="MIB",
                         help="use so much memory just before each run, so that a virtual machine's host has it in place; 0: none [default 768]")
     parser.add_argument("--quick", action="store_true", help="one round, smaller data, a part of the cells")
+    parser.add_argument("--lock", type=pathlib.Path, metavar="FILE", help="hold a lock on it (flock) during each measurement: other work on this "
+                        "machine that takes it as well (`flock FILE make`) waits meanwhile, and has its turn between two")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the logs of every cell's first round here")
     parser.add_argument("--write-docs", action="store_true", help="also write docs/data/accuracy.json, docs/accuracy.md and the chart")
     parser.add_argument("--list", action="store_true", help="name the cells and stop")
@@ -99,6 +102,21 @@ def possible(cells):
         mine = [f"{cell.group}/{cell.name}" for cell in cells if name in cell.recorded.needs]
         print(f"SKIPPED {len(mine)} cells ({', '.join(mine)}): {why}", file=sys.stderr)
     return [cell for cell in cells if not refused.keys() & set(cell.recorded.needs)]
+
+
+TURN_S = 0.2  # between two measurements; whoever waits for the lock has it by then
+
+
+@contextlib.contextmanager
+def alone(path):
+    """Holds the lock inside; gives others their turn before."""
+    if path is None:
+        yield
+        return
+    time.sleep(TURN_S)
+    with open(path, "a", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Session:
@@ -209,12 +227,13 @@ def measure_rounds(stack, arguments, cells, reprise, rounds):
             session.forget()
             measure.back_fragments()
             last = number
-        begin = time.monotonic()
-        try:
-            row = session.round(cell, number)
-        except RuntimeError as error:
-            row = {"failed": str(error)[-1000:]}
-        took = time.monotonic() - begin
+        with alone(arguments.lock):
+            begin = time.monotonic()
+            try:
+                row = session.round(cell, number)
+            except RuntimeError as error:
+                row = {"failed": str(error)[-1000:]}
+            took = time.monotonic() - begin
         rounds.add(cell, number, row | {"took_s": took})
         left.done(cell, number, took)
         print(f"{number + 1}/{arguments.rounds} {cell.group}/{cell.name}: {said(row)} [{took:.0f} s; {len(left.missing)} left, {left.text()}]",

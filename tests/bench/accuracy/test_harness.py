@@ -4,11 +4,13 @@
 
 import argparse
 import pathlib
+import subprocess
 import sys
 import tempfile
 import types
 import unittest
 
+import accuracy
 import experiments
 import jobs
 import measure
@@ -154,6 +156,19 @@ class Page(unittest.TestCase):
             self.assertEqual(text.count(f'<rect class="{kind}" x="'), 3 + (kind == "said"))  # and the legend's
         self.assertLess(docs_tables.near(-50), docs_tables.near(0))
         self.assertEqual(docs_tables.near(-50), docs_tables.near(-15))
+
+
+class Lock(unittest.TestCase):
+    def test_held_inside_and_nowhere_else(self):
+        with tempfile.NamedTemporaryFile() as lock:
+            def free():
+                return subprocess.run(["flock", "--nonblock", lock.name, "true"]).returncode == 0
+
+            with accuracy.alone(pathlib.Path(lock.name)):
+                self.assertFalse(free())
+            self.assertTrue(free())
+            with accuracy.alone(None):
+                self.assertTrue(free())
 
 
 class Matrix(unittest.TestCase):
