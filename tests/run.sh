@@ -133,6 +133,27 @@ fuzz_one() {
         -artifact_prefix="build/fuzz/artifacts/$name-" "build/fuzz/corpus/$name" "${seeds[@]}"
 }
 
+# As many at once as there are CPUs: one has only a thread. Each counts as a test.
+fuzzers() {
+    local program name start=$SECONDS rc word
+    for program in build/fuzz/tests/fuzz_*; do
+        [[ -f $program && -x $program ]] || continue
+        name=$(basename "$program")
+        while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
+        { fuzz_one "$program" >"$logs/$name.log" 2>&1; echo $? >"$logs/$name.rc"; } &
+    done
+    wait
+    for program in build/fuzz/tests/fuzz_*; do
+        [[ -f $program && -x $program ]] || continue
+        name=$(basename "$program") word=ok
+        rc=$(cat "$logs/$name.rc")
+        if [[ $rc == 0 ]]; then passed=$((passed + 1)); else failed=$((failed + 1)) word="FAILED (exit $rc, $logs/$name.log)"; fi
+        printf '%-22s         %s\n' "$name" "$word"
+        [[ $rc == 0 ]] || tail -n 60 "$logs/$name.log" | sed 's/^/    | /'
+    done
+    printf '%-22s %4d s\n' 'fuzzers' $((SECONDS - start))
+}
+
 shell_scripts() {
     local scripts
     mapfile -t scripts < <(find scripts tests examples .ci -type f \( -name '*.sh' -o -name '*.bash' -o -path '.ci/run' \) 2>/dev/null)
@@ -148,9 +169,7 @@ if [[ $quick == 0 ]]; then
     if check 'asan build' build asan; then tests asan; fi
     if check 'tsan build' build tsan thread_tests; then tests tsan --label-regex '^(replay|calibrate|cli)(/|$)'; fi
     if compgen -G 'tests/fuzz/*.cpp' >/dev/null && check 'fuzz build' build fuzz; then
-        for program in build/fuzz/tests/fuzz_*; do
-            [[ -f $program && -x $program ]] && check "$(basename "$program")" fuzz_one "$program"
-        done
+        fuzzers
     fi
     check 'clang-tidy' scripts/run-clang-tidy.sh build/release --all
     tail -n 1 "$logs/clang-tidy.log" | sed 's/^/    | /'

@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 set -uo pipefail
+exec </dev/null # what a recording inherits is the same wherever the tests are started
 
 : "${REPRISE:?run me by ctest, or set REPRISE to the binary}"
 : "${REPRISE_SOURCE_DIR:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
