@@ -211,7 +211,7 @@ private:
             case OpKind::idle: any_time_ = true; return add(task.idle);
             case OpKind::wait:
                 any_time_ = true;
-                if (block.arg[i] == kWaitLock) {
+                if (is_lock_wait(block.arg[i])) {
                     return add(task.locks);
                 }
                 if (block.arg[i] == kWaitWokeOthers) {

@@ -87,6 +87,11 @@ std::span<const TraitInfo> all_traits();
 
 /// Row of a kind. `kind` must be in the table (a decoded log guarantees it).
 constexpr const OpInfo& info(OpKind kind) { return detail::kOps[static_cast<size_t>(kind) - 1]; }
+/// Whether the op reads, writes or syncs the data of files, before it is over.
+constexpr bool works_on_data(OpKind kind) {
+    const OpInfo& row = info(kind);
+    return row.is(Trait::reads) || row.is(Trait::writes) || row.is(Trait::syncs);
+}
 
 /// True if a byte read from a file names an op of the table.
 bool is_op(uint8_t id);
@@ -144,6 +149,13 @@ enum WaitClass : int64_t {
 
 /// The WaitClass in an arg of wait.
 constexpr int64_t wait_class(int64_t arg) { return arg & 0xff; }
+/// Added to an arg of kWaitFutex or kWaitLock: who ended the wait was in calls on files for most of it, and both wait
+/// for and wake others on the same word. So the word may be a lock that is held during such calls.
+inline constexpr int64_t kWaitHeldInCalls = 256;
+constexpr bool is_lock_wait(int64_t arg) { return wait_class(arg) == kWaitLock; }
+constexpr bool held_in_calls(int64_t arg) {
+    return (wait_class(arg) == kWaitLock || wait_class(arg) == kWaitFutex) && (arg & kWaitHeldInCalls) != 0;
+}
 /// arg of a wait of kWaitEpoll. `timeout_ms`: 0 or less: without end, or not known.
 constexpr int64_t epoll_arg(int64_t timeout_ms) {
     constexpr int64_t kMost = INT64_C(1) << 40;

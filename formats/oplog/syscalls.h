@@ -55,7 +55,8 @@ inline constexpr uint8_t data = 2;  // data came, there is room for more, or the
 inline constexpr uint8_t end = 4;   // a process or a program ended
 inline constexpr uint8_t signal = 8;
 inline constexpr uint8_t connect = 16;
-inline constexpr uint8_t queue = 32;                       // of messages: one came, or there is room for one
+inline constexpr uint8_t queue =
+    32;  // System V's and POSIX's: of messages, one came or there is room for one; semaphores
 inline constexpr uint8_t lock = 64;                        // of a range of a file
 inline constexpr uint8_t fifo = 128;                       // its other end was opened
 inline constexpr uint8_t bytes = data | connect | signal;  // a signal comes out of a signalfd

@@ -57,7 +57,7 @@ inline bool opens_in_replay(HandleKind kind) {
 inline bool blocks_until_edge(OpKind kind) { return info(kind).is(Trait::waits) || kind == OpKind::gpu_wait; }
 
 /// Locks are not causes: they come and go with contention, so that a recorded wait for one takes no time here.
-inline bool waits_for_lock(OpKind kind, int64_t arg) { return kind == OpKind::wait && arg == kWaitLock; }
+inline bool waits_for_lock(OpKind kind, int64_t arg) { return kind == OpKind::wait && is_lock_wait(arg); }
 
 /// Whether the op's time is among the recorded waits that edges explain or do not.
 inline bool counts_as_wait(OpKind kind, int64_t arg) {

@@ -214,6 +214,7 @@ private:
             plan_.explained_wait_ns += edges.empty() && !is_sleep(kind, block_.arg[i], block_.result[i]) ? 0 : ns;
         }
         task.lock_waits += waits_for_lock(kind, block_.arg[i]) ? 1 : 0;
+        task.guarded_waits += kind == OpKind::wait && held_in_calls(block_.arg[i]) ? 1 : 0;
         if (kind == OpKind::compute) {
             plan_.compute_load.add(block_.begin[i], block_.duration[i]);
         }

@@ -18,6 +18,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/support/text_store.h"
 #include "replay/plan/computing.h"
+#include "replay/plan/guards.h"
 #include "replay/plan/helpers.h"
 #include "replay/plan/paths.h"
 #include "replay/plan/queues.h"
@@ -56,10 +57,12 @@ struct TaskPlan {
     std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
     TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
-    int64_t spawn_begin = 0;   // ns, recorded begin of that op
-    uint64_t lock_waits = 0;   // in the recording
-    int64_t locked_below = 0;  // ns: computing that is shorter holds the lock of its process; find_locks()
-    size_t read_bytes = 0;     // largest destination that an op needs
+    int64_t spawn_begin = 0;     // ns, recorded begin of that op
+    uint64_t lock_waits = 0;     // in the recording
+    uint64_t guarded_waits = 0;  // those with kWaitHeldInCalls
+    int64_t locked_below = 0;    // ns: computing that is shorter holds the lock of its process; find_locks()
+    uint32_t guard = 0;          // of Plan::guards, from 1 on; 0: none; find_guards()
+    size_t read_bytes = 0;       // largest destination that an op needs
 };
 
 struct ProcessPlan {
@@ -151,17 +154,26 @@ struct Plan {
     std::array<uint64_t, 8> edges_by_kind{};     // by EdgeKind; 0 unused
     QueueInference queues;                       // none unless asked for
     std::vector<std::pair<uint64_t, Edge>> cut;  // by task: the wait that the end of its process cut, and that end
+    std::vector<Guard> guards;                   // locks held during calls on files
+    uint32_t guard_locks = 0;                    // how many
     std::vector<Counter> counters;               // what the plan dropped or repaired
     std::optional<FetchedPages> fetched;         // of mapped files: what the recording had to read; none: not known
     std::shared_ptr<const AccessPlan> access;    // null: files are got at as recorded (replay/plan/access.h)
 
     void count(Count what, uint64_t n = 1) { reprise::count(counters, what, n); }
     uint64_t counted(Count what) const;
-    /// Whether no other task of its process may hold their lock while the op computes.
-    bool locks(TaskId task, const OpBlock& block, size_t i) const {
-        return block.duration[i] < tasks[task].locked_below &&
-               Computing::surely(static_cast<OpKind>(block.kind[i]), block.flags[i]);
+    /// The lock that the task holds during the op: kOwnLock that of its process, under which it computes; more: that
+    /// number among those of `guards`; 0 none.
+    uint32_t lock_of(TaskId task, const OpBlock& block, size_t i) const {
+        const TaskPlan& mine = tasks[task];
+        if (const uint32_t lock = mine.guard == 0 ? 0 : guards[mine.guard - 1].of(block, i)) {
+            return kOwnLock + lock;
+        }
+        const bool computes = block.duration[i] < mine.locked_below &&
+                              Computing::surely(static_cast<OpKind>(block.kind[i]), block.flags[i]);
+        return computes ? kOwnLock : 0;
     }
+    static constexpr uint32_t kOwnLock = 1;
     bool keeps_file(FileId file) const { return file >= file_left_out.size() || file_left_out[file] == 0; }
 };
 

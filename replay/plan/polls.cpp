@@ -61,7 +61,7 @@ void Polls::see(uint64_t op, OpKind kind, int64_t arg, int64_t result, int64_t d
     if (kind != OpKind::wait) {
         return forget();
     }
-    if (arg == kWaitLock) {
+    if (is_lock_wait(arg)) {
         return;
     }
     if (arg == kWaitWokeOthers) {

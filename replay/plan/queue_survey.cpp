@@ -167,7 +167,7 @@ QueueSurvey take_queue_survey(const LogReader& log, const std::vector<std::vecto
                     facts.computing += std::clamp<int64_t>(b.duration[i], 0, kMostComputing);
                 } else if (kind == OpKind::gpu_submit) {
                     ++facts.submits;
-                } else if (kind == OpKind::wait && b.arg[i] != kWaitLock) {
+                } else if (kind == OpKind::wait && !is_lock_wait(b.arg[i])) {
                     ++facts.waits;
                     facts.polls += wait_class(b.arg[i]) == kWaitEpoll ? 1 : 0;
                 }

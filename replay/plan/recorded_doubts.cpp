@@ -177,6 +177,7 @@ private:
 
     void sum_up() {
         out_.span_ns = std::max<int64_t>(distance_ns(plan_.first_begin, plan_.last_end), 0);
+        out_.unclear_locks = plan_.counted(Count::guards_unclear);
         const DeviceReads reads = device_reads(plan_.log->header());
         programs(reads);
         // A wait for a device is at least a part of a request.
@@ -287,6 +288,12 @@ std::string assumed_flags(const RecordedDoubts& doubts) {
     return doubts.flags_assumed
                ? "fio's log does not say how files were opened: direct and synchronous I/O is buffered here"
                : "";
+}
+
+std::string unclear_locks(const RecordedDoubts& doubts) {
+    return doubts.unclear_locks == 0 ? ""
+                                     : "tasks waited " + counted(doubts.unclear_locks, "time") +
+                                           " for locks held during I/O: which I/O is not known, so it may overlap here";
 }
 
 std::string left_out_data(const RecordedDoubts& doubts, double share) {

@@ -31,6 +31,7 @@ struct RecordedDoubts {
     double scaled_missed = 0;
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
+    uint64_t unclear_locks = 0;               // waits, see find_guards()
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
 };
 
@@ -71,6 +72,8 @@ std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double sh
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
+/// "tasks waited 40 times for locks held during I/O: ..."; else empty.
+std::string unclear_locks(const RecordedDoubts& doubts);
 /// Of the accesses of a scaled log's epochs.
 inline constexpr double kScaledShare = 0.03;
 /// From this share on, the time may be 1.5 times as long, or more.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "replay/plan/guards.h"
 #include "replay/plan/one_lock.h"
 
 namespace reprise {
@@ -15,6 +16,7 @@ constexpr int64_t kLook = 1'000'000;  // ns: how often the job's memory is looke
 Plan planned(const LogReader& log, const OpFilter& filter, const AccessChange& access) {
     Plan plan = make_plan(log, filter, {}, true);
     find_locks(plan);
+    find_guards(plan);
     if (access.any()) {
         plan.access = std::make_shared<const AccessPlan>(plan_access(plan, access));
     }

@@ -2,6 +2,7 @@
 #include "replay/predict/predict.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -86,6 +87,10 @@ public:
 
 private:
     enum class Phase : uint8_t { not_started, next, issue, calling, computing, timer, finish, ended };
+    struct Lock {
+        bool held = false;
+        std::deque<TaskId> waiters;
+    };
     struct Task {
         Phase phase = Phase::not_started;
         bool blocked = false;  // waits for an edge
@@ -101,11 +106,7 @@ private:
         uint32_t turn = 0;                   // of its events, those of earlier turns are void
         CausalRole role = CausalRole::call;  // of the current op
         VirtualPath path;
-        bool locks = false;  // holds the lock of its process
-    };
-    struct Lock {
-        bool held = false;
-        std::deque<TaskId> waiters;
+        Lock* lock = nullptr;  // the one that it holds during the op
     };
     struct Event {
         int64_t time = 0;
@@ -257,7 +258,7 @@ private:
             task.path.spend(PathPart::call, now_, plan_.helpers.is_cut(id));
             epochs_.issued(id, b.first + i, now_, calls_);
         }
-        if (!task.locks && plan_.locks(id, b, i) && !take_lock(id, task)) {
+        if (task.lock == nullptr && !take_lock(id, task, plan_.lock_of(id, b, i))) {
             return false;
         }
         const int64_t released = task.released;
@@ -360,22 +361,27 @@ private:
 
     // --- locks
 
-    /// False if the task has to wait.
-    bool take_lock(TaskId id, Task& task) {
-        Lock& lock = locks_[plan_.tasks[id].process];
+    /// False if the task has to wait. `number`: of Plan::lock_of().
+    bool take_lock(TaskId id, Task& task, uint32_t number) {
+        if (number == 0) {
+            return true;
+        }
+        Lock& lock = number == Plan::kOwnLock ? locks_[plan_.tasks[id].process] : guards_[number % guards_.size()];
         if (lock.held) {
             lock.waiters.push_back(id);
             return false;
         }
-        return lock.held = task.locks = true;
+        lock.held = true;
+        task.lock = &lock;
+        return true;
     }
-    void give_lock(TaskId id, Task& task) {
-        task.locks = false;
-        Lock& lock = locks_[plan_.tasks[id].process];
+    void give_lock(Task& task) {
+        Lock& lock = *task.lock;
+        task.lock = nullptr;
         lock.held = !lock.waiters.empty();
         if (lock.held) {
             Task& next = tasks_[lock.waiters.front()];
-            next.locks = true;
+            next.lock = &lock;
             next.begin = now_;
             static_cast<void>(next.step->due(next.block, next.i, now_));
             next.path.released_by(task.path, now_, 0);
@@ -443,8 +449,8 @@ private:
         if (output_ || observes_) {
             write(id, task);
         }
-        if (task.locks) {
-            give_lock(id, task);
+        if (task.lock != nullptr) {
+            give_lock(task);
         }
         task.released = INT64_MIN;
         task.phase = Phase::next;
@@ -508,8 +514,9 @@ private:
     VirtualCalls calls_;
     Prediction out_;
     std::vector<Task> tasks_;
-    std::vector<Lock> locks_;       // by process
-    std::vector<int64_t> devices_;  // when each stream runs empty
+    std::vector<Lock> locks_;                   // by process
+    std::array<Lock, kMostGuards + 1> guards_;  // held during calls on files
+    std::vector<int64_t> devices_;              // when each stream runs empty
     std::priority_queue<Event> events_;
     std::deque<TaskId> ready_;  // for a processor
     std::optional<PredictedLog> output_;

@@ -66,8 +66,8 @@ std::string fair_reason(const Prediction& prediction) {
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare), missed_by_scaling(prediction.doubts, kScaledShare),
-          hidden_touches(prediction.hidden_bytes, prediction.known_bytes, 0.0), assumed_flags(prediction.doubts),
-          left_mapped(prediction, kSomeShare),
+          unclear_locks(prediction.doubts), hidden_touches(prediction.hidden_bytes, prediction.known_bytes, 0.0),
+          assumed_flags(prediction.doubts), left_mapped(prediction, kSomeShare),
           prediction.held_unknown
               ? std::string("the log does not say what memory the job held: here all of the limit is page cache")
               : std::string()}) {

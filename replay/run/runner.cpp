@@ -23,6 +23,7 @@
 #include "formats/support/quantity.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
+#include "replay/plan/guards.h"
 #include "replay/plan/one_lock.h"
 #include "replay/plan/shared_places.h"
 #include "replay/plan/what_if.h"
@@ -403,6 +404,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     Plan plan = make_plan(log, options.filter, maps, options.pace == Pace::causal);
     if (options.pace == Pace::causal) {
         find_locks(plan);
+        find_guards(plan);
     }
     if (options.access.any()) {
         plan.access = std::make_shared<const AccessPlan>(plan_access(plan, options.access));

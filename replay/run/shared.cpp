@@ -164,14 +164,14 @@ void futex_wait(const std::atomic<uint32_t>& word, uint32_t seen, int64_t timeou
     syscall(SYS_futex, &word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
 }
 
-LockTaken take_lock(ProcessSlot& process, const RunControl& control) {
+LockTaken take_lock(std::atomic<uint32_t>& word, const RunControl& control) {
     constexpr int64_t kLook = 50'000'000;  // ns, whether the run was stopped
     uint32_t seen = 0;
-    if (process.lock.compare_exchange_strong(seen, 1)) {
+    if (word.compare_exchange_strong(seen, 1)) {
         return {};
     }
-    while (process.lock.exchange(2) != 0) {
-        futex_wait(process.lock, 2, kLook);
+    while (word.exchange(2) != 0) {
+        futex_wait(word, 2, kLook);
         if (control.stopped()) {
             return {false, false};
         }
@@ -179,9 +179,9 @@ LockTaken take_lock(ProcessSlot& process, const RunControl& control) {
     return {true, false};
 }
 
-void give_lock(ProcessSlot& process) {
-    if (process.lock.exchange(0) == 2) {
-        syscall(SYS_futex, &process.lock, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+void give_lock(std::atomic<uint32_t>& word) {
+    if (word.exchange(0) == 2) {
+        syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "calibrate/delay.h"
 #include "formats/oplog/op.h"
 #include "replay/engine/run_context.h"
+#include "replay/plan/guards.h"
 #include "replay/plan/speeds.h"
 
 namespace reprise {
@@ -64,8 +65,7 @@ enum class ProcessState : uint32_t { none, running, ended };
 
 /// One per recorded process.
 struct alignas(64) ProcessSlot {
-    // 0: free, 1: held, 2: held, and others wait. The lock under which its tasks compute (OneLock); the futex word.
-    alignas(64) std::atomic<uint32_t> lock{0};
+    alignas(64) std::atomic<uint32_t> lock{0};  // under which its tasks compute (OneLock); see take_lock()
     std::atomic<pid_t> pid{0};
     std::atomic<ProcessState> state{ProcessState::none};
     std::atomic<int32_t> wait_status{0};  // where its parent worker reaped it
@@ -89,11 +89,17 @@ struct alignas(64) RunControl {
     double tick_ns = 1.0;                        // length of a tick; set before go
     SpinTokens tokens;
     std::array<std::atomic<uint64_t>, kAccessCounts> access{};  // by AccessCount
+    struct alignas(64) LockWord {
+        std::atomic<uint32_t> word{0};
+    };
+    std::array<LockWord, kMostGuards + 1> guards;  // locks held during calls on files; see take_lock()
     // First message wins; 0: none, 1: being written, 2: there.
     std::atomic<uint32_t> failure_state{0};
     char failure[512] = {};
 
     bool stopped() const { return stop.load(std::memory_order_relaxed) != 0; }
+    /// By Plan::lock_of().
+    std::atomic<uint32_t>& guard(uint32_t number) { return guards[number % guards.size()].word; }
     /// Records why the run cannot go on, and stops it.
     void fail(const char* message);
 };
@@ -157,13 +163,13 @@ inline void wake_from(TaskSlot& task, uint64_t wait) {
     }
 }
 
-/// Takes the lock of a process; whoever comes first has it, as with the interpreter lock. `free`: it did not have to
-/// wait. False in `had` where the run was stopped.
+/// Takes a lock, a futex word: 0: free, 1: held, 2: held, and others wait. Whoever comes first has it, as with mutexes
+/// and the interpreter lock. `free`: it did not have to wait. False in `had` where the run was stopped.
 struct LockTaken {
     bool had = true, free = true;
 };
-LockTaken take_lock(ProcessSlot& process, const RunControl& control);
-void give_lock(ProcessSlot& process);
+LockTaken take_lock(std::atomic<uint32_t>& word, const RunControl& control);
+void give_lock(std::atomic<uint32_t>& word);
 
 /// Waits on behalf of `waiter`, whose waits_edge is set, until `source` has published `count` or the wait is given up;
 /// spins up to `spin` turns first. False where the run was stopped.

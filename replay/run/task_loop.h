@@ -134,9 +134,10 @@ public:
         int64_t due = step_.due(b, i, released_);
         pass(due);
         flags_ = 0;
-        if (plan_.locks(task_, b, i)) {
-            const LockTaken lock = take_lock(process_, run_.control());
-            locked_ = lock.had;
+        if (const uint32_t number = plan_.lock_of(task_, b, i); number != 0) {
+            std::atomic<uint32_t>& word = number == Plan::kOwnLock ? process_.lock : run_.control().guard(number);
+            const LockTaken lock = take_lock(word, run_.control());
+            locked_ = lock.had ? &word : nullptr;
             if (!lock.free) {
                 flags_ = kWaitedForLock;
                 due = step_.due(b, i, delay_.now_ns());
@@ -149,9 +150,9 @@ public:
     /// `begin`: tick at which the op was issued. Returns when it ended.
     uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
         const uint64_t end = pass_op(b, i, begin, result);
-        if (locked_) {
-            locked_ = false;
-            give_lock(process_);
+        if (locked_ != nullptr) {
+            give_lock(*locked_);
+            locked_ = nullptr;
         }
         return end;
     }
@@ -235,7 +236,7 @@ private:
     Speeds speeds_;
     int64_t lag_ = 0, released_ = INT64_MIN;
     uint64_t flags_ = 0;
-    bool locked_ = false;  // the op at hand holds the lock of its process
+    std::atomic<uint32_t>* locked_ = nullptr;  // the lock that the op at hand holds
 };
 
 /// Wakes who waits for the sources [from, to) of `task`.

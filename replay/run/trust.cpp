@@ -393,6 +393,7 @@ Trust trust_in(const ReplayResult& result) {
                               loaded_programs(result.doubts, kSomeShare),
                               unseen_touches(result.doubts, kSomeShare),
                               missed_by_scaling(result.doubts, kScaledShare),
+                              unclear_locks(result.doubts),
                               hidden_pages(result, 0.0),
                               used_again(result, kSomeShare)}) {
         if (!doubt.empty()) {

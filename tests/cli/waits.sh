@@ -31,6 +31,7 @@ inside-waitid     join    - lifecycle exit
 inside-reparented join    - lifecycle exit
 msgrcv            wait    0 wake      any
 mq                wait    0 wake      any
+semop             wait    1 wake      any
 udp               receive - wake      send
 tcp               receive - message   send
 tcp-poll          wait    2 wake      send

@@ -14,6 +14,7 @@
 #include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -217,6 +218,19 @@ void system_v() {
     check(got, "msgrcv");
     joined(pid);
 }
+void semaphores() {
+    const int set = ::semget(IPC_PRIVATE, 1, 0600);
+    check(set >= 0, "semget");
+    sembuf give{0, 1, 0}, take{0, -1, 0};
+    const pid_t pid = child([&] {
+        ::semop(set, &give, 1);
+        compute(20);
+    });
+    const bool got = ::semop(set, &take, 1) == 0;
+    ::semctl(set, 0, IPC_RMID);
+    check(got, "semop");
+    joined(pid);
+}
 void posix() {
     mq_attr attributes{};
     attributes.mq_maxmsg = 2;
@@ -349,6 +363,7 @@ Ways all_ways() {
         {"inside-reparented", [] { inside(reparented_inside); }},
         {"msgrcv", system_v},
         {"mq", posix},
+        {"semop", semaphores},
         {"udp", udp},
         {"tcp", [] { tcp(true, false); }},
         {"tcp-poll", [] { tcp(true, true); }},

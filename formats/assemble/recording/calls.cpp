@@ -225,6 +225,9 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
             began(task, {task.id, 0, raw.begin, end, slept, true});
         }
         link(task, record, row, effect, {task.id, last, begin, end, sleeps, true, is_delivered(row)});
+        if (works_on_data(effect.kind)) {
+            task.file_calls.add(begin, end);
+        }
     } else if (is_memory_call(raw.kind)) {
         // Of the program's own memory, which a replay has none of: the time is computing, as all between ops.
         task.owed += facts_.call_gap_ns;
@@ -290,7 +293,9 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
         case CallAction::pipe: return prepare_pipe(record, raw);
         case CallAction::spawn: return prepare_spawn(task, record, row, raw);
         case CallAction::wait_child: return prepare_join(record, row, raw);
-        case CallAction::wait: raw.size = static_cast<int32_t>(raw.size); return;  // of epoll: an int, -1 without end
+        case CallAction::wait:
+            raw.size = static_cast<int32_t>(raw.size);  // of epoll: an int, -1 without end
+            return record.nr == SYS_semop || record.nr == SYS_semtimedop ? prepare_lock(task, record, raw) : void();
         case CallAction::futex:
             if (LockWords::wakes(record.args[1])) {
                 raw.arg = kWaitWokeOthers;
@@ -298,7 +303,9 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
                 raw.arg = kWaitLock;
                 ++locks_;
             }
-            return;
+            return raw.arg != kWaitWokeOthers && facts_.locks.may_guard(record.head.pid, record.args)
+                       ? prepare_lock(task, record, raw)
+                       : void();
         case CallAction::exec:
             if (raw.path.empty() && done && raw.fd < 0) {
                 raw.path = task.program;
@@ -306,6 +313,14 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
             return;
         default: return mark_fresh(record, row, raw);
     }
+}
+
+// A wait for what may be a lock.
+void RawAssembly::prepare_lock(TaskState& task, const raw_call& record, RawCall& raw) {
+    if (record.result == 0 && held_in_calls(task)) {
+        raw.arg |= kWaitHeldInCalls;
+    }
+    task.locked_from = at(record.head.time);
 }
 
 void RawAssembly::prepare_pipe(const raw_call& record, RawCall& raw) {

@@ -76,6 +76,15 @@ void LockWords::see(uint32_t pid, uint32_t tid, const raw_u64 (&args)[6]) {
     }
 }
 
+bool LockWords::Word::waiters_wake() const {
+    return std::any_of(waiters.begin(), waiters.end(),
+                       [&](uint32_t tid) { return std::find(wakers.begin(), wakers.end(), tid) != wakers.end(); });
+}
+
+bool LockWords::Process::near_gil(uint64_t word) const {
+    return gil != 0 && word + kAroundGil >= gil && word <= gil + kAroundGil;
+}
+
 void LockWords::settle() {
     for (auto& [pid, process] : processes_) {
         uint64_t most = kFewestGilWaits - 1;
@@ -84,12 +93,8 @@ void LockWords::settle() {
             if (word.mutex() || word.waits <= most || word.timed != word.waits) {
                 continue;
             }
-            const bool waiters_wake =
-                std::any_of(word.waiters.begin(), word.waiters.end(), [&wakers = word.wakers](uint32_t tid) {
-                    return std::find(wakers.begin(), wakers.end(), tid) != wakers.end();
-                });
             // A process has one such lock: the busiest candidate.
-            if (!waiters_wake) {
+            if (!word.waiters_wake()) {
                 continue;
             }
             most = word.waits;
@@ -105,12 +110,20 @@ bool LockWords::is_lock(uint32_t pid, const raw_u64 (&args)[6]) const {
     if (process == processes_.end()) {
         return waits_for_mutex(args);  // there were too many words to remember
     }
-    const uint64_t gil = process->second.gil;
-    if (gil && word + kAroundGil >= gil && word <= gil + kAroundGil) {
+    if (process->second.near_gil(word)) {
         return true;
     }
     const auto found = process->second.words.find(word);
     return found != process->second.words.end() ? found->second.mutex() : waits_for_mutex(args);
+}
+
+bool LockWords::may_guard(uint32_t pid, const raw_u64 (&args)[6]) const {
+    const auto process = processes_.find(pid);
+    if (process == processes_.end() || process->second.near_gil(args[0])) {
+        return false;
+    }
+    const auto found = process->second.words.find(args[0]);
+    return found != process->second.words.end() && (found->second.mutex() || found->second.waiters_wake());
 }
 
 void CallGaps::see(const raw_head& head) {

@@ -28,6 +28,9 @@ public:
     void settle();
     /// Whether a call that waits does so for a lock.
     bool is_lock(uint32_t pid, const raw_u64 (&args)[6]) const;
+    /// Whether the word of a call that waits may be a lock other than the interpreter's: a mutex, or some task both
+    /// waits for it and wakes others there, as with a semaphore that stands for one (Python's threading.Lock).
+    bool may_guard(uint32_t pid, const raw_u64 (&args)[6]) const;
     static bool waits(uint64_t operation);
     static bool wakes(uint64_t operation);
     uint64_t words_dropped() const { return words_dropped_; }
@@ -39,10 +42,12 @@ private:
         std::vector<uint32_t> waiters, wakers;  // a few of them
         /// Most of its waits are for a mutex. Words that count (Rust's Condvar, barriers) have that value once.
         bool mutex() const { return contended * 2 > waits; }
+        bool waiters_wake() const;
     };
     struct Process {
         std::map<uint64_t, Word> words;
         uint64_t gil = 0;  // of Python's interpreter lock; 0: none
+        bool near_gil(uint64_t word) const;
     };
     std::unordered_map<uint32_t, Process> processes_;
     size_t words_ = 0;

@@ -2,6 +2,7 @@
 // The state of assembling a raw recording, private to formats/assemble/recording/*.cpp.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,6 +72,16 @@ private:
         std::vector<int64_t> list;
         int64_t at = 0;  // end of what was touched last
     };
+    /// When a task's latest calls were made.
+    struct RecentCalls {
+        static constexpr size_t kKept = 8;
+        std::array<std::pair<int64_t, int64_t>, kKept> calls{};  // begin, end
+        size_t next = 0;
+
+        void add(int64_t begin, int64_t end) { calls[next++ % kKept] = {begin, end}; }
+        /// ns of [from, to) within them.
+        int64_t within(int64_t from, int64_t to) const;
+    };
     struct TaskState {
         uint32_t pid = 0, tid = 0;
         TaskId id = 0;
@@ -101,6 +112,8 @@ private:
         RawTaskKey parent = 0;
         std::optional<int64_t> accelerator_from;  // inside a span of the mark `accelerator`: not yet told since then
         int64_t accelerator_late = 0;             // ns since then for which the thread waited for a processor
+        RecentCalls file_calls;                   // that read, write or sync
+        int64_t locked_from = INT64_MIN;          // when its last wait for a lock was over
     };
     struct Request {
         uint32_t id = 0;
@@ -171,6 +184,8 @@ private:
     static const Event* last_sleep(const TaskState& task);
     void wake_edge(const TaskState& task, const RawOpRef& target, uint16_t nr);
     static std::optional<RawWaker> signaller(const TaskState& task);
+    /// Whether who ended the task's last sleep was in calls on files for most of it, as who holds a lock meanwhile is.
+    bool held_in_calls(const TaskState& task) const;
     /// Of a lock or a terminal: what it waited becomes an op of its own. Returns when the wait was over, or `begin`.
     int64_t wait_apart(TaskState& task, const raw_call& record, const Syscall& row, int64_t begin);
     void after_cut_sleep(TaskState& task, const Syscall& row, bool makes_op);
@@ -200,6 +215,7 @@ private:
     void perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare_pipe(const raw_call& record, RawCall& raw);
+    void prepare_lock(TaskState& task, const raw_call& record, RawCall& raw);
     void prepare_spawn(const TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw);
     void prepare_join(const raw_call& record, const Syscall& row, RawCall& raw);
     /// The end of the child that a wait tells of; nullptr: of none, or of none that is recorded.

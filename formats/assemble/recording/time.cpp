@@ -108,7 +108,7 @@ void RawAssembly::blocked(TaskState& task, const Event& event) {
     const int64_t end = event.wake > event.begin ? event.wake : event.end;
     op.duration = std::max<int64_t>(end - op.begin, 0);
     const RawOpRef self{task.id, put(task, op), op.begin, event.end, true, true};
-    if (op.kind == OpKind::wait && op.arg != kWaitLock && may_be_woken(event, event.nr)) {
+    if (op.kind == OpKind::wait && !is_lock_wait(op.arg) && may_be_woken(event, event.nr)) {
         edges_.woken(self, event.waker);
     }
 }

@@ -45,6 +45,29 @@ std::optional<RawWaker> RawAssembly::signaller(const TaskState& task) {
     return waker;
 }
 
+int64_t RawAssembly::RecentCalls::within(int64_t from, int64_t to) const {
+    int64_t sum = 0;
+    for (const auto& [begin, end] : calls) {
+        sum += std::max<int64_t>(std::min(end, to) - std::max(begin, from), 0);
+    }
+    return sum;
+}
+
+// From when the waker had the lock, where it waited for it itself, else from the begin of the sleep: the lock was held
+// then, by whomever.
+bool RawAssembly::held_in_calls(const TaskState& task) const {
+    const Event* sleep = last_sleep(task);
+    if (!sleep || !sleep->waker.task || sleep->waker.deferred) {
+        return false;
+    }
+    const auto holder = tasks_.find(sleep->waker.task);
+    if (holder == tasks_.end()) {
+        return false;
+    }
+    const int64_t from = std::max(sleep->begin, holder->second.locked_from);
+    return sleep->wake > from && holder->second.file_calls.within(from, sleep->wake) * 2 >= sleep->wake - from;
+}
+
 // Who sleeps again after a signal sleeps until the time it had in mind, whenever the signal comes: of a sleep that goes
 // on, the parts keep their times.
 void RawAssembly::after_cut_sleep(TaskState& task, const Syscall& row, bool makes_op) {

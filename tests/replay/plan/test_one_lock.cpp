@@ -129,8 +129,8 @@ TEST_CASE("one lock: a plan looks for it where threads of a process waited for l
         CHECK(plan.tasks[2].locked_below == 32'768);
         OpBlock block;
         log.decode(plan.tasks[1].blocks.front(), block);
-        CHECK(plan.locks(1, block, 0));   // computing
-        CHECK(!plan.locks(1, block, 1));  // the wait
+        CHECK(plan.lock_of(1, block, 0) == Plan::kOwnLock);  // computing
+        CHECK(plan.lock_of(1, block, 1) == 0);               // the wait
     }
     SUBCASE("nobody waited") {
         const LogReader log = job.log(false);

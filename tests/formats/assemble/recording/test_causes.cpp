@@ -323,3 +323,52 @@ TEST_CASE("a condition that others signal is no interpreter lock, however often 
         CHECK(others == (waiters_wake ? 0 : 12));
     }
 }
+
+TEST_CASE("a lock that is held during calls on files: its waits say so") {
+    struct Case {
+        uint64_t value;     // of the word in the waits
+        uint64_t read_us;   // of the 100 us for which the other waits
+        bool waiter_wakes;  // the word is one that tasks both wait for and wake others on
+        int64_t arg;
+    };
+    constexpr int64_t kHeld = kWaitHeldInCalls;
+    for (const Case& each :
+         {Case{2, 80, false, kWaitLock + kHeld}, Case{2, 30, false, kWaitLock}, Case{2, 0, false, kWaitLock},
+          Case{0, 80, true, kWaitFutex + kHeld}, Case{0, 80, false, kWaitFutex}, Case{0, 30, true, kWaitFutex}}) {
+        CAPTURE(each.value);
+        CAPTURE(each.read_us);
+        CAPTURE(each.waiter_wakes);
+        RawJob job;
+        job.call(SYS_getpid, {}, 0);
+        job.as(100, 2);
+        job.open("/data/a", 3, 0x10, 50);
+        for (int i = 0; i < 3; ++i) {
+            const uint64_t from = job.now + 20 * kUs;
+            // Task 1 waits from 10 to 110 us; task 2 reads in the meantime, then wakes it.
+            if (each.read_us != 0) {
+                job.as(100, 2);
+                job.call_at(from + (105 - each.read_us) * kUs, from + 105 * kUs, SYS_pread64, {3, 0x9000, 4096, 0},
+                            4096)
+                    .fd(0, job.fd_of(3, 0x10, 50));
+            }
+            job.as(100, 1);
+            job.woken(from + 10 * kUs, from + 110 * kUs, from + 120 * kUs, SYS_futex, 100, 2, SYS_futex,
+                      from + 108 * kUs);
+            job.call_at(from + 9 * kUs, from + 121 * kUs, SYS_futex, {0x6000, 0x80, each.value, 0}, 0);
+            job.as(100, 2);
+            job.call_at(from + 108 * kUs, from + 122 * kUs, SYS_futex, {0x6000, 0x81, 1}, 1);
+            if (each.waiter_wakes) {
+                job.as(100, 1);
+                job.call_at(job.now + 5 * kUs, job.now + 6 * kUs, SYS_futex, {0x6000, 0x81, 1}, 0);
+            }
+        }
+        size_t waits = 0;
+        for (const Op& op : job.assemble().of_kind(OpKind::wait)) {
+            if (op.arg != kWaitWokeOthers) {
+                CHECK(op.arg == each.arg);
+                ++waits;
+            }
+        }
+        CHECK(waits == 3);
+    }
+}

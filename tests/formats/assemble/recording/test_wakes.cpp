@@ -192,6 +192,8 @@ TEST_CASE("who sends a message wakes who waits for one, and nobody else") {
         bool wakes;
     };
     for (const Case& each : {Case{SYS_msgsnd, SYS_msgrcv, true},
+                             {SYS_semop, SYS_semop, true},
+                             {SYS_semtimedop, SYS_semop, true},
                              {SYS_msgrcv, SYS_msgsnd, true},
                              {SYS_mq_timedsend, SYS_mq_timedreceive, true},
                              {SYS_mq_timedreceive, SYS_mq_timedsend, true},

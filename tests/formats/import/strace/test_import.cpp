@@ -240,7 +240,7 @@ const std::vector<Case>& cases() {
         {R"(rt_sigtimedwait([CHLD], NULL, NULL, 8) = 17 (SIGCHLD))", OpKind::wait},
         {R"(rt_sigsuspend([], 8) = ? ERESTARTNOHAND (To be restarted if no handler))", OpKind::wait},
         {R"(restart_syscall(<... resuming interrupted futex ...>) = 0)", OpKind::wait},
-        {R"(semop(5, [{0, -1, SEM_UNDO}], 1) = 0)", OpKind::wait, "", WITH(o.arg == 5)},
+        {R"(semop(5, [{0, -1, SEM_UNDO}], 1) = 0)", OpKind::wait, "", WITH(o.arg == 1)},
         {R"(semtimedop(5, [{0, -1, SEM_UNDO}], 1, NULL) = 0)", OpKind::wait},
         {R"(msgsnd(5, {1, "text"}, 4, 0) = 0)", OpKind::wait, "", WITH(o.arg == 0)},
         {R"(msgrcv(5, {1, "text"}, 8, 0, 0) = 4)", OpKind::wait, "", WITH(o.arg == 0 && o.result == 4)},
