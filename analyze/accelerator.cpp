@@ -77,7 +77,7 @@ Utilisation AcceleratorTracker::Scope::close(int64_t at, const Intervals& recent
     return out;
 }
 
-AcceleratorTracker::AcceleratorTracker(const Tables& tables) : tables_(tables) {
+AcceleratorTracker::AcceleratorTracker(const Tables& tables, SeeBusy busy) : tables_(tables), busy_(std::move(busy)) {
     for (StringId id = 1; id < tables.strings.size(); ++id) {
         if (tables.strings[id] == "epoch") {
             epoch_ = id;
@@ -100,7 +100,7 @@ void AcceleratorTracker::add(TaskId task, const Op& op) {
     }
     Process& process = processes_[tables_.tasks[task].process];
     if (op.kind == OpKind::gpu_submit) {
-        submit(process, op);
+        submit(tables_.tasks[task].process, process, op);
         return;
     }
     if (op.text == 0) {
@@ -132,7 +132,7 @@ void AcceleratorTracker::add(TaskId task, const Op& op) {
     }
 }
 
-void AcceleratorTracker::submit(Process& process, const Op& op) {
+void AcceleratorTracker::submit(ProcessId id, Process& process, const Op& op) {
     const auto [at, fresh] = process.devices.try_emplace(op.arg);
     Device& device = at->second;
     if (fresh) {
@@ -171,6 +171,11 @@ void AcceleratorTracker::submit(Process& process, const Op& op) {
     }
     if (whole.end > whole.begin) {
         recent.emplace(whole.begin, whole.end);
+    }
+    for (const Work& piece : pieces_) {
+        if (busy_) {
+            busy_(id, op.arg, piece.begin, piece.end);
+        }
     }
     device.run.add(work, pieces_);
     for (Scope& scope : device.epochs) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -70,12 +71,15 @@ struct AcceleratorUse {
     int64_t stall() const;  // ns, of all devices
 };
 
+/// Told of every stretch of time in which a device of a process worked, once, in no order: [begin, end), ns.
+using SeeBusy = std::function<void(ProcessId process, int64_t device, int64_t begin, int64_t end)>;
+
 /// Takes ops in the order of their begin times. A device's streams run as in a replay: work starts when it is submitted
 /// and all work of its stream before it is done; busy is the union of the work of all streams. A step ends at a marker
 /// "step" where there are any, else at the end of a span "accelerator", else with each submission's work.
 class AcceleratorTracker {
 public:
-    explicit AcceleratorTracker(const Tables& tables);
+    explicit AcceleratorTracker(const Tables& tables, SeeBusy busy = {});
     /// Ops other than gpu_submit and marker are ignored.
     void add(TaskId task, const Op& op);
     /// The run as a whole is [begin, end]. Call once.
@@ -123,13 +127,14 @@ private:
         std::map<int64_t, Device> devices;
     };
 
-    void submit(Process& process, const Op& op);
+    void submit(ProcessId id, Process& process, const Op& op);
     void begin_epoch(Process& process, const Op& op);
     void end_epoch(Process& process, size_t index, int64_t at, bool complete);
     static void end_step(Process& process, StepRule rule, int64_t at);
     static void end_step(Device& device, StepRule rule, int64_t at);
 
     const Tables& tables_;
+    SeeBusy busy_;
     StringId epoch_ = 0, step_ = 0, accelerator_ = 0;
     std::map<ProcessId, Process> processes_;
     std::vector<Work> pieces_;  // scratch

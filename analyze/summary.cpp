@@ -37,11 +37,13 @@ Way way_of_request(const OpBlock& block, size_t i) {
 
 class Collector {
 public:
-    Collector(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress)
+    Collector(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress,
+              const SeeBusy& busy)
         : log_(log),
           tables_(log.tables()),
           selector_(log, filter),
           progress_(progress),
+          busy_(busy),
           accelerated_(tables_.tasks.size()),
           spent_(tables_),
           times_(tables_.tasks.size()) {
@@ -344,7 +346,7 @@ private:
                 tasks.push_back(task);
             }
         }
-        AcceleratorTracker tracker(tables_);
+        AcceleratorTracker tracker(tables_, busy_);
         for_each_between(log_, {}, tasks, [&](TaskId task, const Op& op, uint64_t) { tracker.add(task, op); });
         out_.devices = tracker.finish(out_.begin, out_.end);
     }
@@ -354,6 +356,7 @@ private:
     const OpSelector selector_;
     const bool is_run_ = log_.header().source == "replay";
     const std::function<void(uint64_t)>& progress_;
+    const SeeBusy& busy_;
     Summary out_;
     std::array<Way, kOpKindLimit> ways_{};
     std::array<KindSummary, kOpKindLimit> kinds_;
@@ -425,8 +428,9 @@ int64_t TaskTime::rest() const {
     return std::max<int64_t>(span() - io - compute - idle - blocked(), 0);
 }
 
-Summary summarize(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress) {
-    return Collector(log, filter, progress).run();
+Summary summarize(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress,
+                  const SeeBusy& busy) {
+    return Collector(log, filter, progress, busy).run();
 }
 
 }  // namespace reprise

@@ -105,9 +105,10 @@ struct Summary : AcceleratorUse {
 };
 
 /// One pass over the log in the order of the file, and one in the order of time over the tasks that use accelerators.
-/// Memory does not grow with the number of ops. `progress` gets the number of ops done so far.
+/// Memory does not grow with the number of ops. `progress` gets the number of ops done so far, `busy` what accelerators
+/// did.
 Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all(),
-                  const std::function<void(uint64_t)>& progress = {});
+                  const std::function<void(uint64_t)>& progress = {}, const SeeBusy& busy = {});
 
 /// Times in ns (keys end in _ns), shares in 0..1, sizes in bytes. `tables` is that of the summarised log.
 nlohmann::ordered_json to_json(const Summary& summary, const Tables& tables);

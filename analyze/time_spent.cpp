@@ -31,7 +31,11 @@ void TimeSpentCounter::add(TaskId task, const Op& op) {
         return;
     }
     if (part != nullptr) {
-        *part = end_of(*part, distance_ns(std::max(op.begin, of.end), end));
+        const int64_t begin = std::max(op.begin, of.end);
+        *part = end_of(*part, distance_ns(begin, end));
+        if (see_) {
+            see_(task, part_named(part), begin, end);
+        }
     }
     of.end = end;
 }
@@ -70,6 +74,13 @@ void TimeSpentCounter::touched(const Op& op) {
     } else if (found->second != 0 && on_storage(found->second)) {
         touched_ += bytes;
     }
+}
+
+TimePart TimeSpentCounter::part_named(const int64_t* part) const {
+    return part == &sum_.compute       ? TimePart::compute
+           : part == &sum_.accelerator ? TimePart::accelerator
+           : part == &sum_.waits       ? TimePart::waits
+                                       : TimePart::storage;
 }
 
 int64_t* TimeSpentCounter::part_of(const Op& op) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
@@ -25,12 +27,19 @@ struct TimeSpent {
 /// Keys end in _ns.
 nlohmann::ordered_json to_json(const TimeSpent& time);
 
+enum class TimePart : uint8_t { compute, storage, accelerator, waits, rest };
+
+/// Told of every stretch of a task's time that is in a part, rest left out: [begin, end), ns. Where the file of a
+/// mapping is not known yet, its touches count as storage.
+using SeeTime = std::function<void(TaskId task, TimePart part, int64_t begin, int64_t end)>;
+
 /// Takes the ops of each task in the order of their begins; tasks in any order. Where ops of one task overlap, as
 /// asynchronous requests do, the time counts for the first of them only.
 class TimeSpentCounter {
 public:
     /// `tables`: of the log that the ops are from.
-    explicit TimeSpentCounter(const Tables& tables) : tables_(tables), tasks_(tables.tasks.size()) {}
+    explicit TimeSpentCounter(const Tables& tables, SeeTime see = {})
+        : tables_(tables), see_(std::move(see)), tasks_(tables.tasks.size()) {}
     /// Of the op, kind, times, handle, file, map and arg are read; of a touch, size and list, too.
     void add(TaskId task, const Op& op);
     TimeSpent result() const;
@@ -46,6 +55,7 @@ private:
         bool any = false;
         int64_t begin = 0, end = 0;
     };
+    TimePart part_named(const int64_t* part) const;
     int64_t* part_of(const Op& op);
     int64_t* part_of_call(const Op& op);
     void touched(const Op& op);
@@ -53,6 +63,7 @@ private:
     void later(Take take) const;
 
     const Tables& tables_;
+    SeeTime see_;
     std::vector<Task> tasks_;
     std::unordered_map<uint32_t, FileId> maps_;  // the file of each mapping
     struct OfMap {

@@ -8,11 +8,9 @@
 namespace reprise {
 
 std::vector<LogEpoch> find_epochs(const LogReader& log) {
-    // Loaders fetch a little of the next epoch early; more than that is no pass over the set.
-    constexpr double kMostLate = 0.1;
     constexpr uint64_t kPart = 20;
     const ScaleRecording recording(log, {});
-    if (recording.late_share() > kMostLate) {
+    if (recording.late_share() > EpochNumbers::kMostLate) {
         return {};
     }
     std::vector<LogEpoch> epochs(recording.epochs().size());

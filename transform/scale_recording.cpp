@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/epochs.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/support/error.h"
 #include "formats/support/path.h"
@@ -444,10 +445,9 @@ void ScaleRecording::number_epochs() {
     }
     std::sort(counts.begin(), counts.end());
     const uint32_t most = counts.empty() ? 0 : counts[counts.size() / 2] * 2 + 1;
-    std::unordered_map<uint64_t, uint32_t> seen;
+    EpochNumbers numbers(uses.size());
     std::vector<uint8_t> read(facts_.size());
-    uint64_t reads = 0, late = 0;
-    uint32_t latest = 0;
+    uint64_t reads = 0;
     for (uint32_t number = 0; number < units_.size(); ++number) {
         SampleUnit& unit = units_[number];
         if (unit.bytes > 0 && class_of(unit.file) == SampleClass::records && !touched(unit.file) &&
@@ -458,29 +458,18 @@ void ScaleRecording::number_epochs() {
         if (unit.bytes == 0) {
             continue;
         }
-        unit.epoch = touched(unit.file) ? by_process[tables_.tasks[unit.task].process] : seen[key_of_unit(unit)]++;
-        if (unit.epoch >= epochs_.size()) {
-            epochs_.resize(unit.epoch + 1);
-        }
+        unit.epoch = touched(unit.file) ? numbers.count(by_process[tables_.tasks[unit.task].process])
+                                        : numbers.read(key_of_unit(unit));
         ++reads;
-        ++epochs_[unit.epoch];
-        late += unit.epoch < latest ? 1 : 0;
-        // It has begun once more than a few have come back.
-        latest = epochs_[unit.epoch] > 2 + uses.size() / 50 ? std::max(latest, unit.epoch) : latest;
         files_read_ += read[unit.file] == 0 ? 1 : 0;
         read[unit.file] = 1;
     }
-    // Epochs of a few accesses are none: those belong to the last one.
-    const uint64_t few = 1 + uses.size() / 50;
-    while (epochs_.size() > 1 && epochs_.back() <= few) {
-        epochs_[epochs_.size() - 2] += epochs_.back();
-        epochs_.pop_back();
-    }
+    epochs_ = numbers.finish();
     for (SampleUnit& unit : units_) {
-        unit.epoch = std::min<uint32_t>(unit.epoch, static_cast<uint32_t>(std::max<size_t>(epochs_.size(), 1) - 1));
+        unit.epoch = std::min(unit.epoch, numbers.last());
     }
     count_early();
-    late_share_ = reads == 0 ? 0 : static_cast<double>(late) / static_cast<double>(reads);
+    late_share_ = numbers.late_share();
     find_indexes(reads);
 }
 

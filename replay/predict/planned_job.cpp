@@ -50,6 +50,13 @@ const JobMemory& PlannedJob::memory() const {
     return *memory_;
 }
 
+const MemoryTimes& PlannedJob::memory_times() const {
+    if (!memory_times_) {
+        memory_times_.emplace(plan);
+    }
+    return *memory_times_;
+}
+
 bool RoomOverTime::changed(uint64_t done, int64_t now) {
     if (now < next_) {
         return false;

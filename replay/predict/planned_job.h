@@ -12,6 +12,7 @@
 #include "formats/oplog/recorded_progress.h"
 #include "replay/plan/access.h"
 #include "replay/plan/plan.h"
+#include "replay/predict/memory_times.h"
 
 namespace reprise {
 
@@ -30,10 +31,13 @@ public:
     /// None: the log does not say.
     const std::optional<std::vector<HeldTotal>>& held() const;
     const JobMemory& memory() const;
+    /// Read when first asked for.
+    const MemoryTimes& memory_times() const;
 
 private:
     mutable std::optional<std::optional<std::vector<HeldTotal>>> held_;  // read when first asked for
     mutable std::optional<JobMemory> memory_;
+    mutable std::optional<MemoryTimes> memory_times_;
 };
 
 /// What a limit leaves to the page cache while the job goes on.

@@ -47,6 +47,10 @@ public:
             room_.emplace(options.memory->held ? job.memory() : none, options.memory->bytes);
         }
         observes_ = options.observe && !plan_.streams.empty();
+        if (options.calls == CallTimes::memory) {
+            in_memory_ = &job.memory_times();
+            out_.guessed_bytes = in_memory_->guessed_bytes();
+        }
         if (!out_.output.empty()) {
             output_.emplace(*plan_.log, options, out_);
         }
@@ -279,6 +283,10 @@ private:
         }
         switch (role) {
             case CausalRole::call:
+                if (options_.calls != CallTimes::model) {
+                    task.end = now_ + known_time(b, i);
+                    break;
+                }
                 make_room();
                 task.end = calls_.start(task.call, b, i, now_);
                 task.phase = task.call.done ? Phase::finish : Phase::calling;
@@ -307,6 +315,12 @@ private:
                 break;
         }
         return until(task.end, id);
+    }
+
+    /// Of a call, where that does not depend on what others do.
+    int64_t known_time(const OpBlock& b, size_t i) const {
+        constexpr int64_t kMost = int64_t{1} << 50;
+        return in_memory_ != nullptr ? in_memory_->of(b, i) : std::clamp<int64_t>(b.duration[i], 0, kMost);
     }
 
     /// The wait of an event loop, which its timer ends or what another task sends. False if the task has to wait.
@@ -520,6 +534,7 @@ private:
     std::priority_queue<Event> events_;
     std::deque<TaskId> ready_;  // for a processor
     std::optional<PredictedLog> output_;
+    const MemoryTimes* in_memory_ = nullptr;
     std::optional<RoomOverTime> room_;  // of the page cache; none: no limit
     PredictedEpochs epochs_;
     int running_ = 0;

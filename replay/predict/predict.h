@@ -35,8 +35,16 @@ struct PredictedLimit {
     PageCachePolicy policy = PageCachePolicy::two_lists;
 };
 
+/// Where the times of calls come from.
+enum class CallTimes : uint8_t {
+    model,     // PredictOptions::storage
+    recorded,  // they take as long as recorded
+    memory,    // storage without a device (replay/predict/memory_times.h)
+};
+
 struct PredictOptions {
-    StorageModel storage;
+    CallTimes calls = CallTimes::model;
+    StorageModel storage;          // not used unless calls take what it says
     bool warm = false;             // every byte is in the page cache from the start; else each is fetched once
     Speeds speeds;                 // its `computing` is not used
     std::string what_if = {};      // options that make it another job than the recorded one, for the log
@@ -86,8 +94,9 @@ struct Prediction {
     bool accelerators = false;
     RecordedDoubts doubts;
     uint64_t hidden_bytes = 0, known_bytes = 0;  // as given, where faults were predicted
-    bool names_cached = false;  // the model does not know what a look at a name costs that is not in memory
-    PathTimes path;             // what the time goes to on the critical path
+    uint64_t guessed_bytes = 0;  // CallTimes::memory: moved by calls of which none alike was served by memory
+    bool names_cached = false;   // the model does not know what a look at a name costs that is not in memory
+    PathTimes path;              // what the time goes to on the critical path
     /// How far the real job's time there may lie from `elapsed_ns`; none where the prediction is not to be trusted.
     std::optional<TimeInterval> interval;
     std::filesystem::path output;

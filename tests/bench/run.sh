@@ -23,7 +23,7 @@ scripts/ensure-packages.sh peers || echo "bench: missing tracers are named below
 echo "Building ..." >&2
 mkdir -p build/bench
 { cmake --preset release -DREPRISE_TESTS=ON -DREPRISE_BENCH=ON &&
-    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_replay bench_prepare bench_many bench_delay reprise program_capture_load; } >build/bench/build.log 2>&1 ||
+    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_analyze bench_replay bench_prepare bench_many bench_delay reprise program_capture_load; } >build/bench/build.log 2>&1 ||
     { tail -n 40 build/bench/build.log >&2; exit 1; }
 
 bin=build/release/tests
@@ -36,6 +36,9 @@ measure() { # NAME COMMAND...
 }
 measure oplog "$bin/bench_oplog" --benchmark_format=json --benchmark_repetitions=3
 measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import/'
+measure analyze "$bin/bench_analyze" --dir "$dir" --page build/bench/analyze.html
+rm -f build/bench/page.txt
+if command -v chromium >/dev/null; then measure page python3 tests/cli/analyze/look_at_page.py build/bench/analyze.html; fi
 measure replay "$bin/bench_replay" --dir "$dir"
 measure prepare "$bin/bench_prepare" --dir "$dir" --rounds 3 --large-mib 2048
 measure delay "$bin/bench_delay" delay dlrm edges --dir "$dir" --json build/bench/delay.json

@@ -79,6 +79,17 @@ row("encode, one core, ERA5", "≥ 5 M ops/s", counter(oplog, "encode/era5_file1
 for name in sorted(imports):
     row(f"import DFTracer, one core, {name.removeprefix('import/')}", "≥ 1 M events/s", counter(imports, name, "events/s", 1e6),
         "M events/s", least(1))
+analyze = (folder / "analyze.txt").read_text()
+row("analyze 10 M ops, page included, one core", "≤ 5 s", number(analyze, r"ops: ([\d.]+) s"), "s", most(5))
+row("… memory", "≤ 512 MiB", number(analyze, r"its time, (\d+) MiB"), "MiB", most(512))
+row("… page", "≤ 5 MB", number(analyze, r"page ([\d.]+) MB"), "MB", most(5))
+if (folder / "page.txt").exists():
+    row("… page ready in Chromium", "≤ 1000 ms", json.loads((folder / "page.txt").read_text())["ready_ms"], "ms", most(1000))
+else:
+    notes.append("How soon a page is ready was not measured: Chromium is not installed.")
+row("… finding the causes for its predictions", "", number(analyze, r"planning: ([\d.]+) s"), "s")
+for what in ("storage", "processor", "accelerator"):
+    row(f"… prediction with infinitely fast {what}", "≤ 5 s", number(analyze, rf"infinitely_fast_{what}: ([\d.]+) s"), "s", most(5))
 row("afap, 1 M cached 4 KiB preads: of a bare loop's speed", "≥ 90 %", number(replay, r"pread:.*?([\d.]+) % of the bare loop"), "%", least(90))
 row("… of fio `read_iolog`, psync", "≥ 8 x", number(replay, r"replay is ([\d.]+) x that \(at least 8\)"), "x", least(8))
 row("… of fio `read_iolog`, file kept in the cache", "≥ 8 x", number(replay, r"invalidate=0.*?replay is ([\d.]+) x that\n"), "x",
