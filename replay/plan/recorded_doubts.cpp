@@ -275,6 +275,20 @@ std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double sh
     return "mapped files were in memory when recorded: not all their pages are known (record cold)";
 }
 
+std::string fewer_around(const MappedAround& around, double share) {
+    constexpr uint64_t kLeast = 64 << 10;
+    if (!around.read_ahead || *around.read_ahead >= around.recorded_reach || around.bytes < kLeast ||
+        static_cast<double>(around.bytes) <= share * static_cast<double>(around.all_bytes)) {
+        return {};
+    }
+    const int64_t kib = std::max<int64_t>(*around.read_ahead >> 10, 4);
+    return "files are read " + format_bytes(static_cast<uint64_t>(*around.read_ahead)) + " ahead here, and at least " +
+           format_bytes(static_cast<uint64_t>(around.recorded_reach)) +
+           " when recorded: the log does not say which of " + format_bytes(around.bytes) +
+           " around page faults the job used, and each of those pages would be a read (record with read_ahead_kb at " +
+           std::to_string(kib) + ")";
+}
+
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share) {
     if (doubts.scaled_missed <= share) {
         return {};

@@ -75,6 +75,8 @@ public:
         if (out_.touched_pages != 0) {
             out_.hidden_bytes = options_.hidden_bytes;
             out_.known_bytes = options_.known_bytes;
+            out_.around = options_.around;
+            out_.around.read_ahead = options_.storage.read_ahead_bytes;
         }
         out_.interval = interval_of(out_, plan_, options_);
         out_.epochs = epochs_.finish(last_end_, calls_);

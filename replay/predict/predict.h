@@ -50,6 +50,7 @@ struct PredictOptions {
     /// Of the bytes that the recording read, each once: pages of mapped files that were in memory then, so that not all
     /// of them are known.
     uint64_t hidden_bytes = 0, known_bytes = 0;
+    MappedAround around;           // its read-ahead is the model's
     double mapped_times = 1;       // as many pages may be used of mapped files as page faults touched
     std::filesystem::path output;  // op log of the predicted run; empty: none
     /// Given every op of the predicted run where the log uses accelerators; strings are those of the log. In the order
@@ -86,6 +87,7 @@ struct Prediction {
     bool accelerators = false;
     RecordedDoubts doubts;
     uint64_t hidden_bytes = 0, known_bytes = 0;  // as given, where faults were predicted
+    MappedAround around;                         // likewise
     bool names_cached = false;  // the model does not know what a look at a name costs that is not in memory
     PathTimes path;             // what the time goes to on the critical path
     /// How far the real job's time there may lie from `elapsed_ns`; none where the prediction is not to be trusted.

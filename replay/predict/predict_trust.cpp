@@ -51,7 +51,7 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           unseen_touches(prediction.doubts, kThirdShare), missed_by_scaling(prediction.doubts, kSomeShare),
           left_out_data(prediction.doubts, kMostShare).empty() ? left_out_most(prediction.doubts) : std::string(),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, kThirdShare),
-          left_mapped(prediction, kThirdShare),
+          left_mapped(prediction, kThirdShare), fewer_around(prediction.around, kThirdShare),
           prediction.bytes_written > prediction.bytes_read ? assumed_flags(prediction.doubts) : std::string()}) {
         reason += (reason.empty() || one.empty() ? "" : "; ") + one;
     }
@@ -67,7 +67,7 @@ std::string fair_reason(const Prediction& prediction) {
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare), missed_by_scaling(prediction.doubts, kScaledShare),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, 0.0), assumed_flags(prediction.doubts),
-          left_mapped(prediction, kSomeShare),
+          left_mapped(prediction, kSomeShare), fewer_around(prediction.around, 0.0),
           prediction.held_unknown
               ? std::string("the log does not say what memory the job held: here all of the limit is page cache")
               : std::string()}) {

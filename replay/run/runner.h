@@ -114,6 +114,7 @@ struct ReplayResult {
     /// Of the ops that can differ: what they read and wrote in the recording, and what of that they did not here.
     uint64_t recorded_bytes = 0, missing_bytes = 0;
     RecordedDoubts doubts;
+    MappedAround around;          // where the run fetches what it touches of mapped files
     uint64_t recorded_holes = 0;  // bytes: of files that were sparse in the recording, and are full here
     bool one_place = false;       // the files of several recorded file systems are on one here
     /// Memory besides files that a process of the recorded job held at most, and what was free here when the run began,

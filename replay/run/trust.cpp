@@ -368,7 +368,8 @@ Trust trust_in(const ReplayResult& result) {
          {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
           filled_holes(result, kMostShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
           unseen_touches(result.doubts, kThirdShare), missed_by_scaling(result.doubts, kSomeShare),
-          hidden_pages(result, kThirdShare), used_again(result, kThirdShare)}) {
+          hidden_pages(result, kThirdShare), used_again(result, kThirdShare),
+          fewer_around(result.around, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};
         }
@@ -394,7 +395,8 @@ Trust trust_in(const ReplayResult& result) {
                               unseen_touches(result.doubts, kSomeShare),
                               missed_by_scaling(result.doubts, kScaledShare),
                               hidden_pages(result, 0.0),
-                              used_again(result, kSomeShare)}) {
+                              used_again(result, kSomeShare),
+                              fewer_around(result.around, 0.0)}) {
         if (!doubt.empty()) {
             doubts.insert(doubts.begin(), std::move(doubt));
         }
