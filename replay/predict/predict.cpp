@@ -47,7 +47,7 @@ public:
         }
         observes_ = options.observe && !plan_.streams.empty();
         if (!out_.output.empty()) {
-            output_.emplace(*plan_.log, options, out_);
+            output_.emplace(*plan_.log, options);
         }
     }
 
@@ -81,7 +81,7 @@ public:
         out_.interval = interval_of(out_, plan_, options_);
         out_.epochs = epochs_.finish(last_end_, calls_);
         if (output_) {
-            output_->finish(out_.interval);
+            output_->finish(out_, options_.storage);
         }
         return std::move(out_);
     }

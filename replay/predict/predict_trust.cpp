@@ -35,6 +35,9 @@ bool is_cut_otherwise(const Prediction& p) {
 }  // namespace
 
 std::string says_little(const Prediction& prediction) {
+    if (std::string waits = mostly_unknown_waits(prediction.path, prediction.elapsed_ns); !waits.empty()) {
+        return waits;
+    }
     const std::string data = left_out_data(prediction.doubts, kMostShare);
     return data.empty() ? cached_names_of(prediction, kMostShare) : data + kSelectPaths;
 }
@@ -61,7 +64,8 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
 std::string fair_reason(const Prediction& prediction) {
     std::string reason;
     for (const std::string& one :
-         {left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
+         {unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
+          left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
           loaded_programs(prediction.doubts, kSomeShare), ended_by_signal(prediction.helpers),
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),

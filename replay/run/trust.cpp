@@ -156,17 +156,6 @@ std::string no_data_of(const CacheReport& cache) {
     return files + " no data on the device: neither storage nor memory was measured";
 }
 
-/// "3.16 s of the 3.17 s are recorded waits of unknown cause", where that is more than a share.
-std::string unknown_waits(const ReplayResult& result, double share) {
-    const int64_t waits = result.path.of(PathPart::unexplained);
-    if (static_cast<double>(waits) <= share * static_cast<double>(result.elapsed_ns) ||
-        static_cast<double>(waits) <= kLittle) {
-        return {};
-    }
-    return format_duration(waits) + " of the " + format_duration(result.elapsed_ns) +
-           " are recorded waits of unknown cause";
-}
-
 /// "names were cached here, and not when recorded (2.10 s of the 2.20 s): ...", where that is more than a share.
 std::string cached_names_of(const ReplayResult& result, double share) {
     const std::string names =
@@ -309,8 +298,8 @@ std::string not_measured(const ReplayResult& result) {
     if (reads_no_data(result)) {
         return no_data_of(*result.cache);
     }
-    if (std::string waits = unknown_waits(result, kMostShare); !waits.empty()) {
-        return waits + ", as long on any storage";
+    if (std::string waits = mostly_unknown_waits(result.path, result.elapsed_ns); !waits.empty()) {
+        return waits;
     }
     std::string data = left_out_data(result.doubts, kMostShare);
     if (!data.empty()) {
@@ -382,7 +371,7 @@ Trust trust_in(const ReplayResult& result) {
                               std::move(flags),
                               kept_in_memory(result, kSomeShare),
                               places.empty() ? places : places + ": here they are on one",
-                              unknown_waits(result, kSomeShare),
+                              unknown_waits(result.path, result.elapsed_ns, kSomeShare),
                               left_out_data(result.doubts, kSomeShare),
                               pinned(result),
                               incompressible(result),
