@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ public:
 
     RecordedDoubts run() {
         names_.resize(tables_.tasks.size());
+        refused_.resize(tables_.tasks.size());
         OpBlock block;
         for (const BlockInfo& where : plan_.log->blocks()) {
             plan_.log->decode(where, block);
@@ -92,6 +94,9 @@ private:
             names_[block.task] += std::min(block.duration[i], INT64_MAX - names_[block.task]);
             ++waits_;
         }
+        if (block.task < refused_.size()) {
+            lock(block, i);
+        }
         if (kind == OpKind::exec) {
             execute(block.file[i]);
         } else if (kind == OpKind::mmap && block.handle[i] != 0 && block.result[i] >= 0) {
@@ -104,6 +109,19 @@ private:
             add_time(mappings_[block.map[i]].touched, block.duration[i]);
         } else if ((row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
             add(tables_.file_of(block.row(i)), static_cast<uint64_t>(block.result[i]));
+        }
+    }
+    /// Refused, slept, asked again: what that takes depends on how long others hold the lock.
+    void lock(const OpBlock& block, size_t i) {
+        const auto kind = static_cast<OpKind>(block.kind[i]);
+        const int64_t result = block.result[i];
+        const bool asks = kind == OpKind::flock ||
+                          (kind == OpKind::fcntl && (block.arg[i] == F_SETLK || block.arg[i] == F_OFD_SETLK));
+        if (asks && keeps(plan_, block, i)) {
+            refused_[block.task] = result == -EAGAIN || result == -EACCES;
+        } else if (kind == OpKind::wait && block.arg[i] == kWaitSleep && refused_[block.task]) {
+            refused_[block.task] = false;
+            ++out_.lock_polls;
         }
     }
     void call(const OpBlock& block, size_t i) {
@@ -211,6 +229,7 @@ private:
     bool faults_ = false;                          // the log has some
     std::vector<int64_t> names_;                   // by TaskId, ns
     uint64_t waits_ = 0;
+    std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 
 constexpr uint64_t kLittleData = 1 << 20;    // bytes; less is no loss
@@ -295,6 +314,14 @@ std::string missed_by_scaling(const RecordedDoubts& doubts, double share) {
     }
     return "an epoch of the scaled set has " + std::to_string(std::lround(100 * doubts.scaled_missed)) +
            " % too few or too many accesses: the recording has too few steps alike (record more of each epoch)";
+}
+
+std::string lock_polls(const RecordedDoubts& doubts) {
+    constexpr uint64_t kFew = 3;
+    return doubts.lock_polls < kFew ? std::string()
+                                    : counted(doubts.lock_polls, "time") +
+                                          " a task slept as another held a lock of a file, and asked again: how often "
+                                          "depends on how long locks are held here";
 }
 
 std::string assumed_flags(const RecordedDoubts& doubts) {

@@ -30,6 +30,8 @@ struct RecordedDoubts {
     uint64_t unseen_mapped_bytes = 0;
     /// Of a scaled log: of the accesses of the epoch that misses most, the share that it has too few or too many.
     double scaled_missed = 0;
+    /// Locks of files that others held, so that a task slept and asked again.
+    uint64_t lock_polls = 0;
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
@@ -81,6 +83,8 @@ std::string fewer_around(const MappedAround& around, double share);
 /// "an epoch of the larger set has 50 % too few or too many accesses: ...", where that is more than a share; else
 /// empty.
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
+/// "14 times a task slept as others held a lock ...", where that is more than a few; else empty.
+std::string lock_polls(const RecordedDoubts& doubts);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// Of the accesses of a scaled log's epochs.

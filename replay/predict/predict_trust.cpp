@@ -66,8 +66,8 @@ std::string fair_reason(const Prediction& prediction) {
     for (const std::string& one :
          {unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
           left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
-          loaded_programs(prediction.doubts, kSomeShare), ended_by_signal(prediction.helpers),
-          alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
+          loaded_programs(prediction.doubts, kSomeShare), lock_polls(prediction.doubts),
+          ended_by_signal(prediction.helpers), alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare), missed_by_scaling(prediction.doubts, kScaledShare),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, 0.0), assumed_flags(prediction.doubts),

@@ -381,6 +381,7 @@ Trust trust_in(const ReplayResult& result) {
                               others_on_device(result),
                               memory_doubt(result),
                               loaded_programs(result.doubts, kSomeShare),
+                              lock_polls(result.doubts),
                               unseen_touches(result.doubts, kSomeShare),
                               missed_by_scaling(result.doubts, kScaledShare),
                               hidden_pages(result, 0.0),
