@@ -23,6 +23,7 @@
 #include "replay/plan/helper_time.h"
 #include "replay/plan/plan.h"
 #include "replay/plan/recorded_doubts.h"
+#include "replay/plan/serial_writers.h"
 #include "replay/plan/speeds.h"
 #include "replay/predict/page_cache.h"
 
@@ -84,6 +85,7 @@ struct Prediction {
     std::string shared_work;                        // QueueInference::shared_work()
     bool shares_otherwise = false;                  // the time is far from the recorded one
     HelperFindings helpers;
+    SerialWriters::Findings serial_writers;
     bool accelerators = false;
     RecordedDoubts doubts;
     uint64_t hidden_bytes = 0, known_bytes = 0;  // as given, where faults were predicted

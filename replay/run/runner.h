@@ -21,6 +21,7 @@
 #include "replay/plan/paths.h"
 #include "replay/plan/queues.h"
 #include "replay/plan/recorded_doubts.h"
+#include "replay/plan/serial_writers.h"
 #include "replay/prepare/cache_regime.h"
 #include "replay/run/epoch_proof.h"
 #include "replay/run/fidelity.h"
@@ -160,11 +161,12 @@ struct ReplayResult {
     std::optional<DeviceCounter> device_counter;  // of the whole device during the run, other programs included
     uint64_t tasks = 0, processes = 0;
     uint64_t accelerators = 0;
-    std::vector<Counter> counters;  // of the plan and of the recording
-    std::string access;             // what came of ReplayOptions::access, in a sentence; empty: as recorded
-    AccessCounts access_counts;     // likewise
-    QueueInference queues;          // of pace causal
-    HelperFindings helpers;         // of pace causal
+    std::vector<Counter> counters;           // of the plan and of the recording
+    std::string access;                      // what came of ReplayOptions::access, in a sentence; empty: as recorded
+    AccessCounts access_counts;              // likewise
+    QueueInference queues;                   // of pace causal
+    HelperFindings helpers;                  // of pace causal
+    SerialWriters::Findings serial_writers;  // likewise
     MachineFacts machine;
     std::optional<CacheReport> cache;     // none where it was not asked for
     std::vector<EpochProof> epochs;       // that the run began

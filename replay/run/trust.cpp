@@ -349,6 +349,10 @@ Trust trust_in(const ReplayResult& result) {
         static_cast<double>(result.path.cut_ns) > kSomeShare * static_cast<double>(result.elapsed_ns)) {
         return {Trust::Level::poor, std::move(ended)};
     }
+    std::string together = write_together(result.serial_writers, result.elapsed_ns);
+    if (!together.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(together)};
+    }
     std::string flags = assumed_flags(result.doubts);
     if (!flags.empty() && result.bytes_written > result.bytes_read) {
         return {Trust::Level::poor, std::move(flags)};
@@ -368,6 +372,7 @@ Trust trust_in(const ReplayResult& result) {
     for (std::string doubt : {std::move(shared),
                               std::move(ended),
                               std::move(alone),
+                              std::move(together),
                               std::move(flags),
                               kept_in_memory(result, kSomeShare),
                               places.empty() ? places : places + ": here they are on one",

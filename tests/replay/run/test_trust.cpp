@@ -161,6 +161,23 @@ TEST_CASE("trust: less is read around page faults than when recorded") {
     CHECK(trust_in(result).level == Trust::Level::good);
 }
 
+TEST_CASE("trust: tasks that wrote one after another write at the same time, locks are polled") {
+    ReplayResult result = good_run();
+    result.recorded_ns = result.elapsed_ns;
+    result.serial_writers = {12, 1'000 * kMs};
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.serial_writers.together_ns = 1'001 * kMs;
+    const std::string_view words =
+        "12 tasks that wrote one after another when recorded write at the same time for 1.00 s here: a job that waits "
+        "for the last one, or skips, does not";
+    check(result, "fair", words);
+    result.recorded_ns = result.elapsed_ns / 2;
+    check(result, "poor", words);
+    result.serial_writers = {};
+    result.doubts.lock_polls = 3;
+    CHECK(trust_in(result).level == Trust::Level::fair);
+}
+
 TEST_CASE("trust: the speed of processors matters where something computes") {
     ReplayResult result = good_run();
     result.cpu_speed = {CpuSpeed::Source::no_profile, 1.0, 0.0};
