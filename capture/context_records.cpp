@@ -113,6 +113,18 @@ nlohmann::ordered_json file_systems() {
     return types;
 }
 
+/// Of the devices of `file_systems`, how far the kernel reads ahead there, bytes.
+nlohmann::ordered_json read_ahead(const nlohmann::ordered_json& file_systems) {
+    auto bytes = nlohmann::ordered_json::object();
+    for (const auto& [device, type] : file_systems.items()) {
+        int64_t kib = 0;
+        if (std::istringstream(read_text("/sys/class/bdi/" + device + "/read_ahead_kb")) >> kib) {
+            bytes[device] = kib << 10;
+        }
+    }
+    return bytes;
+}
+
 }  // namespace
 
 uint64_t monotonic_ns() { return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC)); }
@@ -176,6 +188,7 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     meta["absent"] = programs.absent();
     const std::string around = first_line("/sys/kernel/debug/fault_around_bytes");
     meta["file_systems"] = file_systems();
+    meta["read_ahead_bytes"] = read_ahead(meta["file_systems"]);
     meta["fault_around_bytes"] =
         around.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(std::stoull(around));
     meta["more_per_call_ns"] = more_per_call_ns;

@@ -72,6 +72,7 @@ void put_hidden(const LogReader& log, const Predictor& predictor, PredictOptions
     const RecordedCache recorded = plan_cache(predictor.plan(), log).recorded;
     how.hidden_bytes = recorded.hides_touches() ? recorded.touched_in_memory : 0;
     how.known_bytes = recorded.read_bytes;
+    how.around = {recorded.around_bytes, recorded.read_bytes + recorded.around_bytes, recorded.fault_reach, {}};
     if (recorded.touched_bytes != 0) {
         how.mapped_times = 1 + static_cast<double>(recorded.around_bytes) / static_cast<double>(recorded.touched_bytes);
     }

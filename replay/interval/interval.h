@@ -32,8 +32,9 @@ struct ErrorSources {
     double taken_share = 0;        // of the time that compute took, by the host and by other programs
     int64_t alone_ns = 0;          // in which only helpers were at work: the job would have ended them
     Scatter recordings, runs;
-    bool predicted = false;   // by a storage model
-    bool order_open = false;  // an event loop or free workers decide what is read next; the recorded order is kept
+    bool predicted = false;  // by a storage model
+    /// An event loop, free workers or who asks for a lock first decide the order; the recorded one is kept.
+    bool order_open = false;
 };
 
 struct TimeInterval {

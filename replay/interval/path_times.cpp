@@ -3,6 +3,9 @@
 
 #include <numeric>
 
+#include "formats/support/quantity.h"
+#include "replay/plan/recorded_doubts.h"
+
 namespace reprise {
 
 const char* path_part_name(PathPart part) {
@@ -39,5 +42,19 @@ PathPart path_part(OpKind kind, int64_t arg, int64_t result, CausalRole role, in
 }
 
 int64_t PathTimes::sum() const { return std::accumulate(ns.begin(), ns.end(), int64_t{0}); }
+
+std::string unknown_waits(const PathTimes& path, int64_t elapsed_ns, double share) {
+    constexpr int64_t kLittle = 10'000'000;
+    const int64_t waits = path.of(PathPart::unexplained);
+    if (waits <= kLittle || static_cast<double>(waits) <= share * static_cast<double>(elapsed_ns)) {
+        return {};
+    }
+    return format_duration(waits) + " of the " + format_duration(elapsed_ns) + " are recorded waits of unknown cause";
+}
+
+std::string mostly_unknown_waits(const PathTimes& path, int64_t elapsed_ns) {
+    const std::string waits = unknown_waits(path, elapsed_ns, kMostShare);
+    return waits.empty() ? waits : waits + ", as long on any storage";
+}
 
 }  // namespace reprise

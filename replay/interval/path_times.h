@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "replay/plan/causal_step.h"
 
@@ -42,5 +43,11 @@ struct PathTimes {
     int64_t of(PathPart part) const { return ns[static_cast<size_t>(part)]; }
     int64_t sum() const;
 };
+
+/// "3.16 s of the 3.17 s are recorded waits of unknown cause", where that is more than a share of `elapsed_ns`; else
+/// empty.
+std::string unknown_waits(const PathTimes& path, int64_t elapsed_ns, double share);
+/// The same of most of the time, with what it means: the time says little about the storage.
+std::string mostly_unknown_waits(const PathTimes& path, int64_t elapsed_ns);
 
 }  // namespace reprise

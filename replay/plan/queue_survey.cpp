@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replay/plan/queue_survey.h"
 
+#include <cmath>
 #include <optional>
 
 #include "formats/oplog/touched.h"
@@ -41,9 +42,27 @@ bool orders_reads(const QueueSurvey& survey, TaskId task) {
     return false;
 }
 
+/// Whether two tasks may be a pool: each reads until the end, and pieces of about the same size. Two tasks may as well
+/// have work of their own each.
+bool take_alike(const QueueSurvey& survey, const std::vector<TaskId>& tasks, double span) {
+    constexpr double kUntilEnd = 0.8;  // of the time in which either of them reads
+    constexpr double kAlike = 1.5;     // one's mean read, of the other's
+    double least = INFINITY, most = 0;
+    for (const TaskId task : tasks) {
+        const QueueSurvey::TaskFacts& facts = survey.tasks[task];
+        if (static_cast<double>(facts.last_read) - static_cast<double>(facts.first_read) < kUntilEnd * span) {
+            return false;
+        }
+        const double each = static_cast<double>(facts.bytes) / static_cast<double>(std::max<uint64_t>(facts.reads, 1));
+        least = std::min(least, each);
+        most = std::max(most, each);
+    }
+    return most <= kAlike * least;
+}
+
 /// Of tasks that are alike: those that read all the time, none of which runs out of work before the others, and share
 /// the work unevenly.
-std::optional<SharedWork> shared_by(const QueueSurvey& survey, const std::vector<TaskId>& tasks) {
+std::optional<SharedWork> shared_by(const QueueSurvey& survey, const std::vector<TaskId>& tasks, bool threads) {
     constexpr size_t kLeastTasks = 3;
     constexpr uint64_t kLeastReads = 60;            // of all together
     constexpr double kUneven = 1.3;                 // most of one, of their mean
@@ -74,8 +93,9 @@ std::optional<SharedWork> shared_by(const QueueSurvey& survey, const std::vector
         reads += facts.reads;
     }
     const auto count = static_cast<double>(work.tasks.size());
-    const bool shares = work.tasks.size() >= kLeastTasks && reads >= kLeastReads &&
-                        covered >= kTogether * count * span &&
+    const bool enough =
+        work.tasks.size() >= kLeastTasks || (threads && work.tasks.size() == 2 && take_alike(survey, work.tasks, span));
+    const bool shares = enough && reads >= kLeastReads && covered >= kTogether * count * span &&
                         static_cast<double>(reads) >= kTheirs * static_cast<double>(all) &&
                         static_cast<double>(work.most) * count >= kUneven * static_cast<double>(reads);
     return shares ? std::optional(std::move(work)) : std::nullopt;
@@ -264,7 +284,7 @@ void find_shared_work(const Tables& tables, const QueueSurvey& survey, QueueInfe
     }
     for (const auto* groups : {&threads, &children}) {
         for (const auto& [key, tasks] : *groups) {
-            if (std::optional<SharedWork> work = shared_by(survey, tasks)) {
+            if (std::optional<SharedWork> work = shared_by(survey, tasks, groups == &threads)) {
                 result.shared.push_back(std::move(*work));
             }
         }

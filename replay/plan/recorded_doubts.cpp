@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ public:
 
     RecordedDoubts run() {
         names_.resize(tables_.tasks.size());
+        refused_.resize(tables_.tasks.size());
         OpBlock block;
         for (const BlockInfo& where : plan_.log->blocks()) {
             plan_.log->decode(where, block);
@@ -92,6 +94,9 @@ private:
             names_[block.task] += std::min(block.duration[i], INT64_MAX - names_[block.task]);
             ++waits_;
         }
+        if (block.task < refused_.size()) {
+            lock(block, i);
+        }
         if (kind == OpKind::exec) {
             execute(block.file[i]);
         } else if (kind == OpKind::mmap && block.handle[i] != 0 && block.result[i] >= 0) {
@@ -104,6 +109,19 @@ private:
             add_time(mappings_[block.map[i]].touched, block.duration[i]);
         } else if ((row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
             add(tables_.file_of(block.row(i)), static_cast<uint64_t>(block.result[i]));
+        }
+    }
+    /// Refused, slept, asked again: what that takes depends on how long others hold the lock.
+    void lock(const OpBlock& block, size_t i) {
+        const auto kind = static_cast<OpKind>(block.kind[i]);
+        const int64_t result = block.result[i];
+        const bool asks = kind == OpKind::flock ||
+                          (kind == OpKind::fcntl && (block.arg[i] == F_SETLK || block.arg[i] == F_OFD_SETLK));
+        if (asks && keeps(plan_, block, i)) {
+            refused_[block.task] = result == -EAGAIN || result == -EACCES;
+        } else if (kind == OpKind::wait && block.arg[i] == kWaitSleep && refused_[block.task]) {
+            refused_[block.task] = false;
+            ++out_.lock_polls;
         }
     }
     void call(const OpBlock& block, size_t i) {
@@ -212,6 +230,7 @@ private:
     bool faults_ = false;                          // the log has some
     std::vector<int64_t> names_;                   // by TaskId, ns
     uint64_t waits_ = 0;
+    std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 
 constexpr uint64_t kLittleData = 1 << 20;    // bytes; less is no loss
@@ -276,12 +295,34 @@ std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double sh
     return "mapped files were in memory when recorded: not all their pages are known (record cold)";
 }
 
+std::string fewer_around(const MappedAround& around, double share) {
+    constexpr uint64_t kLeast = 64 << 10;
+    if (!around.read_ahead || *around.read_ahead >= around.recorded_reach || around.bytes < kLeast ||
+        static_cast<double>(around.bytes) <= share * static_cast<double>(around.all_bytes)) {
+        return {};
+    }
+    const int64_t kib = std::max<int64_t>(*around.read_ahead >> 10, 4);
+    return "files are read " + format_bytes(static_cast<uint64_t>(*around.read_ahead)) + " ahead here, and at least " +
+           format_bytes(static_cast<uint64_t>(around.recorded_reach)) +
+           " when recorded: the log does not say which of " + format_bytes(around.bytes) +
+           " around page faults the job used, and each of those pages would be a read (record with read_ahead_kb at " +
+           std::to_string(kib) + ")";
+}
+
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share) {
     if (doubts.scaled_missed <= share) {
         return {};
     }
     return "an epoch of the scaled set has " + std::to_string(std::lround(100 * doubts.scaled_missed)) +
            " % too few or too many accesses: the recording has too few steps alike (record more of each epoch)";
+}
+
+std::string lock_polls(const RecordedDoubts& doubts) {
+    constexpr uint64_t kFew = 3;
+    return doubts.lock_polls < kFew ? std::string()
+                                    : counted(doubts.lock_polls, "time") +
+                                          " a task slept as another held a lock of a file, and asked again: how often "
+                                          "depends on how long locks are held here";
 }
 
 std::string assumed_flags(const RecordedDoubts& doubts) {

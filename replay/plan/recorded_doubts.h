@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,8 @@ struct RecordedDoubts {
     uint64_t unseen_mapped_bytes = 0;
     /// Of a scaled log: of the accesses of the epoch that misses most, the share that it has too few or too many.
     double scaled_missed = 0;
+    /// Locks of files that others held, so that a task slept and asked again.
+    uint64_t lock_polls = 0;
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
     uint64_t unclear_locks = 0;               // waits, see find_guards()
@@ -67,9 +70,22 @@ std::string unseen_touches(const RecordedDoubts& doubts, double share);
 /// "mapped files were in memory when recorded: ...": of the bytes that are read, each once, so many are pages of mapped
 /// files that were in memory. Where that is more than a share; else empty.
 std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double share);
+/// Data that was fetched around page faults and mapped with them, so that no fault shows whether it was used.
+struct MappedAround {
+    uint64_t bytes = 0, all_bytes = 0;  ///< of all data, each once
+    int64_t recorded_reach = 0;         ///< so far around a fault the recording fetched, bytes; 0: unknown
+    std::optional<int64_t> read_ahead;  ///< largest window here, bytes; none: unknown, or nothing is fetched
+};
+/// No fault maps more around its page than a window of so many bytes fetches.
+inline constexpr int64_t kMostFaultReach = int64_t{128} << 10;
+/// "files are read 4.00 KiB ahead here, and 64.0 KiB around page faults when recorded: ...", where less is fetched
+/// around faults than when recorded, and what was is more than a share of the data; else empty.
+std::string fewer_around(const MappedAround& around, double share);
 /// "an epoch of the larger set has 50 % too few or too many accesses: ...", where that is more than a share; else
 /// empty.
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
+/// "14 times a task slept as others held a lock ...", where that is more than a few; else empty.
+std::string lock_polls(const RecordedDoubts& doubts);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.

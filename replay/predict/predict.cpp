@@ -32,6 +32,7 @@ public:
         : options_(options),
           plan_(job.plan),
           helper_time_(plan_, 0),
+          serial_writers_(plan_),
           calls_(plan_, options.storage, options.warm,
                  options.memory ? std::optional(options.memory->policy) : std::nullopt),
           out_(begun(job, options)),
@@ -52,7 +53,7 @@ public:
             out_.guessed_bytes = in_memory_->guessed_bytes();
         }
         if (!out_.output.empty()) {
-            output_.emplace(*plan_.log, options, out_);
+            output_.emplace(*plan_.log, options);
         }
     }
 
@@ -74,17 +75,20 @@ public:
         out_.recorded_ns = out_.ops == 0 ? 0 : recorded_end_ - plan_.first_begin;
         out_.scaled = read_fact(plan_.log->header(), fact::scale).has_value();
         out_.helpers = helper_time_.finish();
+        out_.serial_writers = serial_writers_.finish();
         sum_up(out_, plan_, calls_);
         out_.left_mapped_bytes =
             static_cast<uint64_t>(static_cast<double>(out_.left_mapped_bytes) * options_.mapped_times);
         if (out_.touched_pages != 0) {
             out_.hidden_bytes = options_.hidden_bytes;
             out_.known_bytes = options_.known_bytes;
+            out_.around = options_.around;
+            out_.around.read_ahead = options_.storage.read_ahead_bytes;
         }
         out_.interval = interval_of(out_, plan_, options_);
         out_.epochs = epochs_.finish(last_end_, calls_);
         if (output_) {
-            output_->finish(out_.interval);
+            output_->finish(out_, options_.storage);
         }
         return std::move(out_);
     }
@@ -452,6 +456,7 @@ private:
             path_part(static_cast<OpKind>(b.kind[i]), b.arg[i], b.result[i], task.role, task.end - task.begin),
             task.end, plan_.helpers.is_cut(id));
         helper_time_.see(id, b, i, task.begin, task.end);
+        serial_writers_.see(id, b, i, task.begin, task.end);
         if (task.end > last_end_) {
             last_end_ = task.end;
             out_.path = task.path.times();
@@ -525,6 +530,7 @@ private:
     const PredictOptions& options_;
     const Plan& plan_;
     HelperTime helper_time_;
+    SerialWriters serial_writers_;
     VirtualCalls calls_;
     Prediction out_;
     std::vector<Task> tasks_;

@@ -23,6 +23,7 @@
 #include "replay/plan/helper_time.h"
 #include "replay/plan/plan.h"
 #include "replay/plan/recorded_doubts.h"
+#include "replay/plan/serial_writers.h"
 #include "replay/plan/speeds.h"
 #include "replay/predict/page_cache.h"
 
@@ -58,6 +59,7 @@ struct PredictOptions {
     /// Of the bytes that the recording read, each once: pages of mapped files that were in memory then, so that not all
     /// of them are known.
     uint64_t hidden_bytes = 0, known_bytes = 0;
+    MappedAround around;           // its read-ahead is the model's
     double mapped_times = 1;       // as many pages may be used of mapped files as page faults touched
     std::filesystem::path output;  // op log of the predicted run; empty: none
     /// Given every op of the predicted run where the log uses accelerators; strings are those of the log. In the order
@@ -91,9 +93,11 @@ struct Prediction {
     std::string shared_work;                        // QueueInference::shared_work()
     bool shares_otherwise = false;                  // the time is far from the recorded one
     HelperFindings helpers;
+    SerialWriters::Findings serial_writers;
     bool accelerators = false;
     RecordedDoubts doubts;
     uint64_t hidden_bytes = 0, known_bytes = 0;  // as given, where faults were predicted
+    MappedAround around;                         // likewise
     uint64_t guessed_bytes = 0;  // CallTimes::memory: moved by calls of which none alike was served by memory
     bool names_cached = false;   // the model does not know what a look at a name costs that is not in memory
     PathTimes path;              // what the time goes to on the critical path

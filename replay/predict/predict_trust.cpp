@@ -35,6 +35,9 @@ bool is_cut_otherwise(const Prediction& p) {
 }  // namespace
 
 std::string says_little(const Prediction& prediction) {
+    if (std::string waits = mostly_unknown_waits(prediction.path, prediction.elapsed_ns); !waits.empty()) {
+        return waits;
+    }
     const std::string data = left_out_data(prediction.doubts, kMostShare);
     return data.empty() ? cached_names_of(prediction, kMostShare) : data + kSelectPaths;
 }
@@ -45,13 +48,14 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
          {says_little(prediction), model.cold ? std::string() : std::string(kModelOfMemory),
           prediction.async_depth > 1 ? made_one_by_one(prediction.async_depth) : "",
           prediction.shares_otherwise ? prediction.shared_work : "",
+          prediction.shares_otherwise ? write_together(prediction.serial_writers, prediction.elapsed_ns) : "",
           is_cut_otherwise(prediction) ? ended_by_signal(prediction.helpers) : "",
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kMostShare),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kThirdShare),
           unseen_touches(prediction.doubts, kThirdShare), missed_by_scaling(prediction.doubts, kSomeShare),
           left_out_data(prediction.doubts, kMostShare).empty() ? left_out_most(prediction.doubts) : std::string(),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, kThirdShare),
-          left_mapped(prediction, kThirdShare),
+          left_mapped(prediction, kThirdShare), fewer_around(prediction.around, kThirdShare),
           prediction.bytes_written > prediction.bytes_read ? assumed_flags(prediction.doubts) : std::string()}) {
         reason += (reason.empty() || one.empty() ? "" : "; ") + one;
     }
@@ -61,13 +65,15 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
 std::string fair_reason(const Prediction& prediction) {
     std::string reason;
     for (const std::string& one :
-         {left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
-          loaded_programs(prediction.doubts, kSomeShare), ended_by_signal(prediction.helpers),
-          alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
+         {unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
+          left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
+          loaded_programs(prediction.doubts, kSomeShare), lock_polls(prediction.doubts),
+          ended_by_signal(prediction.helpers), alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
+          write_together(prediction.serial_writers, prediction.elapsed_ns),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare), missed_by_scaling(prediction.doubts, kScaledShare),
           unclear_locks(prediction.doubts), hidden_touches(prediction.hidden_bytes, prediction.known_bytes, 0.0),
-          assumed_flags(prediction.doubts), left_mapped(prediction, kSomeShare),
+          assumed_flags(prediction.doubts), left_mapped(prediction, kSomeShare), fewer_around(prediction.around, 0.0),
           prediction.held_unknown
               ? std::string("the log does not say what memory the job held: here all of the limit is page cache")
               : std::string()}) {

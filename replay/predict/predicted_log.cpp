@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-PredictedLog::PredictedLog(const LogReader& log, const PredictOptions& options, const Prediction& so_far) {
+PredictedLog::PredictedLog(const LogReader& log, const PredictOptions& options) {
     Header header;
     header.time_unit_ns = 1;
     header.origin_unix_ns = log.header().origin_unix_ns;
@@ -21,12 +21,6 @@ PredictedLog::PredictedLog(const LogReader& log, const PredictOptions& options, 
     }
     write_fact(header, fact::filter, options.filter.to_string());
     write_fact(header, fact::recording, log.path().filename().string());
-    const std::string poor = poor_reason(so_far, options.storage), fair = fair_reason(so_far);
-    write_fact(header, fact::trust, poor.empty() ? "fair" : "poor");
-    write_fact(header, fact::trust_reason,
-               !poor.empty()   ? poor
-               : !fair.empty() ? fair
-                               : "predicted from a storage model, not run");
     WriterOptions how;
     how.level = 1;
     writer_ = std::make_unique<LogWriter>(options.output, header, how);
@@ -38,10 +32,17 @@ void PredictedLog::append(TaskId task, Op op) {
     writer_->append(task, op);
 }
 
-void PredictedLog::finish(const std::optional<TimeInterval>& interval) {
-    if (interval) {
-        write_fact(writer_->header(), fact::elapsed_low, interval->low_ns);
-        write_fact(writer_->header(), fact::elapsed_high, interval->high_ns);
+void PredictedLog::finish(const Prediction& result, const StorageModel& model) {
+    Header& header = writer_->header();
+    const std::string poor = poor_reason(result, model), fair = fair_reason(result);
+    write_fact(header, fact::trust, poor.empty() ? "fair" : "poor");
+    write_fact(header, fact::trust_reason,
+               !poor.empty()   ? poor
+               : !fair.empty() ? fair
+                               : "predicted from a storage model, not run");
+    if (result.interval) {
+        write_fact(header, fact::elapsed_low, result.interval->low_ns);
+        write_fact(header, fact::elapsed_high, result.interval->high_ns);
     }
     writer_->finish();
 }

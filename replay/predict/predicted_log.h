@@ -4,22 +4,20 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
-#include "replay/interval/interval.h"
 #include "replay/predict/predict.h"
 
 namespace reprise {
 
 class PredictedLog {
 public:
-    /// Throws Error (machine) where it cannot be written. `so_far`: what is known before the run.
-    PredictedLog(const LogReader& log, const PredictOptions& options, const Prediction& so_far);
+    /// Throws Error (machine) where it cannot be written.
+    PredictedLog(const LogReader& log, const PredictOptions& options);
 
     void append(TaskId task, Op op);
-    void finish(const std::optional<TimeInterval>& interval);
+    void finish(const Prediction& result, const StorageModel& model);
 
 private:
     std::unique_ptr<LogWriter> writer_;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "replay/prepare/cache_plan.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
+#include <bit>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -10,7 +14,9 @@
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/context_series.h"
 #include "formats/oplog/file_names.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/support/text_index.h"
+#include "replay/plan/recorded_doubts.h"
 #include "replay/prepare/reads.h"
 
 namespace reprise {
@@ -196,6 +202,19 @@ private:
         return common(near, found->second).without(reads);
     }
 
+    /// Of a file with page faults, how far the recording read around them (RecordedCache::fault_reach).
+    int64_t fault_reach(FileId file, uint64_t touched, uint64_t around) const {
+        const uint64_t device = recording_.tables().files[file].device;
+        const std::string name = std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
+        if (read_ahead_.is_object() && read_ahead_.contains(name) && read_ahead_[name].is_number_unsigned()) {
+            return static_cast<int64_t>(
+                std::min(read_ahead_[name].get<uint64_t>(), static_cast<uint64_t>(kMostFaultReach)));
+        }
+        const uint64_t pages = std::max<uint64_t>(touched / RangeSet::kPage, 1);
+        const uint64_t each = std::min((touched + around) / pages, static_cast<uint64_t>(kMostFaultReach));
+        return static_cast<int64_t>(std::bit_ceil(each));
+    }
+
     void know(FileReads all) {
         join_names(all);
         const Holes holes = recorded_holes(recording_);
@@ -225,13 +244,18 @@ private:
             const RangeSet touched = common(all.touched[file], reads);
             recorded.touched_bytes += touched.bytes();
             recorded.touched_in_memory += common(touched, found).bytes();
-            recorded.around_bytes += touched.empty() ? 0 : around(file, touched, reads).bytes();
+            if (const uint64_t near = touched.empty() ? 0 : around(file, touched, reads).bytes(); near != 0) {
+                recorded.around_bytes += near;
+                recorded.fault_reach = std::max(recorded.fault_reach, fault_reach(file, touched.bytes(), near));
+            }
             add_all(out_.targets[target].resident, found);
         }
     }
 
     const Plan& plan_;
     const LogReader& recording_;
+    const nlohmann::json read_ahead_ =
+        nlohmann::json::parse(read_fact(recording_.header(), fact::recorded_read_ahead).value_or(""), nullptr, false);
     std::optional<FetchedPages> fetched_;
     std::optional<CachedPages> cached_;
     CachePlan out_;

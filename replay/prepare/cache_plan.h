@@ -28,6 +28,9 @@ struct RecordedCache {
     /// Besides read_bytes: what was fetched around these pages and mapped with them, so that no fault shows whether it
     /// was used.
     uint64_t around_bytes = 0;
+    /// How far around such a page fault the recording's device was read, bytes, as far as a fault maps: by its
+    /// read-ahead, or, where the log does not say that, by how much was fetched for each fault. 0: unknown.
+    int64_t fault_reach = 0;
 
     /// Whether mapped files were in memory: a fault then maps the pages around it, too, up to 2 MiB, and the log cannot
     /// know which of these were used.

@@ -87,7 +87,8 @@ public:
           strings_(std::move(strings)),
           result_(result),
           start_(run.control().start_ns),
-          helper_time_(plan, start_) {
+          helper_time_(plan, start_),
+          serial_writers_(plan) {
         result_.latency.resize(kOpKindLimit);
         examples_.resize(kOpKindLimit);
     }
@@ -129,6 +130,7 @@ public:
             result_.fidelity.added_ns = static_cast<double>(path.added_ns);
             result_.path = path.times;
             result_.helpers = helper_time_.finish();
+            result_.serial_writers = serial_writers_.finish();
         }
         result_.recorded_ns = recorded_end_ == INT64_MIN ? 0 : recorded_end_ - plan_.first_begin;
         for (const auto& list : examples_) {
@@ -186,6 +188,7 @@ private:
             const PathRow path = follow_causes(id, op, kind, i, performed, begin, end, row.begin);
             if (performed) {
                 helper_time_.see(id, block_, i, begin, end);
+                serial_writers_.see(id, block_, i, begin, end);
                 row.result = path.pack();
                 row.end = with_part(row.end, path_part(kind, block_.arg[i], recorded, role_, end - begin));
             }
@@ -375,6 +378,7 @@ private:
     ReplayResult& result_;
     const int64_t start_;
     HelperTime helper_time_;
+    SerialWriters serial_writers_;
     const int64_t begun_ = monotonic_ns();
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     TaskId last_task_ = 0;  // of the op that ended last

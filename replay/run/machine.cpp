@@ -27,6 +27,9 @@ void describe_root(const std::filesystem::path& root, MachineFacts& facts) {
     facts.file_system = std::move(mounted.file_system);
     facts.device = std::move(mounted.device);
     facts.mount_options = std::move(mounted.options);
+    if (const ReadSizes sizes = read_sizes(root); !sizes.setting.empty()) {
+        facts.read_ahead = sizes.read_ahead;
+    }
     struct statvfs fs {};
     if (statvfs(root.c_str(), &fs) == 0) {
         facts.free_bytes = uint64_t{fs.f_bavail} * fs.f_frsize;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "calibrate/mounted.h"
@@ -19,6 +20,7 @@ struct MachineFacts {
     std::string device;       // as mounted, e.g. "/dev/nvme0n1p1"
     std::string mount_options;
     uint64_t free_bytes = 0;
+    std::optional<int64_t> read_ahead;  // largest window of reads of files there, bytes; none: unknown
     std::string compresses;  // what says that files there are compressed, e.g. "compress=zstd:3"; empty: nothing
 };
 

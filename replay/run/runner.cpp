@@ -260,6 +260,21 @@ bool on_one_place(const Plan& plan, int root, const std::vector<FileSystemUse>& 
     return false;
 }
 
+/// What is known of pages around page faults, where faults are replayed on storage.
+MappedAround mapped_around(const ReplayOptions& options, const ReplayResult& result) {
+    MappedAround out;
+    if (!result.cache || result.cache->choice.regime == CacheRegime::warm ||
+        result.cache->choice.regime == CacheRegime::as_is || options.access.mmap_as_read != 0) {
+        return out;
+    }
+    const RecordedCache& recorded = result.cache->recorded;
+    out.bytes = recorded.around_bytes;
+    out.all_bytes = recorded.read_bytes + recorded.around_bytes;
+    out.recorded_reach = recorded.fault_reach;
+    out.read_ahead = result.machine.read_ahead;
+    return out;
+}
+
 void find_interval(const ReplayOptions& options, ReplayResult& result) {
     if (options.pace != Pace::causal || !uses_root(options.engine) || result.trust.level == Trust::Level::poor ||
         !left_out_data(result.doubts, kSomeShare).empty()) {
@@ -279,7 +294,8 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
     from.taken_share += f.computing_took_ns > 0 ? std::max(waited, 0.0) / f.computing_took_ns : 0.0;
     from.alone_ns = result.helpers.beats_ns + result.helpers.cut_ns;
     from.recordings = options.recordings;
-    from.order_open = !result.queues.event_loops.empty() || !result.queues.shared.empty();
+    from.order_open =
+        !result.queues.event_loops.empty() || !result.queues.shared.empty() || !lock_polls(result.doubts).empty();
     result.interval = interval_of(from);
     doubt_wide_interval(result);
 }
@@ -543,6 +559,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         result.doubts = recorded_doubts(plan);
         result.one_place = uses_root && on_one_place(plan, root->get(), result.doubts.file_systems);
         result.doubts.left_out_bytes = options.filter_asked ? 0 : result.doubts.left_out_bytes;
+        result.around = mapped_around(options, result);
         result.trust = trust_in(result);
         find_interval(options, result);
     });

@@ -21,6 +21,7 @@
 #include "replay/plan/paths.h"
 #include "replay/plan/queues.h"
 #include "replay/plan/recorded_doubts.h"
+#include "replay/plan/serial_writers.h"
 #include "replay/prepare/cache_regime.h"
 #include "replay/run/epoch_proof.h"
 #include "replay/run/fidelity.h"
@@ -114,6 +115,7 @@ struct ReplayResult {
     /// Of the ops that can differ: what they read and wrote in the recording, and what of that they did not here.
     uint64_t recorded_bytes = 0, missing_bytes = 0;
     RecordedDoubts doubts;
+    MappedAround around;          // where the run fetches what it touches of mapped files
     uint64_t recorded_holes = 0;  // bytes: of files that were sparse in the recording, and are full here
     bool one_place = false;       // the files of several recorded file systems are on one here
     /// Memory besides files that a process of the recorded job held at most, and what was free here when the run began,
@@ -159,11 +161,12 @@ struct ReplayResult {
     std::optional<DeviceCounter> device_counter;  // of the whole device during the run, other programs included
     uint64_t tasks = 0, processes = 0;
     uint64_t accelerators = 0;
-    std::vector<Counter> counters;  // of the plan and of the recording
-    std::string access;             // what came of ReplayOptions::access, in a sentence; empty: as recorded
-    AccessCounts access_counts;     // likewise
-    QueueInference queues;          // of pace causal
-    HelperFindings helpers;         // of pace causal
+    std::vector<Counter> counters;           // of the plan and of the recording
+    std::string access;                      // what came of ReplayOptions::access, in a sentence; empty: as recorded
+    AccessCounts access_counts;              // likewise
+    QueueInference queues;                   // of pace causal
+    HelperFindings helpers;                  // of pace causal
+    SerialWriters::Findings serial_writers;  // likewise
     MachineFacts machine;
     std::optional<CacheReport> cache;     // none where it was not asked for
     std::vector<EpochProof> epochs;       // that the run began

@@ -156,17 +156,6 @@ std::string no_data_of(const CacheReport& cache) {
     return files + " no data on the device: neither storage nor memory was measured";
 }
 
-/// "3.16 s of the 3.17 s are recorded waits of unknown cause", where that is more than a share.
-std::string unknown_waits(const ReplayResult& result, double share) {
-    const int64_t waits = result.path.of(PathPart::unexplained);
-    if (static_cast<double>(waits) <= share * static_cast<double>(result.elapsed_ns) ||
-        static_cast<double>(waits) <= kLittle) {
-        return {};
-    }
-    return format_duration(waits) + " of the " + format_duration(result.elapsed_ns) +
-           " are recorded waits of unknown cause";
-}
-
 /// "names were cached here, and not when recorded (2.10 s of the 2.20 s): ...", where that is more than a share.
 std::string cached_names_of(const ReplayResult& result, double share) {
     const std::string names =
@@ -309,8 +298,8 @@ std::string not_measured(const ReplayResult& result) {
     if (reads_no_data(result)) {
         return no_data_of(*result.cache);
     }
-    if (std::string waits = unknown_waits(result, kMostShare); !waits.empty()) {
-        return waits + ", as long on any storage";
+    if (std::string waits = mostly_unknown_waits(result.path, result.elapsed_ns); !waits.empty()) {
+        return waits;
     }
     std::string data = left_out_data(result.doubts, kMostShare);
     if (!data.empty()) {
@@ -360,6 +349,10 @@ Trust trust_in(const ReplayResult& result) {
         static_cast<double>(result.path.cut_ns) > kSomeShare * static_cast<double>(result.elapsed_ns)) {
         return {Trust::Level::poor, std::move(ended)};
     }
+    std::string together = write_together(result.serial_writers, result.elapsed_ns);
+    if (!together.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(together)};
+    }
     std::string flags = assumed_flags(result.doubts);
     if (!flags.empty() && result.bytes_written > result.bytes_read) {
         return {Trust::Level::poor, std::move(flags)};
@@ -368,7 +361,8 @@ Trust trust_in(const ReplayResult& result) {
          {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
           filled_holes(result, kMostShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
           unseen_touches(result.doubts, kThirdShare), missed_by_scaling(result.doubts, kSomeShare),
-          hidden_pages(result, kThirdShare), used_again(result, kThirdShare)}) {
+          hidden_pages(result, kThirdShare), used_again(result, kThirdShare),
+          fewer_around(result.around, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};
         }
@@ -378,10 +372,11 @@ Trust trust_in(const ReplayResult& result) {
     for (std::string doubt : {std::move(shared),
                               std::move(ended),
                               std::move(alone),
+                              std::move(together),
                               std::move(flags),
                               kept_in_memory(result, kSomeShare),
                               places.empty() ? places : places + ": here they are on one",
-                              unknown_waits(result, kSomeShare),
+                              unknown_waits(result.path, result.elapsed_ns, kSomeShare),
                               left_out_data(result.doubts, kSomeShare),
                               pinned(result),
                               incompressible(result),
@@ -391,11 +386,13 @@ Trust trust_in(const ReplayResult& result) {
                               others_on_device(result),
                               memory_doubt(result),
                               loaded_programs(result.doubts, kSomeShare),
+                              lock_polls(result.doubts),
                               unseen_touches(result.doubts, kSomeShare),
                               missed_by_scaling(result.doubts, kScaledShare),
                               unclear_locks(result.doubts),
                               hidden_pages(result, 0.0),
-                              used_again(result, kSomeShare)}) {
+                              used_again(result, kSomeShare),
+                              fewer_around(result.around, 0.0)}) {
         if (!doubt.empty()) {
             doubts.insert(doubts.begin(), std::move(doubt));
         }

@@ -292,6 +292,16 @@ run 0 "$REPRISE" prepare -q waits.oplog --root waits
 run 1 "$REPRISE" replay waits.oplog --root waits
 head -n 1 "$out" | grep -qE '^NOT MEASURED: [0-9]+ ms of the 60. ms are recorded waits of unknown cause, as long on any storage\.$' ||
     { fail "waits of unknown cause"; head -n 3 "$out"; }
+storage_model waits.json
+run 1 "$REPRISE" predict waits.oplog --storage waits.json -o predicted-waits.oplog
+waits="600 ms of the 600 ms are recorded waits of unknown cause, as long on any storage"
+said "NOT MEASURED: $waits."
+contains "$out" "trust POOR: $waits"
+lacks "$out" "95 %"
+run 1 "$REPRISE" predict waits.oplog --storage waits.json --json
+contains "$out" "\"not_measured\": \"$waits\""
+run 0 "$REPRISE" info predicted-waits.oplog --json
+contains "$out" "$waits"
 
 mistake 3 "job.oplog: this log carries no profile of the machine" "$REPRISE" calibrate --compare job.oplog
 mistake 3 "bad.json:/reprise_host_profile: the field is missing" "$REPRISE" calibrate --compare bad.json

@@ -88,6 +88,14 @@ if "$REPRISE" capture --check >/dev/null 2>&1 && [[ $(stat -f -c %T .) != tmpfs 
     grep -q '"touches_hidden": false' mapped.json || fail "pages that are known are not"
     touched=$(sed -n 's/.*"touched_pages": \([0-9]*\),.*/\1/p' mapped.json)
     [[ ${touched:-0} -ge 100 ]] || fail "pages that faulted: $touched"
+    # Nor which pages of those that came with a fault, where they do not come with it.
+    lacks "$out" "around page faults"
+    run 0 "$REPRISE" predict mapped.oplog --storage model.json --read-ahead 4K
+    contains "$out" "trust POOR: files are read 4.00 KiB ahead here, and at least "
+    lacks "$out" "95 %"
+    run 0 "$REPRISE" predict mapped.oplog --storage model.json --read-ahead 4K --cache warm
+    lacks "$out" "around page faults"
+    [[ ! -e /sys/class/bdi ]] || "$REPRISE" dump mapped.oplog | grep -q capture.read_ahead_bytes || fail "the recording's read-ahead is not recorded"
 else
     echo "no recording here: predictions of recorded page faults are not tested"
 fi

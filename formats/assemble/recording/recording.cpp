@@ -84,9 +84,9 @@ private:
 // What the recorder says in the meta record by the fact's own name.
 bool is_fact_of_capture(std::string_view key) {
     constexpr std::string_view kKeys[] = {
-        fact::capture_mode.key,     fact::capture_groups.key, fact::capture_absent.key,
-        fact::capture_programs.key, fact::fault_around.key,   fact::capture_cpus.key,
-        fact::capture_profile.key,  fact::event_costs.key,    fact::file_systems.key,
+        fact::capture_mode.key, fact::capture_groups.key,      fact::capture_absent.key,  fact::capture_programs.key,
+        fact::fault_around.key, fact::capture_cpus.key,        fact::capture_profile.key, fact::event_costs.key,
+        fact::file_systems.key, fact::recorded_read_ahead.key,
     };
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }

@@ -289,6 +289,7 @@ TEST_CASE("event loops that hear of reads are pointed out") {
 TEST_CASE("tasks that take work as they get free are pointed out") {
     struct Worker {
         int64_t reads, until;  // the last one, us
+        int64_t bytes = kItem;
     };
     const auto found = [](const std::vector<Worker>& workers, bool processes = false, const char* other = nullptr) {
         TempDir dir;
@@ -307,10 +308,10 @@ TEST_CASE("tasks that take work as they get free are pointed out") {
                 job.add(task, {.kind = OpKind::pread,
                                .begin = 1'000 + worker.until * i * 1'000 / worker.reads,
                                .duration = 10,
-                               .result = kItem,
+                               .result = worker.bytes,
                                .handle = handle,
                                .fd = 3,
-                               .size = kItem});
+                               .size = worker.bytes});
             }
         }
         return infer_queues(job.finish());
@@ -328,7 +329,11 @@ TEST_CASE("tasks that take work as they get free are pointed out") {
     CHECK(found({{50, 1'000}, {50, 1'000}, {47, 1'000}}).shared.empty());  // even
     CHECK(found({{84, 1'000}, {50, 600}, {13, 155}}).shared.empty());      // each has its own part
     CHECK(found({{20, 1'000}, {15, 1'000}, {4, 1'000}}).shared.empty());   // few
-    CHECK(found({{84, 1'000}, {13, 1'000}}).shared.empty());               // two
+    CHECK(found({{84, 1'000}, {13, 1'000}}).shared.size() == 1);           // two
+    CHECK(found({{84, 1'000}, {13, 1'000}}, true).shared.empty());         // may be two jobs
+    CHECK(found({{84, 1'000}, {13, 700}}).shared.empty());                 // each has its own part
+    CHECK(found({{55, 1'000}, {45, 1'000}}).shared.empty());               // even
+    CHECK(found({{84, 1'000}, {13, 1'000, 2 * kItem}}).shared.empty());    // not the same work
     CHECK(QueueInference{}.shared_work().empty());
     CHECK(QueueInference::shares_otherwise(151, 100));
     CHECK_FALSE(QueueInference::shares_otherwise(149, 100));

@@ -3,8 +3,12 @@
 #include "replay/plan/recorded_doubts.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+
+#include <cerrno>
 
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
@@ -173,6 +177,37 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: names that a device served, of th
         device_reads(100);
         CHECK(look(OpFilter::from_words({}, {"dataset"})).names_ns == 0);
     }
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: locks that were asked for again and again") {
+    const HandleId file = job.open(task, job.file("/data/db"));
+    const auto ask = [&](OpKind kind, int64_t how, int64_t result) {
+        job.add(task, {.kind = kind, .result = result, .handle = file, .fd = job.fd(file), .arg = how});
+    };
+    const auto pause = [&] { job.add(task, {.kind = OpKind::wait, .duration = kMiB, .arg = kWaitSleep}); };
+    uint64_t polls = 3;
+    SUBCASE("three times") {
+        ask(OpKind::fcntl, F_SETLK, -EAGAIN), pause();
+        ask(OpKind::fcntl, F_OFD_SETLK, -EACCES), pause();
+        ask(OpKind::flock, LOCK_EX | LOCK_NB, -EAGAIN), pause(), pause();
+    }
+    SUBCASE("twice is little") {
+        ask(OpKind::fcntl, F_SETLK, -EAGAIN), pause();
+        ask(OpKind::fcntl, F_SETLK, -EAGAIN), pause();
+        polls = 2;
+    }
+    SUBCASE("given up, had, or asked for something else") {
+        ask(OpKind::fcntl, F_SETLK, -EAGAIN), ask(OpKind::fcntl, F_SETLK, 0), pause();
+        ask(OpKind::fcntl, F_GETFL, -EAGAIN), pause();
+        ask(OpKind::fcntl, F_SETLK, -EBADF), pause();
+        polls = 0;
+    }
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.lock_polls == polls);
+    CHECK(lock_polls(doubts) == (polls < 3
+                                     ? ""
+                                     : "3 times a task slept as another held a lock of a file, and asked again: how "
+                                       "often depends on how long locks are held here"));
 }
 
 TEST_CASE_FIXTURE(Recording, "recorded doubts: files of several file systems") {

@@ -6,6 +6,7 @@
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +17,7 @@
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
+#include "replay/plan/recorded_doubts.h"
 #include "replay/prepare/cache_regime.h"
 #include "replay/prepare/reads.h"
 #include "tests/replay/job_builder.h"
@@ -304,6 +306,43 @@ TEST_CASE_FIXTURE(MappedFile, "cache plan: what was fetched around page faults m
     CHECK(cache.recorded.touched_bytes == kPage);
     CHECK(cache.recorded.around_bytes == (187 + 124 - 10) * kPage);
     CHECK(cache.around_bytes == cache.recorded.around_bytes);
+}
+
+TEST_CASE_FIXTURE(MappedFile, "cache plan: how far the recording read around page faults") {
+    for (int64_t page = 0; page < 10; ++page) {
+        job.add(t, {.kind = OpKind::touch, .offset = page * 16 * static_cast<int64_t>(kPage), .size = kPage, .map = 1});
+    }
+    FileRow row = job.writer().tables().files[a];
+    row.device = gnu_dev_makedev(8, 1);
+    job.writer().update_file(a, row);
+    int64_t reach = 0;
+    SUBCASE("as its read-ahead says") {
+        write_fact(job.writer().header(), fact::recorded_read_ahead, R"({"8:1":16384,"8:2":65536})");
+        fetched[a].add(0, 160 * kPage);
+        reach = 16384;
+    }
+    SUBCASE("no farther than a fault maps") {
+        write_fact(job.writer().header(), fact::recorded_read_ahead, R"({"8:1":4194304})");
+        fetched[a].add(0, 160 * kPage);
+        reach = kMostFaultReach;
+    }
+    SUBCASE("of another device, by what was fetched") {
+        write_fact(job.writer().header(), fact::recorded_read_ahead, R"({"8:2":16384})");
+        fetched[a].add(0, 120 * kPage);  // 48 KiB a fault
+        reach = 64 << 10;
+    }
+    SUBCASE("not what it may be") {
+        write_fact(job.writer().header(), fact::recorded_read_ahead, R"({"8:1":-1})");
+        fetched[a].add(0, 160 * kPage);
+        reach = 64 << 10;
+    }
+    SUBCASE("nothing") {
+        write_fact(job.writer().header(), fact::recorded_read_ahead, R"({"8:1":16384})");
+        for (uint64_t page = 0; page < 10; ++page) {
+            fetched[a].add(page * 16 * kPage, (page * 16 + 1) * kPage);
+        }
+    }
+    CHECK(planned().recorded.fault_reach == reach);
 }
 
 TEST_CASE("cache plan: files below the root, and what the recording found in memory") {

@@ -140,6 +140,44 @@ TEST_CASE("trust: a limit takes back pages of mapped files, which the recording 
     CHECK(device_data(result) == 4096);
 }
 
+TEST_CASE("trust: less is read around page faults than when recorded") {
+    ReplayResult result = good_run();
+    result.around = {256 << 10, 1 << 20, 128 << 10, 4096};
+    const std::string_view words =
+        "files are read 4.00 KiB ahead here, and at least 128 KiB when recorded: the log does not say which of 256 KiB "
+        "around page faults the job used, and each of those pages would be a read (record with read_ahead_kb at 4)";
+    check(result, "fair", words);
+    result.around.bytes = 320 << 10;
+    CHECK(trust_in(result).level == Trust::Level::poor);
+    result.around.read_ahead = 128 << 10;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.around.read_ahead.reset();  // a tmpfs
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.around.read_ahead = 0;
+    CHECK(trust_in(result).reason.ends_with("(record with read_ahead_kb at 4)"));
+    result.around.bytes = 60 << 10;  // little
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.around = {1 << 20, 2 << 20, 0, 4096};  // the log does not say what was fetched
+    CHECK(trust_in(result).level == Trust::Level::good);
+}
+
+TEST_CASE("trust: tasks that wrote one after another write at the same time, locks are polled") {
+    ReplayResult result = good_run();
+    result.recorded_ns = result.elapsed_ns;
+    result.serial_writers = {12, 1'000 * kMs};
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.serial_writers.together_ns = 1'001 * kMs;
+    const std::string_view words =
+        "12 tasks that wrote one after another when recorded write at the same time for 1.00 s here: a job that waits "
+        "for the last one, or skips, does not";
+    check(result, "fair", words);
+    result.recorded_ns = result.elapsed_ns / 2;
+    check(result, "poor", words);
+    result.serial_writers = {};
+    result.doubts.lock_polls = 3;
+    CHECK(trust_in(result).level == Trust::Level::fair);
+}
+
 TEST_CASE("trust: the speed of processors matters where something computes") {
     ReplayResult result = good_run();
     result.cpu_speed = {CpuSpeed::Source::no_profile, 1.0, 0.0};
