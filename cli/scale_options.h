@@ -21,7 +21,7 @@ std::vector<SampleOverride> sample_overrides(const po::variables_map& values);
 
 /// The log as recorded or, where that is asked for, on a larger data set: made in a file without a name.
 LogReader log_at_scale(const std::string& path, const ScaleOptions& options);
-/// "job.oplog --scale 2", as messages name it.
+/// "job.oplog --scale 2", as it is given to `prepare` in a shell.
 std::string name_at_scale(const std::string& path, const ScaleOptions& options);
 
 Table scaling_table(const ScalingSurvey& survey);

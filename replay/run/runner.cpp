@@ -32,6 +32,7 @@
 #include "replay/run/free_memory.h"
 #include "replay/run/limit_run.h"
 #include "replay/run/memory_files.h"
+#include "replay/run/root_advice.h"
 #include "replay/run/same_job.h"
 #include "replay/run/supervisor.h"
 
@@ -70,16 +71,12 @@ PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>
     marker = read_marker(root, options.root.string());
     if (marker && marker->state != MarkerState::complete && marker->state != MarkerState::changed) {
         throw machine_error("the root " + escape_line(options.root.string()) + " is only partly prepared",
-                            "run reprise prepare again");
+                            "run it again: " + prepare_command(options, marker));
     }
-    const auto prepare = [&](const char* more) {
-        return "reprise prepare " + escape_line(options.log_name) + " --root " + escape_line(options.root.string()) +
-               more;
-    };
     if (marker && !options.fingerprint.empty() && marker->fingerprint != options.fingerprint) {
-        throw machine_error("the root " + escape_line(options.root.string()) + " was prepared for another log, " +
-                                escape_line(marker->log),
-                            "prepare it for this one: " + prepare(""));
+        throw machine_error(
+            "the root " + escape_line(options.root.string()) + " " + other_log_sentence(options, *marker),
+            "prepare it for this one: " + prepare_command(options, marker));
     }
     if (marker && options.maps && *options.maps != marker->maps) {
         throw machine_error("the root " + escape_line(options.root.string()) + " was prepared with " +
@@ -108,7 +105,7 @@ void check_changes(const Plan& plan, const ReplayOptions& options, bool marked) 
     throw machine_error("the log alters files (" + std::to_string(plan.changing_ops) +
                             " ops, first: " + escape_line(plan.first_change) + "), and " +
                             escape_line(options.root.string()) + " was not prepared for changes",
-                        "run reprise prepare LOG --root DIR first, or skip such ops with --read-only");
+                        prepare_command(options, std::nullopt) + ", or skip such ops with --read-only");
 }
 
 void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
@@ -415,9 +412,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         lock = lock_root(options, root->get(), modifies, marker);
         check_changes(plan, options, marker.has_value());
         if (marker && marker->state == MarkerState::changed) {
-            result.notes.push_back(
-                "Earlier replays changed files in this root. Restore them first with reprise prepare " +
-                escape_line(options.log_name) + " --root " + escape_line(options.root.string()) + " --reset.");
+            result.notes.push_back("Earlier replays changed files in this root. Restore them first with " +
+                                   reset_command(options) + ".");
         }
         if (marker && marker->content == Content::sparse) {
             result.notes.push_back(

@@ -72,7 +72,7 @@ struct ReplayOptions {
     /// Given every op of the run that goes into its log, whether or not one is written. Task after task.
     std::function<void(const ObservedOp&)> observe = {};
     std::string fingerprint;    // of the recording, for the run's header; empty: not stored, and any root will do
-    std::string log_name = {};  // for messages
+    std::string log_name = {};  // for messages: a path as shells read it, and the options by which it is scaled
     Scatter recordings = {};    // of the job's times, where the log is one of several recordings
     ToleratedDifferences tolerated = {};
     std::optional<CacheRequest> cache = {};  // none: the page cache is neither changed nor looked at
