@@ -75,8 +75,8 @@ ScaleOptions scale_options(const po::variables_map& values) {
     return options;
 }
 
-LogReader log_at_scale(const std::string& path, const ScaleOptions& options) {
-    LogReader log(path);
+LogReader log_at_scale(const std::string& path, const ScaleOptions& options, const po::variables_map& values) {
+    LogReader log = open_log(path, values);
     if (!options.changes_anything()) {
         return log;
     }
@@ -94,8 +94,8 @@ LogReader log_at_scale(const std::string& path, const ScaleOptions& options) {
     return LogReader(scaled);
 }
 
-std::string name_at_scale(const std::string& path, const ScaleOptions& options) {
-    std::string text = shell_word(path);
+std::string name_at_scale(const std::string& path, const ScaleOptions& options, const po::variables_map& values) {
+    std::string text = shell_word(path) + (values.count("recover") != 0 ? " --recover" : "");
     if (options.factor != 1) {
         char factor[32];
         std::snprintf(factor, sizeof factor, " --scale %.15g", options.factor);

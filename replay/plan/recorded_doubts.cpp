@@ -243,6 +243,7 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     const int64_t missed = read_fact(plan.log->header(), fact::scaled_missed).value_or(0);
     doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
     doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
+    doubts.truncated = is_truncated(plan.log->tables());
     return doubts;
 }
 
@@ -287,6 +288,16 @@ std::string assumed_flags(const RecordedDoubts& doubts) {
     return doubts.flags_assumed
                ? "fio's log does not say how files were opened: direct and synchronous I/O is buffered here"
                : "";
+}
+
+bool is_truncated(const Tables& tables) {
+    const std::string_view name = info(Count::recovered_log).name;
+    return std::any_of(tables.counters.begin(), tables.counters.end(),
+                       [&](const Counter& one) { return one.name == name; });
+}
+
+std::string part_of_job(const RecordedDoubts& doubts) {
+    return doubts.truncated ? "the log was truncated: what the job did after its last complete block is missing" : "";
 }
 
 std::string left_out_data(const RecordedDoubts& doubts, double share) {

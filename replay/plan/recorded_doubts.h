@@ -31,6 +31,7 @@ struct RecordedDoubts {
     double scaled_missed = 0;
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
+    bool truncated = false;                   ///< the log was cut: this is a part of the job
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
 };
 
@@ -71,6 +72,10 @@ std::string hidden_touches(uint64_t hidden_bytes, uint64_t read_bytes, double sh
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
+/// What is left of a log that was cut.
+bool is_truncated(const Tables& tables);
+/// "the log was truncated: ...", where it was; else empty.
+std::string part_of_job(const RecordedDoubts& doubts);
 /// Of the accesses of a scaled log's epochs.
 inline constexpr double kScaledShare = 0.03;
 /// From this share on, the time may be 1.5 times as long, or more.

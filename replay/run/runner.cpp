@@ -102,10 +102,11 @@ void check_changes(const Plan& plan, const ReplayOptions& options, bool marked) 
     if (plan.changing_ops == 0 || options.read_only || marked) {
         return;
     }
-    throw machine_error("the log alters files (" + std::to_string(plan.changing_ops) +
-                            " ops, first: " + escape_line(plan.first_change) + "), and " +
-                            escape_line(options.root.string()) + " was not prepared for changes",
-                        prepare_command(options, std::nullopt) + ", or skip such ops with --read-only");
+    throw machine_error(
+        "the log alters files (" + std::to_string(plan.changing_ops) +
+            " ops, first: " + escape_line(plan.first_change) + "), and " + escape_line(options.root.string()) +
+            " was not prepared for changes",
+        "lay it out first: " + prepare_command(options, std::nullopt) + ", or skip such ops with --read-only");
 }
 
 void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
@@ -363,15 +364,17 @@ bool reads_no_data(const ReplayResult& result) {
     return all_read && cache.before.value_or(cache.bytes) <= little && (no_blocks || device <= little);
 }
 
-void check_losses(const LogReader& log, bool allow) {
-    if (allow || log.tables().losses() == 0) {
-        return;
-    }
+void check_losses(const LogReader& log, bool allow, bool recover) {
     std::string what = "the recording is incomplete:";
+    const size_t nothing = what.size();
     for (const Counter& counter : log.tables().counters) {
-        if (counter.severity == Severity::loss && counter.value != 0) {
+        const bool asked = recover && counter.name == info(Count::recovered_log).name;
+        if (counter.severity == Severity::loss && counter.value != 0 && !asked) {
             what += " " + std::to_string(counter.value) + " " + counter.name + " (" + counter.meaning + ");";
         }
+    }
+    if (allow || what.size() == nothing) {
+        return;
     }
     what.pop_back();
     throw bad_input(log.path().string(), what, "record it again, or use it as it is with --allow-loss");
@@ -380,7 +383,7 @@ void check_losses(const LogReader& log, bool allow) {
 ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     ReplayOptions options = asked;
     const TickPoint first_point = take_tick_point();
-    check_losses(log, options.allow_loss);
+    check_losses(log, options.allow_loss, options.recover);
     check_factors(options.speeds, options.pace == Pace::causal);
     const bool uses_root = reprise::uses_root(options.engine);
     std::unique_ptr<RootDescriptor> root;
