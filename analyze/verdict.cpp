@@ -122,7 +122,7 @@ Json to_json(const Verdict& verdict) {
     for (const auto& [reason, ops] : verdict.ops.left_out_by) {
         by[reason] = ops;
     }
-    return {{"same_job", verdict.same_job},
+    return {{"same_job", verdict.same_job && !verdict.truncated},
             {"what_if", or_null(verdict.what_if)},
             {"tolerated", verdict.tolerated()},
             {"io_ops",

@@ -46,6 +46,7 @@ struct Verdict {
     std::string ended;         // "complete", or why the run stopped; empty: not a run
     std::string pace;          // empty: not known
     bool no_storage = false;   // the engine performed nothing
+    bool truncated = false;    // a part of the job: the log was cut
     std::string what_if;       // "--gpu-speed 2"; empty: the job as recorded
     std::string access;        // what came of options that change how files are got at; empty: none, or not known
     JobOps ops;

@@ -53,6 +53,7 @@ void options(po::options_description& add) {
     add_filter_options(add);
     add.add_options()("allow-loss", "accept a log with losses")(
         "output,o", po::value<std::string>()->value_name("FILE"), "write the op log of the predicted run");
+    add_recover_option(add);
     add_json_option(add);
 }
 
@@ -210,6 +211,7 @@ PredictOptions predict_options(const po::variables_map& values, const LogReader&
         }
         how.what_if += (how.what_if.empty() ? "" : " ") + words;
     }
+    add_word(how.what_if, recovered_words(log));
     check_has_accelerators(log, what_if);
     check_factors(how.speeds, true);
     how.access = access_of(what_if);
@@ -345,8 +347,8 @@ int run(const po::variables_map& values) {
     if (values.count("storage") == 0) {
         throw usage_error("--storage is required", "measure one: reprise calibrate --storage DIR -o model.json");
     }
-    const LogReader log(values["log"].as<std::string>());
-    check_losses(log, values.count("allow-loss") != 0);
+    const LogReader log = open_log(values["log"].as<std::string>(), values);
+    check_losses(log, values.count("allow-loss") != 0, values.count("recover") != 0);
     const WhatIf what_if = what_if_of(values);
     const RunLimits limits = run_limits(values);
     PredictOptions how = predict_options(values, log, what_if);

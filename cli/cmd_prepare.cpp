@@ -44,6 +44,7 @@ void options(po::options_description& add) {
     add.add_options()("reset", "restore what replays changed; requires an earlier prepare");
     add.add_options()("dry-run,n", "show the plan and stop");
     add.add_options()("jobs,j", po::value<std::string>()->value_name("N"), "number of threads");
+    add_recover_option(add);
     add_json_option(add, "print plan and result as JSON");
 }
 
@@ -188,7 +189,7 @@ int run(const po::variables_map& values) {
     PrepareOptions options;
     const std::string chosen = chosen_log(values).path;
     const ScaleOptions scale = scale_options(values);
-    options.log_name = name_at_scale(chosen, scale);
+    options.log_name = name_at_scale(chosen, scale, values);
     options.root = values["root"].as<std::string>();
     options.tool = "reprise " + std::string(tool_version());
     options.reset = values.count("reset") != 0;
@@ -202,7 +203,7 @@ int run(const po::variables_map& values) {
     }
     const bool as_json = json_wanted(values);
 
-    const LogReader recording = log_at_scale(chosen, scale);
+    const LogReader recording = log_at_scale(chosen, scale, values);
     options.maps = wanted_maps(values, recording);
     if (values.count("only") != 0 || values.count("not") != 0) {
         options.filter = wanted_filter(values, recording, Base::job);

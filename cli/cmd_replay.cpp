@@ -89,6 +89,7 @@ void options(po::options_description& add) {
     add.add_options()("read-only", "exclude every op that modifies files")(
         "allow-loss", "replay a recording with losses")("output,o", po::value<std::string>()->value_name("FILE"),
                                                         "write the op log of the run");
+    add_recover_option(add);
     add_json_option(add);
 }
 
@@ -238,6 +239,8 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     how.maps = wanted_maps(values, recording);
     how.read_only = values.count("read-only") != 0;
     how.allow_loss = values.count("allow-loss") != 0;
+    how.recover = values.count("recover") != 0;
+    add_word(how.what_if, recovered_words(recording));
     how.fingerprint = log_fingerprint(recording);
     how.log_name = recording.path().string();
     how.tolerated = tolerated_differences(values);
@@ -259,13 +262,13 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
 class Replayed {
 public:
     Replayed(const po::variables_map& values, const ChosenLog& log)
-        : recording_(log_at_scale(log.path, scale_options(values))),
+        : recording_(log_at_scale(log.path, scale_options(values), values)),
           what_if_(what_if_of(values)),
           how_(replay_options(values, recording_, what_if_)),
           pace_(values["pace"].as<std::string>()),
           tolerated_by_("--tolerance-results " + values["tolerance-results"].as<std::string>()) {
         how_.recordings = log.times;
-        how_.log_name = name_at_scale(log.path, scale_options(values));
+        how_.log_name = name_at_scale(log.path, scale_options(values), values);
         const MachineSpeed machine = machine_speed_of(values, what_if_, how_.pace, recording_.header());
         how_.cpu_speed = machine.cpu;
         how_.speeds.cpu = machine.cpu.ratio;

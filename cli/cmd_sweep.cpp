@@ -23,6 +23,7 @@
 #include "experiment/sweep.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "formats/support/escape.h"
 #include "formats/support/unique_fd.h"
 #include "replay/prepare/root_lock.h"
 #include "replay/prepare/root_marker.h"
@@ -280,7 +281,7 @@ private:
         const SelfRun prepared = run_self(words, true);
         if (prepared.code != 0) {
             throw machine_error("the root cannot be prepared (exit code " + std::to_string(prepared.code) + ")",
-                                "try it: reprise prepare " + escape_line(log_) + " --root " + escape_line(root_));
+                                "try it: reprise prepare " + shell_word(log_) + " --root " + shell_word(root_));
         }
     }
 

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "formats/support/error.h"
+#include "replay/plan/recorded_doubts.h"
 
 namespace reprise::cli {
 namespace {
@@ -61,6 +62,10 @@ LogReader open_log(const std::string& path, const po::variables_map& values) {
     }
     return log;
 }
+
+std::string recovered_words(const LogReader& log) { return is_truncated(log.tables()) ? "--recover" : ""; }
+
+void add_word(std::string& text, const std::string& word) { text += text.empty() || word.empty() ? word : " " + word; }
 
 void add_task_option(po::options_description& options) {
     options.add_options()("task", po::value<std::vector<std::string>>()->composing()->value_name("ID"),

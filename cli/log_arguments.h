@@ -25,6 +25,11 @@ void add_recover_option(po::options_description& options);
 /// Opens the log; reports on standard error what a recovery dropped.
 LogReader open_log(const std::string& path, const po::variables_map& values);
 
+/// "--recover" where the log was truncated: a part of the job is another job. Else empty.
+std::string recovered_words(const LogReader& log);
+/// Appends a word after a blank; nothing where it is empty.
+void add_word(std::string& text, const std::string& word);
+
 /// Adds --task ID, which may be given several times.
 void add_task_option(po::options_description& options);
 /// Ids of the tasks asked for; none: all. Error (usage) where the log has no such task.

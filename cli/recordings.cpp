@@ -177,6 +177,9 @@ ChosenLog chosen_log(const po::variables_map& values) {
     if (logs.size() == 1) {
         return {logs.front(), {}};
     }
+    if (values.count("recover") != 0) {
+        throw usage_error("--recover with several recordings", "give the truncated one alone, or the whole ones");
+    }
     const Recordings recordings(logs);
     if (!quiet()) {
         recordings.print(std::cerr);

@@ -130,6 +130,7 @@ void RunSeries::widen() {
         seconds.push_back(outcomes_[run].seconds);
     }
     result.errors_from.runs = scatter_of(seconds);
+    result.errors_from.shown_ns = result.elapsed_ns;
     result.errors_from.elapsed_ns = std::llround(verdict_.seconds.median * 1e9);
     result.interval = interval_of(result.errors_from);
 }

@@ -2,6 +2,7 @@
 #include "cli/scale_options.h"
 
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 
@@ -9,6 +10,7 @@
 #include "cli/show_summary.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "formats/support/escape.h"
 #include "formats/support/new_file.h"
 
 namespace reprise::cli {
@@ -73,8 +75,8 @@ ScaleOptions scale_options(const po::variables_map& values) {
     return options;
 }
 
-LogReader log_at_scale(const std::string& path, const ScaleOptions& options) {
-    LogReader log(path);
+LogReader log_at_scale(const std::string& path, const ScaleOptions& options, const po::variables_map& values) {
+    LogReader log = open_log(path, values);
     if (!options.changes_anything()) {
         return log;
     }
@@ -92,8 +94,19 @@ LogReader log_at_scale(const std::string& path, const ScaleOptions& options) {
     return LogReader(scaled);
 }
 
-std::string name_at_scale(const std::string& path, const ScaleOptions& options) {
-    return options.changes_anything() ? path + " --scale " + options.to_string() : path;
+std::string name_at_scale(const std::string& path, const ScaleOptions& options, const po::variables_map& values) {
+    std::string text = shell_word(path) + (values.count("recover") != 0 ? " --recover" : "");
+    if (options.factor != 1) {
+        char factor[32];
+        std::snprintf(factor, sizeof factor, " --scale %.15g", options.factor);
+        text += factor;
+    }
+    text += options.epochs != 0 ? " --epochs " + std::to_string(options.epochs) : "";
+    text += options.seed != 1 ? " --seed " + std::to_string(options.seed) : "";
+    for (const SampleOverride& one : options.as) {
+        text += " --scale-as " + shell_word(one.pattern + "=" + std::string(sample_class_name(one.kind)));
+    }
+    return text;
 }
 
 Table scaling_table(const ScalingSurvey& survey) {

@@ -20,9 +20,10 @@ ScaleOptions scale_options(const po::variables_map& values);
 std::vector<SampleOverride> sample_overrides(const po::variables_map& values);
 
 /// The log as recorded or, where that is asked for, on a larger data set: made in a file without a name.
-LogReader log_at_scale(const std::string& path, const ScaleOptions& options);
-/// "job.oplog --scale 2", as messages name it.
-std::string name_at_scale(const std::string& path, const ScaleOptions& options);
+/// With --recover, one that was truncated, too.
+LogReader log_at_scale(const std::string& path, const ScaleOptions& options, const po::variables_map& values);
+/// "job.oplog --scale 2", as it is given to `prepare` in a shell.
+std::string name_at_scale(const std::string& path, const ScaleOptions& options, const po::variables_map& values);
 
 Table scaling_table(const ScalingSurvey& survey);
 void print_scaling(const ScalingSurvey& survey);

@@ -309,6 +309,7 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
     verdict_.tolerated_by = tolerated_by;
     verdict_.ended = result.ended;
     verdict_.what_if = result.what_if;
+    verdict_.truncated = result.doubts.truncated;
     verdict_.access = result.access;
     verdict_.ops = job_ops(result);
     verdict_.recorded = recorded_.finish();
@@ -366,7 +367,8 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["errors"] = result.errors;
     json["mismatches"] = result.mismatches;
     json["left_out_data_bytes"] = result.doubts.left_out_bytes;
-    json["same_job"] = result.not_same_job.empty();
+    json["truncated"] = result.doubts.truncated;
+    json["same_job"] = result.not_same_job.empty() && !result.doubts.truncated;
     json["not_same_job"] = result.not_same_job;
     const std::string unmeasured = not_measured(result);
     json["not_measured"] = unmeasured.empty() ? Json(nullptr) : Json(unmeasured);

@@ -84,6 +84,7 @@ private:
         const JobOps& ops = v_.ops;
         const auto line = [&](const std::string& reasons, const std::string& by) {
             std::string text = v_.incomplete()  ? "INCOMPLETE: "
+                               : v_.truncated   ? "A PART OF IT (the log was truncated): "
                                : v_.tolerated() ? differences(by)
                                : v_.same_job    ? "SAME: "
                                                 : "NOT THE SAME: ";

@@ -25,7 +25,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kRecoverHint = "copy the file again, or read what is whole with --recover";
+constexpr std::string_view kRecoverHint =
+    "copy the file again, or use what is whole of it: info, prepare, replay, predict and others take --recover";
 
 class Mapping {
 public:

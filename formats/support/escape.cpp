@@ -92,6 +92,16 @@ void append_quoted(std::string& out, std::string_view bytes) {
     out += '"';
 }
 
+std::string shell_word(std::string_view bytes) {
+    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:,@%";
+    std::string escaped;
+    append_escaped_with(escaped, bytes, '\'');
+    if (!bytes.empty() && bytes.find_first_not_of(kPlain) == bytes.npos) {
+        return std::string(bytes);
+    }
+    return (escaped == bytes ? "'" : "$'") + escaped + "'";
+}
+
 void append_json(std::string& out, std::string_view bytes) {
     std::string text;
     append_escaped(text, bytes);

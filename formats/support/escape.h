@@ -19,6 +19,9 @@ void append_quoted(std::string& out, std::string_view bytes);
 /// A JSON string of the escaped form: "a\nb" in the recording reads as the four characters a \ n b after JSON decoding.
 void append_json(std::string& out, std::string_view bytes);
 
+/// A word of a command that can be pasted into a shell: job.oplog, 'my job.oplog', $'a\nb'.
+std::string shell_word(std::string_view bytes);
+
 inline void append_number(std::string& out, int64_t value) {
     char text[24];
     out.append(text, std::to_chars(text, text + sizeof text, value).ptr);

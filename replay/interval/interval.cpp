@@ -19,7 +19,7 @@ constexpr double kModelOff = 0.05;
 constexpr double kReordered = 0.25;
 /// Start and end of a job, and clocks, ns.
 constexpr double kEdges = 1e6;
-/// A scatter that is measured counts from so many values on.
+/// A scatter that is measured counts by itself from so many values on; of two, only where it is the larger one.
 constexpr size_t kEnough = 3;
 
 /// Factor to a standard deviation of `count` values that gives 95 % (Student's t, two-sided).
@@ -29,11 +29,12 @@ double student(size_t count) {
     return at < kFactors.size() ? kFactors[at] : kNormal + 2.4 / static_cast<double>(count - 1);
 }
 
-/// Half width of what one more, and the median of those that were measured, vary by, ns.
-double measured(const Scatter& of, double elapsed, bool one_more) {
+/// Half width of what one more, and the median of those that were measured, vary by, ns. `guess`: where too few were.
+double measured(const Scatter& of, double elapsed, bool one_more, double guess) {
     constexpr double kMedian = 1.57;  // variance of a median over that of a mean
     const double variance = (one_more ? 1.0 : 0.0) + kMedian / static_cast<double>(of.count);
-    return student(of.count) * of.deviation * std::sqrt(variance) * elapsed;
+    const double deviation = of.deviation * std::sqrt(variance) * elapsed;
+    return of.count < kEnough ? std::max(guess, kNormal * deviation) : student(of.count) * deviation;
 }
 
 }  // namespace
@@ -65,11 +66,8 @@ std::optional<TimeInterval> interval_of(const ErrorSources& sources) {
     const auto part_ns = [&](PathPart part) { return static_cast<double>(sources.path.of(part)); };
     const double computed = part_ns(PathPart::compute), calls = part_ns(PathPart::call) + part_ns(PathPart::device);
     // The recording is one run of the job, what is asked for another.
-    const double job =
-        sources.recordings.count < kEnough ? varies * std::sqrt(2.0) : measured(sources.recordings, elapsed, true);
-    const double runs = sources.predicted              ? 0.0
-                        : sources.runs.count < kEnough ? varies
-                                                       : measured(sources.runs, elapsed, false);
+    const double job = measured(sources.recordings, elapsed, true, varies * std::sqrt(2.0));
+    const double runs = sources.predicted ? 0.0 : measured(sources.runs, elapsed, false, varies);
     const double speed = kNormal / 2 * sources.speed_uncertainty * computed;
     const double model = sources.predicted ? kNormal * kModelOff * calls : 0.0;
     const double order = sources.order_open ? kReordered * elapsed : 0.0;
@@ -93,6 +91,10 @@ std::optional<TimeInterval> interval_of(const ErrorSources& sources) {
     }
     out.low_ns = std::max<int64_t>(sources.elapsed_ns - std::llround(std::sqrt(down)), 0);
     out.high_ns = sources.elapsed_ns + std::llround(std::sqrt(up));
+    if (sources.shown_ns > 0) {
+        out.low_ns = std::min(out.low_ns, sources.shown_ns);
+        out.high_ns = std::max(out.high_ns, sources.shown_ns);
+    }
     return out;
 }
 

@@ -26,6 +26,7 @@ Scatter scatter_of(const std::vector<double>& values);
 
 struct ErrorSources {
     int64_t elapsed_ns = 0;
+    int64_t shown_ns = 0;  // of several runs, whose median is elapsed_ns, the one that is shown; 0: only one
     PathTimes path;
     double speed_uncertainty = 0;  // share by which the processors' relative speed may be off
     double added_ns = 0;           // by the replay on its critical path
@@ -47,7 +48,7 @@ struct TimeInterval {
     std::vector<Part> parts;
 };
 
-/// None where there was no time.
+/// None where there was no time. It holds the time that is shown.
 std::optional<TimeInterval> interval_of(const ErrorSources& sources);
 
 }  // namespace reprise

@@ -263,6 +263,7 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     const int64_t missed = read_fact(plan.log->header(), fact::scaled_missed).value_or(0);
     doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
     doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
+    doubts.truncated = is_truncated(plan.log->tables());
     return doubts;
 }
 
@@ -335,6 +336,16 @@ std::string unclear_locks(const RecordedDoubts& doubts) {
     return doubts.unclear_locks == 0 ? ""
                                      : "tasks waited " + counted(doubts.unclear_locks, "time") +
                                            " for locks held during I/O: which I/O is not known, so it may overlap here";
+}
+
+bool is_truncated(const Tables& tables) {
+    const std::string_view name = info(Count::recovered_log).name;
+    return std::any_of(tables.counters.begin(), tables.counters.end(),
+                       [&](const Counter& one) { return one.name == name; });
+}
+
+std::string part_of_job(const RecordedDoubts& doubts) {
+    return doubts.truncated ? "the log was truncated: what the job did after its last complete block is missing" : "";
 }
 
 std::string left_out_data(const RecordedDoubts& doubts, double share) {

@@ -35,6 +35,7 @@ struct RecordedDoubts {
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
     uint64_t unclear_locks = 0;               // waits, see find_guards()
+    bool truncated = false;                   ///< the log was cut: this is a part of the job
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
 };
 
@@ -90,6 +91,10 @@ std::string lock_polls(const RecordedDoubts& doubts);
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.
 std::string unclear_locks(const RecordedDoubts& doubts);
+/// What is left of a log that was cut.
+bool is_truncated(const Tables& tables);
+/// "the log was truncated: ...", where it was; else empty.
+std::string part_of_job(const RecordedDoubts& doubts);
 /// Of the accesses of a scaled log's epochs.
 inline constexpr double kScaledShare = 0.03;
 /// From this share on, the time may be 1.5 times as long, or more.

@@ -45,7 +45,8 @@ std::string says_little(const Prediction& prediction) {
 std::string poor_reason(const Prediction& prediction, const StorageModel& model) {
     std::string reason;
     for (const std::string& one :
-         {says_little(prediction), model.cold ? std::string() : std::string(kModelOfMemory),
+         {says_little(prediction), part_of_job(prediction.doubts),
+          model.cold ? std::string() : std::string(kModelOfMemory),
           prediction.async_depth > 1 ? made_one_by_one(prediction.async_depth) : "",
           prediction.shares_otherwise ? prediction.shared_work : "",
           prediction.shares_otherwise ? write_together(prediction.serial_writers, prediction.elapsed_ns) : "",

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -152,6 +153,9 @@ private:
             earliest(file.made, op.begin);
         } else {
             earliest(file.used, op.begin);
+            if (op.kind == OpKind::access && (op.mode & X_OK) != 0) {
+                earliest(file.runnable, op.begin);
+            }
         }
     }
 
@@ -222,7 +226,7 @@ private:
         } else if (op.kind == OpKind::lseek) {
             listings_.erase(op.handle);
         } else if (op.kind == OpKind::chmod || op.kind == OpKind::setxattr || op.kind == OpKind::removexattr) {
-            subject(op).attributes = true;
+            earliest(subject(op).attributes_at, op.begin);
         } else if (info(op.kind).is(Trait::submits)) {
             request(op);
         }

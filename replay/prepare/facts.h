@@ -27,9 +27,13 @@ struct FileFacts {
     bool opened = false;                           ///< opened, following links
     bool directory = false;                        ///< used as only a directory can be
     bool gone = false;                             ///< removed or renamed
-    bool attributes = false;                       ///< permission bits or extended attributes set
+    int64_t runnable = kNever;                     ///< first access check that allowed to execute it
+    int64_t attributes_at = kNever;                ///< first op that set permission bits or extended attributes
     bool nameless = false;                         ///< made by O_TMPFILE: the path is its directory
 
+    bool attributes() const { return attributes_at != kNever; }
+    /// Could be executed before the log said so.
+    bool was_runnable() const { return runnable < attributes_at; }
     void change(uint64_t from, uint64_t to) {
         changed_from = from < changed_from ? from : changed_from;
         changed_to = to > changed_to ? to : changed_to;

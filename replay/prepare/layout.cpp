@@ -290,6 +290,7 @@ private:
         if (type == FileType::symlink) {
             return add_link(entry, row, facts);
         }
+        entry.runnable |= facts.was_runnable();
         entry.size = std::max(entry.size, row.size);
         if (type != FileType::directory && !row.size_exact && row.origin != Origin::created) {
             count(Count::sizes_guessed);
@@ -339,7 +340,7 @@ private:
 
     void merge_changes(LayoutEntry& entry, const FileFacts& facts) {
         entry.gone |= facts.gone;
-        entry.attributes |= facts.attributes;
+        entry.attributes |= facts.attributes();
         entry.changed_from = std::min(entry.changed_from, facts.changed_from);
         entry.changed_to = std::max(entry.changed_to, facts.changed_to);
     }
@@ -358,10 +359,10 @@ private:
             return count(Count::links_unresolved);
         }
         entry.target = *target;
-        if (!facts.opened) {
+        if (!facts.opened && !facts.was_runnable()) {
             return;
         }
-        // It was opened through the link, so something was there.
+        // It was opened or checked through the link, so something was there.
         const auto end = locate(entry.path, FileFacts::kNever, true);
         if (!end || *end == "." || *end == entry.path) {
             return count(Count::links_unresolved);
@@ -371,6 +372,7 @@ private:
             file.initial = true;
             file.size = facts.reach;
         }
+        file.runnable |= facts.was_runnable();
         file.changed_from = std::min(file.changed_from, facts.changed_from);
         file.changed_to = std::max(file.changed_to, facts.changed_to);
         // The link itself is changed only as a name.

@@ -30,6 +30,7 @@ struct LayoutEntry {
     bool gone = false;                  ///< an op removes or renames it
     bool attributes = false;            ///< an op sets its permission bits or extended attributes
     bool listing = false;               ///< stands for a name that a listing returned and no op names
+    bool runnable = false;              ///< an access check of the log found that it could be executed
     uint32_t mode = 0;                  ///< permission bits, 0: unknown
     uint64_t size = 0;                  ///< bytes, regular files
     std::string target;                 ///< of a symbolic link, rewritten to stay beneath the root

@@ -420,6 +420,9 @@ private:
             return "has " + std::to_string(status.st_size) + " bytes, the recording's had " +
                    std::to_string(entry.size);
         }
+        if (entry.runnable && entry.type == FileType::regular && (status.st_mode & S_IXUSR) == 0) {
+            return "not executable";
+        }
         if (entry.type == FileType::symlink) {
             std::string target(PATH_MAX, '\0');
             const ssize_t n = ::readlinkat(directory, entry.name().data(), target.data(), target.size());

@@ -50,10 +50,10 @@ private:
 mode_t mode_of(const LayoutEntry& entry) {
     const bool directory = entry.type == FileType::directory;
     if (entry.mode == 0) {
-        return directory ? 0755 : 0644;
+        return directory || entry.runnable ? 0755 : 0644;
     }
     // The replay must get in whatever the recorded bits.
-    return (entry.mode & 0777) | (directory ? 0700 : 0600);
+    return (entry.mode & 0777) | (directory || entry.runnable ? 0700 : 0600);
 }
 
 /// Removes a name that is no directory, or an empty one. 0 (also where nothing is there) or -errno.

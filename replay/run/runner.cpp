@@ -33,6 +33,7 @@
 #include "replay/run/free_memory.h"
 #include "replay/run/limit_run.h"
 #include "replay/run/memory_files.h"
+#include "replay/run/root_advice.h"
 #include "replay/run/same_job.h"
 #include "replay/run/supervisor.h"
 
@@ -71,16 +72,12 @@ PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>
     marker = read_marker(root, options.root.string());
     if (marker && marker->state != MarkerState::complete && marker->state != MarkerState::changed) {
         throw machine_error("the root " + escape_line(options.root.string()) + " is only partly prepared",
-                            "run reprise prepare again");
+                            "run it again: " + prepare_command(options, marker));
     }
-    const auto prepare = [&](const char* more) {
-        return "reprise prepare " + escape_line(options.log_name) + " --root " + escape_line(options.root.string()) +
-               more;
-    };
     if (marker && !options.fingerprint.empty() && marker->fingerprint != options.fingerprint) {
-        throw machine_error("the root " + escape_line(options.root.string()) + " was prepared for another log, " +
-                                escape_line(marker->log),
-                            "prepare it for this one: " + prepare(""));
+        throw machine_error(
+            "the root " + escape_line(options.root.string()) + " " + other_log_sentence(options, *marker),
+            "prepare it for this one: " + prepare_command(options, marker));
     }
     if (marker && options.maps && *options.maps != marker->maps) {
         throw machine_error("the root " + escape_line(options.root.string()) + " was prepared with " +
@@ -106,10 +103,11 @@ void check_changes(const Plan& plan, const ReplayOptions& options, bool marked) 
     if (plan.changing_ops == 0 || options.read_only || marked) {
         return;
     }
-    throw machine_error("the log alters files (" + std::to_string(plan.changing_ops) +
-                            " ops, first: " + escape_line(plan.first_change) + "), and " +
-                            escape_line(options.root.string()) + " was not prepared for changes",
-                        "run reprise prepare LOG --root DIR first, or skip such ops with --read-only");
+    throw machine_error(
+        "the log alters files (" + std::to_string(plan.changing_ops) +
+            " ops, first: " + escape_line(plan.first_change) + "), and " + escape_line(options.root.string()) +
+            " was not prepared for changes",
+        "lay it out first: " + prepare_command(options, std::nullopt) + ", or skip such ops with --read-only");
 }
 
 void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
@@ -383,15 +381,17 @@ bool reads_no_data(const ReplayResult& result) {
     return all_read && cache.before.value_or(cache.bytes) <= little && (no_blocks || device <= little);
 }
 
-void check_losses(const LogReader& log, bool allow) {
-    if (allow || log.tables().losses() == 0) {
-        return;
-    }
+void check_losses(const LogReader& log, bool allow, bool recover) {
     std::string what = "the recording is incomplete:";
+    const size_t nothing = what.size();
     for (const Counter& counter : log.tables().counters) {
-        if (counter.severity == Severity::loss && counter.value != 0) {
+        const bool asked = recover && counter.name == info(Count::recovered_log).name;
+        if (counter.severity == Severity::loss && counter.value != 0 && !asked) {
             what += " " + std::to_string(counter.value) + " " + counter.name + " (" + counter.meaning + ");";
         }
+    }
+    if (allow || what.size() == nothing) {
+        return;
     }
     what.pop_back();
     throw bad_input(log.path().string(), what, "record it again, or use it as it is with --allow-loss");
@@ -400,7 +400,7 @@ void check_losses(const LogReader& log, bool allow) {
 ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     ReplayOptions options = asked;
     const TickPoint first_point = take_tick_point();
-    check_losses(log, options.allow_loss);
+    check_losses(log, options.allow_loss, options.recover);
     check_factors(options.speeds, options.pace == Pace::causal);
     const bool uses_root = reprise::uses_root(options.engine);
     std::unique_ptr<RootDescriptor> root;
@@ -433,9 +433,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         lock = lock_root(options, root->get(), modifies, marker);
         check_changes(plan, options, marker.has_value());
         if (marker && marker->state == MarkerState::changed) {
-            result.notes.push_back(
-                "Earlier replays changed files in this root. Restore them first with reprise prepare " +
-                escape_line(options.log_name) + " --root " + escape_line(options.root.string()) + " --reset.");
+            result.notes.push_back("Earlier replays changed files in this root. Restore them first with " +
+                                   reset_command(options) + ".");
         }
         if (marker && marker->content == Content::sparse) {
             result.notes.push_back(

@@ -69,11 +69,12 @@ struct ReplayOptions {
     std::optional<PathMap> maps;   // none: those of the marker file; must not contradict them
     bool read_only = false;        // leave out what alters files
     bool allow_loss = false;       // replay a log that says it is not whole
+    bool recover = false;          // and one that was truncated
     std::filesystem::path output;  // the run's op log; empty: none
     /// Given every op of the run that goes into its log, whether or not one is written. Task after task.
     std::function<void(const ObservedOp&)> observe = {};
     std::string fingerprint;    // of the recording, for the run's header; empty: not stored, and any root will do
-    std::string log_name = {};  // for messages
+    std::string log_name = {};  // for messages: a path as shells read it, and the options by which it is scaled
     Scatter recordings = {};    // of the job's times, where the log is one of several recordings
     ToleratedDifferences tolerated = {};
     std::optional<CacheRequest> cache = {};  // none: the page cache is neither changed nor looked at
@@ -199,7 +200,7 @@ int64_t names_served_by_memory(const ReplayResult& result);
 bool reads_no_data(const ReplayResult& result);
 
 /// Throws Error (bad_input) where the log says that it is not whole, unless that is allowed.
-void check_losses(const LogReader& log, bool allow);
+void check_losses(const LogReader& log, bool allow, bool recover = false);
 
 /// Replays `log`. Throws Error where it cannot begin or the result cannot be written; whatever happens to the run
 /// itself is in the result. No process or thread outlives the call.

@@ -28,8 +28,8 @@ for command in $commands; do
     [[ $command == sweep ]] && most=15
     # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one.
     [[ $command == replay ]] && most=37
-    [[ $command == predict ]] && most=23
-    [[ $command == prepare ]] && most=16
+    [[ $command == predict ]] && most=24
+    [[ $command == prepare ]] && most=17
     # capture says what it records and what the files are for in one go.
     [[ $command == capture ]] && most=15
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"

@@ -44,6 +44,34 @@ run 0 "$REPRISE" replay job.oplog --root root --pace afap
 run 0 "$REPRISE" replay job.oplog --root root --pace afap -v
 contains "$out" "note: Earlier replays changed files in this root. Restore them first with reprise prepare job.oplog --root root --reset."
 
+# A truncated log: refused, or what is whole of it, said aloud wherever it is used.
+head -c $(($(stat -c %s job.oplog) - 20)) job.oplog >cut.oplog
+storage_model model.json
+for command in "replay cut.oplog --root part" "prepare cut.oplog --root part" "predict cut.oplog --storage model.json"; do
+    # shellcheck disable=SC2086
+    run 3 "$REPRISE" $command
+    contains "$err" "replay, predict and others take --recover"
+done
+mkdir part2
+run 4 "$REPRISE" replay cut.oplog --root part2 --recover
+contains "$err" "lay it out first: reprise prepare cut.oplog --recover --root part2"
+run 0 "$REPRISE" prepare cut.oplog --root part --recover
+contains "$err" "recovered: read up to byte"
+run 0 "$REPRISE" replay cut.oplog --root part --recover --json=part.json
+contains "$err" "recovered: read up to byte"
+contains "$out" "what-if: --recover; not the job as recorded"
+contains "$out" "A PART OF IT (the log was truncated): "
+contains "$out" "POOR"
+lacks "$out" "SAME"
+lacks "$out" "95 %"
+python3 -c 'import json; run = json.load(open("part.json")); assert run["truncated"] and not run["same_job"], run' || fail "JSON"
+run 0 "$REPRISE" predict cut.oplog --storage model.json --recover
+contains "$out" "what-if: --recover; not the job as recorded"
+contains "$out" "the log was truncated: what the job did after its last complete block is missing"
+lacks "$out" "95 %"
+run 2 "$REPRISE" replay cut.oplog other.oplog --root part --recover
+contains "$err" "--recover with several recordings"
+
 # Rules that make one file of two.
 for command in "prepare job.oplog --root root2" "replay job.oplog --root empty --pace afap --read-only"; do
     # shellcheck disable=SC2086

@@ -51,6 +51,7 @@ import json
 run = json.load(open("run.json"))
 low, high = run["elapsed_interval_s"]
 assert low < run["series"]["median_s"] < high, run["elapsed_interval_s"]
+assert low <= run["elapsed_s"] <= high, run["elapsed_interval_s"]
 assert run["verdict"]["elapsed_interval_s"] == [low, high]
 EOF
 for i in 1 2 3; do run 0 "$REPRISE" info -q "run.$i.oplog"; done

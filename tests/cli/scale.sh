@@ -45,8 +45,24 @@ run 0 "$REPRISE" prepare "$log" --root "$tmp/root" --scale 0.25 --content sparse
 files=$(find "$tmp/root" -name '*.jpg' | wc -l)
 ((files >= 464 && files <= 536)) || fail "$files files, expected 500 but for a batch of each loader"
 run 4 "$REPRISE" replay "$log" --root "$tmp/root" --pace afap
-contains "$err" "prepared for another log"
+contains "$err" "was prepared for $log --scale 0.25, not for $log"
 run 4 "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 --seed 2
+contains "$err" "was prepared for $log --scale 0.25, not for $log --scale 0.25 --seed 2"
+# The advice is a command that works; what it says of maps and of the state of the root, too.
+cp "$log" "$tmp/my job.oplog"
+cd "$tmp" || exit 1
+run 0 "$REPRISE" prepare "my job.oplog" --root "my root" --map /data=. --content sparse --scale 0.1
+run 4 "$REPRISE" replay "my job.oplog" --root "my root" --pace afap --scale 0.2 --seed 2 --scale-as '/nothing/*=fixed'
+advice=$(sed -n 's/.*prepare it for this one: reprise //p' "$err")
+equal "$advice" "prepare 'my job.oplog' --scale 0.2 --seed 2 --scale-as '/nothing/*=fixed' --root 'my root' --map /data=."
+eval "run 0 '$REPRISE' $advice -q"
+"$REPRISE" replay "my job.oplog" --root "my root" --pace afap --scale 0.2 --seed 2 --scale-as '/nothing/*=fixed' \
+    --json="$tmp/mine.json" >"$out" 2>"$err"
+equal "$(json "$tmp/mine.json" same_job)" "True"
+run 4 "$REPRISE" replay "my job.oplog" --root "my root" --pace afap
+advice=$(sed -n 's/.*prepare it for this one: reprise //p' "$err")
+contains "$err" "prepare 'my job.oplog' --root 'my root' --map /data=. --reset"
+eval "run 0 '$REPRISE' $advice -q"
 "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 --json="$tmp/run.json" >"$out" 2>"$err"
 contains "$out" "what-if: --scale 0.25"
 contains "$out" "(computed, with waits: "

@@ -42,6 +42,18 @@ TEST_CASE("escaping keeps readable text and tells every byte") {
     CHECK(out == "\\xc2\\x85\\xe2\\x80\\xa8\\xed\\xa0\\x80\\xc0\\xaf\xf0\x9f\x98\x80");
 }
 
+TEST_CASE("words of a shell command: plain ones as they are, others in quotes") {
+    CHECK(shell_word("/mnt/new-1/job.oplog") == "/mnt/new-1/job.oplog");
+    CHECK(shell_word("/data=.") == "/data=.");
+    CHECK(shell_word("my job.oplog") == "'my job.oplog'");
+    CHECK(shell_word("*.jpg=sample") == "'*.jpg=sample'");
+    CHECK(shell_word("$(x)\xc3\xa9") == "'$(x)\xc3\xa9'");
+    CHECK(shell_word("it's") == "$'it\\'s'");
+    CHECK(shell_word("a\nb") == "$'a\\nb'");
+    CHECK(shell_word("~") == "'~'");
+    CHECK(shell_word("") == "''");
+}
+
 TEST_CASE("random bytes come back, in one line, and as valid JSON") {
     std::mt19937 random(7);
     for (int round = 0; round < 2000; ++round) {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -106,6 +107,13 @@ TEST_CASE("interval: several recordings and runs say themselves how much they va
     two.recordings = {2, 0.0};
     two.runs = {2, 0.0};
     CHECK(up(two) == doctest::Approx(up(all_in(PathPart::compute))));
+    // Unless they lie far apart.
+    two.runs = scatter_of({0.685, 0.762});
+    CHECK(up(two) > up(all_in(PathPart::compute)));
+    CHECK(up(two) / 10 > 0.762 / 0.7235 - 1);
+    two.runs = {2, 0.0};
+    two.recordings = {2, 0.2};
+    CHECK(up(two) > 4);
     // Of as much scatter, more runs leave less open.
     const auto runs = [](size_t count) {
         ErrorSources from = all_in(PathPart::asleep);
@@ -115,6 +123,16 @@ TEST_CASE("interval: several recordings and runs say themselves how much they va
     CHECK(runs(3) > runs(5));
     CHECK(runs(11) > runs(12));
     CHECK(runs(12) > runs(100));
+}
+
+TEST_CASE("interval: of several runs it holds the one that is shown") {
+    ErrorSources from = all_in(PathPart::asleep);
+    from.runs = {10, 0.001};
+    for (const int64_t shown : {9 * kSecond, 11 * kSecond}) {
+        from.shown_ns = shown;
+        CHECK(interval_of(from)->low_ns <= std::min(shown, from.elapsed_ns));
+        CHECK(interval_of(from)->high_ns >= std::max(shown, from.elapsed_ns));
+    }
 }
 
 TEST_CASE("interval: its parts have names, and each of them once") {

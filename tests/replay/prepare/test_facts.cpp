@@ -34,7 +34,8 @@ struct Facts {
                    : "";
         out += file.reach ? "reach " + std::to_string(file.reach) + " " : "";
         out += std::string(file.opened ? "opened " : "") + (file.directory ? "directory " : "") +
-               (file.gone ? "gone " : "") + (file.attributes ? "attributes " : "") + (file.nameless ? "nameless " : "");
+               (file.gone ? "gone " : "") + (file.attributes() ? "attributes " : "") +
+               (file.nameless ? "nameless " : "") + (file.was_runnable() ? "runnable " : "");
         return out;
     }
 };
@@ -79,6 +80,13 @@ TEST_CASE("names: what each op says, and what its failure says") {
     CHECK(named(OpKind::stat) == "used 1000 | ");
     CHECK(named(OpKind::stat, -ENOENT) == "| ");
     CHECK(named(OpKind::access) == "used 1000 | ");
+    const auto access = [](int64_t mode, int64_t result = 0) {
+        return facts_of({.kind = OpKind::access, .file = 1, .mode = mode}, result);
+    };
+    CHECK(access(X_OK) == "used 1000 runnable | ");
+    CHECK(access(R_OK | W_OK | X_OK) == "used 1000 runnable | ");
+    CHECK(access(R_OK | W_OK) == "used 1000 | ");
+    CHECK(access(X_OK, -EACCES) == "| ");
     CHECK(named(OpKind::mkdir) == "made 1000 | ");
     CHECK(named(OpKind::mkdir, -EEXIST) == "used 1000 directory | ");
     CHECK(named(OpKind::symlink) == "made 1000 | ");

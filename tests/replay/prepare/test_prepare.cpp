@@ -85,6 +85,34 @@ void act_busily(const fs::path& root) {
 
 }  // namespace
 
+TEST_CASE("what an access check found executable is so, until the log says otherwise") {
+    const TempDir temp;
+    LogBuilder builder(temp / "log");
+    const auto check = [&](FileId file) {
+        Op op{.kind = OpKind::access, .file = file, .mode = X_OK};
+        builder.add(op, 0);
+    };
+    check(builder.file("/data/tool", 10));
+    const FileId later = builder.file("/data/later", 10);
+    builder.named(OpKind::chmod, later, 0, 0, 0755);
+    check(later);
+    check(builder.directory("/data/folder"));
+    builder.file("/data/target", 10);
+    check(builder.file("/data/link", 0, Origin::existed, FileType::symlink, 0, "target"));
+    const LogReader log = builder.finish();
+    const fs::path root = temp / "root";
+    REQUIRE(prepare(log, {.root = root}));
+    CHECK(mode_of(root / "data/tool") == 0755);
+    CHECK(mode_of(root / "data/later") == 0644);
+    CHECK(mode_of(root / "data/folder") == 0755);
+    CHECK(mode_of(root / "data/target") == 0755);
+
+    fs::permissions(root / "data/tool", fs::perms::owner_read | fs::perms::owner_write);
+    CHECK_THROWS_WITH_AS(prepare(log, {.root = root}), doctest::Contains("not executable"), Error);
+    REQUIRE(prepare(log, {.root = root, .reset = true}));
+    CHECK(mode_of(root / "data/tool") == 0755);
+}
+
 TEST_CASE("everything the recording found is laid out, and nothing it makes") {
     const TempDir temp;
     const LogReader log = busy_log(temp / "log");

@@ -162,6 +162,21 @@ TEST_CASE("a root prepared for another log is refused, with what to do") {
     CHECK(with.refusal() == "no refusal");
 }
 
+TEST_CASE("a root of the same recording at another scale is no root of another log") {
+    RootOfALog with;
+    with.options.fingerprint = "0123456789abcdef";
+    with.options.log_name = "theirs.oplog --epochs 4";
+    with.mark("fedcba9876543210", PathMap::parse({"/data=my place"}));
+    const std::string root = with.prepared.root.string();
+    CHECK(with.refusal() ==
+          "the root " + root +
+              " was prepared for theirs.oplog, not for theirs.oplog --epochs 4\n  prepare it for this "
+              "one: reprise prepare theirs.oplog --epochs 4 --root " +
+              root + " --map '/data=my place'");
+    with.options.log_name = "theirs.oplog";
+    CHECK(with.refusal().find(" was prepared for another recording of this name, theirs.oplog\n") != std::string::npos);
+}
+
 TEST_CASE("--map that contradicts the marker is refused") {
     RootOfALog with;
     with.mark("", PathMap::parse({"/data=."}));
