@@ -294,7 +294,7 @@ std::pair<std::string, std::string> two_logs(const po::variables_map& values) {
                               ", expected: reprise compare A B",
                           "runs against runs: reprise compare A... --against B...");
     }
-    for (const char* const option : {"threshold", "exclude-doubtful", "junit", "markdown"}) {
+    for (const char* const option : {"threshold", "exclude-doubtful", "junit", "markdown", "html"}) {
         if (values.count(option) != 0) {
             throw usage_error("--" + std::string(option) + " is of runs against runs",
                               "give the runs to compare with: --against B...");

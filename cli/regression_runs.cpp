@@ -231,7 +231,8 @@ Regression regression_of(const RegressionSides& sides, const Thresholds& thresho
     out.runs_a = a.size();
     out.runs_b = b.size();
     note_differences(sides, out.notes);
-    out.metrics = judge_metrics(metrics_of(a, b, thresholds));
+    out.runs = metrics_of(a, b, thresholds);
+    out.metrics = judge_metrics(out.runs);
     out.places = place_differences(a, b);
     return out;
 }

@@ -29,6 +29,7 @@ struct Regression {
     size_t runs_a = 0, runs_b = 0;
     std::vector<MarkedRun> marked;       // that may not be believed
     std::vector<MetricFinding> metrics;  // empty: nothing could be compared
+    std::vector<MetricRuns> runs;        // what these were found from, in the same order
     std::vector<PlaceDifference> places;
     std::vector<std::string> notes;  // sentences: what differs besides
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cli/outputs.h"
+#include "cli/regression_page.h"
 #include "cli/report_files.h"
 #include "cli/show_verdict.h"
 #include "cli/units.h"
@@ -132,7 +133,8 @@ void add_regression_options(po::options_description& options) {
         "lines; may be repeated [default: 2 %, p50=5%, p99=10%]")(
         "exclude-doubtful", "leave out runs with losses, that did not finish, or with trust POOR")(
         "junit", po::value<std::string>()->value_name("FILE"), "write JUnit XML")(
-        "markdown", po::value<std::string>()->value_name("FILE"), "write Markdown");
+        "markdown", po::value<std::string>()->value_name("FILE"), "write Markdown")(
+        "html", po::value<std::string>()->value_name("FILE"), "write a page with both sides in each chart");
 }
 
 Thresholds wanted_thresholds(const po::variables_map& values) {
@@ -148,6 +150,7 @@ Thresholds wanted_thresholds(const po::variables_map& values) {
 void check_report_files(const po::variables_map& values) {
     check_report_file(values, "junit");
     check_report_file(values, "markdown");
+    check_report_file(values, "html");
 }
 
 void write_reports(const po::variables_map& values, const std::string& title,
@@ -157,6 +160,9 @@ void write_reports(const po::variables_map& values, const std::string& title,
     }
     if (values.count("markdown") != 0) {
         write_text(values["markdown"].as<std::string>(), markdown_text(title, cases));
+    }
+    if (values.count("html") != 0) {
+        write_regression_page(values["html"].as<std::string>(), title, cases);
     }
 }
 

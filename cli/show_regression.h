@@ -27,13 +27,13 @@ struct RegressionCase {
     std::vector<Regression> comparisons;
 };
 
-/// Adds --threshold, --exclude-doubtful, --junit and --markdown.
+/// Adds --threshold, --exclude-doubtful, --junit, --markdown and --html.
 void add_regression_options(po::options_description& options);
 /// Throws Error (usage, bad_input) where a threshold is none.
 Thresholds wanted_thresholds(const po::variables_map& values);
-/// Throws Error where --junit or --markdown name a file that cannot be made, or that exists, without --force.
+/// Throws Error where --junit, --markdown or --html name a file that cannot be made, or that exists, without --force.
 void check_report_files(const po::variables_map& values);
-/// Writes what --junit and --markdown ask for.
+/// Writes what these ask for.
 void write_reports(const po::variables_map& values, const std::string& title, const std::vector<RegressionCase>& cases);
 
 /// Sentences, notes, the table of metrics, and where the time went.

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <fuse.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,8 @@ static int make_link(const char *target, const char *path) { return result(symli
 static int hard_link(const char *from, const char *to) { return result(linkat(base, below(from), base, below(to), 0)); }
 static int rename_file(const char *from, const char *to, unsigned flags) {
     int got = result(renameat2(base, below(from), base, below(to), flags));
-    int file = got == 0 && fault == APPEND ? openat(base, below(to), O_WRONLY | O_APPEND) : -1;
+    bool data = !strstr(to, "/.reprise-"); /* not what reprise itself keeps there */
+    int file = got == 0 && data && fault == APPEND ? openat(base, below(to), O_WRONLY | O_APPEND) : -1;
     if (file >= 0) {
         (void)!write(file, "x", 1);
         close(file);

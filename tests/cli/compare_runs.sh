@@ -16,10 +16,12 @@ side_a=(run.{1,3,5,7,9,11}.oplog) side_b=(run.{2,4,6,8,10,12}.oplog)
 
 # Thresholds that no noise of a loaded machine reaches.
 wide=(--threshold elapsed=100000% --threshold throughput=100000% --threshold p50=100000% --threshold p99=100000%)
-run 0 "$REPRISE" compare "${side_a[@]}" --against "${side_b[@]}" "${wide[@]}" --json=compare.json --junit compare.xml --markdown compare.md
+run 0 "$REPRISE" compare "${side_a[@]}" --against "${side_b[@]}" "${wide[@]}" --json=compare.json --junit compare.xml --markdown compare.md --html compare.html
 contains "$out" "A: 6 runs, B: 6 runs; medians with 95 % intervals"
 contains "$out" "where the time of all tasks went"
 contains compare.md "| elapsed |"
+contains compare.html "case-0-0-metric-0"
+contains compare.html "Where the time of all tasks went"
 python3 - <<'END' || fail "the files"
 import json
 from xml.etree import ElementTree
