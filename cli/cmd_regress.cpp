@@ -26,11 +26,9 @@ void options(po::options_description& add) {
         "runs", po::value<std::string>()->value_name("N"),
         "runs of each job on each target [default: the suite's, or 10]")(
         "verify", "first, check that each target keeps what is written: content, after a remount, after power cuts")(
-        "cuts", po::value<std::string>()->default_value("20")->value_name("N"), "power cuts of --verify")(
         "baseline", po::value<std::string>()->value_name("FILE"),
         "compare each job and target with FILE; made where it does not exist")(
-        "update-baseline", "replace FILE by what is measured now, if that passes")(
-        "seed", po::value<std::string>()->default_value("1")->value_name("N"), "of the order of the runs");
+        "update-baseline", "replace FILE by what is measured now, if that passes");
     add_regression_options(add);
     add.add_options()("output,o", po::value<std::string>()->value_name("FOLDER"),
                       "keeps each run as soon as it is made [default: SUITE.regress]; the same command goes on there")(
@@ -251,8 +249,6 @@ int run(const po::variables_map& values) {
     how.suite_file = values["suite"].as<std::string>();
     how.folder = values.count("output") != 0 ? fs::path(values["output"].as<std::string>())
                                              : fs::path(how.suite_file.string() + ".regress");
-    how.seed = static_cast<uint64_t>(whole_number(values, "seed", 0, INT64_MAX));
-    how.cuts = static_cast<size_t>(whole_number(values, "cuts", 1, 10'000));
     how.verify = values.count("verify") != 0;
     how.fresh = values.count("force") != 0;
     RegressSuite suite(suite_of(values), how);

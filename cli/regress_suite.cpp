@@ -99,7 +99,7 @@ std::string RegressSuite::conditions() const {
     for (const SuiteTarget& target : suite_.targets) {
         text += ", " + target.name + " " + fs::absolute(target.folder).string();
     }
-    return text + ", seed " + std::to_string(options_.seed);
+    return text + ", seed " + std::to_string(suite_.seed);
 }
 
 const RegressSuite::Json* RegressSuite::find(size_t cell, const Json& key) const {
@@ -199,7 +199,7 @@ std::optional<RegressSuite::Json> RegressSuite::verify_once(const RegressCell& c
     const fs::path run_log = scratch_.string() + ".1.oplog";
     if (row->at("refused").get<std::string>().empty()) {
         things.push_back(check_after_remount(cell, run_log));
-        CutWork work{fs::absolute(options_.folder) / "cut", options_.cuts, options_.seed, {}, {}, {}};
+        CutWork work{fs::absolute(options_.folder) / "cut", suite_.cuts, suite_.seed, {}, {}, {}};
         work.prepare = [this](const RegressCell& there) { prepare(there); };
         work.run = [this](const RegressCell& there) { return replay_once(there, {"--verify", "content"}); };
         work.run_log = [&] { return run_log; };
@@ -235,7 +235,7 @@ bool RegressSuite::verify_all() {
 }
 
 bool RegressSuite::time_all() {
-    const std::vector<SweepTurn> order = sweep_order(cells_.size(), suite_.runs, options_.seed);
+    const std::vector<SweepTurn> order = sweep_order(cells_.size(), suite_.runs, suite_.seed);
     std::vector<SweepTurn> turns;
     std::vector<bool> begun(cells_.size());
     for (const SweepTurn& turn : order) {

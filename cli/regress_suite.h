@@ -32,8 +32,6 @@ struct CellResult {
 
 struct RegressOptions {
     std::filesystem::path suite_file, folder;
-    uint64_t seed = 1;
-    size_t cuts = 20;
     bool verify = false, fresh = false;
 };
 

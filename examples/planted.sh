@@ -51,7 +51,7 @@ broken() {
     echo "planted: broken_fuse does not come up" >&2
     exit 4
 }
-printf '[job loader]\nlog = %s\nreplay = %s\n' "$log" "${REPLAY:---delay sleep --pace afap --cache as-is}" >"$work/suite.ini"
+printf '[suite]\ncuts = 40\n[job loader]\nlog = %s\nreplay = %s\n' "$log" "${REPLAY:---delay sleep --pace afap --cache as-is}" >"$work/suite.ini"
 
 failures=0
 # found NAME TEXT COMMAND...: it must fail, and say so
@@ -106,5 +106,5 @@ found "renamed files get a byte more (FUSE)" "bytes, expected" regress --target 
 printf '[target a]\nmake = mkfs.ext4 -q -F\n' >>"$work/suite.ini"
 clean "power cuts: ext4" regress --target a="$work/plain" --runs 1 --verify "${wide[@]}"
 printf 'mount-options = nobarrier\n' >>"$work/suite.ini"
-found "a feature off: ext4 without flushes, cut" "without the disk's cache" regress --target a="$work/plain" --runs 1 --verify --cuts 40 "${wide[@]}"
+found "a feature off: ext4 without flushes, cut" "without the disk's cache" regress --target a="$work/plain" --runs 1 --verify "${wide[@]}"
 [[ $failures == 0 ]] || { echo "planted: $failures not as they should be" >&2; exit 1; }

@@ -98,7 +98,9 @@ private:
                      {"size", [&target, this](const std::string& v) { target.size = bytes(v); }}};
         } else if (kind == "suite" && name.empty()) {
             keys_ = {{"runs", [this](const std::string& v) { suite_.runs = number(v, 1); }},
-                     {"warm-up", [this](const std::string& v) { suite_.warm_up = number(v, 0); }}};
+                     {"warm-up", [this](const std::string& v) { suite_.warm_up = number(v, 0); }},
+                     {"seed", [this](const std::string& v) { suite_.seed = number(v, 0); }},
+                     {"cuts", [this](const std::string& v) { suite_.cuts = number(v, 1); }}};
         } else {
             fail("'[" + escape_line(inside) + "]' is no section" +
                      did_you_mean(nearest_names(kind, {"suite", "job", "target"})),

@@ -30,6 +30,8 @@ struct Suite {
     std::vector<SuiteJob> jobs;
     std::vector<SuiteTarget> targets;
     size_t runs = 10, warm_up = 1;
+    size_t seed = 1;   // of the order of the runs, and of the power cuts
+    size_t cuts = 20;  // of the power
 };
 
 /// Throws Error (bad_input) with the number of the line for what it does not know, and says what is near.
@@ -37,6 +39,8 @@ struct Suite {
 ///     [suite]
 ///     runs = 10
 ///     warm-up = 1
+///     seed = 1
+///     cuts = 20
 ///     [job NAME]
 ///     log = FILE
 ///     prepare = OPTIONS

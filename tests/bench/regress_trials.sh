@@ -51,14 +51,14 @@ done
     done
 } >"$work/job.log"
 "$reprise" import "$work/job.log" -o "$work/job.oplog" >"$work/out" 2>&1
-printf '[job reads]\nlog = job.oplog\nreplay = --cache cold --delay sleep\n' >"$work/suite.ini"
 
 echo $$ >"$group/cgroup.procs"
 found=0 clean=0
 for ((trial = first; trial < first + trials; ++trial)); do
     rc=0
+    printf '[suite]\nseed = %s\n[job reads]\nlog = job.oplog\nreplay = --cache cold --delay sleep\n' "$trial" >"$work/suite.ini"
     "$reprise" regress "$work/suite.ini" --target a="$work/a" --target b="$work/b" --target c="$work/c" --runs "$runs" \
-        --seed "$trial" -f -o "$work/runs" --json="$work/regress.json" >"$work/out" 2>&1 || rc=$?
+        -f -o "$work/runs" --json="$work/regress.json" >"$work/out" 2>&1 || rc=$?
     [[ $rc == 0 || $rc == 1 ]] || { cat "$work/out"; exit "$rc"; }
     read -r alike slower detail < <(python3 - "$work/regress.json" <<'END'
 import json, sys

@@ -27,10 +27,10 @@ END
 } >job.strace
 run 0 "$REPRISE" import -q job.strace -o job.oplog
 mkdir target
-printf '[suite]\nwarm-up = 0\n[job save]\nlog = job.oplog\nreplay = --pace afap\n[target t]\nfolder = target\nmake = mkfs.ext4 -q -F -b 4096\nsize = 64M\n' >suite.ini
+printf '[suite]\nwarm-up = 0\ncuts = 6\n[job save]\nlog = job.oplog\nreplay = --pace afap\n[target t]\nfolder = target\nmake = mkfs.ext4 -q -F -b 4096\nsize = 64M\n' >suite.ini
 loops() { losetup --list --noheadings 2>/dev/null | grep -c "$tmp"; }
 
-REPRISE_KEEP_CUTS=1 run 0 "$REPRISE" regress suite.ini --runs 1 --verify --cuts 6
+REPRISE_KEEP_CUTS=1 run 0 "$REPRISE" regress suite.ini --runs 1 --verify
 contains "$out" "synced data after power cuts: ok"
 equal "$(loops)" 0
 grep -q "$tmp" /proc/mounts && fail "left mounted: $(grep "$tmp" /proc/mounts)"

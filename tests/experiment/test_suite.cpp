@@ -32,12 +32,15 @@ std::string wrong(const std::string& text) {
 TEST_CASE("a suite: jobs, targets and how they are run") {
     const test::TempDir folder;
     test::write_file(folder / "s.ini",
-                     "# all of it\n[suite]\nruns = 7\nwarm-up=2\n; jobs\n[job a]\nlog = a.oplog\nreplay = --cache cold "
+                     "# all of it\n[suite]\nruns = 7\nwarm-up=2\nseed = 5\ncuts = 9\n; jobs\n[job a]\nlog = "
+                     "a.oplog\nreplay = --cache cold "
                      "--not '/a b'\nprepare = --map /data=.\n[target x]\nfolder = /mnt/x\nremount = umount /x && mount "
                      "/x\nmake = mkfs.ext4 -q\nsize = 2G\n[target y]\n");
     Suite suite = read_suite(folder / "s.ini");
     CHECK(suite.runs == 7);
     CHECK(suite.warm_up == 2);
+    CHECK(suite.seed == 5);
+    CHECK(suite.cuts == 9);
     REQUIRE(suite.jobs.size() == 1);
     CHECK(suite.jobs[0].log == folder / "a.oplog");
     CHECK(suite.jobs[0].replay == Words{"--cache", "cold", "--not", "/a b"});
