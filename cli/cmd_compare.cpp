@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `reprise compare`: two logs side by side.
+// `reprise compare`: two logs side by side, or runs of A against runs of B.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -7,9 +7,11 @@
 #include "analyze/compare.h"
 #include "analyze/verdict.h"
 #include "cli/command.h"
+#include "cli/compare_runs.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/show_regression.h"
 #include "cli/show_summary.h"
 #include "cli/show_verdict.h"
 #include "cli/table.h"
@@ -27,6 +29,10 @@ void options(po::options_description& options) {
         "allowed difference of a check: a number, a share of A such as 5%, or none (any); may be repeated");
     options.add_options()("examples", po::value<std::string>()->default_value("10")->value_name("N"),
                           "number of differing ops to show");
+    options.add_options()("against",
+                          po::value<std::vector<std::string>>()->multitoken()->composing()->value_name("B..."),
+                          "runs that the others are compared with: did anything get worse?");
+    add_regression_options(options);
     add_json_option(options);
     add_recover_option(options);
 }
@@ -280,7 +286,28 @@ std::string tolerated_by(const po::variables_map& values) {
     return given.size() == 1 ? "--tolerance " + given.front() : "--tolerance";
 }
 
+/// The two logs to align.
+std::pair<std::string, std::string> two_logs(const po::variables_map& values) {
+    const auto& logs = values["log"].as<std::vector<std::string>>();
+    if (logs.size() != 2) {
+        throw usage_error("compare: " + std::string(logs.size() == 1 ? "missing B" : "more than two logs") +
+                              ", expected: reprise compare A B",
+                          "runs against runs: reprise compare A... --against B...");
+    }
+    for (const char* const option : {"threshold", "exclude-doubtful", "junit", "markdown", "html"}) {
+        if (values.count(option) != 0) {
+            throw usage_error("--" + std::string(option) + " is of runs against runs",
+                              "give the runs to compare with: --against B...");
+        }
+    }
+    return {logs[0], logs[1]};
+}
+
 int run(const po::variables_map& values) {
+    if (values.count("against") != 0) {
+        return compare_runs(values);
+    }
+    const auto [log_a, log_b] = two_logs(values);
     CompareOptions options;
     constexpr int64_t kMostExamples = 1'000'000;
     options.examples = static_cast<size_t>(whole_number(values, "examples", 0, kMostExamples));
@@ -289,8 +316,7 @@ int run(const po::variables_map& values) {
             add_tolerance(options, text);
         }
     }
-    const LogReader a = open_log(values["log-a"].as<std::string>(), values),
-                    b = open_log(values["log-b"].as<std::string>(), values);
+    const LogReader a = open_log(log_a, values), b = open_log(log_b, values);
     Progress progress("comparing");
     options.progress = [&](uint64_t ops) { progress.update(ops, std::max(a.op_count(), b.op_count())); };
     const Comparison comparison = compare(a, b, options);
@@ -313,18 +339,26 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "compare",
     .group = Group::judge,
-    .summary = "compare a recording with a run of it, or any two logs",
+    .summary = "compare a recording with a run of it, or runs of A with runs of B",
     .help = "Aligns the ops of both logs task by task and shows where calls, bytes, results, order and times differ. "
             "Ops that the replay's filter excluded are excluded from the recording too and do not count as "
             "differences.\n\nEnds with at most ten lines, as replay does; -v prints the details.\n\nExits with 1 if a "
             "check exceeds its tolerance. By default ops, bytes, results, order and "
             "arguments must be equal; elapsed, throughput, latency, au, au_mlperf and stall fail only with "
-            "--tolerance. A percentage is of A's value; for au it is percentage points.",
+            "--tolerance. A percentage is of A's value; for au it is percentage points.\n\nWith --against: the runs of "
+            "A are "
+            "what was, those of B what is now. Each metric is better, worse, the same or too noisy to tell: elapsed, "
+            "throughput, au, p50 and p99 of each kind of call that matters. Exits with 1 if one is worse, or if there "
+            "are too few runs to tell; corrected for the number of metrics, so that sides that are alike pass 19 times "
+            "in 20.",
     .examples = {{"reprise compare job.oplog run.oplog", "recording and replay"},
                  {"reprise compare job.oplog run.oplog --tolerance elapsed=5% --tolerance results=3", "as a test"},
-                 {"reprise compare old.oplog new.oplog --tolerance ops=none --json", "for scripts"}},
+                 {"reprise compare old.oplog new.oplog --tolerance ops=none --json", "for scripts"},
+                 {"reprise compare old.*.oplog --against new.*.oplog", "did anything get worse?"},
+                 {"reprise compare old.*.oplog --against new.*.oplog --threshold elapsed=3% --junit compare.xml",
+                  "in CI"}},
     .options = options,
-    .positionals = {{.name = "log-a", .label = "A"}, {.name = "log-b", .label = "B"}},
+    .positionals = {{.name = "log", .label = "A", .least = 1, .most = -1}},
     .run = run,
 }};
 

@@ -28,6 +28,7 @@
 #include "cli/show_cache.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
+#include "cli/show_verify.h"
 #include "cli/units.h"
 #include "cli/what_if_options.h"
 #include "formats/oplog/op_filter.h"
@@ -83,6 +84,7 @@ void options(po::options_description& add) {
     add_limit_options(add);
     add.add_options()("tolerance-results", po::value<std::string>()->default_value("0.1%")->value_name("N|SHARE"),
                       "I/O ops that may have another result than in the recording; more: exit code 1");
+    add_verify_option(add);
     add_series_options(add);
     add_filter_options(add);
     add_map_option(add, "place recorded directory OLD at NEW below the root [default: as prepared]");
@@ -246,6 +248,7 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     how.tolerated = tolerated_differences(values);
     how.cache = cache_request(values, how.engine);
     how.recording = &recording;
+    how.verify = wanted_verify(values);
     how.limits = run_limits(values);
     check_limits(how.limits, how.engine, how.cache->regime);
     if (how.limits.any()) {
@@ -475,6 +478,8 @@ const Registration registration{{
                   "eight ranks with a different accelerator"},
                  {"reprise replay job.oplog --root /mnt/new --direct", "with reads past the page cache"},
                  {"reprise replay job.oplog --root /mnt/new --runs 7", "seven runs: median, interval, disturbed ones"},
+                 {"reprise replay job.oplog --root /mnt/new --verify content",
+                  "does the storage keep what is written?"},
                  {"reprise replay job.oplog --root /mnt/new --ratio 4",
                   "with memory for a quarter of the data, page cache and the job's own together"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
@@ -485,7 +490,8 @@ const Registration registration{{
     .choices = {{"pace", {"causal", "timed", "afap"}},
                 {"engine", engine_names()},
                 {"cache", {"cold", "warm", "recorded", "as-is"}},
-                {"delay", {"auto", "sleep", "spin", "work"}}},
+                {"delay", {"auto", "sleep", "spin", "work"}},
+                {"verify", {"tree", "content"}}},
     .run = run,
 }};
 

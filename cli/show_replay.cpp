@@ -13,6 +13,7 @@
 #include "cli/show_interval.h"
 #include "cli/show_queues.h"
 #include "cli/show_verdict.h"
+#include "cli/show_verify.h"
 #include "cli/units.h"
 #include "cli/what_if_options.h"
 #include "formats/oplog/oplog.h"
@@ -453,6 +454,7 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     if (result.io_limits.any()) {
         json["io_limits"] = io_limits_json(result.io_limits);
     }
+    json["verify"] = result.verified ? verify_json(*result.verified) : Json(nullptr);
     json["plan_s"] = seconds(result.plan_ns);
     json["collect_s"] = seconds(result.collect_ns);
     if (!result.output.empty()) {

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "experiment/sweep.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
-
-#include "formats/support/error.h"
-#include "formats/support/limits.h"
 
 namespace reprise {
 namespace {
@@ -91,50 +82,13 @@ std::vector<SweepTurn> sweep_order(size_t cells, size_t runs, uint64_t seed) {
 }
 
 SweepRows::SweepRows(std::filesystem::path path, std::string conditions, bool fresh)
-    : path_(std::move(path)),
-      conditions_(std::move(conditions)),
-      file_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
-    if (!file_.valid()) {
-        fail();
-    }
-    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        throw machine_error(escape_line(path_.string()) + " is in use by another sweep",
-                            "wait until it has ended, or choose another folder with -o");
-    }
-    if (fresh && ::ftruncate(file_.get(), 0) != 0) {
-        fail();
-    }
-    std::ifstream in(path_, std::ios::binary);
-    bool cut = false;  // the last line has no end
-    for (std::string line; std::getline(in, line);) {
-        cut = in.eof();
-        const Json json = Json::parse(line, nullptr, false);
+    : file_(std::move(path), "sweep", std::move(conditions), fresh) {
+    for (const Json& json : file_.found()) {
         try {
-            if (json.at("conditions").get<std::string>() != conditions_) {
-                throw usage_error(escape_line(path_.string()) + " has runs of another sweep",
-                                  "then: " + escape_line(json.at("conditions").get<std::string>()) +
-                                      "\n  now:  " + escape_line(conditions_) +
-                                      "\n  choose another folder with -o, or begin anew with -f");
-            }
             rows_.push_back(from_json(json));
         } catch (const Json::exception&) {
             continue;  // not a run
         }
-    }
-    if (cut) {
-        write("\n");
-    }
-}
-
-void SweepRows::fail() const {
-    throw machine_error("cannot write " + escape_line(path_.string()) + ": " + reason(errno),
-                        remedy(errno, "choose another folder with -o"));
-}
-
-void SweepRows::write(const std::string& text) const {
-    errno = ENOSPC;  // where less is written
-    if (::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-        fail();
     }
 }
 
@@ -144,9 +98,7 @@ const SweepRun* SweepRows::find(SweepTurn turn) const {
 }
 
 void SweepRows::add(SweepTurn turn, SweepRun run) {
-    Json json = to_json(turn, run);
-    json["conditions"] = conditions_;
-    write(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    file_.add(to_json(turn, run));
     rows_.emplace_back(turn, std::move(run));
 }
 

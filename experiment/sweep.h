@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "experiment/repeated.h"
-#include "formats/support/unique_fd.h"
+#include "experiment/row_file.h"
 
 namespace reprise {
 
@@ -66,12 +66,7 @@ public:
     size_t size() const { return rows_.size(); }
 
 private:
-    [[noreturn]] void fail() const;
-    void write(const std::string& text) const;
-
-    std::filesystem::path path_;
-    std::string conditions_;
-    UniqueFd file_;
+    RowFile file_;
     std::vector<std::pair<SweepTurn, SweepRun>> rows_;
 };
 

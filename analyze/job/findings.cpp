@@ -20,7 +20,7 @@ std::string times(double value) {
     return text;
 }
 
-using Out = std::vector<Finding>;
+using Out = std::vector<JobFinding>;
 
 void add_bounds(const JobBounds& bounds, Out& out) {
     if (!bounds.known()) {
@@ -216,7 +216,7 @@ void add_waiting(const JobAnalysis& job, Out& out) {
 
 }  // namespace
 
-std::vector<Finding> find_all(const JobAnalysis& job, const JobBounds* bounds) {
+std::vector<JobFinding> find_all(const JobAnalysis& job, const JobBounds* bounds) {
     Out out;
     if (bounds != nullptr) {
         add_bounds(*bounds, out);
@@ -227,13 +227,14 @@ std::vector<Finding> find_all(const JobAnalysis& job, const JobBounds* bounds) {
     add_bursts(job, out);
     add_epochs(job, out);
     add_waiting(job, out);
-    std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+    std::stable_sort(out.begin(), out.end(),
+                     [](const JobFinding& a, const JobFinding& b) { return a.weight > b.weight; });
     return out;
 }
 
 std::vector<std::string> top_findings(const JobAnalysis& job, const JobBounds* bounds) {
     std::vector<std::string> out;
-    for (const Finding& finding : find_all(job, bounds)) {
+    for (const JobFinding& finding : find_all(job, bounds)) {
         if (out.size() < 3) {
             out.push_back(finding.sentence);
         }

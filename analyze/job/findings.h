@@ -10,13 +10,13 @@
 
 namespace reprise {
 
-struct Finding {
+struct JobFinding {
     double weight = 0;  // 0..1: roughly the share of the elapsed time that it is about
     std::string sentence;
 };
 
 /// Most important first. `bounds`: null where they were not computed.
-std::vector<Finding> find_all(const JobAnalysis& job, const JobBounds* bounds);
+std::vector<JobFinding> find_all(const JobAnalysis& job, const JobBounds* bounds);
 /// The first three.
 std::vector<std::string> top_findings(const JobAnalysis& job, const JobBounds* bounds);
 

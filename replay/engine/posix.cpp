@@ -19,7 +19,7 @@ namespace reprise {
 PosixEngine::PosixEngine(const EngineContext& context) : PosixEngine(context, 4096) {}
 
 PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes)
-    : worker_(*context.process), buffer_bytes_(context.task.read_bytes) {
+    : worker_(*context.process), buffer_bytes_(context.task.read_bytes), outgoing_(worker_.pattern.data()) {
     mapped_bytes_ = (std::max(buffer_bytes_, least_bytes) + 4095) & ~size_t{4095};
     void* const at =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -100,12 +100,10 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
             return with_fd(
                 [&](int fd) { return sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); });
         case OpKind::write:
-            return with_fd(
-                [&](int fd) { return sys::call(SYS_write, fd, worker_.pattern.data(), write_size(b.size[i])); });
+            return with_fd([&](int fd) { return sys::call(SYS_write, fd, outgoing_, write_size(b.size[i])); });
         case OpKind::pwrite:
-            return with_fd([&](int fd) {
-                return sys::call(SYS_pwrite64, fd, worker_.pattern.data(), write_size(b.size[i]), b.offset[i]);
-            });
+            return with_fd(
+                [&](int fd) { return sys::call(SYS_pwrite64, fd, outgoing_, write_size(b.size[i]), b.offset[i]); });
         case OpKind::readv:
         case OpKind::preadv:
         case OpKind::writev:

@@ -74,7 +74,8 @@ protected:
 
     WorkerState& worker_;
     std::byte* buffer_ = nullptr;
-    size_t buffer_bytes_ = 0;  // what ops may use
+    size_t buffer_bytes_ = 0;              // what ops may use
+    const std::byte* outgoing_ = nullptr;  // what ops write; only read from
     std::vector<iovec> iov_;
 
 private:

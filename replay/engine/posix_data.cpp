@@ -33,7 +33,7 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
         return refusal;
     }
     const bool reads = kind == OpKind::readv || kind == OpKind::preadv;
-    std::byte* const base = reads ? buffer_ : const_cast<std::byte*>(worker_.pattern.data());  // only read from
+    std::byte* const base = reads ? buffer_ : const_cast<std::byte*>(outgoing_);
     const int count = pieces(b.list_of(i), b.size[i], base, reads ? buffer_bytes_ : worker_.pattern.size());
     const bool at_position = kind == OpKind::readv || kind == OpKind::writev;
     const int64_t offset = at_position ? -1 : b.offset[i];
@@ -221,7 +221,7 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
             }
             break;
         case Does::write: {
-            auto* const pattern = const_cast<std::byte*>(worker_.pattern.data());
+            auto* const pattern = const_cast<std::byte*>(outgoing_);
             if (asked.vectored) {
                 const int count = pieces(b.list_of(i), asked.size, pattern, worker_.pattern.size());
                 result = sys::call(SYS_pwritev, fd, iov_.data(), count, asked.offset, 0);

@@ -120,6 +120,7 @@ struct PassedFile {
 };
 
 struct AccessPlan;
+struct VerifyPlan;
 
 struct Plan {
     const LogReader* log = nullptr;
@@ -159,6 +160,7 @@ struct Plan {
     std::vector<Counter> counters;               // what the plan dropped or repaired
     std::optional<FetchedPages> fetched;         // of mapped files: what the recording had to read; none: not known
     std::shared_ptr<const AccessPlan> access;    // null: files are got at as recorded (replay/plan/access.h)
+    std::shared_ptr<const VerifyPlan> verify;    // null: content is neither told apart nor checked (replay/content)
 
     void count(Count what, uint64_t n = 1) { reprise::count(counters, what, n); }
     uint64_t counted(Count what) const;

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <new>
 
-#include "replay/prepare/content.h"
+#include "replay/content/content.h"
 
 namespace reprise {
 

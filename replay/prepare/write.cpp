@@ -19,7 +19,7 @@
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/unique_fd.h"
-#include "replay/prepare/content.h"
+#include "replay/content/content.h"
 #include "replay/prepare/file.h"
 #include "replay/prepare/parallel.h"
 

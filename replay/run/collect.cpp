@@ -213,7 +213,7 @@ private:
                 out.size = options_.speeds.busy(out.size);
             }
             if (options_.observe) {
-                options_.observe({id, was, out, performed, !plan_.streams.empty(), epoch_at(begin - start_)});
+                options_.observe({id, was, out, performed, !plan_.streams.empty(), epoch_at(begin - start_), op});
             }
             if (writer_ != nullptr) {
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;

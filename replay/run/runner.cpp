@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "replay/run/runner.h"
+#include "replay/run/verify_run.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -425,6 +426,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (options.access.any()) {
         plan.access = std::make_shared<const AccessPlan>(plan_access(plan, options.access));
     }
+    const std::unique_ptr<Verification> verification = verify_run(plan, options, marker);
     std::optional<MemoryFiles> memory_files;
     ReplayResult result;
     RootLock lock;
@@ -562,6 +564,10 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         result.trust = trust_in(result);
         find_interval(options, result);
     });
+    if (verification && result.ended == "complete") {
+        memory_files.reset();
+        add_verified(verification->finish(RootDescriptor(options.root).get()), result);
+    }
     add_notes(result);
     const int64_t most_ns = result.ended == "complete" ? 500'000'000 : 50'000'000;  // somebody waits for the end
     result.harness_ns_per_op = measure_harness_ns(plan, 2'000'000, most_ns);

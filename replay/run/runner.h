@@ -27,6 +27,7 @@
 #include "replay/run/fidelity.h"
 #include "replay/run/machine.h"
 #include "replay/run/trust.h"
+#include "replay/run/verification.h"
 #include "replay/run/worker.h"
 
 namespace reprise {
@@ -46,6 +47,7 @@ struct ObservedOp {
     bool performed = true;
     bool accelerators = false;  // the log uses them
     size_t epoch = 0;           // 0: before the first; else 1 + index in ReplayResult::epochs
+    uint64_t number = 0;        // within the recorded task
 };
 
 /// How many ops may have another result than in the recording before a run is not the same job: a share of its ops,
@@ -82,6 +84,7 @@ struct ReplayOptions {
     uint32_t copies = 1;                     // of the recorded job, that the log runs
     RunLimits limits = {};                   // of the workers
     std::vector<LogEpoch> epochs = {};       // of the log; empty: they are not told apart
+    Verify verify = Verify::none;            // needs a root as `prepare` left it, content random
     bool catch_signals = true;  // SIGINT and SIGTERM end the run with a valid result; a second one kills it
     size_t spool_memory = 0;    // bytes of results kept in memory; 0: a quarter of the machine's
     std::function<void(const ReplayProgress&)> progress;  // on the calling thread, about ten times a second
@@ -165,6 +168,7 @@ struct ReplayResult {
     std::vector<Counter> counters;           // of the plan and of the recording
     std::string access;                      // what came of ReplayOptions::access, in a sentence; empty: as recorded
     AccessCounts access_counts;              // likewise
+    std::optional<VerifyReport> verified;    // none where it was not asked for, or the run did not come to its end
     QueueInference queues;                   // of pace causal
     HelperFindings helpers;                  // of pace causal
     SerialWriters::Findings serial_writers;  // likewise

@@ -21,6 +21,7 @@
 
 #include "replay/engine/all_engines.h"
 #include "replay/engine/changed_access.h"
+#include "replay/engine/verifying.h"
 #include "replay/run/feed.h"
 #include "replay/run/machine.h"
 #include "replay/run/own_memory.h"
@@ -212,7 +213,9 @@ private:
                 E engine({plan_, task, state_});
                 run_with(engine, feed, id, spawner, at_start_line);
             };
-            if (plan_.access != nullptr && setup_.engine == EngineKind::posix) {
+            if (plan_.verify != nullptr && setup_.engine == EngineKind::posix) {
+                with(std::type_identity<VerifyingEngine>{});
+            } else if (plan_.access != nullptr && setup_.engine == EngineKind::posix) {
                 with(std::type_identity<ChangedAccess>{});
             } else {
                 with_engine_type(setup_.engine, with);

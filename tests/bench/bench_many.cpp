@@ -27,8 +27,8 @@
 
 #include "calibrate/clock.h"
 #include "formats/oplog/oplog.h"
+#include "replay/content/content.h"
 #include "replay/prepare/cache_regime.h"
-#include "replay/prepare/content.h"
 #include "replay/prepare/prepare.h"
 #include "replay/run/runner.h"
 

@@ -23,7 +23,7 @@
 
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
-#include "replay/prepare/content.h"
+#include "replay/content/content.h"
 #include "replay/prepare/prepare.h"
 
 namespace {

@@ -55,6 +55,10 @@ fresh() {
     "$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
     "$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1
     rm -rf /mnt/new && mkdir /mnt/new
+    [[ $1 == regress.md ]] || return
+    mkdir -p /mnt/a /mnt/b
+    printf '[suite]\nwarm-up = 0\n[job job]\nlog = job.oplog\nreplay = --pace afap\n' >suite.ini
+    for name in old new; do "$REPRISE" replay -q job.oplog --engine null --pace afap --runs 2 -o $name.oplog >/dev/null 2>&1; done
 }
 
 # The command of one line, its placeholders replaced.
@@ -69,6 +73,8 @@ real_command() {
     line=${line//python train.py/python train.py images}
     line=${line//\/tmp\/new//mnt/new}
     line=${line//--map \/data=/--map $tmp/log=}
+    line=${line//regress suite.ini/regress suite.ini --runs 2}
+    line=${line//--runs 2 --target ext4=\/mnt\/a --target xfs=\/mnt\/b --runs 10/--runs 2 --target ext4=/mnt/a --target xfs=/mnt/b}
     line=${line//--until-stable 10min/--until-stable 2s}
     # The job of this test reads too few files for that.
     [[ $line != *" --scal"* ]] || line=${line//job.oplog/$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog}
@@ -116,7 +122,7 @@ page_line() {
     fi
     timeout 60 bash -c "$command" >"$out" 2>"$err" </dev/null || rc=$?
     # 1: a replay or a comparison that says it is not to be believed, as two runs on a busy machine may be.
-    if [[ $rc != 0 && ! ($rc == 1 && $command =~ ^reprise\ +(replay|compare|predict)) ]]; then
+    if [[ $rc != 0 && ! ($rc == 1 && $command =~ ^reprise\ +(replay|compare|predict|regress)) ]]; then
         fail "$page: exit code $rc: $shown"
         head -n 5 "$err"
     fi
@@ -171,7 +177,7 @@ pages=("$REPRISE_SOURCE_DIR"/README.md "$REPRISE_SOURCE_DIR"/CONTRIBUTING.md "$R
 for page in "${pages[@]}"; do
     commands_of "$page" >"$tmp/commands"
     [[ -s $tmp/commands ]] || continue
-    fresh
+    fresh "$(basename "$page")"
     while IFS= read -r -u 9 command; do
         page_line "$(basename "$page")" "$command"
     done 9<"$tmp/commands"

@@ -10,7 +10,7 @@
 #include <csignal>
 
 #include "formats/support/unique_fd.h"
-#include "replay/prepare/content.h"
+#include "replay/content/content.h"
 #include "tests/replay/prepare/prepare_fixture.h"
 
 namespace reprise::test {

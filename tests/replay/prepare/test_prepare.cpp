@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "replay/prepare/content.h"
+#include "replay/content/content.h"
 #include "tests/replay/prepare/prepare_fixture.h"
 
 namespace reprise {

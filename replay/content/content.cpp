@@ -4,7 +4,7 @@
 // xoshiro256+ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 2021), eight generators
 // side by side so that one step fills a cache line; each unit of 64 KiB is seeded by splitmix64 from (file, unit).
 // tests/bench/bench_prepare.cpp shows the rate: it must stay far above any device's.
-#include "replay/prepare/content.h"
+#include "replay/content/content.h"
 
 #include <algorithm>
 #include <cstring>

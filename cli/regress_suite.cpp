@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+#include "cli/regress_suite.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <utility>
+
+#include "cli/help.h"
+#include "cli/power_cut.h"
+#include "cli/progress.h"
+#include "cli/regress_checks.h"
+#include "cli/self_run.h"
+#include "cli/units.h"
+#include "experiment/sweep.h"
+#include "formats/support/error.h"
+#include "formats/support/limits.h"
+#include "formats/support/unique_fd.h"
+#include "replay/prepare/root_marker.h"
+#include "replay/run/machine.h"
+
+namespace reprise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool gives(const std::vector<std::string>& words, const std::string& option) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return word == option || word.starts_with(option + "="); });
+}
+
+std::optional<MarkerState> state_of(const fs::path& root) {
+    const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!fd.valid()) {
+        return std::nullopt;
+    }
+    const std::optional<Marker> marker = read_marker(fd.get(), root.string());
+    return marker ? std::optional(marker->state) : std::nullopt;
+}
+
+}  // namespace
+
+RegressSuite::RegressSuite(Suite suite, RegressOptions options)
+    : suite_(std::move(suite)), options_(std::move(options)) {
+    for (const SuiteTarget& target : suite_.targets) {
+        places_.push_back(place_of(target));
+        for (const SuiteJob& job : suite_.jobs) {
+            cells_.push_back({&job, &target, target.folder / job.name});
+        }
+    }
+    std::error_code error;
+    fs::create_directories(options_.folder, error);
+    if (!fs::is_directory(options_.folder)) {
+        throw machine_error("cannot make the folder " + escape_line(options_.folder.string()) + ": " + error.message(),
+                            "choose another one with -o");
+    }
+    file_.emplace(options_.folder / "runs.jsonl", "suite", conditions(), options_.fresh);
+    rows_ = file_->found();
+    scratch_ = options_.folder / "run";
+}
+
+RegressSuite::Place RegressSuite::place_of(const SuiteTarget& target) {
+    struct stat status {};
+    if (::stat(target.folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+        const std::string why = S_ISDIR(status.st_mode) || status.st_mode == 0 ? reason(errno) : "not a directory";
+        throw machine_error("target " + target.name + ": " + escape_line(target.folder.string()) + ": " + why,
+                            "mount it first, or name another directory");
+    }
+    return {status.st_dev, status.st_ino};
+}
+
+/// A mount that went away leaves the directory below it, which would then be measured.
+void RegressSuite::check_target(size_t target) const {
+    const Place now = place_of(suite_.targets[target]);
+    if (now.device != places_[target].device || now.inode != places_[target].inode) {
+        throw machine_error("target " + suite_.targets[target].name +
+                                " has disappeared: " + escape_line(suite_.targets[target].folder.string()) +
+                                " is another file system than when the suite began",
+                            "mount it again; the same command goes on where it stopped");
+    }
+}
+
+/// What makes runs comparable. How many there are does not.
+std::string RegressSuite::conditions() const {
+    const MachineFacts machine = machine_facts({});
+    std::string text = "reprise " + std::string(tool_version()) + " on " + machine.host + " " + machine.kernel;
+    for (const SuiteJob& job : suite_.jobs) {
+        const LogReader log(job.log);
+        text += ", " + job.name + " " + log_fingerprint(log);
+        for (const auto* const words : {&job.prepare, &job.replay}) {
+            for (const std::string& word : *words) {
+                text += " " + word;
+            }
+        }
+    }
+    for (const SuiteTarget& target : suite_.targets) {
+        text += ", " + target.name + " " + fs::absolute(target.folder).string();
+    }
+    return text + ", seed " + std::to_string(suite_.seed);
+}
+
+const RegressSuite::Json* RegressSuite::find(size_t cell, const Json& key) const {
+    const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Json& row) {
+        return row.value("job", "") == cells_[cell].job->name && row.value("target", "") == cells_[cell].target->name &&
+               row.contains("run") && row["run"] == key;
+    });
+    return found == rows_.end() ? nullptr : &*found;
+}
+
+void RegressSuite::keep(size_t cell, const Json& key, Json row) {
+    row["job"] = cells_[cell].job->name;
+    row["target"] = cells_[cell].target->name;
+    row["run"] = key;
+    file_->add(row);
+    rows_.push_back(std::move(row));
+}
+
+void RegressSuite::prepare(const RegressCell& cell) const {
+    Words words = {"prepare", cell.job->log.string(), "--root", cell.root.string(), "-q"};
+    if (state_of(cell.root) == MarkerState::changed) {
+        words.emplace_back("--reset");
+    }
+    words.insert(words.end(), cell.job->prepare.begin(), cell.job->prepare.end());
+    const SelfRun prepared = run_self(words, false);
+    if (prepared.code == static_cast<int>(ExitCode::usage)) {
+        throw usage_error("[job " + cell.job->name + "] prepare: " + prepared.message, "");
+    }
+    if (prepared.code != 0 && !Interrupts::any()) {
+        throw machine_error(cell.name() + ": cannot be prepared: " + prepared.message,
+                            "try it: reprise prepare " + escape_line(cell.job->log.string()) + " --root " +
+                                escape_line(cell.root.string()));
+    }
+}
+
+/// What a replay came to; none where it was interrupted.
+std::optional<RegressSuite::Json> RegressSuite::replay_once(const RegressCell& cell, const Words& more) const {
+    const fs::path json_file = scratch_.string() + ".json", log_file = scratch_.string() + ".oplog",
+                   run_log = scratch_.string() + ".1.oplog";
+    Words words = {"replay",
+                   cell.job->log.string(),
+                   "--root",
+                   cell.root.string(),
+                   "-q",
+                   "--runs",
+                   "1",
+                   "--force",
+                   "-o",
+                   log_file.string(),
+                   "--json=" + json_file.string()};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), cell.job->replay.begin(), cell.job->replay.end());
+    if (!gives(cell.job->replay, "--tolerance-results")) {
+        words.insert(words.end(), {"--tolerance-results", "0"});
+    }
+    fs::remove(json_file);
+    const SelfRun ended = run_self(words, false);
+    if (Interrupts::any()) {
+        return std::nullopt;
+    }
+    if (ended.code == static_cast<int>(ExitCode::usage)) {
+        throw usage_error("[job " + cell.job->name + "] replay: " + ended.message, "");
+    }
+    Json row;
+    const bool made =
+        (ended.code == 0 || ended.code == static_cast<int>(ExitCode::check_failed)) && fs::exists(json_file);
+    row["refused"] = made ? "" : ended.message.empty() ? "exit code " + std::to_string(ended.code) : ended.message;
+    if (made) {
+        std::ifstream in(json_file);
+        const Json result = Json::parse(in);
+        row["not_same_job"] = result.at("not_same_job");
+        row["verify"] = result.at("verify");
+        RunRecord record = run_record(LogReader(run_log));
+        record.path = cell.name();
+        row["record"] = to_json(record);
+    }
+    fs::remove(json_file);
+    return row;
+}
+
+bool RegressSuite::run() {
+    const Interrupts interrupts;
+    const bool finished = (!options_.verify || verify_all()) && time_all();
+    std::error_code ignored;
+    for (const char* const ending : {".json", ".oplog", ".1.oplog", ".1.oplog.partial"}) {
+        fs::remove(scratch_.string() + ending, ignored);
+    }
+    return finished;
+}
+
+std::optional<RegressSuite::Json> RegressSuite::verify_once(const RegressCell& cell) const {
+    std::optional<Json> row = replay_once(cell, {"--verify", "content"});
+    if (!row) {
+        return std::nullopt;
+    }
+    std::vector<CheckedThing> things = checks_of(*row);
+    const fs::path run_log = scratch_.string() + ".1.oplog";
+    if (row->at("refused").get<std::string>().empty()) {
+        things.push_back(check_after_remount(cell, run_log));
+        CutWork work{fs::absolute(options_.folder) / "cut", suite_.cuts, suite_.seed, {}, {}, {}};
+        work.prepare = [this](const RegressCell& there) { prepare(there); };
+        work.run = [this](const RegressCell& there) { return replay_once(there, {"--verify", "content"}); };
+        work.run_log = [&] { return run_log; };
+        things.push_back(check_power_cuts(cell, work));
+    }
+    if (Interrupts::any()) {
+        return std::nullopt;
+    }
+    row->erase("record");
+    row->erase("verify");
+    (*row)["checks"] = to_json(things);
+    return row;
+}
+
+bool RegressSuite::verify_all() {
+    Progress progress("verify");
+    for (size_t cell = 0; cell < cells_.size(); ++cell) {
+        if (find(cell, "verify") != nullptr) {
+            continue;
+        }
+        progress.update(cell, cells_.size(), cells_[cell].name());
+        check_target(cell / suite_.jobs.size());
+        prepare(cells_[cell]);
+        std::optional<Json> row = verify_once(cells_[cell]);
+        if (!row) {
+            return false;
+        }
+        places_[cell / suite_.jobs.size()] =
+            place_of(*cells_[cell].target);  // mounted anew, it may have another device number
+        keep(cell, "verify", std::move(*row));
+    }
+    return true;
+}
+
+bool RegressSuite::time_all() {
+    const std::vector<SweepTurn> order = sweep_order(cells_.size(), suite_.runs, suite_.seed);
+    std::vector<SweepTurn> turns;
+    std::vector<bool> begun(cells_.size());
+    for (const SweepTurn& turn : order) {
+        if (find(turn.cell, turn.run) == nullptr) {
+            begun[turn.cell] = true;
+            turns.push_back(turn);
+        }
+    }
+    std::vector<size_t> warm;
+    for (size_t cell = 0; cell < cells_.size(); ++cell) {
+        warm.insert(warm.end(), begun[cell] ? suite_.warm_up : 0, cell);
+    }
+    Progress progress("regress");
+    size_t done = 0;
+    const size_t total = warm.size() + turns.size();
+    for (size_t cell = 0; cell < cells_.size(); ++cell) {
+        if (begun[cell]) {
+            progress.update(done, total, "preparing " + cells_[cell].name());
+            check_target(cell / suite_.jobs.size());
+            prepare(cells_[cell]);
+        }
+        if (Interrupts::any()) {
+            return false;
+        }
+    }
+    for (const size_t cell : warm) {
+        progress.update(done++, total, "warming up " + cells_[cell].name());
+        check_target(cell / suite_.jobs.size());
+        if (!replay_once(cells_[cell], {})) {
+            return false;
+        }
+    }
+    for (const SweepTurn& turn : turns) {
+        progress.update(done++, total, cells_[turn.cell].name());
+        check_target(turn.cell / suite_.jobs.size());
+        std::optional<Json> row = replay_once(cells_[turn.cell], {"--verify", "tree"});
+        if (!row) {
+            return false;
+        }
+        keep(turn.cell, turn.run, std::move(*row));
+    }
+    return true;
+}
+
+std::vector<CellResult> RegressSuite::results() const {
+    std::vector<CellResult> out;
+    for (size_t cell = 0; cell < cells_.size(); ++cell) {
+        CellResult one{cells_[cell], {}, {}};
+        CheckedThing runs{"runs: results, names, types and sizes", {}, ""};
+        for (size_t run = 0; run < suite_.runs; ++run) {
+            const Json* const row = find(cell, run);
+            if (row == nullptr) {
+                continue;
+            }
+            for (const std::string& failure : failures_of(*row)) {
+                runs.failures.push_back("run " + std::to_string(run + 1) + ": " + failure);
+            }
+            if (row->contains("record")) {
+                one.runs.push_back(run_record_of(row->at("record")));
+                one.runs.back().path += ", run " + std::to_string(run + 1);
+            }
+        }
+        if (const Json* const verified = find(cell, "verify"); options_.verify && verified != nullptr) {
+            one.checks = checks_from(verified->at("checks"));
+        }
+        one.checks.push_back(std::move(runs));
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+}  // namespace reprise::cli

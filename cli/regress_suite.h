@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// The runs of `regress`: jobs x targets, warmed up, interleaved, restored in between, kept one by one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/run_record.h"
+#include "cli/command.h"
+#include "cli/show_regression.h"
+#include "experiment/row_file.h"
+#include "experiment/suite.h"
+
+namespace reprise::cli {
+
+/// A job on a target.
+struct RegressCell {
+    const SuiteJob* job = nullptr;
+    const SuiteTarget* target = nullptr;
+    std::filesystem::path root;
+    std::string name() const { return job->name + " on " + target->name; }
+};
+
+/// What is known of a cell.
+struct CellResult {
+    RegressCell cell;
+    std::vector<RunRecord> runs;
+    std::vector<CheckedThing> checks;
+};
+
+struct RegressOptions {
+    std::filesystem::path suite_file, folder;
+    bool verify = false, fresh = false;
+};
+
+class RegressSuite {
+public:
+    /// Throws Error where a target is not there, or the folder holds runs of another suite.
+    RegressSuite(Suite suite, RegressOptions options);
+    RegressSuite(const RegressSuite&) = delete;
+    RegressSuite& operator=(const RegressSuite&) = delete;
+
+    /// False where it was interrupted. Throws Error where a target disappears or refuses to be prepared.
+    bool run();
+    std::vector<CellResult> results() const;
+    const Suite& suite() const { return suite_; }
+
+private:
+    using Json = RowFile::Json;
+    using Words = std::vector<std::string>;
+
+    struct Place {
+        uint64_t device = 0, inode = 0;
+    };
+    static Place place_of(const SuiteTarget& target);
+    void check_target(size_t target) const;
+    std::string conditions() const;
+    const Json* find(size_t cell, const Json& key) const;
+    void keep(size_t cell, const Json& key, Json row);
+    void prepare(const RegressCell& cell) const;
+    std::optional<Json> replay_once(const RegressCell& cell, const Words& more) const;
+    std::optional<Json> verify_once(const RegressCell& cell) const;
+    bool verify_all();
+    bool time_all();
+
+    Suite suite_;
+    RegressOptions options_;
+    std::vector<RegressCell> cells_;
+    std::vector<Place> places_;  // of targets
+    std::optional<RowFile> file_;
+    std::vector<Json> rows_;
+    std::filesystem::path scratch_;
+};
+
+}  // namespace reprise::cli

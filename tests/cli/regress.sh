@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# `reprise regress`: jobs x targets, kept one by one, compared with the first target or with a baseline; what is wrong
+# with a suite, a target or a file.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+
+passes_log 1 2 >job.log
+printf '9 /data/out add\n9 /data/out open\n9 /data/out write 0 65536\n9 /data/out datasync 0 0\n9 /data/out close\n' >>job.log
+run 0 "$REPRISE" import -q job.log -o job.oplog
+mkdir a b
+cat >suite.ini <<'END'
+[suite]
+runs = 2
+warm-up = 0
+[job passes]
+log = job.oplog
+replay = --pace afap --cache as-is
+[target b]
+remount = touch remounted
+END
+wide=(--threshold elapsed=100000% --threshold throughput=100000% --threshold p50=100000% --threshold p99=100000%)
+regress() { "$REPRISE" regress suite.ini --target a=a --target b=b "$@" >"$out" 2>"$err"; }
+
+# Mistakes.
+printf '' >empty.ini
+run 3 "$REPRISE" regress empty.ini --target a=a
+contains "$err" "the suite is empty"
+printf '[job x]\nlgo = job.oplog\n' >typo.ini
+run 3 "$REPRISE" regress typo.ini --target a=a
+contains "$err" "typo.ini:2: 'lgo' is not known here; did you mean log?"
+run 2 "$REPRISE" regress suite.ini --target a
+contains "$err" "is not NAME=DIR"
+run 2 "$REPRISE" regress suite.ini --target a=a
+contains "$err" "target b has no folder"
+run 4 "$REPRISE" regress suite.ini --target a=a --target b=nowhere
+contains "$err" "target b: nowhere"
+run 2 "$REPRISE" regress suite.ini --target a=a --target b=b --update-baseline
+run 2 "$REPRISE" regress suite.ini --target a=a --target b=b --runs 0
+run 2 "$REPRISE" regress suite.ini --target a=a --target b=b --threshold elapsd=1%
+[[ ! -e suite.ini.regress ]] || fail "a mistake left a folder"
+printf '[job x]\nlog = job.oplog\nreplay = --paec afap\n' >option.ini
+run 2 "$REPRISE" regress option.ini --target a=a
+contains "$err" "[job x] replay: "
+rm -rf option.ini.regress
+
+# Two runs give no verdict; the others are added to them.
+regress --verify --json=two.json && fail "two runs: exit code 0"
+contains "$out" "NO VERDICT: 2 runs against 2 are too few"
+[[ -e remounted ]] || fail "the remount command did not run"
+python3 - <<'END' || fail "two.json"
+import json
+cases = json.load(open("two.json"))["cases"]
+assert [(one["job"], one["target"]) for one in cases] == [("passes", "a"), ("passes", "b")], cases
+checks = {check["check"]: check["result"] for check in cases[1]["checks"]}
+assert checks == {"results of calls": "ok", "files and their content": "ok", "content after a remount": "ok",
+                  "synced data after power cuts": "not checked", "runs: results, names, types and sizes": "ok"}, checks
+assert cases[0]["comparisons"] == [] and len(cases[1]["comparisons"]) == 1
+END
+lines=$(wc -l <suite.ini.regress/runs.jsonl)
+regress --verify --runs 7 "${wide[@]}" --junit r.xml --markdown r.md || fail "seven runs: $(cat "$out" "$err")"
+contains "$out" "passed: 2 cases"
+contains "$out" "b against a"
+equal "$(wc -l <suite.ini.regress/runs.jsonl)" $((lines + 10))
+contains r.md "### passes on b"
+python3 -c 'from xml.etree import ElementTree as E; s = E.parse("r.xml").getroot(); assert s.get("failures") == "0" and int(s.get("tests")) > 10' || fail "r.xml"
+[[ -z $(find suite.ini.regress -name 'run.*') ]] || fail "left behind: $(ls suite.ini.regress)"
+# Once more: nothing to run.
+before=$(cat suite.ini.regress/runs.jsonl)
+regress --verify --runs 7 "${wide[@]}" || fail "again: $(cat "$err")"
+equal "$(cat suite.ini.regress/runs.jsonl)" "$before"
+sed -i "s/^warm-up = 0/warm-up = 0\nseed = 2/" suite.ini
+run 2 "$REPRISE" regress suite.ini --target a=a --target b=b
+contains "$err" "has runs of another suite"
+sed -i /^seed/d suite.ini
+
+# A baseline: made, then compared with; something slower than it fails.
+regress --runs 7 --baseline base.json || fail "the baseline: $(cat "$out" "$err")"
+contains "$out" "the baseline was stored"
+regress --runs 7 --baseline base.json || fail "beside itself: $(cat "$out" "$err")"
+contains "$out" "a against baseline"
+python3 - <<'END'
+import json
+base = json.load(open("base.json"))
+for cell in base["cells"]:
+    for run in cell["runs"]:
+        run["elapsed_s"] /= 10
+json.dump(base, open("fast.json", "w"))
+END
+regress --runs 7 --baseline fast.json --update-baseline && fail "ten times slower: exit code 0"
+contains "$out" "WORSE: elapsed"
+contains "$out" "the baseline was NOT stored"
+run 3 "$REPRISE" regress suite.ini --target a=a --target b=b --baseline job.log
+
+# What a target does to files is found in every run.
+regress --runs 7 "${wide[@]}" || fail "before: $(cat "$out")"
+touch a/passes/data/stray
+regress --runs 8 "${wide[@]}" && fail "a stray file: exit code 0"
+contains "$out" "run 8: 1 thing in files is not as it should be: /data/stray should not be there"
+# A target that goes away, with the suite's runs on it.
+"$REPRISE" regress suite.ini --target a=a --target b=b --runs 5000 -o long >"$out" 2>"$err" &
+until [[ -e long/runs.jsonl && $(wc -l <long/runs.jsonl) -gt 2 ]]; do sleep 0.05; done
+mv b gone && mkdir b
+rc=0
+wait $! || rc=$?
+equal "$rc" 4
+contains "$err" "target b has disappeared: b is another file system than when the suite began"
+rm -rf b
+run 4 "$REPRISE" regress suite.ini --target a=a --target b=b
+contains "$err" "target b: b: "
+# Ctrl-C: what was measured stays.
+"$REPRISE" regress suite.ini --target a=a --target b=gone --runs 5000 -o long -f >"$out" 2>"$err" &
+until [[ $(wc -l <long/runs.jsonl) == 3 ]]; do sleep 0.02; done
+kill -TERM $!
+rc=0
+wait $! || rc=$?
+equal "$rc" 4
+contains "$err" "interrupted; the same command goes on where it stopped"
+[[ $(wc -l <long/runs.jsonl) -ge 3 && -z $(find long -name 'run.*') ]] || fail "left behind: $(ls long)"
+finish

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// Which files there should be, and what they hold, after the ops of a log.
+#include "replay/content/file_model.h"
+
+#include <doctest/doctest.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+
+#include "replay/content/content.h"
+#include "replay/content/verify_plan.h"
+#include "replay/content/written.h"
+#include "tests/replay/job_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+/// A log, its plan, and the model after all of it.
+struct Followed {
+    explicit Followed(JobBuilder& job, const std::vector<std::pair<std::string, uint64_t>>& there = {})
+        : log(job.finish()), plan(make_plan(log, OpFilter::all(), {})), model(plan) {
+        begin = [there](FileModel& into) {
+            for (const auto& [path, size] : there) {
+                into.add(path, FileType::regular, size, "");
+            }
+        };
+        begin(model);
+        log.for_each_in_time([&](TaskId task, const Op& op, uint64_t number) { model.apply(task, number, op); });
+    }
+    /// "0-5 p 5-9 1.3": who wrote what; p: prepared, z: zeros, ?: unknown, TASK.OP
+    std::string bytes(const std::string& path) const {
+        const ModelFilePointer file = model.find(path);
+        if (file == nullptr) {
+            return "no file";
+        }
+        std::string out;
+        for (const Extent& one : file->extents.of(0, file->size)) {
+            const std::string who = one.source.is == Source::Is::written
+                                        ? std::to_string(one.source.task) + "." + std::to_string(one.source.op)
+                                    : one.source.is == Source::Is::prepared ? "p"
+                                    : one.source.is == Source::Is::zeros    ? "z"
+                                                                            : "?";
+            out += (out.empty() ? "" : " ") + std::to_string(one.from) + "-" + std::to_string(one.to) + " " + who;
+        }
+        return out;
+    }
+    LogReader log;
+    Plan plan;
+    FileModel model;
+    BeginModel begin;
+};
+
+}  // namespace
+
+TEST_CASE("file model: writes, truncation, holes, and a rename over another file") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const FileId made = job.file("/made"), old = job.file("/old");
+    const HandleId out = job.open(task, made, O_RDWR | O_CREAT);                                // op 0
+    job.write(task, out, 0, 100);                                                               // 1
+    job.pwrite(task, out, 50, 10);                                                              // 2
+    job.pwrite(task, out, 200, 10);                                                             // 3
+    job.add(task, {.kind = OpKind::ftruncate, .handle = out, .fd = job.fd(out), .size = 205});  // 4
+    job.add(task, {.kind = OpKind::fallocate,
+                   .handle = out,
+                   .fd = job.fd(out),
+                   .offset = 10,
+                   .size = 5,
+                   .flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE});  // 5
+    job.add(task, {.kind = OpKind::rename, .file = made, .file2 = old});   // 6
+    job.add(task, {.kind = OpKind::write, .result = -ENOSPC, .handle = out, .fd = job.fd(out), .offset = 0, .size = 9});
+    const Followed followed(job, {{"old", 7}, {"data", 30}});
+    CHECK(followed.bytes("made") == "no file");
+    CHECK(followed.bytes("old") == "0-10 1.1 10-15 z 15-50 1.1 50-60 1.2 60-100 1.1 100-200 z 200-205 1.3");
+    CHECK(followed.bytes("data") == "0-30 p");
+    const ModelFilePointer file = followed.model.find("old");
+    REQUIRE(file->had.size() == 2);
+    CHECK(file->had[0].first == "made");
+    CHECK(file->had[0].second < INT64_MAX);
+    CHECK(file->had[1] == std::pair<std::string, int64_t>("old", INT64_MAX));
+}
+
+TEST_CASE("file model: names: links, removed ones, directories that move") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const FileId a = job.file("/d/a"), b = job.file("/b"),
+                 d = job.file("/d", Origin::existed, Role::dataset, FileType::directory),
+                 e = job.file("/e", Origin::existed, Role::dataset, FileType::directory), gone = job.file("/gone"),
+                 inside = job.file("/e/a");
+    job.add(task, {.kind = OpKind::link, .file = a, .file2 = b});
+    job.add(task, {.kind = OpKind::unlink, .file = gone});
+    job.add(task, {.kind = OpKind::rename, .file = d, .file2 = e});
+    const HandleId out = job.open(task, inside, O_WRONLY);
+    job.pwrite(task, out, 0, 5);
+    job.add(task, {.kind = OpKind::truncate, .file = b, .size = 4});
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), {});
+    FileModel model(plan);
+    model.add("d", FileType::directory, 0, "");
+    model.add("d/a", FileType::regular, 9, "");
+    model.add("gone", FileType::regular, 1, "");
+    log.for_each_in_time([&](TaskId by, const Op& op, uint64_t number) { model.apply(by, number, op); });
+    CHECK(model.find("gone") == nullptr);
+    CHECK(model.find("d/a") == nullptr);
+    CHECK(model.find("d") == nullptr);
+    REQUIRE(model.find("e/a") != nullptr);
+    CHECK(model.find("e/a") == model.find("b"));
+    CHECK(model.find("b")->names == 2);
+    CHECK(model.find("b")->size == 4);
+    CHECK(model.find("e")->type == FileType::directory);
+}
+
+TEST_CASE("file model: copies carry where their bytes come from, appends of several and races are not checked") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task(), other = job.lone_task();
+    const HandleId in = job.open(task, job.file("/in"));
+    const HandleId out = job.open(task, job.file("/copy"), O_WRONLY | O_CREAT);
+    job.add(task, {.kind = OpKind::copy_file_range,
+                   .result = 10,
+                   .handle = in,
+                   .fd = job.fd(in),
+                   .handle2 = out,
+                   .fd2 = job.fd(out),
+                   .offset = 5,
+                   .offset2 = 100,
+                   .size = 10,
+                   .flags = kCopyFromOffset | kCopyToOffset});
+    const FileId log_file = job.file("/log");
+    const HandleId first = job.open(task, log_file, O_WRONLY | O_CREAT | O_APPEND);
+    const HandleId second = job.open(other, log_file, O_WRONLY | O_APPEND);
+    job.write(task, first, 0, 10);
+    job.write(other, second, 10, 10);
+    const HandleId raced = job.open(task, job.file("/raced"), O_RDWR | O_CREAT);
+    const HandleId raced2 = job.open(other, job.file("/raced"), O_RDWR);
+    const int64_t now = job.now() + 1'000'000;
+    job.add(task, {.kind = OpKind::pwrite,
+                   .begin = now,
+                   .duration = 1000,
+                   .result = 10,
+                   .handle = raced,
+                   .fd = job.fd(raced),
+                   .offset = 0,
+                   .size = 10});
+    job.add(other, {.kind = OpKind::pwrite,
+                    .begin = now + 500,
+                    .duration = 1000,
+                    .result = 10,
+                    .handle = raced2,
+                    .fd = job.fd(raced2),
+                    .offset = 5,
+                    .size = 10});
+    const Followed followed(job, {{"in", 50}});
+    const Extent copied = followed.model.find("copy")->extents.of(100, 110).front();
+    CHECK(copied.to == 110);
+    std::vector<std::byte> want(64 << 10), got(10);
+    fill_random(content_seed("in"), 0, want);
+    fill_from(copied.source, 100, got);
+    CHECK(std::equal(got.begin(), got.end(), want.begin() + 5));
+    CHECK(followed.model.find("log")->unordered);
+    CHECK(followed.model.unchecked().at("appended to by several instances") == 1);
+    CHECK(followed.bytes("raced").find("5-10 ?") != std::string::npos);
+    CHECK(followed.bytes("raced").find("10-15 2.") != std::string::npos);
+}
+
+TEST_CASE("verify plan: what was prepared needs no entry, what was written has one") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const HandleId in = job.open(task, job.file("/in"), O_RDWR);  // 0
+    job.pread(task, in, 0, 20);                                   // 1
+    job.pwrite(task, in, 10, 5);                                  // 2
+    job.pread(task, in, 0, 20);                                   // 3
+    const Followed followed(job, {{"in", 50}});
+    const VerifyPlan verify = plan_verification(followed.plan, followed.begin);
+    CHECK(verify.prepared[in] == content_seed("in"));
+    CHECK(verify.reads.size() == 1);
+    const std::vector<Extent> before = verify.expected(task, 1, in, 0, 20), after = verify.expected(task, 3, in, 4, 12);
+    REQUIRE(before.size() == 1);
+    CHECK(before[0].source.is == Source::Is::prepared);
+    REQUIRE(after.size() == 2);
+    CHECK(after[0].from == 4);
+    CHECK(after[1].from == 10);
+    CHECK(after[1].to == 12);
+    CHECK(after[1].source.seed == write_seed(task, 2));
+    CHECK(verify.expected(task, 9, 99, 0, 5).empty());
+}
