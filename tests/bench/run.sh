@@ -35,7 +35,7 @@ measure() { # NAME COMMAND...
         { echo "bench: $name failed; see build/bench/$name.err" >&2; cat "build/bench/$name.err" >&2; exit 1; }
 }
 measure oplog "$bin/bench_oplog" --benchmark_format=json --benchmark_repetitions=3
-measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import/'
+measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import(_darshan)?/'
 measure replay "$bin/bench_replay" --dir "$dir"
 measure prepare "$bin/bench_prepare" --dir "$dir" --rounds 3 --large-mib 2048
 measure delay "$bin/bench_delay" delay dlrm edges --dir "$dir" --json build/bench/delay.json
