@@ -178,6 +178,7 @@ const Registration registration{{
     .help = help(),
     .examples = {{"reprise import job.strace -o job.oplog", "a log of strace -f -ttt -T"},
                  {"reprise import rank*.pfw.gz -o job.oplog", "all ranks of a DFTracer run"},
+                 {"reprise import job.dxt.txt -o job.oplog", "what darshan-dxt-parser printed"},
                  {"reprise import job.strace -o job.oplog --role /data/shards=dataset", "with the role of some files"},
                  {"reprise import t.pfw -o t.oplog --compute-span 'train-*-prop'", "with spans of accelerator work"}},
     .options = options,

@@ -23,8 +23,9 @@ struct ImportOptions {
     /// Application spans that mean a busy accelerator, besides those the importer knows: patterns of fnmatch on NAME or
     /// CATEGORY:NAME.
     std::vector<std::string> compute_spans;
-    bool all_spans = false;  // keep every application span as a marker, not only epochs, steps, fetches, checkpoints
-    RoleOverrides roles;     // what files are for, where the user knows better (formats/assemble/roles.h)
+    bool all_spans = false;    // keep every application span as a marker, not only epochs, steps, fetches, checkpoints
+    bool run_programs = true;  // else an input that another program must decode is refused
+    RoleOverrides roles;       // what files are for, where the user knows better (formats/assemble/roles.h)
     WriterOptions writer;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Events per second of the DFTracer importer, whole and by stage: cutting lines, parsing events, all with the log
-// written. On the recorded traces where they are found ($REPRISE_TRACES or ../shared/traces), and on a made-up one.
+// written; and of the Darshan importer. On the recorded traces where they are found ($REPRISE_TRACES or
+// ../shared/traces), and on a made-up one.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/import/darshan/lines.h"
 #include "formats/import/dftracer/lines.h"
 #include "formats/import/importer.h"
 #include "formats/support/input.h"
@@ -71,10 +73,14 @@ void unpack(const fs::path& from, const fs::path& to) {
     }
 }
 
+fs::path traces_folder() {
+    const char* variable = std::getenv("REPRISE_TRACES");
+    return variable ? variable : "../shared/traces";
+}
+
 std::vector<Input> inputs() {
     std::vector<Input> all;
-    const char* variable = std::getenv("REPRISE_TRACES");
-    const fs::path traces = fs::path(variable ? variable : "../shared/traces") / "dftracer";
+    const fs::path traces = traces_folder() / "dftracer";
     if (fs::exists(traces / "era5_training_1.pfw.gz")) {
         all.push_back({"era5_1.gz", {traces / "era5_training_1.pfw.gz"}});
         unpack(traces / "era5_training_1.pfw.gz", scratch() / "era5_1.pfw");
@@ -90,6 +96,25 @@ std::vector<Input> inputs() {
     return all;
 }
 
+std::vector<Input> darshan_inputs() {
+    std::vector<Input> all;
+    const fs::path packed = traces_folder() / "darshan/cosmictagger.dxt.txt.zst";
+    if (fs::exists(packed)) {
+        all.push_back({"cosmictagger.zst", {packed}});
+        unpack(packed, scratch() / "cosmictagger");
+        all.push_back({"cosmictagger", {scratch() / "cosmictagger"}});
+    }
+    return all;
+}
+
+uint64_t count_calls(const Input& input) {
+    darshan::Lines lines;
+    for (const auto& file : input.files) {
+        lines.read(file, file, {});
+    }
+    return lines.rows.size();
+}
+
 uint64_t count_events(const Input& input) {
     dftracer::Lines lines;
     for (const auto& file : input.files) {
@@ -101,6 +126,17 @@ uint64_t count_events(const Input& input) {
 void report(benchmark::State& state, uint64_t events) {
     state.counters["events/s"] =
         benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void register_import(const std::string& kind, const Input& input, uint64_t events) {
+    benchmark::RegisterBenchmark((kind + input.name).c_str(), [&input, events](benchmark::State& state) {
+        ImportOptions options;
+        options.writer.sync = false;
+        for (auto _ : state) {
+            find_importer(input.files, {}).import(input.files, scratch() / "out.oplog", options);
+        }
+        report(state, events);
+    })->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace
@@ -127,14 +163,18 @@ int main(int argc, char** argv) {
             }
             report(state, events);
         })->Unit(benchmark::kMillisecond);
-        benchmark::RegisterBenchmark(("import/" + input.name).c_str(), [&input, events](benchmark::State& state) {
-            ImportOptions options;
-            options.writer.sync = false;
+        register_import("import/", input, events);
+    }
+    const std::vector<Input> darshan = darshan_inputs();
+    for (const Input& input : darshan) {
+        const uint64_t calls = count_calls(input);
+        benchmark::RegisterBenchmark(("parse_darshan/" + input.name).c_str(), [&input, calls](benchmark::State& state) {
             for (auto _ : state) {
-                find_importer(input.files, {}).import(input.files, scratch() / "out.oplog", options);
+                benchmark::DoNotOptimize(count_calls(input));
             }
-            report(state, events);
+            report(state, calls);
         })->Unit(benchmark::kMillisecond);
+        register_import("import_darshan/", input, calls);
     }
     benchmark::RunSpecifiedBenchmarks();
     fs::remove_all(scratch());

@@ -35,7 +35,7 @@ measure() { # NAME COMMAND...
         { echo "bench: $name failed; see build/bench/$name.err" >&2; cat "build/bench/$name.err" >&2; exit 1; }
 }
 measure oplog "$bin/bench_oplog" --benchmark_format=json --benchmark_repetitions=3
-measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import/'
+measure import "$bin/bench_import" --benchmark_format=json --benchmark_repetitions=3 --benchmark_filter='^import(_darshan)?/'
 measure analyze "$bin/bench_analyze" --dir "$dir" --page build/bench/analyze.html
 rm -f build/bench/page.txt
 if command -v chromium >/dev/null; then measure page python3 tests/cli/analyze/look_at_page.py build/bench/analyze.html; fi

@@ -76,9 +76,10 @@ for name, label, limit in (("era5_file1", "ERA5 file 1", 3.0), ("era5_file3", "E
 row("decode, one core, ERA5", "≥ 30 M ops/s", counter(oplog, "decode/era5_file1", "ops/s", 1e6), "M ops/s", least(30))
 row("memory to read 100 M ops", "< 256 MiB", counter(oplog, "long_log", "read_peak_MiB"), "MiB", most(256))
 row("encode, one core, ERA5", "≥ 5 M ops/s", counter(oplog, "encode/era5_file1", "ops/s", 1e6), "M ops/s", least(5))
-for name in sorted(imports):
-    row(f"import DFTracer, one core, {name.removeprefix('import/')}", "≥ 1 M events/s", counter(imports, name, "events/s", 1e6),
-        "M events/s", least(1))
+for prefix, tool in (("import/", "DFTracer"), ("import_darshan/", "Darshan DXT")):
+    for name in sorted(name for name in imports if name.startswith(prefix)):
+        row(f"import {tool}, one core, {name.removeprefix(prefix)}", "≥ 1 M events/s", counter(imports, name, "events/s", 1e6),
+            "M events/s", least(1))
 analyze = (folder / "analyze.txt").read_text()
 row("analyze 10 M ops, page included, one core", "≤ 5 s", number(analyze, r"ops: ([\d.]+) s"), "s", most(5))
 row("… memory", "≤ 512 MiB", number(analyze, r"its time, (\d+) MiB"), "MiB", most(512))

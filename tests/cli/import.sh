@@ -43,6 +43,19 @@ mkdir logs && cp job.log logs/1 && cp job.log logs/2 && echo hello >logs/readme
 run 0 "$REPRISE" import logs -o logs.oplog
 grep -q '4 ops of 2 tasks' "$out" || fail "not both logs of the directory"
 
+# Darshan: what its traces cannot tell is told, and every command takes the log.
+dxt="$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt"
+run 0 "$REPRISE" import "$dxt" -o dxt.oplog
+for counter in metadata_calls_unseen causes_unseen mpiio_calls; do
+    grep -q "warning .*$counter" "$out" || fail "$counter is no warning"
+done
+run 0 "$REPRISE" info dxt.oplog
+contains "$out" "metadata_calls_unseen"
+run 0 "$REPRISE" replay dxt.oplog --engine null --pace afap
+sed 's|/data/train/a b.h5|/usr/lib/a.py|' "$dxt" >unread
+run 0 "$REPRISE" import unread -o unread.oplog
+grep -q 'warning .* 5 .*dataset_never_read.*names /data/train, where' "$out" || fail "the unread data set is not told"
+
 # A full disk: what went wrong, and nothing of a file that is gone.
 {
     echo "fio version 3 iolog"

@@ -107,6 +107,7 @@ inline int import_bytes(const char* importer, const uint8_t* data, size_t size) 
     options.writer.sync = false;
     options.writer.memory_bytes = size_t{1} << 20;
     options.all_spans = true;
+    options.run_programs = false;
     try {
         find_importer(inputs, importer).import(inputs, output, options);
     } catch (const Error&) {
