@@ -73,7 +73,10 @@ void put_hidden(const LogReader& log, const Predictor& predictor, PredictOptions
     how.hidden_bytes = recorded.hides_touches() ? recorded.touched_in_memory : 0;
     how.known_bytes = recorded.read_bytes;
     if (recorded.touched_bytes != 0) {
-        how.mapped_times = 1 + static_cast<double>(recorded.around_bytes) / static_cast<double>(recorded.touched_bytes);
+        // Where samples tell what was used again, all but the pages that a fault mapped beside its own.
+        const double known = recorded_doubts(predictor.plan()).uses_known ? 0 : 1;
+        how.mapped_times =
+            known + static_cast<double>(recorded.around_bytes) / static_cast<double>(recorded.touched_bytes);
     }
 }
 

@@ -242,6 +242,8 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     constexpr int64_t kMost = 1'000'000;
     const int64_t missed = read_fact(plan.log->header(), fact::scaled_missed).value_or(0);
     doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
+    doubts.uses_known = read_fact(plan.log->header(), fact::mapped_uses).value_or(false) &&
+                        read_fact(plan.log->header(), fact::mapped_uses_huge).value_or(0) == 0;
     doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
     return doubts;
 }

@@ -27,6 +27,8 @@ struct RecordedDoubts {
     uint64_t refetched_bytes = 0;
     /// Of mapped files that the filter keeps, where the log has no page faults at all. Bytes.
     uint64_t unseen_mapped_bytes = 0;
+    /// Touches of mapped pages after the first are in the log (capture --with mapped-uses), and none were huge.
+    bool uses_known = false;
     /// Of a scaled log: of the accesses of the epoch that misses most, the share that it has too few or too many.
     double scaled_missed = 0;
     /// Ops of fio's logs, which do not say how files were opened.

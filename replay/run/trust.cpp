@@ -224,8 +224,10 @@ std::string used_again(const ReplayResult& result, double share) {
     if (!result.memory || result.memory->group.reached == 0 || !result.cache) {
         return {};
     }
+    // Samples of uses do not tell of pages that a fault mapped beside its own.
     const RecordedCache& recorded = result.cache->recorded;
-    const auto mapped = static_cast<double>(recorded.touched_bytes + recorded.around_bytes);
+    const uint64_t touched = result.doubts.uses_known ? 0 : recorded.touched_bytes;
+    const auto mapped = static_cast<double>(touched + recorded.around_bytes);
     if (mapped <= share * static_cast<double>(recorded.read_bytes + recorded.around_bytes)) {
         return {};
     }
