@@ -1,38 +1,30 @@
 #!/usr/bin/env bash
-# usage: examples/ratios.sh [--job resnet|bert] [--images 28000] [--tokens 192] [--ratios 0.5,1,2,4] [--read 40] [--runs 1]
-#                           [--keep]
+# usage: examples/ratios.sh [--images 28000] [--ratios 0.5,1,2,4] [--read 40] [--runs 1] [--keep]
 # How does a training job behave when its data are four times the memory? Trains a PyTorch ResNet-18 for three epochs
 # over JPEGs (1.7 GB; the accelerator is a sleep of 20 ms a step), records that without any limit, and replays the
 # recording with memory for the data divided by 0.5, 1, 2 and 4, on a device limited to 40 MB/s. The job itself runs
 # under the same limits, for comparison. Ends with both as a table and a picture, in build/ratios. As root; with these
 # sizes 20 minutes and 5 GB of disk, which are given back (--keep: the device stays mounted at build/ratios/device).
-# --job bert: a BERT over a memory-mapped file of so many million tokens, 2 bytes each (384 MB), recorded with
-# --with mapped-uses: without it the recording has only the first use of each page.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-job=resnet images=28000 tokens=192 ratios=0.5,1,2,4 read=40 runs=1 keep=
+images=28000 ratios=0.5,1,2,4 read=40 runs=1 keep=
 while [[ $# != 0 ]]; do
     case $1 in
-        --job) job=$2; shift ;;
         --images) images=$2; shift ;;
-        --tokens) tokens=$2; shift ;; # million
         --ratios) ratios=$2; shift ;;
         --read) read=$2; shift ;; # MB/s
         --runs) runs=$2; shift ;;
         --keep) keep=1 ;;
-        -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
         *) echo "ratios: unknown option $1; --help lists them" >&2; exit 2 ;;
     esac
     shift
 done
-[[ $job == resnet || $job == bert ]] || { echo "ratios: --job $job: expected resnet or bert" >&2; exit 2; }
-[[ $job == resnet ]] || images=0
-[[ $job == bert ]] || tokens=0
 reprise=${REPRISE_RATIOS_BINARY:-build/release/reprise} # the tests have built it elsewhere
 work=$PWD/build/ratios
-distinct=2000 distinct_tokens=16 # images (and million tokens) that are made; the others are copies
+distinct=2000 # images that are made; the others are copies
 python=/usr/bin/python3
 fail() { echo "ratios: $*" >&2; exit 4; }
 
@@ -59,8 +51,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # The data twice (the job's, and the replay's), and checkpoints.
-need=$((images * 140 + tokens * 4000 + 300000)) # KiB
-[[ $(df --output=avail "$work" | tail -n 1) -gt $need ]] || fail "$work has not the $((need >> 20)) GiB that these sizes need"
+need=$((images * 140 + 300000)) # KiB
+[[ $(df --output=avail "$work" | tail -n 1) -gt $need ]] || fail "$work has not the $((need >> 20)) GiB that --images $images needs"
 truncate -s ${need}K "$work/device.img"
 device=$(losetup --find --show --direct-io=on "$work/device.img" || losetup --find --show "$work/device.img")
 number=$(cat "/sys/block/${device#/dev/}/dev")
@@ -68,27 +60,19 @@ mkdir -p "$work/device"
 mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$device"
 mount -o noatime "$device" "$work/device"
 
+echo "Making $images images ..."
 data=$work/device/job
-if [[ $job == resnet ]]; then
-    echo "Making $images images ..."
-    $python examples/train/make_data.py "$data" --images $((images < distinct ? images : distinct)) --tokens 0
-    for ((copy = 1; copy * distinct < images; ++copy)); do
-        for folder in "$data"/images/class_??; do cp -r "$folder" "$folder.$copy"; done
-    done
-else
-    echo "Making $tokens million tokens ..."
-    $python examples/train/make_data.py "$data" --images 0 --tokens $((distinct_tokens * 1000000))
-    mkdir "$data/tokens"
-    for ((copy = 0; copy < tokens; copy += distinct_tokens)); do cat "$data/tokens.bin"; done >"$data/tokens/tokens.bin"
-    rm "$data/tokens.bin"
-fi
+$python examples/train/make_data.py "$data" --images $((images < distinct ? images : distinct)) --tokens 0
+for ((copy = 1; copy * distinct < images; ++copy)); do
+    for folder in "$data"/images/class_??; do cp -r "$folder" "$folder.$copy"; done
+done
 sync
 
 # Empties the page cache of the device; names are in memory again, as they are in a replay.
 forget() {
     umount "$work/device"
     mount -o noatime "$device" "$work/device"
-    find "$data" -size +1k | wc -l
+    find "$data" -size +1k -name '*.jpg' | wc -l
 }
 
 # Where a group with that controller goes: this script's own (version 1), or the root (version 2).
@@ -104,25 +88,15 @@ group_of() {
     fi
 }
 
-if [[ $job == resnet ]]; then
-    set_of=$data/images
-    words=("$python" "$PWD/examples/train/train_resnet.py" "$set_of" --epochs 3 --model-sleep 0.02)
-    uses=()
-else
-    set_of=$data/tokens
-    words=("$python" "$PWD/examples/train/train_bert.py" "$set_of/tokens.bin" --epochs 3 --model-sleep 0.005 --steps 0)
-    words+=(--length 8192 --batch 16)
-    uses=(--with mapped-uses)
-fi
-words+=(--out "$data/out")
+job=("$python" "$PWD/examples/train/train_resnet.py" "$data/images" --epochs 3 --model-sleep 0.02 --out "$work/device/job/out")
 export PYTHONPATH=$PWD/markers/python
 
 echo
-echo "\$ reprise capture -o job.oplog ${uses[*]-} -- python3 $(basename "${words[1]}") $(basename "${words[2]}") ${words[*]:3}"
+echo "\$ reprise capture -o job.oplog -- python3 train_resnet.py images --epochs 3 --model-sleep 0.02"
 forget >/dev/null
-"$reprise" capture -f -o "$work/job.oplog" ${uses[@]+"${uses[@]}"} -- "${words[@]}"
+"$reprise" capture -f -o "$work/job.oplog" -- "${job[@]}"
 
-bytes=$(find "$set_of" -type f -printf '%s\n' | awk '{ sum += int(($1 + 4095) / 4096) * 4096 } END { print sum }')
+bytes=$(find "$data/images" -type f -printf '%s\n' | awk '{ sum += int(($1 + 4095) / 4096) * 4096 } END { print sum }')
 
 # real RATIO: the job itself under the limits that its replay gets.
 real() {
@@ -140,7 +114,7 @@ real() {
     fi
     forget >/dev/null
     begin=$(date +%s.%N)
-    if ! (echo "$BASHPID" >"$memory/cgroup.procs"; echo "$BASHPID" >"$io/cgroup.procs"; exec "${words[@]}") >"$work/real.$1.txt" 2>&1; then
+    if ! (echo "$BASHPID" >"$memory/cgroup.procs"; echo "$BASHPID" >"$io/cgroup.procs"; exec "${job[@]}") >"$work/real.$1.txt" 2>&1; then
         echo "ratio $1: the job itself does not run there: $(tail -n 1 "$work/real.$1.txt")"
         return
     fi
