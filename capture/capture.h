@@ -41,9 +41,10 @@ struct CaptureOptions {
     std::string user;              ///< the command runs as this one; empty: SUDO_UID, else who we are
     std::vector<std::string> without;
     uint64_t ring_bytes = uint64_t{32} << 20;
-    bool wait_all = false;  ///< go on after the command until every followed task has ended
-    std::string version;    ///< of the tool, for the log
-    std::string profile;    ///< JSON: how fast this machine computes, for the log; empty: unknown
+    bool mapped_uses = false;  ///< sample which mapped pages are used again
+    bool wait_all = false;     ///< go on after the command until every followed task has ended
+    std::string version;       ///< of the tool, for the log
+    std::string profile;       ///< JSON: how fast this machine computes, for the log; empty: unknown
     std::function<void(const CaptureProgress&)> progress;
 
     /// Files of the recording itself: the job may come upon them.

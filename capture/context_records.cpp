@@ -189,6 +189,9 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     const std::string around = first_line("/sys/kernel/debug/fault_around_bytes");
     meta["file_systems"] = file_systems();
     meta["read_ahead_bytes"] = read_ahead(meta["file_systems"]);
+    if (options.mapped_uses) {
+        meta["mapped_uses"] = "yes";
+    }
     meta["fault_around_bytes"] =
         around.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(std::stoull(around));
     meta["more_per_call_ns"] = more_per_call_ns;

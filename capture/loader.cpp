@@ -217,6 +217,7 @@ struct BpfPrograms::Impl {
     uint64_t* counters = nullptr;
     const uint64_t* seeded = nullptr;
     page_cost* page_costs = nullptr;
+    const page_tables* tables = nullptr;
 
     void* shared = nullptr;  // globals of the loaded programs
     size_t shared_bytes = 0;
@@ -224,6 +225,9 @@ struct BpfPrograms::Impl {
     ~Impl() {
         if (shared) {
             ::munmap(shared, shared_bytes);
+        }
+        if (tables) {
+            ::munmap(const_cast<page_tables*>(tables), sizeof *tables);
         }
         for (bpf_link* link : links) {
             bpf_link__destroy(link);
@@ -340,6 +344,34 @@ struct BpfPrograms::Impl {
     void run_iterator(const char* name) const {
         run_iterator(name, [](ByteView) {});
     }
+    /// The rows that it writes, all of one type.
+    template <class Row>
+    std::vector<Row> rows_of(const char* name) const {
+        Bytes all;
+        if (bpf_program__fd(program(name)) >= 0) {
+            run_iterator(name, [&](ByteView piece) { all.insert(all.end(), piece.begin(), piece.end()); });
+        }
+        std::vector<Row> rows(all.size() / sizeof(Row));
+        if (!rows.empty()) {
+            std::memcpy(rows.data(), all.data(), rows.size() * sizeof(Row));
+        }
+        return rows;
+    }
+
+    void want_page_tables(bool wanted) {
+        bpf_map__set_autocreate(map("page_tables"), wanted);
+        for (const char* name : {"page_roots", "read_page_tables"}) {
+            bpf_program__set_autoload(program(name), wanted);
+        }
+    }
+    void map_page_tables() {
+        void* memory = ::mmap(nullptr, sizeof *tables, PROT_READ, MAP_SHARED, bpf_map__fd(map("page_tables")), 0);
+        if (memory == MAP_FAILED) {
+            fail("the copies of page tables cannot be mapped", errno);
+        }
+        tables = static_cast<const page_tables*>(memory);
+        *global<uint32_t>("own_pid") = static_cast<uint32_t>(::getpid());
+    }
 };
 
 // Opens, sets up and loads one of the two objects.
@@ -400,8 +432,12 @@ void BpfPrograms::Impl::load(const Options& options, bool raw) {
             impl.attach_later.emplace_back(hook.program);
         }
     }
+    impl.want_page_tables(options.mapped_uses);
     if (const int error = bpf_object__load(impl.object); error != 0) {
         Impl::fail("the kernel refuses the BPF programs", -error);
+    }
+    if (options.mapped_uses) {
+        impl.map_page_tables();
     }
     impl.counters = impl.global<uint64_t>("counters");
     impl.seeded = impl.global<uint64_t>("seeded");
@@ -488,16 +524,14 @@ void BpfPrograms::watch_cgroups(const std::vector<CgroupId>& groups) {
 void BpfPrograms::seed_descriptors() { impl_->run_iterator("seed_files"); }
 void BpfPrograms::seed_mappings() { impl_->run_iterator("seed_maps"); }
 
-std::vector<process_memory> BpfPrograms::memory() {
-    Bytes all;
-    if (bpf_program__fd(impl_->program("task_memory")) >= 0) {
-        impl_->run_iterator("task_memory", [&](ByteView piece) { all.insert(all.end(), piece.begin(), piece.end()); });
-    }
-    std::vector<process_memory> found(all.size() / sizeof(process_memory));
-    if (!found.empty()) {
-        std::memcpy(found.data(), all.data(), found.size() * sizeof(process_memory));
-    }
-    return found;
+std::vector<process_memory> BpfPrograms::memory() { return impl_->rows_of<process_memory>("task_memory"); }
+
+std::vector<page_root> BpfPrograms::page_roots() { return impl_->rows_of<page_root>("page_roots"); }
+
+const page_tables* BpfPrograms::read_page_tables(page_walk walk) {
+    LIBBPF_OPTS(bpf_test_run_opts, how, .ctx_in = &walk, .ctx_size_in = sizeof walk);
+    return bpf_prog_test_run_opts(bpf_program__fd(impl_->program("read_page_tables")), &how) == 0 ? impl_->tables
+                                                                                                  : nullptr;
 }
 
 int BpfPrograms::ring_fd() const { return bpf_map__fd(impl_->map("ring")); }

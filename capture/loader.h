@@ -43,6 +43,7 @@ public:
         uint64_t ring_bytes = uint64_t{32} << 20;
         std::set<std::string> without;
         bool cgroups = false;          ///< tasks may come in by control group
+        bool mapped_uses = false;      ///< page tables are read
         bool probe_reads = false;      ///< do without bpf_rdonly_cast, as on kernels before 6.2
         bool raw_tracepoints = false;  ///< as where tp_btf programs are refused
     };
@@ -70,6 +71,11 @@ public:
 
     /// Of the followed processes that live; nothing where the kernel does not tell.
     [[nodiscard]] std::vector<process_memory> memory();
+
+    /// Of the followed processes that live, and of this one. Only with Options::mapped_uses, as the one below.
+    [[nodiscard]] std::vector<page_root> page_roots();
+    /// What the walk found, until the next one; nullptr where the kernel refuses.
+    const page_tables* read_page_tables(page_walk walk);
 
     [[nodiscard]] int ring_fd() const;
     [[nodiscard]] uint64_t ring_bytes() const;

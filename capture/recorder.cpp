@@ -21,6 +21,7 @@
 #include "capture/child.h"
 #include "capture/context_records.h"
 #include "capture/loader.h"
+#include "capture/mapped_uses.h"
 #include "capture/memory_samples.h"
 #include "capture/probe.h"
 #include "capture/ring.h"
@@ -97,18 +98,22 @@ PageCosts dear_pages(const RecorderCosts& costs) {
 class Recorder {
 public:
     explicit Recorder(const CaptureOptions& options)
-        : options_(options), signals_(io_, blocked_.fd()), drain_timer_(io_), slow_timer_(io_) {}
+        : options_(options), signals_(io_, blocked_.fd()), drain_timer_(io_), slow_timer_(io_), uses_timer_(io_) {}
 
     CaptureResult run() {
         BpfPrograms::Options how;
         how.ring_bytes = options_.ring_bytes;
         how.without = {options_.without.begin(), options_.without.end()};
         how.cgroups = !options_.cgroup.empty();
+        how.mapped_uses = options_.mapped_uses;
         // For tests and measurements.
         how.probe_reads = std::getenv("REPRISE_CAPTURE_PROBE_READS") != nullptr;
         how.raw_tracepoints = std::getenv("REPRISE_CAPTURE_RAW_TRACEPOINTS") != nullptr;
         bpf_ = std::make_unique<BpfPrograms>(how);
         ring_ = std::make_unique<Ring>(bpf_->ring_fd(), bpf_->ring_bytes());
+        if (options_.mapped_uses) {
+            uses_ = std::make_unique<MappedUses>(*bpf_);
+        }
         result_.absent = bpf_->absent();
 
         const std::optional<ChildUser> user = options_.command.empty() ? std::nullopt : child_user(options_.user);
@@ -193,6 +198,9 @@ private:
         read_signals();
         drain_soon(2ms);
         tick();
+        if (uses_) {
+            look_for_uses();
+        }
     }
 
     // What throws in here ends the recording, never the job.
@@ -267,6 +275,17 @@ private:
                     {ring_->records(), writer_->bytes(), bpf_->counter(COUNT_LOST), bpf_->counter(COUNT_TASKS)});
             }
             tick();
+        });
+    }
+
+    void look_for_uses() {
+        uses_timer_.expires_after(20ms);
+        uses_timer_.async_wait([this](const auto& error) {
+            if (error) {
+                return;
+            }
+            guarded([&] { uses_->sample(*writer_); });
+            look_for_uses();
         });
     }
 
@@ -354,12 +373,13 @@ private:
     SignalBlock blocked_;
     asio::io_context io_{1};
     asio::posix::stream_descriptor signals_;
-    asio::steady_timer drain_timer_, slow_timer_;
+    asio::steady_timer drain_timer_, slow_timer_, uses_timer_;
     std::unique_ptr<BpfPrograms> bpf_;
     std::unique_ptr<Ring> ring_;
     std::unique_ptr<Child> child_;
     std::unique_ptr<RawWriter> writer_;
     MemorySamples memory_;
+    std::unique_ptr<MappedUses> uses_;
     signalfd_siginfo signal_{};
     CaptureResult result_;
     const Clock::time_point made_ = Clock::now();

@@ -32,6 +32,7 @@
 #include "cli/torch_hook.h"
 #include "cli/units.h"
 #include "formats/assemble/recording/recording.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/oplog.h"
 #include "formats/raw/log.h"
 #include "formats/support/error.h"
@@ -53,6 +54,9 @@ void options(po::options_description& add) {
                       "run the command as this user [default: the user who called sudo]");
     add.add_options()("without", po::value<Words>()->value_name("GROUP")->composing(),
                       "event groups to leave out, comma-separated; may be repeated");
+    add.add_options()("with", po::value<Words>()->value_name("WHAT")->composing(),
+                      "also record mapped-uses (which pages of mapped files are used again, for replays under a "
+                      "memory limit), content (how far files compress, for prepare --content recorded)");
     add.add_options()("wait-all", "keep recording until all processes the command started have exited");
     add.add_options()("runs", po::value<std::string>()->value_name("N"),
                       "record the command N times, to FILE.1 and so on, and compare the recordings");
@@ -61,7 +65,6 @@ void options(po::options_description& add) {
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
                       "ring buffer between kernel and recorder");
     add_role_option(add);
-    add.add_options()("content", "read samples of the job's files afterwards, for prepare --content recorded");
     add.add_options()("raw", "keep the raw records next to the output");
     add.add_options()("check", "show which hooks this machine allows, and record nothing");
     add.add_options()("force,f", "overwrite the output if it exists");
@@ -99,29 +102,38 @@ int check(const po::variables_map& values) {
     return static_cast<int>(found.refusal.empty() ? ExitCode::done : ExitCode::machine);
 }
 
-std::vector<std::string> groups_left_out(const po::variables_map& values) {
-    std::vector<std::string> result;
-    if (values.count("without") == 0) {
-        return result;
-    }
-    for (const std::string& given : values["without"].as<Words>()) {
+/// The words of a comma-separated option that may be repeated, each one of `known`.
+Words words_of(const po::variables_map& values, const char* option, const Words& known) {
+    Words result;
+    for (const std::string& given : values.count(option) != 0 ? values[option].as<Words>() : Words()) {
         for (size_t at = 0; at <= given.size();) {
             const size_t end = std::min(given.find(',', at), given.size());
-            const std::string name = given.substr(at, end - at);
+            result.push_back(given.substr(at, end - at));
             at = end + 1;
-            std::string known;
-            bool found = false;
-            for (const CaptureGroup& group : capture_groups()) {
-                found = found || name == group.name;
-                known += (known.empty() ? "" : ", ") + std::string(group.name);
+            if (std::find(known.begin(), known.end(), result.back()) == known.end()) {
+                std::string expected;
+                for (const std::string& name : known) {
+                    expected += (expected.empty() ? "" : ", ") + name;
+                }
+                throw usage_error("--" + std::string(option) + ": unknown '" + escape_line(result.back()) + "'",
+                                  "expected: " + expected);
             }
-            if (!found) {
-                throw usage_error("unknown group '" + escape_line(name) + "'", "expected: " + known);
-            }
-            result.push_back(name);
         }
     }
     return result;
+}
+
+Words groups_left_out(const po::variables_map& values) {
+    Words known;
+    for (const CaptureGroup& group : capture_groups()) {
+        known.emplace_back(group.name);
+    }
+    return words_of(values, "without", known);
+}
+
+bool is_wanted(const po::variables_map& values, const char* what) {
+    const Words wanted = words_of(values, "with", {"mapped-uses", "content"});
+    return std::find(wanted.begin(), wanted.end(), what) != wanted.end();
 }
 
 fs::path raw_path(const fs::path& output) {
@@ -192,7 +204,7 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
         RawAssembleOptions how;
         how.amend = [&](LogWriter& writer) {
             note_holes(writer);
-            if (values.count("content") != 0) {
+            if (is_wanted(values, "content")) {
                 note_contents(writer);
             }
         };
@@ -226,6 +238,9 @@ void print_recorder(const CaptureResult& result, const fs::path& output, uint64_
         const LogReader log(output);
         if (const std::string dear = dear_memory_sentence(log.header()); !dear.empty()) {
             std::cerr << "memory: " << dear << "\n";
+        }
+        if (const int64_t huge = read_fact(log.header(), fact::mapped_uses_huge).value_or(0); huge != 0) {
+            std::cerr << "warning: mapped files were in huge pages: of those it is not known what was used again\n";
         }
     }
 }
@@ -413,6 +428,7 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
     if (values.count("user") != 0) {
         how.user = values["user"].as<std::string>();
     }
+    how.mapped_uses = is_wanted(values, "mapped-uses");
     how.wait_all = values.count("wait-all") != 0;
     if (values.count("torch") != 0) {
         if (how.command.empty()) {

@@ -5,8 +5,8 @@
 usage: scripts/docs_tables.py            write them
        scripts/docs_tables.py --check    exit 1 if a page differs from its data
 
-The data files are written by `tests/bench/run.sh --write-docs`, `tests/bench/many.py --write-docs` and
-`tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
+The data files are written by `tests/bench/run.sh --write-docs`, `tests/bench/many.py --write-docs`,
+`tests/bench/bench_limit.py --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
 never edit them by hand.
 """
 
@@ -368,6 +368,17 @@ def chart_row(cell, y, scale):
     return "".join(out)
 
 
+# --- memory limits
+
+
+def limit_lines(data):
+    lines = [f"{data['machine']}; {data['date']}; {data['mib']} MiB of data, three epochs; `tests/bench/bench_limit.py`.", ""]
+    head = ("ratio", "limit", "job's own, at most", "peak of the limit", "full", "killed", "ballast off by", "in memory before")
+    rows = [(f"{row['ratio']:g}", f"{row['limit_mib']:.0f} MiB", f"{row['job_mib']:.1f} MiB", f"{row['peak']:.1f} %", f"{row['full']:,} times",
+             str(row["killed"]), f"{row['ballast_off']:.1f} %", f"{row['resident_before']:.0%}") for row in data["rows"]]
+    return [*lines, *table(head, rows)]
+
+
 # --- pages
 
 
@@ -383,7 +394,8 @@ def pages():
     """Path -> what it has to hold."""
     benchmarks, accuracy = load("benchmarks"), load("accuracy")
     parts = [("docs/benchmarks.md", "benchmarks", benchmark_lines(benchmarks)), ("docs/benchmarks.md", "many", benchmark_lines(load("many"))),
-             ("docs/accuracy.md", "accuracy", accuracy_lines(accuracy)), ("README.md", "headline", headline_lines(accuracy, benchmarks))]
+             ("docs/accuracy.md", "accuracy", accuracy_lines(accuracy)),
+             ("docs/ratios.md", "limit", limit_lines(load("limit"))), ("README.md", "headline", headline_lines(accuracy, benchmarks))]
     found = {}
     for path, name, lines in parts:
         found[path] = between(found.get(path) or (TOP / path).read_text(encoding="utf-8"), name, lines, path)

@@ -9,6 +9,13 @@
 
 namespace reprise {
 
+/// A key of two numbers.
+inline uint64_t mixed(uint64_t a, uint64_t b) {
+    uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdull;
+    x ^= x >> 33;
+    return x;
+}
+
 class ScaleRandom {
 public:
     explicit ScaleRandom(uint64_t seed) : state_(seed) {}

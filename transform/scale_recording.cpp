@@ -10,10 +10,11 @@
 #include <numeric>
 
 #include "formats/oplog/async_request.h"
-#include "formats/oplog/epochs.h"
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "formats/support/path.h"
+#include "transform/scale_random.h"
 
 namespace reprise {
 namespace {
@@ -37,12 +38,6 @@ bool matches(const std::string& pattern, std::string_view path) {
 
 bool reads_data(OpKind kind) {
     return kind == OpKind::read || kind == OpKind::pread || kind == OpKind::readv || kind == OpKind::preadv;
-}
-
-uint64_t mixed(uint64_t a, uint64_t b) {
-    uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdull;
-    x ^= x >> 33;
-    return x;
 }
 
 }  // namespace
@@ -139,6 +134,7 @@ void ScaleRecording::first_pass() {
             } else if (kind == OpKind::touch) {
                 const auto [next, fresh] = next_of_map.try_emplace(block.map[i], 0);
                 ++facts.touches;
+                facts.again += block.flags[i] == kTouchAgain ? 1 : 0;
                 facts.forward +=
                     !fresh && block.offset[i] >= next->second && block.offset[i] - next->second < kAhead ? 1 : 0;
                 next->second = block.offset[i] + std::max<int64_t>(block.size[i], 0);
@@ -353,6 +349,7 @@ void ScaleRecording::see_unit(const OpBlock& block, size_t i, TaskId task, uint3
         if (moved > 0) {
             make();
             units_.back().bytes = moved;
+            units_.back().again = kind == OpKind::touch && block.flags[i] == kTouchAgain;
         }
         return;
     }
@@ -396,95 +393,6 @@ void ScaleRecording::sort_units() {
 uint32_t ScaleRecording::unit_of_handle(HandleId handle) const {
     const auto found = unit_of_handle_.find(handle);
     return found == unit_of_handle_.end() ? kNoUnit : found->second;
-}
-
-/// Pages that were touched once are touched again only by another process: an epoch ends where all processes that
-/// touched any have come to the end of theirs before others begin.
-std::vector<uint32_t> ScaleRecording::epochs_by_process() const {
-    std::vector<std::pair<int64_t, int64_t>> spans(tables_.processes.size(), {INT64_MAX, INT64_MIN});
-    std::vector<ProcessId> order;
-    for (const SampleUnit& unit : units_) {
-        const ProcessId process = tables_.tasks[unit.task].process;
-        if (unit.bytes > 0 && touched(unit.file) && process < spans.size()) {
-            auto& [first, last] = spans[process];
-            if (first == INT64_MAX) {
-                first = unit.begin;
-                order.push_back(process);
-            }
-            last = unit.begin;
-        }
-    }
-    std::vector<uint32_t> epochs(tables_.processes.size());
-    int64_t end = INT64_MAX;
-    uint32_t epoch = 0;
-    for (const ProcessId process : order) {
-        epoch += spans[process].first > end ? 1 : 0;
-        end = spans[process].first > end || end == INT64_MAX ? spans[process].second
-                                                             : std::max(end, spans[process].second);
-        epochs[process] = epoch;
-    }
-    return epochs;
-}
-
-void ScaleRecording::number_epochs() {
-    sort_units();
-    const std::vector<uint32_t> by_process = epochs_by_process();
-    const auto key_of_unit = [&](const SampleUnit& unit) {
-        return class_of(unit.file) == SampleClass::records ? mixed(unit.file, static_cast<uint64_t>(unit.offset))
-                                                           : uint64_t{unit.file};
-    };
-    std::unordered_map<uint64_t, uint32_t> uses;
-    for (const SampleUnit& unit : units_) {
-        uses[key_of_unit(unit)] += unit.bytes > 0 && !touched(unit.file) ? 1 : 0;
-    }
-    // What is read far more often than others is no sample, but leads to them.
-    std::vector<uint32_t> counts;
-    counts.reserve(uses.size());
-    for (const auto& [key, count] : uses) {
-        counts.push_back(count);
-    }
-    std::sort(counts.begin(), counts.end());
-    const uint32_t most = counts.empty() ? 0 : counts[counts.size() / 2] * 2 + 1;
-    EpochNumbers numbers(uses.size());
-    std::vector<uint8_t> read(facts_.size());
-    uint64_t reads = 0;
-    for (uint32_t number = 0; number < units_.size(); ++number) {
-        SampleUnit& unit = units_[number];
-        if (unit.bytes > 0 && class_of(unit.file) == SampleClass::records && !touched(unit.file) &&
-            uses[key_of_unit(unit)] > most) {
-            unit.bytes = 0;
-        }
-        tasks_[unit.task].units.push_back(number);
-        if (unit.bytes == 0) {
-            continue;
-        }
-        unit.epoch = touched(unit.file) ? numbers.count(by_process[tables_.tasks[unit.task].process])
-                                        : numbers.read(key_of_unit(unit));
-        ++reads;
-        files_read_ += read[unit.file] == 0 ? 1 : 0;
-        read[unit.file] = 1;
-    }
-    epochs_ = numbers.finish();
-    for (SampleUnit& unit : units_) {
-        unit.epoch = std::min(unit.epoch, numbers.last());
-    }
-    count_early();
-    late_share_ = numbers.late_share();
-    find_indexes(reads);
-}
-
-void ScaleRecording::count_early() {
-    early_.assign(epochs_.size(), 0);
-    std::vector<uint64_t> so_far(epochs_.size());
-    for (const SampleUnit& unit : units_) {
-        if (unit.bytes > 0) {
-            ++so_far[unit.epoch];
-            const size_t next = unit.epoch + size_t{1};
-            if (next < epochs_.size() && so_far[unit.epoch] == (epochs_[unit.epoch] + 1) / 2) {
-                early_[next] = so_far[next];
-            }
-        }
-    }
 }
 
 /// What was read whole, once and before the samples, and is of a size for as many.

@@ -40,6 +40,7 @@ struct SampleUnit {
     int64_t offset = 0;  // records: where
     int64_t bytes = 0;   // that it read; 0: it only looked at the file
     uint32_t epoch = 0;  // how often the sample was read before
+    bool again = false;  // uses of pages that were mapped, as samples tell
 };
 
 /// Another op of the same recording that must be done before.
@@ -120,7 +121,7 @@ public:
 
 private:
     struct FileFacts {
-        uint64_t reads = 0, bytes = 0, maps = 0, touches = 0, opens = 0, forward = 0;
+        uint64_t reads = 0, bytes = 0, maps = 0, touches = 0, again = 0, opens = 0, forward = 0;
         bool written = false;
     };
     void first_pass();
@@ -134,6 +135,9 @@ private:
     void use(ScaleObject& object, TaskId task, uint32_t op, int64_t begin, bool makes);
     void sort_units();
     std::vector<uint32_t> epochs_by_process() const;
+    bool find_passes(const std::vector<uint32_t>& by_process);
+    template <class Use>
+    bool set_passes(const std::vector<Use>& uses, const std::vector<uint64_t>& pages, uint32_t passes);
     void number_epochs();
     void count_early();
     void find_indexes(uint64_t reads);

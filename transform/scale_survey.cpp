@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/support/error.h"
 #include "transform/scale.h"
@@ -99,10 +100,10 @@ std::vector<std::string> scaling_notes(const ScaleRecording& recording) {
         reads += unit.bytes > 0 ? 1 : 0;
         touches += unit.bytes > 0 && recording.touched(unit.file) ? 1 : 0;
     }
-    if (touches * 2 > reads) {
+    if (touches * 2 > reads && !read_fact(recording.log().header(), fact::mapped_uses).value_or(false)) {
         notes.emplace_back(
             "the samples are pages of mapped files: steps that touch none for the first time are not seen as such, and "
-            "do not grow");
+            "do not grow (capture --with mapped-uses sees them)");
     }
     if (first <= last && recording.epochs().size() == 1 && (end - last) / 2 > last - first) {
         char text[240];

@@ -23,6 +23,7 @@ typedef _Bool bool;
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_MAP_TYPE_TASK_STORAGE 29
 #define BPF_F_NO_PREALLOC 1
+#define BPF_F_MMAPABLE 1024
 #define BPF_NOEXIST 1
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
 #define BPF_RB_NO_WAKEUP 1
@@ -106,6 +107,7 @@ struct percpu_counter {
 #define MM_ANONPAGES 1
 #define MM_SHMEMPAGES 3
 struct mm_struct {
+    void* pgd;
     struct percpu_counter rss_stat[4];
 };
 struct kernfs_node {

@@ -2,6 +2,7 @@
 /* The kernel side of `reprise capture`: every program, in one object. */
 #include "context.h"
 #include "faults.h"
+#include "page_tables.h"
 #include "seed.h"
 #include "uring.h"
 

@@ -130,6 +130,35 @@ struct page_cost {
     raw_u64 dear;  /* ns from which on it is far more */
 };
 
+/* What the iterator page_roots writes: where a process's page tables begin, as the kernel addresses them. */
+struct page_root {
+    raw_u32 pid, pad;
+    raw_u64 table;
+};
+
+/* What read_page_tables is asked for: the lowest tables from `begin` on, `count` of them; each has 2 MiB of addresses.
+ * `base`: where the kernel has physical address 0. */
+struct page_walk {
+    raw_u64 root, base, begin, count, levels;
+};
+
+/* Bits of an entry, as the processor has them. */
+#define PAGE_PRESENT 1ULL
+#define PAGE_USED 0x20ULL
+#define PAGE_IS_HUGE 0x80ULL
+#define PAGE_FRAME 0x000ffffffffff000ULL
+
+#define PAGE_ENTRIES 512
+#define PAGE_TABLES 256 /* most of one walk */
+enum page_table_kind { PAGE_TABLE_NONE = 0, PAGE_TABLE_PAGES, PAGE_TABLE_HUGE };
+struct page_table {
+    raw_u64 kind; /* enum page_table_kind; huge: entries[0] is that of all 2 MiB (or more) */
+    raw_u64 entries[PAGE_ENTRIES];
+};
+struct page_tables {
+    struct page_table slots[PAGE_TABLES];
+};
+
 struct request_state {
     raw_u64 issued, sector;
     raw_u32 pid, tid, bytes, device, write, pad;

@@ -8,6 +8,10 @@
 
 namespace reprise {
 
+/// flags of touch. Used again, as samples of a recording tell (capture --with mapped-uses): the page was mapped, so
+/// there was no fault.
+inline constexpr int64_t kTouchWrites = 1, kTouchAgain = 2;
+
 /// Calls visit(offset in the mapping, bytes) for each range, in order. Ranges may lie anywhere: a skip of `list` is
 /// negative where pages were touched backwards. Ends at a range that no mapping can have.
 template <class Visit>

@@ -20,11 +20,11 @@ __attribute__((format(printf, 2, 3))) void put(std::string& out, const char* for
 }
 
 const char* type_name(uint8_t type) {
-    static const char* const names[] = {"?",        "META",  "CALL",      "SPAWN",    "EXEC",       "EXIT",
-                                        "SWITCH",   "FAULT", "SUBMIT",    "COMPLETE", "PAGE_CACHE", "BLOCK",
-                                        "PRESSURE", "CLOCK", "SEED_TASK", "SEED_FD",  "SEED_MAP",   "LOSS",
-                                        "GPU",      "TOUCH", "STOLEN",    "FAULTS",   "BACKING",    "MEMORY"};
-    static_assert(std::size(names) == RAW_MEMORY + 1, "every record type has a name");
+    static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
+                                        "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
+                                        "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH",    "STOLEN",
+                                        "FAULTS",    "BACKING", "MEMORY",   "USES"};
+    static_assert(std::size(names) == RAW_USES + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }
 
@@ -252,6 +252,10 @@ void put_body(std::string& out, const raw_head& head) {
                 static_cast<unsigned long long>(record.shared));
             break;
         }
+        case RAW_USES:
+            out += " from=";
+            put_time(out, as<raw_uses>(head).from);
+            break;
         case RAW_PRESSURE: {
             const auto& record = as<raw_pressure>(head);
             put(out, " cpu=%llu memory=%llu io=%llu", static_cast<unsigned long long>(record.cpu_some),

@@ -75,6 +75,7 @@ size_t raw_struct_bytes(uint8_t type) {
         case RAW_FAULTS: return sizeof(raw_faults);
         case RAW_BACKING: return sizeof(raw_backing);
         case RAW_MEMORY: return sizeof(raw_memory);
+        case RAW_USES: return sizeof(raw_uses);
         default: return 0;
     }
 }

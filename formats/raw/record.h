@@ -50,6 +50,7 @@ enum raw_type {
     RAW_FAULTS,   /* page faults of a task outside its calls, counted: most leave no other record */
     RAW_BACKING,  /* overlayfs: the file below, which has the pages of an opened one */
     RAW_MEMORY,   /* memory besides files that a process holds from now on (user space) */
+    RAW_USES,     /* mapped pages that a process used again (user space) */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
@@ -315,6 +316,14 @@ struct raw_pressure {
 struct raw_memory {
     struct raw_head head;      /* pid: of the process */
     raw_u64 anonymous, shared; /* bytes; what several processes share counts for each in its part */
+};
+
+/* Pages of file mappings that were mapped before `from`, and that the process used between then and head.time.
+ * Part: RAW_PART_LIST of runs: the address of the first page, plus the number of those that follow it.
+ * RAW_FLAG_TRUNCATED: and of huge pages, which have one mark for all their parts. */
+struct raw_uses {
+    struct raw_head head; /* pid: of the process */
+    raw_u64 from;         /* ns */
 };
 
 struct raw_clock {

@@ -414,7 +414,7 @@ int64_t ChangedAccess::on_map(const OpBlock& b, size_t i, OpKind kind, const Acc
 int64_t ChangedAccess::touch(const OpBlock& b, size_t i, const AccessState::Source& source) {
     const std::vector<TouchRun>* const runs = access_.runs_of(task_, b.map[i]);
     int64_t failed = 0;
-    if (runs != nullptr) {
+    if (runs != nullptr && b.flags[i] != kTouchAgain) {  // what was read, the program has
         RunCursor& cursor = cursors_[b.map[i]];
         each_touched(b.offset[i], b.size[i], b.list_of(i), [&](int64_t at, int64_t bytes) {
             counts_[AccessCount::touched_bytes] += static_cast<uint64_t>(bytes);

@@ -148,7 +148,7 @@ int64_t PosixEngine::populate(const OpBlock& b, size_t i) const {
 // Storage whose files the page cache has in small pieces faults where the recording's had one of 2 MiB: pages that came
 // with a fault there are touched here.
 int64_t PosixEngine::touch(const OpBlock& b, size_t i) {
-    const bool write = b.flags[i] == 1;
+    const bool write = b.flags[i] == kTouchWrites, again = b.flags[i] == kTouchAgain;
     int64_t& last = touched_to_[b.map[i]];
     int64_t result = 0;
     const auto came_with_last = [&](int64_t at) {
@@ -162,10 +162,10 @@ int64_t PosixEngine::touch(const OpBlock& b, size_t i) {
         });
     };
     each_touched(b.offset[i], b.size[i], b.list_of(i), [&](int64_t at, int64_t bytes) {
-        if (result == 0 && !write && worker_.plan.fetched && came_with_last(at)) {
+        if (result == 0 && !write && !again && worker_.plan.fetched && came_with_last(at)) {
             one(last, at - last);  // some of it may be unmapped by now
         }
-        last = at + bytes;
+        last = again ? last : at + bytes;
         result = result == 0 ? one(at, bytes) : result;
     });
     return result < 0 ? result : worked(b.result[i]);

@@ -272,8 +272,9 @@ void ControlGroup::limit_io(const IoLimits& limits, dev_t device) {
     }
     if ((limits.write_bytes | limits.writes) != 0) {
         throw Error(ExitCode::machine, {},
-                    "control groups of version 1 do not see what the kernel writes back later, so writes cannot be "
-                    "limited for a group alone",
+                    "with control groups of version 1 the kernel writes dirty pages back as the root group: a limit of "
+                    "this run's group would not hold for them, and one of the root group would hold for all other "
+                    "writes of the machine to that disk",
                     "limit reads only, or boot with version 2 (systemd.unified_cgroup_hierarchy=1)");
     }
     put("blkio.throttle.read_bps_device", number + std::to_string(limits.read_bytes));

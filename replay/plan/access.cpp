@@ -117,7 +117,7 @@ private:
 
     void touch(TaskId task, const OpBlock& b, size_t i) {
         const uint32_t map = b.map[i];
-        if (static_cast<OpKind>(b.kind[i]) == OpKind::touch && out_.reads_map(map)) {
+        if (static_cast<OpKind>(b.kind[i]) == OpKind::touch && b.flags[i] != kTouchAgain && out_.reads_map(map)) {
             std::vector<TouchRun>& runs = out_.runs[AccessPlan::key(task, map)];
             const int64_t begin = begins_[map];
             const FileId file = files_[map];

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "replay/plan/async_depth.h"
 #include "replay/plan/causal_step.h"
@@ -61,7 +62,7 @@ bool alters_files(const Plan& plan, const OpBlock& block, size_t i) {
         return (block.flags[i] & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))) != 0;
     }
     if (kind == OpKind::touch) {
-        return block.flags[i] == 1 && block.map[i] < plan.map_flags.size() &&
+        return block.flags[i] == kTouchWrites && block.map[i] < plan.map_flags.size() &&
                (plan.map_flags[block.map[i]] & kMapWritesFile) != 0;
     }
     if (row.is(Trait::submits)) {

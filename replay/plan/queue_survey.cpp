@@ -14,8 +14,12 @@ bool is_data(Role role) {
     return role == Role::dataset || role == Role::unknown || role == Role::checkpoint || role == Role::cache;
 }
 
+// Uses of pages that are there already are known by samples only, and not when exactly: they hand nothing over.
 int64_t touched_by(const OpBlock& b, size_t i) {
     int64_t sum = 0;
+    if (b.flags[i] == kTouchAgain) {
+        return sum;
+    }
     each_touched(b.offset[i], b.size[i], b.list_of(i),
                  [&](int64_t, int64_t bytes) { sum = std::min(bytes, INT64_MAX - sum) + sum; });
     return sum;

@@ -77,7 +77,8 @@ int64_t VirtualCalls::on_read_map(VirtualCall& call, const OpBlock& b, size_t i,
     }
     const Mapping& mapping = found->second;
     constexpr int64_t kMostRead = int64_t{1} << 40;  // hostile logs name more
-    if (const auto* const runs = plan_.access->runs_of(b.task, b.map[i]); kind == OpKind::touch && runs != nullptr) {
+    if (const auto* const runs = plan_.access->runs_of(b.task, b.map[i]);
+        kind == OpKind::touch && b.flags[i] != kTouchAgain && runs != nullptr) {
         RunCursor& cursor = cursors_[AccessPlan::key(b.task, b.map[i])];
         each_touched(b.offset[i], b.size[i], b.list_of(i), [&](int64_t at, int64_t bytes) {
             cursor.bring(*runs, at, bytes, plan_.access->change.mmap_as_read,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/touched.h"
 
 namespace reprise {
 namespace {
@@ -341,7 +342,7 @@ void VirtualCalls::note_unmodelled(const OpBlock& b, size_t i) {
         note_unmodelled(Unmodelled::drops);
     } else if (kind == OpKind::truncate || kind == OpKind::ftruncate || kind == OpKind::fallocate) {
         note_unmodelled(Unmodelled::sizes);
-    } else if (kind == OpKind::touch && b.flags[i] != 0 && b.map[i] < plan_.map_flags.size() &&
+    } else if (kind == OpKind::touch && b.flags[i] == kTouchWrites && b.map[i] < plan_.map_flags.size() &&
                (plan_.map_flags[b.map[i]] & kMapWritesFile) != 0) {
         note_unmodelled(Unmodelled::mapped_writes);
     } else if (kind == OpKind::getdents && model_.list_ns <= 0) {

@@ -148,22 +148,23 @@ int64_t VirtualCalls::touch(VirtualCall& call, const OpBlock& b, size_t i, int64
     const Mapping& mapping = found->second;
     PageWalk& walk = call.walk;
     walk.by = PageWalk::By::touch;
-    walk.writes = b.flags[i] != 0;
+    walk.writes = b.flags[i] == kTouchWrites;
     walk.file = data_.of(mapping.file);
     walk.handle = mapping.handle;
     walk.map = b.map[i];
     walk.size = size_of(mapping.file);
     int64_t left = kMostBytes, pages = 0;  // hostile lists name more
+    const bool again = b.flags[i] == kTouchAgain;
     int64_t& last = touched_to_[AccessPlan::key(b.task, b.map[i])];
     each_touched(b.offset[i], b.size[i], b.list_of(i), [&](int64_t at, int64_t bytes) {
         bytes = std::min(bytes, left);
         left -= bytes;
-        if (!walk.writes && last != 0 && mapping.offset < INT64_MAX - at &&
+        if (!walk.writes && !again && last != 0 && mapping.offset < INT64_MAX - at &&
             came_with_fault(plan_, mapping.file, mapping.offset + last, mapping.offset + at, false)) {
             add_range(walk, mapping, last, at - last);  // may take faults of its own there
             walk.by = PageWalk::By::populate;
         }
-        last = at + bytes;
+        last = again ? last : at + bytes;
         pages += (bytes + kPageBytes - 1) / kPageBytes;
         add_range(walk, mapping, at, bytes);
     });

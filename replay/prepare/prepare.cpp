@@ -144,7 +144,7 @@ void Preparation::choose_settings() {
         std::optional<Contents> known = recorded_contents(log_);
         if (!known) {
             throw bad_input(options_.log_name, "does not say how its files compress",
-                            "record it with capture --content, or use --content random");
+                            "record it with capture --with content, or use --content random");
         }
         contents_ = std::move(*known);
     }

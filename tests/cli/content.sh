@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# capture --content and prepare --content recorded: prepared files compress as the recorded ones do.
+# capture --with content and prepare --content recorded: prepared files compress as the recorded ones do.
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/lib.bash"
 cd "$tmp" || exit 1
@@ -17,10 +17,10 @@ run 0 "$REPRISE" capture -q -o plain.oplog -- "${job[@]}"
 rm data/log.csv
 run 3 "$REPRISE" prepare plain.oplog --root root --content recorded
 contains "$err" "does not say how its files compress"
-contains "$err" "capture --content"
+contains "$err" "capture --with content"
 [[ ! -e root/.reprise-prepared ]] || fail "a root was made"
 
-run 0 "$REPRISE" capture -q --content -o job.oplog -- "${job[@]}"
+run 0 "$REPRISE" capture -q --with content -o job.oplog -- "${job[@]}"
 run 0 "$REPRISE" prepare job.oplog --root root --map "$tmp/data=." --content recorded
 run 0 "$REPRISE" prepare job.oplog --root plain --map "$tmp/data=."
 grep -q '"content": *"recorded"' root/.reprise-prepared || fail "the marker does not say it"
@@ -45,7 +45,7 @@ equal "$(cat root/*.csv root/half* | sha256sum)" "$sum"
 if mkdir packed && truncate -s 400M image && mkfs.btrfs -q -f image >/dev/null 2>&1 && mount -o loop,compress=zstd:1 image packed 2>/dev/null; then
     trap 'umount packed 2>/dev/null; rm -rf "$tmp"' EXIT
     for i in 1 2 3; do cat data/*.csv data/*.csv; done >big.csv
-    run 0 "$REPRISE" capture -q --content -o big.oplog -- sh -c 'cat big.csv >/dev/null'
+    run 0 "$REPRISE" capture -q --with content -o big.oplog -- sh -c 'cat big.csv >/dev/null'
     before=$(df --output=used -B1 packed | tail -n 1)
     run 0 "$REPRISE" prepare -q big.oplog --root packed/root --content recorded
     sync -f packed

@@ -180,7 +180,7 @@ private:
     }
 
     static bool is_numbered(const raw_head& head) {
-        return head.pid != 0 && head.type != RAW_BLOCK && head.type != RAW_MEMORY &&
+        return head.pid != 0 && head.type != RAW_BLOCK && head.type != RAW_MEMORY && head.type != RAW_USES &&
                (head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP);
     }
 

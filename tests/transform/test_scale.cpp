@@ -8,6 +8,7 @@
 #include <set>
 
 #include "formats/oplog/held_memory.h"
+#include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "replay/prepare/prepare.h"
 #include "tests/replay/job_builder.h"
@@ -418,7 +419,8 @@ struct RecordsJob : ScaledJob {
     TaskId task = job.lone_task();
     FileId file = sized("/data/table.bin", kRecords* kRecord);
 
-    explicit RecordsJob(bool shuffle, bool mapped = false) {
+    /// Of a mapping, epochs after the first are seen as uses of mapped pages.
+    explicit RecordsJob(bool shuffle, bool mapped = false, int mapped_epochs = 1) {
         const HandleId handle = job.open(task, file);
         if (mapped) {
             job.add(task, {.kind = OpKind::mmap,
@@ -434,14 +436,18 @@ struct RecordsJob : ScaledJob {
         for (int i = 0; i < kRecords; ++i) {
             order[static_cast<size_t>(i)] = i;
         }
-        for (int epoch = 0; epoch < (mapped ? 1 : 2); ++epoch) {
+        for (int epoch = 0; epoch < (mapped ? mapped_epochs : 2); ++epoch) {
             if (shuffle) {
                 std::shuffle(order.begin(), order.end(), random);
             }
             for (size_t i = 0; i < order.size(); ++i) {
                 const int64_t at = order[i] * kRecord;
                 if (mapped) {
-                    job.add(task, {.kind = OpKind::touch, .offset = at, .size = kRecord, .map = 1});
+                    job.add(task, {.kind = OpKind::touch,
+                                   .offset = at,
+                                   .size = kRecord,
+                                   .flags = epoch == 0 ? 0 : kTouchAgain,
+                                   .map = 1});
                 } else if (shuffle) {
                     job.pread(task, handle, at, kRecord);
                 } else {
@@ -489,6 +495,20 @@ TEST_CASE("records of one file lie over a longer one, each read once an epoch") 
         }
         check_replay(scaled);
     }
+}
+
+TEST_CASE("later epochs of one process that maps its records grow where uses of mapped pages are known") {
+    RecordsJob job(true, true, 3);
+    const LogReader& scaled = job.scale(2);
+    CHECK(job.result.epochs == std::vector<uint64_t>(3, 2 * RecordsJob::kRecords));
+    uint64_t touches = 0, again = 0;
+    scaled.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+        touches += op.kind == OpKind::touch ? 1 : 0;
+        again += op.kind == OpKind::touch && op.flags == kTouchAgain ? 1 : 0;
+    });
+    CHECK(touches == uint64_t{3} * 2 * RecordsJob::kRecords);
+    CHECK(again == uint64_t{2} * 2 * RecordsJob::kRecords);
+    check_replay(scaled);
 }
 
 TEST_CASE("a stream goes on in order, to the end of the longer file") {

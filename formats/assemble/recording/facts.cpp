@@ -260,6 +260,7 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
                         clock_unix = reinterpret_cast<const raw_clock&>(head).realtime;
                     }
                     break;
+                case RAW_USES: facts.uses.see(reinterpret_cast<const raw_uses&>(head)); break;
                 case RAW_GPU: facts.has_gpu = true; break;
                 case RAW_LOSS: facts.loss = reinterpret_cast<const raw_loss&>(head); break;
                 case RAW_SEED_TASK:

@@ -86,7 +86,7 @@ bool is_fact_of_capture(std::string_view key) {
     constexpr std::string_view kKeys[] = {
         fact::capture_mode.key, fact::capture_groups.key,      fact::capture_absent.key,  fact::capture_programs.key,
         fact::fault_around.key, fact::capture_cpus.key,        fact::capture_profile.key, fact::event_costs.key,
-        fact::file_systems.key, fact::recorded_read_ahead.key,
+        fact::file_systems.key, fact::recorded_read_ahead.key, fact::mapped_uses.key,
     };
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
@@ -170,7 +170,8 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                  settle(it->second, enter);
                  return settled_ops(assembler_.op_count(it->second.id));
              }),
-      context_(facts.origin) {}
+      context_(facts.origin),
+      used_again_(facts.uses) {}
 
 RawAssembly::TaskState& RawAssembly::state(uint32_t pid, uint32_t tid) {
     TaskState& task = tasks_[raw_task_key(pid, tid)];
@@ -597,6 +598,12 @@ void RawAssembly::finish() {
     }
     if (const int64_t own = facts_.call_gap_ns + facts_.call_told_ns) {
         write_fact(header, fact::call_gap, own);
+    }
+    if (const uint64_t huge = facts_.uses.huge(); huge != 0) {
+        write_fact(header, fact::mapped_uses_huge, static_cast<int64_t>(huge));
+    }
+    if (const uint64_t left = used_again_.left(); left != 0) {
+        write_fact(header, fact::mapped_uses_unplaced, static_cast<int64_t>(left));
     }
     if (taken_off_) {
         write_fact(header, fact::taken_off, taken_off_);

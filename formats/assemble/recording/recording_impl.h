@@ -20,6 +20,7 @@
 #include "formats/assemble/recording/page_cache.h"
 #include "formats/assemble/recording/raw_calls.h"
 #include "formats/assemble/recording/recording.h"
+#include "formats/assemble/recording/used_again.h"
 
 namespace reprise {
 
@@ -159,6 +160,8 @@ private:
     void settle(TaskState& task, int64_t until);
     void asynchronous(TaskState& task, const Event& event);
     void compute(TaskState& task, int64_t begin, int64_t duration);
+    // --- used_again.cpp
+    void use_again(TaskState& task, int64_t begin, int64_t duration);
     void blocked(TaskState& task, const Event& event);
     static int64_t waited_for_processor(const Event& off);
     void fault(const raw_fault& record);
@@ -250,6 +253,7 @@ private:
     RawContext context_;
     RawPageCache page_cache_;
     RawHeldMemory memory_;
+    UsedAgain used_again_;
     RawCallFiller filler_;
     std::unordered_map<RawTaskKey, TaskState> tasks_;
     std::unordered_map<uint32_t, ProcessState> processes_;

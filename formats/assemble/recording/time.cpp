@@ -87,6 +87,7 @@ void RawAssembly::compute(TaskState& task, int64_t begin, int64_t duration) {
     if (duration < options_.least_compute_ns || task.accelerator_from) {
         return;
     }
+    use_again(task, begin, duration);
     Op op;
     op.kind = OpKind::compute;
     op.begin = std::max(begin, task.cursor);
@@ -158,6 +159,7 @@ void RawAssembly::fault(const raw_fault& record) {
     }
     task.last_fault = event.begin;
     event.busy = event.end - event.begin;
+    used_again_.faulted(task.pid, task.tid, record.address);
     event.places = record.address != 0 ? places(task.pid, record.address, 1) : places_of_call(record);
     event.write = (record.write & RAW_FAULT_WRITES) != 0;
     event.may_read = record.major != 0;
@@ -177,6 +179,7 @@ void RawAssembly::touches(const raw_touch& record) {
     }
     task.last_fault = event.begin;
     event.busy = std::min<int64_t>(static_cast<int64_t>(record.busy), event.end - event.begin);
+    used_again_.faulted(task.pid, task.tid, record.address);
     event.places = places(task.pid, record.address, std::min<uint32_t>(record.pages, 1 << 20));
     event.write = (record.write & RAW_FAULT_WRITES) != 0;
     note_unseen_writes(event, record.write);

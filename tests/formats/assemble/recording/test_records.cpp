@@ -36,6 +36,7 @@ RawBytes empty_record(uint8_t type) {
         case RAW_BACKING: return empty<raw_backing>(type);
         case RAW_BLOCK: return empty<raw_block>(type);
         case RAW_MEMORY: return empty<raw_memory>(type);
+        case RAW_USES: return empty<raw_uses>(type);
         case RAW_PRESSURE: return empty<raw_pressure>(type);
         case RAW_CLOCK: return empty<raw_clock>(type);
         default: return empty<raw_gpu>(type);
@@ -84,7 +85,7 @@ TEST_CASE("a task whose first records are missing") {
 }
 
 TEST_CASE("records that the recorder itself makes have no numbers") {
-    for (const uint8_t type : {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY}) {
+    for (const uint8_t type : {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY, RAW_USES}) {
         CAPTURE(int{type});
         CHECK(missing(type, 0, 1) == 0);
         CHECK(missing(type, 77, 1) == 0);
