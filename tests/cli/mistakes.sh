@@ -322,7 +322,7 @@ head -n 1 "$out" | grep -qE '^NOT MEASURED: [0-9]+ ms of the 60. ms are recorded
     { fail "waits of unknown cause"; head -n 3 "$out"; }
 storage_model waits.json
 run 1 "$REPRISE" predict waits.oplog --storage waits.json -o predicted-waits.oplog
-waits="600 ms of the 600 ms are recorded waits of unknown cause, as long on any storage"
+waits="600 ms of the 601 ms are recorded waits of unknown cause, as long on any storage"
 said "NOT MEASURED: $waits."
 contains "$out" "trust POOR: $waits"
 lacks "$out" "95 %"
