@@ -2,12 +2,13 @@
 #include "experiment/recordings.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
+#include "formats/support/quantity.h"
 
 namespace reprise {
 
@@ -69,9 +70,8 @@ std::vector<RunOutcome> recording_outcomes(const std::vector<RecordingFacts>& re
         outcome.disturbed = disturbances(around);
         const auto more = static_cast<double>(one.run_queue_ns - usual);
         if (one.run_queue_ns >= 0 && usual >= 0 && more > kOfElapsed * elapsed) {
-            char text[96];
-            std::snprintf(text, sizeof text, "its tasks waited %.2f s longer for CPUs than usual", more / 1e9);
-            outcome.disturbed.emplace_back(text);
+            outcome.disturbed.push_back("its tasks waited " + format_duration(std::llround(more)) +
+                                        " longer for CPUs than usual");
         }
         out.push_back(std::move(outcome));
     }

@@ -556,6 +556,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
             result.fidelity.recorded_run_queue_ns = *waited;
         }
         judge_results(options.tolerated, result);
+        if (marker && marker->state == MarkerState::changed && !result.not_same_job.empty()) {
+            result.not_same_job.front() += " Earlier replays changed this root: " + reset_command(options) + ".";
+        }
         judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
         result.doubts = recorded_doubts(plan);
         result.one_place = uses_root && on_one_place(plan, root->get(), result.doubts.file_systems);

@@ -44,6 +44,12 @@ run 0 "$REPRISE" replay job.oplog --root root --pace afap
 run 0 "$REPRISE" replay job.oplog --root root --pace afap -v
 contains "$out" "note: Earlier replays changed files in this root. Restore them first with reprise prepare job.oplog --root root --reset."
 
+# It is named beside the reason where the run was another job.
+mv root/data/in0 in0
+run 1 "$REPRISE" replay job.oplog --root root --pace afap --json=changed.json
+mv in0 root/data/in0
+contains changed.json "Earlier replays changed this root: reprise prepare job.oplog --root root --reset."
+
 # A truncated log: refused, or what is whole of it, said aloud wherever it is used.
 head -c $(($(stat -c %s job.oplog) - 20)) job.oplog >cut.oplog
 storage_model model.json

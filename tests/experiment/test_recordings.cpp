@@ -70,6 +70,16 @@ TEST_CASE("recordings that something disturbed do not speak for the job") {
     runs = recording_outcomes(all);
     REQUIRE(runs[3].disturbed.size() == 1);
     CHECK(runs[3].disturbed[0] == "its tasks waited 1.21 s longer for CPUs than usual");
+    std::vector<RecordingFacts> short_ones = all;
+    for (RecordingFacts& one : short_ones) {
+        one.run_queue_ns = 0;
+        one.elapsed_ns = 40'000'000;
+        one.stolen_ns = -1;
+    }
+    short_ones[3].run_queue_ns = 4'300'000;
+    runs = recording_outcomes(short_ones);
+    REQUIRE(runs[3].disturbed.size() == 1);
+    CHECK(runs[3].disturbed[0] == "its tasks waited 4.30 ms longer for CPUs than usual");
     all[3].run_queue_ns = kSecond + 12 * kSecond / 10 - 10'000'000;
     CHECK(recording_outcomes(all)[3].counts());
     for (RecordingFacts& one : all) {
