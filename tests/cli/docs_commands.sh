@@ -164,6 +164,7 @@ mkdir -p "$tmp/log/images"
 cd "$tmp/log" || exit 1
 for i in 1 2 3 4; do head -c 20000 /dev/urandom >"images/$i.jpg"; done
 run 0 strace -f -ttt -T -yy -o job.strace python3 "$tmp/train.py" images
+cp "$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt" job.dxt.txt
 if [[ $bpf == yes ]]; then
     run 0 "$REPRISE" capture -q -o job.oplog -- python3 "$tmp/train.py" images
 else

@@ -30,7 +30,7 @@ std::string named_data(const Lines& lines) {
         for (size_t at = words.find('/'); at != words.npos; at = words.find('/', at)) {
             const size_t end = std::min(words.find_first_of(" \t'\",;:", at), words.size());
             const bool begins = at == 0 || words[at - 1] == ' ' || words[at - 1] == '=';
-            const std::string path = begins ? clean_path("/", words.substr(at, end - at)) : std::string();
+            std::string path = begins ? clean_path("/", words.substr(at, end - at)) : std::string();
             at = end;
             const std::string_view last = std::string_view(path).substr(std::min(path.rfind('/'), path.size()));
             if (last.find("data") == last.npos && path.find("/data") == path.npos) {

@@ -34,7 +34,7 @@ std::string meaning_of(const LogReader& log, std::string_view name) {
 // For one scope: programs are looked for in `first`, Python's modules in `modules`.
 class Environment {
 public:
-    explicit Environment(std::vector<std::pair<std::string, std::string>> set) {
+    explicit Environment(const std::vector<std::pair<std::string, std::string>>& set) {
         for (const auto& [name, value] : set) {
             const char* before = std::getenv(name.c_str());
             before_.emplace_back(name, before ? std::optional<std::string>(before) : std::nullopt);
@@ -53,7 +53,7 @@ private:
     std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
-const std::string kBinary(
+const std::string binary_log(
     "3.41\0\0\0\0"
     "75d\0\0\0\0\0"
     "whatever follows",
@@ -251,7 +251,7 @@ TEST_CASE("a binary log is read by the module, and its own digits are kept") {
         REPRISE_SKIP("no python3");
     }
     write_module(dir / "modules", "return {'handle': 1}");
-    write_file(dir / "job.darshan", kBinary);
+    write_file(dir / "job.darshan", binary_log);
     const Environment environment({{"PYTHONPATH", (dir / "modules").native()}});
     const LogReader log = import_files(dir, {dir / "job.darshan"});
     const auto all = rows(log);
@@ -275,7 +275,7 @@ TEST_CASE("a binary log is read by the module, and its own digits are kept") {
 
 TEST_CASE("a binary log without the module, without python3, or packed: what to install or do") {
     TempDir dir;
-    write_file(dir / "job.darshan", kBinary);
+    write_file(dir / "job.darshan", binary_log);
     std::filesystem::create_directories(dir / "modules/darshan");
     write_file(dir / "modules/darshan/__init__.py", "raise ImportError('No module named darshan')\n");
     if (std::system("python3 -c 0 >/dev/null 2>&1") == 0) {
