@@ -52,6 +52,7 @@ fresh() {
     cp "$tmp/log/job.oplog" resnet.oplog
     cp "$tmp/log/host.json" recorder.json
     cp "$tmp/log/model.json" model.json
+    cp "$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt" job.dxt.txt
     "$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
     "$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1
     rm -rf /mnt/new && mkdir /mnt/new
@@ -164,7 +165,6 @@ mkdir -p "$tmp/log/images"
 cd "$tmp/log" || exit 1
 for i in 1 2 3 4; do head -c 20000 /dev/urandom >"images/$i.jpg"; done
 run 0 strace -f -ttt -T -yy -o job.strace python3 "$tmp/train.py" images
-cp "$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt" job.dxt.txt
 if [[ $bpf == yes ]]; then
     run 0 "$REPRISE" capture -q -o job.oplog -- python3 "$tmp/train.py" images
 else
