@@ -27,7 +27,7 @@ for command in $commands; do
     # sweep takes what is varied, and what all runs have in common.
     [[ $command == sweep ]] && most=15
     # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one.
-    [[ $command == replay ]] && most=37
+    [[ $command == replay ]] && most=38
     [[ $command == predict ]] && most=24
     [[ $command == prepare ]] && most=17
     # capture says what it records and what the files are for in one go.
