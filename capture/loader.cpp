@@ -358,7 +358,7 @@ struct BpfPrograms::Impl {
         return rows;
     }
 
-    void want_page_tables(bool wanted) {
+    void want_page_tables(bool wanted) const {
         bpf_map__set_autocreate(map("page_tables"), wanted);
         for (const char* name : {"page_roots", "read_page_tables"}) {
             bpf_program__set_autoload(program(name), wanted);
