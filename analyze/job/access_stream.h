@@ -30,12 +30,12 @@ public:
     /// Counts the access into `into`, which all its accesses go to.
     AccessOrder see(int64_t offset, int64_t bytes, AccessOrders& into) {
         const bool goes_on = offset == next_;
-        next_ = offset + (bytes > 0 ? bytes : 0);
+        next_ = sum(offset, bytes > 0 ? bytes : 0);
         if (goes_on) {
             ++into.sequential;
             return AccessOrder::sequential;
         }
-        const int64_t jump = offset - run_;
+        const auto jump = static_cast<int64_t>(static_cast<uint64_t>(offset) - static_cast<uint64_t>(run_));
         run_ = offset;
         if (jump != 0 && jump == jump_) {
             if (first_jump_) {
@@ -53,6 +53,10 @@ public:
     }
 
 private:
+    /// Of numbers from a log: only whether sums are equal matters, so they may wrap.
+    static int64_t sum(int64_t a, int64_t b) {
+        return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    }
     int64_t next_ = 0, run_ = 0, jump_ = 0;
     bool first_jump_ = false;
 };

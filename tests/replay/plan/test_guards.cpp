@@ -174,6 +174,7 @@ TEST_CASE("guards: kept in a prediction and in a run") {
             options.filter = OpFilter::all();
             options.storage.read = {{4096, 1'000'000}};
             options.storage.parallelism = 2;
+            options.storage.read_bytes_per_s = options.storage.cached_bytes_per_s = 1e12;
             return predict(log, options).elapsed_ns;
         };
         CHECK(elapsed(with) >= 2 * Readers::kReads * int64_t{1'000'000});
