@@ -175,7 +175,7 @@ void JobCounter::finish_epochs(JobAnalysis& out, std::vector<Access> accesses) {
             row.read_ns += of_cell_[cell].read_ns;
             row.busy_ns += of_cell_[cell].busy;
         }
-        out.epochs.push_back(std::move(row));
+        out.epochs.push_back(row);
     }
 }
 

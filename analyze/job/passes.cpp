@@ -198,7 +198,7 @@ void split_by_marks(JobEpochs& out, std::span<const Read> reads, double share, c
         const std::span<const Read> within(from, to);
         describe(epoch, within, before, share, tables);
         before = within;
-        out.epochs.push_back(std::move(epoch));
+        out.epochs.push_back(epoch);
     }
 }
 
@@ -231,7 +231,7 @@ void split_by_samples(JobEpochs& out, std::vector<Read>& reads, double share, co
                     : of.empty()                                          ? epoch.begin
                                                                           : of.back().begin;
         describe(epoch, of, at == 0 ? std::span<const Read>() : by_epoch[at - 1], share, tables);
-        out.epochs.push_back(std::move(epoch));
+        out.epochs.push_back(epoch);
     }
 }
 
