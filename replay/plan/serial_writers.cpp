@@ -48,7 +48,8 @@ SerialWriters::Findings SerialWriters::finish() const {
         }
     }
     Findings most;
-    for (auto& [key, spans] : groups) {
+    for (auto& group : groups) {
+        std::vector<const Span*>& spans = group.second;  // clang before 16 lets no lambda take a structured binding
         uint64_t calls = 0;
         for (const Span* span : spans) {
             calls += span->calls;
