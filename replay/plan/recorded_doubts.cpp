@@ -59,6 +59,7 @@ public:
     RecordedDoubts run() {
         names_.resize(tables_.tasks.size());
         refused_.resize(tables_.tasks.size());
+        servers_.resize(tables_.tasks.size());
         OpBlock block;
         for (const BlockInfo& where : plan_.log->blocks()) {
             plan_.log->decode(where, block);
@@ -84,6 +85,12 @@ private:
         FileUse touched;
     };
 
+    struct Server {
+        HandleId last = 0;               // that it heard of
+        uint64_t others = 0, syncs = 0;  // from another connection than before; after it heard of some
+        bool asked = false;
+    };
+
     void see(const OpBlock& block, size_t i) {
         const auto kind = static_cast<OpKind>(block.kind[i]);
         const OpInfo& row = info(kind);
@@ -96,6 +103,7 @@ private:
         }
         if (block.task < refused_.size()) {
             lock(block, i);
+            serve(block, i);
         }
         if (kind == OpKind::exec) {
             execute(block.file[i]);
@@ -122,6 +130,21 @@ private:
         } else if (kind == OpKind::wait && block.arg[i] == kWaitSleep && refused_[block.task]) {
             refused_[block.task] = false;
             ++out_.lock_polls;
+        }
+    }
+    /// What arrives while a sync runs shares the next one: a slower sync serves more at once.
+    void serve(const OpBlock& block, size_t i) {
+        const auto kind = static_cast<OpKind>(block.kind[i]);
+        Server& server = servers_[block.task];
+        const HandleId handle = block.handle[i];
+        if (kind == OpKind::receive && block.result[i] > 0 && handle < tables_.handles.size() &&
+            tables_.handles[handle].kind == HandleKind::socket) {
+            server.others += server.last != 0 && server.last != handle ? 1 : 0;
+            server.last = handle;
+            server.asked = true;
+        } else if (server.asked && info(kind).is(Trait::syncs) && keeps(plan_, block, i)) {
+            server.asked = false;
+            ++server.syncs;
         }
     }
     void call(const OpBlock& block, size_t i) {
@@ -196,6 +219,13 @@ private:
     void sum_up() {
         out_.span_ns = std::max<int64_t>(distance_ns(plan_.first_begin, plan_.last_end), 0);
         out_.unclear_locks = plan_.counted(Count::guards_unclear);
+        for (TaskId task = 1; task < servers_.size(); ++task) {
+            const uint64_t syncs = std::min(servers_[task].syncs, servers_[task].others);
+            if (syncs > out_.asked_syncs) {
+                out_.syncs_for_others = task;
+                out_.asked_syncs = syncs;
+            }
+        }
         const DeviceReads reads = device_reads(plan_.log->header());
         programs(reads);
         // A wait for a device is at least a part of a request.
@@ -230,7 +260,8 @@ private:
     bool faults_ = false;                          // the log has some
     std::vector<int64_t> names_;                   // by TaskId, ns
     uint64_t waits_ = 0;
-    std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
+    std::vector<Server> servers_;  // by TaskId
+    std::vector<bool> refused_;    // by TaskId: the last lock that it asked for
 };
 
 constexpr uint64_t kLittleData = 1 << 20;    // bytes; less is no loss
@@ -324,6 +355,15 @@ std::string lock_polls(const RecordedDoubts& doubts) {
                                     : counted(doubts.lock_polls, "time") +
                                           " a task slept as another held a lock of a file, and asked again: how often "
                                           "depends on how long locks are held here";
+}
+
+std::string batched_syncs(const RecordedDoubts& doubts) {
+    constexpr uint64_t kFew = 20;
+    return doubts.asked_syncs < kFew
+               ? std::string()
+               : "task " + std::to_string(doubts.syncs_for_others) + " syncs what several connections ask for (" +
+                     counted(doubts.asked_syncs, "time") +
+                     "): how many requests share a sync depends on how long one takes";
 }
 
 std::string assumed_flags(const RecordedDoubts& doubts) {

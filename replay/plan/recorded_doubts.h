@@ -32,6 +32,9 @@ struct RecordedDoubts {
     double scaled_missed = 0;
     /// Locks of files that others held, so that a task slept and asked again.
     uint64_t lock_polls = 0;
+    /// The task that makes most syncs on behalf of others who ask over several connections, and how many.
+    TaskId syncs_for_others = 0;
+    uint64_t asked_syncs = 0;
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
     uint64_t unclear_locks = 0;               // waits, see find_guards()
@@ -87,6 +90,8 @@ std::string fewer_around(const MappedAround& around, double share);
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
 /// "14 times a task slept as others held a lock ...", where that is more than a few; else empty.
 std::string lock_polls(const RecordedDoubts& doubts);
+/// "task 2 syncs what several connections ask for (1,042 times): ...", where it does so again and again; else empty.
+std::string batched_syncs(const RecordedDoubts& doubts);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.

@@ -33,6 +33,7 @@ public:
           plan_(job.plan),
           helper_time_(plan_, 0),
           serial_writers_(plan_),
+          slept_through_(plan_),
           calls_(plan_, options.storage, options.warm,
                  options.memory ? std::optional(options.memory->policy) : std::nullopt),
           out_(begun(job, options)),
@@ -76,6 +77,7 @@ public:
         out_.scaled = read_fact(plan_.log->header(), fact::scale).has_value();
         out_.helpers = helper_time_.finish();
         out_.serial_writers = serial_writers_.finish();
+        out_.slept_through = slept_through_.finish();
         sum_up(out_, plan_, calls_);
         out_.left_mapped_bytes =
             static_cast<uint64_t>(static_cast<double>(out_.left_mapped_bytes) * options_.mapped_times);
@@ -457,6 +459,7 @@ private:
             task.end, plan_.helpers.is_cut(id));
         helper_time_.see(id, b, i, task.begin, task.end);
         serial_writers_.see(id, b, i, task.begin, task.end);
+        slept_through_.see(id, b, i, task.end);
         if (task.end > last_end_) {
             last_end_ = task.end;
             out_.path = task.path.times();
@@ -531,6 +534,7 @@ private:
     const Plan& plan_;
     HelperTime helper_time_;
     SerialWriters serial_writers_;
+    SleptThrough slept_through_;
     VirtualCalls calls_;
     Prediction out_;
     std::vector<Task> tasks_;

@@ -24,6 +24,7 @@
 #include "replay/plan/plan.h"
 #include "replay/plan/recorded_doubts.h"
 #include "replay/plan/serial_writers.h"
+#include "replay/plan/slept_through.h"
 #include "replay/plan/speeds.h"
 #include "replay/predict/page_cache.h"
 
@@ -94,6 +95,7 @@ struct Prediction {
     bool shares_otherwise = false;                  // the time is far from the recorded one
     HelperFindings helpers;
     SerialWriters::Findings serial_writers;
+    SleptThrough::Findings slept_through;
     bool accelerators = false;
     RecordedDoubts doubts;
     uint64_t hidden_bytes = 0, known_bytes = 0;  // as given, where faults were predicted

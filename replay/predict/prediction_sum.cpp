@@ -60,8 +60,8 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
     from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns;
-    from.order_open =
-        !plan.queues.event_loops.empty() || !plan.queues.shared.empty() || !lock_polls(out.doubts).empty();
+    from.order_open = !plan.queues.event_loops.empty() || !plan.queues.shared.empty() ||
+                      !lock_polls(out.doubts).empty() || !batched_syncs(out.doubts).empty();
     return reprise::interval_of(from);
 }
 

@@ -88,7 +88,8 @@ public:
           result_(result),
           start_(run.control().start_ns),
           helper_time_(plan, start_),
-          serial_writers_(plan) {
+          serial_writers_(plan),
+          slept_through_(plan) {
         result_.latency.resize(kOpKindLimit);
         examples_.resize(kOpKindLimit);
     }
@@ -131,6 +132,7 @@ public:
             result_.path = path.times;
             result_.helpers = helper_time_.finish();
             result_.serial_writers = serial_writers_.finish();
+            result_.slept_through = slept_through_.finish();
         }
         result_.recorded_ns = recorded_end_ == INT64_MIN ? 0 : recorded_end_ - plan_.first_begin;
         for (const auto& list : examples_) {
@@ -189,6 +191,7 @@ private:
             if (performed) {
                 helper_time_.see(id, block_, i, begin, end);
                 serial_writers_.see(id, block_, i, begin, end);
+                slept_through_.see(id, block_, i, end);
                 row.result = path.pack();
                 row.end = with_part(row.end, path_part(kind, block_.arg[i], recorded, role_, end - begin));
             }
@@ -379,6 +382,7 @@ private:
     const int64_t start_;
     HelperTime helper_time_;
     SerialWriters serial_writers_;
+    SleptThrough slept_through_;
     const int64_t begun_ = monotonic_ns();
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     TaskId last_task_ = 0;  // of the op that ended last

@@ -293,8 +293,8 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
     from.taken_share += f.computing_took_ns > 0 ? std::max(waited, 0.0) / f.computing_took_ns : 0.0;
     from.alone_ns = result.helpers.beats_ns + result.helpers.cut_ns;
     from.recordings = options.recordings;
-    from.order_open =
-        !result.queues.event_loops.empty() || !result.queues.shared.empty() || !lock_polls(result.doubts).empty();
+    from.order_open = !result.queues.event_loops.empty() || !result.queues.shared.empty() ||
+                      !lock_polls(result.doubts).empty() || !batched_syncs(result.doubts).empty();
     result.interval = interval_of(from);
     doubt_wide_interval(result);
 }

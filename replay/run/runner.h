@@ -22,6 +22,7 @@
 #include "replay/plan/queues.h"
 #include "replay/plan/recorded_doubts.h"
 #include "replay/plan/serial_writers.h"
+#include "replay/plan/slept_through.h"
 #include "replay/prepare/cache_regime.h"
 #include "replay/run/epoch_proof.h"
 #include "replay/run/fidelity.h"
@@ -172,6 +173,7 @@ struct ReplayResult {
     QueueInference queues;                   // of pace causal
     HelperFindings helpers;                  // of pace causal
     SerialWriters::Findings serial_writers;  // likewise
+    SleptThrough::Findings slept_through;    // likewise
     MachineFacts machine;
     std::optional<CacheReport> cache;     // none where it was not asked for
     std::vector<EpochProof> epochs;       // that the run began

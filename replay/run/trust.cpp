@@ -356,6 +356,13 @@ Trust trust_in(const ReplayResult& result) {
     if (!together.empty() && otherwise) {
         return {Trust::Level::poor, std::move(together)};
     }
+    if (std::string asleep = slept_too_short(result.slept_through, result.elapsed_ns, kSomeShare); !asleep.empty()) {
+        return {Trust::Level::poor, std::move(asleep)};
+    }
+    std::string batched = batched_syncs(result.doubts);
+    if (!batched.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(batched)};
+    }
     std::string flags = assumed_flags(result.doubts);
     if (!flags.empty() && result.bytes_written > result.bytes_read) {
         return {Trust::Level::poor, std::move(flags)};
@@ -376,6 +383,8 @@ Trust trust_in(const ReplayResult& result) {
                               std::move(ended),
                               std::move(alone),
                               std::move(together),
+                              std::move(batched),
+                              slept_too_short(result.slept_through, result.elapsed_ns, 0.0),
                               std::move(flags),
                               kept_in_memory(result, kSomeShare),
                               places.empty() ? places : places + ": here they are on one",

@@ -210,6 +210,37 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: locks that were asked for again a
                                        "often depends on how long locks are held here"));
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: a server that syncs what several connections ask for") {
+    const HandleId file = job.open(task, job.file("/data/log"), O_WRONLY);
+    const HandleId sockets[] = {job.handle(0, 0, HandleKind::socket), job.handle(0, 0, HandleKind::socket)};
+    const HandleId pipe = job.handle(0, 0, HandleKind::pipe);
+    const auto hear = [&](HandleId from, int64_t bytes = 40) {
+        job.add(task, {.kind = OpKind::receive, .result = bytes, .handle = from, .fd = 9, .size = 40});
+    };
+    const auto sync = [&] { job.add(task, {.kind = OpKind::fdatasync, .handle = file, .fd = job.fd(file)}); };
+    uint64_t times = 20;
+    int connections = 2;
+    SUBCASE("two") {}
+    SUBCASE("one: it asks again when it was answered") {
+        connections = 1;
+        times = 0;
+    }
+    for (int i = 0; i < 21; ++i) {
+        hear(sockets[i % connections]);
+        sync();
+        sync();                           // nobody asked
+        hear(pipe), hear(sockets[0], 0);  // no request
+    }
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.asked_syncs == times);
+    CHECK(batched_syncs(doubts) == (times == 0 ? ""
+                                               : "task 1 syncs what several connections ask for (20 times): how many "
+                                                 "requests share a sync depends on how long one takes"));
+    RecordedDoubts few = doubts;
+    few.asked_syncs = 19;
+    CHECK(batched_syncs(few).empty());
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: files of several file systems") {
     write_fact(job.writer().header(), fact::file_systems, R"({"8:1":"ext4","0:30":"tmpfs","8:2":"xfs","1:1":3})");
     const auto on = [&](std::string_view path, unsigned major, unsigned minor, FileType type = FileType::regular) {

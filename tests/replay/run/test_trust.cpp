@@ -178,6 +178,26 @@ TEST_CASE("trust: tasks that wrote one after another write at the same time, loc
     CHECK(trust_in(result).level == Trust::Level::fair);
 }
 
+TEST_CASE("trust: a thread that is done too late for a sleep, requests that share syncs") {
+    ReplayResult result = good_run();
+    result.recorded_ns = result.elapsed_ns;
+    result.slept_through = {1, 2, 300 * kMs};
+    check(result, "fair",
+          "task 2 was done while task 1 slept when recorded, and 300 ms after that here: a job that sleeps "
+          "until it is done would sleep on");
+    result.slept_through.late_ns = result.elapsed_ns / 5;
+    CHECK(trust_in(result).level == Trust::Level::poor);
+    result.slept_through = {};
+    result.doubts.asked_syncs = 20;
+    result.doubts.syncs_for_others = 4;
+    const std::string_view words =
+        "task 4 syncs what several connections ask for (20 times): how many requests share a "
+        "sync depends on how long one takes";
+    check(result, "fair", words);
+    result.recorded_ns = result.elapsed_ns / 2;
+    check(result, "poor", words);
+}
+
 TEST_CASE("trust: the speed of processors matters where something computes") {
     ReplayResult result = good_run();
     result.cpu_speed = {CpuSpeed::Source::no_profile, 1.0, 0.0};
