@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,7 @@ public:
         names_.resize(tables_.tasks.size());
         refused_.resize(tables_.tasks.size());
         servers_.resize(tables_.tasks.size());
+        walked_.resize(tables_.tasks.size());
         OpBlock block;
         for (const BlockInfo& where : plan_.log->blocks()) {
             plan_.log->decode(where, block);
@@ -104,6 +106,7 @@ private:
         if (block.task < refused_.size()) {
             lock(block, i);
             serve(block, i);
+            walk(block, i);
         }
         if (kind == OpKind::exec) {
             execute(block.file[i]);
@@ -147,13 +150,30 @@ private:
             ++server.syncs;
         }
     }
+    void walk(const OpBlock& block, size_t i) {
+        const FileId file = block.file[i];
+        const OpInfo& row = info(static_cast<OpKind>(block.kind[i]));
+        if (!row.is(Trait::path) || !row.is(Trait::io) || file == 0 || file >= plan_.paths.size() ||
+            plan_.paths[file].relative == nullptr || !keeps(plan_, block, i)) {
+            return;
+        }
+        const std::string_view path = plan_.paths[file].relative;
+        const auto directories = static_cast<uint64_t>(std::count(path.begin(), path.end(), '/'));
+        walked_[block.task] += directories;
+        if (directories >= 2 && block.result[i] >= 0 && tables_.files[file].origin == Origin::existed) {
+            out_.deep_file = file;
+        }
+    }
     void call(const OpBlock& block, size_t i) {
         const Op op = block.row(i);
         const FileId file = tables_.file_of(op);
         if (file != 0 && file < uses_.size()) {
             FileUse& use = uses_[file];
             ++use.calls;
-            use.syncs += info(op.kind).is(Trait::syncs) ? 1 : 0;
+            if (info(op.kind).is(Trait::syncs)) {
+                ++use.syncs;
+                ++syncs_[file][block.task];
+            }
             add_time(use, op.duration);
             if (info(op.kind).is(Trait::writes) && op.result > 0) {
                 sum(use.written, static_cast<uint64_t>(op.result));
@@ -194,6 +214,69 @@ private:
                 !is_part_of_program(tables_.path(file), std::max(row.size, uses_[file].bytes)));
     }
 
+    /// The directory that all data is in; empty: none, or it is too near the top to say anything.
+    std::string_view data_directory() const {
+        std::string_view common;
+        bool first = true;
+        for (FileId file = 1; file < uses_.size(); ++file) {
+            if (uses_[file].bytes == 0 || !plan_.keeps_file(file) || tables_.files[file].role == Role::ipc) {
+                continue;
+            }
+            const std::string_view path = tables_.path(file);
+            const std::string_view directory = path.substr(0, path.rfind('/') + 1);
+            if (first) {
+                common = directory;
+                first = false;
+            }
+            const size_t same = static_cast<size_t>(
+                std::mismatch(common.begin(), common.end(), directory.begin(), directory.end()).first - common.begin());
+            common = common.substr(0, common.substr(0, same).rfind('/') + 1);
+        }
+        return std::count(common.begin(), common.end(), '/') > 2 ? common : std::string_view();
+    }
+    void programs_beside_data() {
+        const std::string_view directory = data_directory();
+        for (FileId file = 1; file < uses_.size() && !directory.empty(); ++file) {
+            const std::string_view path = tables_.path(file);
+            // A Python environment in the project's folder is run, and not moved with the data.
+            const bool runs = executed_[file] || path.find("/site-packages/") != path.npos ||
+                              path.find("/lib/python") != path.npos || path.find("/bin/") != path.npos;
+            if (!runs && !plan_.keeps_file(file) && !may_be_data(file) && path.starts_with(directory)) {
+                sum(out_.beside_bytes, uses_[file].bytes);
+            }
+        }
+    }
+
+    /// Threads that append to one log and have one of them sync for all.
+    void share_syncs() {
+        constexpr size_t kLeastThreads = 3;
+        constexpr uint64_t kLeastWaits = 20;
+        for (const auto& [file, by_task] : syncs_) {
+            std::map<ProcessId, std::vector<TaskId>> threads;
+            std::map<ProcessId, uint64_t> syncs;
+            for (const auto& [task, count] : by_task) {
+                threads[plan_.tasks[task].process].push_back(task);
+                syncs[plan_.tasks[task].process] += count;
+            }
+            for (const auto& [process, tasks] : threads) {
+                if (tasks.size() < kLeastThreads || syncs[process] <= out_.thread_syncs) {
+                    continue;
+                }
+                uint64_t waits = 0;
+                for (const TaskId task : tasks) {
+                    waits += plan_.tasks[task].lock_waits;
+                    for (const WaitFor& wait : plan_.tasks[task].waits) {
+                        waits += wait.kind == EdgeKind::wake && by_task.contains(wait.task) ? 1 : 0;
+                    }
+                }
+                if (waits >= kLeastWaits) {
+                    out_.sync_threads = tasks.size();
+                    out_.thread_syncs = syncs[process];
+                }
+            }
+        }
+    }
+
     /// Of the time of all reads, what those of programs have by their bytes.
     void programs(const DeviceReads& reads) {
         const std::optional<FetchedPages> fetched = fetched_pages(*plan_.log);
@@ -226,6 +309,8 @@ private:
                 out_.asked_syncs = syncs;
             }
         }
+        share_syncs();
+        out_.kept_directories = walked_.empty() ? 0 : *std::max_element(walked_.begin(), walked_.end());
         const DeviceReads reads = device_reads(plan_.log->header());
         programs(reads);
         // A wait for a device is at least a part of a request.
@@ -248,6 +333,7 @@ private:
             }
         }
         out_.file_systems = file_systems.sorted();
+        programs_beside_data();
     }
 
     const Plan& plan_;
@@ -260,8 +346,10 @@ private:
     bool faults_ = false;                          // the log has some
     std::vector<int64_t> names_;                   // by TaskId, ns
     uint64_t waits_ = 0;
-    std::vector<Server> servers_;  // by TaskId
-    std::vector<bool> refused_;    // by TaskId: the last lock that it asked for
+    std::vector<Server> servers_;   // by TaskId
+    std::vector<uint64_t> walked_;  // by TaskId: directories on the way to what it names
+    std::unordered_map<FileId, std::map<TaskId, uint64_t>> syncs_;
+    std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 
 constexpr uint64_t kLittleData = 1 << 20;    // bytes; less is no loss
@@ -359,11 +447,15 @@ std::string lock_polls(const RecordedDoubts& doubts) {
 
 std::string batched_syncs(const RecordedDoubts& doubts) {
     constexpr uint64_t kFew = 20;
-    return doubts.asked_syncs < kFew
+    if (doubts.asked_syncs >= kFew) {
+        return "task " + std::to_string(doubts.syncs_for_others) + " syncs what several connections ask for (" +
+               counted(doubts.asked_syncs, "time") + "): how many requests share a sync depends on how long one takes";
+    }
+    return doubts.thread_syncs < kFew
                ? std::string()
-               : "task " + std::to_string(doubts.syncs_for_others) + " syncs what several connections ask for (" +
-                     counted(doubts.asked_syncs, "time") +
-                     "): how many requests share a sync depends on how long one takes";
+               : std::to_string(doubts.sync_threads) + " threads sync one file (" +
+                     counted(doubts.thread_syncs, "time") +
+                     ") and wait for each other: how many writes share a sync depends on how long one takes";
 }
 
 std::string assumed_flags(const RecordedDoubts& doubts) {
@@ -397,6 +489,17 @@ std::string left_out_data(const RecordedDoubts& doubts, double share) {
     }
     return format_bytes(doubts.left_out_bytes) + " of the job's " + format_bytes(all) +
            " are left out as program or system files";
+}
+
+std::string programs_among_data(const RecordedDoubts& doubts, double share) {
+    uint64_t all = doubts.beside_bytes;
+    sum(all, doubts.kept_bytes);
+    if (doubts.beside_bytes <= kLittleData ||
+        static_cast<double>(doubts.beside_bytes) <= share * static_cast<double>(all)) {
+        return {};
+    }
+    return format_bytes(doubts.beside_bytes) +
+           " of program files among the data are left out, and take their recorded time: --only all keeps them";
 }
 
 std::string left_out_most(const RecordedDoubts& doubts) {

@@ -17,6 +17,8 @@ struct RecordedDoubts {
     /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
     /// out as a program's or the system's although they are data (is_part_of_program()).
     uint64_t kept_bytes = 0, left_out_bytes = 0;
+    /// Of programs' files that are left out, those that lie among the data: a project with its modules. Bytes.
+    uint64_t beside_bytes = 0;
     /// Of calls that look at names (waited_for_names()) that the filter keeps, those of the task that waited longest:
     /// their time, ns, and the span of the recording. 0: the recording does not show that a device was read.
     int64_t names_ns = 0, span_ns = 0;
@@ -35,6 +37,11 @@ struct RecordedDoubts {
     /// The task that makes most syncs on behalf of others who ask over several connections, and how many.
     TaskId syncs_for_others = 0;
     uint64_t asked_syncs = 0;
+    /// Threads of a process that sync one file and wait for each other, and how often they sync it.
+    uint64_t sync_threads = 0, thread_syncs = 0;
+    /// Directories on the way to what calls name below the root, of the task that has most: a replay keeps them open.
+    uint64_t kept_directories = 0;
+    FileId deep_file = 0;  ///< one that such a call named, at least two directories down
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
     uint64_t unclear_locks = 0;               // waits, see find_guards()
@@ -59,6 +66,9 @@ inline constexpr double kSomeShare = 0.1, kMostShare = 0.5;
 std::string left_out_data(const RecordedDoubts& doubts, double share);
 /// The same of a third, with what to do.
 std::string left_out_most(const RecordedDoubts& doubts);
+/// "38.2 MiB of program files among the data are left out: --only all keeps them", where that is more than a share of
+/// what is kept with them; else empty.
+std::string programs_among_data(const RecordedDoubts& doubts, double share);
 /// "names were cached here, and not when recorded (2.10 s of the 2.20 s)", where `names_ns` that memory serves now and
 /// the device served in the recording is more than a share of `span_ns`; else empty. `now`: "were cached here".
 std::string cached_names(std::string_view now, int64_t names_ns, int64_t span_ns, double share);
@@ -90,7 +100,8 @@ std::string fewer_around(const MappedAround& around, double share);
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
 /// "14 times a task slept as others held a lock ...", where that is more than a few; else empty.
 std::string lock_polls(const RecordedDoubts& doubts);
-/// "task 2 syncs what several connections ask for (1,042 times): ...", where it does so again and again; else empty.
+/// "task 2 syncs what several connections ask for (1,042 times): ...", or threads one file, again and again; else
+/// empty.
 std::string batched_syncs(const RecordedDoubts& doubts);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);

@@ -34,6 +34,7 @@
 #include "replay/run/free_memory.h"
 #include "replay/run/limit_run.h"
 #include "replay/run/memory_files.h"
+#include "replay/run/name_walk.h"
 #include "replay/run/root_advice.h"
 #include "replay/run/same_job.h"
 #include "replay/run/supervisor.h"
@@ -222,7 +223,10 @@ std::unique_ptr<CacheKeeper> keep_cache(const Plan& plan, const ReplayOptions& o
 /// not the storage system.
 Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& result) {
     constexpr double kAbout = 1.1;  // short overlaps in a recording come from preemption
+    // Overlaps beyond the CPUs that there were are preemption.
+    const auto recorded_cpus = static_cast<double>(read_fact(plan.log->header(), fact::capture_cpus).value_or(0));
     result.compute_peak = plan.compute_load.peak();
+    result.compute_peak = recorded_cpus > 0 ? std::min(result.compute_peak, recorded_cpus) : result.compute_peak;
     Computing how{asked, asked != DelayPolicy::automatic};
     if (asked == DelayPolicy::automatic) {
         const bool enough = result.compute_peak <= kAbout * result.machine.cpus;
@@ -561,8 +565,10 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         }
         judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
         result.doubts = recorded_doubts(plan);
+        result.name_walk_ns = uses_root ? name_walk_ns(plan, result.doubts.deep_file, root->get()).value_or(0) : 0;
         result.one_place = uses_root && on_one_place(plan, root->get(), result.doubts.file_systems);
         result.doubts.left_out_bytes = options.filter_asked ? 0 : result.doubts.left_out_bytes;
+        result.doubts.beside_bytes = options.filter_asked ? 0 : result.doubts.beside_bytes;
         result.around = mapped_around(options, result);
         result.trust = trust_in(result);
         find_interval(options, result);

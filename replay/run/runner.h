@@ -174,6 +174,7 @@ struct ReplayResult {
     HelperFindings helpers;                  // of pace causal
     SerialWriters::Findings serial_writers;  // likewise
     SleptThrough::Findings slept_through;    // likewise
+    int64_t name_walk_ns = 0;                // name_walk_ns(); 0: not known
     MachineFacts machine;
     std::optional<CacheReport> cache;     // none where it was not asked for
     std::vector<EpochProof> epochs;       // that the run began

@@ -10,6 +10,7 @@
 #include "formats/support/quantity.h"
 #include "replay/plan/async_depth.h"
 #include "replay/plan/helper_time.h"
+#include "replay/run/name_walk.h"
 #include "replay/run/runner.h"
 #include "replay/run/same_job.h"
 
@@ -370,9 +371,10 @@ Trust trust_in(const ReplayResult& result) {
     for (std::string why :
          {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
           filled_holes(result, kMostShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
-          unseen_touches(result.doubts, kThirdShare), missed_by_scaling(result.doubts, kSomeShare),
-          hidden_pages(result, kThirdShare), used_again(result, kThirdShare),
-          fewer_around(result.around, kThirdShare)}) {
+          programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
+          missed_by_scaling(result.doubts, kSomeShare), hidden_pages(result, kThirdShare),
+          used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
+          names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};
         }
@@ -390,6 +392,7 @@ Trust trust_in(const ReplayResult& result) {
                               places.empty() ? places : places + ": here they are on one",
                               unknown_waits(result.path, result.elapsed_ns, kSomeShare),
                               left_out_data(result.doubts, kSomeShare),
+                              programs_among_data(result.doubts, kSomeShare),
                               pinned(result),
                               incompressible(result),
                               cached_names_of(result, kSomeShare),
@@ -404,7 +407,8 @@ Trust trust_in(const ReplayResult& result) {
                               unclear_locks(result.doubts),
                               hidden_pages(result, 0.0),
                               used_again(result, kSomeShare),
-                              fewer_around(result.around, 0.0)}) {
+                              fewer_around(result.around, 0.0),
+                              names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kSomeShare)}) {
         if (!doubt.empty()) {
             doubts.insert(doubts.begin(), std::move(doubt));
         }

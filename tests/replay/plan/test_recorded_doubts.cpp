@@ -241,6 +241,92 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: a server that syncs what several 
     CHECK(batched_syncs(few).empty());
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: threads that sync one file and wait for each other") {
+    const ProcessId process = job.process();
+    int threads = 3, syncs = 8, waits = 8;
+    bool processes = false;
+    SUBCASE("three") {}
+    SUBCASE("two are no group") { threads = 2; }
+    SUBCASE("each for itself") { waits = 0; }
+    SUBCASE("processes do not wait for each other in memory") { processes = true; }
+    SUBCASE("seldom") { syncs = 6; }
+    const FileId log = job.file("/data/wal");
+    std::vector<TaskId> group;
+    for (int i = 0; i < threads; ++i) {
+        group.push_back(job.task(processes ? job.process() : process));
+    }
+    std::vector<HandleId> out;
+    for (const TaskId one : group) {
+        out.push_back(job.open(one, log, O_WRONLY));
+    }
+    Edge before;
+    for (int turn = 0; turn < syncs; ++turn) {
+        for (size_t i = 0; i < group.size(); ++i) {
+            if (turn < waits && before.task != 0) {
+                job.add(group[i], {.kind = OpKind::wait, .arg = kWaitFutex, .edges = {&before, 1}});
+            }
+            const uint64_t op = job.add(group[i], {.kind = OpKind::fdatasync, .handle = out[i], .fd = job.fd(out[i])});
+            before = {group[i], EdgeKind::wake, 100, op};
+        }
+    }
+    const RecordedDoubts doubts = look();
+    const bool found = threads == 3 && waits != 0 && !processes && syncs == 8;
+    CHECK(doubts.thread_syncs == (found ? 24 : 0));
+    CHECK(batched_syncs(doubts) == (found && syncs == 8
+                                        ? "3 threads sync one file (24 times) and wait for each other: how "
+                                          "many writes share a sync depends on how long one takes"
+                                        : ""));
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: program files among the data") {
+    const auto read = [&](std::string_view path, Role role, int64_t bytes) {
+        const HandleId file = job.open(task, job.file(path, Origin::existed, role));
+        job.read(task, file, 0, bytes);
+    };
+    read("/home/me/project/data/images", Role::dataset, 6 * kMiB);
+    read("/home/me/project/out", Role::unknown, 0);
+    uint64_t beside = 4 * kMiB;
+    SUBCASE("a project's modules") { read("/home/me/project/node_modules/x/index.js", Role::program, 4 * kMiB); }
+    SUBCASE("elsewhere") {
+        read("/home/me/other/node_modules/x/index.js", Role::program, 4 * kMiB);
+        beside = 0;
+    }
+    SUBCASE("a Python environment is run") {
+        read("/home/me/project/data/venv/lib/python3.11/x.py", Role::program, 4 * kMiB);
+        read("/home/me/project/data/venv/bin/activate", Role::program, 4 * kMiB);
+        beside = 0;
+    }
+    SUBCASE("data near the top says nothing") {
+        read("/srv", Role::dataset, kMiB);
+        read("/home/me/project/node_modules/x/index.js", Role::program, 4 * kMiB);
+        beside = 0;
+    }
+    const bool all_data_there = beside != 0;
+    read(all_data_there ? "/home/me/project/labels" : "/home/me/project/data/labels", Role::dataset, kMiB);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.beside_bytes == beside);
+    CHECK(programs_among_data(doubts, kThirdShare) ==
+          (beside == 0
+               ? ""
+               : "4.00 MiB of program files among the data are left out, and take their recorded time: --only all "
+                 "keeps them"));
+    CHECK(programs_among_data(doubts, 0.37).empty());  // 4 of 11 MiB
+}
+
+TEST_CASE_FIXTURE(Recording, "recorded doubts: directories on the way to files") {
+    const TaskId other = job.lone_task();
+    const FileId file = job.file("/data/a/b/f");
+    for (int i = 0; i < 3; ++i) {
+        job.add(task, {.kind = OpKind::stat, .file = file});
+    }
+    job.add(other, {.kind = OpKind::stat, .file = file});
+    job.add(task, {.kind = OpKind::stat, .result = -ENOENT, .file = job.file("/data/a/none", Origin::absent)});
+    job.add(task, {.kind = OpKind::stat, .file = job.file("/usr/lib/x/y", Origin::existed, Role::program)});
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.kept_directories == 3 * 3 + 2);  // of the task that has most
+    CHECK(doubts.deep_file == file);
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: files of several file systems") {
     write_fact(job.writer().header(), fact::file_systems, R"({"8:1":"ext4","0:30":"tmpfs","8:2":"xfs","1:1":3})");
     const auto on = [&](std::string_view path, unsigned major, unsigned minor, FileType type = FileType::regular) {
