@@ -70,6 +70,8 @@ std::string fair_reason(const Prediction& prediction) {
           left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
           loaded_programs(prediction.doubts, kSomeShare), lock_polls(prediction.doubts),
           ended_by_signal(prediction.helpers), alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
+          limits_rate(prediction.helpers, prediction.path.of(PathPart::asleep), prediction.elapsed_ns,
+                      prediction.recorded_ns),
           write_together(prediction.serial_writers, prediction.elapsed_ns),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare), missed_by_scaling(prediction.doubts, kScaledShare),

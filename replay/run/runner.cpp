@@ -291,7 +291,9 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
         f.computing_took_ns - f.computing_asked_ns - static_cast<double>(std::max<int64_t>(f.recorded_run_queue_ns, 0));
     from.taken_share = std::max(f.stolen_cpus, 0.0) / cpus;
     from.taken_share += f.computing_took_ns > 0 ? std::max(waited, 0.0) / f.computing_took_ns : 0.0;
-    from.alone_ns = result.helpers.beats_ns + result.helpers.cut_ns;
+    from.alone_ns =
+        result.helpers.beats_ns + result.helpers.cut_ns +
+        kept_by_limit(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns);
     from.recordings = options.recordings;
     from.order_open =
         !result.queues.event_loops.empty() || !result.queues.shared.empty() || !lock_polls(result.doubts).empty();
