@@ -63,6 +63,12 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
     return reason;
 }
 
+std::string why_no_interval(const Prediction& prediction, const StorageModel& model) {
+    return !poor_reason(prediction, model).empty()                 ? "trust POOR"
+           : !left_out_data(prediction.doubts, kSomeShare).empty() ? "data is left out"
+                                                                   : "";
+}
+
 std::string fair_reason(const Prediction& prediction) {
     std::string reason;
     for (const std::string& one :

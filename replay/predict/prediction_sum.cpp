@@ -51,7 +51,7 @@ void sum_up(Prediction& out, const Plan& plan, const VirtualCalls& calls) {
 }
 
 std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan, const PredictOptions& options) {
-    if (!poor_reason(out, options.storage).empty() || !left_out_data(out.doubts, kSomeShare).empty()) {
+    if (!why_no_interval(out, options.storage).empty()) {
         return std::nullopt;
     }
     ErrorSources from;

@@ -275,8 +275,11 @@ MappedAround mapped_around(const ReplayOptions& options, const ReplayResult& res
 }
 
 void find_interval(const ReplayOptions& options, ReplayResult& result) {
-    if (options.pace != Pace::causal || !uses_root(options.engine) || result.trust.level == Trust::Level::poor ||
-        !left_out_data(result.doubts, kSomeShare).empty()) {
+    if (options.pace != Pace::causal || !uses_root(options.engine)) {
+        return;
+    }
+    result.no_interval = why_no_interval(result);
+    if (!result.no_interval.empty()) {
         return;
     }
     const int cpus = std::max(result.machine.cpus, 1);

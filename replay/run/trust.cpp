@@ -308,6 +308,12 @@ std::string not_measured(const ReplayResult& result) {
     return cached_names_of(result, kMostShare);
 }
 
+std::string why_no_interval(const ReplayResult& result) {
+    return result.trust.level == Trust::Level::poor           ? "trust POOR"
+           : left_out_data(result.doubts, kSomeShare).empty() ? ""
+                                                              : "data is left out";
+}
+
 void doubt_wide_interval(ReplayResult& result) {
     constexpr int64_t kPart = 10;
     if (!result.interval || result.trust.level != Trust::Level::good ||
