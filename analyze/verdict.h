@@ -58,6 +58,7 @@ struct Verdict {
     std::string trust, trust_reason;
     /// ns: 95 % interval of the real job's time here; none: the run does not predict it, or does not say.
     std::optional<std::pair<int64_t, int64_t>> interval;
+    std::string no_interval;  // why a run under pace causal has none
     /// Likewise of the accelerator's utilisation.
     std::optional<std::pair<double, double>> au_interval() const;
 

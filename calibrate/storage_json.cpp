@@ -119,10 +119,11 @@ void read_newer(Reader& r, StorageModel& m) {
     bytes("dirty_bytes", m.dirty_bytes, 0, kMostMemory);
     using Time = std::pair<const char*, int64_t*>;
     for (const auto& [key, out] :
-         {Time{"read_burst_ns", &m.read_burst_ns}, Time{"close_ns", &m.close_ns}, Time{"ioctl_ns", &m.ioctl_ns},
-          Time{"fstat_ns", &m.fstat_ns}, Time{"open_cold_ns", &m.open_cold_ns}, Time{"change_ns", &m.change_ns},
-          Time{"write_part_ns", &m.write_part_ns}, Time{"list_ns", &m.list_ns}, Time{"list_name_ns", &m.list_name_ns},
-          Time{"list_cold_ns", &m.list_cold_ns}, Time{"dirty_expire_ns", &m.dirty_expire_ns}}) {
+         {Time{"read_burst_ns", &m.read_burst_ns}, Time{"read_step_ns", &m.read_step_ns}, Time{"close_ns", &m.close_ns},
+          Time{"ioctl_ns", &m.ioctl_ns}, Time{"fstat_ns", &m.fstat_ns}, Time{"open_cold_ns", &m.open_cold_ns},
+          Time{"change_ns", &m.change_ns}, Time{"write_part_ns", &m.write_part_ns}, Time{"list_ns", &m.list_ns},
+          Time{"list_name_ns", &m.list_name_ns}, Time{"list_cold_ns", &m.list_cold_ns},
+          Time{"dirty_expire_ns", &m.dirty_expire_ns}}) {
         if (r.has(key)) {
             *out = r.ns(key);
         }
@@ -161,6 +162,7 @@ std::string to_json(const StorageModel& m) {
                 {"read_bytes_per_s", m.read_bytes_per_s},
                 {"reads_per_s", m.reads_per_s},
                 {"read_burst_ns", m.read_burst_ns},
+                {"read_step_ns", m.read_step_ns},
                 {"parallelism", m.parallelism},
                 {"write_bytes_per_s", m.write_bytes_per_s},
                 {"cached_bytes_per_s", m.cached_bytes_per_s},

@@ -31,6 +31,7 @@
 #include "calibrate/clock.h"
 #include "calibrate/mounted.h"
 #include "calibrate/own_folder.h"
+#include "calibrate/steady_rate.h"
 #include "calibrate/storage_folder.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
@@ -108,13 +109,14 @@ private:
             }
         }
         step("large reads for longer");
-        const Steady large = steady(kLarge, best);
+        const SteadyRate large = steady(kLarge, best);
         m.read_bytes_per_s = large.per_second * static_cast<double>(kLarge);
         step("small reads for longer");
         constexpr int kMany = 16;
-        const Steady small = steady(int64_t{4} << 10, kMany);
+        const SteadyRate small = steady(int64_t{4} << 10, kMany);
         m.reads_per_s = small.per_second;
         m.read_burst_ns = std::max(large.burst_ns, small.burst_ns);
+        m.read_step_ns = (large.burst_ns >= small.burst_ns ? large : small).step_ns;
         const ReadSizes sizes = read_sizes(folder_);
         m.read_ahead_bytes = sizes.read_ahead;
         m.request_bytes = sizes.request > 0 ? sizes.request : std::max(sizes.read_ahead, int64_t{kAlign});
@@ -300,15 +302,21 @@ private:
         return static_cast<double>(moved.load()) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
 
-    struct Steady {
-        double per_second = 0;  // reads
-        int64_t burst_ns = 0;   // how long it takes, at that rate, to read what came at once in the beginning
-    };
-    /// By counting the reads that were over at each time: a line through them, but for those of the beginning.
-    Steady steady(int64_t bytes, int threads) const {
+    /// After a pause. A limit that saves up what a pause does not use is asked again after longer ones, until they save
+    /// no more.
+    SteadyRate steady(int64_t bytes, int threads) const {
+        constexpr int64_t kLongest = 4'000'000'000;  // ns
+        for (int64_t rests = options_.each_ns / 2;; rests *= 4) {
+            std::this_thread::sleep_for(std::chrono::nanoseconds(rests));
+            const SteadyRate found = steady_after(bytes, threads);
+            if (found.step_ns > 0 || found.burst_ns < rests / 4 * 3 || 4 * rests > kLongest) {
+                return found;
+            }
+        }
+    }
+    /// By counting the reads that were over at each time.
+    SteadyRate steady_after(int64_t bytes, int threads) const {
         constexpr int64_t kStep = 5'000'000;  // ns
-        // Burst limits give back what was not used within tenths of a second.
-        std::this_thread::sleep_for(std::chrono::nanoseconds(options_.each_ns / 2));
         for (int64_t lasts = std::max<int64_t>(5 * options_.each_ns, 8 * kStep);; lasts *= 4) {
             std::vector<std::atomic<int64_t>> done(static_cast<size_t>(lasts / kStep));
             const int64_t begin = monotonic_ns();
@@ -329,39 +337,10 @@ private:
             // Not one read in all that time: a stall, or a slow storage. A rate needs some.
             constexpr int64_t kLongest = 60'000'000'000;  // ns
             if (lasts > kLongest || std::any_of(done.begin(), done.end(), [](const auto& n) { return n.load() > 0; })) {
-                return fitted(done, kStep);
+                return steady_rate(std::vector<int64_t>(done.begin(), done.end()), kStep);
             }
         }
     }
-    Steady fitted(const std::vector<std::atomic<int64_t>>& done, int64_t step_ns) const {
-        const double step_s = static_cast<double>(step_ns) / 1e9;
-        const size_t first = done.size() / 5;
-        double n = 0, x = 0, y = 0, xx = 0, xy = 0, total = 0;
-        std::vector<double> sums;
-        for (const std::atomic<int64_t>& one : done) {
-            total += static_cast<double>(one.load());
-            sums.push_back(total);
-            if (sums.size() > first) {
-                const double at = step_s * static_cast<double>(sums.size());
-                n += 1, x += at, y += total, xx += at * at, xy += at * total;
-            }
-        }
-        Steady out;
-        out.per_second = std::max((n * xy - x * y) / (n * xx - x * x), 1.0);
-        // What the line has at time 0. Where such a limit lets through so much every tenth of a second, that is half of
-        // it, as a job that asks at any time finds on average.
-        const double burst = (y / n - out.per_second * x / n) / out.per_second;
-        // A device without such a limit scatters, but is not twice as fast at first.
-        constexpr double kLeast = 0.02;
-        bool fast = false;
-        for (size_t i = 0; i < first; ++i) {
-            const double slow = out.per_second * step_s * static_cast<double>(i + 1);
-            fast = fast || (sums[i] > 2 * slow && sums[i] > slow + kLeast * out.per_second);
-        }
-        out.burst_ns = fast && burst >= kLeast ? static_cast<int64_t>(burst * 1e9) : 0;
-        return out;
-    }
-
     std::string data() const { return folder_ + "/data"; }
 
     bool direct_ = false;

@@ -42,6 +42,7 @@ struct StorageModel {
     int parallelism = 1;                 // reads that the storage serves at once
     double reads_per_s = 0;              // requests of all readers together, at most; 0: no limit known
     int64_t read_burst_ns = 0;           // after a pause both limits may be exceeded by what passes in that time
+    int64_t read_step_ns = 0;            // and let that much through at once, each time after that long; 0: evenly
     double write_bytes_per_s = 0;        // to the storage
     int64_t dirty_background_bytes = 0;  // dirty data from which the kernel writes by itself; 0: not known
     int64_t dirty_bytes = 0;             // and at which it holds up writers; 0: not known

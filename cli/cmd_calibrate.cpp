@@ -111,6 +111,9 @@ void print(const StorageModel& m, std::ostream& out) {
     if (m.read_burst_ns > 0) {
         rates.row({"exceeded after a pause for", duration_cell(m.read_burst_ns)});
     }
+    if (m.read_step_ns > 0) {
+        rates.row({"limited in steps of", duration_cell(m.read_step_ns)});
+    }
     rates.row({"read-ahead", bytes_cell(static_cast<uint64_t>(m.read_ahead_bytes))});
     rates.row({"write and fsync", rate(m.write_bytes_per_s)});
     rates.row({"cached read, one thread", rate(m.cached_bytes_per_s)});

@@ -120,6 +120,8 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["critical_path"] = path_json(p.path);
     json["elapsed_interval_s"] =
         p.interval ? Json{seconds(p.interval->low_ns), seconds(p.interval->high_ns)} : Json(nullptr);
+    const std::string none = why_no_interval(p, model);
+    json["no_interval"] = none.empty() ? Json(nullptr) : Json(none);
     json["interval_parts"] = p.interval ? interval_json(*p.interval) : Json(nullptr);
     const auto range = summary ? au_range(p, *summary) : std::nullopt;
     json["au_interval"] = range ? Json{range->first, range->second} : Json(nullptr);
@@ -133,6 +135,8 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     if (p.interval) {
         out << " (95 %: " << format_duration(p.interval->low_ns) << " to " << format_duration(p.interval->high_ns)
             << ")";
+    } else if (const std::string why = why_no_interval(p, model); !why.empty()) {
+        out << " (no interval: " << why << ")";
     }
     out << (p.scaled ? ", computed " : ", recorded ") << format_duration(p.recorded_ns) << ", for "
         << counted(p.ops, "op") << ", " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)

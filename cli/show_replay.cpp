@@ -324,6 +324,7 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
     verdict_.device_data = device_data(result);
     verdict_.no_data = reads_no_data(result);
     verdict_.trust = trust_name(result.trust.level);
+    verdict_.no_interval = result.no_interval;
     put_interval(result.interval);
     verdict_.trust_reason = result.trust.reason;
     if (result.accelerators == 0 || !result.timed) {
@@ -361,6 +362,7 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["recorded_is_computed"] = result.scaled;
     json["elapsed_interval_s"] = json["verdict"]["elapsed_interval_s"];
     json["au_interval"] = json["verdict"]["au_interval"];
+    json["no_interval"] = result.no_interval.empty() ? Json(nullptr) : Json(result.no_interval);
     json["interval_parts"] = result.interval ? interval_json(*result.interval) : Json(nullptr);
     json["critical_path"] = path_json(result.path);
     json["ops_per_s"] = rate(result.ops, result.elapsed_ns);

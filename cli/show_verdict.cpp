@@ -130,8 +130,11 @@ private:
         return text + ")";
     }
 
-    /// " (95 %: 2.70 s to 2.88 s)"
+    /// " (95 %: 2.70 s to 2.88 s)", " (no interval: trust POOR)"
     std::string interval() const {
+        if (!v_.interval && !v_.no_interval.empty()) {
+            return " (no interval: " + v_.no_interval + ")";
+        }
         return v_.interval ? " (95 %: " + format_duration(v_.interval->first) + " to " +
                                  format_duration(v_.interval->second) + ")"
                            : "";

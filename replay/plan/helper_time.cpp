@@ -129,6 +129,7 @@ HelperFindings HelperTime::finish() const {
     out.cut_share = std::max(work_ns_ > 0 ? cut_work_ns_ / work_ns_ : 0, bytes_ > 0 ? cut_bytes_ / bytes_ : 0);
     out.processes = plan_.helpers.processes;
     out.signal = plan_.helpers.signal;
+    out.limited_ns = plan_.helpers.limited_ns;
     return out;
 }
 
@@ -158,6 +159,23 @@ std::string alone_at_work(const HelperFindings& findings, int64_t elapsed_ns, do
     return "for " + format_duration(alone) + " of the " + format_duration(elapsed_ns) + " nothing went on but " +
            (cut ? "what was " + words_of_signal(findings) : "sleeps one after the other, beside which others worked") +
            " when recorded: the job would be done earlier here";
+}
+
+int64_t kept_by_limit(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, int64_t recorded_ns) {
+    return std::clamp<int64_t>(elapsed_ns - recorded_ns, 0, std::min(findings.limited_ns, asleep_ns));
+}
+
+std::string limits_rate(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, int64_t recorded_ns) {
+    constexpr double kSleeps = 0.1, kOtherwise = 0.05;
+    const int64_t limited = std::min(findings.limited_ns, asleep_ns);
+    const double off = std::abs(static_cast<double>(elapsed_ns) - static_cast<double>(recorded_ns));
+    if (limited <= kLittle || static_cast<double>(limited) <= kSleeps * static_cast<double>(elapsed_ns) ||
+        off <= kOtherwise * static_cast<double>(recorded_ns)) {
+        return {};
+    }
+    return format_duration(limited) +
+           " are sleeps between which a task moves as much each time: if they limit a rate " +
+           "(pv -L, rsync --bwlimit), they would be " + (elapsed_ns > recorded_ns ? "shorter" : "longer") + " here";
 }
 
 }  // namespace reprise

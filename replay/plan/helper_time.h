@@ -42,6 +42,7 @@ struct HelperFindings {
     double cut_share = 0;    // of the recording's work, or data: what was done until a signal came
     uint64_t processes = 0;  // that one ended
     int signal = 0;
+    int64_t limited_ns = 0;  // of sleeps between which about as many bytes were moved each time
 };
 
 /// Compares a run, op for op, with the recording.
@@ -69,5 +70,11 @@ std::string ended_by_signal(const HelperFindings& findings);
 /// "for 2.02 s of the 2.29 s only sleeps one after the other went on: ...", where that is more than a share of the
 /// time; else empty.
 std::string alone_at_work(const HelperFindings& findings, int64_t elapsed_ns, double share);
+/// By how much longer than recorded this is, as far as such sleeps (`asleep_ns`, those on the critical path) would have
+/// been shorter if they limit a rate, ns.
+int64_t kept_by_limit(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, int64_t recorded_ns);
+/// "1.00 s are sleeps after each of which a task moves as much: ...", where that is more than a tenth of the time, and
+/// the time is not the recorded one; else empty.
+std::string limits_rate(const HelperFindings& findings, int64_t asleep_ns, int64_t elapsed_ns, int64_t recorded_ns);
 
 }  // namespace reprise

@@ -18,6 +18,9 @@ constexpr double kAbout = 0.25;
 /// A rate limiter moves so much of the job's data, or spends so much of the job's time in calls on files.
 constexpr double kMovesData = 0.1, kMostIo = 0.5;
 constexpr uint64_t kLittleData = 1 << 20;
+/// A limiter's sleeps: so many, and what it moves between them differs by so much.
+constexpr uint64_t kLimiterSleeps = 8;
+constexpr double kEven = 1.5;
 constexpr size_t kMostPairs = size_t{1} << 20;
 constexpr int64_t kLongest = int64_t{1} << 50;  // ns; longer ones are malformed
 
@@ -63,42 +66,47 @@ bool TaskHelp::beats_at(uint64_t op) const {
 
 Helpers::Helpers(const Tables& tables) : tables_(tables), processes_(tables.processes.size()) {}
 
-void Helpers::end_series() {
-    if (series_.sleeps >= kLeastSleeps) {
-        found_.emplace_back(task_, series_);
+void Helpers::Track::end(TaskId task) {
+    if (now.sleeps >= kLeastSleeps) {
+        found.emplace_back(task, now);
     }
-    series_ = {};
+    now = {};
 }
 
-void Helpers::sleeps(TaskId task, const OpBlock& block, size_t i) {
+void Helpers::Track::sleeps(TaskId task, const OpBlock& block, size_t i) {
     const int64_t begin = block.begin[i], length = block.duration[i];
-    if (task != task_) {
-        end_series();
-        task_ = task;
-    }
     if (begin < 0 || begin > kLongest || length < kShortest || length > kLongest) {
-        return end_series();
+        return end(task);
     }
-    const double about = kAbout * static_cast<double>(series_.length);
-    const bool goes_on = series_.sleeps != 0 && static_cast<double>(std::abs(length - series_.length)) <= about &&
-                         static_cast<double>(begin - series_.end) <= about;
+    const double about = kAbout * static_cast<double>(now.length);
+    const bool goes_on = now.sleeps != 0 && static_cast<double>(std::abs(length - now.length)) <= about &&
+                         static_cast<double>(begin - now.end) <= about;
     if (!goes_on) {
-        end_series();
-        series_.first = block.first + i;
-        series_.length = length;
+        end(task);
+        now.first = block.first + i;
+        now.length = length;
     } else {
-        sum(series_.io_ns, series_.io_before_ns);
-        sum(series_.bytes, series_.bytes_before);
+        sum(now.io_ns, now.io_before_ns);
+        sum(now.bytes, now.bytes_before);
+        if (now.bytes_before != 0) {
+            now.least = std::min(now.least, now.bytes_before);
+            now.most = std::max(now.most, now.bytes_before);
+        }
     }
-    series_.io_before_ns = 0;
-    series_.bytes_before = 0;
-    ++series_.sleeps;
-    series_.last = block.first + i;
-    series_.end = begin + length;
-    sum(series_.asleep_ns, length);
+    now.io_before_ns = 0;
+    now.bytes_before = 0;
+    ++now.sleeps;
+    now.last = block.first + i;
+    now.end = begin + length;
+    sum(now.asleep_ns, length);
 }
 
 void Helpers::see(TaskId task, const OpBlock& block, size_t i) {
+    if (task != task_) {
+        beats_.end(task_);
+        limits_.end(task_);
+        task_ = task;
+    }
     const auto kind = static_cast<OpKind>(block.kind[i]);
     const OpInfo& row = info(kind);
     const int64_t duration = std::max<int64_t>(block.duration[i], 0);
@@ -106,14 +114,19 @@ void Helpers::see(TaskId task, const OpBlock& block, size_t i) {
     const bool message = kind == OpKind::send || kind == OpKind::receive;
     if (row.is(Trait::io)) {
         sum(io_ns_, duration);
-        sum(series_.io_before_ns, duration);
+        sum(beats_.now.io_before_ns, duration);
     }
     if ((message || row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
         sum(bytes_, static_cast<uint64_t>(block.result[i]));
-        sum(series_.bytes_before, static_cast<uint64_t>(block.result[i]));
+        sum(beats_.now.bytes_before, static_cast<uint64_t>(block.result[i]));
+        sum(limits_.now.bytes_before, static_cast<uint64_t>(block.result[i]));
     }
     if (kind == OpKind::wait && block.arg[i] == kWaitSleep) {
-        sleeps(task, block, i);
+        beats_.sleeps(task, block, i);
+    }
+    if (kind == OpKind::wait && ended_by_time(block.arg[i], block.result[i]) &&
+        (block.arg[i] == kWaitSleep || block.arg[i] == kWaitPoll)) {
+        limits_.sleeps(task, block, i);
     }
     const ProcessId id = tables_.tasks[task].process;
     if (id >= processes_.size()) {
@@ -190,17 +203,25 @@ void Helpers::find_cut(HelperPlan& out) const {
 }
 
 HelperPlan Helpers::finish() {
-    end_series();
+    beats_.end(task_);
+    limits_.end(task_);
     HelperPlan out;
     out.tasks.resize(tables_.tasks.size());
-    for (const auto& [task, series] : found_) {
-        const bool limits = (series.bytes >= kLittleData &&
-                             static_cast<double>(series.bytes) >= kMovesData * static_cast<double>(bytes_)) ||
-                            static_cast<double>(series.io_ns) >= kMostIo * static_cast<double>(io_ns_);
-        if (!limits) {
+    const auto moves = [&](const Series& series) {
+        return series.bytes >= kLittleData &&
+               static_cast<double>(series.bytes) >= kMovesData * static_cast<double>(bytes_);
+    };
+    for (const auto& [task, series] : beats_.found) {
+        if (!moves(series) && static_cast<double>(series.io_ns) < kMostIo * static_cast<double>(io_ns_)) {
             out.tasks[task].beats.emplace_back(series.first, series.last);
             sum(out.beats_ns, series.asleep_ns);
             out.longest_beat = std::max(out.longest_beat, series.length);
+        }
+    }
+    for (const auto& [task, series] : limits_.found) {
+        const bool even = static_cast<double>(series.most) <= kEven * static_cast<double>(series.least);
+        if (moves(series) && even && series.sleeps >= kLimiterSleeps) {
+            sum(out.limited_ns, series.asleep_ns);
         }
     }
     find_cut(out);

@@ -25,12 +25,15 @@ struct HelperPlan {
     int signal = 0;               // of most of them
     int64_t beats_ns = 0;         // sleeps of all series
     int64_t longest_beat = 0;     // ns, the first sleep of a series
+    int64_t limited_ns = 0;       // sleeps of tasks that move about as many bytes between each two
 
     bool is_cut(TaskId task) const { return task < tasks.size() && tasks[task].cut_from != INT64_MAX; }
 };
 
 /// Series of three sleeps or more of about one length, with little between them: a heartbeat, a logger, a progress bar.
-/// Who moves a part of the job's data between its sleeps is a rate limiter, which sleeps as long on any storage.
+/// Who moves a part of the job's data between its sleeps is a rate limiter, or stands in for compute by sleeping. Eight
+/// sleeps, or time-outs of select(), or more with about as much between each two (`limited_ns`) may be a limiter's:
+/// those are shorter where the data takes longer.
 ///
 /// Processes that a signal from outside ended, with those they started, from the last time on that another process gave
 /// them work: it decided until then how much they do. Who was idle when the signal came had done its work.
@@ -49,20 +52,25 @@ private:
         uint64_t bytes = 0;
         int64_t io_before_ns = 0;  // since the last sleep: part of it only if another one follows
         uint64_t bytes_before = 0;
+        uint64_t least = UINT64_MAX, most = 0;  // bytes between two, where there were some
     };
     struct Process {
         int64_t last_work = INT64_MIN, end = INT64_MIN;  // ns
         int signal = 0;                                  // that ended it
     };
-    void sleeps(TaskId task, const OpBlock& block, size_t i);
-    void end_series();
+    /// Series of some waits that time ended.
+    struct Track {
+        Series now;
+        std::vector<std::pair<TaskId, Series>> found;
+        void end(TaskId task);
+        void sleeps(TaskId task, const OpBlock& block, size_t i);
+    };
     void drives(TaskId task, const OpBlock& block, size_t i, int64_t end);
     void find_cut(HelperPlan& out) const;
 
     const Tables& tables_;
     TaskId task_ = 0;
-    Series series_;
-    std::vector<std::pair<TaskId, Series>> found_;
+    Track beats_, limits_;  // sleeps; those and time-outs, as limiters wait with select()
     std::vector<Process> processes_;
     std::map<std::pair<ProcessId, ProcessId>, int64_t> driven_;  // whom by whom, when last
     uint64_t bytes_ = 0;

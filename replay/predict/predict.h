@@ -139,6 +139,8 @@ inline constexpr std::string_view kModelOfMemory =
 
 /// Why a prediction is not to be trusted; empty: nothing is known.
 std::string poor_reason(const Prediction& prediction, const StorageModel& model);
+/// Why the time gets no 95 % interval; empty: it gets one.
+std::string why_no_interval(const Prediction& prediction, const StorageModel& model);
 /// What bears on it without that; empty: nothing is known.
 std::string fair_reason(const Prediction& prediction);
 /// Why it says little about the storage at all; it is not to be trusted then. Empty: it does.

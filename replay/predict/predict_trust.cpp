@@ -66,10 +66,17 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
     return reason;
 }
 
+std::string why_no_interval(const Prediction& prediction, const StorageModel& model) {
+    return !poor_reason(prediction, model).empty()                 ? "trust POOR"
+           : !left_out_data(prediction.doubts, kSomeShare).empty() ? "data is left out"
+                                                                   : "";
+}
+
 std::string fair_reason(const Prediction& prediction) {
     std::string reason;
     for (const std::string& one :
          {unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
+<<<<<<< HEAD
           left_out_data(prediction.doubts, kSomeShare),
           programs_among_data(prediction.doubts, kSomeShare),
           cached_names_of(prediction, kSomeShare),
@@ -77,6 +84,16 @@ std::string fair_reason(const Prediction& prediction) {
           lock_polls(prediction.doubts),
           ended_by_signal(prediction.helpers),
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
+=======
+          left_out_data(prediction.doubts, kSomeShare),
+          cached_names_of(prediction, kSomeShare),
+          loaded_programs(prediction.doubts, kSomeShare),
+          lock_polls(prediction.doubts),
+          ended_by_signal(prediction.helpers),
+          alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
+          limits_rate(prediction.helpers, prediction.path.of(PathPart::asleep), prediction.elapsed_ns,
+                      prediction.recorded_ns),
+>>>>>>> twelve
           write_together(prediction.serial_writers, prediction.elapsed_ns),
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, 0.0),
           batched_syncs(prediction.doubts),

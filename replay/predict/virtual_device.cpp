@@ -13,15 +13,29 @@ constexpr size_t kMostChannels = 4096;
 VirtualDevice::VirtualDevice(const StorageModel& model)
     : model_(model),
       channel_free_(std::min(static_cast<size_t>(std::max(model.parallelism, 1)), kMostChannels)),
-      bytes_{model.read_bytes_per_s, model.read_burst_ns},
-      requests_{model.reads_per_s, model.read_burst_ns} {}
+      bytes_{model.read_bytes_per_s, model.read_burst_ns, model.read_step_ns},
+      requests_{model.reads_per_s, model.read_burst_ns, model.read_step_ns} {}
 
 int64_t VirtualDevice::Limit::pass(double amount, int64_t begin) {
-    if (per_second <= 0) {
+    if (per_second_ <= 0) {
         return begin;
     }
-    free = std::max(free, begin) + static_cast<int64_t>(amount * 1e9 / per_second);
-    return free - burst;
+    const auto takes = static_cast<int64_t>(amount * 1e9 / per_second_);
+    if (step_ > 0) {
+        return pass_in_steps(takes, begin);
+    }
+    free_ = std::max(free_, begin) + takes;
+    return free_ - burst_;
+}
+
+int64_t VirtualDevice::Limit::pass_in_steps(int64_t takes, int64_t begin) {
+    if (begin - step_ >= last_) {  // at rest: steps begin anew
+        start_ = free_ = begin;
+    }
+    begin = std::max(begin, last_);  // one after the other
+    const int64_t allowed = start_ + (std::max<int64_t>(begin - start_ - 1, 0) / step_ + 1) * step_;
+    free_ = std::max(free_, allowed - step_) + takes;
+    return last_ = free_ > allowed ? free_ : begin;
 }
 
 int64_t& VirtualDevice::channel() { return *std::min_element(channel_free_.begin(), channel_free_.end()); }

@@ -20,13 +20,23 @@ public:
     int64_t write(int64_t bytes, int64_t now, WriteBack& cache);
 
 private:
-    /// What may pass in a second; unused time is saved up to `burst`, ns.
-    struct Limit {
-        double per_second = 0;  // 0: no limit
-        int64_t burst = 0;
-        int64_t free = 0;  // when all that was let in has passed, ns
+    /// What may pass in a second; unused time is saved up to `burst`, ns. With a `step`, ns, what passes in that time
+    /// is let through at once, each time after so long (blk-throttle.c): what is not used until then is lost.
+    class Limit {
+    public:
+        Limit(double per_second, int64_t burst, int64_t step) : per_second_(per_second), burst_(burst), step_(step) {}
         /// When so much that comes at `begin` has passed.
         int64_t pass(double amount, int64_t begin);
+
+    private:
+        int64_t pass_in_steps(int64_t takes, int64_t begin);
+
+        double per_second_;  // 0: no limit
+        int64_t burst_, step_;
+        int64_t free_ = 0;            // when all that was let in would have passed evenly, ns
+        int64_t start_ = 0;           // of the steps
+        int64_t last_ = -kRestedYet;  // when the last one passed
+        static constexpr int64_t kRestedYet = INT64_MAX / 4;
     };
     /// The channel that is free first: when it begins.
     int64_t& channel();

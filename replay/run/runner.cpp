@@ -279,8 +279,11 @@ MappedAround mapped_around(const ReplayOptions& options, const ReplayResult& res
 }
 
 void find_interval(const ReplayOptions& options, ReplayResult& result) {
-    if (options.pace != Pace::causal || !uses_root(options.engine) || result.trust.level == Trust::Level::poor ||
-        !left_out_data(result.doubts, kSomeShare).empty()) {
+    if (options.pace != Pace::causal || !uses_root(options.engine)) {
+        return;
+    }
+    result.no_interval = why_no_interval(result);
+    if (!result.no_interval.empty()) {
         return;
     }
     const int cpus = std::max(result.machine.cpus, 1);
@@ -295,7 +298,9 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
         f.computing_took_ns - f.computing_asked_ns - static_cast<double>(std::max<int64_t>(f.recorded_run_queue_ns, 0));
     from.taken_share = std::max(f.stolen_cpus, 0.0) / cpus;
     from.taken_share += f.computing_took_ns > 0 ? std::max(waited, 0.0) / f.computing_took_ns : 0.0;
-    from.alone_ns = result.helpers.beats_ns + result.helpers.cut_ns;
+    from.alone_ns =
+        result.helpers.beats_ns + result.helpers.cut_ns +
+        kept_by_limit(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns);
     from.recordings = options.recordings;
     from.order_open = !result.queues.event_loops.empty() || !result.queues.shared.empty() ||
                       !lock_polls(result.doubts).empty() || !batched_syncs(result.doubts).empty();

@@ -148,6 +148,7 @@ struct ReplayResult {
     /// How far the real job's time may lie from `elapsed_ns`. None: the run does not predict it (another pace than
     /// causal, no storage), or is not to be trusted.
     std::optional<TimeInterval> interval;
+    std::string no_interval;     // why not, under pace causal and on storage
     ErrorSources errors_from;    // what the interval comes from
     uint32_t async_depth = 0;    // most asynchronous requests that the recording had in flight at a time
     uint64_t unseen_writes = 0;  // mappings whose writes the recording may lack (Count::mapped_writes_unseen)

@@ -309,6 +309,12 @@ std::string not_measured(const ReplayResult& result) {
     return cached_names_of(result, kMostShare);
 }
 
+std::string why_no_interval(const ReplayResult& result) {
+    return result.trust.level == Trust::Level::poor           ? "trust POOR"
+           : left_out_data(result.doubts, kSomeShare).empty() ? ""
+                                                              : "data is left out";
+}
+
 void doubt_wide_interval(ReplayResult& result) {
     constexpr int64_t kPart = 10;
     if (!result.interval || result.trust.level != Trust::Level::good ||
@@ -381,34 +387,36 @@ Trust trust_in(const ReplayResult& result) {
     }
     std::vector<std::string> doubts = doubts_of(result);
     const std::string places = result.one_place ? several_file_systems(result.doubts.file_systems, true) : "";
-    for (std::string doubt : {std::move(shared),
-                              std::move(ended),
-                              std::move(alone),
-                              std::move(together),
-                              std::move(batched),
-                              slept_too_short(result.slept_through, result.elapsed_ns, 0.0),
-                              std::move(flags),
-                              kept_in_memory(result, kSomeShare),
-                              places.empty() ? places : places + ": here they are on one",
-                              unknown_waits(result.path, result.elapsed_ns, kSomeShare),
-                              left_out_data(result.doubts, kSomeShare),
-                              programs_among_data(result.doubts, kSomeShare),
-                              pinned(result),
-                              incompressible(result),
-                              cached_names_of(result, kSomeShare),
-                              missing_memory(result, kSomeShare),
-                              filled_holes(result, kSomeShare),
-                              others_on_device(result),
-                              memory_doubt(result),
-                              loaded_programs(result.doubts, kSomeShare),
-                              lock_polls(result.doubts),
-                              unseen_touches(result.doubts, kSomeShare),
-                              missed_by_scaling(result.doubts, kScaledShare),
-                              unclear_locks(result.doubts),
-                              hidden_pages(result, 0.0),
-                              used_again(result, kSomeShare),
-                              fewer_around(result.around, 0.0),
-                              names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kSomeShare)}) {
+    for (std::string doubt :
+         {std::move(shared),
+          std::move(ended),
+          std::move(alone),
+          std::move(together),
+          std::move(batched),
+          slept_too_short(result.slept_through, result.elapsed_ns, 0.0),
+          limits_rate(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns),
+          std::move(flags),
+          kept_in_memory(result, kSomeShare),
+          places.empty() ? places : places + ": here they are on one",
+          unknown_waits(result.path, result.elapsed_ns, kSomeShare),
+          left_out_data(result.doubts, kSomeShare),
+          programs_among_data(result.doubts, kSomeShare),
+          pinned(result),
+          incompressible(result),
+          cached_names_of(result, kSomeShare),
+          missing_memory(result, kSomeShare),
+          filled_holes(result, kSomeShare),
+          others_on_device(result),
+          memory_doubt(result),
+          loaded_programs(result.doubts, kSomeShare),
+          lock_polls(result.doubts),
+          unseen_touches(result.doubts, kSomeShare),
+          missed_by_scaling(result.doubts, kScaledShare),
+          unclear_locks(result.doubts),
+          hidden_pages(result, 0.0),
+          used_again(result, kSomeShare),
+          fewer_around(result.around, 0.0),
+          names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kSomeShare)}) {
         if (!doubt.empty()) {
             doubts.insert(doubts.begin(), std::move(doubt));
         }

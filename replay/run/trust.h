@@ -25,6 +25,9 @@ std::string_view trust_name(Trust::Level level);
 /// depends on it. After judge_results() and judge().
 Trust trust_in(const ReplayResult& result);
 
+/// Why its time gets no 95 % interval; empty: it gets one. After trust_in().
+std::string why_no_interval(const ReplayResult& result);
+
 /// An interval that reaches down to (almost) nothing says nothing: the trust is at most fair. After trust_in().
 void doubt_wide_interval(ReplayResult& result);
 

@@ -33,15 +33,17 @@ for path in /var/lib/mydb/a.bin /opt/mine/a /usr/local/a.dat /usr/share/mine/a.b
     run 1 "$REPRISE" replay "data$i.oplog" --root "data$i"
     first "NOT MEASURED: $left_out."
     contains "$out" "trust       POOR  $left_out"
+    grep -q '^time .* (no interval: trust POOR), recorded' "$out" || fail "replay does not say why there is no interval"
     lacks "$out" "the recording reads no file"
     lacks "$out" "95 %"
     run 1 "$REPRISE" predict "data$i.oplog" --storage model.json
     first "NOT MEASURED: $left_out."
     contains "$out" "trust POOR: $left_out"
     lacks "$out" "95 %"
+    grep -q '^predicted .* (no interval: trust POOR), recorded' "$out" || fail "predict does not say why there is no interval"
 done
 run 1 "$REPRISE" predict data1.oplog --storage model.json --json
-equal "$(value "$out" 'r["trust"], r["left_out_data_bytes"], r["elapsed_interval_s"], r["not_measured"]')" "('poor', 4194304, None, \"$left_out\")"
+equal "$(value "$out" 'r["trust"], r["left_out_data_bytes"], r["elapsed_interval_s"], r["no_interval"], r["not_measured"]')" "('poor', 4194304, None, 'trust POOR', \"$left_out\")"
 run 1 "$REPRISE" replay data1.oplog --root data1 --json
 equal "$(value "$out" 'r["verdict"]["trust"], r["left_out_data_bytes"], r["elapsed_interval_s"], r["not_measured"]')" "('poor', 4194304, None, \"$left_out\")"
 run 1 "$REPRISE" replay data1.oplog --root data1 --runs 2

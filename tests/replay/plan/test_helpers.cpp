@@ -38,7 +38,8 @@ std::string poor(const Prediction& prediction) {
 /// A thread that writes a line and sleeps, 20 times 100 ms, beside one that reads 100 ms at a time and then joins it.
 struct Heartbeat {
     int reads = 20, beats = 20;
-    int64_t read_ns = 100 * kMs, line = 24, write_ns = 10'000, sleep_ns = 100 * kMs, longer_ns = 0;
+    int64_t read_ns = 100 * kMs, line = 24, write_ns = 10'000, sleep_ns = 100 * kMs, longer_ns = 0, more = 0;
+    int64_t wait = kWaitSleep;
 
     TempDir dir{};
     JobBuilder job{dir / "job.oplog"};
@@ -67,14 +68,14 @@ struct Heartbeat {
             job.add(helper, {.kind = OpKind::write,
                              .begin = at,
                              .duration = write_ns,
-                             .result = line,
+                             .result = line + i % 2 * more,
                              .handle = out,
                              .fd = 4,
                              .offset = i * line,
                              .size = line});
             at += write_ns;
             const int64_t length = sleep_ns + i % 3 * longer_ns;
-            job.add(helper, {.kind = OpKind::wait, .begin = at, .duration = length, .arg = kWaitSleep});
+            job.add(helper, {.kind = OpKind::wait, .begin = at, .duration = length, .arg = wait});
             at += length;
         }
         const uint64_t ends = job.add(helper, {.kind = OpKind::exit, .begin = at, .duration = 1'000});
@@ -229,6 +230,48 @@ TEST_CASE("helpers: what goes on without the others is told from what did so in 
         const Prediction found = at_once(job.build());
         CHECK(static_cast<double>(found.helpers.beats_ns) / kMs == doctest::Approx(19 * 104).epsilon(0.01));
     }
+}
+
+TEST_CASE("helpers: sleeps between which as much is moved may limit a rate") {
+    Heartbeat job;
+    job.line = kMiB;
+    const auto limited = [&] {
+        const LogReader log = job.build();
+        return make_plan(log, OpFilter::all(), PathMap{}).helpers.limited_ns;
+    };
+    SUBCASE("a limiter") { CHECK(limited() == 20 * 100 * kMs); }
+    SUBCASE("by time-outs of select(), as pv and rsync") {
+        job.wait = kWaitPoll;
+        CHECK(limited() == 20 * 100 * kMs);
+    }
+    SUBCASE("now and then a little more") {
+        job.more = kMiB / 4;
+        CHECK(limited() == 20 * 100 * kMs);
+    }
+    SUBCASE("samples of any size, and sleeps in place of compute") {
+        job.more = kMiB;
+        CHECK(limited() == 0);
+    }
+    SUBCASE("a few sleeps") {
+        job.beats = 7;
+        CHECK(limited() == 0);
+    }
+    SUBCASE("a heartbeat") {
+        job.line = 24;
+        CHECK(limited() == 0);
+    }
+    HelperFindings found;
+    found.limited_ns = 2'000 * kMs;
+    CHECK(limits_rate(found, 1'500 * kMs, 2'000 * kMs, 2'050 * kMs).empty());  // here as recorded
+    CHECK(limits_rate(found, 100 * kMs, 2'000 * kMs, 1'000 * kMs).empty());    // few of them on the path
+    CHECK(limits_rate(found, 1'500 * kMs, 2'500 * kMs, 2'000 * kMs) ==
+          "1.50 s are sleeps between which a task moves as much each time: if they limit a rate (pv -L, rsync "
+          "--bwlimit), "
+          "they would be shorter here");
+    CHECK(limits_rate(found, 1'500 * kMs, 1'600 * kMs, 2'000 * kMs).ends_with("they would be longer here"));
+    CHECK(kept_by_limit(found, 1'500 * kMs, 2'500 * kMs, 2'000 * kMs) == 500 * kMs);
+    CHECK(kept_by_limit(found, 300 * kMs, 2'500 * kMs, 2'000 * kMs) == 300 * kMs);
+    CHECK(kept_by_limit(found, 1'500 * kMs, 1'500 * kMs, 2'000 * kMs) == 0);
 }
 
 TEST_CASE("helpers: a process that a signal ended while it worked") {

@@ -136,6 +136,40 @@ TEST_CASE("the device of a prediction: a limit of requests, and what it lets thr
     CHECK(bursts.read(4'096, 200 * kMs) == 200 * kMs + 100'000);  // rested
 }
 
+TEST_CASE("the device of a prediction: a limit that lets through so much every tenth of a second") {
+    StorageModel m = nothing();
+    m.parallelism = 4;
+    m.read_bytes_per_s = 10e6;
+    m.read_burst_ns = m.read_step_ns = 100 * kMs;
+    m.read = {{4096, 1'000}};
+    constexpr int64_t kPart = 250'000;  // 25 ms of it
+    VirtualDevice device(m);
+    int64_t end = kMs;
+    const auto reads = [&](int count, int64_t bytes) {
+        for (int i = 0; i < count; ++i) {
+            end = device.read(bytes, end);
+        }
+        return end;
+    };
+    CHECK(reads(4, kPart) < 2 * kMs);     // all of the first step
+    CHECK(reads(1, kPart) == 126 * kMs);  // what does not fit waits for the step and its own time
+    CHECK(reads(3, kPart) < 127 * kMs);   // and the rest of that one comes with it
+    CHECK(reads(1, kPart) == 226 * kMs);
+    CHECK(reads(1, 2'000'000) == 426 * kMs);                   // longer than a step
+    CHECK(device.read(kPart, 500 * kMs) < 501 * kMs);          // 75 ms are left, of the step from 401 on
+    CHECK(device.read(3 * kPart, 600 * kMs - 1) > 600 * kMs);  // those of the step before are lost
+    // A reader that never needs more than a step waits for nothing.
+    for (int64_t at = 2'000 * kMs; at < 3'000 * kMs; at += 101 * kMs) {
+        end = at;
+        CHECK(reads(4, kPart) < at + kMs);
+    }
+    // One after the other, whoever asks.
+    VirtualDevice together(m);
+    CHECK(together.read(4 * kPart, 0) < kMs);
+    CHECK(together.read(kPart, kMs) == 125 * kMs);
+    CHECK(together.read(kPart, kMs) < 126 * kMs);
+}
+
 TEST_CASE("the cache of a prediction holds pages, and nothing of what moved no byte") {
     const StorageModel m = nothing();
     VirtualStorage storage(m, false);
@@ -385,6 +419,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     m.cold = false;
     m.reads_per_s = 500;
     m.read_burst_ns = 50'000'000;
+    m.read_step_ns = 25'000'000;
     m.read_ahead_bytes = 4 << 20;
     m.request_bytes = 1 << 20;
     const std::string text = to_json(m);
@@ -393,7 +428,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     CHECK(to_json(back) == text);
     // Models of before have no limit of requests, and Linux's own sizes.
     std::string old = text;
-    for (const char* key : {"reads_per_s", "read_burst_ns", "read_ahead_bytes", "request_bytes"}) {
+    for (const char* key : {"reads_per_s", "read_burst_ns", "read_step_ns", "read_ahead_bytes", "request_bytes"}) {
         const size_t at = old.find("  \"" + std::string(key));
         REQUIRE(at != std::string::npos);
         old.erase(at, old.find('\n', at) + 1 - at);
@@ -402,6 +437,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     const StorageModel older = read_storage_model(dir / "old.json");
     CHECK(older.reads_per_s == 0);
     CHECK(older.read_burst_ns == 0);
+    CHECK(older.read_step_ns == 0);
     CHECK(older.read_ahead_bytes == StorageModel::kReadAhead);
     CHECK(older.request_bytes == StorageModel::kReadAhead);
     const auto refused = [&](const std::string& from, const std::string& to, const char* why) {
