@@ -75,6 +75,9 @@ int BPF_PROG(task_new, struct task_struct* child, __u64 flags) {
     struct task_state* new_state = follow(child);
     if (new_state) {
         new_state->compat = state->compat;
+        /* It can run, and waits for a processor. */
+        new_state->off = bpf_ktime_get_ns();
+        new_state->off_state = RAW_OFF_RUNNABLE;
         inherit_shared(bpf_get_current_pid_tgid() >> 32, child->tgid);
     }
     if (child->pid == child->tgid) {

@@ -76,7 +76,6 @@ std::string fair_reason(const Prediction& prediction) {
     std::string reason;
     for (const std::string& one :
          {unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
-<<<<<<< HEAD
           left_out_data(prediction.doubts, kSomeShare),
           programs_among_data(prediction.doubts, kSomeShare),
           cached_names_of(prediction, kSomeShare),
@@ -84,16 +83,8 @@ std::string fair_reason(const Prediction& prediction) {
           lock_polls(prediction.doubts),
           ended_by_signal(prediction.helpers),
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
-=======
-          left_out_data(prediction.doubts, kSomeShare),
-          cached_names_of(prediction, kSomeShare),
-          loaded_programs(prediction.doubts, kSomeShare),
-          lock_polls(prediction.doubts),
-          ended_by_signal(prediction.helpers),
-          alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
           limits_rate(prediction.helpers, prediction.path.of(PathPart::asleep), prediction.elapsed_ns,
                       prediction.recorded_ns),
->>>>>>> twelve
           write_together(prediction.serial_writers, prediction.elapsed_ns),
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, 0.0),
           batched_syncs(prediction.doubts),

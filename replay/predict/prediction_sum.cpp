@@ -60,16 +60,10 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.path = out.path;
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
-<<<<<<< HEAD
-    from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns;
-    from.order_open = !plan.queues.event_loops.empty() || !plan.queues.shared.empty() ||
-                      !lock_polls(out.doubts).empty() || !batched_syncs(out.doubts).empty();
-=======
     from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns +
                     kept_by_limit(out.helpers, out.path.of(PathPart::asleep), out.elapsed_ns, out.recorded_ns);
-    from.order_open =
-        !plan.queues.event_loops.empty() || !plan.queues.shared.empty() || !lock_polls(out.doubts).empty();
->>>>>>> twelve
+    from.order_open = !plan.queues.event_loops.empty() || !plan.queues.shared.empty() ||
+                      !lock_polls(out.doubts).empty() || !batched_syncs(out.doubts).empty();
     return reprise::interval_of(from);
 }
 
