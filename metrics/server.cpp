@@ -2,8 +2,6 @@
 #include "metrics/server.h"
 
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "formats/support/error.h"
+#include "formats/support/quiet_thread.h"
 #include "formats/support/unique_fd.h"
 #include "metrics/session.h"
 
@@ -59,17 +58,6 @@ tcp::acceptor listen_on(asio::io_context& io, ListenAddress& address) {
     return acceptor;
 }
 
-/// A thread that takes no signals: they are for the thread that waits for them.
-std::thread quiet_thread(std::function<void()> work) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread(std::move(work));
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread.native_handle(), "metrics");
-    return thread;
-}
-
 }  // namespace
 
 class MetricsServer::Listener {
@@ -79,7 +67,7 @@ public:
           text_(std::move(text)),
           acceptor_(listen_on(io_, address_)),
           pause_(io_),
-          thread_(quiet_thread([this] {
+          thread_(quiet_thread("metrics", [this] {
               wait();
               io_.run();
           })) {}
