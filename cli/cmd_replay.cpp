@@ -20,9 +20,11 @@
 #include "cli/json_output.h"
 #include "cli/limit_options.h"
 #include "cli/log_arguments.h"
+#include "cli/metrics_option.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
+#include "cli/replay_metrics.h"
 #include "cli/run_series.h"
 #include "cli/scale_options.h"
 #include "cli/show_cache.h"
@@ -92,6 +94,7 @@ void options(po::options_description& add) {
         "allow-loss", "replay a recording with losses")("output,o", po::value<std::string>()->value_name("FILE"),
                                                         "write the op log of the run");
     add_recover_option(add);
+    add_metrics_option(add);
     add_json_option(add);
 }
 
@@ -282,6 +285,12 @@ public:
             how_.copies = asked.copies.count;
         }
         how_.epochs = epochs();
+        if (values.count("metrics") != 0) {
+            const ReplayMetricsInfo info{fs::path(log.path).filename().string(), pace_,
+                                         std::string(engine_name(how_.engine)), how_.pace != Pace::afap};
+            metrics_ = std::make_unique<ReplayMetrics>(info, this->log().tables());
+            server_ = serve_metrics(values, [metrics = metrics_.get()] { return metrics->text(); });
+        }
     }
 
     const OpFilter& filter() const { return how_.filter; }
@@ -291,11 +300,23 @@ public:
         PhaseProgress progress;
         ReplayOptions how = how_;
         how.output = output;
-        how.progress = [&](const ReplayProgress& now) { progress(now); };
+        how.progress = [&](const ReplayProgress& now) {
+            progress(now);
+            if (metrics_) {
+                metrics_->progress(now);
+            }
+        };
+        if (metrics_) {
+            metrics_->begin_run();
+            how.live = [&](const LiveFigures& now) { metrics_->live(now); };
+        }
         SeriesRun run{{}, std::make_unique<RunFigures>(log().tables())};
         how.observe = [&](const ObservedOp& op) { run.figures->add(op); };
         run.result = replay(log(), how);
         progress.finish();
+        if (metrics_) {
+            metrics_->end_run();
+        }
         complete(run.result);
         run.figures->finish(run.result, pace_, how.engine, tolerated_by_);
         return run;
@@ -377,6 +398,8 @@ private:
     ReplayOptions how_;
     std::string pace_, tolerated_by_, doubt_;
     std::optional<LogReader> variant_;
+    std::unique_ptr<ReplayMetrics> metrics_;
+    std::unique_ptr<MetricsServer> server_;  // uses all above
 };
 
 int exit_code_of(const ReplayResult& result) {
@@ -482,6 +505,8 @@ const Registration registration{{
                   "does the storage keep what is written?"},
                  {"reprise replay job.oplog --root /mnt/new --ratio 4",
                   "with memory for a quarter of the data, page cache and the job's own together"},
+                 {"reprise replay job.oplog --root /mnt/new --runs 7 --metrics :9400",
+                  "the same, watched by Prometheus"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
                   "as fast as possible, saving the run's log"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},

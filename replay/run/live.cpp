@@ -56,6 +56,8 @@ LiveRun::LiveRun(LiveSources from, std::function<void(const LiveFigures&)> tell)
       sampled_(from_.plan.tasks.size()),
       reads_(from_.plan, from_.root.empty() ? std::nullopt : disk_of(from_.root), from_.group) {
     figures_.planned = from_.plan.ops;
+    figures_.log_begin_ns = from_.plan.first_begin;
+    figures_.cache = from_.cache;
     clock_.add(take_tick_point());
     device_before_ = from_.root.empty() ? std::nullopt : read_device_counter(from_.root);
 }

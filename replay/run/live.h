@@ -23,6 +23,7 @@
 #include "formats/support/time_buckets.h"
 #include "replay/plan/plan.h"
 #include "replay/plan/speeds.h"
+#include "replay/prepare/cache_regime.h"
 #include "replay/run/run_reads.h"
 #include "replay/run/shared.h"
 #include "replay/run/worker.h"
@@ -43,6 +44,7 @@ struct LiveDeviceOp {
 /// As ReplayResult has them when the run is over, but for what `uncounted` says.
 struct LiveFigures {
     int64_t elapsed_ns = 0;                               // since the common start
+    std::optional<CacheRegime> cache;                     // that the run began in; none: it uses no storage
     uint64_t planned = 0, passed = 0;                     // ops of the log
     uint64_t uncounted = 0;                               // of `passed`: not yet in what follows
     std::array<LiveKind, kOpKindLimit> kinds;             // by OpKind
@@ -54,6 +56,7 @@ struct LiveFigures {
     uint64_t processes = 0;                               // that run now
     std::optional<uint64_t> device_read, device_written;  // by the device of the root, for whomever
     std::optional<uint64_t> own_read;                     // by devices for the run's processes
+    int64_t log_begin_ns = 0;                             // log time of the common start
     std::vector<LiveDeviceOp> device_ops;                 // since the last call; nearly in the order of begin
 };
 
@@ -65,6 +68,7 @@ struct LiveSources {
     Speeds speeds;
     std::filesystem::path root = {};      // empty: the engine uses none
     const ControlGroup* group = nullptr;  // none: the run has none
+    std::optional<CacheRegime> cache = {};
 };
 
 class LiveRun {
