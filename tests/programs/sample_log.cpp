@@ -27,7 +27,9 @@ int main(int argc, char** argv) {
     } else if (name == "fio") {
         write_fio_sample(argv[2]);
     } else if (name == "live") {
-        write_live_sample(argv[2], 700);
+        write_live_sample(argv[2], 500);
+    } else if (name == "live-short") {
+        write_live_sample(argv[2], 100);
     } else {
         return 2;
     }

@@ -14,6 +14,18 @@ KNOWN_LABELS = {"instance", "le"}
 COUNTED = re.compile(r"\b(reprise_[a-z_]+)\{([^}]*)\}(\[)?")
 
 
+def explain(error, at=()):
+    """Of alternatives only the one that was meant: that whose type fits, else the nearest."""
+    where = (*at, *error.relative_path)
+    if not error.context:
+        return [f"{'/'.join(map(str, where))}: {error.message}"]
+    ways = {}
+    for one in error.context:
+        ways.setdefault(one.schema_path[0], []).append(one)
+    meant = min(ways.values(), key=lambda way: (any(list(one.relative_path)[-1:] == ["type"] for one in way), len(way)))
+    return [line for one in meant for line in explain(one, where)]
+
+
 def problems_of_place(panels):
     seen, taken = set(), {}
     for panel in panels:
@@ -68,8 +80,7 @@ def main():
     dashboard, schema, metrics = (json.load(open(path, encoding="utf-8")) for path in sys.argv[1:4])
     metrics = {row["metric"]: row for row in metrics["metrics"]}
     jsonschema.Draft7Validator.check_schema(schema)
-    problems = [f"{'/'.join(map(str, error.absolute_path))}: {error.message}"
-                for error in jsonschema.Draft7Validator(schema).iter_errors(dashboard)]
+    problems = [line for error in jsonschema.Draft7Validator(schema).iter_errors(dashboard) for line in explain(error)]
     asked = set()
     if not problems:
         problems += problems_of_place(dashboard["panels"])
