@@ -3,13 +3,16 @@
 # SPDX-License-Identifier: MIT
 # shellcheck source=lib.bash
 source "$(dirname "$0")/lib.bash"
-command -v python3 >/dev/null || skip "no python3"
-python3 -c "import jsonschema" 2>/dev/null || skip "python3-jsonschema is not installed (scripts/ensure-packages.sh live)"
+python=
+for each in python3 /usr/bin/python3; do # Debian's, where another one comes first
+    "$each" -c "import jsonschema" 2>/dev/null && python=$each && break
+done
+[[ -n $python ]] || skip "python3-jsonschema is not installed (scripts/ensure-packages.sh live)"
 here=$(dirname "$0")/live dashboard=$REPRISE_SOURCE_DIR/examples/grafana/reprise.json
 
 run 0 "$REPRISE" ops --metrics --json
 cp "$out" "$tmp/metrics.json"
-check() { python3 "$here/dashboard.py" "$1" "$here/grafana.schema.json" "$tmp/metrics.json"; }
+check() { "$python" "$here/dashboard.py" "$1" "$here/grafana.schema.json" "$tmp/metrics.json"; }
 run 0 check "$dashboard"
 cat "$out"
 
