@@ -96,9 +96,11 @@ def main():
             text = []
             for watched, what in ((False, "without"), (True, "with")):
                 t = sorted(times[watched])
-                text.append(f"{what} {statistics.median(t):.1f} ({t[1]:.1f} to {t[-2]:.1f})")
+                text.append(f"{what} {statistics.median(t):.1f} (best {t[0]:.1f})")
             change = statistics.median(times[True]) / statistics.median(times[False]) - 1
-            print(f"{label:32} {text[0]}, {text[1]}: {change:+.1%}; {scrapes / given.rounds:.0f} scrapes a run", flush=True)
+            best = min(times[True]) / min(times[False]) - 1
+            pairs = statistics.median(b / a for a, b in zip(times[False], times[True])) - 1
+            print(f"{label:32} {text[0]}, {text[1]}: {change:+.1%} (best {best:+.1%}, of pairs {pairs:+.1%}); {scrapes / given.rounds:.0f} scrapes a run", flush=True)
 
 
 main()
