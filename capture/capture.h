@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -28,6 +29,11 @@ const std::vector<CaptureGroup>& capture_groups();
 
 struct CaptureProgress {
     uint64_t records = 0, bytes = 0, lost = 0, tasks = 0;
+    std::array<uint64_t, 32> by_type{};       ///< of `records`, by enum raw_type
+    uint64_t live = 0;                        ///< tasks followed now
+    uint64_t ring_used = 0, ring_bytes = 0;   ///< of the ring buffer, bytes
+    int64_t elapsed_ns = 0, most_lag_ns = 0;  ///< as CaptureResult
+    int64_t own_cpu_ns = 0;                   ///< as CaptureResult
 };
 
 struct CaptureOptions {
@@ -45,7 +51,7 @@ struct CaptureOptions {
     bool wait_all = false;     ///< go on after the command until every followed task has ended
     std::string version;       ///< of the tool, for the log
     std::string profile;       ///< JSON: how fast this machine computes, for the log; empty: unknown
-    std::function<void(const CaptureProgress&)> progress;
+    std::function<void(const CaptureProgress&)> progress;  ///< ten times a second, and when the recording is over
 
     /// Files of the recording itself: the job may come upon them.
     std::vector<std::filesystem::path> own_files() const {

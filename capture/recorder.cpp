@@ -270,12 +270,29 @@ private:
             if (result_.command_ended ? live <= 0 || !options_.wait_all : options_.pid != 0 && live <= 0) {
                 stop();
             }
-            if (options_.progress) {
-                options_.progress(
-                    {ring_->records(), writer_->bytes(), bpf_->counter(COUNT_LOST), bpf_->counter(COUNT_TASKS)});
-            }
+            tell(live);
             tick();
         });
+    }
+
+    void tell(int64_t live) const {
+        if (!options_.progress) {
+            return;
+        }
+        CaptureProgress now;
+        static_assert(RAW_USES < std::tuple_size_v<decltype(now.by_type)>);
+        std::copy_n(ring_->by_type().begin(), now.by_type.size(), now.by_type.begin());
+        now.records = ring_->records();
+        now.bytes = writer_->bytes();
+        now.lost = bpf_->counter(COUNT_LOST);
+        now.tasks = bpf_->counter(COUNT_TASKS);
+        now.live = static_cast<uint64_t>(std::max<int64_t>(live, 0));
+        now.ring_used = ring_->used();
+        now.ring_bytes = bpf_->ring_bytes();
+        now.elapsed_ns = (Clock::now() - begin_).count();
+        now.most_lag_ns = result_.most_lag_ns;
+        now.own_cpu_ns = own_cpu_ns() - cpu_begin_;
+        options_.progress(now);
     }
 
     void look_for_uses() {
@@ -367,6 +384,7 @@ private:
         result_.records = ring_->records();
         result_.calls = ring_->calls();
         result_.bytes = writer_->bytes();
+        tell(live);
     }
 
     const CaptureOptions& options_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 #include "formats/support/error.h"
 
@@ -71,14 +72,17 @@ uint64_t Ring::consume(const Take& take) {
 
 uint64_t Ring::drain(RawWriter& to) {
     return consume([&](ByteView record) {
-        ++records_;
-        calls_ += record[offsetof(raw_head, type)] == RAW_CALL ? 1 : 0;
+        ++by_type_[record[offsetof(raw_head, type)]];
         // Some records are reserved larger than they became.
         raw_u16 size = 0;
         std::memcpy(&size, record.data(), sizeof size);
         to.append(record.first(std::min<size_t>(size, record.size())));
     });
 }
+
+uint64_t Ring::records() const { return std::accumulate(by_type_.begin(), by_type_.end(), uint64_t{0}); }
+
+uint64_t Ring::used() const { return __atomic_load_n(producer_, __ATOMIC_ACQUIRE) - *consumer_; }
 
 void Ring::discard(const std::function<void(const raw_head&)>& see) {
     consume([&](ByteView record) { see(*reinterpret_cast<const raw_head*>(record.data())); });

@@ -3,6 +3,7 @@
 // the kernel's side reads at every record.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -22,8 +23,13 @@ public:
     uint64_t drain(RawWriter& to);
     /// Throws the contents away, once `see` has seen each record.
     void discard(const std::function<void(const raw_head&)>& see);
-    [[nodiscard]] uint64_t records() const { return records_; }
-    [[nodiscard]] uint64_t calls() const { return calls_; }
+    /// By enum raw_type.
+    using Counts = std::array<uint64_t, 256>;
+    [[nodiscard]] const Counts& by_type() const { return by_type_; }
+    [[nodiscard]] uint64_t records() const;
+    [[nodiscard]] uint64_t calls() const { return by_type_[RAW_CALL]; }
+    /// Bytes that wait to be drained.
+    [[nodiscard]] uint64_t used() const;
 
 private:
     template <class Take>
@@ -33,7 +39,7 @@ private:
     uint64_t* consumer_ = nullptr;        // page we write
     const uint64_t* producer_ = nullptr;  // page the kernel writes, data behind it, twice in a row
     const uint8_t* data_ = nullptr;
-    uint64_t records_ = 0, calls_ = 0;
+    Counts by_type_{};
 };
 
 }  // namespace reprise

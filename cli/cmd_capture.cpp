@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -19,10 +20,12 @@
 #include "capture/contents.h"
 #include "capture/gpu/collection.h"
 #include "capture/holes.h"
+#include "cli/capture_metrics.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/metrics_option.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
@@ -68,6 +71,7 @@ void options(po::options_description& add) {
     add.add_options()("raw", "keep the raw records next to the output");
     add.add_options()("check", "show which hooks this machine allows, and record nothing");
     add.add_options()("force,f", "overwrite the output if it exists");
+    add_metrics_option(add);
     add_json_option(add, "print the summary (or --check) as JSON, after the job's own output,");
 }
 
@@ -397,7 +401,8 @@ fs::path wanted_output(const po::variables_map& values) {
     return output;
 }
 
-int record(const po::variables_map& values, const fs::path& output, bool one_of_several) {
+/// `metrics`: none where nobody looks.
+int record(const po::variables_map& values, const fs::path& output, bool one_of_several, CaptureMetrics* metrics) {
     CaptureOptions how;
     RoleOverrides roles = wanted_roles(values);  // refused before the job runs
     if (values.count("command") != 0) {
@@ -451,14 +456,23 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
     how.profile = to_json(this_work_profile());  // before the job begins; a second, the first time
 
     Progress progress("recording");
-    if (progress.active()) {
+    if (progress.active() || metrics != nullptr) {
         how.progress = [&](const CaptureProgress& now) {
             progress.update(now.records, 0,
                             format_bytes(now.bytes) + (now.lost ? ", lost " + format_count(now.lost) : std::string()));
+            if (metrics != nullptr) {
+                metrics->progress(now);
+            }
         };
+    }
+    if (metrics != nullptr) {
+        metrics->begin_run();
     }
     const CaptureResult result = capture_or_clean_up(how);
     progress.finish();
+    if (metrics != nullptr) {
+        metrics->end_run();
+    }
     give_to_user(how.raw);
     Words of_gpus;
     const uint64_t ops = assemble(result, how.raw, output, roles, values, gpu ? &*gpu : nullptr, of_gpus);
@@ -481,8 +495,18 @@ int run(const po::variables_map& values) {
     if (values.count("check") != 0) {
         return check(values);
     }
+    std::unique_ptr<CaptureMetrics> metrics;
+    std::unique_ptr<MetricsServer> server;
+    const auto serve = [&](const fs::path& output) {
+        if (values.count("metrics") != 0) {
+            metrics = std::make_unique<CaptureMetrics>(output.filename().string());
+            server = serve_metrics(values, [&] { return metrics->text(); });
+        }
+    };
     if (values.count("runs") == 0) {
-        return record(values, wanted_output(values), false);
+        const fs::path output = wanted_output(values);
+        serve(output);
+        return record(values, output, false, metrics.get());
     }
     const unsigned runs = wanted_runs(values);
     if (values.count("command") == 0) {
@@ -495,7 +519,9 @@ int run(const po::variables_map& values) {
             check_log_output(path, values.count("force") != 0);
         }
     }
-    return record_runs(runs, output, values, [&](const fs::path& log) { return record(values, log, true); });
+    serve(output);
+    return record_runs(runs, output, values,
+                       [&](const fs::path& log) { return record(values, log, true, metrics.get()); });
 }
 
 const Registration registration{{
@@ -515,6 +541,7 @@ const Registration registration{{
                  {"reprise capture --runs 5 -o job.oplog -- python train.py",
                   "five recordings: job.1.oplog to job.5.oplog"},
                  {"reprise capture -o job.oplog --pid 4711", "a running job, until it exits or Ctrl-C"},
+                 {"reprise capture -o job.oplog --metrics :9400 -- python train.py", "watched by Prometheus"},
                  {"reprise capture --check", "what this machine allows"}},
     .options = options,
     .positionals = {{"command", "CMD", 0, -1}},

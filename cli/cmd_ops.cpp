@@ -8,6 +8,7 @@
 #include "formats/oplog/op.h"
 #include "formats/oplog/syscalls.h"
 #include "formats/support/counters.h"
+#include "metrics/metrics.h"
 
 namespace reprise::cli {
 namespace {
@@ -138,15 +139,51 @@ int run_counters(const po::variables_map& values) {
     return 0;
 }
 
+/// The table of docs/metrics.md.
+void print_metrics_markdown(std::ostream& out) {
+    out << "| metric | type | labels | meaning |\n|---|---|---|---|\n";
+    for (const MetricInfo& row : all_metrics()) {
+        std::string labels;
+        for (const char c : row.labels) {
+            labels += c == ',' ? "`, `" : std::string(1, c);
+        }
+        out << "| `" << row.name << "` | " << metric_type_name(row.type) << " | "
+            << (labels.empty() ? "" : "`" + labels + "`") << " | " << cell(row.help) << " |\n";
+    }
+}
+
+int run_metrics(const po::variables_map& values) {
+    if (values.count("markdown")) {
+        print_metrics_markdown(std::cout);
+        return 0;
+    }
+    Table table({{"metric", "metric"}, {"type", "type"}, {"labels", "labels"}, {"meaning", "meaning"}});
+    for (const MetricInfo& row : all_metrics()) {
+        table.row({row.name, metric_type_name(row.type), row.labels, row.help});
+    }
+    if (json_wanted(values)) {
+        put_json(values, {{"metrics", table.json()}});
+    }
+    if (!json_alone(values)) {
+        table.print(std::cout);
+    }
+    return 0;
+}
+
 void options(po::options_description& options) {
     options.add_options()("counters", "print the table of counters instead");
+    options.add_options()("metrics", "print the table of metrics that --metrics serves instead");
     add_json_option(options, "print the table as JSON");
-    options.add_options()("markdown", "print the page docs/ops.md, or docs/counters.md");
+    options.add_options()("markdown",
+                          "print the page docs/ops.md or docs/counters.md, or the table of docs/metrics.md");
 }
 
 int run(const po::variables_map& values) {
     if (values.count("counters")) {
         return run_counters(values);
+    }
+    if (values.count("metrics")) {
+        return run_metrics(values);
     }
     if (json_wanted(values)) {
         put_json(values, ops_json());
@@ -165,11 +202,12 @@ int run(const po::variables_map& values) {
 const Registration registration{{
     .name = "ops",
     .group = Group::look,
-    .summary = "print the table of ops, or of counters",
+    .summary = "print the table of ops, of counters, or of metrics",
     .help = "Prints one row per op: its id in the format, the system calls it comes from, its fields and its meaning.",
     .examples = {{"reprise ops", "print the table"},
                  {"reprise ops --json", "for scripts"},
-                 {"reprise ops --counters", "print the counters and their meaning"}},
+                 {"reprise ops --counters", "print the counters and their meaning"},
+                 {"reprise ops --metrics", "print what --metrics serves"}},
     .options = options,
     .run = run,
 }};

@@ -20,9 +20,12 @@
 #include "cli/json_output.h"
 #include "cli/limit_options.h"
 #include "cli/log_arguments.h"
+#include "cli/metrics_option.h"
 #include "cli/outputs.h"
+#include "cli/phase_progress.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
+#include "cli/replay_metrics.h"
 #include "cli/run_series.h"
 #include "cli/scale_options.h"
 #include "cli/show_cache.h"
@@ -92,49 +95,9 @@ void options(po::options_description& add) {
         "allow-loss", "replay a recording with losses")("output,o", po::value<std::string>()->value_name("FILE"),
                                                         "write the op log of the run");
     add_recover_option(add);
+    add_metrics_option(add);
     add_json_option(add);
 }
-
-/// One progress line per phase.
-class PhaseProgress {
-public:
-    void operator()(const ReplayProgress& now) {
-        if (!line_ || now.phase != phase_) {
-            finish();
-            phase_ = now.phase;
-            line_ = std::make_unique<Progress>(
-                label(), phase_ == ReplayProgress::Phase::caching ? ProgressUnit::bytes : ProgressUnit::count);
-        }
-        std::string text;
-        if (line_->active() && now.lag_ns > 1'000'000) {
-            text = "lag " + format_duration(now.lag_ns);
-        }
-        if (!now.waiting.empty()) {
-            text = now.waiting;
-        }
-        line_->update(now.done, now.total, text);
-    }
-    void finish() {
-        if (line_) {
-            line_->finish();
-            line_.reset();
-        }
-    }
-
-private:
-    const char* label() const {
-        switch (phase_) {
-            case ReplayProgress::Phase::planning: return "planning";
-            case ReplayProgress::Phase::caching: return "preparing the page cache";
-            case ReplayProgress::Phase::running: return "replaying";
-            case ReplayProgress::Phase::collecting: return "writing the result";
-        }
-        return "";
-    }
-
-    ReplayProgress::Phase phase_ = ReplayProgress::Phase::planning;
-    std::unique_ptr<Progress> line_;
-};
 
 VariantOptions variant_options(const WhatIf& what_if, Pace pace) {
     VariantOptions options;
@@ -282,6 +245,12 @@ public:
             how_.copies = asked.copies.count;
         }
         how_.epochs = epochs();
+        if (values.count("metrics") != 0) {
+            const ReplayMetricsInfo info{fs::path(log.path).filename().string(), pace_,
+                                         std::string(engine_name(how_.engine)), how_.pace != Pace::afap};
+            metrics_ = std::make_unique<ReplayMetrics>(info, this->log().tables());
+            server_ = serve_metrics(values, [metrics = metrics_.get()] { return metrics->text(); });
+        }
     }
 
     const OpFilter& filter() const { return how_.filter; }
@@ -291,11 +260,23 @@ public:
         PhaseProgress progress;
         ReplayOptions how = how_;
         how.output = output;
-        how.progress = [&](const ReplayProgress& now) { progress(now); };
+        how.progress = [&](const ReplayProgress& now) {
+            progress(now);
+            if (metrics_) {
+                metrics_->progress(now);
+            }
+        };
+        if (metrics_) {
+            metrics_->begin_run();
+            how.live = [&](const LiveFigures& now) { metrics_->live(now); };
+        }
         SeriesRun run{{}, std::make_unique<RunFigures>(log().tables())};
         how.observe = [&](const ObservedOp& op) { run.figures->add(op); };
         run.result = replay(log(), how);
         progress.finish();
+        if (metrics_) {
+            metrics_->end_run();
+        }
         complete(run.result);
         run.figures->finish(run.result, pace_, how.engine, tolerated_by_);
         return run;
@@ -377,6 +358,8 @@ private:
     ReplayOptions how_;
     std::string pace_, tolerated_by_, doubt_;
     std::optional<LogReader> variant_;
+    std::unique_ptr<ReplayMetrics> metrics_;
+    std::unique_ptr<MetricsServer> server_;  // uses all above
 };
 
 int exit_code_of(const ReplayResult& result) {
@@ -482,6 +465,8 @@ const Registration registration{{
                   "does the storage keep what is written?"},
                  {"reprise replay job.oplog --root /mnt/new --ratio 4",
                   "with memory for a quarter of the data, page cache and the job's own together"},
+                 {"reprise replay job.oplog --root /mnt/new --runs 7 --metrics :9400",
+                  "the same, watched by Prometheus"},
                  {"reprise replay job.oplog --root /mnt/new --pace afap -o run.oplog",
                   "as fast as possible, saving the run's log"},
                  {"reprise replay job.oplog --engine null --pace afap", "how fast the replayer itself is"}},

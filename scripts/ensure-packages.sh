@@ -19,6 +19,7 @@ declare -A packages=(
     [peers]='strace linux-perf bpftrace'
     [docs]='man-db groff-base'
     [timeline]='chromium fonts-liberation python3'
+    [live]='prometheus python3-jsonschema python3'
 )
 
 wanted=()

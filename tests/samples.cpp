@@ -317,4 +317,46 @@ void write_fio_sample(const std::filesystem::path& path) {
     log.finish();
 }
 
+void write_live_sample(const std::filesystem::path& path, int steps) {
+    constexpr int64_t kStep = 10 * kMs, kRead = 65536, kRecords = 64;
+    LogWriter log(path, sample_header());
+    log.add_process({100, 0, log.intern("train"), log.intern("host a")});
+    const auto file = [&](const char* name, Role role, Origin origin) {
+        FileRow row;
+        row.path = log.intern(name);
+        row.size = origin == Origin::existed ? kRead * kRecords : 0;
+        row.type = FileType::regular;
+        row.role = role;
+        row.origin = origin;
+        return log.add_file(row);
+    };
+    const FileId data = file("/data/one", Role::dataset, Origin::existed);
+    const FileId saved = file("/data/ckpt", Role::checkpoint, Origin::created);
+    const HandleId reading = log.add_handle({data, O_RDONLY, HandleKind::file, false, 0, -1});
+    const HandleId saving = log.add_handle({saved, O_WRONLY | O_CREAT, HandleKind::file, false, 0, -1});
+    const TaskId trainer = log.add_task({1, 100, log.intern("trainer")});
+    const TaskId loader = log.add_task({1, 101, log.intern("loader")});
+    log.append(trainer, open_op(0, saved, saving, O_WRONLY | O_CREAT, 3));
+    log.append(loader, open_op(0, data, reading, O_RDONLY, 4));
+    for (int64_t step = 0; step < steps; ++step) {
+        const int64_t at = kMs + step * kStep;
+        const auto number =
+            log.append(loader, data_op(OpKind::pread, at, reading, 4, step % kRecords * kRead, kRead, kRead));
+        Op wait = make(OpKind::wait, at + 100'000, 2 * kMs, 0);
+        const Edge edge{loader, EdgeKind::wake, 100, number};
+        wait.edges = {&edge, 1};
+        log.append(trainer, wait);
+        Op submit = make(OpKind::gpu_submit, at + 3 * kMs, 1000, 0);
+        submit.size = 6 * kMs;
+        log.append(trainer, submit);
+        if (step % 20 == 0) {
+            log.append(trainer, data_op(OpKind::pwrite, at + 4 * kMs, saving, 3, step * 4096, 4096, 4096));
+        }
+        log.append(trainer, make(OpKind::gpu_wait, at + 5 * kMs, 4 * kMs, 0));
+    }
+    log.append(trainer, close_op(kMs + steps * kStep, saving, 3));
+    log.append(loader, close_op(kMs + steps * kStep, reading, 4));
+    log.finish();
+}
+
 }  // namespace reprise::test

@@ -31,4 +31,8 @@ void write_all_ops(const std::filesystem::path& path);
 /// bytes.
 void write_fio_sample(const std::filesystem::path& path);
 
+/// Some seconds for those who watch a run: a loader that reads /data/one, and a trainer that waits for it, gives an
+/// accelerator 6 ms of work in each of `steps` steps of 10 ms, and saves to /data/ckpt.
+void write_live_sample(const std::filesystem::path& path, int steps);
+
 }  // namespace reprise::test

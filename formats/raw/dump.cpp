@@ -19,15 +19,6 @@ __attribute__((format(printf, 2, 3))) void put(std::string& out, const char* for
     out += text;
 }
 
-const char* type_name(uint8_t type) {
-    static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
-                                        "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
-                                        "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH",    "STOLEN",
-                                        "FAULTS",    "BACKING", "MEMORY",   "USES"};
-    static_assert(std::size(names) == RAW_USES + 1, "every record type has a name");
-    return type < std::size(names) ? names[type] : names[0];
-}
-
 void put_time(std::string& out, uint64_t ns) {
     put(out, "%llu.%09llu", static_cast<unsigned long long>(ns / 1'000'000'000),
         static_cast<unsigned long long>(ns % 1'000'000'000));
@@ -288,6 +279,15 @@ void put_body(std::string& out, const raw_head& head) {
 
 }  // namespace
 
+const char* raw_type_name(uint8_t type) {
+    static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
+                                        "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
+                                        "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH",    "STOLEN",
+                                        "FAULTS",    "BACKING", "MEMORY",   "USES"};
+    static_assert(std::size(names) == RAW_USES + 1, "every record type has a name");
+    return type < std::size(names) ? names[type] : names[0];
+}
+
 std::string raw_call_name(unsigned nr) {
     if (const Syscall* call = find_syscall(nr)) {
         return std::string(call->name);
@@ -296,7 +296,7 @@ std::string raw_call_name(unsigned nr) {
 }
 
 std::string raw_line(const raw_head& head) {
-    std::string out = type_name(head.type);
+    std::string out = raw_type_name(head.type);
     out += " ";
     put_time(out, head.time);
     put(out, " %u/%u #%u", head.pid, head.tid, head.sequence);

@@ -9,10 +9,10 @@
 
 #include "formats/oplog/copy_tables.h"
 #include "formats/oplog/header_facts.h"
-#include "formats/oplog/result_rule.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/what_if.h"
 #include "replay/run/critical_path.h"
+#include "replay/run/row_result.h"
 
 namespace reprise {
 namespace {
@@ -160,25 +160,18 @@ private:
     void one(TaskId id, uint64_t op, size_t i, SpoolRow& row) {
         const auto kind = static_cast<OpKind>(block_.kind[i]);
         const int64_t recorded = block_.result[i];
-        const bool performed = (row.begin & kNotPerformed) == 0;
-        const auto reason = performed ? LeftOut::none : static_cast<LeftOut>(row.end);
+        const RowResult here(row, kind, recorded);
+        const bool performed = here.performed;
         if (!performed) {
-            leave_out(reason, i);
-            if (reason == LeftOut::filter) {
+            leave_out(here.reason, i);
+            if (here.reason == LeftOut::filter) {
                 step_->left_out(block_, i);
                 return;
             }
         }
         const int64_t begin = clock_.ns(row.begin & kSpoolTicks);
         const int64_t end = performed ? std::max(clock_.ns(row.end), begin) : begin;
-        // What the job read or wrote through it would be missing without a word.
-        const OpInfo& info_of = info(kind);
-        const bool no_data =
-            reason == LeftOut::not_permitted && recorded > 0 && (info_of.is(Trait::reads) || info_of.is(Trait::writes));
-        const int64_t actual = performed                     ? row.result
-                               : reason == LeftOut::not_open ? -EBADF
-                               : no_data                     ? -EACCES
-                                                             : -ECANCELED;
+        const int64_t actual = here.actual;
         if (performed) {
             if (end > last_end_) {
                 last_task_ = id;
@@ -196,14 +189,14 @@ private:
                 row.end = with_part(row.end, path_part(kind, block_.arg[i], recorded, role_, end - begin));
             }
         }
-        const bool own_reason = reason != LeftOut::none && reason != LeftOut::not_open && !no_data;
-        if (!own_reason && recorded > 0 && (info_of.is(Trait::reads) || info_of.is(Trait::writes))) {
+        const OpInfo& info_of = info(kind);
+        if (!here.own_reason && recorded > 0 && (info_of.is(Trait::reads) || info_of.is(Trait::writes))) {
             result_.recorded_bytes += static_cast<uint64_t>(recorded);
             result_.missing_bytes +=
                 static_cast<uint64_t>(std::max<int64_t>(recorded - std::max<int64_t>(actual, 0), 0));
         }
-        if (!own_reason && differs(kind, i, recorded, actual)) {
-            mismatch(id, op, kind, i, recorded, actual, reason);
+        if (!here.own_reason && result_differs(kind, block_, i, recorded, actual, listings_)) {
+            mismatch(id, op, kind, i, recorded, actual, here.reason);
         }
         if (writer_ != nullptr || options_.observe) {
             const Op was = block_.row(i);
@@ -229,12 +222,6 @@ private:
         const auto later = [](int64_t time, const EpochProof& epoch) { return time < epoch.begin_ns; };
         return static_cast<size_t>(std::upper_bound(result_.epochs.begin(), result_.epochs.end(), ns, later) -
                                    result_.epochs.begin());
-    }
-
-    bool differs(OpKind kind, size_t i, int64_t recorded, int64_t actual) {
-        const ResultMatch match = kind == OpKind::getdents ? listings_.match(block_.handle[i], recorded, actual)
-                                                           : match_results(kind, block_.arg[i], recorded, actual);
-        return match == ResultMatch::differs;
     }
 
     void count(OpKind kind, size_t i, int64_t begin, int64_t end, int64_t actual) {

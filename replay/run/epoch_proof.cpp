@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <string>
 #include <utility>
-
-#include "calibrate/own_groups.h"
 
 namespace reprise {
 namespace {
@@ -46,7 +43,7 @@ std::optional<uint64_t> ReadCurve::between(int64_t from, int64_t to) const {
 
 EpochWatch::EpochWatch(const Plan& plan, const std::vector<LogEpoch>& epochs, std::filesystem::path root,
                        const ControlGroup* group, const CacheKeeper* cache)
-    : plan_(plan), epochs_(epochs), root_(std::move(root)), disk_(disk_of(root_)), group_(group), cache_(cache) {}
+    : plan_(plan), epochs_(epochs), root_(std::move(root)), reads_(plan, disk_of(root_), group), cache_(cache) {}
 
 void EpochWatch::tick(SharedRun& run, int64_t now_ns) {
     if (epochs_.empty()) {
@@ -55,7 +52,7 @@ void EpochWatch::tick(SharedRun& run, int64_t now_ns) {
     if (const auto counter = read_device_counter(root_)) {
         device_.add(now_ns, counter->read_bytes);
     }
-    if (const std::optional<uint64_t> bytes = read_by_run(run)) {
+    if (const std::optional<uint64_t> bytes = reads_.look(run)) {
         own_.add(now_ns, *bytes);
     }
     while (begun_ < epochs_.size()) {
@@ -69,35 +66,6 @@ void EpochWatch::tick(SharedRun& run, int64_t now_ns) {
         ++begun_;
         look();
     }
-}
-
-/// By the group's counter, or by the accounts of the processes that go on, which hold those of the ones they reaped.
-std::optional<uint64_t> EpochWatch::read_by_run(SharedRun& run) {
-    constexpr size_t kMost = 100;  // processes: more take too long to ask
-    if (group_ != nullptr && disk_) {
-        if (const std::optional<uint64_t> bytes = group_->read_bytes(*disk_)) {
-            read_ = std::max(read_, *bytes);
-            return read_;
-        }
-    }
-    if (plan_.processes.size() > kMost) {
-        return std::nullopt;
-    }
-    uint64_t sum = 0;
-    for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
-        const ProcessSlot& slot = run.process(process);
-        const pid_t pid = slot.pid.load();
-        if (pid <= 0) {
-            continue;
-        }
-        if (slot.state.load() != ProcessState::ended) {
-            sum += number_in("/proc/" + std::to_string(pid) + "/io", "read_bytes:").value_or(0);
-        } else if (plan_.processes[process].spawner == 0) {
-            sum += static_cast<uint64_t>(std::max<int64_t>(slot.device_read_bytes.load(), 0));
-        }
-    }
-    read_ = std::max(read_, sum);  // one that has ended is missing until it is reaped
-    return read_;
 }
 
 /// In a thread: the run goes on, and is watched on.

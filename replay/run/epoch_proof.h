@@ -14,6 +14,7 @@
 #include "replay/limit/control_group.h"
 #include "replay/plan/plan.h"
 #include "replay/prepare/cache_regime.h"
+#include "replay/run/run_reads.h"
 #include "replay/run/shared.h"
 
 namespace reprise {
@@ -64,17 +65,14 @@ public:
 
 private:
     std::optional<int64_t> begin_of(const LogEpoch& epoch, SharedRun& run, const TickTimeline& clock) const;
-    std::optional<uint64_t> read_by_run(SharedRun& run);
     void look();
 
     const Plan& plan_;
     const std::vector<LogEpoch>& epochs_;
     const std::filesystem::path root_;
-    const std::optional<dev_t> disk_;
-    const ControlGroup* const group_;
+    RunReads reads_;
     const CacheKeeper* const cache_;
-    size_t begun_ = 0;   // epochs
-    uint64_t read_ = 0;  // most that the processes' accounts have come to
+    size_t begun_ = 0;  // epochs
     ReadCurve device_, own_;
     std::vector<std::future<std::optional<double>>> resident_;  // when each epoch began
 };

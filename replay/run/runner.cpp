@@ -308,6 +308,20 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
     doubt_wide_interval(result);
 }
 
+std::unique_ptr<LiveRun> follow_live(const WorkerSetup& setup, const ReplayOptions& options, const LimitedRun* limited,
+                                     const CacheKeeper* cache) {
+    if (!options.live) {
+        return nullptr;
+    }
+    LiveSources from{*setup.plan, *setup.run, setup.pace, setup.speeds};
+    from.root = setup.root >= 0 ? options.root : std::filesystem::path{};
+    from.group = limited != nullptr ? &limited->group() : nullptr;
+    if (cache != nullptr) {
+        from.cache = cache->report().choice.regime;
+    }
+    return std::make_unique<LiveRun>(std::move(from), options.live);
+}
+
 }  // namespace
 
 bool device_reads_known(const ReplayResult& result) {
@@ -519,10 +533,15 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     EpochWatch epochs(plan, options.epochs, uses_root ? options.root : std::filesystem::path{},
                       limited ? &limited->group() : nullptr, cache.get());
     setup.epochs = &epochs;
+    const std::unique_ptr<LiveRun> live = follow_live(setup, options, limited.get(), cache.get());
+    setup.live = live.get();
     const SupervisedRun supervised = supervise(setup, options, first_point);
     watch_end_signals();  // the supervisor had them
     const int64_t end_ns = monotonic_ns();
     epochs.tick(run, end_ns);
+    if (live) {
+        live->finish();
+    }
     result.ended = supervised.ended;
     if (limited) {
         result.memory = limited->finish();

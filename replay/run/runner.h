@@ -26,6 +26,7 @@
 #include "replay/prepare/cache_regime.h"
 #include "replay/run/epoch_proof.h"
 #include "replay/run/fidelity.h"
+#include "replay/run/live.h"
 #include "replay/run/machine.h"
 #include "replay/run/trust.h"
 #include "replay/run/verification.h"
@@ -89,6 +90,7 @@ struct ReplayOptions {
     bool catch_signals = true;  // SIGINT and SIGTERM end the run with a valid result; a second one kills it
     size_t spool_memory = 0;    // bytes of results kept in memory; 0: a quarter of the machine's
     std::function<void(const ReplayProgress&)> progress;  // on the calling thread, about ten times a second
+    std::function<void(const LiveFigures&)> live;         // likewise on a thread of its own, while the run lasts
 };
 
 /// An op whose result differs from the recording.

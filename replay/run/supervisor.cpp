@@ -25,6 +25,7 @@
 #include "formats/support/limits.h"
 #include "replay/limit/limited_run.h"
 #include "replay/run/epoch_proof.h"
+#include "replay/run/live.h"
 #include "replay/run/machine.h"
 
 namespace reprise {
@@ -357,6 +358,9 @@ private:
         start_unix_ns_ = int64_t{wall.tv_sec} * 1'000'000'000 + wall.tv_nsec + head_start;
         control_.go.store(1);
         futex_wake_all(control_.go);
+        if (setup_.live != nullptr) {
+            setup_.live->start();
+        }
     }
 
     void kill_all() {

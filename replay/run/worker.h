@@ -13,6 +13,7 @@ namespace reprise {
 
 class EpochWatch;
 class LimitedRun;
+class LiveRun;
 
 /// timed: at recorded times. causal: after what it depends on and the think time. afap: as fast as order allows.
 enum class Pace : uint8_t { timed, causal, afap };
@@ -29,6 +30,7 @@ struct WorkerSetup {
     bool read_only = false;
     EpochWatch* epochs = nullptr;   // none: nobody watches
     LimitedRun* limited = nullptr;  // workers run in its group; none: where this process is
+    LiveRun* live = nullptr;        // none: nobody looks
 };
 
 /// The body of a worker process that the supervisor forked: waits for `go`, runs every task of the process, and what

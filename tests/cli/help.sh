@@ -26,12 +26,13 @@ for command in $commands; do
     most=12
     # sweep takes what is varied, and what all runs have in common.
     [[ $command == sweep ]] && most=15
-    # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one.
-    [[ $command == replay ]] && most=38
+    # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one; and
+    # whoever runs for hours is watched (docs/metrics.md).
+    [[ $command == replay ]] && most=39
     [[ $command == predict ]] && most=24
     [[ $command == prepare ]] && most=17
-    # capture says what it records and what the files are for in one go.
-    [[ $command == capture ]] && most=15
+    # capture says what it records and what the files are for in one go, and is watched.
+    [[ $command == capture ]] && most=16
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"
     [[ $(wc -L <"$out") -le 110 ]] || fail "$command --help is wider than 110 columns"
     run 0 "$REPRISE" help "$command"

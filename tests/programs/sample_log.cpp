@@ -26,6 +26,10 @@ int main(int argc, char** argv) {
         write_all_ops(argv[2]);
     } else if (name == "fio") {
         write_fio_sample(argv[2]);
+    } else if (name == "live") {
+        write_live_sample(argv[2], 500);
+    } else if (name == "live-short") {
+        write_live_sample(argv[2], 100);
     } else {
         return 2;
     }
