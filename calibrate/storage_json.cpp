@@ -128,6 +128,9 @@ void read_newer(Reader& r, StorageModel& m) {
             *out = r.ns(key);
         }
     }
+    if (r.has("writes_per_s")) {
+        m.writes_per_s = r.number("writes_per_s", 0);
+    }
     if (r.has("write")) {
         m.write = latencies(r, "write", 0);
     }
@@ -165,6 +168,7 @@ std::string to_json(const StorageModel& m) {
                 {"read_step_ns", m.read_step_ns},
                 {"parallelism", m.parallelism},
                 {"write_bytes_per_s", m.write_bytes_per_s},
+                {"writes_per_s", m.writes_per_s},
                 {"cached_bytes_per_s", m.cached_bytes_per_s},
                 {"read_ahead_bytes", m.read_ahead_bytes},
                 {"request_bytes", m.request_bytes},

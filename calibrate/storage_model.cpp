@@ -65,6 +65,8 @@ public:
         m.dirty_background_bytes = dirty.background_bytes;
         m.dirty_bytes = dirty.most_bytes;
         m.dirty_expire_ns = dirty.expire_ns > 0 ? dirty.expire_ns : m.dirty_expire_ns;
+        step("scattered writes");
+        m.writes_per_s = scattered();
         step("fsync");
         m.fsync_ns = syncing();
         step("cached reads");
@@ -123,7 +125,7 @@ private:
     }
 
     void step(const char* what) {
-        constexpr int kSteps = 20;
+        constexpr int kSteps = 21;
         check();
         if (options_.progress) {
             options_.progress(what, std::min(done_, kSteps), kSteps);
@@ -147,6 +149,37 @@ private:
             failed("cannot sync a file");
         }
         return static_cast<double>(options_.file_bytes) * 1e9 / static_cast<double>(monotonic_ns() - begin);
+    }
+
+    /// Requests a second that write dirty pages back which lie apart: of twice as many less those of once, as a sync
+    /// costs something itself and a limit lets some through at once.
+    double scattered() const {
+        const UniqueFd file(::open(data().c_str(), O_RDWR | O_CLOEXEC));
+        const StorageBuffer buffer(kAlign);
+        const auto pages = [&](int64_t count) {
+            const int64_t apart = options_.file_bytes / count / kAlign * kAlign;
+            for (int64_t i = 0; i < count; ++i) {
+                if (::pwrite(file.get(), buffer.data, kAlign, i * apart) < 0) {
+                    failed("cannot write a file");
+                }
+            }
+            const int64_t begin = monotonic_ns();
+            if (::fsync(file.get()) != 0) {
+                failed("cannot sync a file");
+            }
+            check();
+            return monotonic_ns() - begin;
+        };
+        constexpr int64_t kShort = 50'000'000;
+        // No two pages of the most are in one request.
+        const int64_t most = std::max<int64_t>(options_.file_bytes / (int64_t{256} << 10), 2);
+        int64_t count = std::min<int64_t>(128, most / 2), once = pages(count);
+        while (once < kShort && 4 * count <= most) {
+            count *= 2;
+            once = pages(count);
+        }
+        const int64_t twice = pages(2 * count);
+        return static_cast<double>(count) * 1e9 / static_cast<double>(std::max<int64_t>(twice - once, twice / 4));
     }
 
     /// The median, which no single long one moves. Where a few long ones are most of the time, as under a limit of

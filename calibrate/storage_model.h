@@ -44,6 +44,7 @@ struct StorageModel {
     int64_t read_burst_ns = 0;           // after a pause both limits may be exceeded by what passes in that time
     int64_t read_step_ns = 0;            // and let that much through at once, each time after that long; 0: evenly
     double write_bytes_per_s = 0;        // to the storage
+    double writes_per_s = 0;             // requests that write back what is dirty, at most; 0: no limit known
     int64_t dirty_background_bytes = 0;  // dirty data from which the kernel writes by itself; 0: not known
     int64_t dirty_bytes = 0;             // and at which it holds up writers; 0: not known
     int64_t dirty_expire_ns = kDirtyExpire;  // how long data stays dirty, if nothing else has it written

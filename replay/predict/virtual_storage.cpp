@@ -321,7 +321,7 @@ int64_t VirtualStorage::go_on_touching(PageWalk& walk, int64_t now) {
 int64_t VirtualStorage::write(FileId file, int64_t offset, int64_t bytes, int64_t now) {
     int64_t held = now;
     if (bytes > 0) {
-        held = write_back_.dirty(file, bytes, now);
+        held = write_back_.dirty(file, offset, bytes, now);
         if (offset >= 0 && offset < kMostOffset && !warm_) {
             const int64_t from = offset / kPageBytes, to = pages_of(offset + bytes);
             cached_[file].add(from, to, now, now);

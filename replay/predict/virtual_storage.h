@@ -2,6 +2,7 @@
 // The storage system of a prediction: a page cache, filled as Linux fills it, in front of a device with limits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -84,7 +85,10 @@ public:
     int64_t read_direct(int64_t bytes, int64_t now);
     int64_t write_direct(int64_t bytes, int64_t now);
     /// Until everything that was written to the file so far, to any file, is on the device.
-    int64_t sync(FileId file, int64_t now) { return write_back_.sync(file, now) + model_.fsync_ns; }
+    int64_t sync(FileId file, int64_t now) {
+        const int64_t first = write_back_.first_page_ns(file);
+        return std::max(write_back_.sync(file, now), now + first) + std::max<int64_t>(model_.fsync_ns - first, 0);
+    }
     int64_t sync_all(int64_t now) { return write_back_.sync_all(now) + model_.fsync_ns; }
     /// When that data is there, without what belongs to it (sync_file_range).
     int64_t write_out(FileId file, int64_t now) { return write_back_.sync(file, now); }

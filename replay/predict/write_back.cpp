@@ -4,17 +4,42 @@
 #include <algorithm>
 
 namespace reprise {
+namespace {
 
-int64_t WriteBack::write(int64_t bytes, int64_t begin) {
-    free_ = std::max(free_, begin);
-    if (model_.write_bytes_per_s > 0) {
-        free_ += static_cast<int64_t>(static_cast<double>(bytes) * 1e9 / model_.write_bytes_per_s);
-    }
+constexpr int64_t kMostOffset = int64_t{1} << 60;  // malformed logs have larger ones
+
+}  // namespace
+
+int64_t WriteBack::write(int64_t bytes, int64_t requests, int64_t begin) {
+    const auto takes = [](int64_t amount, double per_second) {
+        return per_second > 0 ? static_cast<int64_t>(static_cast<double>(amount) * 1e9 / per_second) : int64_t{0};
+    };
+    free_ =
+        std::max(free_, begin) + std::max(takes(bytes, model_.write_bytes_per_s), takes(requests, model_.writes_per_s));
     return free_;
 }
 
+int64_t WriteBack::first_page_ns(FileId id) const {
+    const auto found = files_.find(id);
+    return found == files_.end() || found->second.dirty == 0 || model_.writes_per_s <= 0
+               ? 0
+               : static_cast<int64_t>(1e9 / model_.writes_per_s);
+}
+
+/// The first pages of the file that have so many bytes; all where all of it goes.
 void WriteBack::send(FileId id, File& file, int64_t bytes, int64_t now) {
-    file.written = write(bytes, now);
+    int64_t pages = 0, asked = 0;
+    while (!file.pages.empty() && (bytes == file.dirty || pages < bytes)) {
+        const auto [from, to] = *file.pages.ranges().begin();
+        const auto most = bytes == file.dirty ? to - from : static_cast<uint64_t>(bytes - pages);
+        const uint64_t until = std::min(to, from + most);
+        const uint64_t unit = file.pages.unit();
+        const uint64_t whole = std::min(to, from + (until - from + unit - 1) / unit * unit);
+        file.pages.remove(from, whole);
+        pages += static_cast<int64_t>(whole - from);
+        asked += requests(static_cast<int64_t>(whole - from));
+    }
+    file.written = write(std::min(bytes, pages), asked, now);
     file.dirty -= bytes;
     dirty_ -= bytes;
     if (file.dirty == 0) {
@@ -31,7 +56,7 @@ void WriteBack::expire(int64_t now) {
     }
 }
 
-int64_t WriteBack::dirty(FileId id, int64_t bytes, int64_t now) {
+int64_t WriteBack::dirty(FileId id, int64_t offset, int64_t bytes, int64_t now) {
     expire(now);
     if (bytes <= 0) {
         return now;
@@ -41,6 +66,9 @@ int64_t WriteBack::dirty(FileId id, int64_t bytes, int64_t now) {
         file.since = now;
         oldest_.insert({now, id});
     }
+    const int64_t from = offset < 0 || offset > kMostOffset ? file.end : offset;
+    file.end = std::min(from, kMostOffset) + std::min(bytes, kMostOffset);
+    file.pages.add(static_cast<uint64_t>(from), static_cast<uint64_t>(file.end));
     file.dirty += bytes;
     dirty_ += bytes;
     while (model_.dirty_background_bytes > 0 && dirty_ > model_.dirty_background_bytes) {

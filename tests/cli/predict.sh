@@ -8,7 +8,7 @@ cd "$tmp" || exit 1
 run 0 "$REPRISE" calibrate --storage "$tmp" -o model.json
 contains "$out" "parallel reads"
 contains "$out" "requests per second"
-for key in reads_per_s read_burst_ns read_step_ns read_ahead_bytes request_bytes dirty_background_bytes dirty_bytes dirty_expire_ns open_cold_ns close_ns ioctl_ns fstat_ns change_ns list_ns list_name_ns list_cold_ns write_part_ns write; do
+for key in reads_per_s writes_per_s read_burst_ns read_step_ns read_ahead_bytes request_bytes dirty_background_bytes dirty_bytes dirty_expire_ns open_cold_ns close_ns ioctl_ns fstat_ns change_ns list_ns list_name_ns list_cold_ns write_part_ns write; do
     grep -q "^  \"$key\":" model.json || fail "model.json has no $key"
 done
 read_ahead=$(cat "/sys/class/bdi/$(mountpoint -d "$(df --output=target . | tail -n 1)")/read_ahead_kb" 2>/dev/null)
