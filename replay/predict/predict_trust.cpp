@@ -49,6 +49,8 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           model.cold ? std::string() : std::string(kModelOfMemory),
           prediction.async_depth > 1 ? made_one_by_one(prediction.async_depth) : "",
           prediction.shares_otherwise ? prediction.shared_work : "",
+          prediction.shares_otherwise ? mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns)
+                                      : "",
           prediction.shares_otherwise ? write_together(prediction.serial_writers, prediction.elapsed_ns) : "",
           is_cut_otherwise(prediction) ? ended_by_signal(prediction.helpers) : "",
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kMostShare),
@@ -75,6 +77,7 @@ std::string fair_reason(const Prediction& prediction) {
          {unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
           left_out_data(prediction.doubts, kSomeShare), cached_names_of(prediction, kSomeShare),
           loaded_programs(prediction.doubts, kSomeShare), lock_polls(prediction.doubts),
+          mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns),
           ended_by_signal(prediction.helpers), alone_at_work(prediction.helpers, prediction.elapsed_ns, kSomeShare),
           limits_rate(prediction.helpers, prediction.path.of(PathPart::asleep), prediction.elapsed_ns,
                       prediction.recorded_ns),

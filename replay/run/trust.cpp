@@ -362,6 +362,10 @@ Trust trust_in(const ReplayResult& result) {
     if (!together.empty() && otherwise) {
         return {Trust::Level::poor, std::move(together)};
     }
+    std::string mpi = mpi_waits(result.doubts, result.elapsed_ns, result.recorded_ns);
+    if (!mpi.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(mpi)};
+    }
     std::string flags = assumed_flags(result.doubts);
     if (!flags.empty() && result.bytes_written > result.bytes_read) {
         return {Trust::Level::poor, std::move(flags)};
@@ -383,6 +387,7 @@ Trust trust_in(const ReplayResult& result) {
           std::move(ended),
           std::move(alone),
           std::move(together),
+          std::move(mpi),
           limits_rate(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns),
           std::move(flags),
           kept_in_memory(result, kSomeShare),
