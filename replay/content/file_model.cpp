@@ -339,20 +339,36 @@ void FileModel::rename(const Op& op) {
         return;
     }
     if ((op.flags & RENAME_EXCHANGE) != 0 && other != nullptr) {
-        unname(old_place, op.begin);
-        unname(place, op.begin);
-        name(place, file);
-        name(old_place, other);
-        return;
+        return exchange(old_place, place, op.begin);
     }
     move(old_place, place, op.begin);
-    const std::string below = old_place + "/";
+    for (const std::string& one : below(old_place)) {
+        move(one, place + one.substr(old_place.size()), op.begin);
+    }
+}
+
+std::vector<std::string> FileModel::below(const std::string& directory) const {
+    const std::string prefix = directory + "/";
     std::vector<std::string> inside;
-    for (auto one = names_.lower_bound(below); one != names_.end() && one->first.starts_with(below); ++one) {
+    for (auto one = names_.lower_bound(prefix); one != names_.end() && one->first.starts_with(prefix); ++one) {
         inside.push_back(one->first);
     }
-    for (const std::string& one : inside) {
-        move(one, place + one.substr(old_place.size()), op.begin);
+    return inside;
+}
+
+/// With all below them.
+void FileModel::exchange(const std::string& a, const std::string& b, int64_t time) {
+    std::vector<std::pair<std::string, ModelFilePointer>> moved;
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+        std::vector<std::string> names = below(from);
+        names.push_back(from);
+        for (const std::string& one : names) {
+            moved.emplace_back(to + one.substr(from.size()), find(one));
+            unname(one, time);
+        }
+    }
+    for (const auto& [to, file] : moved) {
+        name(to, file);
     }
 }
 

@@ -127,6 +127,8 @@ private:
     void put(ModelFile& file, uint64_t from, uint64_t to, const Source& source, const Op& op);
     void rename(const Op& op);
     void move(const std::string& from, const std::string& to, int64_t time);
+    std::vector<std::string> below(const std::string& directory) const;
+    void exchange(const std::string& a, const std::string& b, int64_t time);
     void link(const Op& op);
     void synced(TaskId task, uint64_t number, const Op& op);
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -50,6 +51,12 @@ DeviceReads device_reads(const Header& header) {
         sum.bytes += i < moved.size() ? moved[i] * static_cast<double>(context.interval_ns) / 1e9 * (1 << 20) : 0;
     }
     return sum;
+}
+
+/// libmpi.so.40 (Open MPI, Intel MPI), libmpich.so.12, libmpi_cray.so.12
+bool is_mpi(std::string_view path) {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name.starts_with("libmpi.so") || name.starts_with("libmpich.so") || name.starts_with("libmpi_cray");
 }
 
 class Looker {
@@ -192,6 +199,9 @@ private:
         }
         if ((block.mode[i] & PROT_EXEC) != 0) {
             execute(file);
+            if (is_mpi(tables_.path(file)) && block.task < tables_.tasks.size()) {
+                mpi_.insert(tables_.tasks[block.task].process);
+            }
         }
     }
     void execute(FileId file) {
@@ -301,6 +311,7 @@ private:
 
     void sum_up() {
         out_.span_ns = std::max<int64_t>(distance_ns(plan_.first_begin, plan_.last_end), 0);
+        out_.mpi_processes = mpi_.size();
         out_.unclear_locks = plan_.counted(Count::guards_unclear);
         for (TaskId task = 1; task < servers_.size(); ++task) {
             const uint64_t syncs = std::min(servers_[task].syncs, servers_[task].others);
@@ -349,6 +360,7 @@ private:
     std::vector<Server> servers_;   // by TaskId
     std::vector<uint64_t> walked_;  // by TaskId: directories on the way to what it names
     std::unordered_map<FileId, std::map<TaskId, uint64_t>> syncs_;
+    std::set<ProcessId> mpi_;    // that loaded a library of MPI
     std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 
@@ -468,6 +480,16 @@ std::string unclear_locks(const RecordedDoubts& doubts) {
     return doubts.unclear_locks == 0 ? ""
                                      : "tasks waited " + counted(doubts.unclear_locks, "time") +
                                            " for locks held during I/O: which I/O is not known, so it may overlap here";
+}
+
+std::string mpi_waits(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns) {
+    constexpr double kOtherwise = 0.05;
+    const double off = std::abs(static_cast<double>(elapsed_ns) - static_cast<double>(recorded_ns));
+    return doubts.mpi_processes < 2 || off <= kOtherwise * static_cast<double>(recorded_ns)
+               ? std::string()
+               : counted(doubts.mpi_processes, "process uses", "processes use") +
+                     " MPI, whose ranks wait for each other by computing: here they compute as long as recorded, "
+                     "and do not wait";
 }
 
 bool is_truncated(const Tables& tables) {

@@ -44,6 +44,7 @@ struct RecordedDoubts {
     FileId deep_file = 0;  ///< one that such a call named, at least two directories down
     /// Ops of fio's logs, which do not say how files were opened.
     bool flags_assumed = false;
+    uint64_t mpi_processes = 0;               // that loaded a library of MPI
     uint64_t unclear_locks = 0;               // waits, see find_guards()
     bool truncated = false;                   ///< the log was cut: this is a part of the job
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
@@ -107,6 +108,9 @@ std::string batched_syncs(const RecordedDoubts& doubts);
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.
 std::string unclear_locks(const RecordedDoubts& doubts);
+/// "2 processes are ranks of MPI, which wait for each other by computing: ...", where there are two or more, and the
+/// time is not about the recorded one; else empty.
+std::string mpi_waits(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns);
 /// What is left of a log that was cut.
 bool is_truncated(const Tables& tables);
 /// "the log was truncated: ...", where it was; else empty.

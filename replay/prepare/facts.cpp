@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <unordered_map>
 
 #include "formats/oplog/async_request.h"
@@ -266,7 +267,21 @@ private:
         file.change(0, kEnd);
     }
 
+    /// Both were there, and both names have something else now.
+    void exchanged(const Op& op) {
+        for (const FileId id : {op.file, op.file2}) {
+            FileFacts& file = touch(id);
+            earliest(file.used, op.begin);
+            file.gone = true;
+            file.change(0, kEnd);
+        }
+        facts_.renames.push_back({op.begin, op.file, op.file2, true});
+    }
+
     void renamed(const Op& op) {
+        if ((op.flags & RENAME_EXCHANGE) != 0) {
+            return exchanged(op);
+        }
         removed(op);
         FileFacts& to = touch(op.file2);
         earliest(to.made, op.begin);

@@ -43,6 +43,7 @@ struct FileFacts {
 struct RenameFact {
     int64_t time = 0;
     FileId from = 0, to = 0;
+    bool exchanged = false;  ///< with each other
 };
 
 /// An op changed how much of a disk a file takes. Of growth in a row, the last one.

@@ -91,6 +91,7 @@ public:
         for (FileId id = 1; id < tables_.files.size(); ++id) {
             add_row(id);
         }
+        add_exchanged();
         add_growth();
         add_parents();
         add_blockers();
@@ -113,6 +114,7 @@ private:
     struct TimedRename {
         int64_t time;
         std::string from, to;
+        bool exchanged = false;
     };
 
     FileType type_of(FileId id) const {
@@ -126,7 +128,8 @@ private:
                 rename.to >= tables_.files.size()) {
                 continue;
             }
-            if (type_of(rename.from) != FileType::directory && type_of(rename.to) != FileType::directory) {
+            if (!rename.exchanged && type_of(rename.from) != FileType::directory &&
+                type_of(rename.to) != FileType::directory) {
                 continue;
             }
             if (!filter_.keeps_file(tables_, rename.from) || !filter_.keeps_file(tables_, rename.to)) {
@@ -137,8 +140,11 @@ private:
             if (!from || !to || *from == "." || *to == "." || *from == *to) {
                 continue;
             }
-            out_.directory_renames.push_back({*from, *to});
-            renames_.push_back({rename.time, std::move(*from), std::move(*to)});
+            // After an exchange both names are there, whatever lies where: a reset looks at what they have.
+            if (!rename.exchanged) {
+                out_.directory_renames.push_back({*from, *to});
+            }
+            renames_.push_back({rename.time, std::move(*from), std::move(*to), rename.exchanged});
         }
     }
 
@@ -168,6 +174,15 @@ private:
     /// Where a path lay before directories were renamed, and once symbolic links on the way are followed.
     std::optional<std::string> locate(std::string path, int64_t first_seen, bool follow_last) {
         for (auto rename = renames_.rbegin(); rename != renames_.rend(); ++rename) {
+            if (rename->exchanged) {
+                if (rename->time >= first_seen) {
+                    continue;  // seen before it, or by it
+                }
+                if (lies_below(path, rename->from)) {
+                    path = rename->to + path.substr(rename->from.size());
+                    continue;
+                }
+            }
             if (rename->time <= first_seen && lies_below(path, rename->to)) {
                 path = rename->from + path.substr(rename->to.size());
             }
@@ -251,6 +266,7 @@ private:
             return;
         }
         const FileType type = facts.nameless ? FileType::directory : type_of(id);
+        note_exchanged(*path, std::min(facts.made, facts.used), type);
         path = locate(std::move(*path), std::min(facts.made, facts.used), type != FileType::symlink);
         if (!path) {
             return count(Count::links_unresolved);
@@ -294,6 +310,39 @@ private:
         entry.size = std::max(entry.size, row.size);
         if (type != FileType::directory && !row.size_exact && row.origin != Origin::created) {
             count(Count::sizes_guessed);
+        }
+    }
+
+    /// The names that exchanges give what is called `path` at that time.
+    void note_exchanged(std::string path, int64_t time, FileType type) {
+        const auto note = [&](const std::string& name) { exchanged_.emplace_back(name, type); };
+        const std::string first = path;
+        bool moves = false;
+        for (const TimedRename& rename : renames_) {
+            if (!rename.exchanged) {
+                continue;
+            }
+            const bool from = lies_below(path, rename.from), to = lies_below(path, rename.to);
+            moves = moves || from || to;
+            if (rename.time >= time && from) {
+                path = rename.to + path.substr(rename.from.size());
+            } else if (rename.time >= time && to) {
+                path = rename.from + path.substr(rename.to.size());
+            }
+        }
+        if (moves) {
+            note(first);
+            note(path);
+        }
+    }
+    /// A reset removes what an exchange has left where nothing was.
+    void add_exchanged() {
+        for (const auto& [path, type] : exchanged_) {
+            LayoutEntry& entry = entry_at(path);
+            if (!entry.initial) {
+                entry.made = true;
+                entry.type = entry.type == FileType::unknown ? type : entry.type;
+            }
         }
     }
 
@@ -709,7 +758,8 @@ private:
     std::vector<uint32_t> on_disk_;   // by FileId: the entry that takes room; kRoot: none does
     std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;
-    std::unordered_map<std::string, std::string> links_;  // path to target, both from the root
+    std::vector<std::pair<std::string, FileType>> exchanged_;  // names, see note_exchanged()
+    std::unordered_map<std::string, std::string> links_;       // path to target, both from the root
     Layout out_;
     TextIndex<PathOf> index_{PathOf{out_.entries}};
 };

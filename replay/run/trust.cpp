@@ -370,6 +370,10 @@ Trust trust_in(const ReplayResult& result) {
     if (!batched.empty() && otherwise) {
         return {Trust::Level::poor, std::move(batched)};
     }
+    std::string mpi = mpi_waits(result.doubts, result.elapsed_ns, result.recorded_ns);
+    if (!mpi.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(mpi)};
+    }
     std::string flags = assumed_flags(result.doubts);
     if (!flags.empty() && result.bytes_written > result.bytes_read) {
         return {Trust::Level::poor, std::move(flags)};
@@ -394,6 +398,7 @@ Trust trust_in(const ReplayResult& result) {
           std::move(together),
           std::move(batched),
           slept_too_short(result.slept_through, result.elapsed_ns, 0.0),
+          std::move(mpi),
           limits_rate(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns),
           std::move(flags),
           kept_in_memory(result, kSomeShare),

@@ -113,6 +113,32 @@ TEST_CASE("file model: names: links, removed ones, directories that move") {
     CHECK(model.find("e")->type == FileType::directory);
 }
 
+TEST_CASE("file model: directories that are exchanged take along what lies below them") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const FileId p = job.file("/p", Origin::existed, Role::dataset, FileType::directory),
+                 q = job.file("/q", Origin::existed, Role::dataset, FileType::directory);
+    job.add(task, {.kind = OpKind::rename, .file = p, .file2 = q, .flags = RENAME_EXCHANGE});
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), {});
+    FileModel model(plan);
+    model.add("p", FileType::directory, 0, "");
+    model.add("q", FileType::directory, 0, "");
+    model.add("p/f", FileType::regular, 9, "");
+    model.add("q/f", FileType::regular, 7, "");
+    model.add("p/only", FileType::regular, 5, "");
+    log.for_each_in_time([&](TaskId by, const Op& op, uint64_t number) { model.apply(by, number, op); });
+    const auto size = [&](const char* path) { return model.find(path) == nullptr ? 0 : model.find(path)->size; };
+    CHECK(size("p/f") == 7);
+    CHECK(size("q/f") == 9);
+    CHECK(size("q/only") == 5);
+    CHECK(model.find("p/only") == nullptr);
+    REQUIRE(model.find("p") != nullptr);
+    REQUIRE(model.find("q") != nullptr);
+    CHECK(model.find("p")->names == 1);
+}
+
 TEST_CASE("file model: copies carry where their bytes come from, appends of several and races are not checked") {
     const TempDir folder;
     JobBuilder job(folder / "log");

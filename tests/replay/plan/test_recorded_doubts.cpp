@@ -54,6 +54,18 @@ struct Recording {
                        .mode = protection,
                        .map = map});
     }
+    /// A process that loads a library.
+    void loads(std::string_view library) {
+        const TaskId rank = job.lone_task();
+        const HandleId handle = job.open(rank, job.file(library, Origin::existed, Role::program));
+        job.add(rank, {.kind = OpKind::mmap,
+                       .handle = handle,
+                       .fd = job.fd(handle),
+                       .size = kMiB,
+                       .flags = MAP_PRIVATE,
+                       .mode = PROT_READ | PROT_EXEC,
+                       .map = 1});
+    }
     void touch(uint32_t map, int64_t bytes) { job.add(task, {.kind = OpKind::touch, .size = bytes, .map = map}); }
     HandleId program(std::string_view path) { return job.open(task, job.file(path, Origin::existed, Role::program)); }
 };
@@ -435,4 +447,26 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: programs that the recording loade
         CHECK(look(OpFilter::all()).program_bytes == 0);
     }
     SUBCASE("the recording does not say") { CHECK(look().program_bytes == 0); }
+}
+
+TEST_CASE("ranks of MPI wait for each other by computing") {
+    Recording log;
+    log.loads("/usr/lib/libmpi.so.40");
+    SUBCASE("two or more") {
+        log.loads("/opt/mpich/lib/libmpich.so.12");
+        log.loads("/usr/lib/libc.so.6");
+        const RecordedDoubts doubts = log.look();
+        CHECK(doubts.mpi_processes == 2);
+        CHECK(mpi_waits(doubts, 1'500, 1'000) ==
+              "2 processes use MPI, whose ranks wait for each other by computing: here they compute as long as "
+              "recorded, and do not wait");
+        CHECK(!mpi_waits(doubts, 900, 1'000).empty());
+        CHECK(mpi_waits(doubts, 1'040, 1'000).empty());
+    }
+    SUBCASE("one waits for nobody") {
+        log.loads("/usr/lib/libmpiwrapper.so");
+        const RecordedDoubts doubts = log.look();
+        CHECK(doubts.mpi_processes == 1);
+        CHECK(mpi_waits(doubts, 1'500, 1'000).empty());
+    }
 }

@@ -68,8 +68,10 @@ public:
         add(op, size);
     }
     /// Any op on paths.
-    void named(OpKind kind, FileId file, FileId file2 = 0, int64_t size = 0, int64_t mode = 0, int64_t result = 0) {
+    void named(OpKind kind, FileId file, FileId file2 = 0, int64_t size = 0, int64_t mode = 0, int64_t result = 0,
+               int64_t flags = 0) {
         Op op;
+        op.flags = flags;
         op.kind = kind;
         op.file = file;
         op.file2 = file2;

@@ -105,6 +105,8 @@ TEST_CASE("names: what each op says, and what its failure says") {
     };
     CHECK(two(OpKind::rename) == "used 1000 changed 0..end gone | made 1000 changed 0..end ; 1 to 2 at 1000");
     CHECK(two(OpKind::rename, -EEXIST) == "| ");
+    CHECK(facts_of({.kind = OpKind::rename, .file = 1, .file2 = 1, .flags = RENAME_EXCHANGE}) ==
+          "used 1000 changed 0..end gone | used 1000 changed 0..end gone ; 1 to 2 at 1000");
     CHECK(two(OpKind::link) == "used 1000 changed 0..end | made 1000 ");
     CHECK(two(OpKind::link, -EEXIST) == "| ");
 }

@@ -116,6 +116,20 @@ TEST_CASE_FIXTURE(Laid,
     CHECK(layout.directory_renames[1].to == "new");
 }
 
+TEST_CASE_FIXTURE(Laid, "names that were exchanged: what is seen afterwards lay below the other one") {
+    const FileId before = log.file("/p/f", 1), after = log.file("/p/f", 2), other = log.file("/q/f", 1),
+                 only = log.file("/q/only", 3), p = log.directory("/p"), q = log.directory("/q");
+    log.named(OpKind::stat, before);
+    log.named(OpKind::rename, p, q, 0, 0, 0, RENAME_EXCHANGE);
+    log.named(OpKind::stat, after);
+    log.named(OpKind::stat, other);
+    log.named(OpKind::stat, only);
+    CHECK(initial() == "p directory, p/f 1, p/only 3, q directory, q/f 2");
+    CHECK(entry("q/only").made);  // for a reset
+    CHECK(!entry("q/f").made);
+    CHECK(layout.directory_renames.empty());
+}
+
 TEST_CASE_FIXTURE(Laid, "renames of files are no renames of directories") {
     const FileId a = log.file("/d/a", 3), b = log.file("/d/b", 3, Origin::created);
     log.named(OpKind::rename, a, b);

@@ -198,6 +198,24 @@ TEST_CASE("trust: a thread that is done too late for a sleep, requests that shar
     check(result, "poor", words);
 }
 
+TEST_CASE("trust: sleeps that may limit a rate, and ranks of MPI, where the time is not the recorded one") {
+    ReplayResult result = good_run();
+    result.recorded_ns = result.elapsed_ns;
+    result.doubts.mpi_processes = 2;
+    result.helpers.limited_ns = result.elapsed_ns;
+    result.path.of(PathPart::asleep) = result.elapsed_ns;
+    CHECK(trust_in(result).level == Trust::Level::good);
+    result.recorded_ns = result.elapsed_ns / 10 * 9;
+    Trust trust = trust_in(result);
+    CHECK(trust.level == Trust::Level::fair);
+    CHECK(trust.reason.find("2 processes use MPI") != std::string::npos);
+    CHECK(trust.reason.find("if they limit a rate") != std::string::npos);
+    result.recorded_ns = result.elapsed_ns / 2;
+    trust = trust_in(result);
+    CHECK(trust.level == Trust::Level::poor);
+    CHECK(trust.reason.starts_with("2 processes use MPI"));
+}
+
 TEST_CASE("trust: the speed of processors matters where something computes") {
     ReplayResult result = good_run();
     result.cpu_speed = {CpuSpeed::Source::no_profile, 1.0, 0.0};

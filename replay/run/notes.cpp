@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "replay/run/notes.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+#include "formats/oplog/header_facts.h"
+#include "formats/support/quantity.h"
+
+namespace reprise {
+
+std::string refused_note(uint64_t ops, bool root) {
+    return "The root refused " + counted(ops, "op") +
+           (root
+                ? " to root itself (EACCES, EPERM): something else than the user forbids it, such as an immutable file "
+                  "(lsattr), a file system that takes root for nobody (NFS), or fs.protected_fifos and "
+                  "fs.protected_regular in a directory like /tmp."
+                : " to this user (EACCES, EPERM): replay as the user who prepared it, or prepare it as this one.");
+}
+
+void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
+    if (broken.empty()) {
+        return;
+    }
+    count(result.counters, Count::edges_given_up, broken.size());
+    constexpr size_t kShown = 3;
+    for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) {
+        result.notes.push_back("Dependency cycle, so one edge was dropped: " + to_string(broken[i]) + ".");
+    }
+}
+
+void add_notes(ReplayResult& result) {
+    const auto late = static_cast<double>(result.lateness.percentile(0.99));
+    if (result.timed && result.fidelity.failures.empty() && late > 5e6 &&
+        late > 0.01 * static_cast<double>(result.elapsed_ns)) {
+        result.notes.push_back("This machine barely kept up with the recorded times: p99 lateness of ops is " +
+                               std::to_string(std::llround(late / 1e6)) + " ms.");
+    }
+    const auto not_open = static_cast<size_t>(LeftOut::not_open);
+    if (result.left_out[not_open] != 0) {
+        result.notes.push_back(counted(result.left_out[not_open], "op was", "ops were") +
+                               " not performed because the open failed; see the opens that differ.");
+    }
+    if (result.refused != 0) {
+        result.notes.insert(result.notes.begin(), refused_note(result.refused, ::geteuid() == 0));
+    }
+    if (const uint64_t locks = result.mismatches_by_kind[static_cast<size_t>(OpKind::flock)]; locks != 0) {
+        result.notes.push_back(counted(locks, "flock call") +
+                               " ended otherwise than recorded; a lock that does not come within 1 s is given up.");
+    }
+    const auto device = static_cast<size_t>(LeftOut::device_node);
+    if (result.left_out[device] != 0) {
+        result.notes.push_back(counted(result.left_out[device], "op") +
+                               " named a device node below the root: not performed.");
+    }
+}
+
+void note_recording(const Header& header, ReplayResult& result) {
+    if (read_fact(header, fact::capture_mode) == "pid") {
+        result.notes.push_back(
+            "The recording was attached to a job that already ran (capture --pid): what it did before is not in it.");
+    }
+    result.scaled = read_fact(header, fact::scale).has_value();
+    result.pinned_tasks = static_cast<uint64_t>(read_fact(header, fact::pinned_tasks).value_or(0));
+    result.pinned_cpus = static_cast<int>(std::min<int64_t>(read_fact(header, fact::pinned_cpus).value_or(0), INT_MAX));
+}
+
+}  // namespace reprise

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Sentences about a run that its figures do not say.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "replay/plan/broken_edge.h"
+#include "replay/run/runner.h"
+
+namespace reprise {
+
+/// Edges that were dropped to break dependency cycles.
+void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result);
+/// After the run.
+void add_notes(ReplayResult& result);
+/// What the recording says of itself that bears on the run.
+void note_recording(const Header& header, ReplayResult& result);
+/// Of ops that the root refused; `root`: to root itself, whom another user's rights do not help.
+std::string refused_note(uint64_t ops, bool root);
+
+}  // namespace reprise
