@@ -92,7 +92,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     const std::string poor = poor_reason(p, model), fair = fair_reason(p);
     const std::string little = says_little(p);
     json["not_measured"] = little.empty() ? Json(nullptr) : Json(little);
-    json["trust"] = poor.empty() ? "fair" : "poor";
+    json["trust"] = !poor.empty() ? "poor" : fair.empty() ? "good" : "fair";
     json["trust_reason"] = poor.empty() ? fair : poor;
     json["ops"] = p.ops;
     json["bytes"] = p.bytes_read + p.bytes_written;
@@ -145,6 +145,8 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
         out << "trust POOR: " << poor << "\n";
     } else if (const std::string fair = fair_reason(p); !fair.empty()) {
         out << "trust FAIR: " << fair << "\n";
+    } else {
+        out << "trust GOOD: nothing in the log or the model speaks against it\n";
     }
     out << "storage: " << counted(p.storage_reads, "read") << ", " << format_bytes(p.storage_bytes)
         << "; tasks blocked " << format_duration(p.storage_ns) << " on them\n";

@@ -72,7 +72,8 @@ PageCachePolicy page_cache_policy(const po::variables_map& values) {
 }
 
 std::optional<PredictedLimit> predicted_limit(const RunLimits& limits, PageCachePolicy policy, const MemoryOfJob& job) {
-    const std::optional<uint64_t> bytes = checked_limit(limits, job.data, job.peak.value_or(0), 0);
+    constexpr uint64_t kLeast = 1 << 20;  // less holds no process
+    const std::optional<uint64_t> bytes = checked_limit(limits, job.data, job.peak.value_or(0), kLeast);
     return bytes ? std::optional(PredictedLimit{*bytes, limits.ballast, policy}) : std::nullopt;
 }
 

@@ -98,6 +98,9 @@ private:
         HandleId last = 0;               // that it heard of
         uint64_t others = 0, syncs = 0;  // from another connection than before; after it heard of some
         bool asked = false;
+        // The same of one that others wake.
+        bool woken = false;
+        uint64_t woken_syncs = 0, written = 0;  // written: bytes
     };
 
     void see(const OpBlock& block, size_t i) {
@@ -152,9 +155,17 @@ private:
             server.others += server.last != 0 && server.last != handle ? 1 : 0;
             server.last = handle;
             server.asked = true;
-        } else if (server.asked && info(kind).is(Trait::syncs) && keeps(plan_, block, i)) {
-            server.asked = false;
-            ++server.syncs;
+        } else if (kind == OpKind::wait && !is_lock_wait(block.arg[i]) && block.has_edges()) {
+            const auto edges = block.edges_of(i);
+            server.woken = server.woken || std::any_of(edges.begin(), edges.end(), [&](const Edge& edge) {
+                               return edge.kind == EdgeKind::wake && edge.task != block.task;
+                           });
+        } else if (info(kind).is(Trait::writes) && block.result[i] > 0) {
+            sum(server.written, static_cast<uint64_t>(block.result[i]));
+        } else if (info(kind).is(Trait::syncs) && keeps(plan_, block, i)) {
+            server.syncs += server.asked ? 1 : 0;
+            server.woken_syncs += server.woken ? 1 : 0;
+            server.asked = server.woken = false;
         }
     }
     void walk(const OpBlock& block, size_t i) {
@@ -319,6 +330,13 @@ private:
                 out_.syncs_for_others = task;
                 out_.asked_syncs = syncs;
             }
+            // A saver of checkpoints has more to write, and one of them at a time.
+            constexpr uint64_t kLittleEach = 64 << 10;
+            const uint64_t woken = servers_[task].woken_syncs;
+            if (woken > out_.logger_syncs && servers_[task].written / woken <= kLittleEach) {
+                out_.logger = task;
+                out_.logger_syncs = woken;
+            }
         }
         share_syncs();
         out_.kept_directories = walked_.empty() ? 0 : *std::max_element(walked_.begin(), walked_.end());
@@ -462,6 +480,10 @@ std::string batched_syncs(const RecordedDoubts& doubts) {
     if (doubts.asked_syncs >= kFew) {
         return "task " + std::to_string(doubts.syncs_for_others) + " syncs what several connections ask for (" +
                counted(doubts.asked_syncs, "time") + "): how many requests share a sync depends on how long one takes";
+    }
+    if (doubts.logger_syncs >= kFew) {
+        return "task " + std::to_string(doubts.logger) + " syncs what others hand it (" +
+               counted(doubts.logger_syncs, "time") + "): how much shares a sync depends on how long one takes";
     }
     return doubts.thread_syncs < kFew
                ? std::string()

@@ -39,6 +39,9 @@ struct RecordedDoubts {
     uint64_t asked_syncs = 0;
     /// Threads of a process that sync one file and wait for each other, and how often they sync it.
     uint64_t sync_threads = 0, thread_syncs = 0;
+    /// The task that makes most syncs of a little data after others woke it, and how many.
+    TaskId logger = 0;
+    uint64_t logger_syncs = 0;
     /// Directories on the way to what calls name below the root, of the task that has most: a replay keeps them open.
     uint64_t kept_directories = 0;
     FileId deep_file = 0;  ///< one that such a call named, at least two directories down

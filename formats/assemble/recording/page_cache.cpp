@@ -25,6 +25,13 @@ bool is_write(uint32_t nr) {
            !info(call->kind).is(Trait::reads);
 }
 
+/// Whether it brings pages of one file to read and of another to write.
+bool copies(uint32_t nr) {
+    const Syscall* const call = find_syscall(nr);
+    return call != nullptr && call->makes_op && info(call->kind).is(Trait::changes) &&
+           info(call->kind).is(Trait::reads);
+}
+
 /// Of [from, to), what is in the set.
 uint64_t common_bytes(const RangeSet& set, uint64_t from, uint64_t to) {
     uint64_t bytes = 0;
@@ -47,7 +54,7 @@ void RawPageCache::see(const raw_page_cache& record) {
     const bool fetched = record.evicted == 0 && !is_write(record.in_nr);
     RangeSet& into = fetched ? pages.fetched : pages.others;
     const RangeSet& other = fetched ? pages.others : pages.fetched;
-    if (fetched) {
+    if (fetched && !copies(record.in_nr)) {
         pages.again += common_bytes(pages.fetched, record.offset, record.offset + record.bytes) +
                        common_bytes(pages.others, record.offset, record.offset + record.bytes);
     }

@@ -253,6 +253,36 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: a server that syncs what several 
     CHECK(batched_syncs(few).empty());
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: a logger syncs what others hand it") {
+    const TaskId producer = job.lone_task();
+    const HandleId file = job.open(task, job.file("/data/log"), O_WRONLY);
+    int64_t each = 64 << 10, how = kWaitFutex;
+    bool found = true;
+    SUBCASE("a little each time") {}
+    SUBCASE("a saver of checkpoints") {
+        each += 4096;
+        found = false;
+    }
+    SUBCASE("a lock is no order") {
+        how = kWaitLock;
+        found = false;
+    }
+    for (int i = 0; i < 20; ++i) {
+        const uint64_t put = job.add(producer, {.kind = OpKind::compute});
+        const Edge edge{producer, EdgeKind::wake, 100, put};
+        job.add(task, {.kind = OpKind::wait, .arg = how, .edges = {&edge, 1}});
+        job.write(task, file, i * each, each);
+        job.add(task, {.kind = OpKind::fdatasync, .handle = file, .fd = job.fd(file)});
+        job.add(task, {.kind = OpKind::fdatasync, .handle = file, .fd = job.fd(file)});  // nobody asked
+    }
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.logger_syncs == (found ? 20 : 0));
+    CHECK(batched_syncs(doubts) ==
+          (found ? "task 1 syncs what others hand it (20 times): how much shares a sync depends on "
+                   "how long one takes"
+                 : ""));
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: threads that sync one file and wait for each other") {
     const ProcessId process = job.process();
     int threads = 3, syncs = 8, waits = 8;

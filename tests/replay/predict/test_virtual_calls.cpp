@@ -56,11 +56,11 @@ TEST_CASE_FIXTURE(Calls, "writes and copies: into the cache, and a sync waits fo
     write(OpKind::writev, -ENOSPC);
     write(OpKind::write, 0);
     write(OpKind::pwritev, 4'000);
-    // At 7 s: 4.3 s of writing, as nothing is written before that.
-    sync(OpKind::fsync, 0, 4'300 * kSecond / 1'000 + kSync);
+    // At 7 s: a page of writing, as nothing is written before that, and it is written once.
+    sync(OpKind::fsync, 0, 4'096 * kSecond / 1'000 + kSync);
     copy(OpKind::sendfile, 500, kRead + cached(500));
     copy(OpKind::copy_file_range, -EXDEV, kCall);
-    sync(OpKind::syncfs, 0, 1'800 * kSecond / 1'000 + kSync);  // at 10 s: after those 4.3
+    sync(OpKind::syncfs, 0, 1'596 * kSecond / 1'000 + kSync);  // at 10 s: after those 4.1
     copy(OpKind::splice, 200, cached(200));
     const VirtualCalls& calls = check();
     CHECK(calls.bytes_written == 300 + 4'000 + 500 + 200);

@@ -3,6 +3,7 @@
 #include "formats/assemble/recording/page_cache.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 
 #include <map>
 #include <string>
@@ -66,6 +67,28 @@ TEST_CASE("the first event of a page says whether it was in memory") {
     tables.files[1] = row;
     tables.files[1].inode = 8;
     CHECK(cache.of(tables).empty());
+}
+
+TEST_CASE("a copy writes pages of a file that was truncated: nobody fetched them again") {
+    constexpr uint32_t kDevice = 8u << 20 | 1;
+    Tables tables;
+    FileRow row;
+    row.inode = 7;
+    row.device = 0x801;
+    tables.files.push_back(row);
+    uint64_t again = 0;
+    raw_page_cache copied = pages(7, 0, 4, false, kDevice);
+    SUBCASE("copy_file_range") { copied.in_nr = SYS_copy_file_range; }
+    SUBCASE("sendfile") { copied.in_nr = SYS_sendfile; }
+    SUBCASE("read") {
+        copied.in_nr = SYS_read;
+        again = 4 * kPage;
+    }
+    RawPageCache cache;
+    cache.see(pages(7, 0, 4, false, kDevice));
+    cache.see(pages(7, 0, 4, true, kDevice));
+    cache.see(copied);
+    CHECK(cache.refetched(tables) == again);
 }
 
 TEST_CASE("pages of a file on overlayfs are those of the file below") {
