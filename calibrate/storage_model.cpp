@@ -151,7 +151,7 @@ private:
         return static_cast<double>(options_.file_bytes) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
 
-    /// Requests a second that write dirty pages back which lie apart: of twice as many less those of once, as a sync
+    /// Requests a second that write dirty pages back which lie apart: of four times as many less those of once, as a sync
     /// costs something itself and a limit lets some through at once.
     double scattered() const {
         const UniqueFd file(::open(data().c_str(), O_RDWR | O_CLOEXEC));
@@ -172,14 +172,14 @@ private:
         };
         constexpr int64_t kShort = 50'000'000;
         // No two pages of the most are in one request.
-        const int64_t most = std::max<int64_t>(options_.file_bytes / (int64_t{256} << 10), 2);
-        int64_t count = std::min<int64_t>(128, most / 2), once = pages(count);
-        while (once < kShort && 4 * count <= most) {
+        const int64_t most = std::max<int64_t>(options_.file_bytes / (int64_t{256} << 10), 4);
+        int64_t count = std::min<int64_t>(128, most / 4), once = pages(count);
+        while (once < kShort && 8 * count <= most) {
             count *= 2;
             once = pages(count);
         }
-        const int64_t twice = pages(2 * count);
-        return static_cast<double>(count) * 1e9 / static_cast<double>(std::max<int64_t>(twice - once, twice / 4));
+        const int64_t more = pages(4 * count);
+        return static_cast<double>(3 * count) * 1e9 / static_cast<double>(std::max<int64_t>(more - once, more / 4));
     }
 
     /// The median, which no single long one moves. Where a few long ones are most of the time, as under a limit of
