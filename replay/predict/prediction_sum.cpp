@@ -32,6 +32,7 @@ void sum_up(Prediction& out, const Plan& plan, const VirtualCalls& calls) {
     out.bytes_read = calls.bytes_read;
     out.bytes_written = calls.bytes_written;
     out.storage_reads = calls.storage().reads;
+    out.scattered_reads = calls.scattered_reads;
     out.storage_bytes = calls.storage().bytes_read;
     out.storage_ns = calls.storage().time_ns;
     out.touched_pages = calls.touched_pages;
@@ -59,6 +60,7 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.path = out.path;
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
+    from.guessed_reads_ns = scattered_share(out) * static_cast<double>(out.path.of(PathPart::device));
     from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns;
     from.order_open =
         !plan.queues.event_loops.empty() || !plan.queues.shared.empty() || !lock_polls(out.doubts).empty();

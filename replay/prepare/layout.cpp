@@ -16,9 +16,9 @@
 #include "formats/support/path.h"
 #include "formats/support/text_index.h"
 #include "replay/plan/file_systems.h"
+#include "replay/plan/scatter.h"
 #include "replay/prepare/facts.h"
 #include "replay/prepare/listing_names.h"
-#include "replay/prepare/scatter.h"
 
 namespace reprise {
 
@@ -672,7 +672,7 @@ private:
             }
             return;
         }
-        const Scatter& scatter = found->second;
+        const InodeScatter& scatter = found->second;
         const std::vector<uint64_t> others = scatter.spread(here);
         uint64_t number = 0;
         for (size_t slot = 0; slot < others.size(); ++slot) {
@@ -734,7 +734,7 @@ private:
     std::vector<uint32_t> entry_of_;  // by FileId; kRoot: the root itself
     std::vector<uint32_t> on_disk_;   // by FileId: the entry that takes room; kRoot: none does
     std::vector<uint64_t> place_;     // by entry: among those of its directory
-    std::map<uint32_t, Scatter> scatter_;
+    std::map<uint32_t, InodeScatter> scatter_;
     uint64_t others_added_ = 0;
     std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "replay/prepare/scatter.h"
+#include "replay/plan/scatter.h"
 
 #include <algorithm>
 #include <array>
@@ -29,11 +29,11 @@ Numbering numbering_of(std::string_view type) {
 /// Numbers between two files; 0 where they are too far apart to mean anything.
 uint64_t between(const RecordedInode& a, const RecordedInode& b) {
     const uint64_t gap = b.inode - a.inode;
-    return a.device == b.device && gap <= Scatter::kMostGap ? gap - 1 : 0;
+    return a.device == b.device && gap <= InodeScatter::kMostGap ? gap - 1 : 0;
 }
 
 bool adjoin(const RecordedInode& a, const RecordedInode& b) {
-    return a.device == b.device && b.inode - a.inode <= Scatter::kMostGap;
+    return a.device == b.device && b.inode - a.inode <= InodeScatter::kMostGap;
 }
 
 /// Others of the directory before, between and after its files, where a file system counts on. What lies between files
@@ -113,7 +113,7 @@ std::vector<uint64_t> others_in_chunks(const Files& files, const Places& places,
 
 }  // namespace
 
-std::vector<uint64_t> Scatter::spread(uint64_t count) const {
+std::vector<uint64_t> InodeScatter::spread(uint64_t count) const {
     std::vector<uint64_t> out(others.size(), 0);
     if (all_others == 0) {
         // One file may be any of them; several in a row are taken for the first ones.
@@ -132,8 +132,8 @@ std::vector<uint64_t> Scatter::spread(uint64_t count) const {
     return out;
 }
 
-std::map<uint32_t, Scatter> find_scatter(std::vector<RecordedInode> files,
-                                         const std::function<std::string_view(uint64_t device)>& type) {
+std::map<uint32_t, InodeScatter> find_scatter(std::vector<RecordedInode> files,
+                                              const std::function<std::string_view(uint64_t device)>& type) {
     const auto order = [](const RecordedInode& one) { return std::tuple(one.device, one.inode, one.entry); };
     std::sort(files.begin(), files.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
     // Further names of an inode lie nowhere.
@@ -144,9 +144,9 @@ std::map<uint32_t, Scatter> find_scatter(std::vector<RecordedInode> files,
     for (size_t i = 0; i < files.size(); ++i) {
         directories[files[i].directory].push_back(i);
     }
-    std::map<uint32_t, Scatter> out;
+    std::map<uint32_t, InodeScatter> out;
     for (const auto& [directory, places] : directories) {
-        Scatter& scatter = out[directory];
+        InodeScatter& scatter = out[directory];
         for (const size_t place : places) {
             scatter.entries.push_back(files[place].entry);
         }
@@ -155,7 +155,7 @@ std::map<uint32_t, Scatter> find_scatter(std::vector<RecordedInode> files,
                              ? others_counted_on(files, places)
                              : others_in_chunks(files, places, numbering == Numbering::chunks);
         scatter.all_others = std::accumulate(scatter.others.begin(), scatter.others.end(), uint64_t{0});
-        scatter.dense = !scatter.others.empty() && scatter.all_others <= Scatter::kMostPerFile * places.size();
+        scatter.dense = !scatter.others.empty() && scatter.all_others <= InodeScatter::kMostPerFile * places.size();
     }
     return out;
 }

@@ -19,7 +19,7 @@ struct RecordedInode {
 };
 
 /// The files of a directory in the order of their inodes.
-struct Scatter {
+struct InodeScatter {
     std::vector<uint32_t> entries;
     std::vector<uint64_t> others;  ///< before each of the entries, and after the last
     uint64_t all_others = 0;       ///< their sum
@@ -42,7 +42,7 @@ struct Scatter {
 /// numbers them by their place on the device, with data in between: how many chunks there were follows from how many
 /// different ones the files lie in. Others may do as either, or number files arbitrarily: they count by the chunk as
 /// well, and only where files share chunks.
-std::map<uint32_t, Scatter> find_scatter(std::vector<RecordedInode> files,
-                                         const std::function<std::string_view(uint64_t device)>& type);
+std::map<uint32_t, InodeScatter> find_scatter(std::vector<RecordedInode> files,
+                                              const std::function<std::string_view(uint64_t device)>& type);
 
 }  // namespace reprise
