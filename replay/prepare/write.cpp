@@ -354,6 +354,11 @@ private:
     }
 
     bool is_named(uint32_t index) const { return !named_.empty() && named_[index] != 0; }
+    void filled(uint32_t index) {
+        if (!named_.empty()) {
+            named_[index] = 0;
+        }
+    }
 
     void remove_remade(int directory, uint32_t index) const {
         const LayoutEntry& entry = layout_.entries[index];
@@ -374,6 +379,7 @@ private:
     }
 
     void make_files() {
+        const NamesCleanup named{*this};
         make_names();
         plan_pieces();
         std::vector<std::unique_ptr<WriteBuffer>> buffers(std::max<size_t>(1, job_.threads));
@@ -397,6 +403,18 @@ private:
             }
         });
     }
+
+    /// A stop or an error leaves no names of files that are still to be filled.
+    struct NamesCleanup {
+        Writer& writer;
+        ~NamesCleanup() {
+            for (uint32_t index = 0; index < writer.named_.size(); ++index) {
+                if (writer.is_named(index) && writer.layout_.entries[index].size != 0) {
+                    writer.discard(index);
+                }
+            }
+        }
+    };
 
     /// A stop or an error leaves big files half written: what has no size yet is not worth keeping.
     struct BigFileCleanup {
@@ -619,6 +637,7 @@ private:
         }
         ::close(big.fd);
         big.fd = -1;
+        filled(big.entry);
         did_one();
     }
 
@@ -695,6 +714,7 @@ private:
         if (makes(index) && (error != 0 || (state_.stop && (direct || layout_.holes.contains(index))))) {
             ::unlinkat(directory, entry.name().data(), 0);
         }
+        filled(index);
         if (error != 0) {
             fail("write", entry.path, error);
         }
@@ -716,7 +736,7 @@ private:
     WriteState& state_;
     const std::function<void()>& tick_;
     std::vector<uint32_t> directories_;
-    std::vector<uint8_t> named_;  // by entry: has its inode already; empty: none has
+    std::vector<uint8_t> named_;  // by entry: has its inode already, and no data; empty: none has
     std::vector<uint32_t> work_;  // entries, those of one piece together
     std::vector<Piece> pieces_;
     std::vector<std::unique_ptr<BigFile>> big_files_;

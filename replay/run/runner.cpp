@@ -314,12 +314,6 @@ std::optional<uint64_t> device_data(const ReplayResult& result) {
     if (result.memory && result.memory->group.reached != 0) {
         return std::nullopt;  // what the job wrote may have been read back
     }
-    // All of it was read from the device, however much more the device read for inodes and names.
-    const CacheReport& cache = *result.cache;
-    if (cache.choice.regime == CacheRegime::cold && cache.before == uint64_t{0} && cache.bytes != 0 &&
-        cache.hole_bytes + cache.memory_files == 0 && result.device_read_bytes.value_or(0) >= cache.bytes) {
-        return std::nullopt;
-    }
     // With much more the kernel takes pages back, and reads them again.
     const uint64_t most = result.memory ? result.memory->limit / 4 : result.machine.memory_bytes / 4;
     const bool fits = *result.cache->data_bytes <= most && result.bytes_written <= most;

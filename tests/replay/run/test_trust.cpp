@@ -85,13 +85,6 @@ TEST_CASE("trust: poor where what was read is neither in memory nor on the devic
         CHECK_FALSE(reads_no_data(other));
         CHECK(trust_in(other).level == Trust::Level::good);
     }
-    // Inodes and names may be most of what a cold run reads.
-    ReplayResult cold = run(200 * kMiB);
-    CHECK(device_data(cold) == 80 * kMiB);
-    cold.cache->choice.regime = CacheRegime::cold;
-    CHECK_FALSE(device_data(cold));
-    cold.cache->hole_bytes = kMiB;
-    CHECK(device_data(cold) == 80 * kMiB);
     // Files without blocks, whatever others read meanwhile.
     ReplayResult busy = run(0);
     busy.device_counter->read_bytes = 30 * kMiB;
