@@ -124,8 +124,8 @@ std::vector<uint64_t> InodeScatter::spread(uint64_t count) const {
     uint64_t done = 0, up_to = 0;
     for (size_t i = 0; i < others.size(); ++i) {
         up_to += others[i];
-        const auto due = static_cast<uint64_t>(
-            static_cast<double>(count) * static_cast<double>(up_to) / static_cast<double>(all_others) + 0.5);
+        const double share = static_cast<double>(up_to) / static_cast<double>(all_others);
+        const auto due = static_cast<uint64_t>(std::llround(static_cast<double>(count) * share));
         out[i] = due - done;
         done = due;
     }

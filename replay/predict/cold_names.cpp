@@ -2,6 +2,7 @@
 #include "replay/predict/cold_names.h"
 
 #include <algorithm>
+#include <set>
 
 #include "replay/plan/file_systems.h"
 #include "replay/plan/scatter.h"
@@ -39,11 +40,19 @@ ColdNames::ColdNames(const LogReader& log, std::string_view file_system) : unit_
         return;
     }
     const Tables& tables = log.tables();
+    // Where a directory was listed, the listing says how many files there were, and has read their names.
+    std::set<std::string_view> listed;
+    for (const HandleRow& handle : tables.handles) {
+        if (handle.kind == HandleKind::directory) {
+            listed.insert(tables.path(handle.file));
+        }
+    }
     std::unordered_map<std::string_view, uint32_t> folders;
     std::vector<RecordedInode> inodes;
     for (FileId id = 1; id < tables.files.size(); ++id) {
         const FileRow& row = tables.files[id];
-        if (row.inode != 0 && row.origin == Origin::existed && row.type == FileType::regular) {
+        if (row.inode != 0 && row.origin == Origin::existed && row.type == FileType::regular &&
+            !listed.contains(folder_of(tables.path(id)))) {
             const auto folder =
                 folders.try_emplace(folder_of(tables.path(id)), static_cast<uint32_t>(folders.size())).first->second;
             inodes.push_back({row.device, row.inode, folder, id});

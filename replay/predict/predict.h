@@ -136,8 +136,8 @@ Prediction predict(const LogReader& log, const PredictOptions& options);
 inline constexpr std::string_view kModelOfMemory =
     "the storage model was measured in memory: its reads are page cache reads, not storage";
 
-/// Of the reads that went to the storage, those that Prediction::scattered_reads are.
-double scattered_share(const Prediction& prediction);
+/// Of the time on the critical path, that for Prediction::scattered_reads, ns.
+double scattered_ns(const Prediction& prediction);
 
 /// Why a prediction is not to be trusted; empty: nothing is known.
 std::string poor_reason(const Prediction& prediction, const StorageModel& model);

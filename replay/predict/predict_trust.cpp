@@ -18,7 +18,7 @@ std::string cached_names_of(const Prediction& p, double share) {
 
 /// Of a part of the files of a directory: what the device reads beside depends on the others.
 std::string reads_around(const Prediction& p) {
-    if (scattered_share(p) <= kSomeShare) {
+    if (scattered_ns(p) <= kSomeShare * static_cast<double>(p.elapsed_ns)) {
         return {};
     }
     return std::to_string(p.scattered_reads) + " of " + std::to_string(p.storage_reads) +
@@ -43,10 +43,12 @@ bool is_cut_otherwise(const Prediction& p) {
 
 }  // namespace
 
-double scattered_share(const Prediction& prediction) {
-    return prediction.storage_reads == 0
-               ? 0.0
-               : static_cast<double>(prediction.scattered_reads) / static_cast<double>(prediction.storage_reads);
+double scattered_ns(const Prediction& prediction) {
+    if (prediction.storage_reads == 0) {
+        return 0;
+    }
+    const auto device_ns = static_cast<double>(prediction.path.of(PathPart::device));
+    return device_ns * static_cast<double>(prediction.scattered_reads) / static_cast<double>(prediction.storage_reads);
 }
 
 std::string says_little(const Prediction& prediction) {

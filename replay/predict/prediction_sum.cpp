@@ -60,7 +60,7 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.path = out.path;
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
-    from.guessed_reads_ns = scattered_share(out) * static_cast<double>(out.path.of(PathPart::device));
+    from.guessed_reads_ns = scattered_ns(out);
     from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns;
     from.order_open =
         !plan.queues.event_loops.empty() || !plan.queues.shared.empty() || !lock_polls(out.doubts).empty();

@@ -5,8 +5,9 @@
 //   empty     many empty files beside a bare loop of open(O_CREAT), close: in 100 directories, and in one
 //   scattered a tenth of them of 6 KB and named in the log, in one directory and in the order of their inodes
 // Usage: bench_prepare [--dir DIR] [--large-mib N] [--samples N] [--empty N] [--rounds N] [--threads N]
-// [content|large|samples|empty|scattered]... Everything is made below DIR (default: $TMPDIR or /tmp); small files are removed at
-// the end, not between rounds: for a minute ext4 searches long where inodes were freed. SPDX-License-Identifier: MIT
+// [content|large|samples|empty|scattered]... Everything is made below DIR (default: $TMPDIR or /tmp); small files are
+// removed at the end, not between rounds: for a minute ext4 searches long where inodes were freed.
+// SPDX-License-Identifier: MIT
 #include <fcntl.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
 #include <sys/resource.h>

@@ -54,4 +54,11 @@ TEST_CASE_FIXTURE(Sparse, "names of some files of many: ext4 reads each block of
     CHECK_FALSE(unknown.look(files[0]));
 }
 
+TEST_CASE_FIXTURE(Sparse, "names of some files of many: a listing says how many there were") {
+    log.handle({.file = log.directory("/d"), .kind = HandleKind::directory});
+    const LogReader reader = every_tenth(512);
+    ColdNames names(reader, "ext4");
+    CHECK_FALSE(names.look(files[0]));
+}
+
 }  // namespace reprise::test
