@@ -36,14 +36,14 @@ bool adjoin(const RecordedInode& a, const RecordedInode& b) {
     return a.device == b.device && b.inode - a.inode <= InodeScatter::kMostGap;
 }
 
-/// Others of the directory before, between and after its files, where a file system counts on. What lies between files
-/// of two directories is half the one's and half the other's. Before the first file and after the last one, others are
-/// as likely as between two.
-std::vector<uint64_t> others_counted_on(const Files& files, const Places& places) {
+/// Others of the directory before, between and after its files. What lies between files of two directories is half the
+/// one's and half the other's. Before the first file and after the last one, others are as likely as between two.
+std::vector<uint64_t> others_of(const Files& files, const Places& places) {
     uint64_t sum = 0, gaps = 0;
     for (size_t i = 1; i < places.size(); ++i) {
         const RecordedInode &a = files[places[i - 1]], &b = files[places[i]];
-        sum += between(a, b);
+        const uint64_t named = places[i] - places[i - 1] - 1;  // of other directories
+        sum += between(a, b) - std::min(between(a, b), named);
         gaps += adjoin(a, b) ? 1 : 0;
     }
     const uint64_t mean = gaps == 0 ? 0 : (sum + gaps / 2) / gaps;
@@ -82,33 +82,48 @@ double chunks_there_were(size_t files, size_t seen) {
     return low;
 }
 
-/// The same, where chunks of inodes lie apart. Empty where files hardly share chunks, so that numbers may be arbitrary.
-std::vector<uint64_t> others_in_chunks(const Files& files, const Places& places, bool sure) {
-    const auto inode = [&](size_t i) { return files[places[i]].inode; };
-    std::vector<size_t> rank(places.size());  // of its chunk
+bool in_one_chunk(const RecordedInode& a, const RecordedInode& b) {
+    return a.device == b.device && a.inode / kChunk == b.inode / kChunk;
+}
+
+/// Different chunks that files lie in.
+size_t chunks_seen(const Files& files, const Places& places) {
+    size_t seen = 1;
     for (size_t i = 1; i < places.size(); ++i) {
-        const bool same =
-            files[places[i]].device == files[places[i - 1]].device && inode(i) / kChunk == inode(i - 1) / kChunk;
-        rank[i] = rank[i - 1] + (same ? 0 : 1);
+        seen += in_one_chunk(files[places[i - 1]], files[places[i]]) ? 0 : 1;
     }
-    const size_t seen = rank.back() + 1;
+    return seen;
+}
+
+/// Numbers that run on in place of those of chunks that lie apart, with chunks that no file shows. `chunks`: of a
+/// device, whether it has such numbers.
+void close_up(Files& files, const std::map<uint32_t, Places>& directories,
+              const std::function<bool(uint64_t device)>& chunks) {
+    std::map<uint32_t, double> stretch;
+    for (const auto& [directory, places] : directories) {
+        const size_t seen = chunks_seen(files, places);
+        stretch[directory] = chunks_there_were(places.size(), seen) / static_cast<double>(seen);
+    }
+    double chunk = 1;
+    RecordedInode before;
+    for (RecordedInode& file : files) {
+        const RecordedInode was = file;
+        if (before.inode == 0 || file.device != before.device) {
+            chunk = 1;
+        } else if (!in_one_chunk(file, before)) {
+            chunk += file.directory == before.directory ? stretch[file.directory] : 1.0;
+        }
+        if (chunks(file.device)) {
+            file.inode = static_cast<uint64_t>(chunk) * kChunk + file.inode % kChunk;
+        }
+        before = was;
+    }
+}
+
+/// Whether so many files share chunks that these are not arbitrary numbers.
+bool shares_chunks(const Files& files, const Places& places) {
     constexpr double kShares = 0.9;
-    if (!sure && static_cast<double>(seen) > kShares * static_cast<double>(places.size())) {
-        return {};
-    }
-    const double stretch = chunks_there_were(places.size(), seen) / static_cast<double>(seen);
-    const auto place = [&](size_t i) {
-        return static_cast<uint64_t>(static_cast<double>(rank[i]) * stretch) * kChunk + inode(i) % kChunk;
-    };
-    std::vector<uint64_t> others(1);
-    for (size_t i = 1; i < places.size(); ++i) {
-        others.push_back(place(i) - place(i - 1) - 1);
-    }
-    const uint64_t sum = std::accumulate(others.begin(), others.end(), uint64_t{0});
-    const uint64_t mean = places.size() < 2 ? 0 : sum / (places.size() - 1);
-    others.front() = std::min(mean, inode(0) % kChunk);
-    others.push_back(std::min(mean, kChunk - 1 - inode(places.size() - 1) % kChunk));
-    return others;
+    return static_cast<double>(chunks_seen(files, places)) <= kShares * static_cast<double>(places.size());
 }
 
 }  // namespace
@@ -144,18 +159,27 @@ std::map<uint32_t, InodeScatter> find_scatter(std::vector<RecordedInode> files,
     for (size_t i = 0; i < files.size(); ++i) {
         directories[files[i].directory].push_back(i);
     }
+    std::map<uint64_t, Numbering> numbering;
+    for (const RecordedInode& file : files) {
+        numbering.try_emplace(file.device, Numbering::runs_on);
+    }
+    for (auto& [device, how] : numbering) {
+        how = numbering_of(type(device));
+    }
+    const auto how = [&](const Places& places) { return numbering.at(files[places.front()].device); };
     std::map<uint32_t, InodeScatter> out;
+    for (const auto& [directory, places] : directories) {
+        out[directory].dense = how(places) != Numbering::unknown || shares_chunks(files, places);
+    }
+    close_up(files, directories, [&](uint64_t device) { return numbering.at(device) != Numbering::runs_on; });
     for (const auto& [directory, places] : directories) {
         InodeScatter& scatter = out[directory];
         for (const size_t place : places) {
             scatter.entries.push_back(files[place].entry);
         }
-        const Numbering numbering = numbering_of(type(files[places.front()].device));
-        scatter.others = numbering == Numbering::runs_on
-                             ? others_counted_on(files, places)
-                             : others_in_chunks(files, places, numbering == Numbering::chunks);
+        scatter.others = others_of(files, places);
         scatter.all_others = std::accumulate(scatter.others.begin(), scatter.others.end(), uint64_t{0});
-        scatter.dense = !scatter.others.empty() && scatter.all_others <= InodeScatter::kMostPerFile * places.size();
+        scatter.dense &= scatter.all_others <= InodeScatter::kMostPerFile * places.size();
     }
     return out;
 }
