@@ -151,8 +151,8 @@ private:
         return static_cast<double>(options_.file_bytes) * 1e9 / static_cast<double>(monotonic_ns() - begin);
     }
 
-    /// Requests a second that write dirty pages back which lie apart: of four times as many less those of once, as a sync
-    /// costs something itself and a limit lets some through at once.
+    /// Requests a second that write dirty pages back which lie apart: of four times as many less those of once, as a
+    /// sync costs something itself and a limit lets some through at once.
     double scattered() const {
         const UniqueFd file(::open(data().c_str(), O_RDWR | O_CLOEXEC));
         const StorageBuffer buffer(kAlign);

@@ -102,6 +102,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["au_mlperf"] = summary ? number(summary->au_mlperf()) : Json(nullptr);
     json["stall_s"] = summary ? Json(seconds(summary->stall())) : Json(nullptr);
     json["storage_reads"] = p.storage_reads;
+    json["scattered_reads"] = p.scattered_reads;
     json["storage_bytes"] = p.storage_bytes;
     json["storage_s"] = seconds(p.storage_ns);
     json["touched_pages"] = p.touched_pages;

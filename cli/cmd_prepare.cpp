@@ -40,7 +40,7 @@ void options(po::options_description& add) {
                       "for `replay --gpus N`: also the files that each copy of the job modifies");
     add_scale_factor_options(add);
     add_scale_detail_options(add);
-    add.add_options()("no-listing-entries", "no empty files that make directory listings as long as in the recording");
+    add.add_options()("no-listing-entries", "no empty files in place of those that the log does not name");
     add.add_options()("reset", "restore what replays changed; requires an earlier prepare");
     add.add_options()("dry-run,n", "show the plan and stop");
     add.add_options()("jobs,j", po::value<std::string>()->value_name("N"), "number of threads");
@@ -193,7 +193,9 @@ int run(const po::variables_map& values) {
     options.root = values["root"].as<std::string>();
     options.tool = "reprise " + std::string(tool_version());
     options.reset = values.count("reset") != 0;
-    options.listing_entries = values.count("no-listing-entries") == 0;
+    if (values.count("no-listing-entries") != 0) {
+        options.listing_entries = false;
+    }
     if (values.count("content") != 0) {
         options.content = content_by_name(values["content"].as<std::string>());
     }

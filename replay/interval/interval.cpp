@@ -17,6 +17,8 @@ constexpr std::array<double, kPathParts> kVaries{0.03, 0.03, 0.01, 0.005, 0.001,
 constexpr double kModelOff = 0.05;
 /// How far another order of an event loop's or a pool's reads may lead, as a share of the time.
 constexpr double kReordered = 0.25;
+/// Of reads whose number and order are a guess.
+constexpr double kGuessed = 0.2;
 /// Start and end of a job, and clocks, ns.
 constexpr double kEdges = 1e6;
 /// A scatter that is measured counts by itself from so many values on; of two, only where it is the larger one.
@@ -72,11 +74,13 @@ std::optional<TimeInterval> interval_of(const ErrorSources& sources) {
     const double model = sources.predicted ? kNormal * kModelOff * calls : 0.0;
     const double order = sources.order_open ? kReordered * elapsed : 0.0;
     const double taken = std::max(sources.taken_share, 0.0) * (computed + part_ns(PathPart::call));
+    const double guessed = kGuessed * std::max(sources.guessed_reads_ns, 0.0);
     TimeInterval out;
     out.parts = {{"the job's own variation", job, job},
                  {"the runs' variation", runs, runs},
                  {"CPU speed", speed, speed},
                  {"storage model", model, model},
+                 {"inodes around", guessed, guessed},
                  {"inferred edges", sources.path.doubtful_ns, 0},
                  {"order of reads", order, order},
                  {"helpers that went on", static_cast<double>(sources.alone_ns), 0},

@@ -32,6 +32,7 @@ struct ErrorSources {
     double added_ns = 0;           // by the replay on its critical path
     double taken_share = 0;        // of the time that compute took, by the host and by other programs
     int64_t alone_ns = 0;          // in which only helpers were at work: the job would have ended them
+    double guessed_reads_ns = 0;   // of the device's time, that for reads which the log does not have
     Scatter recordings, runs;
     bool predicted = false;  // by a storage model
     /// An event loop, free workers or who asks for a lock first decide the order; the recorded one is kept.

@@ -20,12 +20,6 @@ constexpr double kShareInMemory = 0.01, kShareOnDevice = 0.1;
 constexpr uint64_t kFewFiles = 16;
 constexpr double kNoWeight = 0.01;  // of bytes and of time
 
-std::string type_of(uint64_t device, const std::string& types) {
-    const auto json = nlohmann::json::parse(types, nullptr, false);
-    const std::string name = std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
-    return json.is_object() && json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
-}
-
 bool more_than(double share, uint64_t part, uint64_t all) {
     return static_cast<double>(part) > share * static_cast<double>(all);
 }
@@ -65,8 +59,24 @@ std::string words_of(const FileSystemUse& use, bool calls_known) {
 
 }  // namespace
 
-FileSystems::FileSystems(const LogReader& log)
-    : tables_(log.tables()), types_(read_fact(log.header(), fact::file_systems).value_or("")) {}
+RecordedFileSystems::RecordedFileSystems(const Header& header) {
+    const auto json = nlohmann::json::parse(read_fact(header, fact::file_systems).value_or(""), nullptr, false);
+    if (!json.is_object()) {
+        return;
+    }
+    for (const auto& [device, type] : json.items()) {
+        if (type.is_string()) {
+            types_.emplace(device, type.get<std::string>());
+        }
+    }
+}
+
+std::string_view RecordedFileSystems::type(uint64_t device) const {
+    const auto found = types_.find(std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device)));
+    return found == types_.end() ? std::string_view() : found->second;
+}
+
+FileSystems::FileSystems(const LogReader& log) : tables_(log.tables()), types_(log.header()) {}
 
 void FileSystems::add(FileId file, const FileUse& more) {
     const FileRow& row = tables_.files[file];
@@ -80,7 +90,7 @@ void FileSystems::add(FileId file, const FileUse& more) {
     if (at == uses_.size()) {
         FileSystemUse& use = uses_.emplace_back();
         use.device = row.device;
-        use.type = type_of(row.device, types_);
+        use.type = types_.type(row.device);
         most_.emplace_back();
     }
     FileSystemUse& use = uses_[at];

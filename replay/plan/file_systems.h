@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
@@ -27,6 +30,17 @@ struct FileSystemUse : FileUse {
     bool in_memory() const { return type == "tmpfs" || type == "ramfs" || type == "hugetlbfs"; }
 };
 
+/// The types of the file systems that the recorded files lay on.
+class RecordedFileSystems {
+public:
+    explicit RecordedFileSystems(const Header& header);
+    /// "ext4"; empty: the recording does not say.
+    std::string_view type(uint64_t device) const;
+
+private:
+    std::map<std::string, std::string, std::less<>> types_;  // by "MAJOR:MINOR"
+};
+
 /// Adds up what is done to files, by the file system that they lay on.
 class FileSystems {
 public:
@@ -38,7 +52,7 @@ public:
 
 private:
     const Tables& tables_;
-    std::string types_;  // JSON
+    RecordedFileSystems types_;
     std::vector<FileSystemUse> uses_;
     std::vector<FileUse> most_;  // by file system: of its `file`
 };

@@ -80,6 +80,7 @@ struct Prediction {
     bool scaled = false;  // the log is of a job that `scale` made: recorded_ns is computed
     uint64_t ops = 0, bytes_read = 0, bytes_written = 0;
     uint64_t storage_reads = 0, storage_bytes = 0;  // that went past the page cache
+    uint64_t scattered_reads = 0;                   // of these, of inodes and names of files around those of the log
     Histogram reads;                                // how long calls that read took, ns
     std::vector<PredictedEpoch> epochs;             // of those asked for
     uint64_t limit_bytes = 0;                       // of memory; 0: none
@@ -136,6 +137,9 @@ Prediction predict(const LogReader& log, const PredictOptions& options);
 /// Why a prediction from a model that was measured in memory is not one of storage.
 inline constexpr std::string_view kModelOfMemory =
     "the storage model was measured in memory: its reads are page cache reads, not storage";
+
+/// Of the time on the critical path, that for Prediction::scattered_reads, ns.
+double scattered_ns(const Prediction& prediction);
 
 /// Why a prediction is not to be trusted; empty: nothing is known.
 std::string poor_reason(const Prediction& prediction, const StorageModel& model);

@@ -16,6 +16,15 @@ std::string cached_names_of(const Prediction& p, double share) {
     return names.empty() ? names : names + ": calibrate --storage as root measures them";
 }
 
+/// Of a part of the files of a directory: what the device reads beside depends on the others.
+std::string reads_around(const Prediction& p) {
+    if (scattered_ns(p) <= kSomeShare * static_cast<double>(p.elapsed_ns)) {
+        return {};
+    }
+    return std::to_string(p.scattered_reads) + " of " + std::to_string(p.storage_reads) +
+           " reads are of inodes and names that lie around those of the log: a guess from recorded inode numbers";
+}
+
 /// Where memory is limited, it need not keep what was fetched.
 uint64_t fetched_here(const Prediction& p) { return p.limit_bytes == 0 ? 0 : UINT64_MAX; }
 
@@ -33,6 +42,14 @@ bool is_cut_otherwise(const Prediction& p) {
 }
 
 }  // namespace
+
+double scattered_ns(const Prediction& prediction) {
+    if (prediction.storage_reads == 0) {
+        return 0;
+    }
+    const auto device_ns = static_cast<double>(prediction.path.of(PathPart::device));
+    return device_ns * static_cast<double>(prediction.scattered_reads) / static_cast<double>(prediction.storage_reads);
+}
 
 std::string says_little(const Prediction& prediction) {
     if (std::string waits = mostly_unknown_waits(prediction.path, prediction.elapsed_ns); !waits.empty()) {
@@ -84,6 +101,7 @@ std::string fair_reason(const Prediction& prediction) {
           left_out_data(prediction.doubts, kSomeShare),
           programs_among_data(prediction.doubts, kSomeShare),
           cached_names_of(prediction, kSomeShare),
+          reads_around(prediction),
           loaded_programs(prediction.doubts, kSomeShare),
           lock_polls(prediction.doubts),
           mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns),

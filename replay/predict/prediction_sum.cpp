@@ -33,6 +33,7 @@ void sum_up(Prediction& out, const Plan& plan, const VirtualCalls& calls) {
     out.bytes_read = calls.bytes_read;
     out.bytes_written = calls.bytes_written;
     out.storage_reads = calls.storage().reads;
+    out.scattered_reads = calls.scattered_reads;
     out.storage_bytes = calls.storage().bytes_read;
     out.storage_ns = calls.storage().time_ns;
     out.touched_pages = calls.touched_pages;
@@ -60,6 +61,7 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.path = out.path;
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
+    from.guessed_reads_ns = scattered_ns(out);
     from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns +
                     kept_by_limit(out.helpers, out.path.of(PathPart::asleep), out.elapsed_ns, out.recorded_ns);
     from.order_open = !plan.queues.event_loops.empty() || !plan.queues.shared.empty() ||

@@ -172,7 +172,7 @@ int64_t VirtualCalls::without_steps(VirtualCall& call, const OpBlock& b, size_t 
     if (kind == OpKind::open) {
         const bool makes = (b.flags[i] & int64_t{O_CREAT}) != 0 && b.file[i] < tables_.files.size() &&
                            tables_.files[b.file[i]].origin == Origin::created;
-        const int64_t end = now + (makes && !failed ? m.make_ns : m.open_ns + (failed ? 0 : find_name(b.file[i])));
+        const int64_t end = now + (makes && !failed ? m.make_ns : m.open_ns + (failed ? 0 : find_name(b.file[i], now)));
         return !failed && (access_of(b.handle[i]) & kPrefetched) != 0 ? prefetch(b.handle[i], end) : end;
     }
     if (kind == OpKind::touch) {
@@ -194,22 +194,28 @@ int64_t VirtualCalls::without_steps(VirtualCall& call, const OpBlock& b, size_t 
         return now + list(b, i);
     }
     if (row.is(Trait::attributes) && m.change_ns > 0) {
-        return now + (failed ? m.stat_ns : m.change_ns + find_name(b.file[i]));
+        return now + (failed ? m.stat_ns : m.change_ns + find_name(b.file[i], now));
     }
     const bool by_name = b.file[i] != 0 || !row.has(Field::handle);
     if (row.is(Trait::metadata) && row.is(Trait::path) && !row.is(Trait::changes) && by_name) {
-        return now + m.stat_ns + (failed ? 0 : find_name(b.file[i]));
+        return now + m.stat_ns + (failed ? 0 : find_name(b.file[i], now));
     }
     // What is left is not about storage: memory, descriptors, positions.
     return now + recorded(b, i);
 }
 
 /// What it takes longer to find a name for the first time, ns. Names that the recording made are cached.
-int64_t VirtualCalls::find_name(FileId file) {
+int64_t VirtualCalls::find_name(FileId file, int64_t now) {
     if (warm_ || file >= named_.size() || named_[file] || tables_.files[file].origin != Origin::existed) {
         return 0;
     }
     named_[file] = true;
+    // Measured of files side by side.
+    if (const auto scattered = cold_names_ ? cold_names_->look(file) : std::nullopt) {
+        const int64_t end = storage_.read_metadata(scattered->count, scattered->needed, scattered->bytes, now);
+        scattered_reads += scattered->count;
+        return end - now;
+    }
     return std::max<int64_t>(model_.open_cold_ns - model_.open_ns, 0);
 }
 

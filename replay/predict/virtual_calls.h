@@ -17,6 +17,7 @@
 #include "formats/oplog/oplog.h"
 #include "replay/plan/access.h"
 #include "replay/plan/plan.h"
+#include "replay/predict/cold_names.h"
 #include "replay/predict/virtual_data.h"
 #include "replay/predict/virtual_storage.h"
 
@@ -65,6 +66,9 @@ public:
         for (auto& [file, holes] : recorded_holes(*plan.log)) {
             storage_.set_holes(data_.of(file), std::move(holes));
         }
+        if (!warm && model.open_cold_ns > 0) {
+            cold_names_.emplace(*plan.log, model.file_system);
+        }
     }
 
     /// False for what a replay does not perform either: it takes its recorded time.
@@ -77,6 +81,7 @@ public:
     const VirtualStorage& storage() const { return storage_; }
     void limit_cache(int64_t bytes, int64_t now) { storage_.limit(bytes, now); }
     uint64_t bytes_read = 0, bytes_written = 0, touched_pages = 0;
+    uint64_t scattered_reads = 0;  // blocks of inodes and directories read for files that lie among others
     std::array<uint64_t, kUnmodelledKinds> unmodelled{};  // ops, by Unmodelled
 
 private:
@@ -98,7 +103,7 @@ private:
     };
     int64_t without_steps(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t sync(const OpBlock& b, size_t i, int64_t now);
-    int64_t find_name(FileId file);
+    int64_t find_name(FileId file, int64_t now);
     int64_t list(const OpBlock& b, size_t i);
     bool was_fetched(const OpBlock& b, size_t i);
     void name(const OpBlock& b, size_t i, int64_t now);
@@ -129,6 +134,7 @@ private:
     const StorageModel& model_;
     const bool warm_, limited_;
     VirtualStorage storage_;
+    std::optional<ColdNames> cold_names_;  // none: names are cached, or what finding one takes is not known
     VirtualData data_;
     std::vector<bool> named_;    // files whose name is cached
     std::vector<bool> listed_;   // directories that are cached

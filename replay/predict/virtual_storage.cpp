@@ -346,6 +346,16 @@ int64_t VirtualStorage::read_direct(int64_t bytes, int64_t now) {
     return end;
 }
 
+int64_t VirtualStorage::read_metadata(uint32_t requests, uint32_t needed, int64_t bytes, int64_t now) {
+    int64_t end = now;
+    for (uint32_t i = 0; i < requests; ++i) {
+        const int64_t over = fetch(bytes, now);
+        end = i < needed ? std::max(end, over) : end;
+    }
+    time_ns += end - now;
+    return end;
+}
+
 int64_t VirtualStorage::write_direct(int64_t bytes, int64_t now) {
     now += model_.call_ns;
     return bytes > 0 ? device_.write(bytes, now, write_back_) : now;

@@ -84,6 +84,8 @@ public:
     /// Past the cache (O_DIRECT). The model has no latency of writes: one takes as long as a read of its size.
     int64_t read_direct(int64_t bytes, int64_t now);
     int64_t write_direct(int64_t bytes, int64_t now);
+    /// Requests of `bytes` each that are asked for at once: when the first `needed` of them are over.
+    int64_t read_metadata(uint32_t requests, uint32_t needed, int64_t bytes, int64_t now);
     /// Until everything that was written to the file so far, to any file, is on the device.
     int64_t sync(FileId file, int64_t now) {
         const int64_t first = write_back_.first_page_ns(file);

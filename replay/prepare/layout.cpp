@@ -15,7 +15,10 @@
 #include "formats/oplog/file_names.h"
 #include "formats/support/path.h"
 #include "formats/support/text_index.h"
+#include "replay/plan/file_systems.h"
+#include "replay/plan/scatter.h"
 #include "replay/prepare/facts.h"
+#include "replay/prepare/listing_names.h"
 
 namespace reprise {
 
@@ -34,49 +37,11 @@ struct PathOf {
     std::string_view operator()(uint32_t entry) const { return entries[entry].path; }
 };
 
-/// Bytes that getdents64 returns for a name: 19 before it, its NUL, a multiple of 8.
-uint64_t listed_bytes(uint64_t name) { return (19 + name + 1 + 7) / 8 * 8; }
-
-/// Names that take as many bytes of a listing as are missing, each about as long as those that are known.
-class ListingNames {
-public:
-    ListingNames(uint64_t missing, uint64_t average) {
-        constexpr uint64_t kUnknown = 32;
-        record_ = average == 0 ? kUnknown : std::clamp(average / 8 * 8, listed_bytes(kShort.size()), listed_bytes(255));
-        for (;; record_ += 8) {
-            length_ = std::min<uint64_t>(record_ - 20, 255);
-            prefix_ = length_ >= kLong.size() + 6 ? kLong : kShort;
-            count_ = (missing + record_ / 2) / record_;
-            uint64_t names = 1;  // that the digits tell apart
-            for (uint64_t i = prefix_.size(); i < length_ && names <= count_; ++i) {
-                names *= kDigits.size();
-            }
-            if (names > count_) {
-                break;
-            }
-        }
-    }
-    uint64_t count() const { return count_; }
-    std::string name(uint64_t number) const {
-        std::string out(length_, kDigits[0]);
-        out.replace(0, prefix_.size(), prefix_);
-        for (size_t at = length_; number > 0; number /= kDigits.size()) {
-            out[--at] = kDigits[number % kDigits.size()];
-        }
-        return out;
-    }
-
-private:
-    static constexpr std::string_view kLong = ".reprise-entry-", kShort = ".reprise";
-    static constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
-    uint64_t record_ = 0, length_ = 0, count_ = 0;
-    std::string_view prefix_;
-};
-
 class LayoutMaker {
 public:
     LayoutMaker(const LogReader& log, const OpFilter& filter, const PathMap& maps, ListingEntries listing)
-        : tables_(log.tables()),
+        : log_(log),
+          tables_(log.tables()),
           filter_(filter),
           maps_(maps),
           listing_(listing),
@@ -98,6 +63,7 @@ public:
         settle();
         add_holes();
         add_hard_links();
+        find_places();
         if (listing_ != ListingEntries::none) {
             add_listing_entries();
         }
@@ -637,7 +603,7 @@ private:
         uint64_t known_bytes = 0, known = 0;  // of entries that were there then
     };
 
-    /// By entry, kRoot for the root: what was there at first and stays. What the log removes must be empty by then.
+    /// By entry, kRoot for the root.
     std::map<uint32_t, Listed> listed_directories() const {
         std::map<uint32_t, Listed> listed;
         for (FileId id = 1; id < tables_.files.size(); ++id) {
@@ -646,11 +612,8 @@ private:
             if (facts.listed == 0 || at == kNowhere || lies_below(tables_.path(id), "/dev/shm")) {
                 continue;
             }
-            if (at != kRoot) {
-                const LayoutEntry& entry = out_.entries[at];
-                if (!entry.initial || entry.made || entry.gone || entry.type != FileType::directory) {
-                    continue;
-                }
+            if (!can_have_others(at)) {
+                continue;
             }
             Listed& directory = listed[at];
             if (facts.listed > directory.bytes) {
@@ -691,33 +654,87 @@ private:
         }
     }
 
+    /// Where files lay among those of their directory.
+    void find_places() {
+        constexpr uint64_t kUnknown = UINT64_MAX;  // after the others
+        place_.assign(out_.entries.size(), kUnknown);
+        std::vector<RecordedInode> inodes;
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            const FileRow& row = tables_.files[id];
+            const uint32_t at = row.inode == 0 ? kNowhere : initial_file(id);
+            if (at != kNowhere && place_[at] == kUnknown) {
+                place_[at] = row.inode;
+                inodes.push_back({row.device, row.inode, out_.entries[at].parent, at});
+            }
+        }
+        const RecordedFileSystems systems(log_.header());
+        scatter_ = find_scatter(std::move(inodes), [&](uint64_t device) { return systems.type(device); });
+    }
+
+    /// What was there at first and stays. What the log removes must be empty by then.
+    bool can_have_others(uint32_t directory) const {
+        if (directory == kRoot) {
+            return true;
+        }
+        const LayoutEntry& entry = out_.entries[directory];
+        return entry.initial && !entry.made && !entry.gone && entry.type == FileType::directory;
+    }
+
     void add_listing_entries() {
         std::map<uint32_t, Listed> listed = listed_directories();
-        if (listed.empty()) {
-            return;
+        if (!listed.empty()) {
+            add_known(listed);
         }
-        add_known(listed);
-        constexpr uint64_t kMost = uint64_t{1} << 21;  // of a log; each is an inode
-        uint64_t made = 0;
         for (const auto& [directory, found] : listed) {
             const uint64_t own = 2 * listed_bytes(1) + (directory == kRoot ? listed_bytes(kMarkerName.size()) : 0);
             const uint64_t known = found.known_bytes + own;
-            if (found.bytes <= known) {
+            if (found.bytes > known) {
+                const uint64_t average = found.known == 0 ? 0 : found.known_bytes / found.known;
+                add_others(directory, ListingNames::that_take(found.bytes - known, average));
+            }
+        }
+        // Others of directories that were not listed: their number follows from where the files lay.
+        for (const auto& [directory, scatter] : scatter_) {
+            if (!scatter.tells_count() || listed.contains(directory) || !can_have_others(directory)) {
                 continue;
             }
-            const uint64_t average = found.known == 0 ? 0 : found.known_bytes / found.known;
-            const ListingNames names(found.bytes - known, average);
-            const uint64_t wanted = names.count();
-            const uint64_t here = std::min(wanted, kMost - made);
-            for (uint64_t i = 0; i < here; ++i) {
-                add_listing_entry(directory, names.name(i));
+            uint64_t lengths = 0;
+            for (const uint32_t entry : scatter.entries) {
+                lengths += out_.entries[entry].name().size();
             }
-            made += here;
-            counted_[Count::listing_entries_left_out] += wanted - here;
+            const uint64_t before = others_added_;
+            add_others(directory, ListingNames::so_many(scatter.all_others, lengths / scatter.entries.size()));
+            out_.unnamed_files += others_added_ - before;
         }
     }
 
-    void add_listing_entry(uint32_t directory, const std::string& name) {
+    /// Empty files beside those of a directory, between them where it is known how they lay.
+    void add_others(uint32_t directory, const ListingNames& names) {
+        constexpr uint64_t kMost = uint64_t{1} << 21;  // of a log; each is an inode
+        const uint64_t here = std::min(names.count(), kMost - others_added_);
+        others_added_ += here;
+        counted_[Count::listing_entries_left_out] += names.count() - here;
+        const auto found = scatter_.find(directory);
+        if (found == scatter_.end() || !found->second.dense) {
+            for (uint64_t i = 0; i < here; ++i) {
+                add_listing_entry(directory, names.name(i), UINT64_MAX);
+            }
+            return;
+        }
+        const InodeScatter& scatter = found->second;
+        const std::vector<uint64_t> others = scatter.spread(here);
+        uint64_t number = 0;
+        for (size_t slot = 0; slot < others.size(); ++slot) {
+            // Of entries with one place, that made last here comes last.
+            const uint64_t place = slot == 0 ? 0 : place_[scatter.entries[slot - 1]];
+            for (uint64_t i = 0; i < others[slot]; ++i) {
+                add_listing_entry(directory, names.name(number++), place);
+            }
+        }
+        out_.in_order.insert(directory);
+    }
+
+    void add_listing_entry(uint32_t directory, const std::string& name, uint64_t place) {
         const std::string path = directory == kRoot ? name : out_.entries[directory].path + "/" + name;
         const auto fresh = static_cast<uint32_t>(out_.entries.size());
         if (index_at(path) != fresh) {
@@ -729,6 +746,7 @@ private:
         entry.listing = true;
         entry.initial = listing_ == ListingEntries::add;
         entry.made = !entry.initial;
+        place_.push_back(place);
     }
 
     void group() {
@@ -745,8 +763,16 @@ private:
         for (uint32_t i = 0; i < out_.entries.size(); ++i) {
             out_.children[next[slot(out_.entries[i].parent)]++] = i;
         }
+        const auto before = [&](uint32_t a, uint32_t b) { return std::pair(place_[a], a) < std::pair(place_[b], b); };
+        for (size_t i = 0; i + 1 < out_.first.size(); ++i) {
+            const auto at = [&](uint64_t n) { return out_.children.begin() + static_cast<ptrdiff_t>(n); };
+            if (!std::is_sorted(at(out_.first[i]), at(out_.first[i + 1]), before)) {
+                std::sort(at(out_.first[i]), at(out_.first[i + 1]), before);
+            }
+        }
     }
 
+    const LogReader& log_;
     const Tables& tables_;
     const OpFilter& filter_;
     const PathMap& maps_;
@@ -756,6 +782,9 @@ private:
     static constexpr uint32_t kNowhere = kRoot - 1;
     std::vector<uint32_t> entry_of_;  // by FileId; kRoot: the root itself
     std::vector<uint32_t> on_disk_;   // by FileId: the entry that takes room; kRoot: none does
+    std::vector<uint64_t> place_;     // by entry: among those of its directory
+    std::map<uint32_t, InodeScatter> scatter_;
+    uint64_t others_added_ = 0;
     std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;
     std::vector<std::pair<std::string, FileType>> exchanged_;  // names, see note_exchanged()

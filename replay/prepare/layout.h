@@ -7,6 +7,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,7 @@ struct LayoutEntry {
     bool made = false;                  ///< an op of the log makes this path
     bool gone = false;                  ///< an op removes or renames it
     bool attributes = false;            ///< an op sets its permission bits or extended attributes
-    bool listing = false;               ///< stands for a name that a listing returned and no op names
+    bool listing = false;               ///< stands for a file that lay there and that no op names
     bool runnable = false;              ///< an access check of the log found that it could be executed
     uint32_t mode = 0;                  ///< permission bits, 0: unknown
     uint64_t size = 0;                  ///< bytes, regular files
@@ -63,8 +64,12 @@ struct Layout {
     std::map<uint32_t, RangeSet> holes;              ///< by entry: bytes that no block of the device held
     std::map<uint32_t, uint32_t> hard_links;         ///< further names of a file, to the entry of its first one
     uint64_t files_left_out = 0;                     ///< by the filter
+    uint64_t unnamed_files = 0;  ///< of the entries with `listing`, those that recorded inode numbers tell of
+    /// Directories whose files, and the empty ones between them, are to be made in the order of `children`.
+    std::set<uint32_t> in_order;
 
-    /// Indices of the entries directly in a directory (LayoutEntry::kRoot: the root), as offsets into `children`:
+    /// Indices of the entries directly in a directory (LayoutEntry::kRoot: the root), in the order of their recorded
+    /// inodes, as offsets into `children`:
     /// those of directory d are children[first[d + 1] .. first[d + 2]), those of the root children[first[0] ..
     /// first[1]).
     std::vector<uint32_t> children;
@@ -77,7 +82,8 @@ struct Layout {
     }
 };
 
-/// Empty files in a directory that the log lists, as many as make a listing return as many bytes as the recorded one.
+/// Empty files: in a directory that the log lists, as many as make a listing return as many bytes as the recorded one;
+/// in others, as many as lay between the files that the log names.
 enum class ListingEntries : uint8_t {
     none,
     add,     ///< there at first

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "formats/oplog/header_facts.h"
@@ -60,13 +61,53 @@ Preparation::Preparation(const LogReader& log, PrepareOptions options)
     refuse_shared_places(log_.tables(), filter_, marker_.maps);
     const ListingEntries otherwise = options_.reset ? ListingEntries::remove : ListingEntries::none;
     layout_ = make_layout(log_, filter_, marker_.maps, marker_.listing_entries ? ListingEntries::add : otherwise);
+    look_at_root();
+    if (holds_the_files()) {
+        marker_.listing_entries = false;
+        layout_ = make_layout(log_, filter_, marker_.maps, ListingEntries::none);
+        look_at_root();
+        remarks_.emplace_back("The root holds files of the log already: no empty files are added beside them.");
+    }
+    note_unnamed_files();
+    note_recorded_files();
+}
+
+void Preparation::look_at_root() {
     SurveyOptions survey;
     survey.licence = licence_;
     survey.content = marker_.content;
     survey.remake_data = options_.reset && found_ && found_->content != marker_.content;
     survey.threads = options_.threads;
     survey_ = survey_root(layout_, root_.get(), parent_.get(), root_name_, survey);
-    note_recorded_files();
+}
+
+/// Whether somebody else placed files in a directory that would get empty ones: then the others lie there, too.
+bool Preparation::holds_the_files() const {
+    if (found_ || options_.listing_entries || survey_.listing_entries == 0) {
+        return false;
+    }
+    std::set<uint32_t> directories;
+    for (const LayoutEntry& entry : layout_.entries) {
+        if (entry.listing) {
+            directories.insert(entry.parent);
+        }
+    }
+    for (uint32_t i = 0; i < layout_.entries.size(); ++i) {
+        const LayoutEntry& entry = layout_.entries[i];
+        if (!entry.listing && entry.type == FileType::regular && survey_.actions[i] == Action::keep &&
+            directories.contains(entry.parent)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void Preparation::note_unnamed_files() {
+    const uint64_t made = std::min(layout_.unnamed_files, survey_.listing_entries);
+    if (made > 0) {
+        remarks_.push_back(counted(made, "listing entry", "listing entries") +
+                           " stand for files beside those that ops name: recorded inode numbers leave room for them.");
+    }
 }
 
 void Preparation::note_recorded_files() {

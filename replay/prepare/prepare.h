@@ -74,6 +74,9 @@ public:
 private:
     void open_root();
     void choose_settings();
+    void look_at_root();
+    bool holds_the_files() const;
+    void note_unnamed_files();
     void note_recorded_files();
     void check_sizes() const;
 

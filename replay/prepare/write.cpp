@@ -314,7 +314,73 @@ private:
 
     // --- files
 
+    /// Where others lay between the files of a directory, all get their inodes one after the other, in their order,
+    /// before several threads fill them.
+    void make_names() {
+        std::vector<uint32_t> directories;
+        for (const uint32_t directory : directories_) {
+            const auto [begin, end] = layout_.children_of(directory);
+            if (layout_.in_order.contains(directory) && std::any_of(begin, end, [&](uint32_t child) {
+                    return layout_.entries[child].listing && makes(child);
+                })) {
+                directories.push_back(directory);
+            }
+        }
+        if (!directories.empty()) {
+            named_.assign(layout_.entries.size(), 0);
+        }
+        run_parallel(job_.threads, directories.size(), state_.stop, tick_,
+                     [&](size_t, size_t number) { make_names_in(directories[number]); });
+    }
+
+    void make_names_in(uint32_t directory) {
+        const UniqueFd opened(open_directory(directory));
+        if (opened.get() < 0) {
+            fail("enter", path_of(directory), -opened.get());
+        }
+        const auto [begin, end] = layout_.children_of(directory);
+        for (const uint32_t* child = begin; child != end && !state_.stop.load(std::memory_order_relaxed); ++child) {
+            const LayoutEntry& entry = layout_.entries[*child];
+            if (entry.type != FileType::regular || !makes(*child) || layout_.hard_links.contains(*child)) {
+                continue;
+            }
+            remove_remade(opened.get(), *child);
+            make_empty(opened.get(), *child);
+            named_[*child] = 1;
+            if (entry.size == 0) {
+                did_one();
+            }
+        }
+    }
+
+    bool is_named(uint32_t index) const { return !named_.empty() && named_[index] != 0; }
+    void filled(uint32_t index) {
+        if (!named_.empty()) {
+            named_[index] = 0;
+        }
+    }
+
+    void remove_remade(int directory, uint32_t index) const {
+        const LayoutEntry& entry = layout_.entries[index];
+        if (action(index) != Action::remake) {
+            return;
+        }
+        if (const int error = -remove_name(directory, entry.name().data()); error != 0) {
+            fail("remove", entry.path, error);
+        }
+    }
+
+    /// One call instead of open and close; like O_EXCL it never follows or replaces anything.
+    void make_empty(int directory, uint32_t index) const {
+        const LayoutEntry& entry = layout_.entries[index];
+        if (::mknodat(directory, entry.name().data(), S_IFREG | mode_of(entry), 0) != 0) {
+            fail("make", entry.path, errno);
+        }
+    }
+
     void make_files() {
+        const NamesCleanup named{*this};
+        make_names();
         plan_pieces();
         std::vector<std::unique_ptr<WriteBuffer>> buffers(std::max<size_t>(1, job_.threads));
         const BigFileCleanup cleanup{*this};
@@ -337,6 +403,18 @@ private:
             }
         });
     }
+
+    /// A stop or an error leaves no names of files that are still to be filled.
+    struct NamesCleanup {
+        Writer& writer;
+        ~NamesCleanup() {
+            for (uint32_t index = 0; index < writer.named_.size(); ++index) {
+                if (writer.is_named(index) && writer.layout_.entries[index].size != 0) {
+                    writer.discard(index);
+                }
+            }
+        }
+    };
 
     /// A stop or an error leaves big files half written: what has no size yet is not worth keeping.
     struct BigFileCleanup {
@@ -382,7 +460,8 @@ private:
                 if (entry.type == FileType::directory) {
                     continue;
                 }
-                if ((!makes(*child) && action(*child) != Action::refill) || layout_.hard_links.contains(*child)) {
+                if ((!makes(*child) && action(*child) != Action::refill) || layout_.hard_links.contains(*child) ||
+                    (is_named(*child) && entry.size == 0)) {
                     continue;
                 }
                 const auto [from, to] = range_of(*child);
@@ -483,11 +562,7 @@ private:
             if (parent.get() < 0 || source.get() < 0) {
                 fail("enter", path_of(entry.parent), parent.get() < 0 ? -parent.get() : -source.get());
             }
-            if (action(index) == Action::remake) {
-                if (const int error = -remove_name(parent.get(), entry.name().data()); error != 0) {
-                    fail("remove", entry.path, error);
-                }
-            }
+            remove_remade(parent.get(), index);
             if (::linkat(source.get(), layout_.entries[one].name().data(), parent.get(), entry.name().data(), 0) != 0) {
                 if (errno == EEXIST || errno == ENOENT || errno == ENOSPC || errno == EDQUOT) {
                     fail("link", entry.path, errno);
@@ -503,12 +578,10 @@ private:
     int open_regular(int directory, uint32_t index, bool direct) {
         const LayoutEntry& entry = layout_.entries[index];
         const char* const name = entry.name().data();
-        if (action(index) == Action::remake) {
-            if (const int error = -remove_name(directory, name); error != 0) {
-                fail("remove", entry.path, error);
-            }
+        const bool fresh = makes(index) && !is_named(index);
+        if (fresh) {
+            remove_remade(directory, index);
         }
-        const bool fresh = makes(index);
         // One component and O_EXCL or O_NOFOLLOW: nothing can lead elsewhere.
         const int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (fresh ? O_CREAT | O_EXCL : 0);
         UniqueFd fd(::openat(directory, name, flags | (direct ? O_DIRECT : 0), mode_of(entry)));
@@ -564,6 +637,7 @@ private:
         }
         ::close(big.fd);
         big.fd = -1;
+        filled(big.entry);
         did_one();
     }
 
@@ -593,11 +667,7 @@ private:
             }
             return;
         }
-        if (action(index) == Action::remake) {
-            if (const int error = -remove_name(directory, name); error != 0) {
-                fail("remove", entry.path, error);
-            }
-        }
+        remove_remade(directory, index);
         const int result = entry.type == FileType::symlink ? ::symlinkat(entry.target.c_str(), directory, name)
                                                            : ::mknodat(directory, name, S_IFIFO | mode_of(entry), 0);
         if (result != 0) {
@@ -608,11 +678,7 @@ private:
     void make_regular(int directory, uint32_t index, WriteBuffer& buffer) {
         const LayoutEntry& entry = layout_.entries[index];
         if (entry.size == 0 && action(index) == Action::make) {
-            // One call instead of open and close; like O_EXCL it never follows or replaces anything.
-            if (::mknodat(directory, entry.name().data(), S_IFREG | mode_of(entry), 0) != 0) {
-                fail("make", entry.path, errno);
-            }
-            return;
+            return make_empty(directory, index);
         }
         const auto [from, to] = range_of(index);
         const bool direct = to - from >= kDirectFrom && job_.content != Content::recorded;
@@ -648,6 +714,7 @@ private:
         if (makes(index) && (error != 0 || (state_.stop && (direct || layout_.holes.contains(index))))) {
             ::unlinkat(directory, entry.name().data(), 0);
         }
+        filled(index);
         if (error != 0) {
             fail("write", entry.path, error);
         }
@@ -669,6 +736,7 @@ private:
     WriteState& state_;
     const std::function<void()>& tick_;
     std::vector<uint32_t> directories_;
+    std::vector<uint8_t> named_;  // by entry: has its inode already, and no data; empty: none has
     std::vector<uint32_t> work_;  // entries, those of one piece together
     std::vector<Piece> pieces_;
     std::vector<std::unique_ptr<BigFile>> big_files_;

@@ -3,9 +3,11 @@
 //   large     one large file beside dd and fio (buffered and direct) writing as many bytes, all synced at the end
 //   samples   many files of 110 KiB beside a bare loop of open, write, close
 //   empty     many empty files beside a bare loop of open(O_CREAT), close: in 100 directories, and in one
+//   scattered a tenth of them of 6 KB and named in the log, in one directory and in the order of their inodes
 // Usage: bench_prepare [--dir DIR] [--large-mib N] [--samples N] [--empty N] [--rounds N] [--threads N]
-// [content|large|samples|empty]... Everything is made below DIR (default: $TMPDIR or /tmp); small files are removed at
-// the end, not between rounds: for a minute ext4 searches long where inodes were freed. SPDX-License-Identifier: MIT
+// [content|large|samples|empty|scattered]... Everything is made below DIR (default: $TMPDIR or /tmp); small files are
+// removed at the end, not between rounds: for a minute ext4 searches long where inodes were freed.
+// SPDX-License-Identifier: MIT
 #include <fcntl.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
 #include <sys/resource.h>
@@ -21,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
 #include "replay/content/content.h"
@@ -46,6 +49,7 @@ double median(std::vector<double> values) {
 struct Spec {
     size_t files = 1, directories = 1;
     uint64_t size = 0;
+    size_t gap = 1;  // the log names one of so many; the others are empty
 };
 
 std::string name_of(const Spec& spec, size_t file) {
@@ -56,10 +60,14 @@ std::string name_of(const Spec& spec, size_t file) {
 
 fs::path write_log(const Spec& spec) {
     const fs::path path = top / "log";
-    LogWriter writer(path, {}, {.sync = false});
+    Header header;
+    header.extra.emplace(std::string(fact::file_systems.key), R"({"8:1": "ext4"})");
+    LogWriter writer(path, header, {.sync = false});
     writer.add_task({.process = writer.add_process({}), .tid = 1});
-    for (size_t i = 0; i < spec.files; ++i) {
+    for (size_t i = 0; i < spec.files; i += spec.gap) {
         FileRow row;
+        row.device = 0x801;
+        row.inode = 1000 + i;
         row.path = writer.intern("/" + name_of(spec, i));
         row.type = FileType::regular;
         row.role = Role::dataset;
@@ -98,9 +106,9 @@ double bare_once(const Spec& spec, const fs::path& root) {
     std::vector<std::byte> bytes(spec.size);
     fill_random(1, 0, bytes);
     const auto start = Clock::now();
-    for (const std::string& name : names) {
-        const int fd = ::open(name.c_str(), O_CREAT | O_WRONLY, 0644);
-        if (spec.size > 0 && ::write(fd, bytes.data(), bytes.size()) < 0) {
+    for (size_t i = 0; i < names.size(); ++i) {
+        const int fd = ::open(names[i].c_str(), O_CREAT | O_WRONLY, 0644);
+        if (spec.size > 0 && i % spec.gap == 0 && ::write(fd, bytes.data(), bytes.size()) < 0) {
             std::abort();
         }
         ::close(fd);
@@ -265,7 +273,7 @@ int main(int argc, char** argv) {
         }
     }
     if (which.empty()) {
-        which = {"content", "large", "samples", "empty"};
+        which = {"content", "large", "samples", "empty", "scattered"};
     }
     std::string name = directory + "/reprise-bench-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
@@ -292,6 +300,11 @@ int main(int argc, char** argv) {
                             {.files = empty, .directories = 100, .size = 0}, static_cast<double>(empty), "files/s");
                 bench_files(("empty files in one directory: " + std::to_string(empty)).c_str(),
                             {.files = empty, .directories = 1, .size = 0}, static_cast<double>(empty), "files/s");
+            }
+            if (one == "scattered") {
+                bench_files(("files of 6 KB among ten times as many: " + std::to_string(empty)).c_str(),
+                            {.files = empty, .directories = 1, .size = 6000, .gap = 10}, static_cast<double>(empty),
+                            "files/s");
             }
         }
     } catch (const Error& error) {

@@ -22,7 +22,7 @@ namespace reprise::test {
 /// Writes a log row by row; every op succeeds unless it says otherwise.
 class LogBuilder {
 public:
-    explicit LogBuilder(const std::filesystem::path& path) : path_(path), writer_(path, header()) {
+    explicit LogBuilder(const std::filesystem::path& path) : path_(path), writer_(path, first_header()) {
         task_ = writer_.add_task({.process = writer_.add_process({.pid = 1, .command = 0}), .tid = 1, .name = 0});
     }
 
@@ -86,6 +86,8 @@ public:
         writer_.append(task_, op);
     }
     HandleId handle(const HandleRow& row) { return writer_.add_handle(row); }
+    /// As it is written in the end.
+    Header& header() { return writer_.header(); }
     void keep(Derived known) { writer_.keep(std::move(known)); }
     LogReader finish() {
         writer_.finish();
@@ -93,7 +95,7 @@ public:
     }
 
 private:
-    static Header header() {
+    static Header first_header() {
         Header header;
         header.source = "test";
         return header;
