@@ -53,7 +53,7 @@ std::optional<uint64_t> checked_limit(const RunLimits& limits, uint64_t data, ui
                             "use --memory SIZE, or select data with --only");
     }
     if (*limit < least) {
-        throw machine_error(which + " is less than a replay itself needs, " + format_bytes(least),
+        throw machine_error(which + " is less than the replay itself needs, " + format_bytes(least),
                             "allow more memory, or replay a larger data set");
     }
     if (limits.ballast && job_peak > *limit) {
