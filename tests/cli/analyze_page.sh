@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a browser makes of the pages of `reprise analyze`: no error, what is drawn is what the JSON holds, and no name in a
-# log becomes code. Needs Chromium.
+# What a browser makes of the pages of `reprise analyze` and `compare --html`: no error, what is drawn is what the JSON
+# holds, and no name in a log becomes code. Needs Chromium.
 # SPDX-License-Identifier: MIT
 # plain builds only
 # shellcheck source=lib.bash
@@ -31,4 +31,10 @@ cp "$tmp/evil.oplog" "$tmp/<img src=x onerror=window.hacked=4>.oplog"
 run 0 "$REPRISE" analyze "$tmp/evil.oplog" "$tmp/<img src=x onerror=window.hacked=4>.oplog" -o "$tmp/evil.html"
 look "$tmp/evil.html" --shows '/data/</script><script>window.hacked=1</script>' --shows "/data/\"'><img src=x onerror=window.hacked=2>" \
     --shows '<img src=x onerror=window.hacked=4>'
+
+# Both sides of a comparison in each chart, of a log and of files with such names.
+run 0 "$REPRISE" replay -q --engine null --pace afap "$tmp/evil.oplog" --runs 12 -o "$tmp/<script>window.hacked=5<.oplog"
+run 0 "$REPRISE" compare "$tmp/"*hacked=5*.[1-6].oplog --against "$tmp/"*hacked=5*.{7,8,9,10,11,12}.oplog --threshold elapsed=100000% \
+    --threshold throughput=100000% --threshold p50=100000% --threshold p99=100000% --html "$tmp/compare.html"
+look "$tmp/compare.html" --shows 'Where the time of all tasks went'
 finish
