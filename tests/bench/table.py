@@ -3,7 +3,8 @@
 """usage: table.py FOLDER [--write-docs]
 
 Prints the table of tests/bench/run.sh from the outputs in FOLDER and writes FOLDER/benchmarks.json; with --write-docs the
-documentation gets it too. Exits 1 if an output lacks a number, 0 otherwise: a missed goal is a row, not an error."""
+documentation gets it too. Exits 1 if an output lacks a number, 0 otherwise: a missed goal is a row, not an error. Where
+only some parts were measured, the other rows stay those of the documentation, and a note says so."""
 import datetime
 import json
 import pathlib
@@ -21,6 +22,8 @@ folder = pathlib.Path(sys.argv[1])
 def google(name):
     """Median of each counter per benchmark."""
     found = {}
+    if not (folder / f"{name}.txt").exists():
+        return found
     for row in json.loads((folder / f"{name}.txt").read_text())["benchmarks"]:
         if row.get("run_type") == "aggregate" or row.get("error_occurred"):
             continue
@@ -31,8 +34,14 @@ def google(name):
     return {base: {key: statistics.median(values) for key, values in row.items()} for base, row in found.items()}
 
 
+def output(name):
+    path = folder / f"{name}.txt"
+    return path.read_text() if path.exists() else ""
+
+
+parts = (folder / "parts").read_text().split() if (folder / "parts").exists() else []  # none: all were measured
 oplog, imports = google("oplog"), google("import")
-replay, prepare = (folder / "replay.txt").read_text(), (folder / "prepare.txt").read_text()
+replay, prepare = output("replay"), output("prepare")
 rows, notes = [], []
 
 
@@ -80,13 +89,13 @@ for prefix, tool in (("import/", "DFTracer"), ("import_darshan/", "Darshan DXT")
     for name in sorted(name for name in imports if name.startswith(prefix)):
         row(f"import {tool}, one core, {name.removeprefix(prefix)}", "≥ 1 M events/s", counter(imports, name, "events/s", 1e6),
             "M events/s", least(1))
-analyze = (folder / "analyze.txt").read_text()
+analyze = output("analyze")
 row("analyze 10 M ops, page included, one core", "≤ 5 s", number(analyze, r"ops: ([\d.]+) s"), "s", most(5))
 row("… memory", "≤ 512 MiB", number(analyze, r"its time, (\d+) MiB"), "MiB", most(512))
 row("… page", "≤ 5 MB", number(analyze, r"page ([\d.]+) MB"), "MB", most(5))
 if (folder / "page.txt").exists():
     row("… page ready in Chromium", "≤ 1000 ms", json.loads((folder / "page.txt").read_text())["ready_ms"], "ms", most(1000))
-else:
+elif not parts:
     notes.append("How soon a page is ready was not measured: Chromium is not installed.")
 row("… finding the causes for its predictions", "", number(analyze, r"planning: ([\d.]+) s"), "s")
 for what in ("storage", "processor", "accelerator"):
@@ -144,7 +153,7 @@ def clockwork(measured):
             notes.append(f"Wakes, {what}: the bare futex takes {bare / 1e3:.1f} µs.")
 
 
-clockwork(json.loads((folder / "delay.json").read_text()))
+clockwork(json.loads((folder / "delay.json").read_text()) if (folder / "delay.json").exists() else {"cpus": 0})
 
 
 def recorded(name):
@@ -152,6 +161,8 @@ def recorded(name):
     path = folder / f"{name}.txt"
     text = path.read_text() if path.exists() else "SKIPPED: not run"
     if text.startswith("SKIPPED"):
+        if parts:
+            return ""
         notes.append(f"Recording ({name}) was not measured: {text.strip()}.")
         return ""
     return text
@@ -190,7 +201,29 @@ cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if l
 cores = sum(1 for line in open("/proc/cpuinfo") if line.startswith("processor"))
 data = {"machine": f"{cores} x {cpu}, Linux {platform.release()}", "date": datetime.date.today().isoformat(), "command": "tests/bench/run.sh",
         "rows": rows, "notes": notes}
-data = docs_tables.keep_before(data, docs_tables.load("benchmarks"))
+if parts:
+    old = docs_tables.load("benchmarks")
+    data = docs_tables.keep_before(data, old)
+    rows = data["rows"]
+    # Measured rows take the place of those before; new ones follow the one that they follow here.
+    merged, at = list(old["rows"]), 0
+    for one in rows:
+        if one["value"] is None:
+            continue
+        same = next((i for i, row in enumerate(merged) if row["what"] == one["what"]), None)
+        if same is None:
+            merged.insert(at, one)
+            at += 1
+        else:
+            merged[same] = one
+            at = same + 1
+    others = old["date"] + ", " + old["machine"]
+    data = {**data, "rows": merged, "command": "tests/bench/run.sh " + " ".join(parts),
+            "notes": [note for note in old["notes"] if not note.startswith("Only ")] + notes
+            + [f"Only {' and '.join(parts)} were measured then; the other rows are of {others}."]}
+    rows = merged
+else:
+    data = docs_tables.keep_before(data, docs_tables.load("benchmarks"))
 (folder / "benchmarks.json").write_text(json.dumps(data, indent=1, ensure_ascii=False))
 print("\n".join(docs_tables.benchmark_lines(data)))
 incomplete = any(row["value"] is None for row in rows)
