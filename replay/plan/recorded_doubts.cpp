@@ -190,7 +190,9 @@ private:
             ++use.calls;
             if (info(op.kind).is(Trait::syncs)) {
                 ++use.syncs;
-                ++syncs_[file][block.task];
+                if (block.task < plan_.tasks.size()) {
+                    ++syncs_[file][block.task];
+                }
             }
             add_time(use, op.duration);
             if (info(op.kind).is(Trait::writes) && op.result > 0) {
@@ -385,6 +387,11 @@ private:
 constexpr uint64_t kLittleData = 1 << 20;    // bytes; less is no loss
 constexpr int64_t kLittleTime = 10'000'000;  // ns; likewise
 
+/// Of `all`, with bytes that are too few to say anything.
+bool is_little(uint64_t bytes, uint64_t all, double share) {
+    return bytes <= kLittleData || static_cast<double>(bytes) <= share * static_cast<double>(all);
+}
+
 }  // namespace
 
 bool waited_for_names(const OpBlock& block, size_t i) {
@@ -420,7 +427,7 @@ std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t 
     const uint64_t missing = doubts.refetched_bytes - std::min(doubts.refetched_bytes, here);
     uint64_t all = fetched;
     sum(all, doubts.refetched_bytes);
-    if (missing <= kLittleData || static_cast<double>(missing) <= share * static_cast<double>(all)) {
+    if (is_little(missing, all, share)) {
         return {};
     }
     return "the recording fetched " + format_bytes(missing) +
@@ -430,8 +437,7 @@ std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t 
 std::string unseen_touches(const RecordedDoubts& doubts, double share) {
     uint64_t all = doubts.kept_bytes;
     sum(all, doubts.unseen_mapped_bytes);
-    if (doubts.unseen_mapped_bytes <= kLittleData ||
-        static_cast<double>(doubts.unseen_mapped_bytes) <= share * static_cast<double>(all)) {
+    if (is_little(doubts.unseen_mapped_bytes, all, share)) {
         return {};
     }
     return "the log does not say which pages of " + format_bytes(doubts.unseen_mapped_bytes) +
@@ -527,8 +533,7 @@ std::string part_of_job(const RecordedDoubts& doubts) {
 std::string left_out_data(const RecordedDoubts& doubts, double share) {
     uint64_t all = doubts.left_out_bytes;
     sum(all, doubts.kept_bytes);
-    if (doubts.left_out_bytes <= kLittleData ||
-        static_cast<double>(doubts.left_out_bytes) <= share * static_cast<double>(all)) {
+    if (is_little(doubts.left_out_bytes, all, share)) {
         return {};
     }
     return format_bytes(doubts.left_out_bytes) + " of the job's " + format_bytes(all) +
@@ -538,8 +543,7 @@ std::string left_out_data(const RecordedDoubts& doubts, double share) {
 std::string programs_among_data(const RecordedDoubts& doubts, double share) {
     uint64_t all = doubts.beside_bytes;
     sum(all, doubts.kept_bytes);
-    if (doubts.beside_bytes <= kLittleData ||
-        static_cast<double>(doubts.beside_bytes) <= share * static_cast<double>(all)) {
+    if (is_little(doubts.beside_bytes, all, share)) {
         return {};
     }
     return format_bytes(doubts.beside_bytes) +
