@@ -112,10 +112,10 @@ struct Page::Impl {
     int sections = 0;
 
     /// The frame that the script fills.
-    void figure(std::string_view id, std::string_view title_, std::string_view note, bool tall) {
+    void figure(std::string_view id, std::string_view caption, std::string_view note, bool tall) {
         const std::string name = markup(id);
         body += "<figure class=\"chart" + std::string(tall ? " tall" : "") + "\" id=\"" + name + "\"><figcaption><h3>" +
-                markup(title_) + "</h3><p id=\"" + name + "-note\">" + markup(note) +
+                markup(caption) + "</h3><p id=\"" + name + "-note\">" + markup(note) +
                 "</p></figcaption><div class=\"plot\"></div></figure>\n";
     }
 };

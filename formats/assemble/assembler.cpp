@@ -218,6 +218,7 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::aio_submit: return request(t, raw, op);
         case OpKind::uring_complete:
         case OpKind::uring_enter:
+        case OpKind::aio_reap:
         case OpKind::aio_complete: return on_descriptor(t, raw, op, Evidence::none);
         case OpKind::mmap: return mmap(t, raw, op);
         case OpKind::munmap:

@@ -106,6 +106,7 @@ Action action_of(const Op& op) {
         case OpKind::statfs:
         case OpKind::uring_complete:
         case OpKind::uring_enter:
+        case OpKind::aio_reap:
         case OpKind::aio_complete:
         case OpKind::compute:
         case OpKind::wait:

@@ -83,7 +83,7 @@ AsyncRequest with_range(AsyncRequest request, int64_t offset, int64_t size) {
 AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags) {
     const bool aio = kind == OpKind::aio_submit;
     AsyncRequest request = aio ? of_aio(code) : of_uring(code);
-    request.own_flags = aio ? flags : flags >> kUringOwnFlags;
+    request.own_flags = aio ? flags : (flags & ~kUringPolled) >> kUringOwnFlags;
     if (!aio && request.does == Does::sync && request.own_flags & IORING_FSYNC_DATASYNC) {
         request.does = Does::sync_data;
     }

@@ -50,6 +50,8 @@ struct AsyncRequest {
 AsyncRequest async_request(OpKind kind, int64_t code, int64_t flags = 0);
 /// flags of uring_submit: IOSQE_* in the lowest 8 bits, the request's own above them.
 inline constexpr int kUringOwnFlags = 8;
+/// ... and this bit: the kernel's polling thread took the request (IORING_SETUP_SQPOLL); no op uring_enter submits it.
+inline constexpr int64_t kUringPolled = int64_t{1} << 40;
 
 /// With the range. The op's kind has Trait::submits.
 AsyncRequest async_request(const Op& op);

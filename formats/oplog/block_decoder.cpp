@@ -515,7 +515,7 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
             if (task == 0 || task >= tables.tasks) {
                 bad_id("task", task, tables.tasks);
             }
-            if (edge_kind < 1 || edge_kind > static_cast<uint8_t>(EdgeKind::queue)) {
+            if (edge_kind < 1 || edge_kind > static_cast<uint8_t>(EdgeKind::reaped)) {
                 throw Corrupt("edge kind " + std::to_string(edge_kind) + " is not known");
             }
             edge.task = static_cast<TaskId>(task);

@@ -53,6 +53,7 @@ std::string_view edge_name(EdgeKind kind) {
         case EdgeKind::lifecycle: return "lifecycle";
         case EdgeKind::resource: return "resource";
         case EdgeKind::queue: return "queue";
+        case EdgeKind::reaped: return "reaped";
     }
     return "?";
 }

@@ -97,8 +97,13 @@ constexpr bool works_on_data(OpKind kind) {
 bool is_op(uint8_t id);
 std::optional<OpKind> op_by_name(std::string_view name);
 
-/// Evidence of a dependency, strongest first (DESIGN: replay causes, not timestamps).
-enum class EdgeKind : uint8_t { marker = 1, message, wake, lifecycle, resource, queue };
+/// Evidence of a dependency, strongest first (DESIGN: replay causes, not timestamps). Of asynchronous requests, where
+/// the edge leads from an op of the same task that reports a result (Trait::completes):
+///   resource  the op needs that very request: it writes what the request read
+///   reaped    the job had taken that result, and all that its ring gave before: as many requests of the ring,
+///   whichever
+///             they are, must be done
+enum class EdgeKind : uint8_t { marker = 1, message, wake, lifecycle, resource, queue, reaped };
 std::string_view edge_name(EdgeKind kind);
 
 /// This op may start only after op number `op` of task `task` is done.

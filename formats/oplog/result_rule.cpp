@@ -22,6 +22,7 @@ ResultRule rule_of(OpKind kind, int64_t arg) {
         case OpKind::touch:
         case OpKind::uring_submit:
         case OpKind::uring_enter:
+        case OpKind::aio_reap:
         case OpKind::aio_submit: return ResultRule::success;
         case OpKind::fcntl:  // flags and descriptors; locks and sizes are the program's own
             return arg == 0 || arg == 1 || arg == 3 || arg == 1030 ? ResultRule::success : ResultRule::exact;

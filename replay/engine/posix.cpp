@@ -175,6 +175,7 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::aio_submit: return request(b, i);
         case OpKind::uring_complete:
         case OpKind::aio_complete: return complete(b, i);
+        case OpKind::aio_reap:
         case OpKind::uring_enter: return b.result[i];  // its requests are performed where they are submitted
         case OpKind::pipe: return make_memfd(b, i);
         case OpKind::exec:

@@ -299,6 +299,8 @@ private:
             }
             if (edge.task == 0 || edge.task >= plan_.tasks.size() || edge.op >= plan_.tasks[edge.task].ops) {
                 plan_.count(Count::edges_without_source);
+            } else if (edge.task == task && (edge.kind == EdgeKind::reaped || edge.kind == EdgeKind::resource)) {
+                continue;  // of a request: see requests.h
             } else if (edge.task == task) {
                 plan_.count(Count::edges_to_themselves);
             } else if (passed_[edge.task] <= edge.op) {

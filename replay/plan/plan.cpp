@@ -157,6 +157,7 @@ public:
 
     std::vector<SpawnSite> sites;
     AsyncDepth async_depth;
+    RequestScan requests;
     bool symlinks = false, moves_directories = false;
     std::unordered_set<std::string> renamed;  // paths below the root that come, go or change meaning as directories
 
@@ -203,7 +204,9 @@ private:
         const OpInfo& row = info(kind);
         const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
         for (const Edge& edge : edges) {
-            sharing_.see_edge_source(edge);
+            if (edge.task != id) {  // else it is of a request: see requests.h
+                sharing_.see_edge_source(edge);
+            }
         }
         if (counts_as_wait(kind, block_.arg[i])) {
             const int64_t ns = OpRef::end_of(block_.begin[i], block_.duration[i]) - block_.begin[i];
@@ -235,6 +238,7 @@ private:
         sharing_.see(block_, i, task.process);
         if (row.is(Trait::async)) {
             async_depth.see(block_, i);
+            requests.see(block_, i, task.process);
         }
         buffers(task, row, kind, i);
         if (kind == OpKind::dup && block_.handle[i] < plan_.handle_flags.size()) {
@@ -491,6 +495,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     scan.find_cut_waits();
     scan.find_helpers();
     plan.async_depth = scan.async_depth.greatest();
+    scan.requests.finish(plan);
     if (infer) {
         plan.queues = queues_of(log);
         for (const auto& [task, edges] : plan.queues.edges) {

@@ -22,6 +22,7 @@
 #include "replay/plan/helpers.h"
 #include "replay/plan/paths.h"
 #include "replay/plan/queues.h"
+#include "replay/plan/requests.h"
 #include "replay/plan/timers.h"
 
 namespace reprise {
@@ -54,6 +55,7 @@ struct TaskPlan {
     std::vector<Listener> listeners;  // by source
     std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
     std::vector<Timer> timers;        // by op
+    TaskRequests requests;            // asynchronous ones
     std::vector<uint64_t> spawns;     // ops of kind spawn that start a task, ascending
     TaskId spawner = 0;               // task whose spawn op starts this one; 0: starts with its process
     uint64_t spawn_op = 0;
@@ -144,6 +146,7 @@ struct Plan {
     uint64_t changing_ops = 0;                                // kept ones that alter files
     std::string first_change;                                 // the first of them, in words
     int64_t first_begin = 0, last_end = 0;                    // ns, of kept ops
+    std::vector<RequestRing> rings;                           // of asynchronous requests
     uint32_t async_depth = 0;                                 // most asynchronous requests in flight at a time
     size_t write_bytes = 0;                                   // largest source that an op needs
     bool names_sockets = false;  // some kept file is a socket: ops on its name are not performed

@@ -69,17 +69,19 @@ ops=$(awk '/^reprise_replay_ops_total/ { sum += $2 } END { print sum }' "$out")
 [[ $ops -ge 818 ]] || fail "$ops ops after two runs of 409"
 ended "0 1"
 
-# Ctrl-C with a client that is connected and silent: the end is as without.
-start "$REPRISE" replay job.oplog --root root --metrics :0 --json=run.json
+# Ctrl-C with a client that is connected and silent: the end is as without. Ended by this test, however slow it is.
+run 0 "$REPRISE_BUILD_DIR/programs/sample_log" live-long long.oplog
+run 0 "$REPRISE" prepare -q long.oplog --root long
+start "$REPRISE" replay long.oplog --root long --metrics :0 --json=run.json
 client hold "$url" >held 2>&1 &
 holder=$!
 run 0 client until "$url" 'phase="running"} 1'
-for _ in $(seq 100); do grep -q connected held && break; sleep 0.05; done
+for _ in $(seq 2000); do grep -q connected held && break; sleep 0.05; done
 kill -INT "$job"
 ended 4
 contains run.json '"ended": "interrupted: signal 2 (Interrupt)"'
 wait "$holder" || fail "the client did not see the end: $(cat held)"
-ps -eo args | grep -F "$tmp/root" | grep -v grep && fail "a process is left"
+ps -eo args | grep -F "$tmp/long" | grep -v grep && fail "a process is left"
 
 # On all addresses only when said so; -q says where only if nobody could know.
 start "$REPRISE" replay -q job.oplog --root root --pace afap --metrics 0.0.0.0:0
@@ -91,8 +93,8 @@ empty "$err"
 # A log's name that is not a name; and no more of its path than that.
 mkdir -p 'secret folder'
 name=$'a"b\\c\nd.oplog'
-cp job.oplog "secret folder/$name"
-start "$REPRISE" replay "secret folder/$name" --root root --metrics :0
+cp long.oplog "secret folder/$name"
+start "$REPRISE" replay "secret folder/$name" --root long --metrics :0
 run 0 client get "$url"
 contains "$out" 'log="a\"b\\c\nd.oplog"'
 lacks "$out" secret
@@ -115,8 +117,11 @@ run 4 "$REPRISE" capture -o other.oplog --metrics ":${taken##*:}" -- touch ran
 : >stop
 ended 0
 # Recordings in processes of their own are counted on.
-start "$REPRISE" capture -o runs.oplog --runs 3 --metrics :0 -- sh -c 'for i in 1 2 3 4 5; do cat pid >copy; sleep 0.1; done'
+rm stop
+start "$REPRISE" capture -o runs.oplog --runs 3 --metrics :0 -- \
+    sh -c 'echo x >>times; cat times >copy; [ "$(wc -l <times)" -lt 3 ] || while [ ! -e stop ]; do sleep 0.05; done'
 run 0 client until "$url" 'reprise_capture_run 3'
 contains "$out" 'reprise_capture_info{log="runs.oplog"} 1'
+: >stop
 ended 0
 finish

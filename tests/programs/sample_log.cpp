@@ -28,6 +28,8 @@ int main(int argc, char** argv) {
         write_fio_sample(argv[2]);
     } else if (name == "live") {
         write_live_sample(argv[2], 500);
+    } else if (name == "live-long") {
+        write_live_sample(argv[2], 12'000);
     } else if (name == "live-short") {
         write_live_sample(argv[2], 100);
     } else {

@@ -2,6 +2,7 @@
 #include "formats/assemble/recording/used_again.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "formats/assemble/recording/recording_impl.h"
@@ -110,7 +111,7 @@ std::vector<int64_t> UsedAgain::take(uint32_t pid, uint32_t tid, uint64_t begin,
     const uint64_t rest = process->expected - std::min(process->expected, process->computed);
     const double share =
         end >= process->until || ns >= rest ? 1.0 : static_cast<double>(ns) / static_cast<double>(rest);
-    give(*process, static_cast<uint64_t>(static_cast<double>(process->pages) * share + 0.5), out);
+    give(*process, static_cast<uint64_t>(std::llround(static_cast<double>(process->pages) * share)), out);
     process->computed += ns;
     return out;
 }

@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.parse
 
-TURNS = 1200  # a test that hangs ends some time
+PATIENCE = 200  # s; a test that hangs ends some time
 
 
 def connect(url):
@@ -89,8 +89,8 @@ def total(text, metric):
 
 
 def watch(url, metric):
-    first = None
-    for _ in range(TURNS):
+    first, end = None, time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         now = total(page(url), metric)
         if first is not None and now > first > 0:
             return
@@ -100,12 +100,13 @@ def watch(url, metric):
 
 
 def until(url, pattern):
-    for _ in range(TURNS):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         text = page(url)
         if re.search(pattern, text):
             print(text, end="")
             return
-        time.sleep(0.02)
+        time.sleep(0.05)
     sys.exit(f"no {pattern} in:\n{text}")
 
 

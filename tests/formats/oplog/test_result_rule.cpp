@@ -11,10 +11,10 @@ using namespace reprise;
 
 TEST_CASE("results of every op: errors must be equal, numbers where they are the program's own") {
     // What two machines may number differently.
-    const std::set<OpKind> machine_numbers{OpKind::open,       OpKind::dup,         OpKind::mmap,
-                                           OpKind::mremap,     OpKind::getdents,    OpKind::readlink,
-                                           OpKind::getxattr,   OpKind::listxattr,   OpKind::touch,
-                                           OpKind::aio_submit, OpKind::uring_enter, OpKind::uring_submit};
+    const std::set<OpKind> machine_numbers{
+        OpKind::open,        OpKind::dup,      OpKind::mmap,        OpKind::mremap, OpKind::getdents,
+        OpKind::readlink,    OpKind::getxattr, OpKind::listxattr,   OpKind::touch,  OpKind::aio_submit,
+        OpKind::uring_enter, OpKind::aio_reap, OpKind::uring_submit};
     for (const OpInfo& op : all_ops()) {
         INFO(op.name);
         constexpr int64_t kArg = 6;  // of fcntl: F_SETLK

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Asynchronous requests (io_uring, libaio): which ring each belongs to, and what has to be done before the job goes on.
+//
+// Between submission and completion the storage decides, not the recording. What the job did after it had taken results
+// waits for as many results here, whichever they are (edges `reaped`, or the order of the ops where the log has none of
+// them), and a write of what a request read waits for that request (edges `resource`). Where the recording shows that
+// a ring was kept full, so that its job waited only with so many requests in flight, a request needs but a free place.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "formats/oplog/oplog.h"
+
+namespace reprise {
+
+struct Plan;
+
+/// A ring of io_uring, or all that a process has of libaio.
+struct RequestRing {
+    ProcessId process = 0;
+    HandleId handle = 0;  // of io_uring; 0: not known, or libaio
+    bool aio = false;
+    bool polled = false;  // the kernel's polling thread takes the requests
+    bool shared = false;  // several tasks submit to it, or wait for it
+    bool full = false;    // the job waited only with `depth` requests in flight: each needs but a free place
+    bool exact = false;   // the log says what the job had taken (edges `reaped`, or libaio); else what was done counts
+    uint32_t depth = 0;   // most in flight at a time in the recording, until the job took their results
+    uint64_t requests = 0;    // that a replay makes
+    uint64_t data_edges = 0;  // that wait for a very request
+
+    bool operator==(const RequestRing&) const = default;
+};
+
+/// Before op `op`, or inside it: so many requests of a ring are done, or a very one is.
+struct RequestNeed {
+    uint64_t op = 0;
+    uint64_t count = 0;
+    uint32_t ring = 0;     // in Plan::rings
+    uint32_t request = 0;  // 0: `count` of any
+    bool inside = false;   // the op is itself the wait (uring_enter, aio_reap, the first aio_complete)
+
+    bool operator==(const RequestNeed&) const = default;
+};
+
+/// Of one task. Empty where it makes no requests and waits for none.
+struct TaskRequests {
+    std::vector<RequestNeed> needs;                    // by op
+    std::vector<std::pair<uint64_t, uint32_t>> rings;  // from that op on requests go to that ring; by op
+    bool any() const { return !needs.empty() || !rings.empty(); }
+};
+
+/// Whether a replay makes the request. Timers, polls, sockets and what is newer than this code take their recorded
+/// time.
+bool makes_request(const OpBlock& block, size_t i);
+
+/// Fed with all ops that the filter keeps, task after task, each in order.
+class RequestScan {
+public:
+    void see(const OpBlock& block, size_t i, ProcessId process);
+    /// Fills Plan::rings and TaskPlan::requests.
+    void finish(Plan& plan);
+
+private:
+    struct Submitted {
+        TaskId task = 0;
+        uint32_t ring = 0, request = 0;
+        uint64_t op = 0;
+        int64_t begin = 0;
+        uint64_t reaped = 0;  // 1 + op of the latest completion that the job had taken; 0: not told
+        uint64_t needs = 0;   // 1 + op of the completion of the very request; 0: none
+    };
+    struct Completed {
+        TaskId task = 0;
+        uint32_t request = 0;
+        uint64_t op = 0;
+        int64_t begin = 0;
+        bool aio = false;
+    };
+    struct Wait {
+        TaskId task = 0;
+        uint32_t ring = 0;
+        uint64_t op = 0;
+        int64_t begin = 0;
+        int64_t least = 0;
+        uint64_t reaped = 0;
+    };
+    struct Ring;
+    uint32_t ring_of(ProcessId process, HandleId handle, bool aio);
+    void assign(uint32_t ring);
+    void leave_task();
+    void count(Plan& plan, uint32_t number, Ring& ring);
+
+    std::vector<RequestRing> rings_;
+    std::map<std::pair<ProcessId, std::pair<HandleId, bool>>, uint32_t> by_handle_;
+    std::vector<Submitted> submitted_;
+    std::vector<Completed> completed_;
+    std::vector<Wait> waits_;
+    // Of the present task.
+    TaskId task_ = 0;
+    ProcessId process_ = 0;
+    size_t unassigned_ = 0;  // first of submitted_ whose ring is not known yet
+    HandleId last_handle_ = 0;
+    bool polled_ = false, reaps_ = false;
+    uint64_t reaped_ = 0;
+};
+
+}  // namespace reprise
