@@ -272,8 +272,10 @@ private:
         const int64_t due = step_->due(block_, i, locked ? std::max(by.before, begin) : by.before);
         const int64_t run_queue = by.before == INT64_MIN ? step_->waited_for_cpu(block_, i) : 0;
         const CausalRole role = role_ = step_->issued(block_, i, begin, performed);
-        step_->ended(end);
-        last_left_ = end;
+        // The task did not wait for the result of a request.
+        const int64_t left = info(kind).is(Trait::completes) ? begin : end;
+        step_->ended(left);
+        last_left_ = left;
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }
