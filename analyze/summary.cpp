@@ -38,6 +38,7 @@ public:
           progress_(progress),
           busy_(busy),
           requests_(tables_, [this](const DoneRequest& request) { done(request); }),
+          left_out_(tables_, [this](const DoneRequest& request) { out_.left_out_bytes += request.bytes(); }),
           accelerated_(tables_.tasks.size()),
           spent_(tables_),
           times_(tables_.tasks.size()) {
@@ -125,6 +126,9 @@ private:
             ++out_.left_out_ops;
             out_.left_out_io_ops += info(kind).is(Trait::io) ? 1 : 0;
             out_.left_out_bytes += static_cast<uint64_t>(data_bytes(block.row(i)));
+            if (info(kind).is(Trait::async)) {
+                left_out_.add(block.task, block.row(i));
+            }
             return;
         }
         ++out_.ops;
@@ -268,6 +272,7 @@ private:
     }
 
     void finish() {
+        left_out_.finish();
         requests_.finish();
         out_.requests = in_flight_.finish(requests_);
         const bool any = begin_ <= end_;
@@ -341,7 +346,7 @@ private:
     std::array<Histogram, kOpKindLimit> latencies_;
     std::array<RoleSummary, kRoles> roles_;
     int64_t begin_ = std::numeric_limits<int64_t>::max(), end_ = std::numeric_limits<int64_t>::min();
-    RequestMatcher requests_;
+    RequestMatcher requests_, left_out_;
     InFlightCounter in_flight_;
     std::vector<bool> accelerated_;  // tasks with accelerator ops or markers
     bool any_accelerator_ = false;

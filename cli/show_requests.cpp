@@ -134,7 +134,7 @@ Table rings_table(const InFlight& here, const InFlight* recorded, std::string_vi
     }
     for (const auto& [one, other] : pairs) {
         const RingFigures& ring = one != nullptr ? *one : *other;
-        table.row(ring_cells(ring.name(), Cell(std::to_string(ring.ring.pid)), one, other, both));
+        table.row(ring_cells(ring_name(ring.ring), Cell(std::to_string(ring.ring.pid)), one, other, both));
     }
     return table;
 }

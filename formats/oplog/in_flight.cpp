@@ -69,13 +69,6 @@ std::vector<DepthShare> depth_shares(const Histogram& depth, bool doubling) {
     return out;
 }
 
-std::string RingFigures::name() const {
-    if (ring.aio) {
-        return "libaio";
-    }
-    return ring.fd < 0 ? "io_uring" : "io_uring, fd " + std::to_string(ring.fd);
-}
-
 void InFlightCounter::add(const DoneRequest& request) {
     ++by_kind_[static_cast<size_t>(request.what.does)];
     if (!request.what.on_storage()) {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +25,6 @@ struct RequestFigures {
 
 struct RingFigures : RequestFigures {
     SeenRing ring;
-    /// "io_uring, fd 5", "libaio"
-    std::string name() const;
 };
 
 struct InFlight {

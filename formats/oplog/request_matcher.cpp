@@ -11,6 +11,13 @@ constexpr size_t kMostWaiting = 65536;
 
 }  // namespace
 
+std::string ring_name(const SeenRing& ring) {
+    if (ring.aio) {
+        return "libaio";
+    }
+    return ring.fd < 0 ? "io_uring" : "io_uring, fd " + std::to_string(ring.fd);
+}
+
 void RequestMatcher::add(TaskId task, const Op& op) {
     const OpInfo& row = info(op.kind);
     if (!row.is(Trait::async)) {

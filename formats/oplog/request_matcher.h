@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ struct SeenRing : RingName {
     int32_t fd = -1;      // of io_uring, where it was first entered; -1: never
     bool polled = false;  // the kernel's polling thread took requests
 };
+
+/// "io_uring, fd 5", "libaio"
+std::string ring_name(const SeenRing& ring);
 
 /// A request whose result the log has.
 struct DoneRequest {
