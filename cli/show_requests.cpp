@@ -15,10 +15,6 @@ constexpr size_t kMostRows = 16;
 
 std::string number(double value) { return number_cell(value, value < 9.95 ? 2 : 1).text; }
 
-std::string in_brackets(std::string_view beside, const std::string& text) {
-    return " (" + std::string(beside) + " " + text + ")";
-}
-
 using Pair = std::pair<const RingFigures*, const RingFigures*>;
 
 /// A ring of a run and the recorded one. Logs that are not of one job have other handles; where they have as many
@@ -75,13 +71,18 @@ std::vector<Cell> ring_cells(std::string_view name, Cell pid, const RequestFigur
 }  // namespace
 
 std::string requests_line(const InFlight& here, const InFlight& recorded, std::string_view beside) {
-    const auto latency = [&](double share) {
-        return format_duration(here.all.latency.percentile(share)) +
-               in_brackets(beside, format_duration(recorded.all.latency.percentile(share)));
+    constexpr size_t kRoom = 108;
+    const auto line = [&](std::string_view again) {
+        const auto latency = [&](double share) {
+            return format_duration(here.all.latency.percentile(share)) + " (" + std::string(again) +
+                   format_duration(recorded.all.latency.percentile(share)) + ")";
+        };
+        return format_count(here.all.requests) + ", " + number(here.all.depth.mean()) + " in flight (" +
+               std::string(beside) + " " + number(recorded.all.depth.mean()) + "), latency p50 " + latency(0.5) +
+               ", p99 " + latency(0.99);
     };
-    return format_count(here.all.requests) + ", " + number(here.all.depth.mean()) + " in flight" +
-           in_brackets(beside, number(recorded.all.depth.mean())) + ", latency p50 " + latency(0.5) + ", p99 " +
-           latency(0.99);
+    const std::string whole = line(std::string(beside) + " ");
+    return display_width(whole) <= kRoom ? whole : line("");
 }
 
 std::string requests_line(const InFlight& requests) {

@@ -52,7 +52,7 @@ std::vector<DepthShare> depth_shares(const Histogram& depth, bool doubling = fal
 /// "read", "fdatasync"
 std::string_view does_name(AsyncRequest::Does does);
 
-/// Fed with requests in any order. Memory: 4 to 8 bytes for each, and up to 64 KiB for each ring.
+/// Fed with requests in any order. Memory: 3 to 10 bytes for each, and up to 64 KiB for each ring.
 class InFlightCounter {
 public:
     void add(const DoneRequest& request);
