@@ -23,7 +23,8 @@ def fio(name, engine, size, depth, quick, *more, think=0, spin=False, **about):
              "--direct=1", "--invalidate=0", "--norandommap", f"--number_ios={count}", "--io_size=1t", "--output-format=json", "--eta=never"]
     if think:
         words += [f"--thinktime={think * depth}", f"--thinktime_blocks={depth}", *([f"--thinktime_spin={think * depth}"] if spin else [])]
-    return jobs.Job(name, "random.bin", (*words, *more), span="requests", tools=("fio",), in_flight=True, places=SLOW[size], **about)
+    places = (*SLOW[size], *(["fuse-1ms"] if size == "4k" and depth >= 16 else []))
+    return jobs.Job(name, "random.bin", (*words, *more), span="requests", tools=("fio",), in_flight=True, places=places, **about)
 
 
 def fio_jobs(quick):
@@ -68,11 +69,13 @@ def programs(quick):
                   jobs.Job(f"qemu-convert-{name}", "random.bin", ("sh", "-c", CONVERT, aio, "{data}", "{out}"), span="command", tools=("qemu-img",),
                            in_flight=True, places=("xfs-50", "fuse-1ms"))]
     for engine in ENGINES:
-        found += [jobs.Job(f"torch-checkpoints-{engine}", "samples", (jobs.PYTHON, jobs.HERE / "jobs/ring_checkpoints.py", "{bin}/ring_writer.so", engine, "8",
+        found += [jobs.Job(f"torch-checkpoints-{engine}", "samples", (jobs.PYTHON, jobs.HERE / "jobs/ring_checkpoints.py", engine, "{bin}/ring_writer.so", "8",
                                                                      "{data}", "{out}", "400", "32"), in_flight=True, places=("xfs-50", "fuse-1ms")),
                   jobs.Job(f"caio-{engine}", "random.bin", ("{python}", jobs.HERE / "jobs/caio_loader.py", engine, "{data}", "16", 1500 // half, "65536", "10"),
                            needs=("caio",), in_flight=True, event_loop=True, places=SEVERAL)]
     return [*found,
+            jobs.Job("deepspeed-checkpoints", "samples", ("{python}", jobs.HERE / "jobs/ring_checkpoints.py", "deepspeed", "-", "8", "{data}", "{out}", "400", "32"),
+                     needs=("deepspeed",), in_flight=True, places=("xfs-50", "fuse-1ms")),
             jobs.Job("liburing-loader", "random.bin", ("{python}", jobs.HERE / "jobs/uring_loader.py", "{data}", "16", 100 // half, "65536", "50"),
                      needs=("liburing",), in_flight=True, places=SEVERAL),
             jobs.Job("mariadb", "mariadb.db", (jobs.PYTHON, jobs.HERE / "jobs/mariadb.py", "run", "{data}", "{out}", "4", 250 // half), in_flight=True,

@@ -3,10 +3,10 @@
 """Training with PyTorch whose checkpoints are written past the page cache, several parts in flight: the parameters are copied into a
 staging buffer, and a thread writes that while the loop goes on.
 
-    ring_checkpoints.py LIBRARY ENGINE DEPTH DIR OUT EVERY MIB     per file of DIR a step; after each EVERY files a checkpoint of MIB
-                                                                  MiB by ENGINE, uring or aio, in parts of 1 MiB, DEPTH at once
+    ring_checkpoints.py ENGINE LIBRARY DEPTH DIR OUT EVERY MIB     per file of DIR a step; after each EVERY files a checkpoint of MIB
+                                                                  MiB by ENGINE, in parts of 1 MiB, DEPTH at once
 
-LIBRARY is ring_writer.c. Prints "span SECONDS busy 0": from the first file until the last checkpoint is on the device; marks it
+ENGINE is uring or aio, and LIBRARY then ring_writer.c; or deepspeed, whose own module writes by Linux AIO. Prints "span SECONDS busy 0": from the first file until the last checkpoint is on the device; marks it
 "span"."""
 
 import ctypes
@@ -27,8 +27,14 @@ PART = 1 << 20
 class Writer:
     """One checkpoint at a time; the next one waits for it."""
 
-    def __init__(self, library, engine, depth, out, size):
-        self.library, self.depth, self.use_ring, self.out = ctypes.CDLL(library), depth, engine == "uring", out
+    def __init__(self, engine, library, depth, out, size):
+        self.depth, self.use_ring, self.out, self.handle = depth, engine == "uring", out, None
+        if engine == "deepspeed":
+            sys.path.insert(0, os.path.join(sys.prefix, "extensions", "async_io"))  # packages.py has had it compiled
+            import async_io
+            self.handle = async_io.aio_handle(PART, depth, False, True, 1)
+        else:
+            self.library = ctypes.CDLL(library)
         self.staging = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # aligned as O_DIRECT asks for
         self.tensor = torch.frombuffer(self.staging, dtype=torch.float32)
         self.address = ctypes.c_void_p(self.tensor.data_ptr())
@@ -45,7 +51,12 @@ class Writer:
 
     def _write(self, number):
         name = os.path.join(self.out, f"checkpoint-{number}")
-        code = self.library.write_file((name + ".new").encode(), self.address, ctypes.c_long(len(self.staging)), self.depth, ctypes.c_long(PART),
+        if self.handle:
+            self.handle.sync_pwrite(self.tensor, name + ".new")
+            fd = os.open(name + ".new", os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+        code = 0 if self.handle else self.library.write_file((name + ".new").encode(), self.address, ctypes.c_long(len(self.staging)), self.depth, ctypes.c_long(PART),
                                        int(self.use_ring))
         if code != 0:
             self.failed.append(os.strerror(code))
@@ -62,13 +73,13 @@ class Writer:
 
 
 def main():
-    library, engine, depth, folder, out, every, mib = sys.argv[1:]
+    engine, library, depth, folder, out, every, mib = sys.argv[1:]
     torch.set_num_threads(1)
     torch.manual_seed(1)
     size, width = int(mib) << 20, 1024
     model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(size // (4 * width * width))))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    writer = Writer(library, engine, int(depth), out, size)
+    writer = Writer(engine, library, int(depth), out, size)
     names = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
     reprise.begin("span")
     begin = time.monotonic()
