@@ -26,6 +26,9 @@ GROUPS = {
     "au": "Accelerator utilisation (AU) on slower storage",
     "gpu": "A faster accelerator (`--gpu-speed`)",
     "handover": "Hand-over in memory, without a system call",
+    "requests-fio": "Requests in flight: fio, by engine, size and depth",
+    "requests-known": "Requests in flight: programs whose causes are known",
+    "requests-programs": "Requests in flight: programs not written for reprise",
     "programs": "Programs not written for reprise",
 }
 
@@ -109,7 +112,7 @@ def spans(cells):
 
 
 # Asked of the means over a group: the signed one and the absolute one, in percent.
-MEAN_GOALS = {"warm": (1, 2), "cold": (1, 2), "slower": (1, 2), "faster": (1.5, 2.5)}
+MEAN_GOALS = {"warm": (1, 2), "cold": (1, 2), "slower": (1, 2), "faster": (1.5, 2.5), "requests-fio": (3, 3)}
 PREDICTION_GOALS = (10, 4)  # percent: of each cell, of the mean of the absolute ones
 
 
@@ -142,8 +145,17 @@ def interval(cell):
     return text + (", **wide**" if cell["narrow"] is False else "")
 
 
+def in_flight(cell):
+    """Means over time, the job's there and the replay's, and how far the distributions are apart, in percent of the depth."""
+    if "in_flight" not in cell:
+        return ""
+    found = cell["in_flight"]
+    off = f"{found['off']:.1f} %"
+    return f"{found['there']:.1f}, {found['replayed']:.1f}; {off if found['met'] else f'**{off}**'}"
+
+
 # Columns that only newer runs have.
-MORE_COLUMNS = (("own spread", "own_spread", own_spread), ("predicted", "predicted_error", prediction),
+MORE_COLUMNS = (("in flight there, replay; apart", "in_flight", in_flight), ("own spread", "own_spread", own_spread), ("predicted", "predicted_error", prediction),
                 ("stated interval", "interval", interval), ("cells that", "part", lambda cell: {"fit": "fit", "judge": "judge"}.get(cell.get("part"), "")))
 
 

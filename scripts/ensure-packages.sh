@@ -12,10 +12,11 @@ declare -A packages=(
              libsqlite3-dev libcairo2-dev libfuse3-dev liburing-dev libjs-chart.js libbpf-dev clang'
     [test]='doctest-dev zlib1g-dev clang-14 clang-format clang-tidy clang libclang-rt-14-dev dpkg-dev file
             gzip zstd btrfs-progs shellcheck man-db ccache strace python3 zsh fish'
-    [bench]='libbenchmark-dev fio python3'
+    [bench]='libbenchmark-dev liburing-dev fio python3'
     [train]='python3 python3-torch python3-pil python3-numpy'
     [accuracy]='python3 python3-venv python3-torch python3-numpy python3-pil gcc g++ libc6-dev pkg-config libfuse3-dev fuse3 xfsprogs btrfs-progs e2fsprogs util-linux mount
-                sqlite3 rsync tar zstd'
+                sqlite3 rsync tar zstd liburing-dev fio qemu-utils mariadb-server-core mariadb-client-core
+                libaio-dev libtorch-dev pybind11-dev'
     [peers]='strace linux-perf bpftrace'
     [docs]='man-db groff-base'
     [timeline]='chromium fonts-liberation python3'

@@ -189,6 +189,28 @@ def capture_rows(capture):
     row("recording, one thread flat out: lost of 10 M calls", "0", number(capture, r"flat out.*?lost (\d+)"), "", most(0))
 
 
+def request_rows(text):
+    for batch in (1, 16):
+        part = re.split(r"\n(?!  )", text.split(f"rate, {batch} at a time")[1])[0] if f"rate, {batch} at a time" in text else ""
+        how = "" if batch == 1 else f", {batch} submitted at a time"
+        for name, what, limit in (("fio", "fio io_uring", 100), ("loop", "a bare liburing loop", 90)):
+            row(f"io_uring, afap, 1 M cached 4 KiB reads at depth 32{how}: of the speed of {what}", f"≥ {limit} %",
+                number(part, name + r": [^\n]*?([\d.]+) %"), "%", least(limit))
+        row(f"… M requests/s{how}", "", number(part, r"loop: [^\n]*replayed: ([\d.]+)"), "M/s")
+    for batch in (1, 16):
+        row(f"null engine, io_uring requests per core, {batch} submitted at a time", "≥ 10 M requests/s",
+            number(text, rf"null, {batch} at a time: ([\d.]+)"), "M requests/s", least(10))
+    for batch in (1, 16):
+        part = next((line for line in text.split("\n") if line.startswith(f"recording, {batch} at")), "")
+        row(f"recording, io_uring, 1 M cached 4 KiB reads, {batch} submitted at a time", "≤ +400 ns", number(part, r"recorded ([+-]\d+) ns"), "ns", most(400))
+        row(f"… {batch} at a time, unrecorded", "", number(part, r"unrecorded (\d+) ns"), "ns")
+        asked = number(part, r"of (\d+) requests")
+        missing = None if asked is None else sum(asked - number(part, rf"(\d+) {what}") for what in ("submissions", "completions"))
+        row(f"… {batch} at a time, requests lost", "0", missing, "", most(0))
+
+
+if requests := recorded("requests"):
+    request_rows(requests)
 if capture := recorded("capture"):
     capture_rows(capture)
 if epoch := recorded("epoch"):

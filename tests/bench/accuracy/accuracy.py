@@ -22,6 +22,7 @@ import tempfile
 import time
 
 import experiments
+import inflight
 import jobs
 import measure
 import packages
@@ -74,6 +75,8 @@ def chosen(all_cells, patterns, quick):
         # A quick look at the large table: what was recorded on XFS, and everything that was for XFS.
         if quick and not patterns and cell.group == "programs" and "xfs" not in (cell.source[0], cell.target[0]):
             continue
+        if quick and not patterns and cell.group == "requests-fio" and "-d16" not in cell.name:
+            continue
         found.append(cell)
     return found
 
@@ -96,12 +99,17 @@ def check(reprise):
 
 
 def possible(cells):
-    """Without those whose packages cannot be had here; says which, and why."""
+    """Without those whose packages or programs cannot be had here; says which, and why."""
     refused = packages.refused({name for cell in cells for name in cell.recorded.needs})
+    refused |= {tool: f"{tool} is not installed" for tool in measure.has_tools({tool for cell in cells for tool in cell.recorded.tools})}
     for name, why in refused.items():
-        mine = [f"{cell.group}/{cell.name}" for cell in cells if name in cell.recorded.needs]
+        mine = [f"{cell.group}/{cell.name}" for cell in cells if name in wants(cell)]
         print(f"SKIPPED {len(mine)} cells ({', '.join(mine)}): {why}", file=sys.stderr)
-    return [cell for cell in cells if not refused.keys() & set(cell.recorded.needs)]
+    return [cell for cell in cells if not refused.keys() & wants(cell)]
+
+
+def wants(cell):
+    return {*cell.recorded.needs, *cell.recorded.tools}
 
 
 TURN_S = 0.2  # between two measurements; whoever waits for the lock has it by then
@@ -143,14 +151,14 @@ class Session:
             log.unlink(missing_ok=True)
         self.recorded, self.ran = {}, {}
 
-    def recording(self, cell):
-        key = (cell.recorded, cell.source)
+    def recording(self, job, place):
+        key = (job, place)
         if key not in self.recorded:
             self.logs += 1
 
             def record(attempt):
                 log = self.folder / f"log{self.logs}-{attempt}.oplog"
-                run = self.bench.record(cell.recorded, self.storage(cell.source[0]), cell.source[1], log)
+                run = self.bench.record(job, self.storage(place[0]), place[1], log)
                 run.more["log"] = log
                 return run
 
@@ -176,7 +184,7 @@ class Session:
             return measure.Run(0, more={"failed": str(error)[-300:]})
 
     def round(self, cell, number):
-        log, recorded = self.recording(cell)
+        log, recorded = self.recording(cell.recorded, cell.source)
         keep = re.sub(r"\W+", "-", f"{cell.group}-{cell.name}") if number == 0 else None
 
         def replay():
@@ -186,18 +194,33 @@ class Session:
             real, replayed = self.real(cell), replay()
         else:
             replayed, real = replay(), self.real(cell)
+        there = self.recording(cell.real, cell.target)[1] if cell.real.in_flight else None  # its requests can be seen only there
         predicted = self.predicted(cell, log)
         row = {"recorded_s": recorded.seconds, "real_s": real.seconds, "real_id": real.more["id"], "real_whole_s": real.more["whole_s"],
                "replayed_s": replayed.seconds, "recorded_au": recorded.au(), "real_au": real.au(), "replayed_au": replayed.au(),
                "predicted_s": predicted.seconds or None, "predicted_au": predicted.au() if predicted.seconds else None,
                "stolen": [recorded.stolen, real.stolen, replayed.stolen],
                "reported_mib": [recorded.reported, real.reported, replayed.reported],
-               "work_s": [recorded.work, real.work, replayed.work], "replay": replayed.more, "predict": predicted.more}
+               "work_s": [recorded.work, real.work, replayed.work]}
+        if there:
+            row |= compared(*(run.more.pop("in_flight", None) for run in (replayed, predicted)), there.more["in_flight"])
+        row |= {"replay": replayed.more, "predict": predicted.more}
         if interval := measure.interval_of(replayed):
             row["interval_s"] = interval
         if interval := replayed.more.get("au_interval"):
             row["interval_au"] = interval
         return row
+
+
+def compared(replayed, predicted, there):
+    """Of a row: how many requests the job had in flight there, while it was recorded, and how many the replay and the prediction had."""
+    if there is None:
+        return {}
+    found = {"requests_there": there.requests, "in_flight_there": there.mean, "depth_there": there.most, "recorded_there_s": there.seconds}
+    for name, run in (("replayed", replayed), ("predicted", predicted)):
+        if run is not None:
+            found |= {f"requests_{name}": run.requests, f"in_flight_{name}": run.mean, f"in_flight_{name}_off": inflight.apart(there, run)}
+    return found
 
 
 def said(row):
@@ -208,7 +231,8 @@ def said(row):
         return "?" if row[key] is None else f"{100 * (row[key] / row['real_s'] - 1):+.1f} %"
 
     return (f"recorded {row['recorded_s']:.3f}, real {row['real_s']:.3f}, replayed {row['replayed_s']:.3f} s, {percent('replayed_s')}; "
-            f"predicted {percent('predicted_s')}")
+            f"predicted {percent('predicted_s')}"
+            + (f"; in flight {row['in_flight_there']:.1f}, replayed {row['in_flight_replayed']:.1f}" if "in_flight_replayed" in row else ""))
 
 
 def measure_rounds(stack, arguments, cells, reprise, rounds):

@@ -29,6 +29,7 @@ STORAGES = {
     "ext4": Kind("ext4"), "xfs": Kind("xfs"), "btrfs": Kind("btrfs"), "tmpfs": Kind("tmpfs"),
     "xfs-25": Kind("xfs", mb_per_s=25), "xfs-50": Kind("xfs", mb_per_s=50), "xfs-100": Kind("xfs", mb_per_s=100),
     "fuse-1ms": Kind("xfs", delay_us=1000), "xfs-iops": Kind("xfs", iops=250),
+    "xfs-iops5k": Kind("xfs", iops=5000),
 }
 PREDICTION_BAR = 10.0  # percent, of the span
 
@@ -38,11 +39,21 @@ EARLIER = ("resnet-sleep", "bert-sleep", "ring", "queue", "pinned", "sqlite", "t
 PROGRAMS = ("sqlite", "tar", "rsync")
 
 
-def both_ways(jobs, name, storages):
+def both_ways(jobs, name, storages, groups=("slower", "faster")):
     """Fast to each of `storages`, and back."""
     job, fast = jobs[name], ("xfs", "cold")
-    return [Cell("slower", f"{name}, {at}", job, fast, job, (at, "cold")) for at in storages] + \
-           [Cell("faster", f"{name}, {at} to xfs", job, (at, "cold"), job, fast) for at in storages]
+    return [Cell(groups[0], f"{name}, {at}", job, fast, job, (at, "cold")) for at in storages] + \
+           [Cell(groups[1], f"{name}, {at} to xfs", job, (at, "cold"), job, fast) for at in storages]
+
+
+def requests_in_flight(jobs):
+    """Jobs of io_uring and Linux AIO, each where it is held up and back: fio, programs whose causes are known, and all others."""
+    found = []
+    for job in jobs.values():
+        if job.in_flight:
+            group = "requests-fio" if job.name.startswith("fio-") else "requests-known" if "{bin}/requests" in job.words else "requests-programs"
+            found.extend(both_ways(jobs, job.name, job.places, (group, group)))
+    return found
 
 
 def cells(jobs):
@@ -81,4 +92,4 @@ def cells(jobs):
                 # Five replays against one real run would share whatever happened to it. A limit leaves little to happen.
                 found.append(Cell("programs", f"{name}, {source[0]} to {target[0]}", jobs[name], source, jobs[name], target,
                                   shared=STORAGES[target[0]].mb_per_s is not None))
-    return found
+    return found + requests_in_flight(jobs)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Owns the jobs of the experiments: their data, their command lines, and what is measured of each.
 
-Two spans are measured. `epoch`: the job prints how long its loop took and marks the same stretch, so that a replay's log
+Three spans are measured. `epoch`: the job prints how long its loop took and marks the same stretch, so that a replay's log
 tells it, too; loading Python and PyTorch, which a replay does not repeat, is outside. `command`: from the start of the
-process (the end of its exec) to its end, and of the replay likewise.
+process (the end of its exec) to its end, and of the replay likewise. `requests`: a program without marks prints how long its
+requests took; of the replay, from the first submission to the last completion.
 """
 
 import dataclasses
+import json
 import pathlib
 import random
 import re
@@ -14,6 +16,7 @@ import sqlite3
 import subprocess
 
 import packages
+import request_jobs
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent.parent
@@ -37,6 +40,9 @@ class Job:
     event_loop: bool = False  # the recorded order is the storage's, not the program's own
     late: bool = False  # written after the code it judges was done
     slow: int = 25  # MB/s that hold it up
+    places: tuple = ()  # storages that hold it up, where they are not the usual ones
+    tools: tuple = ()  # programs that it needs
+    in_flight: bool = False  # it keeps requests in flight: how many is compared
 
     def command(self, folder, work):
         sleep = f"{self.sleep / self.gpu:.6f}"
@@ -96,6 +102,7 @@ def jobs(quick):
         Job("sqlite", "table.db", ("sqlite3", "{data}", SQL), span="command", fit=True),
         Job("tar", "tree", ("tar", "-cf", "{out}/tree.tar", "-C", "{data}", "."), span="command"),
         Job("rsync", "tree", ("rsync", "-a", "{data}/", "{out}/copy"), span="command"),
+        *request_jobs.fio_jobs(quick), *request_jobs.known_jobs(quick), *request_jobs.programs(quick),
     ]
     return {job.name: job for job in found}
 
@@ -108,6 +115,10 @@ SQL = ("select count(*), sum(length(body)) from rows; create index by_key on row
 
 def parse(job, text):
     """(seconds of the epoch, seconds the stand-in was busy) as the job printed them."""
+    if found := re.search(r'^\{ *$.*^\}', text, re.M | re.S):  # fio
+        return max(part["runtime"] for part in (json.loads(found[0])["jobs"][0][way] for way in ("read", "write"))) * 1e-3, 0.0
+    if found := re.search(r"^Run completed in ([\d.]+) seconds", text, re.M):  # qemu-img bench
+        return float(found[1]), 0.0
     if found := re.search(r"^span ([\d.]+) busy ([\d.]+)", text, re.M):
         return float(found[1]), float(found[2])
     if found := re.search(r"steps in ([\d.]+) s(?:, accelerator ([\d.]+) s)?", text):
@@ -134,6 +145,12 @@ def make_data(folder, wanted, quick):
     for name, needs, text in (("samples.h5", "h5py", CHUNKS), ("samples.lmdb", "lmdb", TREE), ("samples.zarr", "zarr", ARRAY)):
         if name in wanted:
             subprocess.run([packages.python(needs), "-c", text, folder / name, str(4 * files)], check=True)
+    if "random.bin" in wanted:  # as large as the places that are read are far apart; written whole, O_DIRECT reads find no holes
+        with open(folder / "random.bin", "wb") as file:
+            for _ in range(128):
+                file.write(source.randbytes(1 << 20))
+    if "mariadb.db" in wanted:
+        subprocess.run([PYTHON, HERE / "jobs/mariadb.py", "make", folder / "mariadb.db", str(150 * files)], check=True)
     if "table.db" in wanted:
         base = sqlite3.connect(folder / "table.db")
         base.execute("create table rows(id integer primary key, key integer, body blob)")
@@ -188,6 +205,8 @@ def build(work):
     markers = ("-O2", "-Wall", "-I", TOP / "markers")
     fuse = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     for words in (("cc", *markers, "-o", place / "ring", HERE / "jobs/ring.c", "-pthread"),
+                  ("cc", *markers, "-o", place / "requests", HERE / "jobs/requests.c", "-luring"),
+                  ("cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", place / "ring_writer.so", HERE / "jobs/ring_writer.c", "-luring"),
                   ("c++", "-std=c++20", *markers, "-o", place / "timed_pipeline", HERE / "jobs/timed_pipeline.cpp", "-pthread"),
                   ("cc", "-O2", "-Wall", "-o", place / "slow_fuse", HERE / "slow_fuse.c", *fuse, "-pthread")):
         subprocess.run(words, check=True)

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import time
 
+import inflight
 from jobs import TOP, parse
 from storage import die_with_parent
 
@@ -181,8 +182,12 @@ class Bench:
             folder.mkdir(exist_ok=True)
             copy = shutil.copytree if source.is_dir() else shutil.copy
             copy(source, target)
-        elif job.data.endswith(".db"):
-            shutil.copy(source, target)  # the job changes it
+        elif job.data.endswith(".db"):  # the job changes it
+            if source.is_dir():
+                clear(target)
+                shutil.copytree(source, target)
+            else:
+                shutil.copy(source, target)
         clear(folder / "out")
         (folder / "out").mkdir()
         return folder
@@ -236,7 +241,7 @@ class Bench:
         run.reported = during.reported
         if run.busy is None:
             run.busy = found["accelerator_busy_s"]
-        run.more = {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
+        run.more |= {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
                                                        "lateness_us", "au", "elapsed_s", "recorded_s", "device_bytes", *INTERVALS)}
         if found["ended"] != "complete":
             raise RuntimeError(f"the replay of {job.name} ended: {found['ended']}")
@@ -267,13 +272,24 @@ class Bench:
         execute([self.reprise, "predict", "-q", "-f", log, "--storage", model, "--cache", regime, "-o", out, f"--json={result}", *options])
         found = json.loads(result.read_text())
         run = self.read_log(job, out)
-        run.more = {name: found.get(name) for name in ("elapsed_s", "au", "not_modelled", *INTERVALS)}
+        run.more |= {name: found.get(name) for name in ("elapsed_s", "au", "not_modelled", *INTERVALS)}
         return run
 
     # --- what a log tells
 
     def read_log(self, job, log):
-        """The span that the job marked and, between marks, its stand-in's busy time; or, without marks, the whole log."""
+        """The span that the job marked and, between marks, its stand-in's busy time; or, without marks, that of its requests or of the
+        whole log. With how many requests were in flight, for a job whose matter that is."""
+        run = self._span(job, log) if job.span != "requests" else None
+        if job.in_flight:
+            found = inflight.of_text(self._lines(log, inflight.WANTED))  # the one place to ask `reprise info --json`, once it tells
+            if found is None and run is None:
+                raise RuntimeError(f"{log}: it has no asynchronous request")
+            run = run or Run(found.seconds)
+            run.more["in_flight"] = found
+        return run
+
+    def _span(self, job, log):
         text = self._lines(log, "." if job.span == "command" else " marker ")
         begin, end, busy, open_at, last, started = None, None, 0, None, 0, None
         for found in re.finditer(r"^begin=(\d+) duration=(\d+) task=\d+ op=\d+ (\w+)(.*)$", text, re.M):

@@ -40,6 +40,19 @@ def stated(found, rows, reals):
             "narrow": None if found["event_loop"] else most - least <= room}
 
 
+IN_FLIGHT_BAR = 2.0  # percent of depth
+
+
+def in_flight(rows):
+    """Requests in flight in the mean over time, the job's while it was recorded there beside the replay's; how far the distributions
+    are apart. Nothing for jobs that have none."""
+    keys = ("in_flight_there", "in_flight_replayed", "in_flight_replayed_off")
+    values = [median(rows, key) for key in keys]
+    if None in values:
+        return {}
+    return {"in_flight": dict(zip(("there", "replayed", "off"), values)) | {"met": values[2] <= IN_FLIGHT_BAR}}
+
+
 def summarise(cell, rows, reals):
     """`reals`: a row of each real run of that job at that place, each run once. `itself_percent`: the real runs beside this cell
     against all of them, the error that a replay would show which is the job itself; None where they served other cells."""
@@ -57,7 +70,7 @@ def summarise(cell, rows, reals):
     found["error"], found["predicted_error"] = error_of(found, "replayed"), error_of(found, "predicted")
     found["met"] = found["error"] is not None and abs(found["error"]) <= cell.bar
     found["predicted_met"] = None if found["predicted_error"] is None else abs(found["predicted_error"]) <= experiments.PREDICTION_BAR
-    return found | stated(found, rows, reals)
+    return found | stated(found, rows, reals) | in_flight(rows)
 
 
 def summaries(cells, rounds, count):
@@ -91,6 +104,8 @@ def documented_cell(cell):
     kept |= {"real_runs": cell["real_runs"], "own_spread": rounded(cell["own_spread_percent"]), "error": rounded(cell["error"]), "met": cell["met"]}
     if cell["predicted_error"] is not None:
         kept |= {"predicted": figure(cell, "predicted"), "predicted_error": rounded(cell["predicted_error"]), "predicted_met": cell["predicted_met"]}
+    if "in_flight" in cell:
+        kept |= {"in_flight": {key: rounded(value, 2) if key != "met" else value for key, value in cell["in_flight"].items()}}
     if "interval" in cell:
         scale, digits = (100, 1) if cell["judge"] == "au" else (1, 3)
         kept |= {"interval": [round(scale * bound, digits) for bound in cell["interval"]], "inside": cell["inside"], "narrow": cell["narrow"]}

@@ -12,6 +12,7 @@ import unittest
 
 import accuracy
 import experiments
+import inflight
 import jobs
 import measure
 import rounds
@@ -135,6 +136,50 @@ class Summary(unittest.TestCase):
         self.assertEqual([(cell["cell"], cell["real_runs"]) for cell in found], [("pipeline, xfs-25 to xfs", 1), ("pipeline", 1)])
 
 
+def dumped(*requests):
+    """Lines of a dump: (submitted, done) of each request, the second None where it never was."""
+    lines = ["begin=5 duration=3 task=1 op=1 uring_enter result=1 handle=1 fd=6 size=1 arg=0"]
+    for number, (begin, end) in enumerate(requests, 1):
+        lines.append(f"begin={begin} duration=0 task=1 op=1 uring_submit result=0 handle=8 fd=7 file=0 offset=0 size=4096 request={number} list=[] path=x")
+        if end is not None:
+            lines.append(f"begin={end - 2} duration=2 task=1 op=1 uring_complete result=4096 size=4096 request={number}")
+    return "\n".join(lines) + "\n"
+
+
+class InFlight(unittest.TestCase):
+    def test_shares_of_time(self):
+        found = inflight.of_text(dumped((100, 200), (150, 250), (300, 400), (390, None)))
+        self.assertEqual((round(found.seconds * 1e9), found.requests, found.most), (300, 3, 2))
+        self.assertEqual({number: round(300 * share) for number, share in found.shares.items()}, {0: 50, 1: 200, 2: 50})
+        self.assertAlmostEqual(found.mean, 1.0)
+
+    def test_one_that_follows_at_once_does_not_add(self):
+        self.assertEqual(inflight.of_text(dumped((100, 200), (200, 300))).shares, {1: 1.0})
+
+    def test_none(self):
+        self.assertIsNone(inflight.of_text(dumped((100, None))))
+
+    def test_apart(self):
+        four, one = (inflight.of_text(dumped(*spans)) for spans in ([(0, 100)] * 4, [(0, 100)]))
+        self.assertAlmostEqual(inflight.apart(four, four), 0)
+        self.assertAlmostEqual(inflight.apart(four, one), 75)  # three of four
+        half = inflight.of_text(dumped(*[(0, 100)] * 4, *[(100, 200)] * 2))
+        self.assertAlmostEqual(inflight.apart(four, half), 25)
+
+    def test_summary(self):
+        rows = [row(4.0, 4.1, number, in_flight_there=8.0, in_flight_replayed=7.9, in_flight_replayed_off=off) for number, off in enumerate((1.0, 1.5, 9.0))]
+        cell = named("requests-known/fixed-uring, xfs-25")
+        found = summary.documented_cell(summary.summarise(cell, rows, rows))
+        self.assertEqual(found["in_flight"], {"there": 8.0, "replayed": 7.9, "off": 1.5, "met": True})
+        self.assertEqual(docs_tables.in_flight(found), "8.0, 7.9; 1.5 %")
+        self.assertNotIn("in_flight", summary.documented_cell(summary.summarise(cell, rows + [row(4, 4, 3)], rows)))
+
+    def test_spans_as_printed(self):
+        fio = 'fio: note\n{\n  "jobs" : [ { "read" : { "runtime" : 1607 }, "write" : { "runtime" : 0 } } ]\n}\n'
+        self.assertEqual(jobs.parse(None, fio), (1.607, 0.0))
+        self.assertEqual(jobs.parse(None, "Sending 5 read requests\nRun completed in 0.061 seconds.\n"), (0.061, 0.0))
+
+
 class Page(unittest.TestCase):
     def run_of(self, bounds):
         cells = [named("slower/pipeline, xfs-25"), named("slower/asyncio, xfs-25"), named("programs/tar, xfs to ext4")]
@@ -180,6 +225,10 @@ class Matrix(unittest.TestCase):
             at = {cell.source[0] for cell in cells if cell.recorded.name == job}, {cell.target[0] for cell in cells if cell.recorded.name == job}
             for places in at:
                 self.assertTrue({"xfs", "fuse-1ms", "xfs-iops"} <= places, (job, places))
+        for job in jobs.jobs(False).values():
+            if job.in_flight:
+                ways = {(cell.source[0], cell.target[0]) for cell in cells if cell.recorded == job}
+                self.assertEqual(ways, {way for place in job.places for way in (("xfs", place), (place, "xfs"))}, job.name)
         self.assertEqual({cell.part for cell in cells}, {"fit", "judge"})
         parts = {}
         for cell in cells:
