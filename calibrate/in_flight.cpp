@@ -150,7 +150,8 @@ void measure_in_flight(const StorageFolder& in, const StorageOptions& options, c
     for (const int64_t bytes : kSizes) {
         step("reads in flight");
         if (file.valid()) {
-            append(m.read_depth, measure.size({bytes, 1, 100, 1}, depths, m.read_bytes_per_s, m.reads_per_s, queues(bytes)));
+            append(m.read_depth,
+                   measure.size({bytes, 1, 100, 1}, depths, m.read_bytes_per_s, m.reads_per_s, queues(bytes)));
         }
     }
     for (const int64_t bytes : kSizes) {

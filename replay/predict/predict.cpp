@@ -127,10 +127,10 @@ private:
         VirtualPath path;
         Lock* lock = nullptr;  // the one that it holds during the op
         // Asynchronous requests:
-        int64_t waits_since = -1;                  // for some to be done
-        bool waited = false;                       // inside the op
-        uint32_t own = VirtualRequests::kNone;     // that the op makes and waits for
-        int64_t row_begin = INT64_MIN;             // of the last row, in the predicted log
+        int64_t waits_since = -1;               // for some to be done
+        bool waited = false;                    // inside the op
+        uint32_t own = VirtualRequests::kNone;  // that the op makes and waits for
+        int64_t row_begin = INT64_MIN;          // of the last row, in the predicted log
     };
     struct Event {
         int64_t time = 0;
@@ -447,8 +447,7 @@ private:
         const bool relied = info(static_cast<OpKind>(b.kind[task.i])).is(Trait::completes) &&
                             task.source < sources.size() && sources[task.source] == b.first + task.i;
         const auto slot = relied ? requests_.in_flight(b.request[task.i]) : std::nullopt;
-        return !slot ||
-               await(id, task, {b.first + task.i, 0, requests_.at(*slot).ring, b.request[task.i], true});
+        return !slot || await(id, task, {b.first + task.i, 0, requests_.at(*slot).ring, b.request[task.i], true});
     }
 
     /// The current op makes a request or is about some. False where it is a call as others.
@@ -464,7 +463,7 @@ private:
         }
         if (!info(kind).is(Trait::submits)) {
             // What others had to be waited for is not its own time; where the log does not say for what, it stands.
-            task.end = task.waited        ? std::max(now_, task.begin + call_ns)
+            task.end = task.waited              ? std::max(now_, task.begin + call_ns)
                        : b.arg[i] > 0 || !model ? now_ + known_time(b, i)
                                                 : now_ + call_ns;
             return true;
@@ -744,7 +743,7 @@ private:
     std::optional<PredictedLog> output_;
     const MemoryTimes* in_memory_ = nullptr;
     const RequestTimes* request_times_ = nullptr;
-    int64_t waited_ns_ = 0;  // of tasks, for requests
+    int64_t waited_ns_ = 0;             // of tasks, for requests
     std::optional<RoomOverTime> room_;  // of the page cache; none: no limit
     PredictedEpochs epochs_;
     int running_ = 0;
