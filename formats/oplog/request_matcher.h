@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,7 +24,9 @@ struct RingName {
     HandleId handle = 0;  // of io_uring; 0: not known, or libaio
     bool aio = false;
 
-    auto operator<=>(const RingName&) const = default;
+    bool operator<(const RingName& other) const {
+        return std::tie(process, handle, aio) < std::tie(other.process, other.handle, other.aio);
+    }
 };
 
 struct SeenRing : RingName {
