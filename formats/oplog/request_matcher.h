@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,7 +24,9 @@ struct RingName {
     bool aio = false;
 
     bool operator<(const RingName& other) const {
-        return std::tie(process, handle, aio) < std::tie(other.process, other.handle, other.aio);
+        return process != other.process ? process < other.process
+               : handle != other.handle ? handle < other.handle
+                                        : aio < other.aio;
     }
 };
 
