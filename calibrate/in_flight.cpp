@@ -20,8 +20,9 @@ namespace {
 constexpr std::array<int, 5> kDepths = {1, 4, 16, 64, 128};
 constexpr std::array<int64_t, 3> kSizes = {int64_t{4} << 10, int64_t{128} << 10, int64_t{1} << 20};
 constexpr int kMostWrites = 64;  // more in flight tell nothing new
-/// A limit decides where so much of it is reached.
-constexpr double kAtLimit = 0.9;
+/// Where there is a limit that lets some through at once, it may decide from so much of it on: requests then stand
+/// still for a while, and what is counted in between depends on when.
+constexpr double kFarFromLimit = 0.4;
 
 using MakeQueue = std::function<std::unique_ptr<InFlightQueue>(int depth)>;
 
@@ -51,7 +52,7 @@ public:
             const std::unique_ptr<InFlightQueue> queue = make(depth);
             DepthRow row = keep_in_flight(
                 *queue, load, times_, [] { return monotonic_ns(); }, [this] { in_.check(); });
-            row.limited = m_.read_burst_ns > 0 && load.reads > 0 && row.per_s > kAtLimit * limit;
+            row.limited = m_.read_burst_ns > 0 && load.reads > 0 && row.per_s > kFarFromLimit * limit;
             rows.push_back(row);
             if (row.limited) {
                 break;
@@ -150,7 +151,8 @@ void measure_in_flight(const StorageFolder& in, const StorageOptions& options, c
     for (const int64_t bytes : kSizes) {
         step("reads in flight");
         if (file.valid()) {
-            append(m.read_depth, measure.size({bytes, 1, 100, 1}, depths, m.read_bytes_per_s, m.reads_per_s, queues(bytes)));
+            append(m.read_depth,
+                   measure.size({bytes, 1, 100, 1}, depths, m.read_bytes_per_s, m.reads_per_s, queues(bytes)));
         }
     }
     for (const int64_t bytes : kSizes) {
