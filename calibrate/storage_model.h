@@ -22,8 +22,9 @@ struct DepthRow {
     int64_t bytes = 0;
     int depth = 1;
     int64_t ns = 0;        // median, from submission to completion
-    double per_s = 0;      // requests
-    bool limited = false;  // a limit that lets some through at once after a pause decided: `reads_per_s` or the bytes
+    int64_t mean_ns = 0;   // of all but those that stood still for long, as a limit has them do
+    double per_s = 0;      // requests, with the time in which all stood still
+    bool limited = false;  // a limit decided how long they took: `reads_per_s`, or that of bytes
 
     bool operator==(const DepthRow&) const = default;
 };

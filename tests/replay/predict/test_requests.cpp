@@ -171,14 +171,17 @@ TEST_CASE_FIXTURE(Ringed, "requests: limits hold for all that are in flight") {
 TEST_CASE_FIXTURE(Ringed, "requests: rows by depth say how many are served, whatever the parallelism") {
     Ring all = ring(job.lone_task());
     keep_full(all, 32, 320);
-    model.read_depth = {
-        {4096, 1, kRead, 1e4, false}, {4096, 16, 2 * kRead, 8e4, false}, {4096, 64, 8 * kRead, 8e4, false}};
+    const auto row = [](int depth, double per_s, bool limited = false) {
+        const auto took = static_cast<int64_t>(depth * 1e9 / per_s);
+        return DepthRow{4096, depth, took, took, per_s, limited};
+    };
+    model.read_depth = {row(1, 1e4), row(16, 8e4), row(64, 8e4)};
     CHECK(us(1) == doctest::Approx(320 * 1e6 / 8e4).epsilon(kClose));
-    model.read_depth[2].per_s = 4e4;  // worse than with 16; 32 lie between
+    model.read_depth[2] = row(64, 4e4);  // worse than with 16; 32 lie between
     CHECK(us(1) > 320 * 1e6 / 8e4 * 1.1);
     CHECK(us(1) < 320 * 1e6 / 4e4);
     // What a limit decided says nothing about the device.
-    model.read_depth = {{4096, 1, kRead, 1e4, false}, {4096, 4, 2 * kRead, 2e4, true}};
+    model.read_depth = {row(1, 1e4), row(4, 2e4, true)};
     CHECK(us(1) == doctest::Approx(10 * 100).epsilon(kClose));
 }
 
