@@ -17,12 +17,13 @@ SEVERAL = ("xfs-25", "xfs-iops", "fuse-1ms")
 
 
 def fio(name, engine, size, depth, quick, *more, think=0, spin=False, **about):
-    """`think`: microseconds per request. fio lets all requests end before it thinks, so it does so once for each `depth` of them."""
+    """`think`: microseconds per request. fio lets all requests end before it thinks, so it does so once for each `depth` of them. It
+    computes a part of them if asked to; were it all and took it longer, fio 3.33 would sleep for ever."""
     count = SIZES[size] // (2 if quick else 1)
     words = ["fio", "--name=j", "--thread", "--filename={data}", f"--ioengine={ENGINES[engine]}", "--rw=randread", f"--bs={size}", f"--iodepth={depth}",
              "--direct=1", "--invalidate=0", "--norandommap", f"--number_ios={count}", "--io_size=1t", "--output-format=json", "--eta=never"]
     if think:
-        words += [f"--thinktime={think * depth}", f"--thinktime_blocks={depth}", *([f"--thinktime_spin={think * depth}"] if spin else [])]
+        words += [f"--thinktime={think * depth}", f"--thinktime_blocks={depth}", *([f"--thinktime_spin={think * depth * 7 // 8}"] if spin else [])]
     places = (*SLOW[size], *(["fuse-1ms"] if size == "4k" and depth >= 16 else []))
     return jobs.Job(name, "random.bin", (*words, *more), span="requests", tools=("fio",), in_flight=True, places=places, **about)
 
