@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "formats/oplog/async_request.h"
 #include "formats/oplog/result_rule.h"
 
 namespace reprise {
@@ -44,6 +45,7 @@ struct Row {
     Key key;
     int64_t result = 0, arg = 0;
     uint64_t number = 0;
+    uint32_t request = 0;
 };
 
 // Numbers for paths, equal for equal paths of both logs.
@@ -118,7 +120,11 @@ private:
         const FileId second = op.file2                             ? op.file2
                               : op.handle2 < tables.handles.size() ? tables.handles[op.handle2].file
                                                                    : 0;
-        return {{op.kind, path(tables.file_of(op)), path(second), op.offset, op.size}, op.result, op.arg, number};
+        return {{op.kind, path(tables.file_of(op)), path(second), op.offset, op.size},
+                op.result,
+                op.arg,
+                number,
+                op.request};
     }
 
     const LogReader& log_;
@@ -157,6 +163,25 @@ public:
         flush();
     }
 
+    /// Of requests that the run did not perform: those that read and write have data.
+    void not_performed_requests(const LogReader& a) {
+        OpBlock block;
+        for (const BlockInfo& where : requests_.empty() ? std::span<const BlockInfo>() : a.blocks()) {
+            a.decode(where, block);
+            for (size_t i = 0; i < block.count(); ++i) {
+                if (!info(static_cast<OpKind>(block.kind[i])).is(Trait::submits)) {
+                    continue;
+                }
+                const AsyncRequest asked = async_request(block, i);
+                const auto found = requests_.find(block.request[i]);
+                if (found != requests_.end() && (asked.reads() || asked.writes())) {
+                    into_.not_performed_bytes += found->second;
+                }
+            }
+            a.forget(where);
+        }
+    }
+
 private:
     struct Pending {
         uint64_t missing = 0, extra = 0;
@@ -170,6 +195,8 @@ private:
             const OpInfo& row = info(a.key.kind);
             if (a.result > 0 && (row.is(Trait::reads) || row.is(Trait::writes))) {
                 into_.not_performed_bytes += static_cast<uint64_t>(a.result);
+            } else if (a.result > 0 && row.is(Trait::completes)) {
+                requests_[a.request] = static_cast<uint64_t>(a.result);
             }
             return;
         }
@@ -280,6 +307,7 @@ private:
     Comparison& into_;
     TaskId task_ = 0;
     uint64_t done_ = 0;
+    std::unordered_map<uint32_t, uint64_t> requests_;  // not performed by the run: results in the recording
     std::unordered_map<Key, Pending, KeyHash> pending_;
     std::array<std::array<uint64_t, kOpKindLimit>, 5> shown_{};
 };
@@ -296,6 +324,7 @@ void align(const LogReader& a, const OpSelector& keep_a, const LogReader& b, con
         TaskOps ops_a(a, keep_a, paths_a, task), ops_b(b, keep_b, paths_b, task);
         aligner.task(task, ops_a, ops_b);
     }
+    aligner.not_performed_requests(a);
 }
 
 }  // namespace reprise

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/oplog/async_request.h"
 #include "formats/support/histogram.h"
 
 namespace reprise {
@@ -26,6 +25,7 @@ JobFigures job_figures(const Summary& summary) {
     out.bytes_touched = summary.storage_bytes_touched;
     out.reads = summary.reads;
     out.writes = summary.writes;
+    out.requests = summary.requests;
     out.time = summary.time;
     if (!summary.devices.empty()) {
         out.au = summary.au();
@@ -35,6 +35,13 @@ JobFigures job_figures(const Summary& summary) {
     return out;
 }
 
+FigureCounter::FigureCounter(const Tables& tables)
+    : tables_(tables), time_(tables), latency_(kOpKindLimit), requests_(tables, [this](const DoneRequest& request) {
+          in_flight_.add(request);
+          const bool reads = request.what.reads(), writes = request.what.writes();
+          moved(reads ? Way::read : writes ? Way::write : Way::neither, request.file, request.result);
+      }) {}
+
 Json to_json(const JobFigures& figures) {
     return {{"elapsed_s", static_cast<double>(figures.elapsed) / 1e9},
             {"bytes_read", figures.bytes_read},
@@ -43,6 +50,7 @@ Json to_json(const JobFigures& figures) {
             {"bytes_touched", figures.bytes_touched},
             {"reads", calls_json(figures.reads)},
             {"writes", calls_json(figures.writes)},
+            {"requests", to_json(figures.requests)},
             {"task_time", to_json(figures.time)},
             {"au", figures.au ? Json(*figures.au) : Json(nullptr)},
             {"stall_s", figures.au ? Json(static_cast<double>(figures.stall) / 1e9) : Json(nullptr)}};
@@ -55,48 +63,31 @@ void FigureCounter::add(TaskId task, const Op& op, bool performed) {
     }
     const OpInfo& row = info(op.kind);
     const FileId file = tables_.file_of(op);
-    if (row.is(Trait::submits) || row.is(Trait::completes)) {
-        request(op);
+    if (row.is(Trait::async)) {
+        if (performed || op.result >= 0) {
+            requests_.add(task, op);
+        }
     } else if (row.is(Trait::reads) && row.is(Trait::writes)) {
         // Copies: one end may be a pipe or a socket.
-        moved({file != 0 ? Way::read : Way::neither, file}, op.result);
-        moved({tables_.file2_of(op) != 0 ? Way::write : Way::neither, 0}, op.result);
+        moved(file != 0 ? Way::read : Way::neither, file, op.result);
+        moved(tables_.file2_of(op) != 0 ? Way::write : Way::neither, 0, op.result);
     } else {
-        moved({row.is(Trait::reads) ? Way::read : row.is(Trait::writes) ? Way::write : Way::neither, file}, op.result);
+        moved(row.is(Trait::reads) ? Way::read : row.is(Trait::writes) ? Way::write : Way::neither, file, op.result);
     }
 }
 
-void FigureCounter::moved(const Request& what, int64_t bytes) {
-    if (what.way == Way::neither || bytes <= 0) {
+void FigureCounter::moved(Way way, FileId file, int64_t bytes) {
+    if (way == Way::neither || bytes <= 0) {
         return;
     }
     const auto more = static_cast<uint64_t>(bytes);
-    (what.way == Way::read ? out_.bytes_read : out_.bytes_written) += more;
-    out_.storage_bytes_read += what.way == Way::read && time_.on_storage(what.file) ? more : 0;
-}
-
-void FigureCounter::request(const Op& op) {
-    if (op.request == 0) {
-        return;
-    }
-    if (info(op.kind).is(Trait::submits)) {
-        const AsyncRequest asked = async_request(op);
-        const Request what{asked.reads() ? Way::read : asked.writes() ? Way::write : Way::neither, tables_.file_of(op)};
-        if (const auto found = late_.find(op.request); found != late_.end()) {
-            moved(what, found->second);
-            late_.erase(found);
-        } else {
-            requests_[op.request] = what;
-        }
-    } else if (const auto found = requests_.find(op.request); found != requests_.end()) {
-        moved(found->second, op.result);
-        requests_.erase(found);
-    } else if (op.result > 0) {
-        late_[op.request] = op.result;
-    }
+    (way == Way::read ? out_.bytes_read : out_.bytes_written) += more;
+    out_.storage_bytes_read += way == Way::read && time_.on_storage(file) ? more : 0;
 }
 
 JobFigures FigureCounter::finish() {
+    requests_.finish();
+    out_.requests = in_flight_.finish(requests_);
     out_.reads = latency_of_all(Trait::reads, latency_);
     out_.writes = latency_of_all(Trait::writes, latency_);
     out_.time = time_.result();

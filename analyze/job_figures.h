@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "analyze/summary.h"
 #include "analyze/time_spent.h"
+#include "formats/oplog/in_flight.h"
 #include "formats/oplog/oplog.h"
 
 namespace reprise {
@@ -21,6 +21,7 @@ struct JobFigures {
     /// have come from the device.
     uint64_t storage_bytes_read = 0, bytes_touched = 0;
     Latency reads, writes;  // calls that move file data; not asynchronous requests
+    InFlight requests;
     TimeSpent time;
     // With accelerators only.
     std::optional<double> au;
@@ -37,7 +38,9 @@ nlohmann::ordered_json to_json(const JobFigures& figures);
 class FigureCounter {
 public:
     /// `tables`: of the log that the ops are from.
-    explicit FigureCounter(const Tables& tables) : tables_(tables), time_(tables), latency_(kOpKindLimit) {}
+    explicit FigureCounter(const Tables& tables);
+    FigureCounter(const FigureCounter&) = delete;
+    FigureCounter& operator=(const FigureCounter&) = delete;
     /// `performed`: false for an op of a run that was left out, or whose counterpart was; its duration is none of a
     /// call.
     void add(TaskId task, const Op& op, bool performed = true);
@@ -49,19 +52,14 @@ public:
 
 private:
     enum class Way : uint8_t { neither, read, write };
-    struct Request {
-        Way way;
-        FileId file;
-    };
-    void moved(const Request& what, int64_t bytes);
-    void request(const Op& op);
+    void moved(Way way, FileId file, int64_t bytes);
 
     const Tables& tables_;
     JobFigures out_;
     TimeSpentCounter time_;
-    std::vector<Histogram> latency_;                  // by OpKind
-    std::unordered_map<uint32_t, Request> requests_;  // submitted, not yet completed
-    std::unordered_map<uint32_t, int64_t> late_;      // completed before they were submitted, in another task
+    std::vector<Histogram> latency_;  // by OpKind
+    RequestMatcher requests_;
+    InFlightCounter in_flight_;
 };
 
 }  // namespace reprise

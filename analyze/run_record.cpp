@@ -196,14 +196,20 @@ RunRecord run_record(const LogReader& log) {
                                                             static_cast<double>(kind.latency.p99)};
         }
     }
+    const RequestFigures& requests = summary.requests.all;
+    out.requests = {requests.requests, requests.latency.sum(), static_cast<double>(requests.latency.percentile(0.5)),
+                    static_cast<double>(requests.latency.percentile(0.99))};
     out.places = Places(log).count();
     return out;
 }
 
 Json to_json(const RunRecord& run) {
+    const auto kind_json = [](const RunRecord::Kind& kind) {
+        return Json{{"ops", kind.ops}, {"time_ns", kind.time}, {"p50_ns", kind.p50}, {"p99_ns", kind.p99}};
+    };
     Json kinds = Json::object();
     for (const auto& [name, kind] : run.kinds) {
-        kinds[name] = {{"ops", kind.ops}, {"time_ns", kind.time}, {"p50_ns", kind.p50}, {"p99_ns", kind.p99}};
+        kinds[name] = kind_json(kind);
     }
     return {{"path", run.path},
             {"recording", run.recording},
@@ -221,6 +227,7 @@ Json to_json(const RunRecord& run) {
             {"bytes", run.bytes},
             {"au", run.au ? Json(*run.au) : Json(nullptr)},
             {"kinds", std::move(kinds)},
+            {"requests", kind_json(run.requests)},
             {"spent_ns", run.places}};
 }
 
@@ -243,9 +250,15 @@ RunRecord run_record_of(const Json& json) {
     if (!json.at("au").is_null()) {
         out.au = json.at("au").get<double>();
     }
+    const auto kind_of = [](const Json& kind) {
+        return RunRecord::Kind{kind.at("ops").get<uint64_t>(), kind.at("time_ns").get<double>(),
+                               kind.at("p50_ns").get<double>(), kind.at("p99_ns").get<double>()};
+    };
     for (const auto& [name, kind] : json.at("kinds").items()) {
-        out.kinds[name] = {kind.at("ops").get<uint64_t>(), kind.at("time_ns").get<double>(),
-                           kind.at("p50_ns").get<double>(), kind.at("p99_ns").get<double>()};
+        out.kinds[name] = kind_of(kind);
+    }
+    if (json.contains("requests")) {  // records of before have none
+        out.requests = kind_of(json.at("requests"));
     }
     json.at("spent_ns").get_to(out.places);
     return out;

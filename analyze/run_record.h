@@ -36,6 +36,7 @@ struct RunRecord {
     double bytes = 0;
     std::optional<double> au;
     std::map<std::string, Kind> kinds;  // of I/O, by name
+    Kind requests;                      // asynchronous ones, from submission to completion
     /// ns of all tasks, by place: parts with semicolons between them, the outer one first ("storage;dataset;read").
     std::map<std::string, double> places;
 

@@ -5,9 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <limits>
-#include <unordered_map>
 
-#include "formats/oplog/async_request.h"
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
@@ -30,11 +28,6 @@ Way way_of(OpKind kind) {
     return row.is(Trait::writes) ? Way::write : Way::none;
 }
 
-Way way_of_request(const OpBlock& block, size_t i) {
-    const AsyncRequest request = async_request(block, i);
-    return request.reads() ? Way::read : request.writes() ? Way::write : Way::none;
-}
-
 class Collector {
 public:
     Collector(const LogReader& log, const OpFilter& filter, const std::function<void(uint64_t)>& progress,
@@ -44,6 +37,8 @@ public:
           selector_(log, filter),
           progress_(progress),
           busy_(busy),
+          requests_(tables_, [this](const DoneRequest& request) { done(request); }),
+          left_out_(tables_, [this](const DoneRequest& request) { out_.left_out_bytes += request.bytes(); }),
           accelerated_(tables_.tasks.size()),
           spent_(tables_),
           times_(tables_.tasks.size()) {
@@ -67,19 +62,11 @@ public:
                 progress_(done);
             }
         }
-        for (const auto& [request, bytes] : late_) {
-            complete(request, bytes);
-        }
         finish();
         return std::move(out_);
     }
 
 private:
-    struct Request {
-        Way way;
-        FileId file;
-    };
-
     void files() {
         out_.tasks = tables_.tasks.size() - 1;
         out_.processes = tables_.processes.size() - 1;
@@ -139,6 +126,9 @@ private:
             ++out_.left_out_ops;
             out_.left_out_io_ops += info(kind).is(Trait::io) ? 1 : 0;
             out_.left_out_bytes += static_cast<uint64_t>(data_bytes(block.row(i)));
+            if (info(kind).is(Trait::async)) {
+                left_out_.add(block.task, block.row(i));
+            }
             return;
         }
         ++out_.ops;
@@ -178,7 +168,7 @@ private:
         }
         time(kind, block, i, of_op);
         spent(kind, block, i);
-        special(kind, block, i, file);
+        special(kind, block, i);
     }
 
     void moved(Way way, FileId file, uint64_t bytes) {
@@ -191,6 +181,7 @@ private:
     void edges(std::span<const Edge> edges) {
         out_.edges += edges.size();
         for (const Edge& edge : edges) {
+            ++out_.edges_by_kind[std::min(static_cast<size_t>(edge.kind), out_.edges_by_kind.size() - 1)];
             if (edge.confidence < 100) {
                 ++out_.inferred_edges;
             }
@@ -260,38 +251,30 @@ private:
     }
 
     // Kinds that need more than the table says.
-    void special(OpKind kind, const OpBlock& block, size_t i, FileId file) {
+    void special(OpKind kind, const OpBlock& block, size_t i) {
         if (kind == OpKind::gpu_submit || kind == OpKind::marker) {
             accelerated_[std::min<size_t>(block.task, accelerated_.size() - 1)] = true;
             any_accelerator_ = any_accelerator_ || kind == OpKind::gpu_submit;
         } else if (kind == OpKind::touch) {
             out_.bytes_touched += touched_bytes(block.size[i], block.list_of(i));
-        } else if (info(kind).is(Trait::submits)) {
-            if (block.request[i]) {
-                requests_[block.request[i]] = {way_of_request(block, i), file};
-            }
-        } else if (info(kind).is(Trait::completes) && block.result[i] > 0) {
-            const auto bytes = static_cast<uint64_t>(block.result[i]);
-            if (!complete(block.request[i], bytes)) {
-                late_.emplace_back(block.request[i], bytes);
-            }
+        } else if (info(kind).is(Trait::async) && !(is_run_ && block.result[i] == -ECANCELED)) {
+            requests_.add(block.task, block.row(i));
         }
     }
 
-    // Bytes belong to the submission; it may come later in the file, in another task.
-    bool complete(uint32_t request, uint64_t bytes) {
-        const auto at = requests_.find(request);
-        if (at == requests_.end()) {
-            return false;
+    void done(const DoneRequest& request) {
+        in_flight_.add(request);
+        if (request.bytes() != 0) {
+            const OpKind completes = request.kind == OpKind::aio_submit ? OpKind::aio_complete : OpKind::uring_complete;
+            kinds_[static_cast<size_t>(completes)].bytes += request.bytes();
+            moved(request.what.reads() ? Way::read : Way::write, request.file, request.bytes());
         }
-        if (at->second.way != Way::none) {
-            moved(at->second.way, at->second.file, bytes);
-        }
-        requests_.erase(at);
-        return true;
     }
 
     void finish() {
+        left_out_.finish();
+        requests_.finish();
+        out_.requests = in_flight_.finish(requests_);
         const bool any = begin_ <= end_;
         out_.begin = any ? begin_ : 0;
         out_.end = any ? end_ : 0;
@@ -363,8 +346,8 @@ private:
     std::array<Histogram, kOpKindLimit> latencies_;
     std::array<RoleSummary, kRoles> roles_;
     int64_t begin_ = std::numeric_limits<int64_t>::max(), end_ = std::numeric_limits<int64_t>::min();
-    std::unordered_map<uint32_t, Request> requests_;  // submitted, not yet completed
-    std::vector<std::pair<uint32_t, uint64_t>> late_;
+    RequestMatcher requests_, left_out_;
+    InFlightCounter in_flight_;
     std::vector<bool> accelerated_;  // tasks with accelerator ops or markers
     bool any_accelerator_ = false;
     TimeSpentCounter spent_;

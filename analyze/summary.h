@@ -12,6 +12,7 @@
 
 #include "analyze/accelerator.h"
 #include "analyze/time_spent.h"
+#include "formats/oplog/in_flight.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/histogram.h"
@@ -58,7 +59,7 @@ struct TaskTime {
     int64_t begin = 0, end = 0;  // first begin and last end of its ops
     int64_t io = 0;              // inside calls that the replay performs
     int64_t compute = 0;
-    std::array<int64_t, 7> waited{};  // with a known cause: by EdgeKind, the strongest where there are several
+    std::array<int64_t, 8> waited{};  // with a known cause: by EdgeKind, the strongest where there are several
     int64_t unexplained = 0;          // waited, cause unknown
     int64_t slept = 0;                // in sleeps it asked for
     int64_t locks = 0;                // waits for locks, which are no causes
@@ -84,7 +85,9 @@ struct Summary : AcceleratorUse {
     /// What may have come from the device: bytes_read and bytes_touched of files that are not in /dev/shm.
     uint64_t storage_bytes_read = 0, storage_bytes_touched = 0;
     uint64_t edges = 0, inferred_edges = 0;
-    Latency reads, writes;  // of calls that move file data
+    std::array<uint64_t, 8> edges_by_kind{};  // by EdgeKind
+    Latency reads, writes;                    // of calls that move file data
+    InFlight requests;                        // asynchronous ones
     TimeSpent time;
     int64_t begin = 0, end = 0;      // ns: first begin and last end
     std::vector<KindSummary> kinds;  // of those with ops, in the order of the op table
@@ -105,7 +108,8 @@ struct Summary : AcceleratorUse {
 };
 
 /// One pass over the log in the order of the file, and one in the order of time over the tasks that use accelerators.
-/// Memory does not grow with the number of ops. `progress` gets the number of ops done so far, `busy` what accelerators
+/// Memory does not grow with the number of ops, but for some bytes for each asynchronous request (InFlightCounter).
+/// `progress` gets the number of ops done so far, `busy` what accelerators
 /// did.
 Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all(),
                   const std::function<void(uint64_t)>& progress = {}, const SeeBusy& busy = {});
@@ -113,6 +117,8 @@ Summary summarize(const LogReader& log, const OpFilter& filter = OpFilter::all()
 /// Times in ns (keys end in _ns), shares in 0..1, sizes in bytes. `tables` is that of the summarised log.
 nlohmann::ordered_json to_json(const Summary& summary, const Tables& tables);
 nlohmann::ordered_json to_json(const Latency& latency);
+/// Null without requests.
+nlohmann::ordered_json to_json(const InFlight& requests);
 /// One object per device: busy, stall, AU, steps, epochs.
 nlohmann::ordered_json devices_json(const AcceleratorUse& use, const Tables& tables);
 

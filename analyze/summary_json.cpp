@@ -58,6 +58,16 @@ Json devices_json(const AcceleratorUse& use, const Tables& tables) {
 
 namespace {
 
+Json edges_json(const Summary& summary) {
+    Json out = Json::object();
+    for (size_t kind = 1; kind < summary.edges_by_kind.size(); ++kind) {
+        if (summary.edges_by_kind[kind] != 0) {
+            out[std::string(edge_name(static_cast<EdgeKind>(kind)))] = summary.edges_by_kind[kind];
+        }
+    }
+    return out;
+}
+
 Json time_json(const TaskTime& row) {
     Json known = Json::object();
     for (size_t kind = 1; kind < row.waited.size(); ++kind) {
@@ -105,6 +115,8 @@ Json to_json(const Summary& summary, const Tables& tables) {
                 {"storage_bytes_touched", summary.storage_bytes_touched},
                 {"edges", summary.edges},
                 {"inferred_edges", summary.inferred_edges},
+                {"edges_by_kind", edges_json(summary)},
+                {"requests", to_json(summary.requests)},
                 {"task_time", to_json(summary.time)},
                 {"begin_ns", summary.begin},
                 {"end_ns", summary.end},

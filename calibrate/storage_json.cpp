@@ -44,6 +44,13 @@ public:
         }
         return at->get<std::string>();
     }
+    bool flag(const char* key) {
+        const Json& value = field(key);
+        if (!value.is_boolean()) {
+            bad(key, "is not true or false");
+        }
+        return value.get<bool>();
+    }
     const Json& field(const char* key) {
         known_.insert(key);
         const auto at = json_.find(key);
@@ -102,6 +109,48 @@ Json latencies_json(const std::vector<SizedLatency>& latencies) {
     return list;
 }
 
+std::vector<DepthRow> depth_rows(Reader& r, const char* key) {
+    constexpr double kMostDepth = 1 << 20;
+    std::vector<DepthRow> out;
+    if (!r.has(key)) {
+        return out;
+    }
+    const Json& list = r.field(key);
+    if (!list.is_array()) {
+        r.bad(key, "is not a list of rows");
+    }
+    for (size_t i = 0; i < list.size(); ++i) {
+        if (!list[i].is_object()) {
+            r.bad(key, "is not a list of rows");
+        }
+        Reader row(r.path(), list[i], std::string("/") + key + "/" + std::to_string(i));
+        DepthRow one;
+        one.bytes = static_cast<int64_t>(row.number("bytes", 1));
+        one.depth = static_cast<int>(std::min(row.number("depth", 1), kMostDepth));
+        one.ns = row.ns("ns");
+        one.per_s = row.number("per_s", 1e-3);
+        one.limited = row.has("limited") && row.flag("limited");
+        row.finish();
+        if (!out.empty() && std::pair(one.bytes, one.depth) <= std::pair(out.back().bytes, out.back().depth)) {
+            row.bad("depth", "is not larger than the one before");
+        }
+        out.push_back(one);
+    }
+    return out;
+}
+
+Json depth_json(const std::vector<DepthRow>& rows) {
+    Json list = Json::array();
+    for (const DepthRow& one : rows) {
+        Json row = {{"bytes", one.bytes}, {"depth", one.depth}, {"ns", one.ns}, {"per_s", one.per_s}};
+        if (one.limited) {
+            row["limited"] = true;
+        }
+        list.push_back(std::move(row));
+    }
+    return list;
+}
+
 /// What models of earlier versions do not have.
 void read_newer(Reader& r, StorageModel& m) {
     constexpr double kMostRequest = 1 << 30, kMostMemory = 1e15;
@@ -134,6 +183,10 @@ void read_newer(Reader& r, StorageModel& m) {
     if (r.has("write")) {
         m.write = latencies(r, "write", 0);
     }
+    m.read_depth = depth_rows(r, "read_depth");
+    m.write_depth = depth_rows(r, "write_depth");
+    m.sync_depth = depth_rows(r, "sync_depth");
+    m.mixed_depth = depth_rows(r, "mixed_depth");
 }
 
 }  // namespace
@@ -175,6 +228,10 @@ std::string to_json(const StorageModel& m) {
                 {"dirty_background_bytes", m.dirty_background_bytes},
                 {"dirty_bytes", m.dirty_bytes},
                 {"dirty_expire_ns", m.dirty_expire_ns},
+                {"read_depth", depth_json(m.read_depth)},
+                {"write_depth", depth_json(m.write_depth)},
+                {"sync_depth", depth_json(m.sync_depth)},
+                {"mixed_depth", depth_json(m.mixed_depth)},
                 {"cold", m.cold}}
         .dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -196,7 +253,7 @@ StorageModel read_storage_model(const std::filesystem::path& path) {
     }
     Reader r(path, json);
     StorageModel m;
-    if (r.number("storage_model", 1) != StorageModel::kVersion) {
+    if (const double version = r.number("storage_model", 1); version != 1 && version != StorageModel::kVersion) {
         r.bad("storage_model", "has an unsupported version");
     }
     m.host = r.text("host");
@@ -215,11 +272,7 @@ StorageModel read_storage_model(const std::filesystem::path& path) {
     m.cached_bytes_per_s = r.number("cached_bytes_per_s", 1);
     m.parallelism = static_cast<int>(std::min(r.number("parallelism", 1), 1e6));
     read_newer(r, m);
-    const Json& cold = r.field("cold");
-    if (!cold.is_boolean()) {
-        r.bad("cold", "is not true or false");
-    }
-    m.cold = cold.get<bool>();
+    m.cold = r.flag("cold");
     m.read = latencies(r, "read", 1);
     r.finish();
     return m;

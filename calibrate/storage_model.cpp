@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "calibrate/clock.h"
+#include "calibrate/in_flight.h"
 #include "calibrate/mounted.h"
 #include "calibrate/own_folder.h"
 #include "calibrate/steady_rate.h"
@@ -93,6 +94,7 @@ public:
             most = std::max(most, rate);
         }
         m.parallelism = std::max(1, static_cast<int>(std::lround(most / std::max(one, 1.0))));
+        measure_in_flight(*this, options_, data(), m, [this](const char* what) { step(what); });
         return m;
     }
 
@@ -125,7 +127,7 @@ private:
     }
 
     void step(const char* what) {
-        constexpr int kSteps = 21;
+        constexpr int kSteps = 21 + kInFlightSteps;
         check();
         if (options_.progress) {
             options_.progress(what, std::min(done_, kSteps), kSteps);

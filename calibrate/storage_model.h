@@ -17,8 +17,19 @@ struct SizedLatency {
     int64_t bytes = 0, ns = 0;
 };
 
+/// So many requests of one size at random places in flight all the time, past the page cache.
+struct DepthRow {
+    int64_t bytes = 0;
+    int depth = 1;
+    int64_t ns = 0;        // median, from submission to completion
+    double per_s = 0;      // requests
+    bool limited = false;  // a limit that lets some through at once after a pause decided: `reads_per_s` or the bytes
+
+    bool operator==(const DepthRow&) const = default;
+};
+
 struct StorageModel {
-    static constexpr int kVersion = 1;
+    static constexpr int kVersion = 2;  // 1: without the rows by depth
     static constexpr int64_t kReadAhead = int64_t{128} << 10;  // Linux's own default
     static constexpr int64_t kDirtyExpire = 30'000'000'000;    // and of this
     std::string directory, file_system, device, host;          // may be empty
@@ -49,6 +60,10 @@ struct StorageModel {
     int64_t dirty_bytes = 0;             // and at which it holds up writers; 0: not known
     int64_t dirty_expire_ns = kDirtyExpire;  // how long data stays dirty, if nothing else has it written
     double cached_bytes_per_s = 0;           // a read or a write of the page cache, each thread
+    // By bytes, then by depth, both ascending; empty: not known. Syncs: each after a write of `bytes` to a file of its
+    // own. Mixed: kMixedReads of 100 are reads.
+    std::vector<DepthRow> read_depth, write_depth, sync_depth, mixed_depth;
+    static constexpr int kMixedReads = 70;
     int64_t read_ahead_bytes = kReadAhead;   // largest window that the kernel reads ahead there
     int64_t request_bytes = kReadAhead;      // largest that it asks for at once (max_sectors_kb)
     bool cold = true;                        // reads were served by the storage, not by memory
@@ -61,7 +76,7 @@ struct StorageModel {
 
 struct StorageOptions {
     int64_t file_bytes = int64_t{256} << 20;                              // room needed, twice
-    int64_t each_ns = 400'000'000;                                        // time for each of about twenty measurements
+    int64_t each_ns = 400'000'000;                                        // time for each of about twenty measurements; half of it by depth
     std::function<void(const char* step, int done, int total)> progress;  // may be empty
     const std::atomic<bool>* stop = nullptr;                              // ends it early: an Error (machine)
 };

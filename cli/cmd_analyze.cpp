@@ -38,7 +38,7 @@ fs::path checked_page(const po::variables_map& values) {
     if (values.count("html") == 0) {
         return {};
     }
-    const fs::path page = values["html"].as<std::string>();
+    fs::path page = values["html"].as<std::string>();
     check_output(page, values.count("force") != 0);
     if (page == "-") {
         if (json_alone(values)) {

@@ -2,6 +2,7 @@
 // `reprise calibrate`: measures this machine, or a storage system.
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <fstream>
@@ -88,6 +89,33 @@ void print(const HostProfile& p, std::ostream& out) {
     work.print(out, 2);
 }
 
+/// Rates by size and by how many are in flight.
+void print_in_flight(const StorageModel& m, std::ostream& out) {
+    const std::pair<const char*, const std::vector<DepthRow>*> kinds[] = {{"read", &m.read_depth},
+                                                                          {"write", &m.write_depth},
+                                                                          {"mixed", &m.mixed_depth},
+                                                                          {"write and fsync", &m.sync_depth}};
+    if (std::all_of(std::begin(kinds), std::end(kinds), [](const auto& kind) { return kind.second->empty(); })) {
+        return;
+    }
+    Table table({{"requests", ""},
+                 {"size", "", true},
+                 {"in flight", "", true},
+                 {"median", "", true},
+                 {"per second", "", true},
+                 {"rate", "", true}});
+    for (const auto& [name, rows] : kinds) {
+        for (const DepthRow& row : *rows) {
+            table.row({name, bytes_cell(static_cast<uint64_t>(row.bytes)), count_cell(static_cast<uint64_t>(row.depth)),
+                       duration_cell(row.ns), count_cell(static_cast<uint64_t>(row.per_s)),
+                       Cell(format_rate(row.per_s * static_cast<double>(row.bytes)) + (row.limited ? " (limit)" : ""),
+                            Json(row.per_s * static_cast<double>(row.bytes)))});
+        }
+    }
+    table.print(out, 2);
+    out << '\n';
+}
+
 void print(const StorageModel& m, std::ostream& out) {
     const auto rate = [](double value) { return Cell(format_rate(value), Json(value)); };
     out << printable(m.directory) << " on " << m.host << ": " << (m.file_system.empty() ? "unknown" : m.file_system);
@@ -119,6 +147,7 @@ void print(const StorageModel& m, std::ostream& out) {
     rates.row({"cached read, one thread", rate(m.cached_bytes_per_s)});
     rates.print(out, 2);
     out << '\n';
+    print_in_flight(m, out);
     Table calls({{"cost of", ""}, {"", "", true}});
     calls.row({"open", duration_cell(m.open_ns)});
     calls.row({"stat", duration_cell(m.stat_ns)});
@@ -262,8 +291,9 @@ const Registration registration{{
             "speed of this machine relative to another one, by its profile or an op log recorded there: the value for "
             "`reprise replay --cpu-speed`. The three kinds of work do not scale alike; their spread is printed as the "
             "uncertainty.\n\n--storage DIR "
-            "measures a storage system instead, in about ten seconds and with 512 MiB of space: read latency by "
-            "request size (direct I/O), parallelism, and the cost of metadata calls, writes and fsync.",
+            "measures a storage system instead, in about twenty seconds and with 512 MiB of space: read latency by "
+            "request size (direct I/O), parallelism, what it does with up to 128 requests in flight, and the cost of "
+            "metadata calls, writes and fsync.",
     .examples = {{"reprise calibrate -o host.json", "measure and save the profile"},
                  {"reprise calibrate --storage /mnt/new -o model.json", "a storage model for reprise predict"},
                  {"reprise calibrate --compare job.oplog", "speed relative to the recording's machine"}},

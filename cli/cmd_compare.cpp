@@ -12,6 +12,7 @@
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/show_regression.h"
+#include "cli/show_requests.h"
 #include "cli/show_summary.h"
 #include "cli/show_verdict.h"
 #include "cli/table.h"
@@ -257,6 +258,10 @@ void print_detail(const LogReader& a, const LogReader& b, const Comparison& comp
     const bool all = verbosity() > 1;
     section(all ? "By op (service time)" : "Kinds of ops that differ (service time; all: -vv)",
             latency_table(comparison, all));
+    section("Asynchronous requests by ring (of B, and of A)",
+            rings_table(comparison.b.requests, &comparison.a.requests, "A"));
+    section("Time by requests in flight (of B, and of A)",
+            depths_table(comparison.b.requests, &comparison.a.requests, "A"));
     if (!comparison.a.devices.empty()) {
         section("Accelerators of A", devices_table(comparison.a, a.tables()));
     }

@@ -13,6 +13,7 @@
 #include "cli/scale_options.h"
 #include "cli/show_queues.h"
 #include "cli/show_recorder.h"
+#include "cli/show_requests.h"
 #include "cli/show_summary.h"
 #include "cli/show_verdict.h"
 #include "cli/table.h"
@@ -116,6 +117,18 @@ Table files_table(const Tables& tables, const OpFilter& filter) {
     return table;
 }
 
+/// "1,234, inferred 2: wake 1,000, reaped 234"
+std::string edges_text(const Summary& summary) {
+    std::string by;
+    for (size_t kind = 1; kind < summary.edges_by_kind.size(); ++kind) {
+        if (summary.edges_by_kind[kind] != 0) {
+            by += (by.empty() ? ": " : ", ") + std::string(edge_name(static_cast<EdgeKind>(kind))) + " " +
+                  format_count(summary.edges_by_kind[kind]);
+        }
+    }
+    return format_count(summary.edges) + ", inferred " + format_count(summary.inferred_edges) + by;
+}
+
 void print_head(const LogReader& log, const Summary& summary) {
     const Header& header = log.header();
     std::cout << printable(log.path().string()) << ": op log, format version " << log.format_version() << '\n';
@@ -153,8 +166,9 @@ void print_head(const LogReader& log, const Summary& summary) {
     if (summary.bytes_touched) {
         line("touched", format_bytes(summary.bytes_touched) + " of mapped files");
     }
+    line("requests", requests_line(summary.requests));
     if (summary.edges) {
-        line("edges", format_count(summary.edges) + ", inferred " + format_count(summary.inferred_edges));
+        line("edges", edges_text(summary));
     }
     char per_op[32];
     std::snprintf(per_op, sizeof per_op, "%.2f", summary.log_bytes_per_op());
@@ -182,6 +196,8 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
     section(summary.task_times.size() > rows ? "Time of the longest tasks (all: --tasks)" : "Task time",
             times_table(summary, rows));
     section("Inferred queues", queues_table(queues));
+    section("Asynchronous requests by ring", rings_table(summary.requests, nullptr, ""));
+    section("Time by requests in flight", depths_table(summary.requests, nullptr, ""));
     section("Accelerators", devices_table(summary, log.tables()));
     if (values.count("tasks")) {
         section("Tasks", tasks_table(log));

@@ -85,6 +85,11 @@ std::vector<MetricRuns> metrics_of(const Runs& a, const Runs& b, const Threshold
     if (in_all(a, accelerated) && in_all(b, accelerated)) {
         add("au", true, true, [](const RunRecord& run) { return *run.au; });
     }
+    const auto requests = [](const RunRecord& run) { return run.requests.ops >= kLeastCalls; };
+    if (in_all(a, requests) && in_all(b, requests)) {
+        add("request.p50", false, false, [](const RunRecord& run) { return run.requests.p50; });
+        add("request.p99", false, false, [](const RunRecord& run) { return run.requests.p99; });
+    }
     for (const std::string& kind : kinds_that_matter(a, b)) {
         add(kind + ".p50", false, false, [&](const RunRecord& run) { return run.kinds.at(kind).p50; });
         add(kind + ".p99", false, false, [&](const RunRecord& run) { return run.kinds.at(kind).p99; });

@@ -12,6 +12,7 @@
 #include "cli/show_epochs.h"
 #include "cli/show_interval.h"
 #include "cli/show_queues.h"
+#include "cli/show_requests.h"
 #include "cli/show_verdict.h"
 #include "cli/show_verify.h"
 #include "cli/units.h"
@@ -242,6 +243,9 @@ void print_tables(std::ostream& out, const ReplayResult& result, const RunFigure
     }
     print("", epochs_table(result.epochs, figures.asked()));
     print("inferred queues", queues_table(result.queues));
+    const InFlight &here = figures.verdict().here.requests, &recorded = figures.verdict().recorded.requests;
+    print("asynchronous requests by ring", rings_table(here, &recorded, "recorded"));
+    print("time by requests in flight", depths_table(here, &recorded, "recorded"));
     const bool all = verbosity() > 1;
     print(all ? "ops by kind" : "kinds of ops that differ from the recording (all: -vv)",
           replayed_kinds(result, figures, all));

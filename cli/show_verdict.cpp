@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/show_requests.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
@@ -66,6 +67,7 @@ public:
             add(8, "access", v_.access);
         }
         bytes();
+        requests();
         calls();
         spent();
         accelerator();
@@ -209,6 +211,14 @@ private:
         add(8, "bytes", text + (fits ? touched : "") + device);
     }
 
+    void requests() {
+        if (v_.here.requests.any() || v_.recorded.requests.any()) {
+            add(6, "requests", requests_line(v_.here.requests, v_.recorded.requests, beside_));
+        }
+    }
+    /// Calls matter less where most of the data is moved by requests.
+    bool mostly_requests() const { return v_.here.requests.all.requests > v_.here.reads.count + v_.here.writes.count; }
+
     void calls() {
         const bool reads = v_.here.reads.count != 0;
         const Latency &here = reads ? v_.here.reads : v_.here.writes,
@@ -216,7 +226,7 @@ private:
         if (here.count == 0) {
             return;
         }
-        add(6, reads ? "reads" : "writes",
+        add(mostly_requests() ? 2 : 6, reads ? "reads" : "writes",
             "p50 " + format_duration(here.p50) + other(format_duration(recorded.p50)) + ", p99 " +
                 format_duration(here.p99) + other(format_duration(recorded.p99)) + ", of " +
                 counted(here.count, "call"));

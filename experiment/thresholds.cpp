@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> metric_names() {
-    std::vector<std::string> names{"elapsed", "throughput", "au", "p50", "p99"};
+    std::vector<std::string> names{"elapsed", "throughput", "au", "p50", "p99", "request.p50", "request.p99"};
     for (const OpInfo& row : all_ops()) {
         if (row.is(Trait::io)) {
             names.push_back(std::string(row.name) + ".p50");

@@ -55,11 +55,14 @@ struct JobLane {
 
 /// Calls that move data, by size: up to 2^i bytes.
 struct BySize {
-    uint64_t calls = 0, bytes = 0;
-    Histogram latency;  // ns; without asynchronous requests
+    uint64_t calls = 0, bytes = 0;  // of calls and requests
+    uint64_t request_bytes = 0;     // of asynchronous requests
+    Histogram latency;              // ns; of calls
+    Histogram request_latency;      // ns, from submission to completion
 
+    /// Of calls: requests overlap.
     double bytes_per_second() const {
-        return latency.sum() > 0 ? static_cast<double>(bytes) / (latency.sum() / 1e9) : 0;
+        return latency.sum() > 0 ? static_cast<double>(bytes - request_bytes) / (latency.sum() / 1e9) : 0;
     }
 };
 inline constexpr size_t kSizeClasses = 41;

@@ -80,13 +80,16 @@ Json sizes_json(const std::array<BySize, kSizeClasses>& sizes) {
         if (row.calls == 0) {
             continue;
         }
-        const bool timed = row.latency.count() > 0;
+        const bool timed = row.latency.count() > 0, requested = row.request_latency.count() > 0;
         out.push_back({{"up_to_bytes", uint64_t{1} << i},
                        {"calls", row.calls},
                        {"bytes", row.bytes},
                        {"bytes_per_s", timed ? Json(row.bytes_per_second()) : Json(nullptr)},
                        {"p50_ns", timed ? Json(row.latency.percentile(0.5)) : Json(nullptr)},
-                       {"p99_ns", timed ? Json(row.latency.percentile(0.99)) : Json(nullptr)}});
+                       {"p99_ns", timed ? Json(row.latency.percentile(0.99)) : Json(nullptr)},
+                       {"requests", row.request_latency.count()},
+                       {"request_p50_ns", requested ? Json(row.request_latency.percentile(0.5)) : Json(nullptr)},
+                       {"request_p99_ns", requested ? Json(row.request_latency.percentile(0.99)) : Json(nullptr)}});
     }
     return out;
 }

@@ -66,6 +66,10 @@ PageChart bars(const std::string& id, const char* title, const char* note, PageU
     return chart;
 }
 
+double seconds_or_none(const Histogram& latency, double share) {
+    return latency.count() > 0 ? static_cast<double>(latency.percentile(share)) / 1e9 : kNone;
+}
+
 }  // namespace
 
 std::optional<PageLanes> timeline_chart(const JobAnalysis& job, const std::string& prefix) {
@@ -148,6 +152,44 @@ std::vector<PageChart> time_charts(const JobAnalysis& job, const std::string& pr
     return out;
 }
 
+std::vector<PageChart> request_charts(const JobAnalysis& job, const std::string& prefix) {
+    std::vector<PageChart> out;
+    if (!job.summary.requests.any()) {
+        return out;
+    }
+    PageChart latency = bars(prefix + "request-latency", "Latency of asynchronous requests by size",
+                             "From submission to completion, on a logarithmic scale.", PageUnit::seconds);
+    latency.logarithmic = true;
+    latency.x_title = "size asked for, up to";
+    latency.series = {{"reads p50", {}, kStorage},
+                      {"reads p99", {}, kStall},
+                      {"writes p50", {}, kWrites},
+                      {"writes p99", {}, kMetadata}};
+    for (size_t i = 0; i < kSizeClasses; ++i) {
+        const Histogram &reads = job.reads_by_size[i].request_latency, &writes = job.writes_by_size[i].request_latency;
+        if (reads.count() + writes.count() > 0) {
+            latency.labels.push_back(format_bytes(uint64_t{1} << i));
+            latency.series[0].values.push_back(seconds_or_none(reads, 0.5));
+            latency.series[1].values.push_back(seconds_or_none(reads, 0.99));
+            latency.series[2].values.push_back(seconds_or_none(writes, 0.5));
+            latency.series[3].values.push_back(seconds_or_none(writes, 0.99));
+        }
+    }
+    keep_if_any(out, std::move(latency));
+    PageChart depth =
+        bars(prefix + "requests", "Share of the time by requests in flight",
+             "Asynchronous requests between submission and completion; of the time with any.", PageUnit::percent);
+    PageSeries time{"of the time", {}, kStorage};
+    for (const DepthShare& part : depth_shares(job.summary.requests.all.depth, true)) {
+        depth.labels.push_back((part.from == part.to ? "" : std::to_string(part.from) + " to ") +
+                               std::to_string(part.to));
+        time.values.push_back(100 * part.share);
+    }
+    depth.series = {std::move(time)};
+    keep_if_any(out, std::move(depth));
+    return out;
+}
+
 std::vector<PageChart> size_charts(const JobAnalysis& job, const std::string& prefix) {
     std::vector<PageChart> out;
     std::vector<std::string> labels;
@@ -166,8 +208,8 @@ std::vector<PageChart> size_charts(const JobAnalysis& job, const std::string& pr
         writes.push_back(static_cast<double>(w.calls));
         read_rate.push_back(r.latency.count() > 0 ? r.bytes_per_second() : kNone);
         write_rate.push_back(w.latency.count() > 0 ? w.bytes_per_second() : kNone);
-        p50.push_back(r.latency.count() > 0 ? static_cast<double>(r.latency.percentile(0.5)) / 1e9 : kNone);
-        p99.push_back(r.latency.count() > 0 ? static_cast<double>(r.latency.percentile(0.99)) / 1e9 : kNone);
+        p50.push_back(seconds_or_none(r.latency, 0.5));
+        p99.push_back(seconds_or_none(r.latency, 0.99));
     }
     const auto by_size = [&](const char* id, const char* title, const char* note, PageUnit unit) {
         PageChart chart = bars(prefix + id, title, note, unit);

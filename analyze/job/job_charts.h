@@ -15,6 +15,8 @@ std::optional<PageLanes> timeline_chart(const JobAnalysis& job, const std::strin
 /// Throughput, calls, queue depth, CPUs, memory and what happened around the job.
 std::vector<PageChart> time_charts(const JobAnalysis& job, const std::string& prefix);
 std::vector<PageChart> size_charts(const JobAnalysis& job, const std::string& prefix);
+/// Of asynchronous requests.
+std::vector<PageChart> request_charts(const JobAnalysis& job, const std::string& prefix);
 std::vector<PageChart> file_charts(const JobAnalysis& job, const std::string& prefix);
 std::vector<PageChart> epoch_charts(const JobAnalysis& job, const std::string& prefix);
 std::vector<PageChart> context_charts(const JobAnalysis& job, const std::string& prefix);

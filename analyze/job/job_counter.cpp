@@ -185,7 +185,8 @@ void JobCounter::call(const OpBlock& block, size_t i, const Seen& seen) {
         use.opens += seen.kind == OpKind::open && seen.result >= 0 ? 1 : 0;
     }
     const bool memory_only = seen.info.is(Trait::memory) && seen.file == 0;
-    if (seen.storage && !memory_only) {
+    // Calls that submit requests or wait for them: what is in flight are the requests.
+    if (seen.storage && !memory_only && !seen.info.is(Trait::async)) {
         in_flight(seen.begin, seen.end);
     }
     const Moves moves = reprise::moves(seen.info);
@@ -247,9 +248,8 @@ void JobCounter::moved(Way way, const Seen& seen, int64_t, int64_t asked, int64_
     if (seen.storage) {
         ++by_size.calls;
         by_size.bytes += static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
-        if (!asynchronous) {
-            by_size.latency.add(seen.end - seen.begin);
-        }
+        (asynchronous ? by_size.request_latency : by_size.latency).add(seen.end - seen.begin);
+        by_size.request_bytes += asynchronous ? static_cast<uint64_t>(std::max<int64_t>(bytes, 0)) : 0;
         (way == Way::read ? counted_.time.reads : counted_.time.writes)[grid.at(seen.begin)] += 1;
     }
     Cell& at = of_cell_[cells_.at(seen.begin)];
@@ -355,6 +355,7 @@ void JobCounter::request(const OpBlock& block, size_t i, const Seen& seen) {
                         asked.size,
                         seen.file,
                         true,
+                        asked.on_storage(),
                         request.end,
                         request.bytes};
     if (seen.file != 0) {
@@ -375,7 +376,7 @@ void JobCounter::request(const OpBlock& block, size_t i, const Seen& seen) {
 
 void JobCounter::completed(const Request& request, int64_t end, int64_t bytes, TaskId task) {
     const Role role = request.file != 0 ? std::min(tables_.files[request.file].role, Role::system) : Role::unknown;
-    if (role != Role::ipc) {
+    if (role != Role::ipc && request.on_storage) {
         in_flight(request.begin, std::max(end, request.begin));
     }
     if (request.way != Way::none) {

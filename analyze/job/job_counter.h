@@ -45,6 +45,7 @@ private:
         int64_t begin = 0, size = 0;
         FileId file = 0;
         bool known = false;
+        bool on_storage = false;     // AsyncRequest::on_storage
         int64_t end = 0, bytes = 0;  // of a completion that came first
     };
     /// A fine interval: a 200th of a shown one.

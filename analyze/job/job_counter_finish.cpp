@@ -20,7 +20,7 @@ std::string_view directory_of(std::string_view path) {
 
 void JobCounter::finish(JobAnalysis& out) {
     for (const auto& [id, request] : requests_) {
-        if (request.known) {  // never reaped: in flight to the end
+        if (request.known && request.on_storage) {  // never reaped: in flight to the end
             in_flight(request.begin, cells_.end());
         }
     }

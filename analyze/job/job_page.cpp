@@ -204,6 +204,7 @@ void add_job(Page& page, const AnalyzedJob& one, const std::string& name, const 
     add_all(page, context_charts(job, prefix));
     page.section(name + "Requests");
     add_all(page, size_charts(job, prefix));
+    add_all(page, request_charts(job, prefix));
     page.table(calls_table(job));
     add_files(page, job, name, prefix);
     page.section(name + "Epochs", "Order: " + order_words(job) + ".");

@@ -32,19 +32,35 @@ std::string shares(const AccessOrders& orders) {
            format_share(static_cast<double>(orders.random) / total) + " random";
 }
 
+/// " in 12 calls and 1,000 requests"
+std::string in_words(uint64_t calls, uint64_t requests) {
+    if (requests == 0) {
+        return " in " + format_count(calls) + " calls";
+    }
+    return " in " + (calls == 0 ? std::string() : counted(calls, "call") + " and ") +
+           counted(requests, "asynchronous request");
+}
+
 void add_data(const JobAnalysis& job, Figures& out) {
     const Summary& summary = job.summary;
     const double seconds = std::max(job.elapsed_s(), 1e-9);
-    out.emplace_back("read", format_bytes(summary.bytes_read) + " in " + format_count(summary.reads.count) +
-                                 " calls, " + format_rate(static_cast<double>(summary.bytes_read) / seconds));
-    out.emplace_back("written",
-                     format_bytes(summary.bytes_written) + " in " + format_count(summary.writes.count) + " calls");
+    const RequestFigures& requests = summary.requests.all;
+    out.emplace_back("read", format_bytes(summary.bytes_read) + in_words(summary.reads.count, requests.reads) + ", " +
+                                 format_rate(static_cast<double>(summary.bytes_read) / seconds));
+    out.emplace_back("written", format_bytes(summary.bytes_written) + in_words(summary.writes.count, requests.writes));
     if (summary.bytes_touched > 0) {
         out.emplace_back("mapped files", format_bytes(summary.bytes_touched) + " touched");
     }
     out.emplace_back("read latency", summary.reads.count == 0 ? "no reads"
                                                               : "p50 " + format_duration(summary.reads.p50) + ", p99 " +
                                                                     format_duration(summary.reads.p99));
+    if (requests.requests != 0) {
+        out.emplace_back("requests", decimal(requests.depth.mean()) + " in flight (p50 " +
+                                         std::to_string(requests.depth.percentile(0.5)) + ", max " +
+                                         std::to_string(requests.depth.max()) + "), latency p50 " +
+                                         format_duration(requests.latency.percentile(0.5)) + ", p99 " +
+                                         format_duration(requests.latency.percentile(0.99)));
+    }
     out.emplace_back("metadata", format_count(job.metadata_calls) + " calls, " +
                                      format_count_rate(static_cast<double>(job.metadata_calls) / seconds, "calls") +
                                      ", " + ns(static_cast<double>(job.metadata_ns)) + " in them");

@@ -42,6 +42,8 @@ struct AsyncRequest {
     bool writes() const { return does == Does::write; }
     /// Changes the data of an open file. Copies between descriptors (splice) are not among these: no replay makes them.
     bool alters() const { return does == Does::write || does == Does::allocate; }
+    /// Occupies the storage; timers, polls and sockets wait beside others without a load.
+    bool on_storage() const { return does >= Does::read && does <= Does::allocate; }
     /// Recordings keep it as the op of the call that it stands for.
     bool is_call() const { return does >= Does::open && does <= Does::end_name; }
 };

@@ -22,6 +22,15 @@ public:
     double sum() const { return sum_; }
     /// `share` in 0..1; 0 where there are no values.
     int64_t percentile(double share) const;
+    /// Calls visit(greatest value, count) of every bucket that has any, by value.
+    template <class Visit>
+    void each(Visit&& visit) const {
+        for (const Bucket& bucket : buckets_) {
+            if (bucket.count != 0) {
+                visit(bucket.greatest, bucket.count);
+            }
+        }
+    }
 
 private:
     struct Bucket {

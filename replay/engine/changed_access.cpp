@@ -36,7 +36,9 @@ ChangedAccess::ChangedAccess(const EngineContext& context)
     : PosixEngine(context, buffer_for(context)),
       access_(*context.plan.access),
       state_(*context.process->access),
-      task_(static_cast<TaskId>(&context.task - context.plan.tasks.data())) {}
+      task_(static_cast<TaskId>(&context.task - context.plan.tasks.data())) {
+    make_requests_at_once();
+}
 
 ChangedAccess::~ChangedAccess() { worker_.run.add(counts_); }
 

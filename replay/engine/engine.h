@@ -22,10 +22,13 @@
 //       Ops that are done since the last call, in any order; each op once. `wait`: blocks until there is one, or until
 //       the run is stopped. 0 with `wait`: the run is stopped.
 //
-// Ops are submitted in the order of the task. Under pace afap several may be in flight; an engine for which the order
-// of two ops matters completes the first before it submits the second. The loop waits for all ops in flight before
-// others may rely on one of them, before it starts a task or a process (fork sees none in flight) and at the end of
-// each block, which is gone afterwards. Under the paces that keep time the loop waits for each op, as the job did. A
+// An op that reports the result of an asynchronous request (Trait::completes) may return kInFlight under every pace:
+// the task goes on, and the op's row is written when complete() tells it. What needs the request waits inside submit().
+//
+// Other ops are submitted in the order of the task. Under pace afap several may be in flight; an engine for which the
+// order of two ops matters completes the first before it submits the second. The loop waits for all ops in flight
+// before others may rely on one of them, before it starts a task or a process (fork sees none in flight) and at the end
+// of each block, which is gone afterwards. Under the paces that keep time the loop waits for each op, as the job did. A
 // stopped run leaves ops in flight to the destructor.
 #pragma once
 

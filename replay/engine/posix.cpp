@@ -19,7 +19,10 @@ namespace reprise {
 PosixEngine::PosixEngine(const EngineContext& context) : PosixEngine(context, 4096) {}
 
 PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes)
-    : worker_(*context.process), buffer_bytes_(context.task.read_bytes), outgoing_(worker_.pattern.data()) {
+    : worker_(*context.process),
+      buffer_bytes_(context.task.read_bytes),
+      outgoing_(worker_.pattern.data()),
+      task_(context.task) {
     mapped_bytes_ = (std::max(buffer_bytes_, least_bytes) + 4095) & ~size_t{4095};
     void* const at =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -174,9 +177,9 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
         case OpKind::uring_submit:
         case OpKind::aio_submit: return request(b, i);
         case OpKind::uring_complete:
-        case OpKind::aio_complete: return complete(b, i);
+        case OpKind::aio_complete: return result_of(b, i);
         case OpKind::aio_reap:
-        case OpKind::uring_enter: return b.result[i];  // its requests are performed where they are submitted
+        case OpKind::uring_enter: return enter(b, i);
         case OpKind::pipe: return make_memfd(b, i);
         case OpKind::exec:
             worker_.descriptors.exec();

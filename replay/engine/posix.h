@@ -19,6 +19,7 @@
 #include "replay/engine/process_state.h"
 #include "replay/engine/syscalls.h"
 #include "replay/plan/left_out.h"
+#include "replay/requests/replayed_ring.h"
 
 namespace reprise {
 
@@ -46,6 +47,9 @@ public:
     /// The call's result, -errno, or not_performed(). Ops that only explain time return their recorded result.
     [[gnu::always_inline]] int64_t submit(const OpBlock& b, size_t i) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
+        if (__builtin_expect(in_line_, 0) && !info(kind).is(Trait::async)) {
+            hand_over();
+        }
         if (kind == OpKind::pread || kind == OpKind::read) {
             const int fd = worker_.descriptors.get(b.handle[i]);
             if (__builtin_expect(fd >= 0, 1)) {
@@ -57,7 +61,12 @@ public:
         return submit_other(b, i, kind);
     }
 
+    /// Results of requests that were asked for before they were done.
+    size_t complete(std::span<Completion> out, bool wait);
+
 protected:
+    /// For engines that change what is asked for: requests are performed at once where they are submitted.
+    void make_requests_at_once() { at_once_ = true; }
     /// With a buffer of at least so many bytes, of which `buffer_bytes_` are for ops.
     PosixEngine(const EngineContext& context, size_t least_bytes);
     /// Descriptor of a handle, or a not_performed() code in `*refusal`.
@@ -97,8 +106,18 @@ private:
     int64_t into_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
     int64_t clone(int from, int64_t offset, int to, int64_t offset2, size_t bytes);
     int64_t from_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
+    /// Requests
     int64_t request(const OpBlock& b, size_t i);
-    int64_t complete(const OpBlock& b, size_t i);
+    int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, int fd);
+    int64_t make_at_once(const OpBlock& b, size_t i, int fd);
+    RequestCall call_of(const OpBlock& b, size_t i, int fd, std::byte* buffer, size_t most);
+    int64_t enter(const OpBlock& b, size_t i);
+    int64_t result_of(const OpBlock& b, size_t i);
+    ReplayedRing* ring_at(uint64_t op);
+    bool await(uint64_t op);
+    bool await(const RequestNeed& need);
+    bool others_live() const;
+    void hand_over();
     static bool storage_refused(const OpBlock& b, size_t i, OpKind kind);
     int64_t lock(const OpBlock& b, size_t i);
     /// Names
@@ -121,6 +140,17 @@ private:
     HandleId unverified_ = 0;              // opened, and its next op, an fstat, will tell whether it is a device
     const RootPath* next_path_ = nullptr;  // of the next open
     std::unordered_map<uint32_t, int64_t> touched_to_;  // by mapping: where this task's last touch of it ended
+    struct Untold {
+        uint64_t op = 0;
+        uint32_t request = 0;
+        ReplayedRing* ring = nullptr;
+    };
+    const TaskPlan& task_;
+    size_t next_need_ = 0, next_ring_ = 0;  // in task_.requests
+    ReplayedRing* ring_ = nullptr;          // where the task's requests go
+    bool in_line_ = false;                  // some of its requests were not handed over yet
+    bool at_once_ = false;
+    std::vector<Untold> untold_;
     int pipe_[2] = {-1, -1};
     int null_ = -1;
 };

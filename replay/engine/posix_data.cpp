@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Vectored calls, copies inside the kernel, and asynchronous requests.
+// Vectored calls, and copies inside the kernel.
 #include <linux/fs.h>
 #include <unistd.h>
 #include <climits>
 
-#include "formats/oplog/async_request.h"
 #include "replay/engine/posix.h"
 
 namespace reprise {
@@ -194,74 +193,6 @@ int64_t PosixEngine::copy(const OpBlock& b, size_t i, OpKind kind) {
         return sys::call(SYS_splice, from, in, to, out, bytes, 0);
     }
     return sys::call(SYS_copy_file_range, from, in, to, out, bytes, 0);
-}
-
-// Requests are performed at once where they are submitted; the completion reports their result.
-
-int64_t PosixEngine::request(const OpBlock& b, size_t i) {
-    if (!keeps(worker_.plan, b, i)) {
-        return not_performed(LeftOut::filter);
-    }
-    int64_t refusal = 0;
-    const int fd = descriptor(b.handle[i], &refusal);
-    if (refusal != 0) {
-        return refusal;
-    }
-    const AsyncRequest asked = async_request(b, i);
-    using Does = AsyncRequest::Does;
-    int64_t result = 0;
-    switch (asked.does) {
-        case Does::nothing: break;
-        case Does::read:
-            if (asked.vectored) {
-                const int count = pieces(b.list_of(i), asked.size, buffer_, buffer_bytes_);
-                result = sys::call(SYS_preadv, fd, iov_.data(), count, asked.offset, 0);
-            } else {
-                result = sys::call(SYS_pread64, fd, buffer_, read_size(asked.size), asked.offset);
-            }
-            break;
-        case Does::write: {
-            auto* const pattern = const_cast<std::byte*>(outgoing_);
-            if (asked.vectored) {
-                const int count = pieces(b.list_of(i), asked.size, pattern, worker_.pattern.size());
-                result = sys::call(SYS_pwritev, fd, iov_.data(), count, asked.offset, 0);
-            } else {
-                result = sys::call(SYS_pwrite64, fd, pattern, write_size(asked.size), asked.offset);
-            }
-            break;
-        }
-        case Does::sync: result = sys::call(SYS_fsync, fd); break;
-        case Does::sync_data: result = sys::call(SYS_fdatasync, fd); break;
-        case Does::sync_range:
-            result = sys::call(SYS_sync_file_range, fd, asked.offset, asked.size, asked.own_flags);
-            break;
-        case Does::allocate: result = sys::call(SYS_fallocate, fd, asked.own_flags, asked.offset, asked.size); break;
-        case Does::advise: result = sys::call(SYS_fadvise64, fd, asked.offset, asked.size, asked.own_flags); break;
-        case Does::splice:
-        case Does::open:
-        case Does::close:
-        case Does::stat:
-        case Does::make_name:
-        case Does::end_name:
-        case Does::other: return not_performed(LeftOut::unsupported);
-    }
-    const std::lock_guard guard(worker_.lock);
-    worker_.requests[b.request[i]] = result;
-    return b.result[i];
-}
-
-int64_t PosixEngine::complete(const OpBlock& b, size_t i) {
-    if (!keeps(worker_.plan, b, i)) {
-        return not_performed(LeftOut::filter);
-    }
-    const std::lock_guard guard(worker_.lock);
-    const auto found = worker_.requests.find(b.request[i]);
-    if (found == worker_.requests.end()) {
-        return not_performed(LeftOut::unsupported);
-    }
-    const int64_t result = found->second;
-    worker_.requests.erase(found);
-    return result;
 }
 
 }  // namespace reprise

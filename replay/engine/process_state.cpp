@@ -128,6 +128,7 @@ WorkerState::WorkerState(const Plan& the_plan, int root_fd, bool only_reads, con
       descriptors(the_plan, lock),
       mappings(the_plan.map_limit, lock),
       verified(the_plan.paths.size()),
+      rings_(the_plan.rings.size()),
       directories_(the_plan.directories.size()),
       opens_(the_plan.directories.size()) {
     for (size_t i = 0; i < opens_.size(); ++i) {
@@ -289,6 +290,42 @@ void WorkerState::forked() {
         close(kept.fd);
     }
     kept_.clear();
+    // The parent's: its memory is not here, and its thread may be in the middle of it.
+    for (std::atomic<ReplayedRing*>& ring : rings_) {
+        ring.store(nullptr);
+    }
+}
+
+WorkerState::~WorkerState() {
+    for (std::atomic<ReplayedRing*>& ring : rings_) {
+        delete ring.load();
+    }
+}
+
+ReplayedRing& WorkerState::ring(uint32_t number) {
+    if (ReplayedRing* const known = known_ring(number)) {
+        return *known;
+    }
+    const std::lock_guard guard(lock);
+    if (known_ring(number) == nullptr) {
+        const RequestRing& recorded = plan.rings[number];
+        RingOptions options;
+        options.queue.depth = recorded.depth;
+        options.queue.polled = recorded.polled;
+        options.aio = recorded.aio;
+        options.shared = recorded.shared;
+        for (const TaskPlan& task : plan.tasks) {
+            if (task.process == recorded.process && task.requests.any()) {
+                options.buffer_bytes = std::max(options.buffer_bytes, task.read_bytes);
+            }
+        }
+        auto ring = std::make_unique<ReplayedRing>(options);
+        if (ring->refused() != 0) {
+            run.requests_by_threads(recorded.aio, -ring->refused());
+        }
+        rings_[number].store(ring.release(), std::memory_order_release);
+    }
+    return *known_ring(number);
 }
 
 void WorkerState::wait_until_taken() {

@@ -14,6 +14,7 @@
 #include "replay/engine/mappings.h"
 #include "replay/engine/run_context.h"
 #include "replay/plan/plan.h"
+#include "replay/requests/replayed_ring.h"
 
 namespace reprise {
 
@@ -52,6 +53,7 @@ struct AccessState {
 
 struct WorkerState {
     WorkerState(const Plan& plan, int root, bool read_only, const WritePattern& pattern, RunContext& run);
+    ~WorkerState();
     WorkerState(const WorkerState&) = delete;
     WorkerState& operator=(const WorkerState&) = delete;
 
@@ -110,12 +112,18 @@ struct WorkerState {
     std::mutex lock;     // everything else that is rare. Both are held over fork
     DescriptorTable descriptors;
     MappingTable mappings;
-    std::unordered_map<uint32_t, int64_t> requests;  // result of an asynchronous request that was performed
+    /// The ring that stands for a recorded one (Plan::rings). Throws Error (machine) where there is no memory for it.
+    ReplayedRing& ring(uint32_t number);
+    /// By number; null: not used yet.
+    ReplayedRing* known_ring(size_t number) const { return rings_[number].load(std::memory_order_acquire); }
+    size_t ring_count() const { return rings_.size(); }
+    std::unordered_map<uint32_t, int64_t> requests;  // result of an asynchronous request that was made at once
     std::vector<std::atomic<uint8_t>> verified;      // by file: its name was seen to be no device
     std::unique_ptr<AccessState> access;             // null: as recorded. Its tables are guarded by `lock`
 
 private:
     std::unordered_map<FileId, HandleId> nameless_;
+    std::vector<std::atomic<ReplayedRing*>> rings_;        // each is made under `lock`
     enum class Opens : uint8_t { none, once, from_root };  // once: at least; the next starts at the directory
     struct Kept {
         uint32_t index;  // in Plan::passed

@@ -25,6 +25,8 @@ public:
     virtual PassSlot& pass(size_t index) = 0;
     /// What a task's engine did otherwise than recorded, once it is over.
     virtual void add(const AccessCounts&) {}
+    /// The kernel makes no queue for asynchronous requests, for that reason: threads perform them.
+    virtual void requests_by_threads(bool /*aio*/, int /*error*/) {}
 
 protected:
     ~RunContext() = default;

@@ -18,6 +18,7 @@ VerifyingEngine::VerifyingEngine(const EngineContext& context)
       verify_(*context.plan.verify),
       task_(static_cast<TaskId>(&context.task - context.plan.tasks.data())),
       own_bytes_((worker_.pattern.size() + 4095) & ~size_t{4095}) {
+    make_requests_at_once();
     sums_.task = task_;
     sums_.op = VerifyRow::kSums;
     if (own_bytes_ == 0) {

@@ -13,13 +13,6 @@ namespace {
 
 constexpr int64_t kLink = 1 << 2, kHardLink = 1 << 3;  // IOSQE_IO_LINK, IOSQE_IO_HARDLINK
 
-/// Whether the request occupies the storage; timers, polls and sockets wait beside others without a load.
-bool counts(AsyncRequest::Does does) {
-    using Does = AsyncRequest::Does;
-    return does == Does::read || does == Does::write || does == Does::sync || does == Does::sync_data ||
-           does == Does::sync_range || does == Does::allocate;
-}
-
 }  // namespace
 
 void AsyncDepth::see(const OpBlock& block, size_t i) {
@@ -33,7 +26,7 @@ void AsyncDepth::see(const OpBlock& block, size_t i) {
         }
         const bool follows = linked_;
         linked_ = kind == OpKind::uring_submit && (block.flags[i] & (kLink | kHardLink)) != 0;
-        if (number == 0 || block.result[i] < 0 || !counts(async_request(block, i).does)) {
+        if (number == 0 || block.result[i] < 0 || !async_request(block, i).on_storage()) {
             return;
         }
         if (const auto known = requests_.find(number); known != requests_.end() || requests_.size() < kMost) {

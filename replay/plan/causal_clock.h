@@ -72,6 +72,8 @@ public:
     void performed(int64_t recorded_end, int64_t due, int64_t begin, int64_t end) {
         passed(end - std::max<int64_t>(begin - due, 0), recorded_end);
     }
+    /// It is no time of the task, which it held up for so long.
+    void held(int64_t ns) { base_ = sum(base_, ns); }
     /// It stands for its recorded duration, which the processor took or not, and `more`. Returns when that is over.
     int64_t stood(int64_t recorded_begin, int64_t recorded_end, int64_t due, bool computed, int64_t more = 0) {
         const int64_t took = distance(recorded_begin, recorded_end);

@@ -118,6 +118,8 @@ public:
         begin_ = begin;
         recorded_end_ = OpRef::end_of(b.begin[i], b.duration[i]);
         role_ = causal_role(kind, b.arg[i], explained_.at(b.first + i), performed);
+        // The kernel reports a result at any time, also within a call or while the task computes.
+        beside_ = info(kind).is(Trait::completes) && (kind == OpKind::uring_complete || b.duration[i] == 0);
         if (next_timer_ < timers_.size() && timers_[next_timer_].armed == b.first + i) {
             armed_ = begin;
         }
@@ -131,7 +133,13 @@ public:
     /// It was over at `end`.
     void ended(int64_t end) {
         switch (role_) {
-            case CausalRole::call: clock_.performed(recorded_end_, due_, begin_, end); return;
+            case CausalRole::call:
+                if (beside_) {
+                    clock_.held(end - begin_);
+                } else {
+                    clock_.performed(recorded_end_, due_, begin_, end);
+                }
+                return;
             case CausalRole::wait:
             case CausalRole::drain: clock_.waited(recorded_end_, end); return;
             case CausalRole::submit: return;
@@ -217,7 +225,7 @@ private:
     Speeds speeds_;
     TimingNoise noise_;
     CausalRole role_ = CausalRole::call;
-    bool computes_ = false, warms_ = false;
+    bool computes_ = false, warms_ = false, beside_ = false;
     int64_t due_ = 0, begin_ = 0, recorded_end_ = 0;
     int64_t until_ = 0, compute_ns_ = 0, after_wait_ns_ = 0;
     size_t next_timer_ = 0;

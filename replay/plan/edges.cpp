@@ -230,6 +230,9 @@ private:
                 ends_.push({op.end, task});
                 return;  // passed when its wait has ended
             }
+            if (info(op.kind).is(Trait::async)) {
+                std::erase_if(edges, [&](const Edge& edge) { return edge.task == task; });  // see requests.h
+            }
             log_edges(task, op.op, op.begin, edges);
         }
         if (op.kind == OpKind::spawn) {
@@ -299,8 +302,6 @@ private:
             }
             if (edge.task == 0 || edge.task >= plan_.tasks.size() || edge.op >= plan_.tasks[edge.task].ops) {
                 plan_.count(Count::edges_without_source);
-            } else if (edge.task == task && (edge.kind == EdgeKind::reaped || edge.kind == EdgeKind::resource)) {
-                continue;  // of a request: see requests.h
             } else if (edge.task == task) {
                 plan_.count(Count::edges_to_themselves);
             } else if (passed_[edge.task] <= edge.op) {

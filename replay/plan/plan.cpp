@@ -204,7 +204,7 @@ private:
         const OpInfo& row = info(kind);
         const std::span<const Edge> edges = block_.has_edges() ? block_.edges_of(i) : std::span<const Edge>{};
         for (const Edge& edge : edges) {
-            if (edge.task != id) {  // else it is of a request: see requests.h
+            if (edge.task != id || !row.is(Trait::async)) {  // else it is of a request: see requests.h
                 sharing_.see_edge_source(edge);
             }
         }

@@ -20,6 +20,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/installed_paths.h"
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/request_matcher.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/quantity.h"
 
@@ -62,7 +63,11 @@ bool is_mpi(std::string_view path) {
 class Looker {
 public:
     explicit Looker(const Plan& plan)
-        : plan_(plan), tables_(plan.log->tables()), uses_(tables_.files.size()), executed_(tables_.files.size()) {}
+        : plan_(plan),
+          tables_(plan.log->tables()),
+          uses_(tables_.files.size()),
+          executed_(tables_.files.size()),
+          requests_(tables_, [this](const DoneRequest& request) { add(request.file, request.bytes()); }) {}
 
     RecordedDoubts run() {
         names_.resize(tables_.tasks.size());
@@ -77,6 +82,7 @@ public:
             }
             plan_.log->forget(where);
         }
+        requests_.finish();
         // A mapping may be made in a block behind that of its touches: by another task.
         for (const auto& [map, mapping] : mappings_) {
             add(mapping.file, mapping.touched.bytes);
@@ -130,6 +136,8 @@ private:
             add_time(mappings_[block.map[i]].touched, block.duration[i]);
         } else if ((row.is(Trait::reads) || row.is(Trait::writes)) && block.result[i] > 0) {
             add(tables_.file_of(block.row(i)), static_cast<uint64_t>(block.result[i]));
+        } else if (row.is(Trait::async)) {
+            requests_.add(block.task, block.row(i));
         }
     }
     /// Refused, slept, asked again: what that takes depends on how long others hold the lock.
@@ -372,6 +380,7 @@ private:
     RecordedDoubts out_;
     std::vector<FileUse> uses_;   // by FileId
     std::vector<bool> executed_;  // by FileId: run, or mapped to be run
+    RequestMatcher requests_;
     std::unordered_map<uint32_t, Mapping> mappings_;
     std::unordered_map<FileId, uint64_t> mapped_;  // most bytes of each at once
     bool faults_ = false;                          // the log has some

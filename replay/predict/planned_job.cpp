@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "replay/plan/edges_rules.h"
 #include "replay/plan/guards.h"
 #include "replay/plan/one_lock.h"
 
@@ -55,6 +56,40 @@ const MemoryTimes& PlannedJob::memory_times() const {
         memory_times_.emplace(plan);
     }
     return *memory_times_;
+}
+
+const RequestTimes& PlannedJob::request_times() const {
+    if (!request_times_) {
+        request_times_.emplace(plan);
+    }
+    return *request_times_;
+}
+
+RequestTimes::RequestTimes(const Plan& plan) {
+    std::unordered_map<uint32_t, int64_t> begun;
+    OpBlock block;
+    for (const TaskPlan& task : plan.tasks) {
+        for (const BlockInfo& where : task.blocks) {
+            plan.log->decode(where, block);
+            for (size_t i = 0; i < block.count(); ++i) {
+                const OpInfo& row = info(static_cast<OpKind>(block.kind[i]));
+                if (row.is(Trait::submits)) {
+                    begun[block.request[i]] = block.begin[i];
+                } else if (row.is(Trait::completes)) {
+                    took_[block.request[i]] = OpRef::end_of(block.begin[i], block.duration[i]);
+                }
+            }
+        }
+    }
+    for (auto& [request, at] : took_) {
+        const auto found = begun.find(request);
+        at = found == begun.end() ? 0 : std::clamp<int64_t>(at - found->second, 0, int64_t{1} << 50);
+    }
+}
+
+int64_t RequestTimes::of(uint32_t request) const {
+    const auto found = took_.find(request);
+    return found == took_.end() ? 0 : found->second;
 }
 
 bool RoomOverTime::changed(uint64_t done, int64_t now) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "formats/oplog/held_memory.h"
@@ -22,6 +23,18 @@ struct JobMemory {
     std::optional<RecordedProgress> progress;
 };
 
+/// How long each asynchronous request took in the recording.
+class RequestTimes {
+public:
+    /// Reads the ops of the plan once.
+    explicit RequestTimes(const Plan& plan);
+    /// ns; 0 where nobody took note of its result.
+    int64_t of(uint32_t request) const;
+
+private:
+    std::unordered_map<uint32_t, int64_t> took_;
+};
+
 class PlannedJob {
 public:
     /// `log` outlives it.
@@ -33,11 +46,14 @@ public:
     const JobMemory& memory() const;
     /// Read when first asked for.
     const MemoryTimes& memory_times() const;
+    /// Likewise.
+    const RequestTimes& request_times() const;
 
 private:
     mutable std::optional<std::optional<std::vector<HeldTotal>>> held_;  // read when first asked for
     mutable std::optional<JobMemory> memory_;
     mutable std::optional<MemoryTimes> memory_times_;
+    mutable std::optional<RequestTimes> request_times_;
 };
 
 /// What a limit leaves to the page cache while the job goes on.

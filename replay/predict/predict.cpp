@@ -19,6 +19,7 @@
 #include "replay/predict/prediction_sum.h"
 #include "replay/predict/virtual_calls.h"
 #include "replay/predict/virtual_path.h"
+#include "replay/predict/virtual_requests.h"
 
 namespace reprise {
 namespace {
@@ -36,6 +37,7 @@ public:
           slept_through_(plan_),
           calls_(plan_, options.storage, options.warm,
                  options.memory ? std::optional(options.memory->policy) : std::nullopt),
+          requests_(plan_),
           out_(begun(job, options)),
           tasks_(plan_.tasks.size()),
           locks_(plan_.processes.size()),
@@ -49,6 +51,9 @@ public:
             room_.emplace(options.memory->held ? job.memory() : none, options.memory->bytes);
         }
         observes_ = options.observe && !plan_.streams.empty();
+        if (options.calls == CallTimes::recorded && !plan_.rings.empty()) {
+            request_times_ = &job.request_times();
+        }
         if (options.calls == CallTimes::memory) {
             in_memory_ = &job.memory_times();
             out_.guessed_bytes = in_memory_->guessed_bytes();
@@ -67,7 +72,10 @@ public:
         while (!events_.empty() || let_go()) {
             const Event event = events_.top();
             events_.pop();
-            if (event.turn == tasks_[event.task].turn) {
+            if (event.task == 0) {
+                now_ = event.time;
+                go_on(event.turn);
+            } else if (event.turn == tasks_[event.task].turn) {
                 now_ = event.time;
                 advance(event.task);
             }
@@ -79,6 +87,7 @@ public:
         out_.serial_writers = serial_writers_.finish();
         out_.slept_through = slept_through_.finish();
         sum_up(out_, plan_, calls_);
+        out_.storage_ns += waited_ns_;
         out_.left_mapped_bytes =
             static_cast<uint64_t>(static_cast<double>(out_.left_mapped_bytes) * options_.mapped_times);
         if (out_.touched_pages != 0) {
@@ -106,7 +115,7 @@ private:
         bool blocked = false;  // waits for an edge
         bool inside = false;   // the current op is itself a wait for its edges
         OpBlock block;
-        size_t next_block = 0, i = 0, wait = 0, source = 0;
+        size_t next_block = 0, i = 0, wait = 0, source = 0, need = 0;
         uint32_t published = 0;
         std::optional<CausalStep> step;
         VirtualCall call;  // the current op, where it is one
@@ -117,12 +126,17 @@ private:
         CausalRole role = CausalRole::call;  // of the current op
         VirtualPath path;
         Lock* lock = nullptr;  // the one that it holds during the op
+        // Asynchronous requests:
+        int64_t waits_since = -1;                  // for some to be done
+        bool waited = false;                       // inside the op
+        uint32_t own = VirtualRequests::kNone;     // that the op makes and waits for
+        int64_t row_begin = INT64_MIN;             // of the last row, in the predicted log
     };
     struct Event {
         int64_t time = 0;
         uint64_t order = 0;
-        TaskId task = 0;
-        uint32_t turn = 0;  // of the task
+        TaskId task = 0;    // 0: a request
+        uint32_t turn = 0;  // of the task; slot of the request
         bool operator<(const Event& other) const {
             return std::pair{time, order} > std::pair{other.time, other.order};  // the earliest on top
         }
@@ -254,8 +268,12 @@ private:
             passed(task, plan, op);
             return true;
         }
+        if (!needs(id, task, op, false)) {
+            return false;
+        }
         task.phase = Phase::issue;
         task.begin = -1;
+        task.waited = false;
         return until(task.step->due(b, i, task.released), id);
     }
 
@@ -275,6 +293,9 @@ private:
         if (task.inside && !edges(id, task, b.first + i)) {
             return false;
         }
+        if (!needs(id, task, b.first + i, true) || !told(id, task)) {
+            return false;
+        }
         task.released = released;  // a wait that is over does not delay the op after it
         if (!task.inside && tells_others(kind, b.arg[i])) {
             publish_if_source(task, plan_.tasks[id], b.first + i);
@@ -289,6 +310,9 @@ private:
         }
         switch (role) {
             case CausalRole::call:
+                if (info(kind).is(Trait::async) && asynchronous(task)) {
+                    break;
+                }
                 if (options_.calls != CallTimes::model) {
                     task.end = now_ + known_time(b, i);
                     break;
@@ -311,6 +335,7 @@ private:
                 task.slice = 0;
                 return compute(id, task);
             case CausalRole::delay:
+                skip_request(b, i);
                 out_.computing_ns += kind == OpKind::compute ? task.step->compute_ns() : 0;
                 task.end = task.step->until();
                 if (task.step->ended_by() != nullptr) {
@@ -376,6 +401,145 @@ private:
     void make_room() {
         if (room_ && room_->changed(passed_, now_)) {
             calls_.limit_cache(room_->bytes(), now_);
+        }
+    }
+
+    // --- asynchronous requests
+
+    /// Waits for the requests that the current op needs, before it or inside it. False if the task has to wait.
+    bool needs(TaskId id, Task& task, uint64_t op, bool inside) {
+        const std::vector<RequestNeed>& all = plan_.tasks[id].requests.needs;
+        for (; task.need < all.size() && all[task.need].op <= op; ++task.need) {
+            const RequestNeed& need = all[task.need];
+            if (need.op < op) {
+                continue;
+            }
+            if (need.inside != inside) {
+                return true;
+            }
+            if (!await(id, task, need)) {
+                return false;
+            }
+            task.waited = inside && need.count != 0;
+        }
+        return true;
+    }
+
+    bool await(TaskId id, Task& task, const RequestNeed& need) {
+        if (!requests_.met(need)) {
+            task.waits_since = task.waits_since < 0 ? now_ : task.waits_since;
+            requests_.wait(id, need);
+            return false;
+        }
+        if (task.waits_since >= 0) {
+            waited_ns_ += now_ - task.waits_since;
+            task.waits_since = -1;
+            task.released = now_;
+            task.path.spend(PathPart::device, now_, plan_.helpers.is_cut(id));
+        }
+        return true;
+    }
+
+    /// Where others rely on the result that the current op reports: it is there.
+    bool told(TaskId id, Task& task) {
+        const OpBlock& b = task.block;
+        const std::vector<uint64_t>& sources = plan_.tasks[id].sources;
+        const bool relied = info(static_cast<OpKind>(b.kind[task.i])).is(Trait::completes) &&
+                            task.source < sources.size() && sources[task.source] == b.first + task.i;
+        const auto slot = relied ? requests_.in_flight(b.request[task.i]) : std::nullopt;
+        return !slot ||
+               await(id, task, {b.first + task.i, 0, requests_.at(*slot).ring, b.request[task.i], true});
+    }
+
+    /// The current op makes a request or is about some. False where it is a call as others.
+    bool asynchronous(Task& task) {
+        const OpBlock& b = task.block;
+        const size_t i = task.i;
+        const auto kind = static_cast<OpKind>(b.kind[i]);
+        const bool model = options_.calls == CallTimes::model;
+        const int64_t call_ns = model ? options_.storage.call_ns : 0;
+        task.end = now_;
+        if (info(kind).is(Trait::completes)) {
+            return true;
+        }
+        if (!info(kind).is(Trait::submits)) {
+            // What others had to be waited for is not its own time; where the log does not say for what, it stands.
+            task.end = task.waited        ? std::max(now_, task.begin + call_ns)
+                       : b.arg[i] > 0 || !model ? now_ + known_time(b, i)
+                                                : now_ + call_ns;
+            return true;
+        }
+        const VirtualRequests::Made made = makes_request(b, i) ? requests_.make(b, i) : VirtualRequests::Made();
+        if (made.slot == VirtualRequests::kNone) {
+            return false;
+        }
+        if (model && calls_.waits_in_submit(b, i)) {
+            task.own = made.slot;
+            return false;
+        }
+        if (made.begins) {
+            task.end = std::max(now_, begin(made.slot, known_time(b, i)));
+        }
+        task.end += kind == OpKind::aio_submit ? call_ns : 0;
+        return true;
+    }
+
+    /// A request begins. Until when that takes the time of who submits it.
+    int64_t begin(uint32_t slot, int64_t known_ns) {
+        VirtualRequests::Request& request = requests_.at(slot);
+        if (options_.calls == CallTimes::model) {
+            make_room();
+            const int64_t end = calls_.start_request(request.call, request.handle, request.asked, now_);
+            at_request(end, slot);
+            return VirtualCalls::was_cached(request.call) ? end : now_;
+        }
+        request.call.done = true;
+        const int64_t takes = request_times_ != nullptr ? request_times_->of(request.number) : known_ns;
+        at_request(now_ + takes, slot);
+        return now_ + (request_times_ != nullptr ? 0 : known_ns);
+    }
+
+    void at_request(int64_t time, uint32_t slot) { events_.push({std::max(time, now_), order_++, 0, slot}); }
+
+    void go_on(uint32_t slot) {
+        VirtualCall& call = requests_.at(slot).call;
+        if (call.done) {
+            complete(slot);
+            return;
+        }
+        make_room();
+        at_request(calls_.go_on(call, now_), slot);
+    }
+
+    void complete(uint32_t slot) {
+        const TaskId task = requests_.at(slot).task;
+        const uint32_t number = requests_.at(slot).number;
+        const VirtualRequests::Released released = requests_.complete(slot, now_);
+        if (now_ > last_end_) {  // the job is not over before its rings are
+            last_end_ = now_;
+            VirtualPath path = tasks_[task].path;
+            path.spend(PathPart::device, now_);
+            out_.path = path.times();
+        }
+        if (output_) {
+            output_->done(number, now_ + plan_.first_begin);
+        }
+        for (const TaskId id : released.tasks) {
+            at(now_, id);
+        }
+        for (const uint32_t next : released.slots) {
+            begin(next, 0);
+        }
+    }
+
+    /// One that is not performed counts as done.
+    void skip_request(const OpBlock& b, size_t i) {
+        if (info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) && makes_request(b, i)) {
+            if (const VirtualRequests::Made made = requests_.make(b, i); made.begins) {
+                complete(made.slot);
+            } else if (made.slot != VirtualRequests::kNone) {
+                requests_.at(made.slot).asked.does = AsyncRequest::Does::nothing;
+            }
         }
     }
 
@@ -468,6 +632,9 @@ private:
         if (task.role == CausalRole::call && info(static_cast<OpKind>(b.kind[i])).is(Trait::reads)) {
             out_.reads.add(task.end - task.begin);
         }
+        if (task.own != VirtualRequests::kNone) {
+            complete(std::exchange(task.own, VirtualRequests::kNone));
+        }
         if (output_ || observes_) {
             write(id, task);
         }
@@ -501,6 +668,11 @@ private:
                 weakest = id;
             }
         }
+        if (weakest == 0 || evidence_rank(wait_of(weakest).kind) >= evidence_rank(EdgeKind::reaped)) {
+            if (let_request_go()) {
+                return true;
+            }
+        }
         if (weakest == 0) {
             return false;
         }
@@ -513,12 +685,37 @@ private:
         return true;
     }
 
-    void write(TaskId id, const Task& task) {
+    /// The same of a wait for requests: a log may ask for more than its requests can give.
+    bool let_request_go() {
+        const auto dropped = requests_.drop_waiter();
+        if (!dropped) {
+            return false;
+        }
+        const auto& [waits, need] = *dropped;
+        if (need.inside && need.request != 0) {
+            requests_.forget(need.request);  // see told()
+        } else {
+            ++tasks_[waits].need;
+        }
+        at(now_, waits);
+        return true;
+    }
+
+    void write(TaskId id, Task& task) {
         const OpBlock& b = task.block;
         Op op = b.row(task.i);
         op.begin = task.begin + plan_.first_begin;
         op.duration = task.end - task.begin;
         op.edges = {};
+        bool later = false;
+        if (info(op.kind).is(Trait::completes)) {
+            later = requests_.in_flight(op.request).has_value();
+            if (const auto done = requests_.take_done(op.request); done && !later && *done < task.begin) {
+                op.begin = std::max(*done + plan_.first_begin, task.row_begin);
+                op.duration = 0;
+            }
+        }
+        task.row_begin = op.begin;
         if (op.kind == OpKind::gpu_submit) {
             op.size = speeds_.busy(op.size);
         }
@@ -526,7 +723,7 @@ private:
             options_.observe(id, op);
         }
         if (output_) {
-            output_->append(id, op);
+            output_->append(id, op, later);
         }
     }
 
@@ -536,6 +733,7 @@ private:
     SerialWriters serial_writers_;
     SleptThrough slept_through_;
     VirtualCalls calls_;
+    VirtualRequests requests_;
     Prediction out_;
     std::vector<Task> tasks_;
     std::vector<Lock> locks_;                   // by process
@@ -545,6 +743,8 @@ private:
     std::deque<TaskId> ready_;  // for a processor
     std::optional<PredictedLog> output_;
     const MemoryTimes* in_memory_ = nullptr;
+    const RequestTimes* request_times_ = nullptr;
+    int64_t waited_ns_ = 0;  // of tasks, for requests
     std::optional<RoomOverTime> room_;  // of the page cache; none: no limit
     PredictedEpochs epochs_;
     int running_ = 0;

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "formats/support/quantity.h"
-#include "replay/plan/async_depth.h"
 #include "replay/predict/predict.h"
 
 namespace reprise {
@@ -65,7 +64,6 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
          {says_little(prediction),
           part_of_job(prediction.doubts),
           model.cold ? std::string() : std::string(kModelOfMemory),
-          prediction.async_depth > 1 ? made_one_by_one(prediction.async_depth) : "",
           prediction.shares_otherwise ? prediction.shared_work : "",
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
           prediction.shares_otherwise ? batched_syncs(prediction.doubts) : "",

@@ -27,12 +27,59 @@ PredictedLog::PredictedLog(const LogReader& log, const PredictOptions& options) 
     strings_ = copy_tables(log.tables(), *writer_);
 }
 
-void PredictedLog::append(TaskId task, Op op) {
+void PredictedLog::append(TaskId task, Op op, bool later) {
     op.text = op.text < strings_.size() ? strings_[op.text] : 0;
+    if (const auto held = held_.find(task); later || held != held_.end()) {
+        std::deque<Row>& rows = held != held_.end() ? held->second : held_[task];
+        rows.push_back({op, {op.list.begin(), op.list.end()}, later});
+        if (later) {
+            open_[op.request] = task;
+        }
+        return;
+    }
     writer_->append(task, op);
 }
 
+void PredictedLog::done(uint32_t request, int64_t at) {
+    const auto found = open_.find(request);
+    if (found == open_.end()) {
+        return;
+    }
+    const TaskId task = found->second;
+    open_.erase(found);
+    for (Row& row : held_[task]) {
+        if (row.open && row.op.request == request) {
+            row.op.duration = at - row.op.begin;
+            row.open = false;
+        }
+    }
+    write_closed(task);
+}
+
+void PredictedLog::write_closed(TaskId task) {
+    std::deque<Row>& rows = held_[task];
+    while (!rows.empty() && !rows.front().open) {
+        Row& row = rows.front();
+        row.op.list = row.list;
+        writer_->append(task, row.op);
+        rows.pop_front();
+    }
+    if (rows.empty()) {
+        held_.erase(task);
+    }
+}
+
 void PredictedLog::finish(const Prediction& result, const StorageModel& model) {
+    std::vector<TaskId> tasks;
+    for (auto& [task, rows] : held_) {
+        tasks.push_back(task);
+        for (Row& row : rows) {
+            row.open = false;
+        }
+    }
+    for (const TaskId task : tasks) {
+        write_closed(task);
+    }
     Header& header = writer_->header();
     const std::string poor = poor_reason(result, model), fair = fair_reason(result);
     write_fact(header, fact::trust, poor.empty() ? "fair" : "poor");

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
@@ -16,12 +18,23 @@ public:
     /// Throws Error (machine) where it cannot be written.
     PredictedLog(const LogReader& log, const PredictOptions& options);
 
-    void append(TaskId task, Op op);
+    /// `later`: the op reports a request that is not done yet; its row, and those after it, are written when done() says.
+    void append(TaskId task, Op op, bool later = false);
+    void done(uint32_t request, int64_t at);
     void finish(const Prediction& result, const StorageModel& model);
 
 private:
+    struct Row {
+        Op op;
+        std::vector<int64_t> list;
+        bool open = false;
+    };
+    void write_closed(TaskId task);
+
     std::unique_ptr<LogWriter> writer_;
     std::vector<StringId> strings_;
+    std::unordered_map<TaskId, std::deque<Row>> held_;  // from the first one on that is open
+    std::unordered_map<uint32_t, TaskId> open_;         // by request
 };
 
 }  // namespace reprise

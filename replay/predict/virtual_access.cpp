@@ -16,11 +16,11 @@ constexpr int64_t kMappedFault = 1'000;  // ns: of a page fault that finds its p
 }  // namespace
 
 /// Past the page cache, in whole blocks.
-int64_t VirtualCalls::read_blocks(HandleId handle, int64_t offset, int64_t bytes, int64_t now) {
+int64_t VirtualCalls::read_blocks(HandleId handle, int64_t offset, int64_t bytes, int64_t now, VirtualDevice::By by) {
     const int64_t from = offset > 0 ? offset / kBlock * kBlock : 0;
     const int64_t end = std::min(offset, INT64_MAX - bytes - kBlock) + bytes;
     const int64_t blocks = bytes > 0 ? (end + kBlock - 1) / kBlock * kBlock - from : 0;
-    return storage_.read_direct(storage_.data_bytes(data_of(handle), from, blocks), now);
+    return storage_.read_direct(storage_.data_bytes(data_of(handle), from, blocks), now, by);
 }
 
 int64_t VirtualCalls::read_mapped(VirtualCall& call, HandleId handle, int64_t offset, int64_t bytes, int64_t now) {

@@ -8,7 +8,6 @@
 #include <array>
 #include <utility>
 
-#include "formats/oplog/async_request.h"
 #include "formats/oplog/touched.h"
 
 namespace reprise {
@@ -43,6 +42,9 @@ bool VirtualCalls::is_storage(uint32_t handle) const {
 
 bool VirtualCalls::performs(const OpBlock& b, size_t i) const {
     const OpInfo& row = info(static_cast<OpKind>(b.kind[i]));
+    if (row.is(Trait::async) && !row.is(Trait::submits)) {
+        return true;  // of a ring
+    }
     if (row.is(Trait::reads) && row.is(Trait::writes)) {
         // A copy from or into a pipe or socket: the file's part of it, as in a replay.
         return (b.handle[i] != 0 && is_storage(b.handle[i])) || (b.handle2[i] != 0 && is_storage(b.handle2[i]));
@@ -72,12 +74,13 @@ int64_t VirtualCalls::open_flags(uint32_t handle) const {
 int64_t VirtualCalls::read(VirtualCall& call, HandleId handle, int64_t offset, int64_t bytes, int64_t now) {
     bytes_read += static_cast<uint64_t>(bytes);
     bytes = std::min(bytes, kMostBytes);
+    const auto by = call.by_ring ? VirtualDevice::By::ring : VirtualDevice::By::call;
     if (const uint8_t changed = access_of(handle); (changed & (kReadsDirect | kReadsMapped)) != 0) {
-        return (changed & kReadsDirect) != 0 ? read_blocks(handle, offset, bytes, now)
+        return (changed & kReadsDirect) != 0 ? read_blocks(handle, offset, bytes, now, by)
                                              : read_mapped(call, handle, offset, bytes, now);
     }
     if ((open_flags(handle) & kDirect) != 0) {
-        return storage_.read_direct(storage_.data_bytes(data_of(handle), offset, bytes), now);
+        return storage_.read_direct(storage_.data_bytes(data_of(handle), offset, bytes), now, by);
     }
     const FileId file = file_of(handle);
     call.walk = storage_.reading(data_.of(file), handle, offset, bytes, size_of(file));
@@ -358,19 +361,38 @@ void VirtualCalls::note_unmodelled(const OpBlock& b, size_t i) {
     }
 }
 
+/// An op of a request that is not made as one: it is performed where it was submitted.
 int64_t VirtualCalls::asynchronous(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
-    if (!info(static_cast<OpKind>(b.kind[i])).is(Trait::submits)) {
-        return now + model_.call_ns;  // its requests are performed where they are submitted
+    const OpInfo& row = info(static_cast<OpKind>(b.kind[i]));
+    if (row.is(Trait::completes)) {
+        return now;
     }
+    return row.is(Trait::submits) ? perform_request(call, b.handle[i], async_request(b, i), now)
+                                  : now + model_.call_ns;
+}
+
+bool VirtualCalls::waits_in_submit(const OpBlock& b, size_t i) const {
     const AsyncRequest asked = async_request(b, i);
+    const bool direct = (open_flags(b.handle[i]) & kDirect) != 0 || (access_of(b.handle[i]) & kReadsDirect) != 0;
+    return static_cast<OpKind>(b.kind[i]) == OpKind::aio_submit && (asked.reads() || asked.writes()) && !direct;
+}
+
+int64_t VirtualCalls::start_request(VirtualCall& call, HandleId handle, const AsyncRequest& asked, int64_t now) {
+    call = {};
+    call.done = call.by_ring = true;
+    const int64_t end = perform_request(call, handle, asked, now);
+    return call.done ? end : go_on(call, now);
+}
+
+int64_t VirtualCalls::perform_request(VirtualCall& call, HandleId handle, const AsyncRequest& asked, int64_t now) {
     const int64_t bytes = std::clamp<int64_t>(asked.size, 0, kMostBytes);
     using Does = AsyncRequest::Does;
     switch (asked.does) {
-        case Does::read: return read(call, b.handle[i], asked.offset, bytes, now);
-        case Does::write: return write(b.handle[i], asked.offset, bytes, asked.own_flags, now);
+        case Does::read: return read(call, handle, asked.offset, bytes, now);
+        case Does::write: return write(handle, asked.offset, bytes, asked.own_flags, now);
         case Does::sync:
-        case Does::sync_data: return storage_.sync(data_of(b.handle[i]), now);
-        case Does::sync_range: return storage_.write_out(data_of(b.handle[i]), now);
+        case Does::sync_data: return storage_.sync(data_of(handle), now);
+        case Does::sync_range: return storage_.write_out(data_of(handle), now);
         case Does::allocate:
         case Does::advise:
         case Does::splice:

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/oplog/async_request.h"
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/oplog.h"
 #include "replay/plan/access.h"
@@ -47,6 +48,7 @@ struct VirtualCall {
     std::optional<Write> after;  // what it read goes where
     std::vector<Piece> pieces;   // still to be read, the last one first
     bool at_piece = false;       // the next one begins
+    bool by_ring = false;        // nobody waits for it at once
 };
 
 class VirtualCalls {
@@ -77,6 +79,12 @@ public:
     /// in the order of `now`, of all tasks.
     int64_t start(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t go_on(VirtualCall& call, int64_t now);
+    /// The same of an asynchronous request (replay/plan/requests.h); it goes on by go_on().
+    int64_t start_request(VirtualCall& call, HandleId handle, const AsyncRequest& asked, int64_t now);
+    /// Whether the call that submits a request returns only when that is done: libaio without O_DIRECT.
+    bool waits_in_submit(const OpBlock& b, size_t i) const;
+    /// Whether the page cache has it all, so that the call that submits it copies it.
+    static bool was_cached(const VirtualCall& call) { return call.done && !call.walk.fetched && call.walk.done; }
 
     const VirtualStorage& storage() const { return storage_; }
     void limit_cache(int64_t bytes, int64_t now) { storage_.limit(bytes, now); }
@@ -118,13 +126,15 @@ private:
     /// With Plan::access (virtual_access.cpp):
     uint8_t access_of(HandleId handle) const { return plan_.access ? plan_.access->handle(handle) : uint8_t{0}; }
     bool reads_map(uint32_t map) const { return plan_.access && plan_.access->reads_map(map); }
-    int64_t read_blocks(HandleId handle, int64_t offset, int64_t bytes, int64_t now);
+    int64_t read_blocks(HandleId handle, int64_t offset, int64_t bytes, int64_t now,
+                        VirtualDevice::By by = VirtualDevice::By::call);
     int64_t read_mapped(VirtualCall& call, HandleId handle, int64_t offset, int64_t bytes, int64_t now);
     int64_t prefetch(HandleId handle, int64_t now);
     int64_t on_read_map(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     bool add_pieces(VirtualCall& call, const Mapping& mapping, int64_t at, int64_t bytes) const;
     std::optional<int64_t> next_piece(VirtualCall& call, int64_t now);
     int64_t asynchronous(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
+    int64_t perform_request(VirtualCall& call, HandleId handle, const AsyncRequest& asked, int64_t now);
     void add_range(PageWalk& walk, const Mapping& mapping, int64_t at, int64_t bytes) const;
     void note_unmodelled(const OpBlock& b, size_t i);
     void note_unmodelled(Unmodelled what) { ++unmodelled[static_cast<size_t>(what)]; }

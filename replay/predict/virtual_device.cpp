@@ -12,6 +12,8 @@ constexpr size_t kMostChannels = 4096;
 
 VirtualDevice::VirtualDevice(const StorageModel& model)
     : model_(model),
+      reads_by_depth_(model.read_depth),
+      writes_by_depth_(model.write_depth),
       channel_free_(std::min(static_cast<size_t>(std::max(model.parallelism, 1)), kMostChannels)),
       bytes_{model.read_bytes_per_s, model.read_burst_ns, model.read_step_ns},
       requests_{model.reads_per_s, model.read_burst_ns, model.read_step_ns} {}
@@ -40,7 +42,22 @@ int64_t VirtualDevice::Limit::pass_in_steps(int64_t takes, int64_t begin) {
 
 int64_t& VirtualDevice::channel() { return *std::min_element(channel_free_.begin(), channel_free_.end()); }
 
-int64_t VirtualDevice::read(int64_t bytes, int64_t now) {
+/// When a request is over that the device begins at once.
+int64_t VirtualDevice::beside_others(const DepthCurve& curve, int64_t bytes, int64_t now, By by) {
+    const double work = curve.work_ns(bytes);
+    const double depth = 1 + in_flight_.others(work, now);
+    const bool own = by == By::ring && curve.covers(bytes);
+    const double alone = own ? curve.taken_ns(bytes, 1) : static_cast<double>(model_.read_ns(bytes));
+    const int64_t end = now + static_cast<int64_t>(alone + curve.extra_ns(bytes, depth));
+    in_flight_.add(work, end);
+    return end;
+}
+
+int64_t VirtualDevice::read(int64_t bytes, int64_t now, By by) {
+    if (!reads_by_depth_.empty()) {
+        const int64_t passed = std::max(bytes_.pass(static_cast<double>(bytes), now), requests_.pass(1, now));
+        return std::max(beside_others(reads_by_depth_, bytes, now, by), passed);
+    }
     int64_t& free = channel();
     const int64_t begin = std::max(now, free);
     const int64_t passed = std::max(bytes_.pass(static_cast<double>(bytes), begin), requests_.pass(1, begin));
@@ -48,6 +65,10 @@ int64_t VirtualDevice::read(int64_t bytes, int64_t now) {
 }
 
 int64_t VirtualDevice::write(int64_t bytes, int64_t now, WriteBack& cache) {
+    if (!writes_by_depth_.empty()) {
+        const int64_t written = cache.write_direct(bytes, writes_by_depth_.most_bytes_per_s(), now);
+        return std::max(beside_others(writes_by_depth_, bytes, now, By::ring), written);
+    }
     int64_t& free = channel();
     const int64_t begin = std::max(now, free);
     return free = std::max(begin + model_.read_ns(bytes), cache.write(bytes, begin));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The device of a prediction: some requests at once, and limits of bytes and of requests per second that all share.
+// The device of a prediction: what it does with so many requests in flight, and limits of bytes and of requests per
+// second that all share.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "calibrate/storage_model.h"
+#include "replay/predict/depth_curve.h"
 #include "replay/predict/write_back.h"
 
 namespace reprise {
@@ -14,8 +16,11 @@ class VirtualDevice {
 public:
     explicit VirtualDevice(const StorageModel& model);
 
+    /// Who asks: a call, which waits, or a ring. A model measures the two apart.
+    enum class By : uint8_t { call, ring };
+
     /// When a read of `bytes`, one piece, that is asked for at `now` is over, ns. In the order of `now`.
-    int64_t read(int64_t bytes, int64_t now);
+    int64_t read(int64_t bytes, int64_t now, By by = By::call);
     /// The same of a write past the cache, after what `cache` sent before it.
     int64_t write(int64_t bytes, int64_t now, WriteBack& cache);
 
@@ -40,9 +45,12 @@ private:
     };
     /// The channel that is free first: when it begins.
     int64_t& channel();
+    int64_t beside_others(const DepthCurve& curve, int64_t bytes, int64_t now, By by);
 
     const StorageModel& model_;
-    std::vector<int64_t> channel_free_;  // when each of them is, ns
+    const DepthCurve reads_by_depth_, writes_by_depth_;  // empty: not measured
+    InFlightWork in_flight_;
+    std::vector<int64_t> channel_free_;  // when each of them is, ns; where depth was not measured
     Limit bytes_, requests_;
 };
 

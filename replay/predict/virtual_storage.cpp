@@ -38,7 +38,8 @@ VirtualStorage::VirtualStorage(const StorageModel& model, bool warm, std::option
       warm_(warm),
       kind_{std::max<int64_t>(model.request_bytes / kPageBytes, 1), has_large_folios(model.file_system)},
       device_(model),
-      write_back_(model) {
+      write_back_(model),
+      syncs_by_depth_(model.sync_depth) {
     if (policy && !warm) {
         room_.emplace(
             *policy, [this](const PageCache::Piece& left) { cached_[left.file].remove(left.page, left.mask); },
@@ -115,10 +116,20 @@ void VirtualStorage::ahead(FileId file, HandleId handle, int64_t end, int64_t no
     use(ReadAheadRules(cache, state_of(handle), end, kind_, ask));
 }
 
-int64_t VirtualStorage::fetch(int64_t bytes, int64_t now) {
+int64_t VirtualStorage::fetch(int64_t bytes, int64_t now, VirtualDevice::By by) {
     ++reads;
     bytes_read += static_cast<uint64_t>(bytes);
-    return device_.read(bytes, now);
+    return device_.read(bytes, now, by);
+}
+
+/// A sync that would be over at `end` if it were alone.
+int64_t VirtualStorage::beside_syncs(int64_t now, int64_t end) {
+    if (syncs_by_depth_.empty()) {
+        return end;
+    }
+    end += static_cast<int64_t>(syncs_by_depth_.extra_ns(kPageBytes, 1 + syncs_.others(1, now)));
+    syncs_.add(1, end);
+    return end;
 }
 
 /// Pages [from, to): those of holes are there at once.
@@ -336,13 +347,14 @@ int64_t VirtualStorage::write(FileId file, int64_t offset, int64_t bytes, int64_
     return std::max(held, now + took + (parts ? model_.write_part_ns : 0));
 }
 
-int64_t VirtualStorage::read_direct(int64_t bytes, int64_t now) {
-    now += model_.call_ns;
+int64_t VirtualStorage::read_direct(int64_t bytes, int64_t now, VirtualDevice::By by) {
+    const bool waits = by == VirtualDevice::By::call;
+    now += waits ? model_.call_ns : 0;
     if (bytes <= 0) {
         return now;
     }
-    const int64_t end = fetch(bytes, now);
-    time_ns += end - now;
+    const int64_t end = fetch(bytes, now, by);
+    time_ns += waits ? end - now : 0;
     return end;
 }
 

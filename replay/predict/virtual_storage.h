@@ -81,15 +81,17 @@ public:
 
     /// A write into the cache: it may be held up until there is room for it.
     int64_t write(FileId file, int64_t offset, int64_t bytes, int64_t now);
-    /// Past the cache (O_DIRECT). The model has no latency of writes: one takes as long as a read of its size.
-    int64_t read_direct(int64_t bytes, int64_t now);
+    /// Past the cache (O_DIRECT). A model without rows by depth has no latency of writes: one takes as long as a read of
+    /// its size.
+    int64_t read_direct(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
     int64_t write_direct(int64_t bytes, int64_t now);
     /// Requests of `bytes` each that are asked for at once: when the first `needed` of them are over.
     int64_t read_metadata(uint32_t requests, uint32_t needed, int64_t bytes, int64_t now);
     /// Until everything that was written to the file so far, to any file, is on the device.
     int64_t sync(FileId file, int64_t now) {
         const int64_t first = write_back_.first_page_ns(file);
-        return std::max(write_back_.sync(file, now), now + first) + std::max<int64_t>(model_.fsync_ns - first, 0);
+        return beside_syncs(now, std::max(write_back_.sync(file, now), now + first) +
+                                     std::max<int64_t>(model_.fsync_ns - first, 0));
     }
     int64_t sync_all(int64_t now) { return write_back_.sync_all(now) + model_.fsync_ns; }
     /// When that data is there, without what belongs to it (sync_file_range).
@@ -119,7 +121,8 @@ private:
     /// Calls use(rules) with the rules for one file and instance, whose requests go to the device at `now`.
     template <class Use>
     void ahead(FileId file, HandleId handle, int64_t end, int64_t now, Use use);
-    int64_t fetch(int64_t bytes, int64_t now);
+    int64_t fetch(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
+    int64_t beside_syncs(int64_t now, int64_t end);
     void fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now);
     int64_t go_on_reading(PageWalk& walk, int64_t now);
     int64_t go_on_touching(PageWalk& walk, int64_t now);
@@ -136,6 +139,8 @@ private:
     const ReadAheadRules::Kind kind_;
     VirtualDevice device_;
     WriteBack write_back_;
+    const DepthCurve syncs_by_depth_;
+    InFlightWork syncs_;
     std::unordered_map<FileId, VirtualPages> cached_;
     std::optional<PageCache> room_;  // which of them leave; none: all stay
     std::unordered_map<HandleId, ReadAhead> states_;

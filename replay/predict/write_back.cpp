@@ -19,6 +19,12 @@ int64_t WriteBack::write(int64_t bytes, int64_t requests, int64_t begin) {
     return free_;
 }
 
+int64_t WriteBack::write_direct(int64_t bytes, double per_s, int64_t begin) {
+    const double rate = std::max(per_s, model_.write_bytes_per_s);
+    free_ = std::max(free_, begin) + (rate > 0 ? static_cast<int64_t>(static_cast<double>(bytes) * 1e9 / rate) : 0);
+    return free_;
+}
+
 int64_t WriteBack::first_page_ns(FileId id) const {
     const auto found = files_.find(id);
     return found == files_.end() || found->second.dirty == 0 || model_.writes_per_s <= 0

@@ -12,6 +12,7 @@
 #include "replay/plan/causal_step.h"
 #include "replay/plan/what_if.h"
 #include "replay/run/critical_path.h"
+#include "replay/run/request_bytes.h"
 #include "replay/run/row_result.h"
 
 namespace reprise {
@@ -190,6 +191,9 @@ private:
             }
         }
         const OpInfo& info_of = info(kind);
+        if (info_of.is(Trait::async)) {
+            requested(kind, i, performed ? actual : 0, here.own_reason);
+        }
         if (!here.own_reason && recorded > 0 && (info_of.is(Trait::reads) || info_of.is(Trait::writes))) {
             result_.recorded_bytes += static_cast<uint64_t>(recorded);
             result_.missing_bytes +=
@@ -215,6 +219,22 @@ private:
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;
                 writer_->append(id, out);
             }
+        }
+    }
+
+    void requested(OpKind kind, size_t i, int64_t here, bool own_reason) {
+        const std::optional<RequestMoved> request = request_bytes_.see(block_, i, here, own_reason);
+        if (!request || (!request->reads && !request->writes)) {
+            return;
+        }
+        (request->reads ? result_.bytes_read : result_.bytes_written) += static_cast<uint64_t>(request->here);
+        const OpKind completes = kind == OpKind::aio_submit     ? OpKind::aio_complete
+                                 : kind == OpKind::uring_submit ? OpKind::uring_complete
+                                                                : kind;
+        result_.bytes_by_kind[static_cast<size_t>(completes)] += static_cast<uint64_t>(request->here);
+        if (!request->own_reason) {
+            result_.recorded_bytes += static_cast<uint64_t>(request->recorded);
+            result_.missing_bytes += static_cast<uint64_t>(std::max<int64_t>(request->recorded - request->here, 0));
         }
     }
 
@@ -272,8 +292,10 @@ private:
         const int64_t due = step_->due(block_, i, locked ? std::max(by.before, begin) : by.before);
         const int64_t run_queue = by.before == INT64_MIN ? step_->waited_for_cpu(block_, i) : 0;
         const CausalRole role = role_ = step_->issued(block_, i, begin, performed);
-        step_->ended(end);
-        last_left_ = end;
+        // The task did not wait for the result of a request.
+        const int64_t left = info(kind).is(Trait::completes) ? begin : end;
+        step_->ended(left);
+        last_left_ = left;
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
         }
@@ -381,6 +403,7 @@ private:
     CausalRole role_ = CausalRole::call;  // of its last op
     int64_t last_left_ = 0;               // when its last op was over, or it began
     ListingResults listings_;             // by open instance
+    RequestBytes request_bytes_;
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;
 };

@@ -256,6 +256,13 @@ void LiveRun::count(Cursor& cursor, TaskId task, const OpBlock& block, size_t i)
         figures_.bytes_read += of.is(Trait::reads) ? bytes : 0;
         figures_.bytes_written += of.is(Trait::writes) ? bytes : 0;
     }
+    if (info(kind).is(Trait::async)) {
+        const int64_t moved = result.performed ? result.actual : 0;
+        if (const auto request = request_bytes_.see(block, i, moved, result.own_reason)) {
+            figures_.bytes_read += request->reads ? static_cast<uint64_t>(request->here) : 0;
+            figures_.bytes_written += request->writes ? static_cast<uint64_t>(request->here) : 0;
+        }
+    }
     if (from_.pace != Pace::afap) {
         late(cursor, task, block, i, row, begin, end, result.performed);
     }

@@ -24,6 +24,7 @@
 #include "replay/plan/plan.h"
 #include "replay/plan/speeds.h"
 #include "replay/prepare/cache_regime.h"
+#include "replay/run/request_bytes.h"
 #include "replay/run/run_reads.h"
 #include "replay/run/shared.h"
 #include "replay/run/worker.h"
@@ -111,6 +112,7 @@ private:
     OpBlock scratch_;
     size_t kept_ = 0;  // bytes of decoded blocks in cursors
     ListingResults listings_;
+    RequestBytes request_bytes_;
     RunReads reads_;
     std::optional<DeviceCounter> device_before_;
     int64_t device_looked_ = 0;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "formats/oplog/header_facts.h"
+#include "formats/support/limits.h"
 #include "formats/support/quantity.h"
 
 namespace reprise {
@@ -29,6 +30,18 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result) {
     constexpr size_t kShown = 3;
     for (size_t i = 0; i < std::min(broken.size(), kShown); ++i) {
         result.notes.push_back("Dependency cycle, so one edge was dropped: " + to_string(broken[i]) + ".");
+    }
+}
+
+void note_no_queue(int uring, int aio, ReplayResult& result) {
+    for (const auto& [name, error] : {std::pair{"io_uring", uring}, std::pair{"libaio", aio}}) {
+        if (error != 0) {
+            result.notes.push_back(std::string(name) + " is not to be had here (" + reason(error) +
+                                   "): threads made its requests, as many at a time as recorded." +
+                                   (name == std::string_view("io_uring")
+                                        ? " See kernel.io_uring_disabled and RLIMIT_MEMLOCK."
+                                        : " See fs.aio-max-nr."));
+        }
     }
 }
 

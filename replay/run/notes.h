@@ -14,6 +14,8 @@ namespace reprise {
 /// Edges that were dropped to break dependency cycles.
 void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result);
 /// After the run.
+/// `uring`, `aio`: why the kernel made no queue for requests, an errno; 0: it did.
+void note_no_queue(int uring, int aio, ReplayResult& result);
 void add_notes(ReplayResult& result);
 /// What the recording says of itself that bears on the run.
 void note_recording(const Header& header, ReplayResult& result);

@@ -346,6 +346,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.machine = machine_facts(uses_root ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
     result.async_depth = plan.async_depth;
+    result.requests_at_once = options.access.any() || options.verify != Verify::none;
     result.unseen_writes = plan.counted(Count::mapped_writes_unseen);
     note_recording(log.header(), result);
     result.what_if = options.what_if;
@@ -422,6 +423,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.fidelity.other_cpus = others_between(before, after);
     result.fidelity.stolen_cpus = stolen_between(before, after);
     sum_up(plan, run, result);
+    note_no_queue(run.no_queue(false), run.no_queue(true), result);
     if (plan.access != nullptr) {
         result.access_counts = run.access_counts();
         result.access = access_sentence(*plan.access, result.access_counts);

@@ -150,13 +150,14 @@ struct ReplayResult {
     /// How far the real job's time may lie from `elapsed_ns`. None: the run does not predict it (another pace than
     /// causal, no storage), or is not to be trusted.
     std::optional<TimeInterval> interval;
-    std::string no_interval;     // why not, under pace causal and on storage
-    ErrorSources errors_from;    // what the interval comes from
-    uint32_t async_depth = 0;    // most asynchronous requests that the recording had in flight at a time
-    uint64_t unseen_writes = 0;  // mappings whose writes the recording may lack (Count::mapped_writes_unseen)
-    uint64_t pinned_tasks = 0;   // recorded tasks that might not use all processors
-    int pinned_cpus = 0;         // those that they might use, together
-    double compute_peak = 0.0;   // processors that the recording computed on at once
+    std::string no_interval;        // why not, under pace causal and on storage
+    ErrorSources errors_from;       // what the interval comes from
+    uint32_t async_depth = 0;       // most asynchronous requests that the recording had in flight at a time
+    bool requests_at_once = false;  // they were performed one by one where they were submitted
+    uint64_t unseen_writes = 0;     // mappings whose writes the recording may lack (Count::mapped_writes_unseen)
+    uint64_t pinned_tasks = 0;      // recorded tasks that might not use all processors
+    int pinned_cpus = 0;            // those that they might use, together
+    double compute_peak = 0.0;      // processors that the recording computed on at once
     uint64_t edges = 0, edge_waits = 0;
     std::array<uint64_t, 8> edges_by_kind{};
     int64_t repeated_sleep_ns = 0;        // recorded, of all tasks: sleeps one after the other, which may be polls

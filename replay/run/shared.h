@@ -89,6 +89,7 @@ struct alignas(64) RunControl {
     double tick_ns = 1.0;                        // length of a tick; set before go
     SpinTokens tokens;
     std::array<std::atomic<uint64_t>, kAccessCounts> access{};  // by AccessCount
+    std::array<std::atomic<int>, 2> no_queue{};                 // errno of io_uring_setup, io_setup; 0: none
     struct alignas(64) LockWord {
         std::atomic<uint32_t> word{0};
     };
@@ -137,6 +138,9 @@ public:
     bool stopped() const override { return control_->stopped(); }
     void add(const AccessCounts& counts) override;
     AccessCounts access_counts() const;
+    void requests_by_threads(bool aio, int error) override { control_->no_queue[aio ? 1 : 0].store(error); }
+    /// Why the kernel made no queue for requests, an errno; 0: it made all.
+    int no_queue(bool aio) const { return control_->no_queue[aio ? 1 : 0].load(); }
     bool ended(TaskId id) const override { return tasks_[id].state.load() == TaskState::ended; }
     SpoolRow* spool(uint64_t first) { return spool_rows_ + first; }
 

@@ -319,13 +319,25 @@ public:
             }
             i = to;
             if (source_ < task_.sources.size() && task_.sources[source_] + 1 == limit) {
-                if (!settle()) {
+                if (!settle() || !told(limit - 1)) {
                     return false;
                 }
                 publish();
             }
         }
         return settle();
+    }
+
+    /// After the last block: until all requests have their results. False where the run was stopped.
+    bool end() {
+        if constexpr (CompletesLater<Engine>) {
+            while (!untold_.empty()) {
+                if (!take_told(true)) {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
 private:
@@ -380,6 +392,11 @@ private:
                     early = kReleasedEarly;
                 }
             }
+            if constexpr (CompletesLater<Engine>) {
+                if (__builtin_expect(!untold_.empty(), 0)) {
+                    take_told(false);
+                }
+            }
             if (__builtin_expect(engine_.before(b, i), 0)) {
                 begin = Clock::ticks();
             }
@@ -387,6 +404,12 @@ private:
                 sys::call_ticks.reset();
             }
             const int64_t result = perform(b, i);
+            if constexpr (CompletesLater<Engine>) {
+                if (__builtin_expect(result == kInFlight, 0) && completes(b, i)) {
+                    begin = tell_later(b, i, rows[i], begin);
+                    continue;
+                }
+            }
             if constexpr (kOverlaps) {
                 if (result == kInFlight) {
                     in_flight_.push_back({b.first + i, begin});
@@ -488,12 +511,57 @@ private:
     int64_t perform(const OpBlock& b, size_t i) {
         const int64_t result = engine_.submit(b, i);
         if constexpr (CompletesLater<Engine> && !Pace::kChained) {
-            if (result == kInFlight) {
+            if (result == kInFlight && !completes(b, i)) {
                 Completion one;
                 return engine_.complete({&one, 1}, true) == 1 ? one.result : not_performed(LeftOut::stopped);
             }
         }
         return result;
+    }
+
+    // --- asynchronous requests whose result the job took note of before they are done here
+
+    static bool completes(const OpBlock& b, size_t i) {
+        return info(static_cast<OpKind>(b.kind[i])).is(Trait::completes);
+    }
+
+    /// The task goes on; the row is written when the request is done.
+    uint64_t tell_later(const OpBlock& b, size_t i, SpoolRow& row, uint64_t begin) {
+        const uint64_t end = pace_.after(b, i, begin, 0);
+        row = {begin | kNotPerformed, static_cast<uint64_t>(LeftOut::stopped), 0};
+        untold_.push_back({b.first + i, begin});
+        advance(b.first + i + 1);
+        return end;
+    }
+
+    /// `wait`: for one at least. False where the run was stopped.
+    bool take_told(bool wait) {
+        std::array<Completion, 16> done;
+        size_t count = 0;
+        do {
+            count = engine_.complete(done, wait);
+            for (const Completion& each : std::span(done).first(count)) {
+                const auto at = std::find_if(untold_.begin(), untold_.end(),
+                                             [&](const InFlight& untold) { return untold.op == each.op; });
+                if (at != untold_.end()) {
+                    write_row(rows_[each.op], at->begin, each.end != 0 ? each.end : Clock::ticks(), each.result);
+                    untold_.erase(at);
+                }
+            }
+        } while (count == done.size() && !wait);
+        return count != 0 || !wait;
+    }
+
+    /// Until op `op` has its result, where it is that of a request.
+    bool told(uint64_t op) {
+        if constexpr (CompletesLater<Engine>) {
+            while (std::any_of(untold_.begin(), untold_.end(), [&](const InFlight& each) { return each.op == op; })) {
+                if (!take_told(true)) {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     /// Rows of ops that are done. `wait`: at least one. False where the run was stopped.
@@ -537,6 +605,7 @@ private:
     ExplainedCursor explained_;
     size_t wait_ = 0, source_ = 0, spawn_ = 0;
     std::vector<InFlight> in_flight_;  // in the order of the task
+    std::vector<InFlight> untold_;     // results of requests that are not done yet, in the order of the task
     uint64_t next_ = 0;                // the op after the last that was passed; where ops overlap
 };
 

@@ -341,7 +341,7 @@ Trust trust_in(const ReplayResult& result) {
     if (std::string why = part_of_job(result.doubts); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
-    if (result.async_depth > 1) {
+    if (result.requests_at_once && result.async_depth > 1) {
         return {Trust::Level::poor, made_one_by_one(result.async_depth)};
     }
     if (result.unseen_writes != 0) {

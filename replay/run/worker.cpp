@@ -260,9 +260,10 @@ private:
         TaskLoop<Engine, PaceType> loop(plan_, run_, id, engine, pace, &spawner, spin);
         while (const OpBlock* const block = run_.control().stopped() ? nullptr : feed.next()) {
             if (!loop.block(*block)) {
-                break;
+                return;
             }
         }
+        loop.end();
     }
 
     const WorkerSetup setup_;

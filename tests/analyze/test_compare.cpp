@@ -293,6 +293,51 @@ TEST_CASE("what a run that was stopped has not performed is neither a difference
     CHECK(check_of(failed, "bytes").a == 30.0);
 }
 
+TEST_CASE("requests that a stopped run has not performed are no missing bytes, whatever else its ring carried") {
+    const test::TempDir dir;
+    const auto write = [&](const char* name, int64_t last, const char* ended) {
+        Header header;
+        if (*ended) {
+            header.source = "replay";
+            header.extra["ended"] = ended;
+        }
+        LogWriter log(dir / name, header, WriterOptions{.sync = false});
+        log.add_process({1, 0, 0, 0});
+        log.add_task({1, 1, 0});
+        FileRow row;
+        row.path = log.intern("/f");
+        const HandleId handle = log.add_handle({log.add_file(row), 0, HandleKind::file, true, 1, 3});
+        constexpr int64_t kRead = 22, kReceive = 27;  // IORING_OP_*
+        for (uint32_t request = 1; request <= 3; ++request) {
+            Op op;
+            op.kind = OpKind::uring_submit;
+            op.begin = request * 10;
+            op.request = request;
+            op.handle = handle;
+            op.arg = request == 3 ? kReceive : kRead;
+            op.size = 10;
+            log.append(1, op);
+            op = Op();
+            op.kind = OpKind::uring_complete;
+            op.begin = request * 10 + 5;
+            op.request = request;
+            op.size = 10;
+            op.result = request == 1 ? 10 : last;
+            log.append(1, op);
+        }
+        log.finish();
+    };
+    write("a.oplog", 10, "");
+    write("stopped.oplog", -ECANCELED, "stopped");
+    const Comparison stopped = compare(LogReader(dir / "a.oplog"), LogReader(dir / "stopped.oplog"));
+    CHECK(stopped.not_performed == 2);
+    CHECK(check_of(stopped, "bytes").a == 10.0);
+    CHECK(check_of(stopped, "bytes").b == 10.0);
+    CHECK(stopped.a.requests.all.requests == 2);
+    CHECK(stopped.b.requests.all.requests == 1);
+    CHECK(stopped.a.requests.all.latency.max() == 5);
+}
+
 namespace {
 
 // A log of ops: "read FILE OFFSET", "rename FILE TO", "copy FILE TO".

@@ -115,4 +115,15 @@ TEST_CASE("bytes of asynchronous requests are counted where they complete, by th
     CHECK(summary.errors == 1);
     REQUIRE(summary.roles.size() == 1);
     CHECK(summary.roles[0].bytes_read == 107);
+    CHECK(summary.requests.all.requests == 4);
+    CHECK(summary.requests.all.failed == 1);
+    REQUIRE(summary.kind(OpKind::uring_complete));
+    CHECK(summary.kind(OpKind::uring_complete)->bytes == 117);
+    const auto json = to_json(summary.requests);
+    CHECK(json["requests"] == 4);
+    CHECK(json["bytes_read"] == 107);
+    CHECK(json["rings"].size() == 2);
+    CHECK(json["rings"][1]["interface"] == "libaio");
+    CHECK(json["rings"][0]["fd"].is_null());
+    CHECK(to_json(InFlight()).is_null());
 }

@@ -183,4 +183,9 @@ TEST_CASE("run records survive being stored") {
     CHECK(run_record_of(to_json(run)) == run);
     run.au.reset();
     CHECK(run_record_of(to_json(run)) == run);
+    run.requests = {51'200, 2e9, 4e6, 5e6};
+    CHECK(run_record_of(to_json(run)) == run);
+    auto json = to_json(run);
+    json.erase("requests");  // of a record of before
+    CHECK(run_record_of(json).requests.ops == 0);
 }

@@ -84,6 +84,28 @@ TEST_CASE("the summary of a good run") {
     CHECK(lines == expected);
 }
 
+TEST_CASE("asynchronous requests have a line, and outweigh the calls beside them") {
+    Verdict v = full_verdict();
+    const auto requests = [](int64_t latency, int64_t depth) {
+        InFlight out;
+        out.all.requests = out.all.reads = 51'200;
+        out.all.latency.add(latency, 51'200);
+        out.all.depth.add(depth, 1'000'000'000);
+        return out;
+    };
+    v.here.requests = requests(4'100'000, 32);
+    v.recorded.requests = requests(120'000, 31);
+    v.here.reads.count = v.recorded.reads.count = 12;
+    CHECK(any(printed(v),
+              "requests    51,200, 32.0 in flight (recorded 31.0), latency p50 4.10 ms (recorded 120 us), p99 4.10 ms "
+              "(recorded 120 us)"));
+    // Where there is no room, the line of the few calls goes first.
+    const std::vector<std::string> full = printed(v, {"NOT FAITHFUL: a.", "NOT FAITHFUL: b.", "NOT FAITHFUL: c."});
+    CHECK(any(full, "requests    51,200"));
+    CHECK_FALSE(any(full, "of 12 calls"));
+    CHECK_FALSE(any(printed(full_verdict()), "requests"));
+}
+
 TEST_CASE("the regime is in the second line, in words") {
     Verdict v = full_verdict();
     const auto second = [&] { return printed(v)[1]; };

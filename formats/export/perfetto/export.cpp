@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Chrome's Trace Event Format (JSON), which ui.perfetto.dev and chrome://tracing open: processes, tasks as threads, ops
-// as complete events, edges as flow arrows, markers as nested slices, a lane per stream of an accelerator,
-// throughput and what happened around the job as counters.
+// as complete events, edges as flow arrows, markers as nested slices, a lane per stream of an accelerator, a lane of
+// asynchronous requests per ring, throughput, requests in flight and what happened around the job as counters.
 //
 // Complete events of one thread must nest: where calls of a task overlap otherwise (asynchronous ones), the later goes
 // to a further lane of the task. Overlaps of up to two units of the log's resolution are rounding; there the later
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "formats/export/exporter.h"
+#include "formats/export/perfetto/request_lanes.h"
 #include "formats/export/perfetto/timeline_edges.h"
 #include "formats/export/perfetto/trace_events.h"
 #include "formats/oplog/context_series.h"
@@ -125,7 +126,10 @@ public:
           to_(out),
           report_(report),
           edges_(edges),
-          tracks_(tables_.tasks.size()) {
+          tracks_(tables_.tasks.size()),
+          requests_(tables_, to_, pids_, [this](const DoneRequest& request) {
+              moved(request.begin, std::max(request.begin, request.end), request.bytes(), request.what.reads());
+          }) {
         pids_ = viewer_ids(tables_.processes, [](const ProcessRow& row) { return int64_t{row.pid}; });
         tids_ = viewer_ids(tables_.tasks, [](const TaskRow& row) { return int64_t{row.tid}; });
         used_.insert(pids_.begin(), pids_.end());
@@ -193,6 +197,9 @@ public:
         if (op.kind == OpKind::gpu_submit) {
             accelerator(task, op);
         }
+        if (!(is_run_ && op.result == -ECANCELED)) {
+            requests_.op(task, op);
+        }
         call(task, op, number);
     }
 
@@ -202,6 +209,7 @@ public:
                 end_marker(task, std::max(end_, tracks_[task].open.back().begin));
             }
         }
+        requests_.finish();
         counters();
         context();
         out_.text += "\n]}\n";
@@ -474,14 +482,16 @@ private:
         to_.end();
     }
 
-    // Spreads an op's bytes evenly over its duration.
     void throughput(const Op& op, const OpInfo& row) {
-        const int64_t bytes = data_bytes(op);
-        if (bytes <= 0) {
+        moved(op.begin, end_of(op), static_cast<uint64_t>(std::max<int64_t>(data_bytes(op), 0)), row.is(Trait::reads));
+    }
+    // Spreads the bytes of a call or a request evenly over its duration.
+    void moved(int64_t begin, int64_t end, uint64_t bytes, bool reads) {
+        if (bytes == 0) {
             return;
         }
-        std::vector<double>& bins = row.is(Trait::reads) ? read_ : written_;
-        const int64_t last = std::clamp(end_of(op), begin_, end_), first = std::clamp(op.begin, begin_, last);
+        std::vector<double>& bins = reads ? read_ : written_;
+        const int64_t last = std::clamp(end, begin_, end_), first = std::clamp(begin, begin_, last);
         const auto a = static_cast<size_t>((first - begin_) / bin_ns_),
                    b = static_cast<size_t>((last - begin_) / bin_ns_);
         if (a == b) {
@@ -544,6 +554,8 @@ private:
     std::set<int64_t> used_;                                           // ids of processes and threads
     std::map<std::tuple<ProcessId, int64_t, int64_t>, Queue> queues_;  // by device and stream
     std::unordered_map<uint32_t, FileId> maps_;
+    const bool is_run_ = log_.header().source == "replay";
+    RequestLanes requests_;
     int64_t begin_ = 0, end_ = 0, bin_ns_ = kShortestBin;
     std::vector<double> read_, written_;  // bytes per bin
 };

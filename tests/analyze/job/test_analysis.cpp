@@ -151,6 +151,48 @@ TEST_CASE("analysis: requests are in flight until they are reaped, in whichever 
     CHECK(sum(job.time.read_bytes) == doctest::Approx(4 * 8192));
     CHECK(job.reads_by_size[13].calls == 4);
     CHECK(job.reads_by_size[13].latency.count() == 0);
+    CHECK(job.reads_by_size[13].request_latency.count() == 4);
+    CHECK(job.reads_by_size[13].request_latency.max() == 100 * kMs - 1000);
+    CHECK(job.summary.requests.all.depth.max() == 4);
+}
+
+TEST_CASE("analysis: calls that wait for requests, and timers, are not in flight") {
+    Made made;
+    const HandleId handle = made.handle(made.file("/data/a"));
+    const HandleId ring = made.writer.add_handle({.kind = HandleKind::other});
+    const TaskId one = made.task();
+    constexpr int64_t kRead = 22, kTimeout = 11;  // IORING_OP_*
+    for (uint32_t request = 1; request <= 3; ++request) {
+        made.add(one, OpKind::uring_submit, 0, 0, [&](Op& op) {
+            op.handle = request == 3 ? 0 : handle;
+            op.request = request;
+            op.size = request == 3 ? 0 : 4096;
+            op.arg = request == 3 ? kTimeout : kRead;
+        });
+    }
+    made.add(one, OpKind::uring_enter, 0, 100 * kMs, [&](Op& op) {
+        op.handle = ring;
+        op.size = op.result = 3;
+        op.arg = 2;
+    });
+    for (uint32_t request = 1; request <= 3; ++request) {
+        made.add(one, OpKind::uring_complete, 100 * kMs, 0, [&](Op& op) {
+            op.request = request;
+            op.result = request == 3 ? -62 : 4096;
+        });
+    }
+    const JobAnalysis job = made.analyze();
+    CHECK(job.mean_depth == doctest::Approx(2).epsilon(0.01));
+    CHECK(job.most_depth == doctest::Approx(2).epsilon(0.01));
+    REQUIRE(job.summary.requests.rings.size() == 1);
+    CHECK(job.summary.requests.rings[0].depth.mean() == doctest::Approx(2));
+    CHECK(job.summary.bytes_read == 8192);
+    const nlohmann::ordered_json json = to_json(job, LogReader(made.dir / "made.oplog").tables());
+    CHECK(json["reads_by_size"][0]["requests"] == 2);
+    CHECK(json["reads_by_size"][0]["request_p50_ns"] == 100 * kMs);
+    CHECK(json["reads_by_size"][0]["p50_ns"].is_null());
+    CHECK(json["summary"]["requests"]["in_flight"]["mean"] == 2.0);
+    CHECK(json["summary"]["requests"]["by_kind"]["other"] == 1);
 }
 
 TEST_CASE("analysis: skew between processes, checkpoints and metadata") {

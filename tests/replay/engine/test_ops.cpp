@@ -243,6 +243,7 @@ TEST_CASE_FIXTURE(Fixture, "every op of the table is performed, or counted as no
                 .size = 2'000,
                 .arg = 0,
                 .request = 3});
+    job.add(t, {.kind = OpKind::aio_reap, .result = 1, .size = 8, .arg = 1});
     job.add(t, {.kind = OpKind::aio_complete, .result = 1'000, .size = 2'000, .request = 3});
     // Causes.
     const HandleId pipe_in = job.handle(0, 0, HandleKind::pipe), pipe_out = job.handle(0, 0, HandleKind::pipe);

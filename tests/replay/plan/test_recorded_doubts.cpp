@@ -85,6 +85,23 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: data that the filter leaves out i
     CHECK(left_out_most(doubts) == left_out_data(doubts, kSomeShare) + "; select with --only PATH");
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: what asynchronous requests move counts") {
+    const HandleId data = job.open(task, job.file("/data/in"));
+    constexpr int64_t kRead = 22, kTimeout = 11;  // IORING_OP_*
+    for (uint32_t request = 1; request <= 3; ++request) {
+        job.add(task, {.kind = OpKind::uring_submit,
+                       .handle = data,
+                       .size = kMiB,
+                       .arg = request == 3 ? kTimeout : kRead,
+                       .request = request});
+        job.add(task, {.kind = OpKind::uring_complete, .result = kMiB, .size = kMiB, .request = request});
+    }
+    job.pread(task, program("/opt/mine/a"), 0, kMiB);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.kept_bytes == 2 * kMiB);
+    CHECK(doubts.left_out_bytes == kMiB);
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: mapped data counts, but not what is run") {
     const HandleId kept = job.open(task, job.file("/data/in")), data = program("/opt/mine/a"),
                    library = program("/opt/mine/plugin");

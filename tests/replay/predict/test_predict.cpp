@@ -422,10 +422,16 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     m.read_step_ns = 25'000'000;
     m.read_ahead_bytes = 4 << 20;
     m.request_bytes = 1 << 20;
+    m.read_depth = {{4096, 1, 90'000, 11'000, false}, {4096, 4, 91'000, 44'000, true}, {131'072, 1, 99'000, 10'100.5, false}};
+    m.write_depth = {{4096, 16, 70'000, 30'000, false}};
+    m.sync_depth = {{4096, 1, 3'000'000, 300, false}};
+    m.mixed_depth = {{4096, 64, 80'000, 60'000, false}};
     const std::string text = to_json(m);
     write_file(dir / "model.json", text);
     const StorageModel back = read_storage_model(dir / "model.json");
     CHECK(to_json(back) == text);
+    CHECK(back.read_depth == m.read_depth);
+    CHECK(back.mixed_depth == m.mixed_depth);
     // Models of before have no limit of requests, and Linux's own sizes.
     std::string old = text;
     for (const char* key : {"reads_per_s", "read_burst_ns", "read_step_ns", "read_ahead_bytes", "request_bytes"}) {
@@ -433,6 +439,12 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
         REQUIRE(at != std::string::npos);
         old.erase(at, old.find('\n', at) + 1 - at);
     }
+    for (const char* key : {"read_depth", "write_depth", "sync_depth", "mixed_depth"}) {
+        const size_t at = old.find("  \"" + std::string(key));
+        REQUIRE(at != std::string::npos);
+        old.erase(at, old.find("\n  ]", at) + 6 - at);
+    }
+    old.replace(old.find("\"storage_model\": 2"), 18, "\"storage_model\": 1");
     write_file(dir / "old.json", old);
     const StorageModel older = read_storage_model(dir / "old.json");
     CHECK(older.reads_per_s == 0);
@@ -440,6 +452,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     CHECK(older.read_step_ns == 0);
     CHECK(older.read_ahead_bytes == StorageModel::kReadAhead);
     CHECK(older.request_bytes == StorageModel::kReadAhead);
+    CHECK(older.read_depth.empty());
     const auto refused = [&](const std::string& from, const std::string& to, const char* why) {
         std::string changed = text;
         const size_t at = changed.find(from);
@@ -456,7 +469,11 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     refused("\"bytes\": 1048576", "\"bytes\": 4096", "/read/1/bytes: the field is not larger");
     refused("\"reads_per_s\": 500", "\"reads_per_s\": -1", "/reads_per_s: the field is below 0");
     refused("\"request_bytes\": 1048576", "\"request_bytes\": 0", "/request_bytes: the field is not above 0");
-    refused("\"storage_model\": 1", "\"storage_model\": 2", "has an unsupported version");
+    refused("\"depth\": 4", "\"depth\": 1", "/read_depth/1/depth: the field is not larger");
+    refused("\"per_s\": 11000.0", "\"per_s\": 0", "/read_depth/0/per_s: the field is not above 0");
+    refused("\"limited\": true", "\"limited\": 1", "/read_depth/1/limited: the field is not true or false");
+    refused("\"depth\": 16", "\"deep\": 16", "/write_depth/0/depth: the field is missing");
+    refused("\"storage_model\": 2", "\"storage_model\": 3", "has an unsupported version");
     refused("\"cold\": false", "\"cold\": 0", "/cold");
     write_file(dir / "bad.json", "[]");
     CHECK_THROWS_WITH_AS(read_storage_model(dir / "bad.json"), doctest::Contains("is not a storage model"), Error);
@@ -492,6 +509,13 @@ TEST_CASE("measuring a storage leaves nothing behind, and says what it cannot do
     CHECK(m.read_burst_ns >= 0);
     CHECK(m.request_bytes >= 4'096);
     CHECK(m.parallelism >= 1);
+    for (const auto* rows : {&m.read_depth, &m.write_depth, &m.mixed_depth, &m.sync_depth}) {
+        for (const DepthRow& row : *rows) {
+            CHECK(row.per_s > 0);
+            CHECK(row.ns > 0);
+        }
+    }
+    CHECK(m.sync_depth.size() == 3);
     write_file(dir / "model.json", to_json(m));
     CHECK(read_storage_model(dir / "model.json").read.size() == 6);
     CHECK_THROWS_WITH_AS(measure_storage(dir / "none", quick), doctest::Contains("no folder can be made"), Error);

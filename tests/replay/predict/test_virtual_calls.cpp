@@ -350,8 +350,8 @@ TEST_CASE_FIXTURE(Calls, "asynchronous requests take their time where they are s
         ask(OpKind::uring_submit, code, 0, 4'096, kCall);
     }
     add({.kind = OpKind::uring_enter, .result = 2, .size = 2, .arg = 2}, kCall);
-    add({.kind = OpKind::uring_complete, .result = 4'096, .size = 4'096, .request = 1}, kCall);
-    add({.kind = OpKind::aio_complete, .result = 100, .size = 100, .request = 4}, kCall);
+    add({.kind = OpKind::uring_complete, .result = 4'096, .size = 4'096, .request = 1}, 0);
+    add({.kind = OpKind::aio_complete, .result = 100, .size = 100, .request = 4}, 0);
     const VirtualCalls& calls = check();
     CHECK(calls.bytes_read == 4'096 + 4'096 + 100);
     CHECK(calls.bytes_written == 400);

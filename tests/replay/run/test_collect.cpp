@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cerrno>
 #include <set>
 #include <tuple>
@@ -94,4 +95,51 @@ TEST_CASE("replay and compare agree on ops that were not performed") {
         CHECK((found.replay.mismatches != 0) == (reason == LeftOut::not_open));
         CHECK((found.compare.not_performed != 0) == (reason != LeftOut::not_open));
     }
+}
+
+TEST_CASE("collecting: bytes of requests count once, by the way they were submitted; those left out do not") {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId task = job.lone_task();
+    const HandleId handle = job.handle(job.file("/data/in"), O_RDWR);
+    constexpr int64_t kRead = 22, kWrite = 23, kFsync = 3;  // IORING_OP_*
+    const std::array<int64_t, 4> codes{kRead, kWrite, kFsync, kRead};
+    for (uint32_t request = 1; request <= codes.size(); ++request) {
+        job.add(task, {.kind = OpKind::uring_submit,
+                       .handle = handle,
+                       .size = 100,
+                       .arg = codes[request - 1],
+                       .request = request});
+    }
+    for (uint32_t request = 1; request <= codes.size(); ++request) {
+        const int64_t result = codes[request - 1] == kFsync ? 0 : 100;
+        job.add(task, {.kind = OpKind::uring_complete, .result = result, .size = 100, .request = request});
+    }
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    SharedRun run(plan.tasks.size(), plan.processes.size(), 1, 0, plan.ops, SIZE_MAX, {});
+    run.control().start_ns = 1'000;
+    run.task(task).done.store(plan.ops);
+    REQUIRE(plan.ops == 2 * codes.size());
+    for (uint64_t op = 0; op < plan.ops; ++op) {
+        const uint64_t begin = 2'000 + op * 10;
+        const bool completes = op >= codes.size();
+        const std::array<int64_t, 4> results{90, 100, 0, 0};
+        SpoolRow row{begin, begin + 5, completes ? results[op - codes.size()] : 0};
+        if (op + 1 == plan.ops) {
+            row = {begin | kNotPerformed, static_cast<uint64_t>(LeftOut::stopped), 0};
+        }
+        *run.spool(plan.tasks[task].spool_first + op) = row;
+    }
+    TickTimeline clock;  // a tick is a nanosecond
+    clock.add({0, 0});
+    clock.add({1'000'000, 1'000'000});
+    ReplayOptions options = afap(dir.path());
+    ReplayResult result;
+    collect(plan, run, options, clock, 0, result);
+    CHECK(result.bytes_read == 90);
+    CHECK(result.bytes_written == 100);
+    CHECK(result.bytes_by_kind[static_cast<size_t>(OpKind::uring_complete)] == 190);
+    CHECK(result.recorded_bytes == 200);  // the last was left out on purpose
+    CHECK(result.missing_bytes == 10);
 }

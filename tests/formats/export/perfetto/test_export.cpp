@@ -35,6 +35,7 @@ void check_structure(const Json& trace) {
     std::map<Thread, std::vector<std::pair<int64_t, int64_t>>> slices;
     std::map<Thread, std::vector<int64_t>> open;
     std::map<Thread, bool> named, used;
+    std::map<std::pair<std::string, int64_t>, int64_t> requests;  // by name and id: when it began
     for (const Json& event : trace["traceEvents"]) {
         const std::string phase = event["ph"];
         const Thread thread{event["pid"].get<int64_t>(), event["tid"].get<int64_t>()};
@@ -58,10 +59,20 @@ void check_structure(const Json& trace) {
             REQUIRE_FALSE(open[thread].empty());
             CHECK(ns(event["ts"]) >= open[thread].back());
             open[thread].pop_back();
+        } else if (phase == "b") {
+            CHECK(requests
+                      .emplace(std::pair(event["name"].get<std::string>(), event["id"].get<int64_t>()), ns(event["ts"]))
+                      .second);
+        } else if (phase == "e") {
+            const auto begun = requests.find({event["name"].get<std::string>(), event["id"].get<int64_t>()});
+            REQUIRE(begun != requests.end());
+            CHECK(ns(event["ts"]) >= begun->second);
+            requests.erase(begun);
         } else {
             CHECK((phase == "i" || phase == "C" || phase == "s" || phase == "f"));
         }
     }
+    CHECK(requests.empty());
     for (const auto& [thread, left] : open) {
         CHECK(left.empty());
     }
@@ -89,6 +100,74 @@ Op call(OpKind kind, int64_t begin, int64_t duration) {
 }
 
 }  // namespace
+
+TEST_CASE("asynchronous requests have a lane for each ring, and a counter of those in flight") {
+    const test::TempDir dir;
+    {
+        LogWriter log(dir / "a.oplog", Header());
+        log.add_process({.pid = 100});
+        log.add_task({.process = 1, .tid = 100});
+        log.add_task({.process = 1, .tid = 101});
+        FileRow row;
+        row.path = log.intern("/data/a");
+        const HandleId file = log.add_handle({.file = log.add_file(row)});
+        const HandleId rings[] = {log.add_handle({.kind = HandleKind::other}),
+                                  log.add_handle({.kind = HandleKind::other})};
+        const auto add = [&](TaskId task, OpKind kind, int64_t begin, uint32_t request, int64_t result, auto more) {
+            Op op = call(kind, begin, 0);
+            op.request = request;
+            op.result = result;
+            more(op);
+            log.append(task, op);
+        };
+        const auto reads = [&](Op& op) {
+            op.handle = file;
+            op.arg = 22;  // IORING_OP_READ
+            op.offset = 8192;
+            op.size = 4096;
+        };
+        const auto enters = [&](HandleId ring, int32_t fd) {
+            return [ring, fd](Op& op) {
+                op.handle = ring;
+                op.fd = fd;
+            };
+        };
+        const auto nothing = [](Op&) {};
+        add(1, OpKind::uring_submit, 0, 1, 0, reads);
+        add(1, OpKind::uring_submit, 0, 2, 0, reads);
+        add(1, OpKind::uring_enter, 1000, 0, 2, enters(rings[0], 5));
+        add(1, OpKind::uring_complete, 3000, 2, 4096, nothing);
+        add(1, OpKind::uring_complete, 4000, 1, -EIO, nothing);
+        add(2, OpKind::uring_submit, 500, 3, 0, reads);
+        add(2, OpKind::uring_enter, 500, 0, 1, enters(rings[1], 6));
+        add(2, OpKind::uring_complete, 2500, 3, 4096, nothing);
+        log.finish();
+    }
+    const Json trace = export_json(dir.path(), dir / "a.oplog");
+    check_structure(trace);
+    std::map<std::string, std::vector<std::pair<int64_t, int64_t>>> lanes, in_flight;
+    std::map<int64_t, std::pair<int64_t, Json>> begun;
+    for (const Json& event : trace["traceEvents"]) {
+        const std::string phase = event["ph"], name = event["name"].is_string() ? event["name"] : "";
+        if (phase == "b") {
+            begun[event["id"].get<int64_t>()] = {ns(event["ts"]), event["args"]};
+        } else if (phase == "e") {
+            lanes[name].emplace_back(begun[event["id"].get<int64_t>()].first, ns(event["ts"]));
+        } else if (phase == "C" && name.starts_with("in flight")) {
+            in_flight[name].emplace_back(ns(event["ts"]), std::llround(event["args"]["requests"].get<double>()));
+        }
+    }
+    using Spans = std::vector<std::pair<int64_t, int64_t>>;
+    REQUIRE(lanes.size() == 2);
+    CHECK(lanes["io_uring, fd 5"] == Spans{{0, 3000}, {0, 4000}});
+    CHECK(lanes["io_uring, fd 6"] == Spans{{500, 2500}});
+    CHECK(in_flight["in flight, io_uring, fd 5"] == Spans{{0, 2}, {3000, 1}, {4000, 0}});
+    CHECK(in_flight["in flight, io_uring, fd 6"] == Spans{{500, 1}, {2500, 0}});
+    CHECK(begun[1].second["error"] == std::strerror(EIO));
+    CHECK(begun[2].second["does"] == "read");
+    CHECK(begun[2].second["file"] == "/data/a");
+    CHECK(begun[2].second["offset"] == 8192);
+}
 
 TEST_CASE("the sample's timeline has its processes, tasks, ops, markers and accelerator") {
     const test::TempDir dir;

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+// Asynchronous requests: a recorded ring is a ring here, and libaio's context a context. What waits for what is in the
+// plan (replay/plan/requests.h).
+#include <algorithm>
+
+#include "formats/oplog/async_request.h"
+#include "replay/engine/posix.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kSlice = 50'000'000;  // ns, after which a wait looks whether the run was stopped
+constexpr int64_t kOrderFlags = 0xff;   // of uring_submit: IOSQE_*
+
+/// What it does counts as the time of a call of the op at hand.
+template <class Do>
+auto as_call(const Do& what) {
+    if (!sys::call_ticks.wanted) {
+        return what();
+    }
+    const uint64_t entered = ticks_now();
+    const auto result = what();
+    sys::call_ticks.left = ticks_now();
+    if (sys::call_ticks.entered == 0) {
+        sys::call_ticks.entered = entered;
+    }
+    return result;
+}
+
+}  // namespace
+
+ReplayedRing* PosixEngine::ring_at(uint64_t op) {
+    const auto& rings = task_.requests.rings;
+    for (; next_ring_ < rings.size() && rings[next_ring_].first <= op; ++next_ring_) {
+        ring_ = &worker_.ring(rings[next_ring_].second);
+    }
+    return ring_;
+}
+
+void PosixEngine::hand_over() {
+    in_line_ = false;
+    if (ring_ != nullptr) {
+        ring_->submit();
+    }
+}
+
+// Whether somebody else may still make the requests that a shared ring waits for.
+bool PosixEngine::others_live() const {
+    for (TaskId task = 1; task < worker_.plan.tasks.size(); ++task) {
+        const TaskPlan& other = worker_.plan.tasks[task];
+        if (&other != &task_ && other.process == task_.process && other.requests.any() && !worker_.run.ended(task)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool PosixEngine::await(const RequestNeed& need) {
+    ReplayedRing& ring = worker_.ring(need.ring);
+    if (ring.has(need.count, need.request)) {
+        return true;
+    }
+    ring.look();
+    if (ring.has(need.count, need.request)) {
+        return true;
+    }
+    if (in_line_) {
+        hand_over();
+    }
+    while (!ring.has(need.count, need.request)) {
+        if (worker_.run.stopped()) {
+            return false;
+        }
+        ring.wait(kSlice);
+        // A log may ask for more than its requests can give.
+        if (!ring.has(need.count, need.request) && ring.in_flight() == 0 && !others_live()) {
+            return true;
+        }
+    }
+    return true;
+}
+
+/// Until all is done that op `op` needs. False where the run was stopped.
+bool PosixEngine::await(uint64_t op) {
+    const auto& needs = task_.requests.needs;
+    if (next_need_ == needs.size() || needs[next_need_].op > op) {
+        return true;
+    }
+    return as_call([&] {
+        bool goes_on = true;
+        for (; next_need_ < needs.size() && needs[next_need_].op <= op; ++next_need_) {
+            goes_on = goes_on && (needs[next_need_].op < op || await(needs[next_need_]));
+        }
+        return goes_on;
+    });
+}
+
+RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, int fd, std::byte* buffer, size_t most) {
+    RequestCall call;
+    call.asked = async_request(b, i);
+    call.fd = fd;
+    call.id = b.request[i];
+    call.order = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) ? b.flags[i] & kOrderFlags : 0;
+    const bool writes = call.asked.writes();
+    call.buffer = writes ? const_cast<std::byte*>(outgoing_) : buffer;
+    most = writes ? worker_.pattern.size() : most;
+    call.bytes = std::min(static_cast<size_t>(std::max<int64_t>(call.asked.size, 0)), most);
+    if (call.asked.vectored) {
+        const int count = pieces(b.list_of(i), call.asked.size, call.buffer, most);
+        call.pieces = {iov_.data(), static_cast<size_t>(count)};
+    }
+    return call;
+}
+
+int64_t PosixEngine::request(const OpBlock& b, size_t i) {
+    if (!keeps(worker_.plan, b, i)) {
+        return not_performed(LeftOut::filter);
+    }
+    const uint64_t op = b.first + i;
+    const bool known = makes_request(b, i);
+    ReplayedRing* const ring = known && !at_once_ ? ring_at(op) : nullptr;
+    int64_t refusal = known ? 0 : not_performed(LeftOut::unsupported);
+    const int fd = refusal == 0 ? descriptor(b.handle[i], &refusal) : -1;
+    if (ring == nullptr) {
+        return refusal != 0 ? refusal : make_at_once(b, i, fd);
+    }
+    if (!await(op)) {
+        return not_performed(LeftOut::stopped);
+    }
+    if (refusal != 0) {
+        ring->skip(1);
+        return refusal;
+    }
+    return make(b, i, *ring, fd);
+}
+
+int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, int fd) {
+    ring.add(call_of(b, i, fd, ring.buffer(), buffer_bytes_));
+    in_line_ = true;
+    const bool aio = b.kind[i] == static_cast<uint8_t>(OpKind::aio_submit);
+    // The requests of one call of io_submit follow one another, and the first one has its time.
+    const bool more = aio && i + 1 < b.count() && b.kind[i + 1] == b.kind[i] && b.duration[i + 1] == 0;
+    if ((aio && !more) || (b.flags[i] & kUringPolled) != 0) {
+        as_call([&] {
+            hand_over();
+            return 0;
+        });
+    }
+    return b.result[i];
+}
+
+int64_t PosixEngine::make_at_once(const OpBlock& b, size_t i, int fd) {
+    const RequestCall call = call_of(b, i, fd, buffer_, buffer_bytes_);
+    const int64_t result = as_call([&] { return perform_at_once(call); });
+    const std::lock_guard guard(worker_.lock);
+    worker_.requests[b.request[i]] = result;
+    return b.result[i];
+}
+
+int64_t PosixEngine::enter(const OpBlock& b, size_t i) {
+    if (in_line_) {
+        as_call([&] {
+            hand_over();
+            return 0;
+        });
+    }
+    return await(b.first + i) ? b.result[i] : not_performed(LeftOut::stopped);
+}
+
+int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
+    if (!keeps(worker_.plan, b, i)) {
+        return not_performed(LeftOut::filter);
+    }
+    const uint32_t request = b.request[i];
+    int64_t result = 0;
+    if (at_once_) {
+        const std::lock_guard guard(worker_.lock);
+        const auto found = worker_.requests.find(request);
+        if (found == worker_.requests.end()) {
+            return not_performed(LeftOut::unsupported);
+        }
+        result = found->second;
+        worker_.requests.erase(found);
+        return result;
+    }
+    if (in_line_) {
+        hand_over();
+    }
+    if (!await(b.first + i)) {
+        return not_performed(LeftOut::stopped);
+    }
+    const auto look_in = [&](ReplayedRing& ring) {
+        bool known = false;
+        ring.look();
+        if (ring.claim(request, &result, &known)) {
+            return true;
+        }
+        if (known) {
+            untold_.push_back({b.first + i, request, &ring});
+            result = kInFlight;
+        }
+        return known;
+    };
+    if (ring_ != nullptr && look_in(*ring_)) {
+        return result;
+    }
+    for (size_t number = 0; number < worker_.ring_count(); ++number) {
+        ReplayedRing* const ring = worker_.known_ring(number);
+        if (ring != nullptr && ring != ring_ && look_in(*ring)) {
+            return result;
+        }
+    }
+    return not_performed(LeftOut::unsupported);
+}
+
+size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
+    for (;;) {
+        size_t count = 0;
+        ReplayedRing* looked = nullptr;
+        for (auto at = untold_.begin(); at != untold_.end() && count < out.size();) {
+            if (at->ring != looked) {
+                looked = at->ring;
+                looked->look();
+            }
+            if (!looked->has_claimed()) {
+                ++at;
+                continue;
+            }
+            bool known = false;
+            int64_t result = 0;
+            const bool done = at->ring->claim(at->request, &result, &known);
+            if (done || !known) {
+                out[count++] = {at->op, done ? result : not_performed(LeftOut::unsupported), 0};
+                at = untold_.erase(at);
+            } else {
+                ++at;
+            }
+        }
+        if (count != 0 || !wait || untold_.empty() || worker_.run.stopped()) {
+            return count;
+        }
+        if (in_line_) {
+            hand_over();
+        }
+        untold_.front().ring->wait(kSlice);
+    }
+}
+
+}  // namespace reprise

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+#include "replay/requests/replayed_ring.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "formats/support/error.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kMostArea = size_t{1} << 30;
+constexpr size_t kPage = 4096;
+constexpr uint32_t kMostBuffers = 4096;
+
+}  // namespace
+
+/// Holds a lock where the ring has several users.
+class ReplayedRing::Guard {
+public:
+    Guard(bool shared, std::mutex& lock) {
+        if (shared) {
+            held_.emplace(lock);
+        }
+    }
+
+private:
+    std::optional<std::lock_guard<std::mutex>> held_;
+};
+
+ReplayedRing::ReplayedRing(const RingOptions& options) : shared_(options.shared) {
+    buffer_bytes_ = (std::max<size_t>(options.buffer_bytes, 1) + kPage - 1) / kPage * kPage;
+    const size_t most = std::max<size_t>(kMostArea / buffer_bytes_, 1);
+    buffers_ = static_cast<uint32_t>(std::clamp<size_t>(options.queue.depth, 1, std::min<size_t>(kMostBuffers, most)));
+    area_bytes_ = buffer_bytes_ * buffers_;
+    void* const at =
+        mmap(nullptr, area_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        throw machine_error("no memory for the buffers of " + std::to_string(buffers_) + " requests of " +
+                                std::to_string(buffer_bytes_) + " bytes",
+                            "free memory, or raise its limit (ulimit -v)");
+    }
+    madvise(at, area_bytes_, MADV_DONTFORK);
+    area_ = static_cast<std::byte*>(at);
+    QueueOptions queue = options.queue;
+    queue.area = {area_, area_bytes_};
+    MadeQueue made = options.aio ? make_aio(queue) : make_uring(queue);
+    refused_ = made.error;
+    queue_ = made.queue ? std::move(made.queue) : make_threads(queue);
+    slots_.resize(std::bit_ceil<size_t>(std::max<size_t>(64, size_t{4} * options.queue.depth)));
+}
+
+ReplayedRing::~ReplayedRing() {
+    queue_.reset();
+    munmap(area_, area_bytes_);
+}
+
+ReplayedRing::Slot* ReplayedRing::find(uint32_t id) {
+    Slot& slot = slots_[id & (slots_.size() - 1)];
+    if (slot.state != State::free && slot.id == id) {
+        return &slot;
+    }
+    if (further_.empty()) {
+        return nullptr;
+    }
+    const auto found = further_.find(id);
+    return found == further_.end() ? nullptr : &found->second;
+}
+
+void ReplayedRing::flew(uint32_t id) {
+    Slot& slot = slots_[id & (slots_.size() - 1)];
+    if (slot.state == State::free || slot.id == id) {
+        slot = {id, State::flying, false, 0};
+    } else {
+        further_[id] = {id, State::flying, false, 0};
+    }
+}
+
+void ReplayedRing::add(const RequestCall& call) {
+    const Guard submitting(shared_, submitting_);
+    {
+        const Guard table(shared_, table_);
+        flew(call.id);
+    }
+    if (!queue_->prepare(call)) {
+        queue_->submit();
+        line_ = 0;
+        queue_->prepare(call);
+    }
+    ++line_;
+}
+
+void ReplayedRing::submit() {
+    const Guard submitting(shared_, submitting_);
+    while (line_ != 0) {
+        const size_t taken = queue_->submit();
+        if (taken == 0) {
+            // The kernel has no room: what is done has to be taken first.
+            const Guard taking(shared_, taking_);
+            std::array<RequestDone, 64> done;
+            put({done.data(), queue_->take(done, 1'000'000)});
+        }
+        line_ -= static_cast<uint32_t>(std::min<size_t>(taken, line_));
+    }
+}
+
+void ReplayedRing::put(std::span<const RequestDone> done) {
+    if (done.empty()) {
+        return;
+    }
+    {
+        const Guard table(shared_, table_);
+        for (const RequestDone& each : done) {
+            if (Slot* const slot = find(each.id)) {
+                slot->state = State::done;
+                slot->result = each.result;
+                claimed_.fetch_add(slot->claimed ? 1 : 0, std::memory_order_release);
+            }
+        }
+        done_.fetch_add(done.size(), std::memory_order_release);
+    }
+    if (shared_) {
+        more_.notify_all();
+    }
+}
+
+bool ReplayedRing::has(uint64_t count, uint32_t id) {
+    if (id == 0) {
+        return done_.load(std::memory_order_acquire) >= count;
+    }
+    const Guard table(shared_, table_);
+    const Slot* const slot = find(id);
+    return slot == nullptr || slot->state == State::done;
+}
+
+void ReplayedRing::look() {
+    if (!queue_->ready()) {
+        return;
+    }
+    std::array<RequestDone, 64> done;
+    if (!shared_) {
+        put({done.data(), queue_->take(done, 0)});
+        return;
+    }
+    if (const std::unique_lock taking(taking_, std::try_to_lock); taking.owns_lock()) {
+        put({done.data(), queue_->take(done, 0)});
+    }
+}
+
+void ReplayedRing::wait(int64_t ns) {
+    std::array<RequestDone, 64> done;
+    if (!shared_) {
+        put({done.data(), queue_->take(done, ns)});
+        return;
+    }
+    std::unique_lock taking(taking_, std::try_to_lock);
+    if (taking.owns_lock()) {
+        put({done.data(), queue_->take(done, ns)});
+        return;
+    }
+    // Another thread waits in the kernel, and tells.
+    std::unique_lock table(table_);
+    more_.wait_for(table, std::chrono::nanoseconds(std::min<int64_t>(ns, 1'000'000)));
+}
+
+bool ReplayedRing::claim(uint32_t id, int64_t* result, bool* known) {
+    const Guard table(shared_, table_);
+    Slot* const slot = find(id);
+    *known = slot != nullptr;
+    if (slot == nullptr) {
+        return false;
+    }
+    if (slot->state != State::done) {
+        slot->claimed = true;
+        return false;
+    }
+    *result = slot->result;
+    claimed_.fetch_sub(slot->claimed ? 1 : 0, std::memory_order_relaxed);
+    if (further_.empty() || further_.erase(id) == 0) {
+        slot->state = State::free;
+    }
+    return true;
+}
+
+uint64_t ReplayedRing::in_flight() {
+    const Guard table(shared_, table_);
+    const auto flies = [](const Slot& slot) { return slot.state == State::flying; };
+    uint64_t count = static_cast<uint64_t>(std::count_if(slots_.begin(), slots_.end(), flies));
+    for (const auto& [id, slot] : further_) {
+        count += flies(slot) ? 1 : 0;
+    }
+    return count;
+}
+
+}  // namespace reprise

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// The requests of one recorded ring in one replayed process: what is in flight, what is done, and who waits for it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "replay/requests/queue.h"
+
+namespace reprise {
+
+struct RingOptions {
+    QueueOptions queue;
+    bool aio = false;
+    bool shared = false;         // several threads use it
+    size_t buffer_bytes = 4096;  // of the largest read
+};
+
+/// Safe to use from several threads where it is `shared`.
+class ReplayedRing {
+public:
+    /// Throws Error (machine) where there is no memory.
+    explicit ReplayedRing(const RingOptions& options);
+    ~ReplayedRing();
+    ReplayedRing(const ReplayedRing&) = delete;
+    ReplayedRing& operator=(const ReplayedRing&) = delete;
+
+    /// -errno where the kernel made no queue, so that threads perform the requests; 0: it did.
+    int refused() const { return refused_; }
+    /// Where the next read goes.
+    std::byte* buffer() { return area_ + (next_buffer_++ % buffers_) * buffer_bytes_; }
+
+    /// Puts a request in line, after submit() where the line is full.
+    void add(const RequestCall& call);
+    /// The next ones that the engine does not make count as done.
+    void skip(uint64_t count) { done_.fetch_add(count, std::memory_order_relaxed); }
+    void submit();
+    bool in_line() const { return line_ != 0; }
+
+    /// Whether `count` requests are done, or request `id` is (where it is not 0), as far as was looked.
+    bool has(uint64_t count, uint32_t id);
+    /// Takes what is done without waiting.
+    void look();
+    /// Waits a while for some more.
+    void wait(int64_t ns);
+
+    /// The result of a request, which is forgotten then. False: it is not done, or was never made (`*known`).
+    bool claim(uint32_t id, int64_t* result, bool* known);
+    /// Whether some request is done that claim() was asked for before.
+    bool has_claimed() const { return claimed_.load(std::memory_order_acquire) != 0; }
+    uint64_t in_flight();
+
+private:
+    enum class State : uint8_t { free, flying, done };
+    struct Slot {
+        uint32_t id = 0;
+        State state = State::free;
+        bool claimed = false;  // asked for while it was in flight
+        int64_t result = 0;
+    };
+    class Guard;
+    Slot* find(uint32_t id);
+    void put(std::span<const RequestDone> done);
+    void flew(uint32_t id);
+
+    std::unique_ptr<RequestQueue> queue_;
+    int refused_ = 0;
+    const bool shared_;
+    std::byte* area_ = nullptr;
+    size_t area_bytes_ = 0, buffer_bytes_ = 0;
+    uint32_t buffers_ = 1, next_buffer_ = 0;
+    uint32_t line_ = 0;
+    std::atomic<uint64_t> done_{0};
+    std::atomic<uint32_t> claimed_{0};            // done, and asked for before
+    std::vector<Slot> slots_;                     // by id, the lowest bits of it
+    std::unordered_map<uint32_t, Slot> further_;  // whose place in slots_ is taken
+    std::mutex submitting_, taking_, table_;
+    std::condition_variable more_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+#include <liburing.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "replay/requests/queue.h"
+
+namespace reprise {
+namespace {
+
+using Does = AsyncRequest::Does;
+
+constexpr unsigned kMostEntries = 4096;
+constexpr unsigned kPollIdle = 1000;  // ms until the kernel's thread sleeps, its own default
+constexpr uint8_t kOrder = IOSQE_IO_DRAIN | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC | IOSQE_CQE_SKIP_SUCCESS;
+
+class Uring : public RequestQueue {
+public:
+    explicit Uring(std::span<std::byte> area) : area_(area) {}
+    ~Uring() override {
+        if (made_) {
+            io_uring_queue_exit(&ring_);
+        }
+    }
+    Uring(const Uring&) = delete;
+    Uring& operator=(const Uring&) = delete;
+
+    int make(unsigned entries, bool polled) {
+        io_uring_params params{};
+        params.flags = IORING_SETUP_CLAMP | (polled ? IORING_SETUP_SQPOLL : 0u);
+        params.sq_thread_idle = polled ? kPollIdle : 0;
+        const int error = io_uring_queue_init_params(entries, &ring_, &params);
+        made_ = error == 0;
+        waits_here_ = (params.features & IORING_FEAT_EXT_ARG) != 0;
+        return error;
+    }
+
+    bool prepare(const RequestCall& call) override {
+        io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
+        if (sqe == nullptr) {
+            return false;
+        }
+        fill(*sqe, call);
+        sqe->flags |= call.order & kOrder;
+        io_uring_sqe_set_data64(sqe, call.id);
+        return true;
+    }
+
+    size_t submit() override {
+        const int count = io_uring_submit(&ring_);
+        return count > 0 ? static_cast<size_t>(count) : 0;
+    }
+
+    size_t take(std::span<RequestDone> out, int64_t wait_ns) override {
+        size_t count = peek(out);
+        if (count == 0 && wait_ns > 0) {
+            io_uring_cqe* first = nullptr;
+            __kernel_timespec limit{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
+            // Without a time-out of its own the wait takes a request, and so a place that submit() might need.
+            if (waits_here_) {
+                io_uring_wait_cqe_timeout(&ring_, &first, &limit);
+            } else {
+                io_uring_wait_cqe(&ring_, &first);
+            }
+            count = peek(out);
+        }
+        return count;
+    }
+
+    bool ready() const override {
+        return io_uring_cq_ready(&ring_) != 0 || (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) != 0;
+    }
+
+private:
+    size_t peek(std::span<RequestDone> out) {
+        if (io_uring_cq_ready(&ring_) == 0) {
+            if ((IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) == 0) {
+                return 0;
+            }
+            io_uring_get_events(&ring_);
+        }
+        size_t count = 0;
+        unsigned head = 0;
+        io_uring_cqe* cqe = nullptr;
+        io_uring_for_each_cqe(&ring_, head, cqe) {
+            if (count == out.size()) {
+                break;
+            }
+            out[count++] = {static_cast<uint32_t>(io_uring_cqe_get_data64(cqe)), cqe->res};
+        }
+        io_uring_cq_advance(&ring_, static_cast<unsigned>(count));
+        return count;
+    }
+
+    // The one buffer that is registered is all of the area; where that is refused such reads are plain ones.
+    bool fixed_buffers() {
+        if (!asked_buffers_ && !area_.empty()) {
+            const iovec all{area_.data(), area_.size()};
+            fixed_buffers_ = io_uring_register_buffers(&ring_, &all, 1) == 0;
+        }
+        asked_buffers_ = true;
+        return fixed_buffers_;
+    }
+
+    void fill(io_uring_sqe& sqe, const RequestCall& call) {
+        const AsyncRequest& asked = call.asked;
+        const auto offset = static_cast<uint64_t>(asked.offset);
+        const auto bytes = static_cast<unsigned>(call.bytes);
+        switch (asked.does) {
+            case Does::read:
+                if (asked.vectored) {
+                    io_uring_prep_readv2(&sqe, call.fd, call.pieces.data(), static_cast<unsigned>(call.pieces.size()),
+                                         offset, static_cast<int>(asked.own_flags));
+                    return;
+                }
+                if (asked.fixed_buffer && fixed_buffers()) {
+                    io_uring_prep_read_fixed(&sqe, call.fd, call.buffer, bytes, offset, 0);
+                } else {
+                    io_uring_prep_read(&sqe, call.fd, call.buffer, bytes, offset);
+                }
+                sqe.rw_flags = static_cast<int>(asked.own_flags);
+                return;
+            case Does::write:
+                if (asked.vectored) {
+                    io_uring_prep_writev2(&sqe, call.fd, call.pieces.data(), static_cast<unsigned>(call.pieces.size()),
+                                          offset, static_cast<int>(asked.own_flags));
+                    return;
+                }
+                io_uring_prep_write(&sqe, call.fd, call.buffer, bytes, offset);
+                sqe.rw_flags = static_cast<int>(asked.own_flags);
+                return;
+            case Does::sync: io_uring_prep_fsync(&sqe, call.fd, 0); break;
+            case Does::sync_data: io_uring_prep_fsync(&sqe, call.fd, IORING_FSYNC_DATASYNC); break;
+            case Does::sync_range:
+                io_uring_prep_sync_file_range(&sqe, call.fd, static_cast<unsigned>(asked.size), offset,
+                                              static_cast<int>(asked.own_flags));
+                return;
+            case Does::allocate:
+                io_uring_prep_fallocate(&sqe, call.fd, static_cast<int>(asked.own_flags), asked.offset, asked.size);
+                return;
+            case Does::advise:
+                io_uring_prep_fadvise(&sqe, call.fd, offset, static_cast<off_t>(asked.size),
+                                      static_cast<int>(asked.own_flags));
+                return;
+            case Does::nothing:
+            case Does::splice:
+            case Does::open:
+            case Does::close:
+            case Does::stat:
+            case Does::make_name:
+            case Does::end_name:
+            case Does::other: io_uring_prep_nop(&sqe); return;
+        }
+        sqe.off = offset;
+        sqe.len = static_cast<unsigned>(asked.size);
+    }
+
+    io_uring ring_{};
+    std::span<std::byte> area_;
+    bool made_ = false, waits_here_ = false, asked_buffers_ = false, fixed_buffers_ = false;
+};
+
+}  // namespace
+
+MadeQueue make_uring(const QueueOptions& options) {
+    const unsigned entries = std::bit_ceil(std::clamp(options.depth, 8u, kMostEntries));
+    auto ring = std::make_unique<Uring>(options.area);
+    int error = ring->make(entries, options.polled);
+    if (error != 0 && options.polled) {
+        ring = std::make_unique<Uring>(options.area);
+        error = ring->make(entries, false);
+    }
+    return error == 0 ? MadeQueue{std::move(ring), 0} : MadeQueue{nullptr, error};
+}
+
+}  // namespace reprise

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// What each request and each wait of a log needs done, on programs whose truth is known.
+#include <doctest/doctest.h>
+#include <linux/aio_abi.h>
+#include <linux/io_uring.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "replay/plan/plan.h"
+#include "tests/replay/job_builder.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+struct Rings {
+    TempDir dir;
+    JobBuilder job{dir / "job.oplog"};
+    const ProcessId process = job.process();
+    const TaskId a = job.task(process), b = job.task(process);
+    const HandleId in = job.handle(job.file("/data/in")), ring = job.handle(job.file("/ring"));
+    std::optional<LogReader> log;
+    uint64_t job_last = 0;
+
+    uint64_t submit(TaskId task, uint32_t request, std::vector<Edge> edges = {}, int64_t code = IORING_OP_READ) {
+        return job.add(task, {.kind = OpKind::uring_submit,
+                              .handle = in,
+                              .fd = 3,
+                              .size = 4'096,
+                              .arg = code,
+                              .request = request,
+                              .edges = edges});
+    }
+    uint64_t enter(TaskId task, int64_t submitted, int64_t least, std::vector<Edge> edges = {}, HandleId of = 0) {
+        return job.add(task, {.kind = OpKind::uring_enter,
+                              .result = submitted,
+                              .handle = of == 0 ? ring : of,
+                              .fd = 4,
+                              .size = submitted,
+                              .arg = least,
+                              .edges = edges});
+    }
+    uint64_t complete(TaskId task, uint32_t request) {
+        return job.add(task, {.kind = OpKind::uring_complete, .result = 4'096, .size = 4'096, .request = request});
+    }
+    static Edge reaped(TaskId task, uint64_t op) { return {task, EdgeKind::reaped, 100, op}; }
+    Plan plan(const OpFilter& filter = OpFilter::all()) {
+        log.emplace(job.finish());
+        return make_plan(*log, filter, PathMap{});
+    }
+    /// What op `op` needs; -1: nothing.
+    static int64_t needed(const Plan& plan, TaskId task, uint64_t op) {
+        for (const RequestNeed& need : plan.tasks[task].requests.needs) {
+            if (need.op == op && need.request == 0) {
+                return static_cast<int64_t>(need.count);
+            }
+        }
+        return -1;
+    }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Rings,
+                  "requests: a ring that is kept full needs a free place, however many results were taken at once") {
+    // Depth 4. Results come in pairs; the job takes both and makes two more.
+    std::vector<uint64_t> submits;
+    uint32_t made = 0;
+    for (; made < 4; ++made) {
+        submits.push_back(submit(a, made + 1));
+    }
+    enter(a, 4, 0);
+    std::vector<uint64_t> waits;
+    uint32_t done = 0;
+    uint64_t last = 0;
+    while (made < 40) {
+        waits.push_back(enter(a, 0, 1, done == 0 ? std::vector<Edge>{} : std::vector<Edge>{reaped(a, last)}));
+        complete(a, ++done);
+        last = complete(a, ++done);
+        submits.push_back(submit(a, ++made, {reaped(a, last)}));
+        submits.push_back(submit(a, ++made));
+        enter(a, 2, 0);
+    }
+    const Plan made_plan = plan();
+    REQUIRE(made_plan.rings.size() == 1);
+    const RequestRing& facts = made_plan.rings[0];
+    CHECK(facts.handle == ring);
+    CHECK(facts.depth == 4);
+    CHECK(facts.full);
+    CHECK(facts.exact);
+    CHECK_FALSE(facts.shared);
+    CHECK(facts.requests == 40);
+    CHECK(needed(made_plan, a, submits[3]) == -1);
+    CHECK(needed(made_plan, a, submits[4]) == 1);  // two were taken by then, one place was enough
+    CHECK(needed(made_plan, a, submits[5]) == 2);
+    CHECK(needed(made_plan, a, submits[39]) == 36);
+    CHECK(needed(made_plan, a, waits[0]) == 1);
+    CHECK(needed(made_plan, a, waits[1]) == 3);
+    CHECK(made_plan.tasks[a].requests.rings == std::vector<std::pair<uint64_t, uint32_t>>{{submits[0], 0}});
+    CHECK(made_plan.counted(Count::edges_to_themselves) == 0);
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: a job that waits for the whole batch waits for the whole batch") {
+    std::vector<uint64_t> firsts, waits;
+    uint32_t made = 0;
+    for (int batch = 0; batch < 10; ++batch) {
+        firsts.push_back(submit(a, made + 1, made == 0 ? std::vector<Edge>{} : std::vector<Edge>{reaped(a, job_last)}));
+        for (int i = 1; i < 8; ++i) {
+            submit(a, made + static_cast<uint32_t>(i) + 1);
+        }
+        waits.push_back(enter(a, 8, 8));
+        for (int i = 0; i < 8; ++i) {
+            job_last = complete(a, ++made);
+        }
+    }
+    const Plan made_plan = plan();
+    CHECK(made_plan.rings.at(0).depth == 8);
+    for (size_t batch = 1; batch < firsts.size(); ++batch) {
+        CHECK(needed(made_plan, a, waits[batch]) == static_cast<int64_t>(8 * batch + 8));
+    }
+}
+
+TEST_CASE_FIXTURE(Rings,
+                  "requests: results taken one by one, after which the job waits for more, are drained as it did") {
+    // Eight in flight; taken one by one before the next eight: the waits do not begin with the ring full.
+    std::vector<uint64_t> firsts;
+    uint32_t made = 0, done = 0;
+    uint64_t last = 0;
+    for (int batch = 0; batch < 5; ++batch) {
+        firsts.push_back(submit(a, made + 1, made == 0 ? std::vector<Edge>{} : std::vector<Edge>{reaped(a, last)}));
+        for (uint32_t i = 1; i < 8; ++i) {
+            submit(a, made + i + 1);
+        }
+        made += 8;
+        enter(a, 8, 0);
+        for (int i = 0; i < 8; ++i) {
+            enter(a, 0, 1, done == 0 ? std::vector<Edge>{} : std::vector<Edge>{reaped(a, last)});
+            last = complete(a, ++done);
+        }
+    }
+    const Plan made_plan = plan();
+    CHECK_FALSE(made_plan.rings.at(0).full);
+    CHECK(needed(made_plan, a, firsts[4]) == 32);
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: a write of what was read waits for that very read") {
+    submit(a, 1);
+    submit(a, 2);
+    enter(a, 2, 2);
+    const uint64_t second = complete(a, 2);
+    complete(a, 1);
+    const uint64_t write = submit(a, 3, {{a, EdgeKind::resource, 100, second}, reaped(a, second)}, IORING_OP_WRITE);
+    enter(a, 1, 0);
+    const Plan made_plan = plan();
+    const std::vector<RequestNeed>& needs = made_plan.tasks[a].requests.needs;
+    const auto found =
+        std::find_if(needs.begin(), needs.end(), [&](const RequestNeed& need) { return need.request != 0; });
+    REQUIRE(found != needs.end());
+    CHECK(found->op == write);
+    CHECK(found->request == 2);
+    CHECK(made_plan.rings[0].data_edges == 1);
+    CHECK(made_plan.counted(Count::edges_to_themselves) == 0);
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: two rings of a task, requests of others, and those that no replay makes") {
+    const HandleId other = job.handle(job.file("/ring2"));
+    submit(a, 1);
+    enter(a, 1, 0);
+    const uint64_t second = submit(a, 2);
+    submit(a, 3, {}, IORING_OP_TIMEOUT);
+    enter(a, 2, 0, {}, other);
+    complete(a, 3);
+    complete(a, 2);
+    const uint64_t third = submit(a, 4);
+    enter(a, 1, 0, {}, other);
+    submit(b, 5);
+    enter(b, 1, 0);
+    const Plan made_plan = plan();
+    REQUIRE(made_plan.rings.size() == 2);
+    CHECK(made_plan.rings[0].requests == 2);
+    CHECK(made_plan.rings[0].shared);  // a and b
+    CHECK(made_plan.rings[1].requests == 2);
+    CHECK_FALSE(made_plan.rings[1].exact);
+    CHECK(made_plan.tasks[a].requests.rings.size() == 2);
+    CHECK(made_plan.tasks[a].requests.rings[1] == std::pair<uint64_t, uint32_t>{second, 1});
+    CHECK(needed(made_plan, a, third) == 1);  // no edge tells what was taken: what was done counts, the timer does not
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: libaio tells what was taken, and by which call") {
+    const auto aio = [&](TaskId task, uint32_t request) {
+        return job.add(task, {.kind = OpKind::aio_submit,
+                              .result = 1,
+                              .handle = in,
+                              .fd = 3,
+                              .size = 4'096,
+                              .arg = IOCB_CMD_PREAD,
+                              .request = request});
+    };
+    const auto taken = [&](TaskId task, uint32_t request) {
+        return job.add(task, {.kind = OpKind::aio_complete, .result = 4'096, .size = 4'096, .request = request});
+    };
+    SUBCASE("with the call") {
+        aio(a, 1);
+        aio(a, 2);
+        const uint64_t wait = job.add(a, {.kind = OpKind::aio_reap, .result = 2, .size = 8, .arg = 1});
+        taken(a, 2);
+        taken(a, 1);
+        const uint64_t third = aio(a, 3);
+        const Plan made_plan = plan();
+        CHECK(made_plan.rings.at(0).aio);
+        CHECK(needed(made_plan, a, wait) == 1);
+        CHECK(needed(made_plan, a, third) == 2);
+    }
+    SUBCASE("from before the call was recorded") {
+        aio(a, 1);
+        aio(a, 2);
+        const uint64_t first = taken(a, 2);
+        const uint64_t second = taken(a, 1);
+        const Plan made_plan = plan();
+        CHECK(needed(made_plan, a, first) == 1);
+        CHECK(needed(made_plan, a, second) == -1);
+    }
+    SUBCASE("by another thread") {
+        aio(a, 1);
+        aio(a, 2);
+        const uint64_t wait = job.add(b, {.kind = OpKind::aio_reap, .result = 1, .size = 8, .arg = 1});
+        taken(b, 1);
+        const uint64_t third = aio(a, 3);
+        const Plan made_plan = plan();
+        REQUIRE(made_plan.rings.size() == 1);
+        CHECK(made_plan.rings[0].shared);
+        CHECK(needed(made_plan, b, wait) == 1);
+        CHECK(needed(made_plan, a, third) == 1);
+    }
+}
+
+TEST_CASE_FIXTURE(Rings, "requests: what the filter leaves out is not waited for") {
+    const HandleId program = job.handle(job.file("/usr/lib/x.so", Origin::existed, Role::program));
+    job.add(
+        a, {.kind = OpKind::uring_submit, .handle = program, .fd = 5, .size = 10, .arg = IORING_OP_READ, .request = 1});
+    enter(a, 1, 1);
+    complete(a, 1);
+    const uint64_t mine = submit(a, 2);
+    const uint64_t wait = enter(a, 1, 1);
+    complete(a, 2);
+    const Plan made_plan = plan(OpFilter::from_words({}, {"program"}));
+    CHECK(made_plan.rings.at(0).requests == 1);
+    CHECK(needed(made_plan, a, mine) == -1);
+    CHECK(needed(made_plan, a, wait) == 1);
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+// Requests given to the kernel and taken back: by io_uring, by libaio, and by threads in their place.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <unistd.h>
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "replay/requests/replayed_ring.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+using Does = AsyncRequest::Does;
+
+constexpr int64_t kSlice = 10'000'000;  // ns
+
+struct OpenFile {
+    explicit OpenFile(const std::filesystem::path& path, int flags) : fd(::open(path.c_str(), flags, 0600)) {
+        REQUIRE(fd >= 0);
+    }
+    ~OpenFile() { ::close(fd); }
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    const int fd;
+};
+
+struct Queues {
+    TempDir dir;
+    Queues() { write_file(dir / "in", std::string(20'000, 'a')); }
+    const OpenFile in{dir / "in", O_RDONLY | O_CREAT};
+
+    static RequestCall read(uint32_t id, int fd, int64_t offset, int64_t size, std::byte* to) {
+        RequestCall call;
+        call.asked.does = Does::read;
+        call.asked.offset = offset;
+        call.asked.size = size;
+        call.fd = fd;
+        call.id = id;
+        call.buffer = to;
+        call.bytes = static_cast<size_t>(size);
+        return call;
+    }
+};
+
+void wait_for(ReplayedRing& ring, uint64_t count, uint32_t id = 0) {
+    while (!ring.has(count, id)) {
+        ring.wait(kSlice);
+    }
+}
+
+int64_t result_of(ReplayedRing& ring, uint32_t id) {
+    wait_for(ring, 0, id);
+    int64_t result = INT64_MIN;
+    bool known = false;
+    CHECK(ring.claim(id, &result, &known));
+    CHECK(known);
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Queues, "requests: each kind of queue does what is asked, and tells each result once") {
+    RingOptions options;
+    options.queue.depth = 4;
+    options.buffer_bytes = 8192;
+    SUBCASE("io_uring") {}
+    SUBCASE("io_uring, shared") { options.shared = true; }
+    SUBCASE("libaio") { options.aio = true; }
+    SUBCASE("libaio, shared") { options.aio = options.shared = true; }
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    ring.add(read(1, in.fd, 19'900, 200, ring.buffer()));
+    ring.add(read(2, in.fd, 0, 8192, ring.buffer()));
+    ring.add(read(3, -1, 0, 100, ring.buffer()));
+    // The lowest bits of its number are those of request 1.
+    ring.add(read(1 + 1024, in.fd, 100, 300, ring.buffer()));
+    CHECK_FALSE(ring.has(1, 0));
+    int64_t result = 0;
+    bool known = false;
+    CHECK_FALSE(ring.claim(2, &result, &known));
+    CHECK(known);
+    ring.submit();
+    wait_for(ring, 4);
+    CHECK(ring.has_claimed());
+    CHECK(result_of(ring, 2) == 8192);
+    CHECK_FALSE(ring.has_claimed());
+    CHECK(result_of(ring, 1025) == 300);
+    CHECK(result_of(ring, 1) == 100);
+    CHECK(result_of(ring, 3) == -EBADF);
+    CHECK_FALSE(ring.claim(1, &result, &known));
+    CHECK_FALSE(known);
+    CHECK(ring.in_flight() == 0);
+    CHECK_FALSE(ring.has(5, 0));
+    ring.skip(1);  // one that was not made
+    CHECK(ring.has(5, 0));
+}
+
+TEST_CASE_FIXTURE(Queues, "requests: more in line than a ring has room for, and more at a time than it was made for") {
+    RingOptions options;
+    options.queue.depth = 1;
+    SUBCASE("io_uring") {}
+    SUBCASE("libaio") { options.aio = true; }
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    constexpr uint32_t kCount = 500;
+    for (uint32_t id = 1; id <= kCount; ++id) {
+        ring.add(read(id, in.fd, id, 10, ring.buffer()));
+    }
+    ring.submit();
+    wait_for(ring, kCount);
+    for (uint32_t id = 1; id <= kCount; ++id) {
+        CHECK(result_of(ring, id) == 10);
+    }
+}
+
+TEST_CASE_FIXTURE(Queues, "requests: writes, syncs and allocations arrive, whoever makes them") {
+    const OpenFile out(dir / "out", O_RDWR | O_CREAT);
+    std::string text(3000, 'x');
+    std::vector<iovec> pieces{{text.data(), 1000}, {text.data(), 500}};
+    QueueOptions options;
+    options.depth = 3;
+    std::unique_ptr<RequestQueue> queue;
+    bool allocates = true;
+    SUBCASE("io_uring") { queue = make_uring(options).queue; }
+    SUBCASE("libaio") {
+        queue = make_aio(options).queue;
+        allocates = false;
+    }
+    SUBCASE("threads") { queue = make_threads(options); }
+    REQUIRE(queue);
+    RequestCall call;
+    call.fd = out.fd;
+    const auto one = [&](uint32_t id) {
+        call.id = id;
+        REQUIRE(queue->prepare(call));
+        CHECK(queue->submit() == 1);
+        std::vector<RequestDone> done(8);
+        size_t count = 0;
+        while (count == 0) {
+            count = queue->take(done, kSlice);
+        }
+        CHECK(count == 1);
+        CHECK(done[0].id == id);
+        return done[0].result;
+    };
+    call.asked.does = Does::write;
+    call.asked.offset = 100;
+    call.asked.vectored = true;
+    call.pieces = pieces;
+    CHECK(one(1) == 1500);
+    call.asked.vectored = false;
+    call.asked.offset = 5000;
+    call.buffer = reinterpret_cast<std::byte*>(text.data());
+    call.bytes = 30;
+    CHECK(one(2) == 30);
+    call.asked = {};
+    call.asked.does = Does::sync;
+    CHECK(one(3) == 0);
+    call.asked.does = Does::sync_data;
+    CHECK(one(4) == 0);
+    if (allocates) {
+        call.asked.does = Does::allocate;
+        call.asked.offset = 0;
+        call.asked.size = 9000;
+        CHECK(one(5) == 0);
+        call.asked.does = Does::advise;
+        CHECK(one(6) == 0);
+        call.asked.own_flags = 99;  // no such advice
+        CHECK(one(7) == -EINVAL);
+    }
+    CHECK(std::filesystem::file_size(dir / "out") == (allocates ? 9000 : 5030));
+    CHECK(read_file(dir / "out").substr(100, 1500) == std::string(1500, 'x'));
+}
+
+TEST_CASE_FIXTURE(Queues,
+                  "requests: linked ones of io_uring are made in their order, and what follows a failure is not") {
+    RingOptions options;
+    options.queue.depth = 4;
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    RequestCall bad = read(1, -1, 0, 10, ring.buffer());
+    bad.order = IOSQE_IO_LINK;
+    ring.add(bad);
+    ring.add(read(2, in.fd, 0, 10, ring.buffer()));
+    ring.submit();
+    wait_for(ring, 2);
+    CHECK(result_of(ring, 1) == -EBADF);
+    CHECK(result_of(ring, 2) == -ECANCELED);
+}
+
+TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each other's") {
+    RingOptions options;
+    options.queue.depth = 64;
+    options.shared = true;
+    SUBCASE("io_uring") {}
+    SUBCASE("libaio") { options.aio = true; }
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    constexpr uint32_t kThreads = 4, kEach = 500;
+    std::vector<std::thread> threads;
+    std::vector<int> wrong(kThreads);
+    for (uint32_t t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&, t] {
+            for (uint32_t i = 0; i < kEach; ++i) {
+                ring.add(read(1 + i * kThreads + t, in.fd, i, 8, ring.buffer()));
+                ring.submit();
+            }
+            // All of everybody.
+            while (!ring.has(kThreads * kEach, 0)) {
+                ring.wait(kSlice);
+            }
+            for (uint32_t i = 0; i < kEach; ++i) {
+                int64_t result = 0;
+                bool known = false;
+                wrong[t] += ring.claim(1 + i * kThreads + t, &result, &known) && result == 8 ? 0 : 1;
+            }
+        });
+    }
+    for (std::thread& each : threads) {
+        each.join();
+    }
+    CHECK(wrong == std::vector<int>(kThreads));
+}
