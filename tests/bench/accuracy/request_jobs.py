@@ -16,15 +16,16 @@ SLOW = {"4k": ("xfs-25", "xfs-iops5k"), "128k": ("xfs-25", "xfs-iops")}  # where
 SEVERAL = ("xfs-25", "xfs-iops", "fuse-1ms")
 
 
-def fio(name, engine, size, depth, quick, *more, think=0, spin=False, **about):
-    """`think`: microseconds per request. fio lets all requests end before it thinks, so it does so once for each `depth` of them."""
+def fio(name, engine, size, depth, quick, *more, think=0):
+    """`think`: microseconds per request. fio lets all requests end before it thinks, so it does so once for each `depth` of them. It
+    sleeps: where its `thinktime_spin` takes longer than asked for, fio 3.33 sleeps for ever. jobs/requests.c computes."""
     count = SIZES[size] // (2 if quick else 1)
     words = ["fio", "--name=j", "--thread", "--filename={data}", f"--ioengine={ENGINES[engine]}", "--rw=randread", f"--bs={size}", f"--iodepth={depth}",
              "--direct=1", "--invalidate=0", "--norandommap", f"--number_ios={count}", "--io_size=1t", "--output-format=json", "--eta=never"]
     if think:
-        words += [f"--thinktime={think * depth}", f"--thinktime_blocks={depth}", *([f"--thinktime_spin={think * depth}"] if spin else [])]
+        words += [f"--thinktime={think * depth}", f"--thinktime_blocks={depth}"]
     places = (*SLOW[size], *(["fuse-1ms"] if size == "4k" and depth >= 16 else []))
-    return jobs.Job(name, "random.bin", (*words, *more), span="requests", tools=("fio",), in_flight=True, places=places, **about)
+    return jobs.Job(name, "random.bin", (*words, *more), span="requests", tools=("fio",), in_flight=True, places=places)
 
 
 def fio_jobs(quick):
@@ -34,9 +35,7 @@ def fio_jobs(quick):
             for depth in DEPTHS:
                 name = f"fio-{engine}-{size}-d{depth}"
                 found += [fio(name, engine, size, depth, quick), fio(f"{name}-think", engine, size, depth, quick, think=THINK_US // count)]
-    spin = {"think": THINK_US // SIZES["4k"], "spin": True}
-    return [*found, *(fio(f"fio-{engine}-4k-d16-spin", engine, "4k", 16, quick, **spin) for engine in ENGINES),
-            fio("fio-uring-4k-d16-fixed", "uring", "4k", 16, quick, "--fixedbufs", "--registerfiles"),
+    return [*found, fio("fio-uring-4k-d16-fixed", "uring", "4k", 16, quick, "--fixedbufs", "--registerfiles"),
             fio("fio-uring-4k-d16-sqpoll", "uring", "4k", 16, quick, "--sqthread_poll"),
             fio("fio-uring-4k-d16-batch", "uring", "4k", 16, quick, "--iodepth_batch=8", "--iodepth_batch_complete_min=4"),
             # The file is not the data that others read: writes change it.
