@@ -133,18 +133,20 @@ static __noinline void add_values(struct composer* c, __u64 user, __u32 which, _
     c->at += sizeof *part + words * 8;
 }
 
-static __always_inline void send(struct composer* c) {
+static __always_inline bool send(struct composer* c) {
     struct raw_head* head = (struct raw_head*)c->scratch->record;
     __u32 size = c->at;
     barrier_var(size);
     if (size >= SCRATCH_LIMIT) {
-        return;
+        return 0;
     }
     head->size = size;
     head->flags |= c->flags;
     if (bpf_ringbuf_output(&ring, c->scratch->record, size, BPF_RB_NO_WAKEUP)) {
         count(COUNT_LOST, 1);
+        return 0;
     }
+    return 1;
 }
 
 static __always_inline bool compose(struct composer* c, __u32 fixed) {

@@ -11,6 +11,7 @@
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define S_IFREG 0100000
+#define S_IFBLK 0060000
 #define FMODE_CREATED 0x100000
 #define AF_UNIX 1
 #define AF_INET 2
@@ -42,6 +43,22 @@ static __always_inline struct file* file_of(struct task_struct* task, int fd) {
     }
     bpf_probe_read_kernel(&file, sizeof file, (void*)BPF_CORE_READ(table, fd) + (__u64)(__u32)fd * sizeof(void*));
     return file;
+}
+
+/* The same as a number, to compute with. */
+static __always_inline __u64 number_of_file(struct task_struct* task, int fd) {
+    if (fd < 0) {
+        return 0;
+    }
+    if (use_cast) {
+        struct files_struct* files = task->files;
+        struct fdtable* table = files ? files->fdt : 0;
+        if (!table || (__u32)fd >= table->max_fds) {
+            return 0;
+        }
+        return CAST((void*)table->fd + (__u64)(__u32)fd * sizeof(void*), io_uring_cqe)->user_data;
+    }
+    return (__u64)file_of(task, fd);
 }
 
 /* What names the other end of a TCP connection: the same for both ends but for the last bit, which tells them apart.

@@ -197,7 +197,12 @@ struct unix_sock {
 };
 
 struct io_uring_sqe; /* user ABI: read whole, see uring.h */
-struct io_rings;
+struct io_uring {
+    unsigned int head, tail;
+};
+struct io_rings {
+    struct io_uring cq;
+};
 struct io_rsrc_node {
     unsigned long file_ptr;
 };
@@ -212,7 +217,8 @@ struct io_ring_ctx {
     unsigned int flags;
     unsigned int* sq_array;
     void* sq_sqes;
-    unsigned int cached_sq_head, sq_entries;
+    unsigned int cached_sq_head, sq_entries, cached_cq_tail;
+    struct io_rings* rings;
     struct io_file_table file_table;
 };
 /* What a request of that kind keeps; each lies where the request itself begins. */
@@ -230,6 +236,7 @@ struct io_cqe {
 struct io_kiocb {
     struct file* file;
     __u8 opcode;
+    __u64 flags;
     struct io_cqe cqe;
     struct io_ring_ctx* ctx;
 };

@@ -243,8 +243,12 @@ static long add_iocb(__u32 i, void* context) {
     out->opcode = (__u16)words[2];
     out->rw_flags = (__u16)(words[1] >> 32);
     out->fd = (__s32)(words[2] >> 32);
+    out->buffer = words[3];
     const int fd = out->fd;
     const __u16 opcode = out->opcode;
+    if (opcode == IOCB_PREADV || opcode == IOCB_PWRITEV) {
+        bpf_probe_read_user(&out->buffer, sizeof out->buffer, (void*)words[3]);
+    }
     if (i == 0 || c->count != (__u32)fd) {
         add_fd(c, fd, 2);
     }

@@ -82,6 +82,8 @@ struct task_state {
     raw_u64 left;  /* ns: end of the last one */
     raw_u64 off, wake, waker_enter;
     raw_u64 fault_enter, fault_address;
+    raw_u64 submit_time; /* of its last request of io_uring */
+    raw_u32 submit_sequence;
     raw_u32 waker_pid, waker_tid;
     raw_u32 sequence;
     raw_u16 nr, waker_nr;

@@ -25,6 +25,7 @@ struct SeenInstance {
     uint32_t generation = 0;         // of the inode
     uint64_t peer = 0;  // sockets: inode of the other end, or the name of a connection's (kConnection); 0: unknown
     int64_t flags = 0;  // O_*
+    std::optional<int64_t> when;  // it was seen then; else when its call began
 
     /// In `peer`: it is no inode number. The two ends of a connection differ in the last bit.
     static constexpr uint64_t kConnection = uint64_t{1} << 63U;

@@ -189,7 +189,7 @@ std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawC
                                                     std::string_view described, Evidence evidence,
                                                     const SeenInstance* seen) {
     if (seen && seen->key) {
-        return find_seen(process, fd, *seen, raw.begin);
+        return find_seen(process, fd, *seen, seen->when.value_or(raw.begin));
     }
     if (raw.result == kBadDescriptor && !process.descriptors->contains(fd)) {
         count(Count::calls_on_bad_descriptors);

@@ -97,9 +97,10 @@ void put_part(std::string& out, const raw_part& part) {
         }
         case RAW_PART_IOCB: {
             const auto& block = *static_cast<const raw_iocb*>(data);
-            put(out, "{%llx op=%u fd=%d offset=%lld length=%llu}", static_cast<unsigned long long>(block.iocb),
-                block.opcode, block.fd, static_cast<long long>(block.offset),
-                static_cast<unsigned long long>(block.length));
+            put(out, "{%llx op=%u fd=%d offset=%lld length=%llu buffer=%llx}",
+                static_cast<unsigned long long>(block.iocb), block.opcode, block.fd,
+                static_cast<long long>(block.offset), static_cast<unsigned long long>(block.length),
+                static_cast<unsigned long long>(block.buffer));
             break;
         }
         case RAW_PART_EVENT: {
@@ -159,11 +160,14 @@ void put_uring(std::string& out, const raw_uring& record) {
         static_cast<unsigned long long>(record.request), static_cast<unsigned long long>(record.user_data),
         record.opcode);
     if (record.head.type == RAW_URING_SUBMIT) {
-        put(out, " fd=%d offset=%lld length=%u flags=%x%s", record.fd, static_cast<long long>(record.offset),
-            record.length, record.flags, record.sqpoll ? " sqpoll" : "");
+        put(out, " fd=%d offset=%lld length=%u address=%llx buffer=%u flags=%x%s", record.fd,
+            static_cast<long long>(record.offset), record.length, static_cast<unsigned long long>(record.address),
+            record.buffer, record.flags, record.sqpoll ? " sqpoll" : "");
     } else {
         put(out, " result=%d flags=%x", record.result, record.flags);
     }
+    put(out, " file=%llx taken=%u completed=%u", static_cast<unsigned long long>(record.file), record.taken,
+        record.completed);
 }
 
 void put_body(std::string& out, const raw_head& head) {

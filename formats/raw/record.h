@@ -24,7 +24,7 @@ typedef int64_t raw_s64;
 
 /* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
 
-#define RAW_VERSION 4
+#define RAW_VERSION 5
 
 enum raw_type {
     RAW_META = 1, /* first record: JSON text (user space) */
@@ -237,27 +237,33 @@ struct raw_faults {
                       * one in eight of the base pages, and all huge ones */
 };
 
-/* head.pid/tid: who submitted (the SQPOLL thread's own ids where it did). */
+/* head.pid/tid: who submitted (the SQPOLL thread's own ids where it did). Counts of a ring never go back, but begin at
+ * 0 again after 2^32: what the job has taken is all before its head. */
 struct raw_uring {
     struct raw_head head;
     raw_u64 ring;    /* inode-independent identity: address of the ring's context */
     raw_u64 request; /* address of the request, equal in submit and complete */
     raw_u64 user_data;
-    raw_u64 offset; /* submit */
-    raw_u64 file;   /* submit: struct file of the request, 0: none */
-    raw_u32 length; /* submit: sqe->len */
-    raw_s32 fd;     /* submit: descriptor or fixed-file index */
-    raw_s32 result; /* complete; submit of an open or close: 1 + the number of the fixed file it is about, 0: a
-                     * descriptor, -1: the kernel chooses the number */
-    raw_u32 flags;  /* submit: IOSQE_*; complete: IORING_CQE_F_* */
-    raw_u16 opcode;
-    raw_u16 sqpoll;   /* 1: submitted by the kernel's polling thread */
+    raw_u64 offset;   /* submit */
+    raw_u64 file;     /* struct file of the request, 0: none; submit: as far as it is known by then */
+    raw_u64 address;  /* submit: sqe->addr; of a vector the address of its first buffer */
+    raw_u32 length;   /* submit: sqe->len */
+    raw_s32 fd;       /* submit: descriptor or fixed-file index */
+    raw_s32 result;   /* complete; submit of an open or close: 1 + the number of the fixed file it is about, 0: a
+                       * descriptor, -1: the kernel chooses the number */
+    raw_u32 flags;    /* submit: IOSQE_*; complete: IORING_CQE_F_* */
     raw_u32 rw_flags; /* submit */
-    /* parts: of an allocation RAW_PART_VALUES {bytes} (length is its mode); RAW_PART_FD of `fd` on submit, of the
-     * request's file on complete (fd -1: fixed files show only there); RAW_PART_LIST for vectored. Calls on names, on
-     * submit: RAW_PART_PATH (which 1, and 3 of the second name), RAW_PART_FD of the second directory (which 2),
-     * RAW_PART_VALUES of openat2 {flags, mode, resolve} (which 2); on complete: RAW_PART_FD of what an open made
-     * (RAW_WHICH_RESULT; a fixed file's fd is -1), RAW_PART_STAT of statx */
+    raw_u8 opcode;
+    raw_u8 sqpoll;     /* 1: submitted by the kernel's polling thread */
+    raw_u16 buffer;    /* submit: index of the fixed buffer, or group of provided ones */
+    raw_u32 taken;     /* how many completions of the ring the job had taken (head) */
+    raw_u32 completed; /* how many the ring had been given; complete: with this one */
+    /* parts: RAW_PART_FD (which 0) of `file`, with `fd` (complete: -1), unless it was told before and it is a regular
+     * file or a disk, and has not changed; complete: only of fixed files; of an allocation RAW_PART_VALUES {bytes}
+     * (length is its mode); RAW_PART_LIST for vectored. Calls on names, on submit: RAW_PART_PATH (which 1, and 3 of the
+     * second name), RAW_PART_FD of the second directory (which 2), RAW_PART_VALUES of openat2 {flags, mode, resolve}
+     * (which 2); on complete: RAW_PART_FD of what an open made (RAW_WHICH_RESULT; a fixed file's fd is -1),
+     * RAW_PART_STAT of statx */
 };
 
 struct raw_iocb {
@@ -265,6 +271,7 @@ struct raw_iocb {
     raw_u64 data;
     raw_s64 offset;
     raw_u64 length;
+    raw_u64 buffer; /* user address; of a vector that of its first buffer */
     raw_u16 opcode; /* IOCB_CMD_* */
     raw_u16 rw_flags;
     raw_s32 fd;

@@ -94,7 +94,8 @@ void RequestScan::see_poll(const OpBlock& block, size_t i) {
 void RequestScan::polled_for(const Completed& done) {
     const int64_t slack = done.aio ? kSoon : 0;
     if (poll_.end >= 0 && done.begin >= poll_.begin && done.begin <= poll_.end + slack) {
-        waits_.push_back({task_, 0, poll_.op, poll_.begin, 1, reaped_, done.request, poll_.end - poll_.begin});
+        waits_.push_back(
+            {task_, 0, poll_.op, poll_.begin, poll_.end, 1, reaped_, done.request, poll_.end - poll_.begin});
     }
     poll_ = {};
 }
@@ -114,10 +115,14 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         process_ = process;
     }
     const uint64_t op = block.first + i;
-    uint64_t needs = 0;
+    std::vector<uint64_t> needs;
     for (const Edge& edge : block.has_edges() ? block.edges_of(i) : std::span<const Edge>{}) {
         if (edge.task == block.task && edge.op < op) {
-            (edge.kind == EdgeKind::reaped ? reaped_ : needs) = edge.op + 1;
+            if (edge.kind == EdgeKind::reaped) {
+                reaped_ = edge.op + 1;
+            } else {
+                needs.push_back(edge.op + 1);
+            }
         }
     }
     if (row.is(Trait::submits)) {
@@ -130,7 +135,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         made.op = op;
         made.begin = block.begin[i];
         made.reaped = reaped_;
-        made.needs = needs;
+        made.needs = std::move(needs);
         polled_ = polled_ || (kind == OpKind::uring_submit && (block.flags[i] & kUringPolled) != 0);
         submitted_.push_back(made);
         if (kind == OpKind::aio_submit) {
@@ -143,7 +148,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         const bool aio = kind == OpKind::aio_complete;
         // Without aio_reap the first of a row of results stands for the call.
         if (aio && !reaps_) {
-            waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], 1, 0, 0, 0});
+            waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], block.begin[i], 1, 0, 0, 0});
             reaps_ = true;
         }
         completed_.push_back({block.task, block.request[i], op, block.begin[i], aio});
@@ -158,8 +163,11 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         assign(ring);
     }
     reaps_ = reap;
-    if (block.arg[i] > 0) {
-        waits_.push_back({block.task, ring, op, block.begin[i], block.arg[i], reaped_, 0, 0});
+    // A call whose time was over, or that only looked, took fewer.
+    const int64_t least = reap ? std::min<int64_t>(block.arg[i], block.result[i]) : block.arg[i];
+    if (least > 0) {
+        const int64_t end = OpRef::end_of(block.begin[i], block.duration[i]);
+        waits_.push_back({block.task, ring, op, block.begin[i], end, least, reaped_, 0, 0});
     }
 }
 
@@ -226,8 +234,8 @@ void RequestScan::count(Plan& plan, uint32_t number, Ring& ring) {
             ++plan.edges_by_kind[static_cast<size_t>(EdgeKind::reaped)];
             last = std::max(last, least);
         }
-        if (each.needs != 0) {
-            if (const auto found = ring.numbers.find({each.task, each.needs - 1}); found != ring.numbers.end()) {
+        for (const uint64_t data : each.needs) {
+            if (const auto found = ring.numbers.find({each.task, data - 1}); found != ring.numbers.end()) {
                 needs.push_back({each.op, 0, number, ring.completed[found->second - 1]->request, false});
                 ++facts.data_edges;
                 ++plan.edges_by_kind[static_cast<size_t>(EdgeKind::resource)];
@@ -240,7 +248,13 @@ void RequestScan::count(Plan& plan, uint32_t number, Ring& ring) {
             facts.full ? std::max(waits[w].had,
                                   waits[w].submitted > facts.depth ? waits[w].submitted - facts.depth : uint64_t{0})
                        : waits[w].had;
-        const uint64_t want = had_then + static_cast<uint64_t>(each.least);
+        uint64_t want = had_then + static_cast<uint64_t>(each.least);
+        if (!facts.aio) {
+            // It ended with fewer where a signal or its time-out came before.
+            const auto later = std::upper_bound(ring.completed.begin(), ring.completed.end(), each.end,
+                                                [](int64_t end, const Completed* done) { return end < done->begin; });
+            want = std::min(want, static_cast<uint64_t>(later - ring.completed.begin()));
+        }
         // More than the ring has in flight nobody waits for; requests that no replay makes would have ended the wait.
         plan.tasks[each.task].requests.needs.push_back(
             {each.op, std::min<uint64_t>({want, waits[w].submitted, ring.completed.size()}), number, 0, true});
@@ -256,8 +270,37 @@ void explain_polls(Plan& plan) {
     }
 }
 
+// The polling thread of the kernel is a task of its own, which never enters the ring that it serves: the one of its
+// process to which nobody else submits.
+void RequestScan::join_polled() {
+    std::vector<uint64_t> submitted(rings_.size());
+    for (const Submitted& each : submitted_) {
+        ++submitted[each.ring];
+    }
+    std::vector<uint32_t> same(rings_.size());
+    for (uint32_t number = 0; number < rings_.size(); ++number) {
+        same[number] = number;
+        uint32_t found = number, count = 0;
+        for (uint32_t other = 0; other < rings_.size(); ++other) {
+            const bool fits = rings_[other].process == rings_[number].process && rings_[other].handle != 0;
+            if (fits && !rings_[other].aio && submitted[other] == 0) {
+                found = other;
+                ++count;
+            }
+        }
+        if (rings_[number].polled && rings_[number].handle == 0 && count == 1) {
+            same[number] = found;
+            rings_[found].polled = true;
+        }
+    }
+    for (Submitted& each : submitted_) {
+        each.ring = same[each.ring];
+    }
+}
+
 void RequestScan::finish(Plan& plan) {
     leave_task();
+    join_polled();
     plan.rings = rings_;
     std::unordered_map<uint32_t, const Submitted*> by_request;
     for (const Submitted& each : submitted_) {

@@ -74,8 +74,8 @@ private:
         uint32_t ring = 0, request = 0;
         uint64_t op = 0;
         int64_t begin = 0;
-        uint64_t reaped = 0;  // 1 + op of the latest completion that the job had taken; 0: not told
-        uint64_t needs = 0;   // 1 + op of the completion of the very request; 0: none
+        uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
+        std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request
     };
     struct Completed {
         TaskId task = 0;
@@ -88,7 +88,7 @@ private:
         TaskId task = 0;
         uint32_t ring = 0;
         uint64_t op = 0;
-        int64_t begin = 0;
+        int64_t begin = 0, end = 0;
         int64_t least = 0;
         uint64_t reaped = 0;
         uint32_t request = 0;  // of a poll: the first that was done in it, whose ring it is
@@ -106,6 +106,7 @@ private:
     void see_poll(const OpBlock& block, size_t i);
     void polled_for(const Completed& done);
     void count(Plan& plan, uint32_t number, Ring& ring);
+    void join_polled();
 
     std::vector<RequestRing> rings_;
     std::map<std::pair<ProcessId, std::pair<HandleId, bool>>, uint32_t> by_handle_;

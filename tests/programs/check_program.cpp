@@ -96,6 +96,12 @@ public:
         return a->second == id && b->second == label;
     }
 
+    // 0: not seen yet.
+    uint64_t of(const std::string& label) const {
+        const auto found = of_label_.find(label);
+        return found == of_label_.end() ? 0 : found->second;
+    }
+
 private:
     std::map<std::string, uint64_t> of_label_;
     std::map<uint64_t, std::string> of_id_;
@@ -137,6 +143,7 @@ private:
     struct Held {
         Op op;
         std::vector<int64_t> list;
+        std::vector<Edge> edges;
         uint64_t number;
     };
     using Pages = std::map<std::pair<std::string, int64_t>, std::set<int64_t>>;
@@ -159,7 +166,11 @@ private:
 
     void task(int32_t tid, TaskId id, const std::vector<ExpectedOp>& expected) {
         std::vector<Held> ops;
+        results_.clear();
         log_.for_each(id, [&](const Op& op, uint64_t n) {
+            if (info(op.kind).is(Trait::completes)) {
+                results_[n] = op.request;
+            }
             // What came before the program itself: the recorder's start.
             if (op.kind == OpKind::exec && op.result >= 0 && id == 1 && !started_) {
                 started_ = true;
@@ -168,8 +179,9 @@ private:
             if (!in_scope(op)) {
                 return;
             }
-            ops.push_back({op, {op.list.begin(), op.list.end()}, n});
+            ops.push_back({op, {op.list.begin(), op.list.end()}, {op.edges.begin(), op.edges.end()}, n});
             ops.back().op.list = {};
+            ops.back().op.edges = {};
         });
         size_t e = 0, o = 0, before = differences_;
         const auto skip_touches = [&] {
@@ -184,6 +196,7 @@ private:
             }
             Held& held = ops[o++];
             held.op.list = held.list;
+            held.op.edges = held.edges;
             const ExpectedOp& want = expected[e++];
             ++compared_;
             const std::string wrong = compare(want, held.op);
@@ -265,7 +278,7 @@ private:
             return "another op";
         }
         for (const auto& [name, value] : want.fields) {
-            bool known = name == "result";
+            bool known = name == "result" || name == "reaped" || name == "needs";
             for (const FieldInfo& field : all_fields()) {
                 known = known || (field.name == name && row.has(field.field));
             }
@@ -285,11 +298,44 @@ private:
                 return std::string(field.name) + " differs";
             }
         }
+        for (const auto& [name, kind] : {std::pair("reaped", EdgeKind::reaped), {"needs", EdgeKind::resource}}) {
+            const auto value = want.fields.find(name);
+            if (value != want.fields.end() && !same_requests(value->second, kind, op)) {
+                return std::string(name) + " differs: " + requests_before(kind, op);
+            }
+        }
         const auto result = want.fields.find("result");
         if (result == want.fields.end()) {
             return "the program does not say: result";
         }
         return result->second == "*" || number(result->second) == op.result ? "" : "result differs";
+    }
+
+    // The requests with whose results edges of the kind begin.
+    std::multiset<uint64_t> sources(EdgeKind kind, const Op& op) const {
+        std::multiset<uint64_t> out;
+        for (const Edge& edge : op.edges) {
+            const auto found = edge.kind == kind ? results_.find(edge.op) : results_.end();
+            if (found != results_.end()) {
+                out.insert(found->second);
+            }
+        }
+        return out;
+    }
+    bool same_requests(const std::string& labels, EdgeKind kind, const Op& op) const {
+        std::multiset<uint64_t> want;
+        std::istringstream words(labels == "-" ? "" : labels);
+        for (std::string label; std::getline(words, label, ',');) {
+            want.insert(requests_.of(label));
+        }
+        return want == sources(kind, op);
+    }
+    std::string requests_before(EdgeKind kind, const Op& op) const {
+        std::string out = "requests";
+        for (const uint64_t each : sources(kind, op)) {
+            out += " " + std::to_string(each);
+        }
+        return out;
     }
 
     static int64_t number(const std::string& text) { return std::stoll(text); }
@@ -345,6 +391,7 @@ private:
     const bool touches_;
     ProgramScope scope_;
     Bijection handles_, maps_, requests_;
+    std::map<uint64_t, uint32_t> results_;  // request by the op of the present task that reports it
     bool started_ = false;
     size_t differences_ = 0, compared_ = 0;
 };

@@ -438,21 +438,40 @@ private:
         if (!requests_.emplace(record.request, &record).second) {
             wrong("a request that is not completed yet", &record.head);
         }
-        uint64_t file = 0;
-        for (const raw_part& part : RawParts(record.head)) {
-            const bool first = part.type == RAW_PART_FD && part.which == 0;
-            file = first ? static_cast<const raw_fd*>(raw_part_data(part))->file : file;
-        }
         const bool by_call = task.nr_at(record.head.time) == SYS_io_uring_enter;
-        if (!record.ring || record.sqpoll == by_call || record.file != file || record.head.flags) {
+        if (!record.ring || record.sqpoll == by_call || !is_told(record) || record.head.flags) {
             wrong("this is no submission", &record.head);
         }
+        counted(record);
         if (const std::string differs = wrong_parts(record, nullptr); !differs.empty()) {
             wrong(differs, &record.head);
         }
     }
 
+    // The file, by this record or one before.
+    bool is_told(const raw_uring& record) {
+        for (const raw_part& part : RawParts(record.head)) {
+            if (part.type == RAW_PART_FD && part.which == 0) {
+                told_files_.insert(static_cast<const raw_fd*>(raw_part_data(part))->file);
+                return static_cast<const raw_fd*>(raw_part_data(part))->file == record.file;
+            }
+        }
+        return record.file == 0 || told_files_.contains(record.file);
+    }
+
+    // The job takes no more than the ring was given, and neither count goes back.
+    void counted(const raw_uring& record) {
+        Counts& before = counts_[record.ring];
+        const bool completes = record.head.type == RAW_URING_COMPLETE;
+        const bool next = !completes || record.completed == before.completed + 1;
+        if (!next || record.taken > record.completed || record.taken < before.taken) {
+            wrong("the ring's counts", &record.head);
+        }
+        before = {record.taken, completes ? record.completed : before.completed};
+    }
+
     void completed(const raw_uring& record) {
+        counted(record);
         const auto found = requests_.find(record.request);
         if (found == requests_.end()) {
             return wrong("nobody submitted this", &record.head);
@@ -462,7 +481,7 @@ private:
         const bool same = record.ring == asked.ring && record.user_data == asked.user_data &&
                           record.opcode == asked.opcode && record.head.time >= asked.head.time;
         if (!same || record.fd != -1 || record.sqpoll || record.offset || record.length || record.rw_flags ||
-            (record.file && asked.file && record.file != asked.file) || record.head.flags) {
+            (record.file && asked.file && record.file != asked.file) || !is_told(record) || record.head.flags) {
             wrong("another request was submitted", &record.head);
         }
         if (const std::string differs = wrong_parts(record, &asked); !differs.empty()) {
@@ -642,6 +661,11 @@ private:
     std::map<uint32_t, std::vector<std::string>> there_;  // by thread id: "seed_fd ...", "seed_map ..."
     std::set<std::pair<uint32_t, int32_t>> seeds_;
     std::map<uint64_t, const raw_uring*> requests_;
+    std::set<uint64_t> told_files_;
+    struct Counts {
+        uint32_t taken = 0, completed = 0;
+    };
+    std::map<uint64_t, Counts> counts_;  // by ring
     const Task nobody_;
     bool attached_ = false;
     size_t wrong_ = 0, sleeps_ = 0, sleeps_without_wake_ = 0;

@@ -441,6 +441,7 @@ static void more_than_a_record(aio_context_t context, int m)
     WANT(CALL5(SYS_io_getevents, context, 8, 8, done, NULL), 8);
     for (int i = 0; i < 6; i++)
         say("aio_submit handle=m fd=%d offset=6 size=0 flags=0 arg=7 list=%s request=%d result=0", m, list, 4 + i);
+    say("aio_reap size=8 arg=8 result=8");
     for (int i = 0; i < 6; i++)
         say("aio_complete request=%d size=0 result=0", 4 + i);
     used = 0;
@@ -476,6 +477,7 @@ static void requests(int m, int n)
     say("aio_submit handle=n fd=%d offset=7 size=10 flags=0 arg=8 list=10 request=2 result=0", n);
     say("aio_submit handle=m fd=%d offset=8 size=4 flags=2 arg=0 list= request=3 result=0", m);
     WANT(CALL5(SYS_io_getevents, context, 4, 8, done, NULL), 4);
+    say("aio_reap size=8 arg=4 result=4");
     for (int i = 0; i < 4; i++)
         say("aio_complete request=%d size=%d result=%d", (int)done[i].data - 11, (int)done[i].res, (int)done[i].res);
     char list[400] = "";
@@ -486,6 +488,7 @@ static void requests(int m, int n)
     WANT(CALL3(SYS_io_submit, context, 1, all + 4), -EFAULT);
     say("raw io_submit result=%d", -EFAULT);
     WANT(CALL5(SYS_io_getevents, context, 0, 8, done, NULL), 0);
+    say("aio_reap size=8 arg=0 result=0");
     say("raw io_getevents result=0");
     CALL1(SYS_io_destroy, context);
 }

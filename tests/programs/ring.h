@@ -81,9 +81,13 @@ UNUSED static long take_completion(void) {
     return result;
 }
 
-/* Submits the requests and waits for all of them. */
-UNUSED static void enter(long requests) {
-    WANT(CALL6(SYS_io_uring_enter, g_ring.fd, requests, requests, IORING_ENTER_GETEVENTS, 0, 0), requests);
+/* Submits the requests, and waits until so many completions are there that were not taken. */
+UNUSED static void enter_for(long requests, long completions) {
+    WANT(CALL6(SYS_io_uring_enter, g_ring.fd, requests, completions, IORING_ENTER_GETEVENTS, 0, 0), requests);
+}
+/* Submits the requests and waits for all of them. What they are is said before the call is. */
+UNUSED static void enter(long requests) { enter_for(requests, requests); }
+UNUSED static void say_enter(long requests) {
     say("uring_enter %s size=%ld arg=%ld result=%ld", on("ring"), requests, requests, requests);
 }
 
@@ -94,6 +98,7 @@ UNUSED static void run_one(const char* label, const char* handle, const struct i
     enter(1);
     say("uring_submit handle=%s fd=%d file=- offset=%ld size=%ld flags=%d arg=%d list=%s request=%s result=0", handle,
         sqe->fd, (long)sqe->off, size, (int)(sqe->flags | own_flags << 8), sqe->opcode, list, label);
+    say_enter(1);
     say("uring_complete request=%s size=%ld result=%ld", label, size, WANT(take_completion(), want));
 }
 

@@ -27,6 +27,7 @@
 #include <tuple>
 #include <vector>
 
+#include "formats/oplog/async_request.h"
 #include "formats/oplog/oplog.h"
 #include "tests/programs/support/program_scope.h"
 
@@ -136,7 +137,7 @@ private:
             if (row.is(Trait::cause) && !(op.kind == OpKind::pipe && op.arg == 4)) {
                 return;
             }
-            if (op.kind == OpKind::marker || op.kind == OpKind::uring_enter) {
+            if (op.kind == OpKind::marker || op.kind == OpKind::uring_enter || op.kind == OpKind::aio_reap) {
                 return;
             }
             const bool whole = op.kind == OpKind::syncfs && op.handle != 0 && holds_root(op.handle);
@@ -254,8 +255,8 @@ private:
         const bool ring = request.kind == OpKind::uring_submit;
         const int64_t code = request.arg;
         op.arg = 0;
-        const int64_t own_flags = request.flags >> 8;
-        if (ring ? code == 0 : code == 6) {
+        const int64_t own_flags = (request.flags & ~kUringPolled) >> kUringOwnFlags;
+        if (ring ? code == 0 || code == 11 : code == 6) {  // a timeout is no call
             return std::nullopt;
         }
         if (ring ? code == 22 || code == 4 : code == 0) {

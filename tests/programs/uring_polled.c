@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 
+#define TAKEN_BY_THREAD (1L << 40) /* kUringPolled */
+
 static void setup(void)
 {
     make_file("other", 8192);
@@ -41,8 +43,8 @@ int main(int argc, char **argv)
         wake_poller();
         WANT(take_completion(), 4096);
         g_say_for = poller; /* it submits, and nobody calls anything */
-        say("uring_submit handle=a fd=%d file=- offset=%ld size=4096 flags=0 arg=%d list= request=r%ld result=0", fd_("a"),
-            i * 10000, IORING_OP_READ, i);
+        say("uring_submit handle=a fd=%d file=- offset=%ld size=4096 flags=%ld arg=%d list= request=r%ld result=0", fd_("a"),
+            i * 10000, TAKEN_BY_THREAD, IORING_OP_READ, i);
         say("uring_complete request=r%ld size=4096 result=4096", i);
         g_say_for = 0;
     }

@@ -3,6 +3,7 @@
 #include <linux/io_uring.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "formats/assemble/recording/recording_impl.h"
 #include "formats/oplog/async_request.h"
@@ -11,6 +12,8 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kFixedFile = IOSQE_FIXED_FILE;
+
+using Does = AsyncRequest::Does;
 
 // An allocation has its mode in the length, and its length in the address.
 uint32_t own_flags(const raw_uring& record) {
@@ -27,6 +30,15 @@ std::optional<int64_t> allocated(const raw_uring& record) {
         }
     }
     return std::nullopt;
+}
+
+// Of a vector only the first buffer is known by its address.
+uint64_t first_piece(std::span<const int64_t> list, int64_t size) {
+    return static_cast<uint64_t>(std::max<int64_t>(list.empty() ? size : list.front(), 0));
+}
+
+uint64_t filled_of(int64_t result, uint64_t room) {
+    return std::min(static_cast<uint64_t>(std::max<int64_t>(result, 0)), room);
 }
 
 }  // namespace
@@ -78,8 +90,17 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
         one.arg = iocb.opcode;
         one.result = 0;
         one.request = ++requests_;
-        aio_[task.pid][iocb.iocb] = {one.request, 0, one.size};
+        const Does does = async_request(OpKind::aio_submit, iocb.opcode).does;
+        Request& request = aio_[task.pid][iocb.iocb];
+        request = {one.request, 0, one.size};
+        if (does == Does::read) {
+            request.address = iocb.buffer;
+            request.room = first_piece(one.list, one.size);
+        }
         const CallEffect effect = assembler_.call(one);
+        if (effect.ops != 0 && does == Does::write) {
+            needs_reads(task, effect.first, iocb.buffer, first_piece(one.list, one.size));
+        }
         all.kind = effect.kind;
         one.begin += one.duration;  // the first one carries the time
         one.duration = 0;
@@ -88,25 +109,26 @@ CallEffect RawAssembly::aio_submit(TaskState& task, const RawCall& raw) {
     return all;
 }
 
-CallEffect RawAssembly::aio_reap(TaskState& task, const RawCall& raw, bool slept) {
+// The time of the call is that of the storage, whether it slept or took what was there.
+CallEffect RawAssembly::aio_reap(TaskState& task, const raw_call& record, const RawCall& raw) {
     CallEffect all;
     all.task = task.id;
     all.first = assembler_.op_count(task.id);
     RawCall one = raw;
-    if (slept) {
-        one.kind = OpKind::wait;
-        assembler_.call(one);
-        one.begin += one.duration;
-        one.duration = 0;
-    }
+    one.kind = OpKind::aio_reap;
+    one.arg = static_cast<int64_t>(record.args[1]);
+    one.size = static_cast<int64_t>(record.args[2]);
+    assembler_.call(one);
+    one.begin += one.duration;
+    one.duration = 0;
     one.kind = OpKind::aio_complete;
     one.arg = 0;
+    auto& requests = aio_[task.pid];
     for (const raw_part* part : filler_.parts()) {
         if (part->type != RAW_PART_EVENT) {
             continue;
         }
         const auto& event = *static_cast<const raw_aio_event*>(raw_part_data(*part));
-        auto& requests = aio_[task.pid];
         const auto found = requests.find(event.iocb);
         if (found == requests.end()) {
             count(Count::completions_unmatched);
@@ -115,13 +137,67 @@ CallEffect RawAssembly::aio_reap(TaskState& task, const RawCall& raw, bool slept
         one.request = found->second.id;
         one.size = found->second.size;
         one.result = event.result;
+        const uint64_t address = found->second.address, filled = filled_of(event.result, found->second.room);
         requests.erase(found);
-        assembler_.call(one);
-        one.begin += one.duration;
-        one.duration = 0;
+        const CallEffect effect = assembler_.call(one);
+        if (effect.ops != 0 && filled != 0) {
+            processes_[task.pid].filled.filled(address, filled, task.id, effect.first);
+        }
     }
     all.ops = assembler_.op_count(task.id) - all.first;
     return all;
+}
+
+void RawAssembly::needs_reads(const TaskState& task, uint64_t op, uint64_t address, uint64_t bytes) {
+    for (const uint64_t read : processes_[task.pid].filled.by(address, bytes, task.id)) {
+        assembler_.add_edge(task.id, op, {task.id, EdgeKind::resource, 100, read});
+    }
+}
+
+void RawAssembly::has_taken(const TaskState& task, uint64_t op, uint64_t ring, uint32_t count) {
+    if (const std::optional<uint64_t> latest = taken_.taken(ring, count, task.id)) {
+        assembler_.add_edge(task.id, op, {task.id, EdgeKind::reaped, 100, *latest});
+    }
+}
+
+// While the call lasts nobody takes results, unless other threads use the ring: what the first completion inside saw
+// taken was taken before the call.
+void RawAssembly::took_before(const TaskState& task, uint64_t op) {
+    const auto first = std::find_if(task.events.begin(), task.events.end(),
+                                    [](const Event& each) { return each.kind == Event::Kind::complete; });
+    if (first != task.events.end()) {
+        has_taken(task, op, first->ring, first->taken);
+    }
+}
+
+void RawAssembly::submit_before(TaskState& task, int64_t enter, int64_t begin) {
+    std::vector<Event> inside = std::exchange(task.events, {}), rest;
+    for (Event& event : inside) {
+        if (event.kind == Event::Kind::submit) {
+            submitted(task, event, begin);
+        } else if (event.kind == Event::Kind::ring_call && event.op->begin >= enter) {
+            event.op->duration = std::max<int64_t>(event.op->end() - begin, 0);
+            event.op->begin = event.begin = begin;
+            ring_called(task, event, begin);
+        } else {
+            rest.push_back(std::move(event));
+        }
+    }
+    task.events = std::move(rest);
+}
+
+std::optional<raw_fd> RawAssembly::told_file(const raw_uring& record) {
+    for (const raw_part& part : RawParts(record.head)) {
+        if (part.type != RAW_PART_FD || part.which != 0) {
+            continue;
+        }
+        const auto& fd = *static_cast<const raw_fd*>(raw_part_data(part));
+        if (fd.file != 0) {
+            return told_files_[fd.file] = fd;
+        }
+    }
+    const auto told = record.file == 0 ? told_files_.end() : told_files_.find(record.file);
+    return told == told_files_.end() ? std::nullopt : std::optional(told->second);
 }
 
 void RawAssembly::uring_submit(const raw_uring& record) {
@@ -132,19 +208,29 @@ void RawAssembly::uring_submit(const raw_uring& record) {
     event.request = ++requests_;
     const bool fixed = record.flags & kFixedFile;
     int64_t size = record.length;
+    uint64_t room = record.length;
     for (const raw_part& part : RawParts(record.head)) {
         if (part.type != RAW_PART_LIST) {
             continue;
         }
         size = 0;
+        room = first_piece({raw_part_numbers(part).data(), raw_part_numbers(part).size()}, 0);
         for (const raw_s64 each : raw_part_numbers(part)) {
             size += std::clamp<int64_t>(each, 0, INT32_MAX);
         }
     }
     event.size = allocated(record).value_or(size);
-    uring_[record.request] = {event.request, raw_task_key(task.pid, task.tid), event.size, record.ring,
-                              fixed ? record.fd : -1};
-    if (fixed) {
+    Request& request = uring_[record.request];
+    request = {event.request, raw_task_key(task.pid, task.tid), event.size, record.ring, fixed ? record.fd : -1};
+    if (async_request(OpKind::uring_submit, record.opcode).does == Does::read) {
+        request.address = record.address;
+        request.room = room;
+    }
+    event.file = told_file(record);
+    if (event.file) {
+        request.file = event.file->file;
+    } else if (fixed) {
+        // Where no submission shows it, it is what a completion said last.
         if (const auto known = fixed_files_.find({record.ring, record.fd}); known != fixed_files_.end()) {
             event.file = known->second;
         }
@@ -152,7 +238,7 @@ void RawAssembly::uring_submit(const raw_uring& record) {
     const auto* words = reinterpret_cast<const uint64_t*>(&record);
     event.record = std::make_shared<std::vector<uint64_t>>(words, words + record.head.size / sizeof(uint64_t));
     if (is_ring_call(record)) {
-        uring_[record.request].record = event.record;
+        request.record = event.record;
     }
     task.events.push_back(std::move(event));
     bound_events(task);
@@ -171,7 +257,8 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
     raw.begin = begin;
     raw.offset = static_cast<int64_t>(record.offset);
     raw.size = event.size;
-    raw.flags = (record.flags & 0xff) | int64_t{own_flags(record)} << kUringOwnFlags;
+    raw.flags =
+        (record.flags & 0xff) | int64_t{own_flags(record)} << kUringOwnFlags | (record.sqpoll ? kUringPolled : 0);
     raw.arg = record.opcode;
     raw.request = event.request;
     // The number of a fixed file is not a descriptor.
@@ -179,13 +266,10 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
     SeenInstance seen;
     if (event.file) {
         seen = seen_instance(*event.file);
+        seen.when = event.begin;
         raw.seen = &seen;
     }
     for (const raw_part& part : RawParts(record.head)) {
-        if (part.type == RAW_PART_FD) {
-            seen = seen_instance(*static_cast<const raw_fd*>(raw_part_data(part)));
-            raw.seen = &seen;
-        }
         if (part.type == RAW_PART_PATH) {
             raw.path = raw_part_text(part);
         }
@@ -195,8 +279,15 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
         }
     }
     const CallEffect effect = assembler_.call(raw);
-    if (effect.ops && effect.first == 0) {
+    if (effect.ops == 0) {
+        return;
+    }
+    if (effect.first == 0) {
         began(task, {task.id, 0, raw.begin, raw.begin, false, true});
+    }
+    has_taken(task, effect.first, record.ring, record.taken);
+    if (async_request(OpKind::uring_submit, record.opcode).does == Does::write) {
+        needs_reads(task, effect.first, record.address, first_piece(raw.list, raw.size));
     }
 }
 
@@ -215,21 +306,13 @@ void RawAssembly::uring_complete(const raw_uring& record) {
     if (request.record) {
         return ring_call_done(it->second, request, record);
     }
-    if (request.fixed >= 0) {
-        // Only the completion shows which file the number stands for.
-        for (const raw_part& part : RawParts(record.head)) {
-            if (part.type != RAW_PART_FD) {
-                continue;
-            }
-            const auto& fd = *static_cast<const raw_fd*>(raw_part_data(part));
-            if (!fd.file) {
-                continue;
-            }
-            fixed_files_[{request.ring, request.fixed}] = fd;
-            for (Event& each : it->second.events) {
-                if (each.kind == Event::Kind::submit && each.request == request.id) {
-                    each.file = fd;
-                }
+    // A fixed file may have come after the submission, and on older kernels only the completion shows which it is.
+    const std::optional<raw_fd> file = told_file(record);
+    if (request.fixed >= 0 && file && file->file != request.file) {
+        fixed_files_[{request.ring, request.fixed}] = *file;
+        for (Event& each : it->second.events) {
+            if (each.kind == Event::Kind::submit && each.request == request.id) {
+                each.file = file;
             }
         }
     }
@@ -239,6 +322,11 @@ void RawAssembly::uring_complete(const raw_uring& record) {
     event.request = request.id;
     event.size = request.size;
     event.result = record.result;
+    event.address = request.address;
+    event.filled = filled_of(record.result, request.room);
+    event.ring = record.ring;
+    event.taken = record.taken;
+    event.completed = record.completed;
     it->second.events.push_back(std::move(event));
     bound_events(it->second);
 }
@@ -253,7 +341,14 @@ void RawAssembly::completed(TaskState& task, const Event& event, int64_t begin) 
     raw.request = event.request;
     raw.size = event.size;
     raw.result = event.result;
-    assembler_.call(raw);
+    const CallEffect effect = assembler_.call(raw);
+    if (effect.ops == 0) {
+        return;
+    }
+    taken_.posted(event.ring, event.completed, task.id, effect.first);
+    if (event.filled != 0) {
+        processes_[task.pid].filled.filled(event.address, event.filled, task.id, effect.first);
+    }
 }
 
 }  // namespace reprise

@@ -154,6 +154,9 @@ void RawAssembly::cut_call(TaskState& task, const raw_call& record, const Syscal
     }
     const int64_t begin = at(record.enter), end = std::max(at(record.head.time), begin);
     settle(task, begin);
+    if (row.action == CallAction::uring_enter) {
+        submit_before(task, begin, std::max(begin, task.cursor));
+    }
     Op op;
     op.kind = OpKind::wait;
     op.arg = is_wait_action(row.action) ? row.arg : kWaitUnknown;
@@ -205,6 +208,9 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
         raw.duration -= raw.preempted;
     }
     raw.duration = std::max<int64_t>(raw.duration - recorders_part(task, record, woke), 0);
+    if (row.action == CallAction::uring_enter) {
+        submit_before(task, begin, raw.begin);
+    }
     const uint64_t before = assembler_.op_count(task.id);
 
     CallEffect effect;
@@ -215,14 +221,19 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
     if (row.action == CallAction::aio_submit) {
         effect = aio_submit(task, raw);
     } else if (row.action == CallAction::aio_reap) {
-        effect = aio_reap(task, raw, slept);
+        effect = aio_reap(task, record, raw);
     } else {
         effect = assembler_.call(raw);
     }
     if (effect.ops > 0) {
-        const uint64_t last = effect.first + effect.ops - 1;
+        // What it took is told after the call that took it.
+        const bool reaps = row.action == CallAction::aio_reap;
+        const uint64_t last = reaps ? effect.first : effect.first + effect.ops - 1;
         if (before == 0) {
             began(task, {task.id, 0, raw.begin, end, slept, true});
+        }
+        if (row.action == CallAction::uring_enter && raw.arg > 0) {
+            took_before(task, last);
         }
         link(task, record, row, effect, {task.id, last, begin, end, sleeps, true, is_delivered(row)});
         if (works_on_data(effect.kind)) {

@@ -343,6 +343,7 @@ void RawAssembly::executed(const raw_exec& record) {
     work_until(task, at(record.head.time));
     task.accelerator_from.reset();
     processes_[pid].fresh.clear();
+    processes_[pid].filled.clear();
     processes_[pid].locks_all = false;
     assembler_.name_task(task.id, std::string_view(record.name, strnlen(record.name, sizeof record.name)));
     for (const raw_part& part : RawParts(record.head)) {

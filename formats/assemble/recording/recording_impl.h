@@ -20,6 +20,7 @@
 #include "formats/assemble/recording/page_cache.h"
 #include "formats/assemble/recording/raw_calls.h"
 #include "formats/assemble/recording/recording.h"
+#include "formats/assemble/recording/request_causes.h"
 #include "formats/assemble/recording/used_again.h"
 
 namespace reprise {
@@ -63,7 +64,10 @@ private:
         uint32_t request = 0;
         int64_t size = 0, result = 0;
         std::shared_ptr<std::vector<uint64_t>> record;  // of a submission
-        std::optional<raw_fd> file;                     // of a submission of a fixed file
+        std::optional<raw_fd> file;                     // of a submission, where it is known
+        uint64_t ring = 0;                              // of a completion
+        uint64_t address = 0, filled = 0;               // of a completion: memory that it filled, bytes
+        uint32_t taken = 0, completed = 0;              // of a completion
         std::shared_ptr<Op> op;                         // of ring_call
     };
     struct Touch {
@@ -122,10 +126,13 @@ private:
         int64_t size = 0;
         uint64_t ring = 0;
         int32_t fixed = -1;                                       // number of the fixed file
+        uint64_t address = 0, room = 0;                           // of the memory that it fills, bytes; 0: none
+        uint64_t file = 0;                                        // as the submission knew it
         std::shared_ptr<std::vector<uint64_t>> record = nullptr;  // of the submission, where it stands for a call
     };
     struct ProcessState {
         FreshMemory fresh;
+        FilledMemory filled;
         bool locks_all = false;  // what it maps is populated (mlockall)
         uint32_t parent = 0;
         std::string root;        // of chroot, as its mount namespace sees it; empty: /
@@ -227,11 +234,20 @@ private:
     void memory_effects(const raw_call& record, const Syscall& row, const RawCall& raw);
     void other_effects(TaskState& task, const raw_call& record, const Syscall& row, const RawCall& raw);
     CallEffect aio_submit(TaskState& task, const RawCall& raw);
-    CallEffect aio_reap(TaskState& task, const RawCall& raw, bool slept);
+    CallEffect aio_reap(TaskState& task, const raw_call& record, const RawCall& raw);
     void mark(TaskState& task, const raw_call& record, const RawCall& raw);
     void link(TaskState& task, const raw_call& record, const Syscall& row, const CallEffect& effect, RawOpRef self);
     void uring_submit(const raw_uring& record);
     void uring_complete(const raw_uring& record);
+    /// The file of a request, as this record tells it or one before did.
+    std::optional<raw_fd> told_file(const raw_uring& record);
+    /// Requests that a call of uring_enter, which begins at `enter`, submits become ops that begin at `begin`.
+    void submit_before(TaskState& task, int64_t enter, int64_t begin);
+    /// A call that waited: what the job had taken by then.
+    void took_before(const TaskState& task, uint64_t op);
+    /// A request that writes [address, +bytes) needs what read it.
+    void needs_reads(const TaskState& task, uint64_t op, uint64_t address, uint64_t bytes);
+    void has_taken(const TaskState& task, uint64_t op, uint64_t ring, uint32_t count);
 
     // --- ring_calls.cpp: requests that stand for calls on names and descriptors
     static bool is_ring_call(const raw_uring& record);
@@ -261,6 +277,8 @@ private:
     std::vector<std::pair<int64_t, RawTaskKey>> gone_;
     std::unordered_map<uint64_t, Request> uring_;
     std::map<std::pair<uint64_t, int32_t>, raw_fd> fixed_files_;  // by ring and number, as last seen
+    std::unordered_map<uint64_t, raw_fd> told_files_;             // of requests, by raw_fd::file
+    TakenResults taken_;
     std::string rooted_[2];
     uint64_t namespaces_ = 0;                                                  // made by the recorded job
     std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb

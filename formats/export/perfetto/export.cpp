@@ -365,7 +365,7 @@ private:
         }
         for (const Edge& edge : op.edges) {
             const TimelineEdges::Source* source = edges_.source(edge);
-            if (source == nullptr) {
+            if (source == nullptr || edge.task == task) {  // the latter are of requests, which have lanes of their own
                 continue;
             }
             const bool within = source->end > begin;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "formats/oplog/async_request.h"
+
 namespace reprise::test {
 namespace {
 
@@ -261,8 +263,12 @@ std::string wrong_parts(const raw_uring& record, const raw_uring* asked) {
         wanted.push_back({type, which, length, fd});
     };
     const uint16_t code = record.opcode;
+    bool tells = false;  // what the file is; else a record before did
+    for (const raw_part& part : RawParts(record.head)) {
+        tells = tells || (part.type == RAW_PART_FD && part.which == 0);
+    }
     if (asked) {
-        if (record.file) {
+        if (tells) {
             add(RAW_PART_FD, 0, 1, -1);
         }
         if (record.result >= 0 && (code == IORING_OP_OPENAT || code == IORING_OP_OPENAT2)) {
@@ -278,7 +284,8 @@ std::string wrong_parts(const raw_uring& record, const raw_uring* asked) {
         }
         return compare(record.head, wanted, [](const raw_part&) { return false; });
     }
-    if (!(record.flags & IOSQE_FIXED_FILE) && record.fd >= 0) {
+    const bool names = async_request(OpKind::uring_submit, code).is_call();
+    if (tells || (names && record.file)) {
         add(RAW_PART_FD, 0, 1, record.fd);
     }
     switch (code) {

@@ -91,10 +91,11 @@ TEST_CASE("requests submitted together keep their order, and files of the ring a
         }
     }
     using enum OpKind;
-    REQUIRE(kinds == std::vector{open, uring_enter, open, uring_submit, close, uring_complete, pread});
+    REQUIRE(kinds == std::vector{open, open, uring_submit, close, uring_enter, uring_complete, pread});
     const Op opened = log.of_kind(open)[1], closed = log.of_kind(close)[0];
     CHECK(log.path_of(opened) == "/d/a");
-    CHECK(opened.duration == 10 * kUs);
+    CHECK(opened.duration == 15 * kUs);  // from the begin of the call that submitted it
+    CHECK(opened.begin == log.of_kind(uring_enter)[0].begin);
     CHECK(log.of_kind(uring_submit)[0].handle == opened.handle);
     CHECK(closed.handle == opened.handle);
     CHECK(closed.fd == 2);
