@@ -130,6 +130,7 @@ void set_read_rate(StorageModel& model, double bytes_per_s) {
     if (!(faster > 1) || model.read.empty()) {
         return;
     }
+    model.read_depth.clear();  // of a device that is slower
     const int64_t least = model.read.front().ns;
     for (SizedLatency& each : model.read) {
         each.ns = std::min(each.ns, least) +
@@ -171,6 +172,9 @@ PredictedCell predicted_cell(const std::vector<SweepAxis>& axes, const SweepCell
         if (name == "read") {
             set_read_rate(out.storage, value);
         } else if (name == "riops") {
+            if (value > out.storage.reads_per_s) {
+                out.storage.read_depth.clear();  // of a device that is slower
+            }
             out.storage.reads_per_s = value;
         } else if (name == "ratio") {
             out.ratio = value;
