@@ -89,7 +89,7 @@ def main():
             while part := file.read(CHUNK):
                 data += part
         batch = torch.frombuffer(data, dtype=torch.uint8)[:4 * width].reshape(4, width).float() / 255
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=True)
         model[number % len(model)](batch).square().mean().backward()
         optimizer.step()
         if number % int(every) == int(every) - 1:
