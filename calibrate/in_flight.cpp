@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "calibrate/clock.h"
 #include "formats/support/percentile.h"
@@ -20,8 +23,13 @@ namespace {
 constexpr std::array<int, 5> kDepths = {1, 4, 16, 64, 128};
 constexpr std::array<int64_t, 3> kSizes = {int64_t{4} << 10, int64_t{128} << 10, int64_t{1} << 20};
 constexpr int kMostWrites = 64;  // more in flight tell nothing new
-/// A limit decides where so much of it is reached.
-constexpr double kAtLimit = 0.9;
+/// Requests that took so many times the median, and so long, stood still.
+constexpr int64_t kStill = 20, kLeastStill = 5'000'000;
+/// A limit of which so much is reached decides, unless requests that did not stand still were so many times faster.
+constexpr double kAtLimit = 0.8, kFaster = 1.5;
+
+/// Requests a second while none stands still.
+double going(const DepthRow& row) { return row.depth * 1e9 / static_cast<double>(std::max<int64_t>(row.mean_ns, 1)); }
 
 using MakeQueue = std::function<std::unique_ptr<InFlightQueue>(int depth)>;
 
@@ -51,7 +59,8 @@ public:
             const std::unique_ptr<InFlightQueue> queue = make(depth);
             DepthRow row = keep_in_flight(
                 *queue, load, times_, [] { return monotonic_ns(); }, [this] { in_.check(); });
-            row.limited = m_.read_burst_ns > 0 && load.reads > 0 && row.per_s > kAtLimit * limit;
+            row.limited =
+                m_.read_burst_ns > 0 && load.reads > 0 && row.per_s > kAtLimit * limit && going(row) < kFaster * limit;
             rows.push_back(row);
             if (row.limited) {
                 break;
@@ -66,6 +75,14 @@ private:
     const StorageModel& m_;
     InFlightTimes times_;
 };
+
+/// The median; the mean without those that stood still.
+std::pair<int64_t, int64_t> usual(std::vector<int64_t> took) {
+    const int64_t middle = median(took), most = std::max(kStill * middle, kLeastStill);
+    std::erase_if(took, [&](int64_t ns) { return ns > most; });
+    const double sum = std::accumulate(took.begin(), took.end(), 0.0);
+    return {middle, static_cast<int64_t>(sum / static_cast<double>(std::max<size_t>(took.size(), 1)))};
+}
 
 /// Opened without O_TRUNC: what lies there is read.
 UniqueFd open_direct(const StorageFolder& in, const std::string& path) {
@@ -126,9 +143,9 @@ DepthRow keep_in_flight(InFlightQueue& queue, const InFlightLoad& load, const In
     if (stopped) {
         std::rethrow_exception(stopped);
     }
-    DepthRow row{load.bytes, load.depth, 0, 0, false};
+    DepthRow row{load.bytes, load.depth, 0, 0, 0, false};
     row.per_s = static_cast<double>(took.size()) * 1e9 / static_cast<double>(std::max<int64_t>(at - from, 1));
-    row.ns = median(std::move(took));
+    std::tie(row.ns, row.mean_ns) = usual(std::move(took));
     return row;
 }
 
@@ -150,7 +167,8 @@ void measure_in_flight(const StorageFolder& in, const StorageOptions& options, c
     for (const int64_t bytes : kSizes) {
         step("reads in flight");
         if (file.valid()) {
-            append(m.read_depth, measure.size({bytes, 1, 100, 1}, depths, m.read_bytes_per_s, m.reads_per_s, queues(bytes)));
+            append(m.read_depth,
+                   measure.size({bytes, 1, 100, 1}, depths, m.read_bytes_per_s, m.reads_per_s, queues(bytes)));
         }
     }
     for (const int64_t bytes : kSizes) {
@@ -168,10 +186,13 @@ void measure_in_flight(const StorageFolder& in, const StorageOptions& options, c
     m.sync_depth = measure.size({kSizes[0], 1, 0, 1}, few, 1e15, 1e15,
                                 [&](int depth) { return sync_queue(in, depth, kSizes[0]); });
     if (m.read_burst_ns == 0) {
-        // What was measured by threads is no limit where more in flight do more.
+        // What threads were able to do is no limit where a ring does more, all the time.
+        constexpr double kAll = 0.85;
         for (const DepthRow& row : m.read_depth) {
-            m.read_bytes_per_s = std::max(m.read_bytes_per_s, row.per_s * static_cast<double>(row.bytes));
-            m.reads_per_s = std::max(m.reads_per_s, row.per_s);
+            if (row.per_s > kAll * going(row)) {
+                m.read_bytes_per_s = std::max(m.read_bytes_per_s, row.per_s * static_cast<double>(row.bytes));
+                m.reads_per_s = std::max(m.reads_per_s, row.per_s);
+            }
         }
     }
 }

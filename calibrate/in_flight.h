@@ -17,8 +17,8 @@ namespace reprise {
 struct InFlightLoad {
     int64_t bytes = 4096;
     int depth = 1;
-    int reads = 100;      // of 100; the rest are writes
-    int64_t places = 1;   // of so many bytes each, in the file
+    int reads = 100;     // of 100; the rest are writes
+    int64_t places = 1;  // of so many bytes each, in the file
 };
 
 /// Who performs them.

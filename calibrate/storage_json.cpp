@@ -128,6 +128,7 @@ std::vector<DepthRow> depth_rows(Reader& r, const char* key) {
         one.bytes = static_cast<int64_t>(row.number("bytes", 1));
         one.depth = static_cast<int>(std::min(row.number("depth", 1), kMostDepth));
         one.ns = row.ns("ns");
+        one.mean_ns = row.ns("mean_ns");
         one.per_s = row.number("per_s", 1e-3);
         one.limited = row.has("limited") && row.flag("limited");
         row.finish();
@@ -142,7 +143,8 @@ std::vector<DepthRow> depth_rows(Reader& r, const char* key) {
 Json depth_json(const std::vector<DepthRow>& rows) {
     Json list = Json::array();
     for (const DepthRow& one : rows) {
-        Json row = {{"bytes", one.bytes}, {"depth", one.depth}, {"ns", one.ns}, {"per_s", one.per_s}};
+        Json row = {
+            {"bytes", one.bytes}, {"depth", one.depth}, {"ns", one.ns}, {"mean_ns", one.mean_ns}, {"per_s", one.per_s}};
         if (one.limited) {
             row["limited"] = true;
         }

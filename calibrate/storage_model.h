@@ -22,14 +22,15 @@ struct DepthRow {
     int64_t bytes = 0;
     int depth = 1;
     int64_t ns = 0;        // median, from submission to completion
-    double per_s = 0;      // requests
-    bool limited = false;  // a limit that lets some through at once after a pause decided: `reads_per_s` or the bytes
+    int64_t mean_ns = 0;   // of all but those that stood still for long, as a limit has them do
+    double per_s = 0;      // requests, with the time in which all stood still
+    bool limited = false;  // a limit decided how long they took: `reads_per_s`, or that of bytes
 
     bool operator==(const DepthRow&) const = default;
 };
 
 struct StorageModel {
-    static constexpr int kVersion = 2;  // 1: without the rows by depth
+    static constexpr int kVersion = 2;                         // 1: without the rows by depth
     static constexpr int64_t kReadAhead = int64_t{128} << 10;  // Linux's own default
     static constexpr int64_t kDirtyExpire = 30'000'000'000;    // and of this
     std::string directory, file_system, device, host;          // may be empty
@@ -64,9 +65,9 @@ struct StorageModel {
     // own. Mixed: kMixedReads of 100 are reads.
     std::vector<DepthRow> read_depth, write_depth, sync_depth, mixed_depth;
     static constexpr int kMixedReads = 70;
-    int64_t read_ahead_bytes = kReadAhead;   // largest window that the kernel reads ahead there
-    int64_t request_bytes = kReadAhead;      // largest that it asks for at once (max_sectors_kb)
-    bool cold = true;                        // reads were served by the storage, not by memory
+    int64_t read_ahead_bytes = kReadAhead;  // largest window that the kernel reads ahead there
+    int64_t request_bytes = kReadAhead;     // largest that it asks for at once (max_sectors_kb)
+    bool cold = true;                       // reads were served by the storage, not by memory
 
     /// Of one read of `bytes`, by the nearest measured sizes.
     int64_t read_ns(int64_t bytes) const;
@@ -75,8 +76,8 @@ struct StorageModel {
 };
 
 struct StorageOptions {
-    int64_t file_bytes = int64_t{256} << 20;                              // room needed, twice
-    int64_t each_ns = 400'000'000;                                        // time for each of about twenty measurements; half of it by depth
+    int64_t file_bytes = int64_t{256} << 20;  // room needed, twice
+    int64_t each_ns = 400'000'000;            // time for each of about twenty measurements; half of it by depth
     std::function<void(const char* step, int done, int total)> progress;  // may be empty
     const std::atomic<bool>* stop = nullptr;                              // ends it early: an Error (machine)
 };

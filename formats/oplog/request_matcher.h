@@ -23,7 +23,11 @@ struct RingName {
     HandleId handle = 0;  // of io_uring; 0: not known, or libaio
     bool aio = false;
 
-    auto operator<=>(const RingName&) const = default;
+    bool operator<(const RingName& other) const {
+        return process != other.process ? process < other.process
+               : handle != other.handle ? handle < other.handle
+                                        : aio < other.aio;
+    }
 };
 
 struct SeenRing : RingName {

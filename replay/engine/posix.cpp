@@ -61,6 +61,7 @@ int PosixEngine::descriptor(HandleId handle, int64_t* refusal) {
 
 int64_t PosixEngine::submit_other(const OpBlock& b, size_t i, OpKind kind) {
     if (worker_.read_only && alters_files(worker_.plan, b, i)) {
+        leave_request(b, i);
         if (kind == OpKind::open) {
             worker_.descriptors.set_absent(b.handle[i], LeftOut::read_only);
         }
@@ -185,8 +186,8 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
             worker_.descriptors.exec();
             worker_.mappings.clear();
             return b.result[i];
+        case OpKind::wait: return await(b.first + i) ? b.result[i] : not_performed(LeftOut::stopped);
         case OpKind::compute:
-        case OpKind::wait:
         case OpKind::idle:
         case OpKind::send:
         case OpKind::receive:

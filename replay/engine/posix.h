@@ -111,6 +111,7 @@ private:
     int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, int fd);
     int64_t make_at_once(const OpBlock& b, size_t i, int fd);
     RequestCall call_of(const OpBlock& b, size_t i, int fd, std::byte* buffer, size_t most);
+    void leave_request(const OpBlock& b, size_t i);
     int64_t enter(const OpBlock& b, size_t i);
     int64_t result_of(const OpBlock& b, size_t i);
     ReplayedRing* ring_at(uint64_t op);

@@ -134,6 +134,16 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     return make(b, i, *ring, fd);
 }
 
+/// A request that this run does not make: who waits for its ring must not wait for it.
+void PosixEngine::leave_request(const OpBlock& b, size_t i) {
+    if (!info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) || at_once_ || !makes_request(b, i)) {
+        return;
+    }
+    if (ReplayedRing* const ring = ring_at(b.first + i); ring != nullptr && await(b.first + i)) {
+        ring->skip(1);
+    }
+}
+
 int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, int fd) {
     ring.add(call_of(b, i, fd, ring.buffer(), buffer_bytes_));
     in_line_ = true;

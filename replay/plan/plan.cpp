@@ -238,6 +238,8 @@ private:
         sharing_.see(block_, i, task.process);
         if (row.is(Trait::async)) {
             async_depth.see(block_, i);
+        }
+        if (row.is(Trait::async) || kind == OpKind::wait) {
             requests.see(block_, i, task.process);
         }
         buffers(task, row, kind, i);
@@ -513,6 +515,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         add_edges(plan, sharing, scan.sites, refused);
         scan.join_polls();
     }
+    explain_polls(plan);
     plan_starts(plan, scan.sites, refused);
     if (plan.map_limit > 1) {
         plan.fetched = fetched_pages(log);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "formats/oplog/async_request.h"
+#include "replay/plan/edges_rules.h"
 #include "replay/plan/plan.h"
 
 namespace reprise {
@@ -13,6 +14,8 @@ namespace {
 
 /// Of the waits of a ring that was kept full, so many began with it full. The rest are ends of files and of batches.
 constexpr double kMostlyFull = 0.95;
+/// libaio's results are taken so soon after a poll that they ended, ns.
+constexpr int64_t kSoon = 1'000'000;
 /// A ring of so few waits shows nothing.
 constexpr size_t kLeastWaits = 8;
 
@@ -74,11 +77,34 @@ void RequestScan::leave_task() {
     last_handle_ = 0;
     reaped_ = 0;
     reaps_ = false;
+    poll_ = {};
+}
+
+void RequestScan::see_poll(const OpBlock& block, size_t i) {
+    const int64_t arg = block.arg[i];
+    const bool polls =
+        (arg == kWaitPoll || wait_class(arg) == kWaitEpoll || arg == kWaitUnknown) && block.result[i] > 0;
+    const bool by_others = block.has_edges() && !block.edges_of(i).empty();
+    poll_ = {};
+    if (block.task == task_ && polls && !by_others) {
+        poll_ = {block.first + i, block.begin[i], OpRef::end_of(block.begin[i], block.duration[i])};
+    }
+}
+
+void RequestScan::polled_for(const Completed& done) {
+    const int64_t slack = done.aio ? kSoon : 0;
+    if (poll_.end >= 0 && done.begin >= poll_.begin && done.begin <= poll_.end + slack) {
+        waits_.push_back({task_, 0, poll_.op, poll_.begin, 1, reaped_, done.request, poll_.end - poll_.begin});
+    }
+    poll_ = {};
 }
 
 void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
     const OpInfo& row = info(kind);
+    if (kind == OpKind::wait) {
+        return see_poll(block, i);
+    }
     if (!row.is(Trait::async)) {
         return;
     }
@@ -117,10 +143,11 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         const bool aio = kind == OpKind::aio_complete;
         // Without aio_reap the first of a row of results stands for the call.
         if (aio && !reaps_) {
-            waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], 1, 0});
+            waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], 1, 0, 0, 0});
             reaps_ = true;
         }
         completed_.push_back({block.task, block.request[i], op, block.begin[i], aio});
+        polled_for(completed_.back());
         return;
     }
     const bool reap = kind == OpKind::aio_reap;
@@ -132,7 +159,7 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     }
     reaps_ = reap;
     if (block.arg[i] > 0) {
-        waits_.push_back({block.task, ring, op, block.begin[i], block.arg[i], reaped_});
+        waits_.push_back({block.task, ring, op, block.begin[i], block.arg[i], reaped_, 0, 0});
     }
 }
 
@@ -220,6 +247,15 @@ void RequestScan::count(Plan& plan, uint32_t number, Ring& ring) {
     }
 }
 
+void explain_polls(Plan& plan) {
+    for (TaskPlan& task : plan.tasks) {
+        const size_t before = task.explained.size();
+        task.explained.insert(task.explained.end(), task.requests.polls.begin(), task.requests.polls.end());
+        std::inplace_merge(task.explained.begin(), task.explained.begin() + static_cast<ptrdiff_t>(before),
+                           task.explained.end());
+    }
+}
+
 void RequestScan::finish(Plan& plan) {
     leave_task();
     plan.rings = rings_;
@@ -247,7 +283,16 @@ void RequestScan::finish(Plan& plan) {
             use(found->second->ring, each.task);
         }
     }
-    for (const Wait& each : waits_) {
+    for (Wait& each : waits_) {
+        if (each.request != 0) {
+            const auto found = by_request.find(each.request);
+            if (found == by_request.end()) {
+                continue;
+            }
+            each.ring = found->second->ring;
+            plan.tasks[each.task].requests.polls.push_back(each.op);
+            plan.explained_wait_ns += each.took;
+        }
         rings[each.ring].waits.push_back(&each);
         use(each.ring, each.task);
     }

@@ -49,6 +49,7 @@ struct RequestNeed {
 struct TaskRequests {
     std::vector<RequestNeed> needs;                    // by op
     std::vector<std::pair<uint64_t, uint32_t>> rings;  // from that op on requests go to that ring; by op
+    std::vector<uint64_t> polls;                       // waits for requests; by op
     bool any() const { return !needs.empty() || !rings.empty(); }
 };
 
@@ -56,7 +57,11 @@ struct TaskRequests {
 /// time.
 bool makes_request(const OpBlock& block, size_t i);
 
-/// Fed with all ops that the filter keeps, task after task, each in order.
+/// Waits for requests are explained: TaskPlan::explained has them from here on.
+void explain_polls(Plan& plan);
+
+/// Fed with all ops that the filter keeps, task after task, each in order. A poll (or epoll, or read of an eventfd)
+/// that nobody else ended, in which requests of the task were done, was a wait for the first of them.
 class RequestScan {
 public:
     void see(const OpBlock& block, size_t i, ProcessId process);
@@ -86,11 +91,20 @@ private:
         int64_t begin = 0;
         int64_t least = 0;
         uint64_t reaped = 0;
+        uint32_t request = 0;  // of a poll: the first that was done in it, whose ring it is
+        int64_t took = 0;      // of a poll, ns
+    };
+    /// The latest poll of the present task that nobody else ended.
+    struct Poll {
+        uint64_t op = 0;
+        int64_t begin = 0, end = -1;  // ns; -1: none
     };
     struct Ring;
     uint32_t ring_of(ProcessId process, HandleId handle, bool aio);
     void assign(uint32_t ring);
     void leave_task();
+    void see_poll(const OpBlock& block, size_t i);
+    void polled_for(const Completed& done);
     void count(Plan& plan, uint32_t number, Ring& ring);
 
     std::vector<RequestRing> rings_;
@@ -104,6 +118,7 @@ private:
     size_t unassigned_ = 0;  // first of submitted_ whose ring is not known yet
     HandleId last_handle_ = 0;
     bool polled_ = false, reaps_ = false;
+    Poll poll_;
     uint64_t reaped_ = 0;
 };
 

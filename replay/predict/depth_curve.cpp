@@ -9,7 +9,7 @@ namespace reprise {
 DepthCurve::DepthCurve(const std::vector<DepthRow>& rows) {
     bool limited = false;  // a row of the size at hand
     for (const DepthRow& row : rows) {
-        if (row.per_s <= 0 || row.bytes <= 0 || row.depth < 1) {
+        if (row.bytes <= 0 || row.depth < 1) {
             continue;
         }
         most_bytes_per_s_ = std::max(most_bytes_per_s_, row.per_s * static_cast<double>(row.bytes));
@@ -25,9 +25,10 @@ DepthCurve::DepthCurve(const std::vector<DepthRow>& rows) {
             sizes_.push_back({row.bytes, {}, 0, 0});
         }
         Size& size = sizes_.back();
-        const double each = 1e9 / row.per_s, before = size.points.empty() ? 0 : size.points.back().second;
-        size.points.emplace_back(row.depth, std::max(each * row.depth, before));
-        size.beyond_ns = size.points.back().second / row.depth;
+        const double before = size.points.empty() ? 0 : size.points.back().second;
+        size.points.emplace_back(row.depth, std::max(static_cast<double>(row.mean_ns), before));
+        const double each = size.points.back().second / row.depth;
+        size.beyond_ns = each;
         size.work_ns = size.points.size() == 1 ? each : std::min(size.work_ns, each);
     }
 }

@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// With `depth` requests in flight all the time, each takes `depth` / rate. Rows that a limit decided are left out: the
-/// limit is modelled apart, and beyond them a request is taken to take no longer.
+/// Limits are modelled apart. So requests that stood still do not count, rows that a limit decided are left out, and
+/// beyond them a request is taken to take no longer.
 class DepthCurve {
 public:
     explicit DepthCurve(const std::vector<DepthRow>& rows);

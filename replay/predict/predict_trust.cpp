@@ -61,8 +61,7 @@ std::string says_little(const Prediction& prediction) {
 std::string poor_reason(const Prediction& prediction, const StorageModel& model) {
     std::string reason;
     for (const std::string& one :
-         {says_little(prediction),
-          part_of_job(prediction.doubts),
+         {says_little(prediction), part_of_job(prediction.doubts),
           model.cold ? std::string() : std::string(kModelOfMemory),
           prediction.shares_otherwise ? prediction.shared_work : "",
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
@@ -73,13 +72,11 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           is_cut_otherwise(prediction) ? ended_by_signal(prediction.helpers) : "",
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kMostShare),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kThirdShare),
-          programs_among_data(prediction.doubts, kThirdShare),
-          unseen_touches(prediction.doubts, kThirdShare),
+          programs_among_data(prediction.doubts, kThirdShare), unseen_touches(prediction.doubts, kThirdShare),
           missed_by_scaling(prediction.doubts, kSomeShare),
           left_out_data(prediction.doubts, kMostShare).empty() ? left_out_most(prediction.doubts) : std::string(),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, kThirdShare),
-          left_mapped(prediction, kThirdShare),
-          fewer_around(prediction.around, kThirdShare),
+          left_mapped(prediction, kThirdShare), fewer_around(prediction.around, kThirdShare),
           prediction.bytes_written > prediction.bytes_read ? assumed_flags(prediction.doubts) : std::string()}) {
         reason += (reason.empty() || one.empty() ? "" : "; ") + one;
     }

@@ -18,7 +18,8 @@ public:
     /// Throws Error (machine) where it cannot be written.
     PredictedLog(const LogReader& log, const PredictOptions& options);
 
-    /// `later`: the op reports a request that is not done yet; its row, and those after it, are written when done() says.
+    /// `later`: the op reports a request that is not done yet; its row, and those after it, are written when done()
+    /// says.
     void append(TaskId task, Op op, bool later = false);
     void done(uint32_t request, int64_t at);
     void finish(const Prediction& result, const StorageModel& model);

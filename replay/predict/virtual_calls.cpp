@@ -367,8 +367,7 @@ int64_t VirtualCalls::asynchronous(VirtualCall& call, const OpBlock& b, size_t i
     if (row.is(Trait::completes)) {
         return now;
     }
-    return row.is(Trait::submits) ? perform_request(call, b.handle[i], async_request(b, i), now)
-                                  : now + model_.call_ns;
+    return row.is(Trait::submits) ? perform_request(call, b.handle[i], async_request(b, i), now) : now + model_.call_ns;
 }
 
 bool VirtualCalls::waits_in_submit(const OpBlock& b, size_t i) const {

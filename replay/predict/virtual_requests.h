@@ -61,9 +61,9 @@ public:
 private:
     struct Ring {
         uint64_t done = 0;
-        uint32_t in_flight = 0;          // or linked to one that is
-        std::deque<uint32_t> deferred;   // behind one that waits for all before it
-        uint32_t linked = kNone;         // the next one waits for this
+        uint32_t in_flight = 0;         // or linked to one that is
+        std::deque<uint32_t> deferred;  // behind one that waits for all before it
+        uint32_t linked = kNone;        // the next one waits for this
     };
     struct Waiter {
         TaskId task = 0;
@@ -79,8 +79,8 @@ private:
     std::deque<Request> slots_;
     std::vector<uint8_t> drains_;  // by slot: waits for all before it
     std::vector<uint32_t> free_;
-    std::unordered_map<uint32_t, uint32_t> flying_;  // slot by number
-    std::unordered_map<uint32_t, int64_t> done_;     // when, by number
+    std::unordered_map<uint32_t, uint32_t> flying_;              // slot by number
+    std::unordered_map<uint32_t, int64_t> done_;                 // when, by number
     std::unordered_map<uint32_t, std::vector<Waiter>> waiters_;  // by ring
 };
 

@@ -81,8 +81,8 @@ public:
 
     /// A write into the cache: it may be held up until there is room for it.
     int64_t write(FileId file, int64_t offset, int64_t bytes, int64_t now);
-    /// Past the cache (O_DIRECT). A model without rows by depth has no latency of writes: one takes as long as a read of
-    /// its size.
+    /// Past the cache (O_DIRECT). A model without rows by depth has no latency of writes: one takes as long as a read
+    /// of its size.
     int64_t read_direct(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
     int64_t write_direct(int64_t bytes, int64_t now);
     /// Requests of `bytes` each that are asked for at once: when the first `needed` of them are over.
@@ -90,8 +90,8 @@ public:
     /// Until everything that was written to the file so far, to any file, is on the device.
     int64_t sync(FileId file, int64_t now) {
         const int64_t first = write_back_.first_page_ns(file);
-        return beside_syncs(now, std::max(write_back_.sync(file, now), now + first) +
-                                     std::max<int64_t>(model_.fsync_ns - first, 0));
+        return beside_syncs(
+            now, std::max(write_back_.sync(file, now), now + first) + std::max<int64_t>(model_.fsync_ns - first, 0));
     }
     int64_t sync_all(int64_t now) { return write_back_.sync_all(now) + model_.fsync_ns; }
     /// When that data is there, without what belongs to it (sync_file_range).

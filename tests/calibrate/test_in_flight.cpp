@@ -29,9 +29,13 @@ public:
         writes += write ? 1 : 0;
         offsets.insert(offset);
         int64_t& free = *std::min_element(free_.begin(), free_.end());
+        if (++submitted % 1'000 == 0) {
+            for (int64_t& each : free_) {
+                each = std::max(each, now) + stands_still;
+            }
+        }
         free = std::max(free, now) + service_;
         ends_.emplace(free, slot);
-        ++submitted;
     }
     int wait() override {
         REQUIRE(!ends_.empty());
@@ -41,7 +45,7 @@ public:
         in_flight.erase(slot);
         return slot;
     }
-    int64_t now = 0;
+    int64_t now = 0, stands_still = 0;
     size_t most = 0;
     int writes = 0, submitted = 0;
     std::set<int> in_flight;
@@ -71,10 +75,20 @@ TEST_CASE("requests in flight: rate and latency follow from what is served at on
         CHECK(row.depth == depth);
         CHECK(row.per_s == doctest::Approx(at_once * 1e9 / kService).epsilon(0.03));
         CHECK(static_cast<double>(row.ns) == doctest::Approx(depth / at_once * kService).epsilon(0.03));
+        CHECK(static_cast<double>(row.mean_ns) == doctest::Approx(depth / at_once * kService).epsilon(0.03));
         CHECK(fake.most == static_cast<size_t>(depth));
         CHECK(fake.in_flight.empty());  // all are waited for
         CHECK(fake.writes == 0);
     }
+}
+
+TEST_CASE("requests in flight: those that stand still count for the rate, not for how long one takes") {
+    Fake fake(4, 100'000);
+    fake.stands_still = 100'000'000;  // each 1,000 requests
+    const DepthRow row = run(fake, {4096, 4, 100, 1'000}, {1'000'000, 2'000'000'000});
+    CHECK(row.per_s == doctest::Approx(1'000 / 0.125).epsilon(0.1));
+    CHECK(row.ns == 100'000);
+    CHECK(row.mean_ns == 100'000);
 }
 
 TEST_CASE("requests in flight: what is mixed, where they lie, and at least a few of slow ones") {

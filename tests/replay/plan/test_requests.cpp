@@ -252,3 +252,46 @@ TEST_CASE_FIXTURE(Rings, "requests: what the filter leaves out is not waited for
     CHECK(needed(made_plan, a, mine) == -1);
     CHECK(needed(made_plan, a, wait) == 1);
 }
+
+TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for it; one that others ended was not") {
+    constexpr int64_t kMs = 1'000'000;
+    const auto poll = [&](int64_t begin, int64_t result, std::vector<Edge> edges = {}) {
+        return job.add(a, {.kind = OpKind::wait,
+                           .begin = begin,
+                           .duration = 10 * kMs,
+                           .result = result,
+                           .arg = kWaitPoll,
+                           .edges = edges});
+    };
+    const auto done = [&](int64_t begin, uint32_t request) {
+        job.add(a, {.kind = OpKind::uring_complete,
+                    .begin = begin,
+                    .duration = 1,
+                    .result = 4'096,
+                    .size = 4'096,
+                    .request = request});
+    };
+    for (uint32_t request = 1; request <= 4; ++request) {
+        submit(a, request);
+    }
+    enter(a, 4, 0);
+    const uint64_t first = poll(10 * kMs, 1);
+    done(19 * kMs, 2);
+    const uint64_t late = poll(30 * kMs, 1);
+    done(41 * kMs, 1);
+    const uint64_t timed_out = poll(50 * kMs, 0);
+    done(59 * kMs, 3);
+    const uint64_t sent = job.add(b, {.kind = OpKind::send, .begin = 69 * kMs});
+    const uint64_t woken = poll(60 * kMs, 1, {{b, EdgeKind::wake, 100, sent}});
+    done(69 * kMs, 4);
+    const Plan made_plan = plan();
+    CHECK(made_plan.tasks[a].requests.polls == std::vector<uint64_t>{first});
+    CHECK(needed(made_plan, a, first) == 1);
+    CHECK(needed(made_plan, a, late) == -1);
+    CHECK(needed(made_plan, a, timed_out) == -1);
+    CHECK(needed(made_plan, a, woken) == -1);
+    const std::vector<uint64_t>& explained = made_plan.tasks[a].explained;
+    CHECK(std::is_sorted(explained.begin(), explained.end()));
+    CHECK(std::count(explained.begin(), explained.end(), first) == 1);
+    CHECK(std::count(explained.begin(), explained.end(), timed_out) == 0);
+}

@@ -422,10 +422,12 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     m.read_step_ns = 25'000'000;
     m.read_ahead_bytes = 4 << 20;
     m.request_bytes = 1 << 20;
-    m.read_depth = {{4096, 1, 90'000, 11'000, false}, {4096, 4, 91'000, 44'000, true}, {131'072, 1, 99'000, 10'100.5, false}};
-    m.write_depth = {{4096, 16, 70'000, 30'000, false}};
-    m.sync_depth = {{4096, 1, 3'000'000, 300, false}};
-    m.mixed_depth = {{4096, 64, 80'000, 60'000, false}};
+    m.read_depth = {{4096, 1, 90'000, 95'000, 11'000, false},
+                    {4096, 4, 91'000, 96'000, 44'000, true},
+                    {131'072, 1, 99'000, 99'000, 10'100.5, false}};
+    m.write_depth = {{4096, 16, 70'000, 70'000, 30'000, false}};
+    m.sync_depth = {{4096, 1, 3'000'000, 3'100'000, 300, false}};
+    m.mixed_depth = {{4096, 64, 80'000, 80'000, 60'000, false}};
     const std::string text = to_json(m);
     write_file(dir / "model.json", text);
     const StorageModel back = read_storage_model(dir / "model.json");

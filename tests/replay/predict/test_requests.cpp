@@ -171,13 +171,17 @@ TEST_CASE_FIXTURE(Ringed, "requests: limits hold for all that are in flight") {
 TEST_CASE_FIXTURE(Ringed, "requests: rows by depth say how many are served, whatever the parallelism") {
     Ring all = ring(job.lone_task());
     keep_full(all, 32, 320);
-    model.read_depth = {{4096, 1, kRead, 1e4, false}, {4096, 16, 2 * kRead, 8e4, false}, {4096, 64, 8 * kRead, 8e4, false}};
+    const auto row = [](int depth, double per_s, bool limited = false) {
+        const auto took = static_cast<int64_t>(depth * 1e9 / per_s);
+        return DepthRow{4096, depth, took, took, per_s, limited};
+    };
+    model.read_depth = {row(1, 1e4), row(16, 8e4), row(64, 8e4)};
     CHECK(us(1) == doctest::Approx(320 * 1e6 / 8e4).epsilon(kClose));
-    model.read_depth[2].per_s = 4e4;  // worse than with 16; 32 lie between
+    model.read_depth[2] = row(64, 4e4);  // worse than with 16; 32 lie between
     CHECK(us(1) > 320 * 1e6 / 8e4 * 1.1);
     CHECK(us(1) < 320 * 1e6 / 4e4);
     // What a limit decided says nothing about the device.
-    model.read_depth = {{4096, 1, kRead, 1e4, false}, {4096, 4, 2 * kRead, 2e4, true}};
+    model.read_depth = {row(1, 1e4), row(4, 2e4, true)};
     CHECK(us(1) == doctest::Approx(10 * 100).epsilon(kClose));
 }
 
@@ -286,7 +290,8 @@ TEST_CASE_FIXTURE(Ringed, "requests: one task waits for what another one asked f
     theirs.last = UINT64_MAX;
     now += kUs;
     enter(theirs, 0, 8);
-    put(waits, {.kind = OpKind::pread, .begin = now, .duration = kUs, .result = 4096, .handle = in, .fd = 3, .size = 4096});
+    put(waits,
+        {.kind = OpKind::pread, .begin = now, .duration = kUs, .result = 4096, .handle = in, .fd = 3, .size = 4096});
     CHECK(us(8) == doctest::Approx(200).epsilon(kClose));
     CHECK(us(1) == doctest::Approx(900).epsilon(kClose));
 }
@@ -326,7 +331,8 @@ TEST_CASE_FIXTURE(Ringed, "requests: what can never be done holds nobody up") {
     submit(all);
     enter(all, 1, 1);
     // Linked behind one whose log ends; waited for by a task that has none.
-    const uint64_t last = put(task, {.kind = OpKind::uring_enter, .begin = now, .handle = all.handle, .size = 0, .arg = 5});
+    const uint64_t last =
+        put(task, {.kind = OpKind::uring_enter, .begin = now, .handle = all.handle, .size = 0, .arg = 5});
     CHECK(last > 0);
     CHECK(run(1).ops == 4);
 }
