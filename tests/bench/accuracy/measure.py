@@ -284,7 +284,7 @@ class Bench:
         if job.in_flight:
             found = inflight.of_text(self._lines(log, inflight.WANTED))  # the one place to ask `reprise info --json`, once it tells
             if found is None and run is None:
-                raise RuntimeError(f"{log}: it has no asynchronous request")
+                raise RuntimeError(f"{log}: no completion of an asynchronous request was recorded")
             run = run or Run(found.seconds)
             run.more["in_flight"] = found
         return run

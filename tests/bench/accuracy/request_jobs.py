@@ -69,11 +69,11 @@ def programs(quick):
                            in_flight=True, places=("xfs-50", "fuse-1ms"))]
     for engine in ENGINES:
         found += [jobs.Job(f"torch-checkpoints-{engine}", "samples", (jobs.PYTHON, jobs.HERE / "jobs/ring_checkpoints.py", engine, "{bin}/ring_writer.so", "8",
-                                                                     "{data}", "{out}", "400", "32"), in_flight=True, places=("xfs-50", "fuse-1ms")),
+                                                                     "{data}", "{out}", "200", "32"), in_flight=True, places=("xfs-50", "fuse-1ms")),
                   jobs.Job(f"caio-{engine}", "random.bin", ("{python}", jobs.HERE / "jobs/caio_loader.py", engine, "{data}", "16", 1500 // half, "65536", "10"),
                            needs=("caio",), in_flight=True, event_loop=True, places=SEVERAL)]
     return [*found,
-            jobs.Job("deepspeed-checkpoints", "samples", ("{python}", jobs.HERE / "jobs/ring_checkpoints.py", "deepspeed", "-", "8", "{data}", "{out}", "400", "32"),
+            jobs.Job("deepspeed-checkpoints", "samples", ("{python}", jobs.HERE / "jobs/ring_checkpoints.py", "deepspeed", "-", "8", "{data}", "{out}", "200", "32"),
                      needs=("deepspeed",), in_flight=True, places=("xfs-50", "fuse-1ms")),
             jobs.Job("liburing-loader", "random.bin", ("{python}", jobs.HERE / "jobs/uring_loader.py", "{data}", "16", 100 // half, "65536", "50"),
                      needs=("liburing",), in_flight=True, places=SEVERAL),

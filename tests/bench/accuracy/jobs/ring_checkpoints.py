@@ -76,7 +76,7 @@ def main():
     engine, library, depth, folder, out, every, mib = sys.argv[1:]
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    size, width = int(mib) << 20, 1024
+    size, width = int(mib) << 20, 256
     model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(size // (4 * width * width))))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     writer = Writer(engine, library, int(depth), out, size)
@@ -89,7 +89,7 @@ def main():
             while part := file.read(CHUNK):
                 data += part
         batch = torch.frombuffer(data, dtype=torch.uint8)[:4 * width].reshape(4, width).float() / 255
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=True)
         model[number % len(model)](batch).square().mean().backward()
         optimizer.step()
         if number % int(every) == int(every) - 1:
