@@ -52,7 +52,7 @@ void RequestMatcher::submit(TaskId task, const Op& op) {
     request.file = tables_.file_of(op);
     request.code = op.arg;
     request.what = async_request(op);
-    request.begin = op.begin;
+    request.begin = end_of(op.begin, std::max<int64_t>(op.duration, 0));
     if (op.kind == OpKind::aio_submit) {
         request.ring = ring_of({process_of(task), 0, true}, -1);
     } else {
@@ -81,7 +81,7 @@ void RequestMatcher::complete(const Op& op) {
     if (op.request == 0) {
         return;
     }
-    const Result result{end_of(op.begin, std::max<int64_t>(op.duration, 0)), op.result};
+    const Result result{end_of(op.begin, op.duration), op.result};
     const auto open = open_.find(op.request);
     if (open == open_.end()) {
         early_[op.request] = result;  // another task submits it

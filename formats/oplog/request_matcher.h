@@ -48,7 +48,7 @@ struct DoneRequest {
     FileId file = 0;
     int64_t code = 0;  // IORING_OP_* or IOCB_CMD_*, by `kind`
     AsyncRequest what;
-    int64_t begin = 0, end = 0;  // ns: the submission's begin, the completion's end
+    int64_t begin = 0, end = 0;  // ns: the submission's end, the completion's end
     int64_t result = 0;          // bytes, or -errno
 
     int64_t latency() const { return end > begin ? distance_ns(begin, end) : 0; }

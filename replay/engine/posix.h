@@ -47,8 +47,8 @@ public:
     /// The call's result, -errno, or not_performed(). Ops that only explain time return their recorded result.
     [[gnu::always_inline]] int64_t submit(const OpBlock& b, size_t i) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
-        if (__builtin_expect(in_line_, 0) && !info(kind).is(Trait::async)) {
-            hand_over();
+        if (__builtin_expect(ring_ != nullptr, 0)) {
+            notice(kind);
         }
         if (kind == OpKind::pread || kind == OpKind::read) {
             const int fd = worker_.descriptors.get(b.handle[i]);
@@ -119,6 +119,13 @@ private:
     bool await(const RequestNeed& need);
     bool others_live() const;
     void hand_over();
+    /// Before each op of a task that makes requests: hands over what no op of its own submits, and looks what is done.
+    void notice(OpKind kind) {
+        if (in_line_ && !info(kind).is(Trait::async)) {
+            hand_over();
+        }
+        ring_->look();
+    }
     static bool storage_refused(const OpBlock& b, size_t i, OpKind kind);
     int64_t lock(const OpBlock& b, size_t i);
     /// Names

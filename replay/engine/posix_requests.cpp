@@ -201,8 +201,10 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     }
     const auto look_in = [&](ReplayedRing& ring) {
         bool known = false;
+        uint64_t tick = 0;
         ring.look();
-        if (ring.claim(request, &result, &known)) {
+        if (ring.claim(request, &result, &tick, &known)) {
+            sys::call_ticks.left = tick;
             return true;
         }
         if (known) {
@@ -238,9 +240,10 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
             }
             bool known = false;
             int64_t result = 0;
-            const bool done = at->ring->claim(at->request, &result, &known);
+            uint64_t tick = 0;
+            const bool done = at->ring->claim(at->request, &result, &tick, &known);
             if (done || !known) {
-                out[count++] = {at->op, done ? result : not_performed(LeftOut::unsupported), 0};
+                out[count++] = {at->op, done ? result : not_performed(LeftOut::unsupported), tick};
                 at = untold_.erase(at);
             } else {
                 ++at;

@@ -239,7 +239,7 @@ private:
         if (row.is(Trait::async)) {
             async_depth.see(block_, i);
         }
-        if (row.is(Trait::async) || kind == OpKind::wait) {
+        if (row.is(Trait::async) || kind == OpKind::wait || kind == OpKind::compute) {
             requests.see(block_, i, task.process);
         }
         buffers(task, row, kind, i);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "formats/oplog/async_request.h"
 #include "replay/plan/edges_rules.h"
@@ -14,6 +15,10 @@ namespace {
 
 /// Of the waits of a ring that was kept full, so many began with it full. The rest are ends of files and of batches.
 constexpr double kMostlyFull = 0.95;
+/// Shorter computing between two requests is part of making them, ns.
+constexpr int64_t kPause = 20'000;
+/// The kernel may end a wait before the recorder sees the last of its results, ns.
+constexpr int64_t kJustAfter = 100'000;
 /// libaio's results are taken so soon after a poll that they ended, ns.
 constexpr int64_t kSoon = 1'000'000;
 /// A ring of so few waits shows nothing.
@@ -78,6 +83,15 @@ void RequestScan::leave_task() {
     reaped_ = 0;
     reaps_ = false;
     poll_ = {};
+    entered_ = 0;
+    paused_ = false;
+}
+
+void RequestScan::see_pause(const OpBlock& block, size_t i) {
+    if (block.task == task_ && block.duration[i] >= kPause && !paused_) {
+        paused_ = true;
+        pause_ = block.begin[i];
+    }
 }
 
 void RequestScan::see_poll(const OpBlock& block, size_t i) {
@@ -104,7 +118,13 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
     const OpInfo& row = info(kind);
     if (kind == OpKind::wait) {
+        if (block.arg[i] == kWaitSleep) {
+            see_pause(block, i);
+        }
         return see_poll(block, i);
+    }
+    if (kind == OpKind::compute) {
+        return see_pause(block, i);
     }
     if (!row.is(Trait::async)) {
         return;
@@ -136,6 +156,9 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         made.begin = block.begin[i];
         made.reaped = reaped_;
         made.needs = std::move(needs);
+        made.paused = std::exchange(paused_, false);
+        made.after = made.paused ? std::exchange(entered_, 0) : 0;
+        made.pause = pause_;
         polled_ = polled_ || (kind == OpKind::uring_submit && (block.flags[i] & kUringPolled) != 0);
         submitted_.push_back(made);
         if (kind == OpKind::aio_submit) {
@@ -159,6 +182,8 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const HandleId handle = reap ? 0 : block.handle[i];
     const uint32_t ring = ring_of(process, handle, reap);
     if (!reap) {
+        entered_ = op + 1;
+        paused_ = false;
         last_handle_ = handle;
         assign(ring);
     }
@@ -222,13 +247,32 @@ void RequestScan::count(Plan& plan, uint32_t number, Ring& ring) {
             full += n - std::min<uint64_t>(waits[w].had, n) >= facts.depth ? 1 : 0;
         }
     }
-    facts.full = counted >= kLeastWaits && static_cast<double>(full) >= kMostlyFull * static_cast<double>(counted);
+    // Kept full: that is how waits begin, and what results are taken from.
+    size_t takes = 0, from_full = 0;
+    for (size_t s = 1; s < had.size(); ++s) {
+        takes += had[s] > had[s - 1] ? 1 : 0;
+        from_full += had[s] > had[s - 1] && s - std::min<uint64_t>(had[s - 1], s) >= facts.depth ? 1 : 0;
+    }
+    const auto mostly = [](size_t share, size_t of) {
+        return static_cast<double>(share) >= kMostlyFull * static_cast<double>(of);
+    };
+    facts.full = (counted >= kLeastWaits || takes >= kLeastWaits) && mostly(full, counted) && mostly(from_full, takes);
     uint64_t last = 0;
     for (size_t s = 0; s < ring.submitted.size(); ++s) {
         const Submitted& each = *ring.submitted[s];
         std::vector<RequestNeed>& needs = plan.tasks[each.task].requests.needs;
         const uint64_t room = s + 1 > facts.depth ? s + 1 - facts.depth : 0;
-        const uint64_t least = facts.full ? std::min(room, had[s]) : had[s];
+        // Nothing was in flight, the job did something else, and then made several in a row: a batch was over.
+        const bool batch =
+            each.paused && had[s] == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
+        const uint64_t least = facts.full && !batch ? std::min(room, had[s]) : had[s];
+        if (each.after != 0) {
+            const auto later =
+                std::upper_bound(ring.completed.begin(), ring.completed.end(), each.pause,
+                                 [](int64_t pause, const Completed* done) { return pause < done->begin; });
+            needs.push_back({each.after - 1, std::min(least, static_cast<uint64_t>(later - ring.completed.begin())),
+                             number, 0, true});
+        }
         if (least > last || (facts.shared && least != 0)) {
             needs.push_back({each.op, least, number, 0, false});
             ++plan.edges_by_kind[static_cast<size_t>(EdgeKind::reaped)];
@@ -251,8 +295,9 @@ void RequestScan::count(Plan& plan, uint32_t number, Ring& ring) {
         uint64_t want = had_then + static_cast<uint64_t>(each.least);
         if (!facts.aio) {
             // It ended with fewer where a signal or its time-out came before.
-            const auto later = std::upper_bound(ring.completed.begin(), ring.completed.end(), each.end,
-                                                [](int64_t end, const Completed* done) { return end < done->begin; });
+            const auto later =
+                std::upper_bound(ring.completed.begin(), ring.completed.end(), each.end,
+                                 [](int64_t end, const Completed* done) { return end < done->begin - kJustAfter; });
             want = std::min(want, static_cast<uint64_t>(later - ring.completed.begin()));
         }
         // More than the ring has in flight nobody waits for; requests that no replay makes would have ended the wait.

@@ -60,7 +60,8 @@ bool makes_request(const OpBlock& block, size_t i);
 /// Waits for requests are explained: TaskPlan::explained has them from here on.
 void explain_polls(Plan& plan);
 
-/// Fed with all ops that the filter keeps, task after task, each in order. A poll (or epoll, or read of an eventfd)
+/// Fed with all ops that the filter keeps, task after task, each in order. Results are taken before the job computes or
+/// sleeps, and so before the submission that shows it. A poll (or epoll, or read of an eventfd)
 /// that nobody else ended, in which requests of the task were done, was a wait for the first of them.
 class RequestScan {
 public:
@@ -74,6 +75,9 @@ private:
         uint32_t ring = 0, request = 0;
         uint64_t op = 0;
         int64_t begin = 0;
+        bool paused = false;               // the job computed or slept before it, since it made the last one
+        uint64_t after = 0;                // 1 + op of the uring_enter before that pause; 0: none
+        int64_t pause = 0;                 // ns, when it began
         uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
         std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request
     };
@@ -104,6 +108,7 @@ private:
     void assign(uint32_t ring);
     void leave_task();
     void see_poll(const OpBlock& block, size_t i);
+    void see_pause(const OpBlock& block, size_t i);
     void polled_for(const Completed& done);
     void count(Plan& plan, uint32_t number, Ring& ring);
     void join_polled();
@@ -120,6 +125,9 @@ private:
     HandleId last_handle_ = 0;
     bool polled_ = false, reaps_ = false;
     Poll poll_;
+    uint64_t entered_ = 0;  // 1 + op of the last uring_enter since a submission
+    bool paused_ = false;
+    int64_t pause_ = 0;
     uint64_t reaped_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "calibrate/clock.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -76,9 +77,9 @@ ReplayedRing::Slot* ReplayedRing::find(uint32_t id) {
 void ReplayedRing::flew(uint32_t id) {
     Slot& slot = slots_[id & (slots_.size() - 1)];
     if (slot.state == State::free || slot.id == id) {
-        slot = {id, State::flying, false, 0};
+        slot = {id, State::flying, false, 0, 0};
     } else {
-        further_[id] = {id, State::flying, false, 0};
+        further_[id] = {id, State::flying, false, 0, 0};
     }
 }
 
@@ -114,12 +115,14 @@ void ReplayedRing::put(std::span<const RequestDone> done) {
     if (done.empty()) {
         return;
     }
+    const uint64_t now = ticks_now();
     {
         const Guard table(shared_, table_);
         for (const RequestDone& each : done) {
             if (Slot* const slot = find(each.id)) {
                 slot->state = State::done;
                 slot->result = each.result;
+                slot->tick = now;
                 claimed_.fetch_add(slot->claimed ? 1 : 0, std::memory_order_release);
             }
         }
@@ -169,7 +172,7 @@ void ReplayedRing::wait(int64_t ns) {
     more_.wait_for(table, std::chrono::nanoseconds(std::min<int64_t>(ns, 1'000'000)));
 }
 
-bool ReplayedRing::claim(uint32_t id, int64_t* result, bool* known) {
+bool ReplayedRing::claim(uint32_t id, int64_t* result, uint64_t* tick, bool* known) {
     const Guard table(shared_, table_);
     Slot* const slot = find(id);
     *known = slot != nullptr;
@@ -181,6 +184,7 @@ bool ReplayedRing::claim(uint32_t id, int64_t* result, bool* known) {
         return false;
     }
     *result = slot->result;
+    *tick = slot->tick;
     claimed_.fetch_sub(slot->claimed ? 1 : 0, std::memory_order_relaxed);
     if (further_.empty() || further_.erase(id) == 0) {
         slot->state = State::free;

@@ -52,7 +52,8 @@ public:
     void wait(int64_t ns);
 
     /// The result of a request, which is forgotten then. False: it is not done, or was never made (`*known`).
-    bool claim(uint32_t id, int64_t* result, bool* known);
+    /// `*tick`: when it was seen to be done.
+    bool claim(uint32_t id, int64_t* result, uint64_t* tick, bool* known);
     /// Whether some request is done that claim() was asked for before.
     bool has_claimed() const { return claimed_.load(std::memory_order_acquire) != 0; }
     uint64_t in_flight();
@@ -64,6 +65,7 @@ private:
         State state = State::free;
         bool claimed = false;  // asked for while it was in flight
         int64_t result = 0;
+        uint64_t tick = 0;
     };
     class Guard;
     Slot* find(uint32_t id);

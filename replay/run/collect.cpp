@@ -171,7 +171,9 @@ private:
             }
         }
         const int64_t begin = clock_.ns(row.begin & kSpoolTicks);
-        const int64_t end = performed ? std::max(clock_.ns(row.end), begin) : begin;
+        // Of a request: when it was done, which may have been before the task got to its result.
+        const int64_t done = performed ? clock_.ns(row.end) : begin;
+        const int64_t end = std::max(done, begin);
         const int64_t actual = here.actual;
         if (performed) {
             if (end > last_end_) {
@@ -206,7 +208,7 @@ private:
             const Op was = block_.row(i);
             Op out = was;
             out.begin = begin - start_ + plan_.first_begin;
-            out.duration = end - begin;
+            out.duration = info(kind).is(Trait::completes) ? done - begin : end - begin;
             out.result = actual;
             out.edges = {};
             if (kind == OpKind::gpu_submit && options_.pace != Pace::afap) {
@@ -216,6 +218,7 @@ private:
                 options_.observe({id, was, out, performed, !plan_.streams.empty(), epoch_at(begin - start_), op});
             }
             if (writer_ != nullptr) {
+                out.duration = end - begin;
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;
                 writer_->append(id, out);
             }

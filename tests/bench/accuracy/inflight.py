@@ -26,17 +26,29 @@ class InFlight:
 
 def of_text(text):
     """Of the lines that `reprise dump` prints of the log's requests; None where it has none that ended. A request is in flight from
-    the beginning of its submission to the end of its completion."""
+    the end of its submission to the end of its completion."""
     began, spans = {}, []
     ended = [(found[4], int(found[1]) + int(found[2])) for found in _LINE.finditer(text) if found[3] == "complete"]
     for found in _LINE.finditer(text):
         if found[3] == "submit":
-            began[found[4]] = int(found[1])
+            began[found[4]] = int(found[1]) + int(found[2])
     spans = [(began[request], max(end, began[request])) for request, end in ended if request in began]
     if not spans:
         return None
     begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
     return InFlight((end - begin) * 1e-9, len(spans), _shares(spans, begin, end))
+
+
+def of_verdict(side, log):
+    """The same, of the replay's own JSON, which knows when a request was done also where its task got to the result later; `log`: what
+    the run's log tells of it."""
+    if log is None or not side:
+        return log
+    busy, shares = side["in_flight"]["busy_s"] / log.seconds if log.seconds else 1, {}
+    for row in side["in_flight"]["time"]:
+        middle = round((row["from"] + row["to"]) / 2)
+        shares[middle] = shares.get(middle, 0) + row["share"] * busy
+    return InFlight(log.seconds, log.requests, shares | {0: max(0.0, 1 - sum(shares.values()))})
 
 
 def _shares(spans, begin, end):

@@ -239,6 +239,8 @@ class Bench:
         found = json.loads(result.read_text())
         run = self.read_log(job, out)
         run.reported = during.reported
+        if job.in_flight:
+            run.more["in_flight"] = inflight.of_verdict(found["verdict"]["here"].get("requests"), run.more.get("in_flight"))
         if run.busy is None:
             run.busy = found["accelerator_busy_s"]
         run.more |= {name: found.get(name) for name in ("ended", "errors", "mismatches", "edges_by_kind", "unexplained_wait_share",
@@ -282,7 +284,7 @@ class Bench:
         whole log. With how many requests were in flight, for a job whose matter that is."""
         run = self._span(job, log) if job.span != "requests" else None
         if job.in_flight:
-            found = inflight.of_text(self._lines(log, inflight.WANTED))  # the one place to ask `reprise info --json`, once it tells
+            found = inflight.of_text(self._lines(log, inflight.WANTED))
             if found is None and run is None:
                 raise RuntimeError(f"{log}: no completion of an asynchronous request was recorded")
             run = run or Run(found.seconds)

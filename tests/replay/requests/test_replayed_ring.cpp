@@ -60,7 +60,8 @@ int64_t result_of(ReplayedRing& ring, uint32_t id) {
     wait_for(ring, 0, id);
     int64_t result = INT64_MIN;
     bool known = false;
-    CHECK(ring.claim(id, &result, &known));
+    uint64_t tick = 0;
+    CHECK(ring.claim(id, &result, &tick, &known));
     CHECK(known);
     return result;
 }
@@ -85,7 +86,8 @@ TEST_CASE_FIXTURE(Queues, "requests: each kind of queue does what is asked, and 
     CHECK_FALSE(ring.has(1, 0));
     int64_t result = 0;
     bool known = false;
-    CHECK_FALSE(ring.claim(2, &result, &known));
+    uint64_t tick = 0;
+    CHECK_FALSE(ring.claim(2, &result, &tick, &known));
     CHECK(known);
     ring.submit();
     wait_for(ring, 4);
@@ -95,7 +97,7 @@ TEST_CASE_FIXTURE(Queues, "requests: each kind of queue does what is asked, and 
     CHECK(result_of(ring, 1025) == 300);
     CHECK(result_of(ring, 1) == 100);
     CHECK(result_of(ring, 3) == -EBADF);
-    CHECK_FALSE(ring.claim(1, &result, &known));
+    CHECK_FALSE(ring.claim(1, &result, &tick, &known));
     CHECK_FALSE(known);
     CHECK(ring.in_flight() == 0);
     CHECK_FALSE(ring.has(5, 0));
@@ -220,7 +222,8 @@ TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each oth
             for (uint32_t i = 0; i < kEach; ++i) {
                 int64_t result = 0;
                 bool known = false;
-                wrong[t] += ring.claim(1 + i * kThreads + t, &result, &known) && result == 8 ? 0 : 1;
+                uint64_t tick = 0;
+                wrong[t] += ring.claim(1 + i * kThreads + t, &result, &tick, &known) && result == 8 ? 0 : 1;
             }
         });
     }
