@@ -429,7 +429,19 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
     doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
     doubts.truncated = is_truncated(plan.log->tables());
+    for (const RequestRing& ring : plan.rings) {
+        doubts.polled_requests += ring.polled ? ring.requests : 0;
+    }
     return doubts;
+}
+
+std::string looks_for_results(const RecordedDoubts& doubts) {
+    constexpr uint64_t kFew = 100;
+    if (doubts.polled_requests < kFew) {
+        return {};
+    }
+    return "a polling thread of the kernel took " + counted(doubts.polled_requests, "request") +
+           " (IORING_SETUP_SQPOLL): where the job looks for results in memory, it computes as long as when recorded";
 }
 
 std::string fetched_again(const RecordedDoubts& doubts, uint64_t here, uint64_t fetched, double share) {

@@ -14,6 +14,7 @@
 namespace reprise {
 
 struct RecordedDoubts {
+    uint64_t polled_requests = 0;  // that a polling thread of the kernel took
     /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
     /// out as a program's or the system's although they are data (is_part_of_program()).
     uint64_t kept_bytes = 0, left_out_bytes = 0;
@@ -107,6 +108,8 @@ std::string lock_polls(const RecordedDoubts& doubts);
 /// "task 2 syncs what several connections ask for (1,042 times): ...", or threads one file, again and again; else
 /// empty.
 std::string batched_syncs(const RecordedDoubts& doubts);
+/// A job whose requests the kernel's polling thread takes may look for their results in memory, and computes meanwhile.
+std::string looks_for_results(const RecordedDoubts& doubts);
 /// "fio's log does not say ...", where that matters; else empty.
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.

@@ -181,9 +181,9 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const bool reap = kind == OpKind::aio_reap;
     const HandleId handle = reap ? 0 : block.handle[i];
     const uint32_t ring = ring_of(process, handle, reap);
+    entered_ = op + 1;
+    paused_ = false;
     if (!reap) {
-        entered_ = op + 1;
-        paused_ = false;
         last_handle_ = handle;
         assign(ring);
     }

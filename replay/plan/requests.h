@@ -76,7 +76,7 @@ private:
         uint64_t op = 0;
         int64_t begin = 0;
         bool paused = false;               // the job computed or slept before it, since it made the last one
-        uint64_t after = 0;                // 1 + op of the uring_enter before that pause; 0: none
+        uint64_t after = 0;                // 1 + op of the uring_enter or aio_reap before that pause; 0: none
         int64_t pause = 0;                 // ns, when it began
         uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
         std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request

@@ -61,22 +61,26 @@ std::string says_little(const Prediction& prediction) {
 std::string poor_reason(const Prediction& prediction, const StorageModel& model) {
     std::string reason;
     for (const std::string& one :
-         {says_little(prediction), part_of_job(prediction.doubts),
+         {says_little(prediction),
+          part_of_job(prediction.doubts),
           model.cold ? std::string() : std::string(kModelOfMemory),
           prediction.shares_otherwise ? prediction.shared_work : "",
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
           prediction.shares_otherwise ? batched_syncs(prediction.doubts) : "",
+          prediction.shares_otherwise ? looks_for_results(prediction.doubts) : "",
           prediction.shares_otherwise ? mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns)
                                       : "",
           prediction.shares_otherwise ? write_together(prediction.serial_writers, prediction.elapsed_ns) : "",
           is_cut_otherwise(prediction) ? ended_by_signal(prediction.helpers) : "",
           alone_at_work(prediction.helpers, prediction.elapsed_ns, kMostShare),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kThirdShare),
-          programs_among_data(prediction.doubts, kThirdShare), unseen_touches(prediction.doubts, kThirdShare),
+          programs_among_data(prediction.doubts, kThirdShare),
+          unseen_touches(prediction.doubts, kThirdShare),
           missed_by_scaling(prediction.doubts, kSomeShare),
           left_out_data(prediction.doubts, kMostShare).empty() ? left_out_most(prediction.doubts) : std::string(),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, kThirdShare),
-          left_mapped(prediction, kThirdShare), fewer_around(prediction.around, kThirdShare),
+          left_mapped(prediction, kThirdShare),
+          fewer_around(prediction.around, kThirdShare),
           prediction.bytes_written > prediction.bytes_read ? assumed_flags(prediction.doubts) : std::string()}) {
         reason += (reason.empty() || one.empty() ? "" : "; ") + one;
     }
@@ -107,6 +111,7 @@ std::string fair_reason(const Prediction& prediction) {
           write_together(prediction.serial_writers, prediction.elapsed_ns),
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, 0.0),
           batched_syncs(prediction.doubts),
+          looks_for_results(prediction.doubts),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare),
           missed_by_scaling(prediction.doubts, kScaledShare),

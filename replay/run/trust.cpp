@@ -370,6 +370,10 @@ Trust trust_in(const ReplayResult& result) {
     if (!batched.empty() && otherwise) {
         return {Trust::Level::poor, std::move(batched)};
     }
+    std::string looks = looks_for_results(result.doubts);
+    if (!looks.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(looks)};
+    }
     std::string mpi = mpi_waits(result.doubts, result.elapsed_ns, result.recorded_ns);
     if (!mpi.empty() && otherwise) {
         return {Trust::Level::poor, std::move(mpi)};
@@ -397,6 +401,7 @@ Trust trust_in(const ReplayResult& result) {
           std::move(alone),
           std::move(together),
           std::move(batched),
+          std::move(looks),
           slept_too_short(result.slept_through, result.elapsed_ns, 0.0),
           std::move(mpi),
           limits_rate(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns),

@@ -517,3 +517,13 @@ TEST_CASE("ranks of MPI wait for each other by computing") {
         CHECK(mpi_waits(doubts, 1'500, 1'000).empty());
     }
 }
+
+TEST_CASE("recorded doubts: a job may look in memory for what a polling thread has done for it") {
+    RecordedDoubts doubts;
+    CHECK(looks_for_results(doubts).empty());
+    doubts.polled_requests = 2'000;
+    CHECK(
+        looks_for_results(doubts) ==
+        "a polling thread of the kernel took 2,000 requests (IORING_SETUP_SQPOLL): where the job looks for results in "
+        "memory, it computes as long as when recorded");
+}
