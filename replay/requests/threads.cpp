@@ -75,7 +75,19 @@ public:
 
 private:
     struct Kept {
-        explicit Kept(const RequestCall& asked) : call(asked), pieces(asked.pieces.begin(), asked.pieces.end()) {}
+        // As the kernel's queues do, it keeps the file open until it is done.
+        explicit Kept(const RequestCall& asked) : call(asked), pieces(asked.pieces.begin(), asked.pieces.end()) {
+            call.fd = asked.fd < 0 ? asked.fd : ::fcntl(asked.fd, F_DUPFD_CLOEXEC, 0);
+        }
+        ~Kept() {
+            if (call.fd >= 0) {
+                ::close(call.fd);
+            }
+        }
+        Kept(Kept&& other) noexcept : call(other.call), pieces(std::move(other.pieces)) { other.call.fd = -1; }
+        Kept& operator=(Kept&&) = delete;
+        Kept(const Kept&) = delete;
+        Kept& operator=(const Kept&) = delete;
         RequestCall call;
         std::vector<iovec> pieces;
     };

@@ -43,11 +43,18 @@ public:
         }
         fill(*sqe, call);
         sqe->flags |= call.order & kOrder;
+        last_ = sqe;
         io_uring_sqe_set_data64(sqe, call.id);
         return true;
     }
 
     size_t submit() override {
+        // What was linked to it in the recording is no request here (a close, a timer). The kernel would hand it to a
+        // thread.
+        if (last_ != nullptr) {
+            last_->flags &= static_cast<uint8_t>(~(IOSQE_IO_LINK | IOSQE_IO_HARDLINK));
+            last_ = nullptr;
+        }
         const int count = io_uring_submit(&ring_);
         return count > 0 ? static_cast<size_t>(count) : 0;
     }
@@ -157,6 +164,7 @@ private:
     }
 
     io_uring ring_{};
+    io_uring_sqe* last_ = nullptr;  // in line
     std::span<std::byte> area_;
     bool made_ = false, waits_here_ = false, asked_buffers_ = false, fixed_buffers_ = false;
 };

@@ -13,7 +13,7 @@ for key in reads_per_s writes_per_s read_burst_ns read_step_ns read_ahead_bytes 
 done
 read_ahead=$(cat "/sys/class/bdi/$(mountpoint -d "$(df --output=target . | tail -n 1)")/read_ahead_kb" 2>/dev/null)
 [[ -z $read_ahead ]] || grep -q "\"read_ahead_bytes\": $((read_ahead << 10))," model.json || fail "read-ahead: $(grep read_ahead model.json)"
-grep -q '"storage_model": 1' model.json || fail "no model was written"
+grep -q '"storage_model": 2' model.json || fail "no model was written"
 grep -qF "\"file_system\": \"$(df --output=fstype . | tail -n 1)\"" model.json || fail "the file system: $(grep file_system model.json)"
 grep -qF "\"device\": \"$(df --output=source . | tail -n 1)\"" model.json || fail "the device: $(grep device model.json)"
 contains "$out" ": $(df --output=fstype . | tail -n 1) on "

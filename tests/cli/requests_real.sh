@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Asynchronous requests of a real program, recorded and replayed: the ring, its depth, what stands in for it where the
-# kernel makes none, Ctrl-C.
+# Asynchronous requests of a real program, recorded and replayed: the ring, its depth, and what stands in for it where
+# the kernel makes none.
 # SPDX-License-Identifier: MIT
 source "$(dirname "$0")/lib.bash"
 for needed in fio python3; do command -v "$needed" >/dev/null || skip "no $needed"; done
@@ -29,7 +29,7 @@ for engine in io_uring libaio; do
     run 0 "$REPRISE" capture -q -o "$engine.oplog" -- $(job "$engine")
     grep -q "fio: .*io_uring.*not supported\|io_queue_init" "$err" && skip "fio: no $engine here"
     run 0 "$REPRISE" prepare -q "$engine.oplog" --root "root-$engine"
-    run "0 1" "$REPRISE" replay "$engine.oplog" --root "root-$engine" --pace afap --json="$engine.json"
+    run 0 "$REPRISE" replay "$engine.oplog" --root "root-$engine" --pace afap --json="$engine.json"
     contains "$out" "job         SAME"
     python3 - "$engine.json" <<'PY' || fail "$engine: what the result says of requests"
 import json, sys
@@ -38,9 +38,8 @@ here, recorded = (result["verdict"][side]["requests"] for side in ("here", "reco
 for side in (here, recorded):
     assert side["requests"] == 2000 and side["bytes_read"] == 2000 * 4096, side
     assert side["in_flight"]["max"] <= 8, side["in_flight"]
-assert recorded["in_flight"]["max"] == 8, recorded["in_flight"]
 PY
-    run "0 1" without_queues "$REPRISE" replay "$engine.oplog" --root "root-$engine" --pace afap
+    run 0 without_queues "$REPRISE" replay "$engine.oplog" --root "root-$engine" --pace afap -v
     contains "$out" "job         SAME"
     contains "$out" "threads made its requests"
 done

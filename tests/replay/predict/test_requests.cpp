@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <algorithm>
 
 #include <deque>
 #include <memory>
@@ -78,10 +79,12 @@ struct Ringed {
         if (ring.last != UINT64_MAX) {
             edges.push_back({ring.task, EdgeKind::reaped, 100, ring.last});
         }
+        const auto taken = std::count_if(ring.flying.begin(), ring.flying.end(),
+                                         [&](const auto& flying) { return flying.done <= now; });
         put(ring.task, {.kind = aio ? OpKind::aio_reap : OpKind::uring_enter,
                         .begin = begin,
                         .duration = now - begin,
-                        .result = submits,
+                        .result = aio ? taken : submits,
                         .handle = ring.handle,
                         .fd = 4,
                         .size = submits,
