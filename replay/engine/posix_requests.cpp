@@ -230,18 +230,19 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
         size_t count = 0;
         ReplayedRing* looked = nullptr;
         for (auto at = untold_.begin(); at != untold_.end() && count < out.size();) {
-            if (at->ring != looked) {
-                looked = at->ring;
-                looked->look();
+            ReplayedRing& ring = *at->ring;
+            if (&ring != looked) {
+                looked = &ring;
+                ring.look();
             }
-            if (!looked->has_claimed()) {
+            if (!ring.has_claimed()) {
                 ++at;
                 continue;
             }
             bool known = false;
             int64_t result = 0;
             uint64_t tick = 0;
-            const bool done = at->ring->claim(at->request, &result, &tick, &known);
+            const bool done = ring.claim(at->request, &result, &tick, &known);
             if (done || !known) {
                 out[count++] = {at->op, done ? result : not_performed(LeftOut::unsupported), tick};
                 at = untold_.erase(at);

@@ -35,14 +35,15 @@ public:
     /// -errno where the kernel made no queue, so that threads perform the requests; 0: it did.
     int refused() const { return refused_; }
     /// Where the next read goes.
-    std::byte* buffer() { return area_ + (next_buffer_++ % buffers_) * buffer_bytes_; }
+    std::byte* buffer() {
+        return area_ + (next_buffer_.fetch_add(1, std::memory_order_relaxed) % buffers_) * buffer_bytes_;
+    }
 
     /// Puts a request in line, after submit() where the line is full.
     void add(const RequestCall& call);
     /// The next ones that the engine does not make count as done.
     void skip(uint64_t count) { done_.fetch_add(count, std::memory_order_relaxed); }
     void submit();
-    bool in_line() const { return line_ != 0; }
 
     /// Whether `count` requests are done, or request `id` is (where it is not 0), as far as was looked.
     bool has(uint64_t count, uint32_t id);
@@ -77,7 +78,8 @@ private:
     const bool shared_;
     std::byte* area_ = nullptr;
     size_t area_bytes_ = 0, buffer_bytes_ = 0;
-    uint32_t buffers_ = 1, next_buffer_ = 0;
+    uint32_t buffers_ = 1;
+    std::atomic<uint32_t> next_buffer_{0};
     uint32_t line_ = 0;
     std::atomic<uint64_t> done_{0};
     std::atomic<uint32_t> claimed_{0};            // done, and asked for before
