@@ -36,7 +36,7 @@ public:
     int refused() const { return refused_; }
     /// Where the next read goes.
     std::byte* buffer() {
-        return area_ + (next_buffer_.fetch_add(1, std::memory_order_relaxed) % buffers_) * buffer_bytes_;
+        return area_ + next_buffer_.fetch_add(1, std::memory_order_relaxed) % buffers_ * buffer_bytes_;
     }
 
     /// Puts a request in line, after submit() where the line is full.
