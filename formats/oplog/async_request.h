@@ -44,6 +44,9 @@ struct AsyncRequest {
     bool alters() const { return does == Does::write || does == Does::allocate; }
     /// Occupies the storage; timers, polls and sockets wait beside others without a load.
     bool on_storage() const { return does >= Does::read && does <= Does::allocate; }
+    /// A replay makes it as a request. Timers, polls, sockets and what is newer than this code take their recorded
+    /// time.
+    bool is_made() const { return does <= Does::advise; }
     /// Recordings keep it as the op of the call that it stands for.
     bool is_call() const { return does >= Does::open && does <= Does::end_name; }
 };

@@ -135,7 +135,7 @@ public:
         switch (role_) {
             case CausalRole::call:
                 if (beside_) {
-                    clock_.held(end - begin_);
+                    clock_.held(std::max<int64_t>(end - begin_, 0));  // it may have been done before
                 } else {
                     clock_.performed(recorded_end_, due_, begin_, end);
                 }
@@ -169,6 +169,8 @@ public:
 
     // Of the op that was issued last:
 
+    /// The result of a request, which is no time of the task.
+    bool beside() const { return beside_; }
     /// delay, submit: when it is over. compute: when it is over where the thread has the processor all the time.
     int64_t until() const { return until_; }
     /// delay: a source that ends it at once where it is done before, as what it sends ends the wait of an event loop;

@@ -27,32 +27,13 @@ constexpr size_t kLeastWaits = 8;
 }  // namespace
 
 struct RequestScan::Ring {
-    std::vector<const Submitted*> submitted;  // by time
-    std::vector<const Completed*> completed;  // by time
-    std::vector<const Wait*> waits;           // by time
-    std::map<std::pair<TaskId, uint64_t>, uint64_t> numbers;
+    std::vector<Submitted*> submitted;  // all three by time
+    std::vector<Completed*> completed;
+    std::vector<Wait*> waits;
 };
 
 bool makes_request(const OpBlock& block, size_t i) {
-    using Does = AsyncRequest::Does;
-    switch (async_request(block, i).does) {
-        case Does::nothing:
-        case Does::read:
-        case Does::write:
-        case Does::sync:
-        case Does::sync_data:
-        case Does::sync_range:
-        case Does::allocate:
-        case Does::advise: return block.request[i] != 0 && block.result[i] >= 0;
-        case Does::splice:
-        case Does::open:
-        case Does::close:
-        case Does::stat:
-        case Does::make_name:
-        case Does::end_name:
-        case Does::other: return false;
-    }
-    return false;
+    return block.request[i] != 0 && block.result[i] >= 0 && async_request(block, i).is_made();
 }
 
 uint32_t RequestScan::ring_of(ProcessId process, HandleId handle, bool aio) {
@@ -101,15 +82,18 @@ void RequestScan::see_poll(const OpBlock& block, size_t i) {
     const bool by_others = block.has_edges() && !block.edges_of(i).empty();
     poll_ = {};
     if (block.task == task_ && polls && !by_others) {
-        poll_ = {block.first + i, block.begin[i], OpRef::end_of(block.begin[i], block.duration[i])};
+        const int64_t took = std::max<int64_t>(block.duration[i], 0);
+        poll_ = {block.first + i, block.begin[i], OpRef::end_of(block.begin[i], took), took};
     }
 }
 
 void RequestScan::polled_for(const Completed& done) {
     const int64_t slack = done.aio ? kSoon : 0;
-    if (poll_.end >= 0 && done.begin >= poll_.begin && done.begin <= poll_.end + slack) {
-        waits_.push_back(
-            {task_, 0, poll_.op, poll_.begin, poll_.end, 1, reaped_, done.request, poll_.end - poll_.begin});
+    if (poll_.end >= 0 && done.begin >= poll_.begin && done.begin <= OpRef::end_of(poll_.end, slack)) {
+        Wait wait{task_, 0, poll_.op, poll_.begin, poll_.end, 1, reaped_};
+        wait.request = done.request;
+        wait.took = poll_.took;
+        waits_.push_back(wait);
     }
     poll_ = {};
 }
@@ -171,10 +155,10 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         const bool aio = kind == OpKind::aio_complete;
         // Without aio_reap the first of a row of results stands for the call.
         if (aio && !reaps_) {
-            waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], block.begin[i], 1, 0, 0, 0});
+            waits_.push_back({block.task, ring_of(process, 0, true), op, block.begin[i], block.begin[i], 1, 0});
             reaps_ = true;
         }
-        completed_.push_back({block.task, block.request[i], op, block.begin[i], aio});
+        completed_.push_back({block.task, block.request[i], op, block.begin[i], aio, 0, 0});
         polled_for(completed_.back());
         return;
     }
@@ -192,117 +176,139 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const int64_t least = reap ? std::min<int64_t>(block.arg[i], block.result[i]) : block.arg[i];
     if (least > 0) {
         const int64_t end = OpRef::end_of(block.begin[i], block.duration[i]);
-        waits_.push_back({block.task, ring, op, block.begin[i], end, least, reaped_, 0, 0});
+        waits_.push_back({block.task, ring, op, block.begin[i], end, least, reaped_});
     }
 }
 
-// Numbers what the ring gave, in the order of time, and finds of every submission and wait how much had to be there.
-void RequestScan::count(Plan& plan, uint32_t number, Ring& ring) {
-    const auto by_time = [](const auto* a, const auto* b) {
-        return std::tie(a->begin, a->task, a->op) < std::tie(b->begin, b->task, b->op);
+// The number of the completion that op `op` less 1 of the task reports, among those of its ring; 0: none.
+uint64_t RequestScan::number_of(TaskId task, uint64_t op, uint32_t ring) const {
+    const auto found =
+        std::lower_bound(completed_.begin(), completed_.end(), std::pair{task, op - 1}, [](const Completed& a, auto b) {
+            return std::pair{a.task, a.op} < b;
+        });
+    const bool is = op != 0 && found != completed_.end() && found->task == task && found->op == op - 1;
+    return is && found->ring == ring ? found->number : 0;
+}
+
+// How many results of the ring the job had taken when an op began. `done`: how many were there, from call to call.
+template <class At>
+uint64_t RequestScan::taken(const RequestRing& facts, uint32_t number, const Ring& ring, const At& at,
+                            uint64_t& done) const {
+    while (done < ring.completed.size() && by_time(*ring.completed[done], at)) {
+        ++done;
+    }
+    return facts.exact && !facts.aio ? std::min(number_of(at.task, at.reaped, number), done) : done;
+}
+
+void RequestScan::count(RequestRing& facts, uint32_t number, Ring& ring) {
+    const auto order = [](auto& list) {
+        std::sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return by_time(*a, *b); });
     };
-    std::sort(ring.submitted.begin(), ring.submitted.end(), by_time);
-    std::sort(ring.completed.begin(), ring.completed.end(), by_time);
-    std::sort(ring.waits.begin(), ring.waits.end(), by_time);
-    RequestRing& facts = plan.rings[number];
+    order(ring.submitted);
+    order(ring.completed);
+    order(ring.waits);
     facts.requests = ring.submitted.size();
-    for (uint64_t k = 0; k < ring.completed.size(); ++k) {
-        ring.numbers[{ring.completed[k]->task, ring.completed[k]->op}] = k + 1;
+    uint64_t at = 0;
+    for (Completed* const each : ring.completed) {
+        each->ring = number;
+        each->number = ++at;
     }
-    const auto told = [&](TaskId task, uint64_t reaped) {
-        const auto found = reaped == 0 ? ring.numbers.end() : ring.numbers.find({task, reaped - 1});
-        return found == ring.numbers.end() ? uint64_t{0} : found->second;
-    };
-    facts.exact = facts.aio || std::any_of(ring.submitted.begin(), ring.submitted.end(),
-                                           [&](const Submitted* each) { return told(each->task, each->reaped) != 0; });
-    // What was done when an op began, and what the job had taken of it.
-    const auto taken = [&](const auto* at, size_t& done) {
-        while (done < ring.completed.size() && by_time(ring.completed[done], at)) {
-            ++done;
-        }
-        const bool known = facts.exact && !facts.aio;
-        return known ? std::min<uint64_t>(told(at->task, at->reaped), done) : uint64_t{done};
-    };
-    std::vector<uint64_t> had(ring.submitted.size());
-    size_t done = 0;
-    for (size_t n = 0; n < ring.submitted.size(); ++n) {
-        had[n] = std::max(taken(ring.submitted[n], done), n == 0 ? 0 : had[n - 1]);
-        facts.depth = std::max<uint32_t>(facts.depth, static_cast<uint32_t>(n + 1 - std::min<uint64_t>(had[n], n)));
+    facts.exact = facts.aio || std::any_of(ring.submitted.begin(), ring.submitted.end(), [&](const Submitted* each) {
+                      return number_of(each->task, each->reaped, number) != 0;
+                  });
+    uint64_t done = 0, had = 0, made = 0;
+    for (Submitted* const each : ring.submitted) {
+        each->had = had = std::max(had, taken(facts, number, ring, *each, done));
+        ++made;
+        facts.depth = std::max(facts.depth, static_cast<uint32_t>(made - std::min(had, made - 1)));
     }
-    struct Known {
-        uint64_t submitted = 0, had = 0;
-    };
-    std::vector<Known> waits(ring.waits.size());
-    size_t full = 0, counted = 0, n = 0;
-    done = 0;
-    for (size_t w = 0; w < ring.waits.size(); ++w) {
-        while (n < ring.submitted.size() && by_time(ring.submitted[n], ring.waits[w])) {
-            ++n;
+    done = had = made = 0;
+    for (Wait* const each : ring.waits) {
+        while (made < ring.submitted.size() && by_time(*ring.submitted[made], *each)) {
+            had = std::max(had, ring.submitted[made++]->had);
         }
-        const uint64_t least = n == 0 ? 0 : had[n - 1];
-        const uint64_t before = w == 0 ? 0 : waits[w - 1].had;
-        waits[w] = {n, std::max({taken(ring.waits[w], done), least, before})};
-        if (n < ring.submitted.size()) {
-            ++counted;
-            full += n - std::min<uint64_t>(waits[w].had, n) >= facts.depth ? 1 : 0;
+        each->made = made;
+        each->had = had = std::max(had, taken(facts, number, ring, *each, done));
+    }
+}
+
+// Kept full: that is how waits begin, and what results are taken from.
+bool RequestScan::kept_full(const RequestRing& facts, const Ring& ring) {
+    size_t waits = 0, full_waits = 0, takes = 0, full_takes = 0;
+    for (const Wait* each : ring.waits) {
+        if (each->made < ring.submitted.size()) {
+            ++waits;
+            full_waits += each->made - std::min(each->had, each->made) >= facts.depth ? 1 : 0;
         }
     }
-    // Kept full: that is how waits begin, and what results are taken from.
-    size_t takes = 0, from_full = 0;
-    for (size_t s = 1; s < had.size(); ++s) {
-        takes += had[s] > had[s - 1] ? 1 : 0;
-        from_full += had[s] > had[s - 1] && s - std::min<uint64_t>(had[s - 1], s) >= facts.depth ? 1 : 0;
+    for (uint64_t s = 1; s < ring.submitted.size(); ++s) {
+        const uint64_t before = ring.submitted[s - 1]->had;
+        if (ring.submitted[s]->had > before) {
+            ++takes;
+            full_takes += s - std::min(before, s) >= facts.depth ? 1 : 0;
+        }
     }
     const auto mostly = [](size_t share, size_t of) {
         return static_cast<double>(share) >= kMostlyFull * static_cast<double>(of);
     };
-    facts.full = (counted >= kLeastWaits || takes >= kLeastWaits) && mostly(full, counted) && mostly(from_full, takes);
+    return std::max(waits, takes) >= kLeastWaits && mostly(full_waits, waits) && mostly(full_takes, takes);
+}
+
+/// Of the ring's results, those that were there at `time`, ns.
+uint64_t RequestScan::done_by(const Ring& ring, int64_t time) {
+    const auto later = std::upper_bound(ring.completed.begin(), ring.completed.end(), time,
+                                        [](int64_t at, const Completed* done) { return at < done->begin; });
+    return static_cast<uint64_t>(later - ring.completed.begin());
+}
+
+void RequestScan::need_at_submissions(Plan& plan, uint32_t number, const Ring& ring) {
+    RequestRing& facts = plan.rings[number];
+    const auto need = [&](const Submitted& each, const RequestNeed& what) {
+        if (what.count != 0 || what.request != 0) {
+            plan.tasks[each.task].requests.needs.push_back(what);
+        }
+    };
     uint64_t last = 0;
-    for (size_t s = 0; s < ring.submitted.size(); ++s) {
+    for (uint64_t s = 0; s < ring.submitted.size(); ++s) {
         const Submitted& each = *ring.submitted[s];
-        std::vector<RequestNeed>& needs = plan.tasks[each.task].requests.needs;
-        const uint64_t room = s + 1 > facts.depth ? s + 1 - facts.depth : 0;
+        const uint64_t room = s + 1 - std::min<uint64_t>(facts.depth, s + 1);
         // Nothing was in flight, the job did something else, and then made several in a row: a batch was over.
         const bool batch =
-            each.paused && had[s] == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
-        const uint64_t least = facts.full && !batch ? std::min(room, had[s]) : had[s];
+            each.paused && each.had == s && s + 1 < ring.submitted.size() && !ring.submitted[s + 1]->paused;
+        const uint64_t least = facts.full && !batch ? std::min(room, each.had) : each.had;
         if (each.after != 0) {
-            const auto later =
-                std::upper_bound(ring.completed.begin(), ring.completed.end(), each.pause,
-                                 [](int64_t pause, const Completed* done) { return pause < done->begin; });
-            needs.push_back({each.after - 1, std::min(least, static_cast<uint64_t>(later - ring.completed.begin())),
-                             number, 0, true});
+            need(each, {each.after - 1, std::min(least, done_by(ring, each.pause)), number, 0, true});
         }
         if (least > last || (facts.shared && least != 0)) {
-            needs.push_back({each.op, least, number, 0, false});
+            need(each, {each.op, least, number, 0, false});
             ++plan.edges_by_kind[static_cast<size_t>(EdgeKind::reaped)];
             last = std::max(last, least);
         }
         for (const uint64_t data : each.needs) {
-            if (const auto found = ring.numbers.find({each.task, data - 1}); found != ring.numbers.end()) {
-                needs.push_back({each.op, 0, number, ring.completed[found->second - 1]->request, false});
+            if (const uint64_t done = number_of(each.task, data, number); done != 0) {
+                need(each, {each.op, 0, number, ring.completed[done - 1]->request, false});
                 ++facts.data_edges;
                 ++plan.edges_by_kind[static_cast<size_t>(EdgeKind::resource)];
             }
         }
     }
-    for (size_t w = 0; w < ring.waits.size(); ++w) {
-        const Wait& each = *ring.waits[w];
-        const uint64_t had_then =
-            facts.full ? std::max(waits[w].had,
-                                  waits[w].submitted > facts.depth ? waits[w].submitted - facts.depth : uint64_t{0})
-                       : waits[w].had;
-        uint64_t want = had_then + static_cast<uint64_t>(each.least);
+}
+
+void RequestScan::need_in_waits(Plan& plan, uint32_t number, const Ring& ring) {
+    const RequestRing& facts = plan.rings[number];
+    for (const Wait* each : ring.waits) {
+        const uint64_t room = each->made - std::min<uint64_t>(facts.depth, each->made);
+        // More than the ring has in flight nobody waits for; requests that no replay makes would have ended the wait.
+        uint64_t want = std::min<uint64_t>(
+            {(facts.full ? std::max(each->had, room) : each->had) + static_cast<uint64_t>(each->least), each->made,
+             ring.completed.size()});
         if (!facts.aio) {
             // It ended with fewer where a signal or its time-out came before.
-            const auto later =
-                std::upper_bound(ring.completed.begin(), ring.completed.end(), each.end,
-                                 [](int64_t end, const Completed* done) { return end < done->begin - kJustAfter; });
-            want = std::min(want, static_cast<uint64_t>(later - ring.completed.begin()));
+            want = std::min(want, done_by(ring, OpRef::end_of(each->end, kJustAfter)));
         }
-        // More than the ring has in flight nobody waits for; requests that no replay makes would have ended the wait.
-        plan.tasks[each.task].requests.needs.push_back(
-            {each.op, std::min<uint64_t>({want, waits[w].submitted, ring.completed.size()}), number, 0, true});
+        if (want != 0) {
+            plan.tasks[each->task].requests.needs.push_back({each->op, want, number, 0, true});
+        }
     }
 }
 
@@ -347,8 +353,8 @@ void RequestScan::finish(Plan& plan) {
     leave_task();
     join_polled();
     plan.rings = rings_;
-    std::unordered_map<uint32_t, const Submitted*> by_request;
-    for (const Submitted& each : submitted_) {
+    std::unordered_map<uint32_t, Submitted*> by_request;
+    for (Submitted& each : submitted_) {
         by_request[each.request] = &each;
     }
     std::vector<Ring> rings(rings_.size());
@@ -357,7 +363,7 @@ void RequestScan::finish(Plan& plan) {
         plan.rings[ring].shared = plan.rings[ring].shared || (users[ring] != 0 && users[ring] != task);
         users[ring] = task;
     };
-    for (const Submitted& each : submitted_) {
+    for (Submitted& each : submitted_) {
         rings[each.ring].submitted.push_back(&each);
         use(each.ring, each.task);
         auto& own = plan.tasks[each.task].requests.rings;
@@ -365,7 +371,7 @@ void RequestScan::finish(Plan& plan) {
             own.emplace_back(each.op, each.ring);
         }
     }
-    for (const Completed& each : completed_) {
+    for (Completed& each : completed_) {
         if (const auto found = by_request.find(each.request); found != by_request.end()) {
             rings[found->second->ring].completed.push_back(&each);
             use(found->second->ring, each.task);
@@ -385,7 +391,11 @@ void RequestScan::finish(Plan& plan) {
         use(each.ring, each.task);
     }
     for (uint32_t number = 0; number < rings.size(); ++number) {
-        count(plan, number, rings[number]);
+        RequestRing& facts = plan.rings[number];
+        count(facts, number, rings[number]);
+        facts.full = kept_full(facts, rings[number]);
+        need_at_submissions(plan, number, rings[number]);
+        need_in_waits(plan, number, rings[number]);
     }
     for (TaskPlan& task : plan.tasks) {
         std::stable_sort(task.requests.needs.begin(), task.requests.needs.end(),

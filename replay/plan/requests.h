@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,6 +81,7 @@ private:
         int64_t pause = 0;                 // ns, when it began
         uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
         std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request
+        uint64_t had = 0;                  // results of the ring that the job had taken; count()
     };
     struct Completed {
         TaskId task = 0;
@@ -87,6 +89,8 @@ private:
         uint64_t op = 0;
         int64_t begin = 0;
         bool aio = false;
+        uint32_t ring = 0;    // count()
+        uint64_t number = 0;  // among those of its ring, from 1 on; 0: of a request that no replay makes
     };
     struct Wait {
         TaskId task = 0;
@@ -95,13 +99,15 @@ private:
         int64_t begin = 0, end = 0;
         int64_t least = 0;
         uint64_t reaped = 0;
-        uint32_t request = 0;  // of a poll: the first that was done in it, whose ring it is
-        int64_t took = 0;      // of a poll, ns
+        uint32_t request = 0;        // of a poll: the first that was done in it, whose ring it is
+        int64_t took = 0;            // of a poll, ns
+        uint64_t made = 0, had = 0;  // requests of the ring, and results that the job had taken; count()
     };
     /// The latest poll of the present task that nobody else ended.
     struct Poll {
         uint64_t op = 0;
         int64_t begin = 0, end = -1;  // ns; -1: none
+        int64_t took = 0;
     };
     struct Ring;
     uint32_t ring_of(ProcessId process, HandleId handle, bool aio);
@@ -110,13 +116,25 @@ private:
     void see_poll(const OpBlock& block, size_t i);
     void see_pause(const OpBlock& block, size_t i);
     void polled_for(const Completed& done);
-    void count(Plan& plan, uint32_t number, Ring& ring);
     void join_polled();
+    template <class A, class B>
+    static bool by_time(const A& a, const B& b) {
+        return std::tuple{a.begin, a.task, a.op} < std::tuple{b.begin, b.task, b.op};
+    }
+    uint64_t number_of(TaskId task, uint64_t op, uint32_t ring) const;
+    template <class At>
+    uint64_t taken(const RequestRing& facts, uint32_t number, const Ring& ring, const At& at, uint64_t& done) const;
+    /// Orders and numbers what the ring had, and finds how much the job had taken when.
+    void count(RequestRing& facts, uint32_t number, Ring& ring);
+    static bool kept_full(const RequestRing& facts, const Ring& ring);
+    static uint64_t done_by(const Ring& ring, int64_t time);
+    void need_at_submissions(Plan& plan, uint32_t number, const Ring& ring);
+    static void need_in_waits(Plan& plan, uint32_t number, const Ring& ring);
 
     std::vector<RequestRing> rings_;
     std::map<std::pair<ProcessId, std::pair<HandleId, bool>>, uint32_t> by_handle_;
     std::vector<Submitted> submitted_;
-    std::vector<Completed> completed_;
+    std::vector<Completed> completed_;  // by task, op: as they were seen
     std::vector<Wait> waits_;
     // Of the present task.
     TaskId task_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replay/requests/replayed_ring.h"
 
+#include <linux/io_uring.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -75,6 +76,7 @@ ReplayedRing::Slot* ReplayedRing::find(uint32_t id) {
 }
 
 void ReplayedRing::flew(uint32_t id) {
+    flying_.fetch_add(1, std::memory_order_relaxed);
     Slot& slot = slots_[id & (slots_.size() - 1)];
     if (slot.state == State::free || slot.id == id) {
         slot = {id, State::flying, false, 0, 0};
@@ -85,14 +87,12 @@ void ReplayedRing::flew(uint32_t id) {
 
 void ReplayedRing::add(const RequestCall& call) {
     const Guard submitting(shared_, submitting_);
-    {
+    if ((call.order & IOSQE_CQE_SKIP_SUCCESS) == 0) {  // else nothing will tell that it is done
         const Guard table(shared_, table_);
         flew(call.id);
     }
-    if (!queue_->prepare(call)) {
-        queue_->submit();
-        line_ = 0;
-        queue_->prepare(call);
+    while (!queue_->prepare(call)) {
+        hand_over();
     }
     ++line_;
 }
@@ -100,14 +100,18 @@ void ReplayedRing::add(const RequestCall& call) {
 void ReplayedRing::submit() {
     const Guard submitting(shared_, submitting_);
     while (line_ != 0) {
-        const size_t taken = queue_->submit();
-        if (taken == 0) {
-            // The kernel has no room: what is done has to be taken first.
-            const Guard taking(shared_, taking_);
-            std::array<RequestDone, 64> done;
-            put({done.data(), queue_->take(done, 1'000'000)});
-        }
-        line_ -= static_cast<uint32_t>(std::min<size_t>(taken, line_));
+        hand_over();
+    }
+}
+
+void ReplayedRing::hand_over() {
+    const size_t taken = queue_->submit();
+    line_ -= static_cast<uint32_t>(std::min<size_t>(taken, line_));
+    if (taken == 0) {
+        // The kernel has no room: what is done has to be taken first.
+        const Guard taking(shared_, taking_);
+        std::array<RequestDone, 64> done;
+        put({done.data(), queue_->take(done, 1'000'000)});
     }
 }
 
@@ -120,6 +124,7 @@ void ReplayedRing::put(std::span<const RequestDone> done) {
         const Guard table(shared_, table_);
         for (const RequestDone& each : done) {
             if (Slot* const slot = find(each.id)) {
+                flying_.fetch_sub(slot->state == State::flying ? 1 : 0, std::memory_order_relaxed);
                 slot->state = State::done;
                 slot->result = each.result;
                 slot->tick = now;
@@ -190,16 +195,6 @@ bool ReplayedRing::claim(uint32_t id, int64_t* result, uint64_t* tick, bool* kno
         slot->state = State::free;
     }
     return true;
-}
-
-uint64_t ReplayedRing::in_flight() {
-    const Guard table(shared_, table_);
-    const auto flies = [](const Slot& slot) { return slot.state == State::flying; };
-    uint64_t count = static_cast<uint64_t>(std::count_if(slots_.begin(), slots_.end(), flies));
-    for (const auto& [id, slot] : further_) {
-        count += flies(slot) ? 1 : 0;
-    }
-    return count;
 }
 
 }  // namespace reprise

@@ -57,7 +57,8 @@ public:
     bool claim(uint32_t id, int64_t* result, uint64_t* tick, bool* known);
     /// Whether some request is done that claim() was asked for before.
     bool has_claimed() const { return claimed_.load(std::memory_order_acquire) != 0; }
-    uint64_t in_flight();
+    /// That something will tell of.
+    uint64_t in_flight() const { return flying_.load(std::memory_order_relaxed); }
 
 private:
     enum class State : uint8_t { free, flying, done };
@@ -72,6 +73,7 @@ private:
     Slot* find(uint32_t id);
     void put(std::span<const RequestDone> done);
     void flew(uint32_t id);
+    void hand_over();
 
     std::unique_ptr<RequestQueue> queue_;
     int refused_ = 0;
@@ -81,7 +83,7 @@ private:
     uint32_t buffers_ = 1;
     std::atomic<uint32_t> next_buffer_{0};
     uint32_t line_ = 0;
-    std::atomic<uint64_t> done_{0};
+    std::atomic<uint64_t> done_{0}, flying_{0};
     std::atomic<uint32_t> claimed_{0};            // done, and asked for before
     std::vector<Slot> slots_;                     // by id, the lowest bits of it
     std::unordered_map<uint32_t, Slot> further_;  // whose place in slots_ is taken

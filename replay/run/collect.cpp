@@ -296,7 +296,7 @@ private:
         const int64_t run_queue = by.before == INT64_MIN ? step_->waited_for_cpu(block_, i) : 0;
         const CausalRole role = role_ = step_->issued(block_, i, begin, performed);
         // The task did not wait for the result of a request.
-        const int64_t left = info(kind).is(Trait::completes) ? begin : end;
+        const int64_t left = step_->beside() ? begin : end;
         step_->ended(left);
         last_left_ = left;
         if (performed) {
