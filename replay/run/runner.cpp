@@ -57,6 +57,10 @@ public:
                                 remedy(errno, "name an existing directory (reprise prepare makes one)"));
         }
         const int64_t probe = open_inside(get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        if (probe == -EACCES) {
+            throw machine_error("cannot use the root " + escape_line(root.string()) + ": " + reason(EACCES),
+                                "replay as the user who prepared it, or prepare it as this one");
+        }
         if (probe < 0) {
             throw machine_error(std::string("this kernel cannot confine paths to the root (openat2): ") +
                                     std::strerror(static_cast<int>(-probe)),

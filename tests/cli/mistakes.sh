@@ -44,6 +44,16 @@ run 0 "$REPRISE" replay job.oplog --root root --pace afap
 run 0 "$REPRISE" replay job.oplog --root root --pace afap -v
 contains "$out" "note: Earlier replays changed files in this root. Restore them first with reprise prepare job.oplog --root root --reset."
 
+# A root that its user may not enter.
+if command -v setpriv >/dev/null && [[ $EUID == 0 ]]; then
+    chmod 711 . && chmod 700 root
+    mistake 4 "cannot use the root root: Permission denied" \
+        setpriv --reuid 65534 --regid 65534 --clear-groups "$REPRISE" replay job.oplog --root root --pace afap --read-only
+    chmod 755 root
+else
+    echo "NOT TESTED: a root that its user may not enter: that needs root and setpriv"
+fi
+
 # It is named beside the reason where the run was another job.
 mv root/data/in0 in0
 run 1 "$REPRISE" replay job.oplog --root root --pace afap --json=changed.json
