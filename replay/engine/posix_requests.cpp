@@ -231,7 +231,7 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
         ReplayedRing* looked = nullptr;
         for (auto at = untold_.begin(); at != untold_.end() && count < out.size();) {
             ReplayedRing& ring = *at->ring;
-            if (&ring != looked) {
+            if (looked == nullptr || looked != &ring) {
                 looked = &ring;
                 ring.look();
             }

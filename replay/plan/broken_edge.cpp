@@ -6,7 +6,7 @@ namespace reprise {
 int evidence_rank(EdgeKind kind) {
     switch (kind) {
         case EdgeKind::queue: return 0;
-        case EdgeKind::reaped: return 1;
+        case EdgeKind::reaped:
         case EdgeKind::resource: return 1;
         case EdgeKind::lifecycle: return 2;
         case EdgeKind::wake: return 3;

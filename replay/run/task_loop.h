@@ -467,7 +467,15 @@ private:
             }
         }
         const uint64_t end = pace_.after(b, i, begin, result);
-        write_row(row, begin, end, result);
+        uint64_t done = end;
+        if constexpr (kOverlaps) {
+            // Of a request: when it was done, which may have been before the task got to its result.
+            if (__builtin_expect(completes(b, i), 0)) {
+                const uint64_t told = std::exchange(sys::call_ticks.left, 0);
+                done = told != 0 ? told : end;
+            }
+        }
+        write_row(row, begin, done, result);
         if constexpr (requires { pace_.flags(); }) {
             row.begin |= pace_.flags();
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // When an op begins and ends: with the calls that it is made of, whatever the engine does around them.
 #include <doctest/doctest.h>
+#include <linux/io_uring.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,19 @@ public:
         spin(kAround);
         return b.result[i];
     }
+};
+
+/// Its requests were done at tick `kDone`, before the task asks for their results.
+struct EarlyEngine {
+    static constexpr uint64_t kDone = 7;
+    static bool before(const OpBlock&, size_t) { return false; }
+    static int64_t submit(const OpBlock& b, size_t i) {
+        if (static_cast<OpKind>(b.kind[i]) == OpKind::uring_complete) {
+            sys::call_ticks.left = kDone;
+        }
+        return b.result[i];
+    }
+    static size_t complete(std::span<Completion>, bool) { return 0; }
 };
 
 struct Times {
@@ -95,6 +109,28 @@ TEST_CASE("what the engine does around a call is not the call's time, and shorte
     CHECK(times.took.front() < SlowEngine::kAround);
     // The quarter that was disturbed least; each would be longer by what is around a call.
     CHECK(times.apart[1] < kThink + SlowEngine::kAround);
+}
+
+TEST_CASE("as fast as possible: a request was done when it was done, not when its task got to the result") {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId task = job.lone_task();
+    job.add(task, {.kind = OpKind::uring_submit, .arg = IORING_OP_READ, .request = 1});
+    job.add(task, {.kind = OpKind::uring_complete, .result = 4096, .request = 1});
+    job.add(task, {.kind = OpKind::fstat});
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
+    SharedRun shared(plan.tasks.size(), plan.processes.size(), 1, 0, 3, SIZE_MAX, {});
+    EarlyEngine engine;
+    AfapPace pace;
+    sys::call_ticks = {};
+    TaskLoop<EarlyEngine, AfapPace> loop(plan, shared, task, engine, pace, nullptr, 0);
+    OpBlock block;
+    log.decode(plan.tasks[task].blocks[0], block);
+    CHECK(loop.block(block));
+    CHECK(shared.spool(1)->end == EarlyEngine::kDone);
+    CHECK(shared.spool(2)->begin > EarlyEngine::kDone);  // the task's own time goes on
+    CHECK(shared.spool(2)->end > EarlyEngine::kDone);
 }
 
 TEST_CASE("the calls of an op are timed from the first to the last, and only where wanted") {
