@@ -23,8 +23,8 @@ GenerateResult generate(const Job& job, const std::filesystem::path& output, con
     LogWriter log(output, header, options.writer);
     GenerateResult result;
     LogPlace place{.log = log, .result = result, .progress = {}};
-    std::vector<Moment> above;  // ends of all sections so far
-    std::vector<Moment> after;
+    std::vector<TaskMoment> above;  // ends of all sections so far
+    std::vector<TaskMoment> after;
     for (size_t i = 0; i < job.sections.size(); ++i) {
         const JobSection& section = job.sections[i];
         if (section.stonewall) {

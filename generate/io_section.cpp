@@ -235,10 +235,10 @@ private:
 
 }  // namespace
 
-void write_io(LogPlace& place, const JobSection& section, const IoJob& job, const std::vector<Moment>& after,
-              std::vector<Moment>& ends) {
+void write_io(LogPlace& place, const JobSection& section, const IoJob& job, const std::vector<TaskMoment>& after,
+              std::vector<TaskMoment>& ends) {
     int64_t begin = 0;
-    for (const Moment& each : after) {
+    for (const TaskMoment& each : after) {
         begin = std::max(begin, each.time);
     }
     GeneratedSection out;

@@ -25,8 +25,8 @@ struct LogPlace {
 
 /// `after`: ops of earlier sections that the section begins after. Adds the last op of each of its tasks to `ends`.
 void write_training(LogPlace& place, const JobSection& section, const TrainingJob& job,
-                    const std::vector<Moment>& after, std::vector<Moment>& ends);
-void write_io(LogPlace& place, const JobSection& section, const IoJob& job, const std::vector<Moment>& after,
-              std::vector<Moment>& ends);
+                    const std::vector<TaskMoment>& after, std::vector<TaskMoment>& ends);
+void write_io(LogPlace& place, const JobSection& section, const IoJob& job, const std::vector<TaskMoment>& after,
+              std::vector<TaskMoment>& ends);
 
 }  // namespace reprise

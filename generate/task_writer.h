@@ -46,7 +46,7 @@ private:
 };
 
 /// Where a task stands: which op of it, and when that was over.
-struct Moment {
+struct TaskMoment {
     TaskId task = 0;
     uint64_t op = 0;
     int64_t time = 0;  // ns
@@ -67,7 +67,7 @@ public:
     TaskId task() const { return task_; }
     int64_t now() const { return now_; }
     /// The op that was written last.
-    Moment last() const { return {task_, op_, now_}; }
+    TaskMoment last() const { return {task_, op_, now_}; }
     uint64_t ops() const { return ops_; }
     int64_t read_bytes() const { return read_; }
     int64_t written_bytes() const { return written_; }
@@ -152,10 +152,10 @@ public:
         }
     }
     /// Until others are where they are named. Nothing where none is.
-    void wait_for(const std::vector<Moment>& others) {
+    void wait_for(const std::vector<TaskMoment>& others) {
         edges_.clear();
         int64_t until = now_;
-        for (const Moment& each : others) {
+        for (const TaskMoment& each : others) {
             if (each.is_set()) {
                 edges_.push_back({each.task, EdgeKind::message, 100, each.op});
                 until = std::max(until, each.time);
@@ -165,7 +165,7 @@ public:
             put({.kind = OpKind::wait, .arg = kWaitFutex, .edges = edges_}, until - now_);
         }
     }
-    void wait_for(const Moment& other) {
+    void wait_for(const TaskMoment& other) {
         one_.assign(1, other);
         wait_for(one_);
     }
@@ -174,7 +174,7 @@ public:
         put({.kind = OpKind::spawn, .result = 1, .flags = thread ? kThread : 0x1200011, .peer = peer},
             NominalTime::name);
     }
-    void join(const Moment& other) {
+    void join(const TaskMoment& other) {
         edges_.assign(1, Edge{other.task, EdgeKind::lifecycle, 100, other.op});
         put({.kind = OpKind::join, .peer = other.task, .edges = edges_}, std::max<int64_t>(other.time - now_, 0));
     }
@@ -195,7 +195,7 @@ private:
     uint64_t op_ = 0, ops_ = 0;
     int64_t read_ = 0, written_ = 0;
     std::vector<Edge> edges_;
-    std::vector<Moment> one_;
+    std::vector<TaskMoment> one_;
 };
 
 }  // namespace reprise

@@ -25,7 +25,7 @@ public:
           epoch_name_(place.log.intern("epoch")),
           step_name_(place.log.intern("step")) {}
 
-    void write(const std::vector<Moment>& after, std::vector<Moment>& ends) {
+    void write(const std::vector<TaskMoment>& after, std::vector<TaskMoment>& ends) {
         data_.add_files(place_.log);
         start(after);
         const uint64_t steps = job_.all_steps();
@@ -57,14 +57,14 @@ private:
         TaskWriter main;
         std::vector<Worker> workers;        // none: main reads
         std::unique_ptr<SampleReader> own;  // then
-        std::deque<Moment> taken;           // when main took the latest batches of this epoch
-        Moment epoch_begins;
+        std::deque<TaskMoment> taken;       // when main took the latest batches of this epoch
+        TaskMoment epoch_begins;
         std::unique_ptr<TaskWriter> saver;  // of checkpoints, where they are asynchronous
     };
 
-    void start(const std::vector<Moment>& after) {
+    void start(const std::vector<TaskMoment>& after) {
         int64_t begin = 0;
-        for (const Moment& each : after) {
+        for (const TaskMoment& each : after) {
             begin = std::max(begin, each.time);
         }
         begin_ = begin;
@@ -204,12 +204,12 @@ private:
         if (ranks_.size() < 2) {
             return;
         }
-        std::vector<Moment> others;
+        std::vector<TaskMoment> others;
         for (size_t i = 1; i < ranks_.size(); ++i) {
             others.push_back(ranks_[i].main.last());
         }
         ranks_[0].main.wait_for(others);
-        const Moment all = ranks_[0].main.last();
+        const TaskMoment all = ranks_[0].main.last();
         for (size_t i = 1; i < ranks_.size(); ++i) {
             ranks_[i].main.wait_for(all);
         }
@@ -277,7 +277,7 @@ private:
         task.put({.kind = OpKind::rename, .file = unfinished, .file2 = file}, NominalTime::name);
     }
 
-    void finish(std::vector<Moment>& ends, uint64_t steps) {
+    void finish(std::vector<TaskMoment>& ends, uint64_t steps) {
         GeneratedSection& out = place_.result.sections.emplace_back();
         out.name = section_.name;
         out.files = data_.files();
@@ -322,13 +322,13 @@ private:
     std::vector<uint64_t> own_next_;         // as Worker::next, of ranks without workers
     uint64_t decoded_ = 0;
     int64_t begin_ = 0;
-    Moment saved_;
+    TaskMoment saved_;
 };
 
 }  // namespace
 
 void write_training(LogPlace& place, const JobSection& section, const TrainingJob& job,
-                    const std::vector<Moment>& after, std::vector<Moment>& ends) {
+                    const std::vector<TaskMoment>& after, std::vector<TaskMoment>& ends) {
     Training(place, section, job).write(after, ends);
 }
 
