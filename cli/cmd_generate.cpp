@@ -25,6 +25,7 @@ void options(po::options_description& options) {
                           "data set and checkpoints K times smaller; steps take as long");
     options.add_options()("show", "print the job with all defaults, as a job file, and stop");
     options.add_options()("words", "print all words of job files and stop");
+    options.add_options()("markdown", "with --words: as a table in Markdown");
     add_json_option(options);
 }
 
@@ -46,7 +47,7 @@ const char* kind_of(WordValue value) {
 }
 
 const char* place_of(WordPlace place) {
-    return place == WordPlace::io ? "rw=" : place == WordPlace::training ? "format=" : "both";
+    return place == WordPlace::io ? "`rw=`" : place == WordPlace::training ? "`format=`" : "either";
 }
 
 int show_words(const po::variables_map& values) {
@@ -54,7 +55,9 @@ int show_words(const po::variables_map& values) {
         nlohmann::json rows = nlohmann::json::array();
         for (const WordInfo& word : all_words()) {
             rows.push_back({{"word", word.name},
-                            {"sections", place_of(word.place)},
+                            {"sections", word.place == WordPlace::io         ? "io"
+                                         : word.place == WordPlace::training ? "training"
+                                                                             : "both"},
                             {"value", kind_of(word.value)},
                             {"default", word.otherwise},
                             {"meaning", word.meaning}});
@@ -64,8 +67,23 @@ int show_words(const po::variables_map& values) {
             return 0;
         }
     }
+    if (values.count("markdown") != 0) {
+        std::cout << "# Words of job files\n\nWritten by `reprise generate --words --markdown`. [jobs.md](jobs.md) "
+                     "explains them.\n\n"
+                     "| word | in sections with | value | default | |\n|---|---|---|---|---|\n";
+        for (const WordInfo& word : all_words()) {
+            const std::string otherwise = word.otherwise.empty() ? "" : "`" + std::string(word.otherwise) + "`";
+            std::cout << "| `" << word.name << "=` | " << place_of(word.place) << " | " << kind_of(word.value) << " | "
+                      << otherwise << " | " << word.meaning << " |\n";
+        }
+        return 0;
+    }
     for (const WordInfo& word : all_words()) {
-        std::cout << word.name << "=  (" << place_of(word.place) << "; " << kind_of(word.value);
+        std::cout << word.name << "=  ("
+                  << (word.place == WordPlace::io         ? "rw=; "
+                      : word.place == WordPlace::training ? "format=; "
+                                                          : "")
+                  << kind_of(word.value);
         if (!word.otherwise.empty()) {
             std::cout << "; default " << word.otherwise;
         }

@@ -56,6 +56,7 @@ int64_t DataSet::record_size(int64_t size) const {
         case SampleFormat::tfrecord: return size + 16;              // length and two checksums
         case SampleFormat::tar: return 512 + rounded(size, 512);    // a header, whole sectors
         case SampleFormat::lmdb: return rounded(size + 16, kPage);  // overflow pages with a header
+        case SampleFormat::none:
         case SampleFormat::files:
         case SampleFormat::hdf5:
         case SampleFormat::indexed:
@@ -70,6 +71,7 @@ int64_t DataSet::record_head() const {
         case SampleFormat::tfrecord: return 12;
         case SampleFormat::tar: return 512;
         case SampleFormat::lmdb: return 16;
+        case SampleFormat::none:
         case SampleFormat::files:
         case SampleFormat::hdf5:
         case SampleFormat::indexed:
@@ -94,6 +96,7 @@ int64_t DataSet::head() const {
                 }
             }
         }
+        case SampleFormat::none:
         case SampleFormat::files:
         case SampleFormat::tfrecord:
         case SampleFormat::tar:
@@ -112,6 +115,7 @@ int64_t DataSet::tail(uint64_t file) const {
                 (samples + static_cast<int64_t>(job_.row_group) - 1) / static_cast<int64_t>(job_.row_group);
             return 512 + groups * static_cast<int64_t>(job_.columns) * 100 + 8;
         }
+        case SampleFormat::none:
         case SampleFormat::files:
         case SampleFormat::tfrecord:
         case SampleFormat::hdf5:

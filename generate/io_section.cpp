@@ -79,7 +79,7 @@ private:
 
     /// The next block of the job; none at its end.
     std::optional<Block> next() {
-        if (job_.number_ios && made_ >= *job_.number_ios) {
+        if (loop_ >= job_.loops || (job_.number_ios && made_ >= *job_.number_ios)) {
             return std::nullopt;
         }
         if (moved_ >= job_.size) {

@@ -183,11 +183,17 @@ struct FormatName {
     std::string_view extension;
 };
 constexpr Choice<FormatName> kFormats[] = {
-    {"files", {SampleFormat::files, ".bin"}},     {"npz", {SampleFormat::files, ".npz"}},
-    {"jpeg", {SampleFormat::files, ".jpg"}},      {"tfrecord", {SampleFormat::tfrecord, ".tfrecord"}},
-    {"tar", {SampleFormat::tar, ".tar"}},         {"hdf5", {SampleFormat::hdf5, ".h5"}},
-    {"indexed", {SampleFormat::indexed, ".bin"}}, {"parquet", {SampleFormat::parquet, ".parquet"}},
-    {"arrow", {SampleFormat::arrow, ".arrow"}},   {"lmdb", {SampleFormat::lmdb, ".mdb"}},
+    {"none", {SampleFormat::none, ""}},
+    {"files", {SampleFormat::files, ".bin"}},
+    {"npz", {SampleFormat::files, ".npz"}},
+    {"jpeg", {SampleFormat::files, ".jpg"}},
+    {"tfrecord", {SampleFormat::tfrecord, ".tfrecord"}},
+    {"tar", {SampleFormat::tar, ".tar"}},
+    {"hdf5", {SampleFormat::hdf5, ".h5"}},
+    {"indexed", {SampleFormat::indexed, ".bin"}},
+    {"parquet", {SampleFormat::parquet, ".parquet"}},
+    {"arrow", {SampleFormat::arrow, ".arrow"}},
+    {"lmdb", {SampleFormat::lmdb, ".mdb"}},
 };
 constexpr Choice<TrainingJob::Sync> kSyncs[] = {
     {"step", TrainingJob::Sync::step}, {"epoch", TrainingJob::Sync::epoch}, {"none", TrainingJob::Sync::none}};
@@ -230,23 +236,39 @@ void check_steps(const Words& words, const TrainingJob& job) {
     }
 }
 
+/// Of a job without data: as many samples as its steps take.
+void no_data_set(const Words& words, TrainingJob& job) {
+    for (const char* word : {"samples", "sample_size", "samples_per_file"}) {
+        if (words.section().own.contains(word)) {
+            words.fail(word, std::string(word) + "= beside format=none, which has no data set", "leave it out");
+        }
+    }
+    words.require("steps", "format=none has no data set whose end would be the job's: e.g. steps=100");
+    job.workers = 0;
+}
+
+void data_set(const Words& words, TrainingJob& job) {
+    if (job.format == SampleFormat::none) {
+        return no_data_set(words, job);
+    }
+    words.require("samples", "samples of the data set, e.g. samples=10000");
+    words.require("sample_size", "bytes of a sample, e.g. sample_size=150k");
+    job.samples = words.count("samples", 1);
+    job.sample_size = words.drawn("sample_size", Distribution::Unit::bytes, 1);
+    if (job.format != SampleFormat::files) {
+        job.samples_per_file = words.given("samples_per_file") ? words.count("samples_per_file", 1) : job.samples;
+    } else if (words.given("samples_per_file")) {
+        words.fail("samples_per_file", "samples_per_file= of a format with a file for each sample",
+                   "leave it out, or take format=tfrecord, tar, hdf5 ...");
+    }
+}
+
 TrainingJob training_job(const Words& words) {
     TrainingJob job;
     const FormatName format = words.choice("format", kFormats);
     job.format = format.format;
     job.extension = format.extension;
-    words.require("samples", "samples of the data set, e.g. samples=10000");
-    words.require("sample_size", "bytes of a sample, e.g. sample_size=150k");
-    job.samples = words.count("samples", 1);
-    job.sample_size = words.drawn("sample_size", Distribution::Unit::bytes, 1);
-    if (job.format == SampleFormat::files) {
-        if (words.given("samples_per_file")) {
-            words.fail("samples_per_file", "samples_per_file= of a format with a file for each sample",
-                       "leave it out, or take format=tfrecord, tar, hdf5 ...");
-        }
-    } else {
-        job.samples_per_file = words.given("samples_per_file") ? words.count("samples_per_file", 1) : job.samples;
-    }
+    data_set(words, job);
     const bool tables = job.format == SampleFormat::parquet;
     if (!tables && (words.section().own.contains("row_group") || words.section().own.contains("columns"))) {
         words.fail(words.given("row_group") ? "row_group" : "columns", "row_group= and columns= are of format=parquet",
@@ -264,7 +286,9 @@ TrainingJob training_job(const Words& words) {
                    "format=npz, jpeg, files, tfrecord or tar, and a bs= that is a multiple of 512");
     }
     job.batch = words.count("batch", 1);
-    job.workers = words.count("loader_workers", 0, 4096);
+    if (job.format != SampleFormat::none) {
+        job.workers = words.count("loader_workers", 0, 4096);
+    }
     job.prefetch = words.count("prefetch", 1, 1'000'000);
     const std::string shuffle = words.text("shuffle");
     job.shuffled = shuffle != "none";
@@ -282,6 +306,9 @@ TrainingJob training_job(const Words& words) {
     }
     job.sync = words.choice("sync", kSyncs);
     checkpoints(words, job);
+    if (job.format == SampleFormat::none) {
+        job.samples = *job.steps * job.samples_per_step();
+    }
     check_steps(words, job);
     return job;
 }
@@ -295,7 +322,8 @@ std::string resolved(const Words& words, const JobSection& section, std::string_
                                                                    : words.text(word.data());
     }
     const auto& job = std::get<TrainingJob>(section.what);
-    const bool packed = job.format != SampleFormat::files, tables = job.format == SampleFormat::parquet;
+    const bool data = job.format != SampleFormat::none;
+    const bool packed = data && job.format != SampleFormat::files, tables = job.format == SampleFormat::parquet;
     if (word == "bs") {
         return job.bs == 0 ? "" : std::to_string(job.bs);
     }
@@ -304,6 +332,10 @@ std::string resolved(const Words& words, const JobSection& section, std::string_
     }
     if (word == "ranks") {
         return std::to_string(job.ranks);
+    }
+    constexpr std::string_view kLoader[] = {"loader_workers", "prefetch", "shuffle", "decode"};
+    if (!data && std::find(std::begin(kLoader), std::end(kLoader), word) != std::end(kLoader)) {
+        return "";
     }
     const bool no_tables = (word == "row_group" || word == "columns") && !tables;
     const bool no_checkpoints = word.starts_with("checkpoint_") && job.checkpoint_size == 0;

@@ -31,7 +31,7 @@ struct IoJob {
     uint64_t think_blocks = 1, fsync = 0, fdatasync = 0;
 };
 
-enum class SampleFormat : uint8_t { files, tfrecord, tar, hdf5, indexed, parquet, arrow, lmdb };
+enum class SampleFormat : uint8_t { none, files, tfrecord, tar, hdf5, indexed, parquet, arrow, lmdb };
 /// Read from front to back: samples are not chosen, files are.
 constexpr bool is_stream(SampleFormat format) {
     return format == SampleFormat::tfrecord || format == SampleFormat::tar || format == SampleFormat::parquet;
@@ -61,7 +61,9 @@ struct TrainingJob {
     int64_t checkpoint_copy_ns = 0;
 
     uint64_t gpus_per_rank() const { return gpus / ranks; }
-    uint64_t files() const { return (samples + samples_per_file - 1) / samples_per_file; }
+    uint64_t files() const {
+        return format == SampleFormat::none ? 0 : (samples + samples_per_file - 1) / samples_per_file;
+    }
     /// All ranks together.
     uint64_t samples_per_step() const { return batch * gpus; }
     uint64_t steps_per_epoch() const { return samples / samples_per_step(); }

@@ -126,8 +126,12 @@ void SampleReader::read_on(TaskWriter& task, uint64_t sample) {
 
 void SampleReader::stream(TaskWriter& task, uint64_t sample) {
     const uint64_t file = data_.file_of(sample);
-    const bool fresh = file_ != file;
+    const bool fresh = file_ != file || sample != next_;
+    if (file_ != kNone && fresh) {
+        close(task);  // another epoch begins
+    }
     open(task, file);
+    next_ = sample + 1;
     if (fresh) {
         record_ = data_.head();
         if (job_.sample_size.varies()) {

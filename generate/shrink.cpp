@@ -9,7 +9,7 @@ namespace reprise {
 namespace {
 
 /// So many steps an epoch stay, where the job has as many.
-constexpr uint64_t kLeastSteps = 4;
+constexpr uint64_t kLeastSteps = 8;
 
 void set_word(JobSection& section, std::string_view word, std::string value) {
     const auto found =
@@ -29,8 +29,10 @@ void smaller(Distribution& sizes, double factor) {
                                                                   "(" + text(sizes.a) + "," + text(sizes.b) + ")";
 }
 
-void shrink_training(Job& job, JobSection& section, TrainingJob& what, double factor) {
-    const uint64_t before = what.samples;
+/// Fewer samples, as far as some steps stay: fewer files, then fewer samples in each. Smaller samples by what is left,
+/// which is returned.
+double shrink_data(JobSection& section, TrainingJob& what, double factor, std::string& note) {
+    const uint64_t before = what.samples, files = what.files();
     const double mean = what.sample_size.mean();
     const uint64_t least = std::min(before, kLeastSteps * what.samples_per_step());
     what.samples = std::max(static_cast<uint64_t>(std::llround(static_cast<double>(before) / factor)), least);
@@ -40,25 +42,34 @@ void shrink_training(Job& job, JobSection& section, TrainingJob& what, double fa
         set_word(section, "sample_size", what.sample_size.text);
     }
     if (what.format != SampleFormat::files) {
-        what.samples_per_file = std::clamp<uint64_t>(
-            static_cast<uint64_t>(std::ceil(static_cast<double>(what.samples_per_file) / factor)), 1, what.samples);
+        // As many files stay as there are readers.
+        const uint64_t readers = std::max<uint64_t>(what.workers, 1) * what.ranks;
+        what.samples_per_file = std::clamp<uint64_t>(what.samples / std::min(readers, files), 1, what.samples_per_file);
         set_word(section, "samples_per_file", std::to_string(what.samples_per_file));
     }
     set_word(section, "samples", std::to_string(what.samples));
-    std::string note = "[" + section.name + "] is shrunk: " + counted(before, "sample") + " of " +
-                       format_bytes(static_cast<uint64_t>(mean)) + " became " + format_count(what.samples) + " of " +
-                       format_bytes(static_cast<uint64_t>(what.sample_size.mean()));
+    note += counted(before, "sample") + " of " + format_bytes(static_cast<uint64_t>(mean)) + " in " +
+            counted(files, "file") + " became " + format_count(what.samples) + " of " +
+            format_bytes(static_cast<uint64_t>(what.sample_size.mean())) + " in " + format_count(what.files());
+    return left;
+}
+
+void shrink_training(Job& job, JobSection& section, TrainingJob& what, double factor) {
+    std::string note = "[" + section.name + "] is shrunk: ";
+    const double left = what.format == SampleFormat::none ? 1 : shrink_data(section, what, factor, note);
     if (what.checkpoint_size != 0) {
         const auto was = static_cast<uint64_t>(what.checkpoint_size);
         what.checkpoint_size =
             std::max<int64_t>(std::llround(static_cast<double>(what.checkpoint_size) / factor), 4096);
         set_word(section, "checkpoint_size", std::to_string(what.checkpoint_size));
-        note += ", checkpoints of " + format_bytes(was) + " became " +
+        note += (note.back() == ' ' ? "checkpoints of " : ", checkpoints of ") + format_bytes(was) + " became " +
                 format_bytes(static_cast<uint64_t>(what.checkpoint_size));
     }
-    job.notes.push_back(
-        note + (left > 1.001 ? ". Steps take as long as before, so the storage has an easier job than the real one's"
-                             : ". A smaller data set fits into memory: the second epoch may not reach the storage"));
+    if (what.format != SampleFormat::none) {
+        note += left > 1.001 ? ". Steps take as long as before, so the storage has an easier job than the real one's"
+                             : ". A smaller data set fits into memory: the second epoch may not reach the storage";
+    }
+    job.notes.push_back(note);
 }
 
 void shrink_io(Job& job, JobSection& section, IoJob& what, double factor) {

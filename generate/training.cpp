@@ -150,6 +150,9 @@ private:
 
     /// The batch that a rank needs next, by whoever loads it.
     void fetch(uint64_t number, uint64_t batch) {
+        if (job_.format == SampleFormat::none) {
+            return;
+        }
         Rank& rank = ranks_[number];
         if (job_.workers == 0) {
             uint64_t none = 0;
