@@ -11,6 +11,9 @@
 #include "cli/progress.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
+#include "formats/support/text_output.h"
+#include "generate/diagram.h"
 #include "generate/generate.h"
 #include "generate/job_text.h"
 #include "replay/plan/stored_queues.h"
@@ -24,6 +27,8 @@ void options(po::options_description& options) {
     options.add_options()("shrink", po::value<double>()->value_name("K"),
                           "data set and checkpoints K times smaller; steps take as long");
     options.add_options()("show", "print the job with all defaults, as a job file, and stop");
+    options.add_options()("diagram", po::value<std::string>()->value_name("FILE"),
+                          "draw the job's pipeline into an SVG file");
     options.add_options()("words", "print all words of job files and stop");
     options.add_options()("markdown", "with --words: as a table in Markdown");
     add_json_option(options);
@@ -111,6 +116,14 @@ nlohmann::json to_json(const GenerateResult& result, const Job& job, const std::
             {"notes", job.notes}};
 }
 
+void draw(const Job& job, const po::variables_map& values) {
+    const std::string file = values["diagram"].as<std::string>();
+    check_output(file, values.count("force") != 0);
+    TextOutput out(file);
+    out.put(diagram_of(job));
+    out.finish();
+}
+
 int run(const po::variables_map& values) {
     if (values.count("words") != 0) {
         return show_words(values);
@@ -130,6 +143,12 @@ int run(const po::variables_map& values) {
     if (values.count("show") != 0) {
         std::cout << show_job(job);
         return 0;
+    }
+    if (values.count("diagram") != 0) {
+        draw(job, values);
+        if (values.count("output") == 0) {
+            return 0;
+        }
     }
     if (values.count("output") == 0) {
         throw usage_error("generate: -o is required", "e.g. reprise generate " + escape_line(file) + " -o job.oplog");

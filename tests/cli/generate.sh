@@ -60,6 +60,16 @@ storage_model model.json
 run 0 "$REPRISE" predict job.oplog --storage model.json
 run 0 "$REPRISE" compare job.oplog run.oplog
 
+run 0 "$REPRISE" generate job.ini --diagram job.svg
+python3 - <<'END' || fail "job.svg"
+import xml.etree.ElementTree as tree
+words = [each.text for each in tree.parse("job.svg").iter("{http://www.w3.org/2000/svg}text")]
+for wanted in ("[train]", "40 files", "2 loader threads, each rank", "2 accelerators, 2 ranks", "checkpoint 1.00 MiB", "8 requests in flight"):
+    assert wanted in words, (wanted, words)
+END
+run 2 "$REPRISE" generate job.ini --diagram job.svg
+contains "$err" "exists"
+
 # The same job, the same log.
 run 0 "$REPRISE" generate job.ini -o again.oplog -q
 run 0 "$REPRISE" dump job.oplog
