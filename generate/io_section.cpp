@@ -21,7 +21,6 @@ public:
     IoTask(LogPlace& place, const JobSection& section, const IoJob& job, uint64_t number, TaskWriter task,
            ProcessId process)
         : place_(place),
-          section_(section),
           job_(job),
           seed_(mixed_bits(section.seed, number)),
           task_(task),
@@ -220,7 +219,6 @@ private:
     };
 
     LogPlace& place_;
-    const JobSection& section_;
     const IoJob& job_;
     const uint64_t seed_;
     TaskWriter task_;
