@@ -40,9 +40,30 @@ bool is_group(std::string_view path) {
 
 size_t line_of(const YAML::Mark& mark) { return mark.line < 0 ? 1 : static_cast<size_t>(mark.line) + 1; }
 
-std::vector<YAML::Node> documents(std::string_view yaml, const std::string& name) {
+/// The line of a second document's ---; 0 where there is none.
+size_t second_document(std::string_view yaml) {
+    bool begun = false;
+    size_t line = 1;
+    for (size_t at = 0; at < yaml.size(); ++line) {
+        const size_t end = std::min(yaml.find('\n', at), yaml.size());
+        const std::string_view text = yaml.substr(at, end - at);
+        if (begun && text.starts_with("---")) {
+            return line;
+        }
+        const size_t first = text.find_first_not_of(" \t\r");
+        begun = begun || (first != text.npos && text[first] != '#' && text[first] != '%');
+        at = end + 1;
+    }
+    return 0;
+}
+
+/// Not YAML::LoadAll(), which goes on for ever where a document begins with a comma.
+YAML::Node document(std::string_view yaml, const std::string& name) {
+    if (const size_t line = second_document(yaml)) {
+        wrong_line(name, line, "a second YAML document", "one workload a file");
+    }
     try {
-        return YAML::LoadAll(std::string(yaml));
+        return YAML::Load(std::string(yaml));
     } catch (const YAML::Exception& wrong) {
         wrong_line(name, line_of(wrong.mark), "is not YAML: " + escape_line(wrong.msg), "correct the line");
     }
@@ -57,15 +78,15 @@ std::string lower(std::string text) {
 }  // namespace
 
 DlioKeys::DlioKeys(std::string_view yaml, const std::string& name) : name_(name) {
-    const std::vector<YAML::Node> all = documents(yaml, name);
-    if (all.size() != 1 || !all[0].IsMap()) {
-        wrong_line(name, 1, all.size() > 1 ? "has several YAML documents" : "is no DLIO workload: it has no keys",
+    const YAML::Node whole = document(yaml, name);
+    if (!whole.IsMap()) {
+        wrong_line(name, 1, "is no DLIO workload: it has no keys",
                    "one mapping with dataset:, reader: and train:, as DLIO's configs/workload has it");
     }
     try {
-        YAML::Node root = all[0];
+        YAML::Node root = whole;
         // As Hydra writes down what it has run.
-        for (const auto& each : all[0]) {
+        for (const auto& each : whole) {
             if (each.first.IsScalar() && each.first.Scalar() == "workload" && each.second.IsMap()) {
                 root.reset(each.second);
                 break;

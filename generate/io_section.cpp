@@ -20,11 +20,7 @@ class IoTask {
 public:
     IoTask(LogPlace& place, const JobSection& section, const IoJob& job, uint64_t number, TaskWriter task,
            ProcessId process)
-        : place_(place),
-          job_(job),
-          seed_(mixed_bits(section.seed, number)),
-          task_(task),
-          process_(process) {
+        : place_(place), job_(job), seed_(mixed_bits(section.seed, number)), task_(task), process_(process) {
         for (uint64_t i = 0; i < job.files; ++i) {
             FileRow row;
             row.path = place.log.intern(section.directory + "/" + section.name + "." + std::to_string(number) + "." +
