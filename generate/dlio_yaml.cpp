@@ -277,6 +277,7 @@ std::vector<std::string> DlioKeys::ignored() const {
         at->second.emplace_back(key.path);
     }
     std::vector<std::string> notes;
+    notes.reserve(reasons.size());
     for (const auto& each : reasons) {
         notes.push_back("ignored, as " + std::string(each.first) + ": " + join(each.second, ", "));
     }
