@@ -14,6 +14,7 @@
 #include "formats/support/new_file.h"
 #include "formats/support/text_output.h"
 #include "generate/diagram.h"
+#include "generate/dlio.h"
 #include "generate/generate.h"
 #include "generate/job_text.h"
 #include "replay/plan/stored_queues.h"
@@ -24,6 +25,8 @@ namespace {
 void options(po::options_description& options) {
     options.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "op log to write");
     options.add_options()("force,f", "overwrite the output if it exists");
+    options.add_options()("gpus", po::value<uint64_t>()->value_name("N"),
+                          "accelerators of a DLIO workload, one MPI rank each (default 1)");
     options.add_options()("shrink", po::value<double>()->value_name("K"),
                           "data set and checkpoints K times smaller; steps take as long");
     options.add_options()("show", "print the job with all defaults, as a job file, and stop");
@@ -124,6 +127,22 @@ void draw(const Job& job, const po::variables_map& values) {
     out.finish();
 }
 
+Job job_of(const std::string& file, const po::variables_map& values) {
+    const bool given = values.count("gpus") != 0;
+    if (!is_yaml_name(file)) {
+        if (given) {
+            throw usage_error("generate: --gpus is of DLIO's workloads (.yaml)", "in a job file, write gpus=N");
+        }
+        return read_job(file);
+    }
+    const uint64_t gpus = given ? values["gpus"].as<uint64_t>() : 1;
+    constexpr uint64_t kMostGpus = 1'000'000;
+    if (gpus < 1 || gpus > kMostGpus) {
+        throw usage_error("generate: --gpus must be from 1 to 1,000,000", "e.g. --gpus 8");
+    }
+    return read_dlio(file, gpus);
+}
+
 int run(const po::variables_map& values) {
     if (values.count("words") != 0) {
         return show_words(values);
@@ -132,7 +151,7 @@ int run(const po::variables_map& values) {
         throw usage_error("generate: no job file", "e.g. reprise generate job.ini -o job.oplog");
     }
     const std::string file = values["job"].as<std::string>();
-    Job job = read_job(file);
+    Job job = job_of(file, values);
     if (values.count("shrink") != 0) {
         const double factor = values["shrink"].as<double>();
         if (!(factor >= 1) || !(factor < 1e12)) {
@@ -141,6 +160,9 @@ int run(const po::variables_map& values) {
         shrink(job, factor);
     }
     if (values.count("show") != 0) {
+        for (const std::string& note : job.notes) {
+            std::cout << "; " << note << '\n';
+        }
         std::cout << show_job(job);
         return 0;
     }
@@ -195,9 +217,12 @@ const Registration registration{{
             "fio's words; sections with format= are training jobs: a data set, loaders that keep batches ahead, "
             "accelerators, checkpoints. The log is an ordinary one: prepare, replay, sweep, predict and analyze take "
             "it.\n\n"
+            "A file whose name ends in .yaml or .yml is a workload of DLIO or MLPerf Storage; keys that have no effect "
+            "are named.\n\n"
             "docs/jobs.md explains the words; --words lists them. examples/jobs holds job files of known models.",
     .examples = {{"reprise generate job.ini -o job.oplog", "the job's log"},
                  {"reprise generate examples/jobs/unet3d.ini --shrink 1000 -o u.oplog", "with a small data set"},
+                 {"reprise generate unet3d_h100.yaml --gpus 8 -o u.oplog", "a workload of DLIO"},
                  {"reprise generate job.ini --show", "the job with all defaults"}},
     .options = options,
     .positionals = {{.name = "job", .label = "JOB", .least = 0}},

@@ -20,12 +20,7 @@ class IoTask {
 public:
     IoTask(LogPlace& place, const JobSection& section, const IoJob& job, uint64_t number, TaskWriter task,
            ProcessId process)
-        : place_(place),
-          section_(section),
-          job_(job),
-          seed_(mixed_bits(section.seed, number)),
-          task_(task),
-          process_(process) {
+        : place_(place), job_(job), seed_(mixed_bits(section.seed, number)), task_(task), process_(process) {
         for (uint64_t i = 0; i < job.files; ++i) {
             FileRow row;
             row.path = place.log.intern(section.directory + "/" + section.name + "." + std::to_string(number) + "." +
@@ -220,7 +215,6 @@ private:
     };
 
     LogPlace& place_;
-    const JobSection& section_;
     const IoJob& job_;
     const uint64_t seed_;
     TaskWriter task_;

@@ -54,6 +54,7 @@ fresh() {
     cp "$tmp/log/model.json" model.json
     cp "$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt" job.dxt.txt
     printf '[train]\nformat=npz\nsamples=20\nsample_size=20k\nbatch=2\ncompute=2ms\n' >job.ini
+    printf '%s\n' 'dataset: {num_files_train: 56, record_length_bytes: 9000}' 'reader: {batch_size: 7}' >unet3d_h100.yaml
     "$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
     "$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1
     rm -rf /mnt/new && mkdir /mnt/new
