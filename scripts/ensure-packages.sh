@@ -8,7 +8,7 @@ set -euo pipefail
 
 declare -A packages=(
     [build]='g++ cmake ninja-build pkg-config libboost1.81-dev libboost-program-options1.81-dev
-             libzstd-dev libxxhash-dev libisal-dev libsimdjson-dev nlohmann-json3-dev
+             libzstd-dev libxxhash-dev libisal-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
              libsqlite3-dev libcairo2-dev libfuse3-dev liburing-dev libjs-chart.js libbpf-dev clang'
     [test]='doctest-dev zlib1g-dev clang-14 clang-format clang-tidy clang libclang-rt-14-dev dpkg-dev file
             gzip zstd btrfs-progs shellcheck man-db ccache strace python3 zsh fish'

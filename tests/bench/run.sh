@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: tests/bench/run.sh [--dir DIR] [--write-docs] [PART...]
 # Builds the benchmarks, runs them all (about 40 minutes) or some parts, and prints one table of goals and measured values.
-# PARTS: oplog import analyze replay prepare delay requests capture epoch many; the other rows stay as they are in the docs.
+# PARTS: oplog import analyze replay prepare delay generate requests capture epoch many; the other rows stay as they are in the docs.
 # DIR ($TMPDIR, or /tmp) holds the files, at most 10 GB at a time, removed at the end. Both sides of a comparison run in
 # turn, medians are compared. Run it on a quiet machine. The whole output is kept in build/bench/.
 # --write-docs: also write docs/data/benchmarks.json and docs/benchmarks.md.
@@ -15,7 +15,7 @@ while [[ $# != 0 ]]; do
     case $1 in
         --dir) dir=${2:?--dir requires a folder}; shift 2 ;;
         --write-docs) write_docs=$1; shift ;;
-        oplog | import | analyze | replay | prepare | delay | requests | capture | epoch | many) parts+=("$1"); shift ;;
+        oplog | import | analyze | replay | prepare | delay | generate | requests | capture | epoch | many) parts+=("$1"); shift ;;
         *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
@@ -58,6 +58,7 @@ recording() { # NAME SCRIPT
     python3 "$2" --bin build/release --dir "$dir" >"build/bench/$1.txt" 2>"build/bench/$1.err" || rc=$?
     [[ $rc == 0 || $rc == 77 ]] || { echo "bench: $1 failed" >&2; cat "build/bench/$1.err" >&2; exit 1; }
 }
+recording generate tests/bench/bench_generate.py
 recording requests tests/bench/bench_requests.py
 recording capture tests/bench/bench_capture.py
 recording epoch tests/bench/bench_epoch.py

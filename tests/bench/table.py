@@ -209,6 +209,19 @@ def request_rows(text):
         row(f"… {batch} at a time, requests lost", "0", missing, "", most(0))
 
 
+def generate_rows(text):
+    row("generate, 100 M random reads of four jobs", "≥ 8 M ops/s", number(text, r"generate: .*?([\d.]+) M ops/s"), "M ops/s", least(8))
+    row("… its memory", "", number(text, r"generate: .*?(\d+) MiB"), "MiB")
+    for model, steps in (("unet3d", {"H100": 323, "A100": 636}), ("resnet50", {"H100": 224, "A100": 435})):
+        for accelerator, step in steps.items():
+            row(f"generated {model}, {accelerator}, data in memory: MLPerf's AU", "≥ 99 %", number(text, rf"au {model}-{accelerator}: ([\d.]+)"), "%", least(99))
+            took = number(text, rf"au {model}-{accelerator}: .*?step ([\d.]+)")
+            row(f"… {accelerator}, {model}: its step, off by", "≤ 0.5 %", None if took is None else 100 * (took / step - 1), "%", lambda value: abs(value) <= 0.5)
+    row("generated dlrm, 375 us steps, four accelerators, null engine: MLPerf's AU", "≥ 99 %", number(text, r"au dlrm: ([\d.]+)"), "%", least(99))
+
+
+if generated := recorded("generate"):
+    generate_rows(generated)
 if requests := recorded("requests"):
     request_rows(requests)
 if capture := recorded("capture"):

@@ -53,6 +53,8 @@ fresh() {
     cp "$tmp/log/host.json" recorder.json
     cp "$tmp/log/model.json" model.json
     cp "$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt" job.dxt.txt
+    printf '[train]\nformat=npz\nsamples=20\nsample_size=20k\nbatch=2\ncompute=2ms\n' >job.ini
+    printf '%s\n' 'dataset: {num_files_train: 56, record_length_bytes: 9000}' 'reader: {batch_size: 7}' >unet3d_h100.yaml
     "$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
     "$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1
     rm -rf /mnt/new && mkdir /mnt/new
@@ -74,6 +76,7 @@ real_command() {
     line=${line//python train.py/python train.py images}
     line=${line//\/tmp\/new//mnt/new}
     line=${line//--map \/data=/--map $tmp/log=}
+    line=${line//examples\/jobs/$REPRISE_SOURCE_DIR/examples/jobs}
     line=${line//regress suite.ini/regress suite.ini --runs 2}
     line=${line//--runs 2 --target ext4=\/mnt\/a --target xfs=\/mnt\/b --runs 10/--runs 2 --target ext4=/mnt/a --target xfs=/mnt/b}
     line=${line//--until-stable 10min/--until-stable 2s}

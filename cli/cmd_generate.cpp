@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// `reprise generate`: an op log from a job file.
+#include <charconv>
+#include <iostream>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/json_output.h"
+#include "cli/outputs.h"
+#include "cli/progress.h"
+#include "cli/units.h"
+#include "formats/support/error.h"
+#include "formats/support/new_file.h"
+#include "formats/support/text_output.h"
+#include "generate/diagram.h"
+#include "generate/dlio.h"
+#include "generate/generate.h"
+#include "generate/job_text.h"
+#include "replay/plan/stored_queues.h"
+
+namespace reprise::cli {
+namespace {
+
+void options(po::options_description& options) {
+    options.add_options()("output,o", po::value<std::string>()->value_name("FILE"), "op log to write");
+    options.add_options()("force,f", "overwrite the output if it exists");
+    options.add_options()("gpus", po::value<uint64_t>()->value_name("N"),
+                          "accelerators of a DLIO workload, one MPI rank each (default 1)");
+    options.add_options()("shrink", po::value<double>()->value_name("K"),
+                          "data set and checkpoints K times smaller; steps take as long");
+    options.add_options()("show", "print the job with all defaults, as a job file, and stop");
+    options.add_options()("diagram", po::value<std::string>()->value_name("FILE"),
+                          "draw the job's pipeline into an SVG file");
+    options.add_options()("words", "print all words of job files and stop");
+    options.add_options()("markdown", "with --words: as a table in Markdown");
+    add_json_option(options);
+}
+
+const char* kind_of(WordValue value) {
+    switch (value) {
+        case WordValue::text: return "text";
+        case WordValue::yes: return "0 or 1";
+        case WordValue::count: return "number";
+        case WordValue::bytes: return "size";
+        case WordValue::range: return "size or range";
+        case WordValue::share: return "percent";
+        case WordValue::duration: return "time";
+        case WordValue::micros: return "time, bare: us";
+        case WordValue::sizes: return "size, drawn";
+        case WordValue::times: return "time, drawn";
+        case WordValue::choice: return "one of";
+    }
+    return "";
+}
+
+const char* place_of(WordPlace place) {
+    return place == WordPlace::io ? "`rw=`" : place == WordPlace::training ? "`format=`" : "either";
+}
+
+int show_words(const po::variables_map& values) {
+    if (json_wanted(values)) {
+        nlohmann::json rows = nlohmann::json::array();
+        for (const WordInfo& word : all_words()) {
+            rows.push_back({{"word", word.name},
+                            {"sections", word.place == WordPlace::io         ? "io"
+                                         : word.place == WordPlace::training ? "training"
+                                                                             : "both"},
+                            {"value", kind_of(word.value)},
+                            {"default", word.otherwise},
+                            {"meaning", word.meaning}});
+        }
+        put_json(values, {{"words", rows}});
+        if (json_alone(values)) {
+            return 0;
+        }
+    }
+    if (values.count("markdown") != 0) {
+        std::cout << "# Words of job files\n\nWritten by `reprise generate --words --markdown`. [jobs.md](jobs.md) "
+                     "explains them.\n\n"
+                     "| word | in sections with | value | default | |\n|---|---|---|---|---|\n";
+        for (const WordInfo& word : all_words()) {
+            const std::string otherwise = word.otherwise.empty() ? "" : "`" + std::string(word.otherwise) + "`";
+            std::cout << "| `" << word.name << "=` | " << place_of(word.place) << " | " << kind_of(word.value) << " | "
+                      << otherwise << " | " << word.meaning << " |\n";
+        }
+        return 0;
+    }
+    for (const WordInfo& word : all_words()) {
+        std::cout << word.name << "=  ("
+                  << (word.place == WordPlace::io         ? "rw=; "
+                      : word.place == WordPlace::training ? "format=; "
+                                                          : "")
+                  << kind_of(word.value);
+        if (!word.otherwise.empty()) {
+            std::cout << "; default " << word.otherwise;
+        }
+        std::cout << ")\n    " << word.meaning << '\n';
+    }
+    return 0;
+}
+
+nlohmann::json to_json(const GenerateResult& result, const Job& job, const std::string& output) {
+    nlohmann::json sections = nlohmann::json::array();
+    for (const GeneratedSection& each : result.sections) {
+        sections.push_back({{"name", each.name},
+                            {"files", each.files},
+                            {"file_bytes", each.file_bytes},
+                            {"steps", each.steps},
+                            {"begin_ns", each.begin},
+                            {"end_ns", each.end}});
+    }
+    return {{"output", printable(output)},
+            {"ops", result.ops},
+            {"tasks", result.tasks},
+            {"bytes_read", result.read_bytes},
+            {"bytes_written", result.written_bytes},
+            {"sections", sections},
+            {"notes", job.notes}};
+}
+
+void draw(const Job& job, const po::variables_map& values) {
+    const std::string file = values["diagram"].as<std::string>();
+    check_output(file, values.count("force") != 0);
+    TextOutput out(file);
+    out.put(diagram_of(job));
+    out.finish();
+}
+
+Job job_of(const std::string& file, const po::variables_map& values) {
+    const bool given = values.count("gpus") != 0;
+    if (!is_yaml_name(file)) {
+        if (given) {
+            throw usage_error("generate: --gpus is of DLIO's workloads (.yaml)", "in a job file, write gpus=N");
+        }
+        return read_job(file);
+    }
+    const uint64_t gpus = given ? values["gpus"].as<uint64_t>() : 1;
+    constexpr uint64_t kMostGpus = 1'000'000;
+    if (gpus < 1 || gpus > kMostGpus) {
+        throw usage_error("generate: --gpus must be from 1 to 1,000,000", "e.g. --gpus 8");
+    }
+    return read_dlio(file, gpus);
+}
+
+int run(const po::variables_map& values) {
+    if (values.count("words") != 0) {
+        return show_words(values);
+    }
+    if (values.count("job") == 0) {
+        throw usage_error("generate: no job file", "e.g. reprise generate job.ini -o job.oplog");
+    }
+    const std::string file = values["job"].as<std::string>();
+    Job job = job_of(file, values);
+    if (values.count("shrink") != 0) {
+        const double factor = values["shrink"].as<double>();
+        if (!(factor >= 1) || !(factor < 1e12)) {
+            throw usage_error("generate: --shrink must be 1 or more", "e.g. --shrink 1000");
+        }
+        shrink(job, factor);
+    }
+    if (values.count("show") != 0) {
+        for (const std::string& note : job.notes) {
+            std::cout << "; " << note << '\n';
+        }
+        std::cout << show_job(job);
+        return 0;
+    }
+    if (values.count("diagram") != 0) {
+        draw(job, values);
+        if (values.count("output") == 0) {
+            return 0;
+        }
+    }
+    if (values.count("output") == 0) {
+        throw usage_error("generate: -o is required", "e.g. reprise generate " + escape_line(file) + " -o job.oplog");
+    }
+    const std::string output = values["output"].as<std::string>();
+    check_log_output(output, values.count("force") != 0);
+    GenerateOptions how;
+    how.writer.derive = derive_queues;
+    how.command = "generate " + file;
+    how.tool = "reprise " + std::string(tool_version());
+    Progress line("generating", ProgressUnit::count);
+    how.progress = [&](double share) { line.update(static_cast<uint64_t>(share * 1000), 1000, ""); };
+    const GenerateResult result = generate(job, output, how);
+    line.finish();
+    if (json_wanted(values)) {
+        put_json(values, to_json(result, job, output));
+    }
+    if (json_alone(values) || quiet()) {
+        return 0;
+    }
+    std::cout << printable(output) << ": " << counted(result.ops, "op") << " of " << counted(result.tasks, "task")
+              << ", reads " << format_bytes(static_cast<uint64_t>(result.read_bytes)) << ", writes "
+              << format_bytes(static_cast<uint64_t>(result.written_bytes)) << '\n';
+    for (const GeneratedSection& each : result.sections) {
+        std::cout << "  [" << each.name << "]  " << counted(each.files, "file") << ", "
+                  << format_bytes(static_cast<uint64_t>(each.file_bytes));
+        if (each.steps != 0) {
+            std::cout << "; " << counted(each.steps, "step");
+        }
+        std::cout << "; " << format_duration(each.end - each.begin) << " on storage as fast as memory\n";
+    }
+    for (const std::string& note : job.notes) {
+        std::cout << "note: " << note << ".\n";
+    }
+    return 0;
+}
+
+const Registration registration{{
+    .name = "generate",
+    .group = Group::record,
+    .summary = "an op log from a job file: a job without a recording",
+    .help = "Writes the op log of a job that is described in an INI file. Sections with rw= are plain reads and writes "
+            "with "
+            "fio's words; sections with format= are training jobs: a data set, loaders that keep batches ahead, "
+            "accelerators, checkpoints. The log is an ordinary one: prepare, replay, sweep, predict and analyze take "
+            "it.\n\n"
+            "A file whose name ends in .yaml or .yml is a workload of DLIO or MLPerf Storage; keys that have no effect "
+            "are named.\n\n"
+            "docs/jobs.md explains the words; --words lists them. examples/jobs holds job files of known models.",
+    .examples = {{"reprise generate job.ini -o job.oplog", "the job's log"},
+                 {"reprise generate examples/jobs/unet3d.ini --shrink 1000 -o u.oplog", "with a small data set"},
+                 {"reprise generate unet3d_h100.yaml --gpus 8 -o u.oplog", "a workload of DLIO"},
+                 {"reprise generate job.ini --show", "the job with all defaults"}},
+    .options = options,
+    .positionals = {{.name = "job", .label = "JOB", .least = 0}},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace reprise::cli

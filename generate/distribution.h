@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Sizes and times that a job file gives as a distribution, and draws from them that are the same everywhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace reprise {
+
+/// A number of 64 bits that follows from two others (splitmix64).
+constexpr uint64_t mixed_bits(uint64_t a, uint64_t b) {
+    uint64_t x = a * 0x9e3779b97f4a7c15u + b + 0x632be59bd9b4e019u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/// Values are not negative: what is drawn below `least` becomes `least`.
+struct Distribution {
+    enum class Kind : uint8_t { constant, uniform, normal, lognormal } kind = Kind::constant;
+    double a = 0, b = 0;  // constant: a; uniform: from a to b; else mean and standard deviation
+    double least = 0;
+    std::string text;  // as it was given
+
+    bool varies() const { return kind != Kind::constant && b != (kind == Kind::uniform ? a : 0); }
+    double mean() const { return kind == Kind::uniform ? (a + b) / 2 : a; }
+    /// Draw number `index` of that seed.
+    int64_t draw(uint64_t seed, uint64_t index) const;
+
+    enum class Unit : uint8_t { bytes, seconds };
+    /// "150k", "normal(140MiB,65MiB)", "lognormal(3ms,1ms)", "uniform(4k,64k)". None where it is none of these.
+    static std::optional<Distribution> parse(std::string_view text, Unit unit);
+};
+
+/// "4k", "1.5 GiB"; none where it is no size, or beyond 2^62.
+std::optional<int64_t> read_bytes(std::string_view text);
+/// "250us", "1.5s"; without a unit so many of `unit_ns`. None where it is no time, or beyond 2^62 ns.
+std::optional<int64_t> read_time(std::string_view text, double unit_ns);
+
+}  // namespace reprise

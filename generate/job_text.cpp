@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+#include "generate/job_text.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "formats/support/error.h"
+#include "formats/support/nearest.h"
+
+namespace reprise {
+namespace {
+
+constexpr WordInfo kWords[] = {
+#define WORD(name, place, value, otherwise, meaning) {#name, WordPlace::place, WordValue::value, otherwise, meaning},
+#include "generate/words.def"
+};
+
+/// Words of fio that change nothing in a log, and are passed over.
+constexpr std::string_view kOnlyReports[] = {"name",        "description", "group_reporting", "eta",
+                                             "norandommap", "randrepeat",  "create_on_open",  "invalidate"};
+
+/// Words of fio that are known and have no counterpart, with what to do.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+    {"runtime", "a log holds a number of operations: give size=, number_ios= or loops="},
+    {"time_based", "a log holds a number of operations: give size=, number_ios= or loops="},
+    {"rate_iops", "arrivals that do not wait for the storage are not made yet; thinktime= pauses between blocks"},
+    {"rate", "arrivals that do not wait for the storage are not made yet; thinktime= pauses between blocks"},
+    {"filename", "files are named after their section and job; directory= says where they lie"},
+    {"blocksize", "write bs="},
+    {"readwrite", "write rw="},
+    {"ramp_time", "leave it out; replay --runs has warm-up runs"},
+    {"buffered", "write direct="},
+    {"record_length", "write sample_size="},
+    {"batch_size", "write batch="},
+    {"num_workers", "write loader_workers="},
+    {"prefetch_factor", "write prefetch="},
+};
+
+std::string_view trimmed(std::string_view text) {
+    constexpr const char* kBlanks = " \t\r";
+    const size_t from = text.find_first_not_of(kBlanks);
+    return from == text.npos ? std::string_view() : text.substr(from, text.find_last_not_of(kBlanks) - from + 1);
+}
+
+/// Without a comment: ; or # at the begin of a line or after a blank.
+std::string_view without_comment(std::string_view line) {
+    for (size_t i = 0; i < line.size(); ++i) {
+        const bool starts = line[i] == ';' || line[i] == '#';
+        if (starts && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) {
+            return line.substr(0, i);
+        }
+    }
+    return line;
+}
+
+bool fits(WordPlace place, bool training) {
+    return place == WordPlace::both || (place == WordPlace::training) == training;
+}
+
+class Reader {
+public:
+    Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+    std::vector<SectionText> read() {
+        for (size_t at = 0; at < text_.size();) {
+            const size_t end = std::min(text_.find('\n', at), text_.size());
+            ++line_;
+            const std::string_view line = trimmed(without_comment(text_.substr(at, end - at)));
+            at = end + 1;
+            if (!line.empty()) {
+                line[0] == '[' ? section(line) : word(line);
+            }
+        }
+        for (SectionText& section : sections_) {
+            settle(section);
+        }
+        if (sections_.empty()) {
+            wrong_line(name_, line_, "no section", "begin one, e.g. [train] with format=npz, or [scan] with rw=read");
+        }
+        for (const auto& [word, given] : global_) {
+            if (!used_.contains(word)) {
+                wrong_line(name_, given.line, word + "= of [global] belongs into no section of this file",
+                           "it is of " + of(*find_word(word)));
+            }
+        }
+        return std::move(sections_);
+    }
+
+private:
+    [[noreturn]] void fail(const std::string& what, const std::string& todo) const {
+        wrong_line(name_, line_, what, todo);
+    }
+    static std::string of(const WordInfo& word) {
+        return word.place == WordPlace::io ? "sections with rw=" : "sections with format=";
+    }
+
+    void section(std::string_view line) {
+        if (line.back() != ']') {
+            fail("'" + escape_line(line) + "' has no ]", "sections are [global] and [NAME]");
+        }
+        const std::string name(trimmed(line.substr(1, line.size() - 2)));
+        const bool good = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+            return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+        });
+        if (!good || name == "." || name == "..") {
+            fail("'" + escape_line(name) + "' is not a name", "letters, digits, '-', '_' and '.', e.g. [train]");
+        }
+        in_global_ = name == "global";
+        if (in_global_) {
+            return;
+        }
+        if (!names_.insert(name).second) {
+            fail("a second [" + name + "]", "give each section another name");
+        }
+        SectionText& section = sections_.emplace_back();
+        section.name = name;
+        section.line = line_;
+        section.words = global_;  // as in fio, what stands above
+    }
+
+    void word(std::string_view line) {
+        if (!in_global_ && sections_.empty()) {
+            fail("'" + escape_line(line) + "' is in no section", "begin with [global] or [NAME]");
+        }
+        const size_t equals = line.find('=');
+        const std::string word(trimmed(line.substr(0, equals)));
+        // A word alone is set, as in fio.
+        const std::string value(equals == line.npos ? "1" : trimmed(line.substr(equals + 1)));
+        if (std::find(std::begin(kOnlyReports), std::end(kOnlyReports), word) != std::end(kOnlyReports)) {
+            return;
+        }
+        const WordInfo* const known = find_word(word);
+        if (known == nullptr) {
+            const auto elsewhere = std::find_if(std::begin(kElsewhere), std::end(kElsewhere),
+                                                [&](const auto& each) { return each.first == word; });
+            if (elsewhere != std::end(kElsewhere)) {
+                fail(word + "= is not made into a log", std::string(elsewhere->second));
+            }
+            std::vector<std::string> names;
+            for (const WordInfo& each : kWords) {
+                names.emplace_back(each.name);
+            }
+            fail("'" + escape_line(word) + "' is not known" + did_you_mean(nearest_names(word, names)),
+                 "all words: reprise generate --words");
+        }
+        if (equals == line.npos && known->value != WordValue::yes) {
+            fail(word + " has no value",
+                 "e.g. " + word + "=" + std::string(known->otherwise.empty() ? "..." : known->otherwise));
+        }
+        if (value.empty()) {
+            fail(word + "= has no value", "leave out the line, or give one");
+        }
+        auto& own = in_global_ ? global_ : sections_.back().own;
+        if (!own.try_emplace(word, GivenWord{value, line_}).second) {
+            fail("a second " + word + "= in this section", "leave out one of them");
+        }
+    }
+
+    void settle(SectionText& section) {
+        const auto has = [&](const char* word) { return section.own.contains(word); };
+        const auto inherits = [&](const char* word) { return section.words.contains(word); };
+        if (has("rw") && has("format")) {
+            wrong_line(name_, section.own.at("format").line, "[" + section.name + "] has both rw= and format=",
+                       "rw= is plain I/O, format= a training job: make two sections");
+        }
+        section.training = has("format") || (!has("rw") && inherits("format"));
+        if (!section.training && !has("rw") && !inherits("rw")) {
+            wrong_line(name_, section.line, "[" + section.name + "] has neither rw= nor format=",
+                       "rw=read makes it plain I/O, format=npz a training job");
+        }
+        for (auto at = section.words.begin(); at != section.words.end();) {
+            if (fits(find_word(at->first)->place, section.training)) {
+                used_.insert(at->first);
+                ++at;
+            } else {
+                at = section.words.erase(at);
+            }
+        }
+        for (const auto& [word, given] : section.own) {
+            if (!fits(find_word(word)->place, section.training)) {
+                wrong_line(
+                    name_, given.line, word + "= does not belong into [" + section.name + "]",
+                    "it is of " + of(*find_word(word)) + "; this one has " + (section.training ? "format=" : "rw="));
+            }
+            section.words[word] = given;
+        }
+    }
+
+    const std::string_view text_;
+    const std::string& name_;
+    size_t line_ = 0;
+    std::vector<SectionText> sections_;
+    std::map<std::string, GivenWord> global_;
+    std::set<std::string> names_, used_;
+    bool in_global_ = false;
+};
+
+}  // namespace
+
+std::span<const WordInfo> all_words() { return kWords; }
+
+const WordInfo* find_word(std::string_view name) {
+    const auto* const found =
+        std::find_if(std::begin(kWords), std::end(kWords), [&](const WordInfo& each) { return each.name == name; });
+    return found == std::end(kWords) ? nullptr : found;
+}
+
+void wrong_line(const std::string& file, size_t line, const std::string& what, const std::string& todo) {
+    throw bad_input(file + ":" + std::to_string(line), what, todo);
+}
+
+std::vector<SectionText> read_sections(std::string_view text, const std::string& name) {
+    return Reader(text, name).read();
+}
+
+}  // namespace reprise

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// The lines of a job file: sections and their words, each with the line that it is from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reprise {
+
+/// What a word of words.def takes.
+enum class WordValue : uint8_t { text, yes, count, bytes, range, share, duration, micros, sizes, times, choice };
+/// In which sections it may stand.
+enum class WordPlace : uint8_t { io, training, both };
+
+struct WordInfo {
+    std::string_view name;
+    WordPlace place;
+    WordValue value;
+    std::string_view otherwise;  // the default; empty: none, or it follows from others
+    std::string_view meaning;
+};
+std::span<const WordInfo> all_words();
+const WordInfo* find_word(std::string_view name);
+
+struct GivenWord {
+    std::string value;
+    size_t line = 0;
+};
+
+struct SectionText {
+    std::string name;
+    size_t line = 0;
+    std::map<std::string, GivenWord> words;  // those of [global] among them
+    std::map<std::string, GivenWord> own;    // without those
+    bool training = false;                   // else plain I/O
+};
+
+/// A word or value that is wrong: says where, what, and what to do.
+[[noreturn]] void wrong_line(const std::string& file, size_t line, const std::string& what, const std::string& todo);
+
+/// Throws Error (bad_input) for what is no job file: words that nobody knows, that do not belong into their section, or
+/// stand in it twice. Words of [global] apply to the sections below that take them. `name`: of the file, in messages.
+std::vector<SectionText> read_sections(std::string_view text, const std::string& name);
+
+}  // namespace reprise

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""usage: bench_generate.py --bin BUILD_FOLDER [--dir DIR] [--rounds N] [--ops N] [--lock FILE]
+
+How fast `reprise generate` writes: random reads, each a new offset (default 100 million of four jobs), and its memory. Then MLPerf's AU
+(the first step left out) and the step's time of generated jobs whose data is in memory: unet3d and resnet50 with the steps of an H100 and an
+A100, on the POSIX engine; dlrm with 375 us steps and four accelerators, on the null engine. The data sets are shrunk so that they fit
+into memory; steps take as long as in the job."""
+import argparse
+import contextlib
+import fcntl
+import json
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument("--bin", required=True, type=pathlib.Path)
+arguments.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
+arguments.add_argument("--rounds", type=int, default=3)
+arguments.add_argument("--ops", type=int, default=100_000_000)
+arguments.add_argument("--lock", type=pathlib.Path, help="hold a lock on it (flock) during each round")
+options = arguments.parse_args()
+reprise = str((options.bin / "reprise").resolve())
+JOBS = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "jobs"
+
+
+@contextlib.contextmanager
+def alone():
+    if options.lock is None:
+        yield
+        return
+    with open(options.lock, "a", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run(*words, allowed=(0,)):
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode not in allowed:
+        sys.exit(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def rate(folder):
+    job = folder / "reads.ini"
+    job.write_text(f"[reads]\nrw=randread\nbs=4k\nnumjobs=4\nsize={options.ops // 4 * 4096}\n", encoding="ascii")
+    log = folder / "reads.oplog"
+    rates = []
+    for _ in range(options.rounds):
+        with alone():
+            begin = time.monotonic()
+            made = json.loads(run(reprise, "generate", job, "-o", log, "-f", "--json"))
+            rates.append(made["ops"] / (time.monotonic() - begin))
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"generate: {made['ops']} ops, {statistics.median(rates) / 1e6:.2f} M ops/s (median of {options.rounds}), {peak:.0f} MiB of memory, "
+          f"{log.stat().st_size / made['ops']:.2f} bytes per op", flush=True)
+    log.unlink()
+
+
+def utilisation(folder, name, text, engine):
+    job, log, root = folder / f"{name}.ini", folder / f"{name}.oplog", folder / name
+    job.write_text(text, encoding="ascii")
+    run(reprise, "generate", job, "-q", "-o", log)
+    where = ("--engine", "null")
+    if engine == "posix":
+        run(reprise, "prepare", "-q", log, "--root", root)
+        where = ("--root", root, "--cache", "warm")
+    found = []
+    for _ in range(options.rounds):
+        with alone():
+            run_log = folder / "run.oplog"
+            result = json.loads(run(reprise, "replay", "-q", log, *where, "--json", "-f", "-o", run_log, allowed=(0, 1)))
+            devices = json.loads(run(reprise, "info", run_log, "--json"))["summary"]["accelerators"]
+            found.append((result["au_mlperf"], statistics.median(each["step_p50_ns"] for each in devices if each["step_p50_ns"])))
+    au, step = (statistics.median(each[i] for each in found) for i in (0, 1))
+    print(f"au {name}: {100 * au:.2f} %, step {step / 1e6:.4f} ms (median of {options.rounds})", flush=True)
+    run("rm", "-rf", root)
+
+
+def shrunk(name, compute, samples, size):
+    words = {"samples": samples, "sample_size": size, "compute": compute}
+    lines = [line for line in (JOBS / f"{name}.ini").read_text(encoding="utf-8").split("\n") if line.split("=")[0] not in words]
+    return "\n".join(lines + [f"{word}={value}" for word, value in words.items()]) + "\n"
+
+
+with tempfile.TemporaryDirectory(dir=options.dir) as place:
+    folder = pathlib.Path(place)
+    rate(folder)
+    for accelerator, step in (("H100", "323ms"), ("A100", "636ms")):
+        utilisation(folder, f"unet3d-{accelerator}", shrunk("unet3d", step, 42, "normal(20MiB,9MiB)"), "posix")
+    for accelerator, step in (("H100", "224ms"), ("A100", "435ms")):
+        utilisation(folder, f"resnet50-{accelerator}", shrunk("resnet50", step, 12000, 114660), "posix")
+    utilisation(folder, "dlrm", "[dlrm]\nformat=parquet\nsamples=268435456\nsamples_per_file=4718592\nsample_size=761\nrow_group=65536\ncolumns=40\n"
+                "batch=16384\nloader_workers=2\nprefetch=4\ngpus=4\ncompute=375us\n", "null")

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Job files: what generate says, and what prepare, replay, predict, analyze and sweep make of its logs.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+jobs=$REPRISE_SOURCE_DIR/examples/jobs
+
+run 0 "$REPRISE" generate --words --markdown
+cmp -s "$out" "$REPRISE_SOURCE_DIR/docs/job-words.md" ||
+    fail "docs/job-words.md is not current: reprise generate --words --markdown > docs/job-words.md"
+
+# Every job of the library, small.
+for job in "$jobs"/*.ini; do
+    run 0 "$REPRISE" generate "$job" --shrink 1000000 -o one.oplog -f
+    contains "$out" "is shrunk"
+    run 0 "$REPRISE" generate "$job" --show
+    cp "$out" shown.ini
+    run 0 "$REPRISE" generate shown.ini --show
+    cmp -s "$out" shown.ini || fail "$job: --show of what --show printed differs"
+done
+
+cat >job.ini <<'END'
+[train]
+format=npz
+samples=40
+sample_size=uniform(20k,60k)
+batch=2
+gpus=2
+loader_workers=2
+shuffle=full
+epochs=2
+compute=2ms
+checkpoint_every=1epoch
+checkpoint_size=1m
+
+[other]
+rw=randread
+size=1m
+ioengine=io_uring
+iodepth=8
+END
+run 0 "$REPRISE" generate job.ini -o job.oplog --json=job.json
+contains "$out" "[train]  40 files"
+contains "$out" "20 steps"
+python3 - <<'END' || fail "job.json"
+import json
+job = json.load(open("job.json", encoding="utf-8"))
+train, other = job["sections"]
+assert train["steps"] == 20 and train["files"] == 40 and other["steps"] == 0, job
+assert job["bytes_read"] == 2 * train["file_bytes"] + (1 << 20) and job["bytes_written"] == 2 << 20, job
+END
+run 0 "$REPRISE" prepare -q job.oplog --root root
+run 0 "$REPRISE" replay job.oplog --root root -o run.oplog
+contains "$out" "job         SAME"
+contains "$out" "generated"
+run 0 "$REPRISE" info job.oplog
+contains "$out" "AU (MLPerf)"
+run 0 "$REPRISE" analyze job.oplog --no-what-if
+storage_model model.json
+run 0 "$REPRISE" predict job.oplog --storage model.json
+run 0 "$REPRISE" compare job.oplog run.oplog
+
+run 0 "$REPRISE" generate job.ini --diagram job.svg
+python3 - <<'END' || fail "job.svg"
+import xml.etree.ElementTree as tree
+words = [each.text for each in tree.parse("job.svg").iter("{http://www.w3.org/2000/svg}text")]
+for wanted in ("[train]", "40 files", "2 loader threads, each rank", "2 accelerators, 2 ranks", "checkpoint 1.00 MiB", "8 requests in flight"):
+    assert wanted in words, (wanted, words)
+END
+run 2 "$REPRISE" generate job.ini --diagram job.svg
+contains "$err" "exists"
+
+# The same job, the same log.
+run 0 "$REPRISE" generate job.ini -o again.oplog -q
+run 0 "$REPRISE" dump job.oplog
+cp "$out" one.txt
+run 0 "$REPRISE" dump again.oplog
+cmp -s "$out" one.txt || fail "a second log of the same job differs"
+
+# Mistakes.
+run 2 "$REPRISE" generate job.ini
+contains "$err" "-o is required"
+run 2 "$REPRISE" generate
+contains "$err" "no job file"
+run 2 "$REPRISE" generate job.ini -o job.oplog
+contains "$err" "exists"
+run 2 "$REPRISE" generate job.ini --shrink 0.5 -o x.oplog
+contains "$err" "--shrink must be 1 or more"
+run 3 "$REPRISE" generate missing.ini -o x.oplog
+contains "$err" "cannot be read"
+printf '[s]\nrw=read\nsise=1m\n' >wrong.ini
+run 3 "$REPRISE" generate wrong.ini -o x.oplog
+contains "$err" "wrong.ini:3: 'sise' is not known; did you mean size"
+[[ ! -e x.oplog && ! -e x.oplog.partial ]] || fail "a log of a wrong job file"
+finish

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# A generated unet3d beside a trace of DLIO's: the same calls for each sample, with the same offsets and sizes.
+# SPDX-License-Identifier: MIT
+source "$(dirname "$0")/lib.bash"
+trace=$(trace dftracer/dlio_unet3d_hdf5_8ranks) || skip "no trace dftracer/dlio_unet3d_hdf5_8ranks; set REPRISE_TRACES"
+cd "$tmp" || exit 1
+cat >unet3d.ini <<'END'
+[unet3d]
+format=hdf5
+samples=168
+samples_per_file=1
+sample_size=146579449
+batch=4
+gpus=8
+loader_workers=6
+epochs=5
+shuffle=full
+compute=1.3604s
+END
+run 0 "$REPRISE" generate -q unet3d.ini -o made.oplog
+run 0 "$REPRISE" import -q "$trace"/*.pfw.gz -o dlio.oplog
+for log in made dlio; do
+    run 0 "$REPRISE" dump --json --only dataset "$log.oplog"
+    cp "$out" "$log.json"
+done
+python3 - <<'END' || fail "the calls differ"
+import collections, json
+def samples(name):
+    """How often each sequence of calls between an open and a close of a sample's file comes."""
+    open_now, found = {}, collections.Counter()
+    for line in open(name, encoding="utf-8"):
+        op = json.loads(line)
+        kind, task = op.get("kind") or op.get("op"), op["task"]
+        if kind == "open":
+            open_now[task] = []
+        elif kind == "pread" and task in open_now:
+            open_now[task].append((op["offset"], op["size"]))
+        elif kind == "close" and open_now.get(task):
+            found[tuple(open_now.pop(task))] += 1
+    return found
+made, dlio = samples("made.json"), samples("dlio.json")
+assert sum(made.values()) == sum(dlio.values()) == 800, (sum(made.values()), sum(dlio.values()))
+assert len(made) == 1, made
+# Which of two headers is read first differs from open to open.
+reads = sorted(next(iter(made)))
+same = sum(count for each, count in dlio.items() if sorted(each) == reads)
+assert same == 800, dlio.most_common(3)
+END
+finish

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "generate/data_set.h"
+#include "generate/generate.h"
+#include "tests/support.h"
+
+using namespace reprise;
+using namespace reprise::test;
+
+namespace {
+
+struct Generated {
+    explicit Generated(const std::string& text)
+        : result(generate(parse_job(text, "job.ini"), dir / "job.oplog")), log(dir / "job.oplog") {}
+
+    std::map<OpKind, uint64_t> kinds() const {
+        std::map<OpKind, uint64_t> out;
+        log.for_each_in_time([&](TaskId, const Op& op, uint64_t) { ++out[op.kind]; });
+        return out;
+    }
+    /// Bytes read of each file.
+    std::map<std::string, int64_t> bytes() const {
+        std::map<std::string, int64_t> out;
+        log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+            if (info(op.kind).is(Trait::reads)) {
+                out[std::string(log.tables().path(log.tables().file_of(op)))] += data_bytes(op);
+            }
+        });
+        return out;
+    }
+
+    TempDir dir;
+    GenerateResult result;
+    LogReader log;
+};
+
+/// Each edge's source is over before what waits for it is.
+void check_edges(const LogReader& log) {
+    std::map<std::pair<TaskId, uint64_t>, int64_t> ends;
+    log.for_each_in_time([&](TaskId task, const Op& op, uint64_t number) { ends[{task, number}] = op.end(); });
+    uint64_t edges = 0;
+    log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+        for (const Edge& edge : op.edges) {
+            const auto source = ends.find({edge.task, edge.op});
+            REQUIRE(source != ends.end());
+            CHECK(source->second <= op.end());
+            ++edges;
+        }
+    });
+    CHECK(edges > 0);
+}
+
+}  // namespace
+
+TEST_CASE("a file for each sample: every sample is read once an epoch, as a whole") {
+    const Generated job(
+        "[t]\nformat=npz\nsamples=24\nsample_size=normal(100k,20k)\nbatch=2\ngpus=2\nloader_workers=3\nshuffle=full\n"
+        "epochs=2\ncompute=5ms\ndecode=1ms\n");
+    check_edges(job.log);
+    CHECK(job.result.sections.at(0).files == 24);
+    CHECK(job.result.sections.at(0).steps == 12);
+    const auto bytes = job.bytes();
+    CHECK(bytes.size() == 24);
+    for (FileId file = 1; file < job.log.tables().files.size(); ++file) {
+        const FileRow& row = job.log.tables().files[file];
+        CHECK(bytes.at(std::string(job.log.tables().path(file))) == 2 * static_cast<int64_t>(row.size));
+    }
+    auto kinds = job.kinds();
+    CHECK(kinds[OpKind::open] == 48);
+    CHECK(kinds[OpKind::gpu_submit] == 24);
+    CHECK(kinds[OpKind::compute] == 48);
+    CHECK(kinds[OpKind::spawn] == 6);
+    CHECK(kinds[OpKind::join] == 6);
+}
+
+TEST_CASE("streams are read from front to back, each byte once an epoch") {
+    for (const char* format : {"tfrecord", "tar"}) {
+        CAPTURE(format);
+        const Generated job(
+            "[t]\nformat=" + std::string(format) +
+            "\nsamples=120\nsamples_per_file=10\nsample_size=30000\nbatch=5\nloader_workers=2\nshuffle=full\nbs=64k\n");
+        check_edges(job.log);
+        uint64_t whole = 0;
+        for (const auto& [path, bytes] : job.bytes()) {
+            whole += static_cast<uint64_t>(bytes);
+        }
+        // Two readers may meet within a file, and read a block twice.
+        CHECK(static_cast<int64_t>(whole) >= job.result.sections[0].file_bytes - 12 * 1024);
+        CHECK(static_cast<int64_t>(whole) <= job.result.sections[0].file_bytes + 2 * 65536);
+    }
+}
+
+TEST_CASE("formats read what their libraries do") {
+    SUBCASE("hdf5") {
+        const Generated job("[t]\nformat=hdf5\nsamples=8\nsamples_per_file=1\nsample_size=1MiB\nloader_workers=1\n");
+        auto kinds = job.kinds();
+        CHECK(kinds[OpKind::pread] == 8 * 9);
+        CHECK(kinds[OpKind::fstat] == 8);
+        CHECK(kinds[OpKind::open] == 8);
+    }
+    SUBCASE("parquet") {
+        const Generated job(
+            "[t]\nformat=parquet\nsamples=64\nsample_size=1k\nrow_group=16\ncolumns=4\nloader_workers=1\nbatch=8\n");
+        CHECK(job.kinds()[OpKind::pread] == 2 + 4 * 4);  // the footer twice, then columns of row groups
+    }
+    SUBCASE("mapped") {
+        for (const char* format : {"indexed", "arrow", "lmdb"}) {
+            CAPTURE(format);
+            const Generated job("[t]\nformat=" + std::string(format) +
+                                "\nsamples=200\nsample_size=lognormal(9k,2k)\nloader_workers=2\nshuffle=full\n");
+            check_edges(job.log);
+            auto kinds = job.kinds();
+            CHECK(kinds[OpKind::mmap] == (std::string(format) == "indexed" ? 4 : 2));
+            CHECK(kinds[OpKind::munmap] == kinds[OpKind::mmap]);
+            CHECK(kinds[OpKind::touch] >= 200);
+            job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+                if (op.kind == OpKind::touch) {
+                    CHECK(op.offset >= 0);
+                }
+            });
+        }
+    }
+    SUBCASE("none") {
+        const Generated job(
+            "[t]\nformat=none\nsteps=3\ngpus=2\ncompute=1ms\ncheckpoint_every=1\ncheckpoint_size=10m\ncheckpoint_mode="
+            "sharded\n");
+        CHECK(job.result.written_bytes == 30 << 20);
+        CHECK(job.result.read_bytes == 0);
+        CHECK(job.kinds()[OpKind::rename] == 6);
+    }
+}
+
+TEST_CASE("reads and touches stay within their files") {
+    for (const char* format : {"npz", "tfrecord", "tar", "hdf5", "indexed", "parquet", "arrow", "lmdb"}) {
+        CAPTURE(format);
+        const bool one = std::string(format) == "npz";
+        const Generated job("[t]\nformat=" + std::string(format) + (one ? "\n" : "\nsamples_per_file=70\n") +
+                            "samples=333\nsample_size=normal(5000,3000)\nbatch=3\nshuffle=20\nepochs=2\n");
+        std::map<uint32_t, FileId> maps;
+        job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+            const Tables& tables = job.log.tables();
+            if (op.kind == OpKind::mmap) {
+                maps[op.map] = tables.file_of(op);
+            } else if (op.kind == OpKind::touch) {
+                CHECK(op.offset + op.size <= static_cast<int64_t>(tables.files[maps.at(op.map)].size) + 4095);
+            } else if (op.kind == OpKind::pread) {
+                CHECK(op.offset >= 0);
+                CHECK(op.offset + op.result <= static_cast<int64_t>(tables.files[tables.file_of(op)].size));
+            }
+        });
+    }
+}
+
+TEST_CASE("the loader is never further ahead than its queue") {
+    const Generated job("[t]\nformat=npz\nsamples=64\nsample_size=1k\nloader_workers=2\nprefetch=3\ncompute=10ms\n");
+    // A worker begins batch b only after batch b - 6 was taken: reads begun less steps done are at most 7.
+    int64_t begun = 0, done = 0, most = 0;
+    job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+        begun += op.kind == OpKind::open ? 1 : 0;
+        done += op.kind == OpKind::gpu_wait ? 1 : 0;
+        most = std::max(most, begun - done);
+    });
+    CHECK(most >= 6);
+    CHECK(most <= 8);
+}
+
+TEST_CASE("checkpoints: who writes, and who waits") {
+    const std::string job =
+        "[t]\nformat=none\nsteps=4\ngpus=2\ncompute=10ms\ncheckpoint_every=2\ncheckpoint_size=100m\ncheckpoint_mode=";
+    const Generated blocking(job + "blocking\n"), copied(job + "async\n"), sharded(job + "sharded\n");
+    CHECK(blocking.kinds()[OpKind::rename] == 2);
+    CHECK(copied.kinds()[OpKind::rename] == 2);
+    CHECK(sharded.kinds()[OpKind::rename] == 4);
+    check_edges(blocking.log);
+    check_edges(copied.log);
+    check_edges(sharded.log);
+    CHECK(copied.kinds()[OpKind::compute] == 2);
+    CHECK(copied.result.tasks == 3);
+}
+
+TEST_CASE("plain I/O: every block once, mixed, behind each other, in flight") {
+    SUBCASE("random") {
+        const Generated job("[r]\nrw=randread\nsize=1m\nbs=4k\nnrfiles=2\nnumjobs=2\n");
+        std::set<std::pair<FileId, int64_t>> seen;
+        job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+            if (op.kind == OpKind::pread) {
+                CHECK(seen.insert({job.log.tables().file_of(op), op.offset}).second);
+            }
+        });
+        CHECK(seen.size() == 512);
+    }
+    SUBCASE("a mix of sizes") {
+        const Generated job("[m]\nrw=rw\nsize=4m\nbs=4k-64k\nfsync=10\nthinktime=5\nend_fsync=1\n");
+        CHECK(job.result.read_bytes + job.result.written_bytes == 4 << 20);
+        auto kinds = job.kinds();
+        CHECK(kinds[OpKind::fsync] == kinds[OpKind::pwrite] / 10 + 1);
+        CHECK(kinds[OpKind::wait] == kinds[OpKind::pread] + kinds[OpKind::pwrite]);
+    }
+    SUBCASE("after the section before") {
+        const Generated job(
+            "[a]\nrw=read\nsize=1m\nnumjobs=2\n[b]\nrw=write\nsize=1m\nstonewall\n[c]\nrw=read\nsize=4k\n");
+        CHECK(job.result.sections[1].begin == job.result.sections[0].end);
+        CHECK(job.result.sections[2].begin == job.result.sections[1].begin);
+        check_edges(job.log);
+    }
+    SUBCASE("in flight") {
+        for (const char* engine : {"io_uring", "libaio"}) {
+            CAPTURE(engine);
+            const Generated job("[q]\nrw=randread\nsize=1m\nioengine=" + std::string(engine) + "\niodepth=8\n");
+            int64_t flying = 0, most = 0, submitted = 0;
+            job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+                const OpInfo& row = info(op.kind);
+                flying += row.is(Trait::submits) ? 1 : row.is(Trait::completes) ? -1 : 0;
+                submitted += row.is(Trait::submits) ? 1 : 0;
+                most = std::max(most, flying);
+            });
+            CHECK(submitted == 256);
+            CHECK(most == 8);
+            CHECK(flying == 0);
+        }
+    }
+}
+
+TEST_CASE("the same job file and seed give the same log, another seed another") {
+    const std::string text = "[t]\nformat=npz\nsamples=50\nsample_size=normal(9k,1k)\nshuffle=full\n";
+    const auto dump = [](const Generated& job) {
+        std::vector<std::pair<FileId, int64_t>> out;
+        job.log.for_each_in_time(
+            [&](TaskId, const Op& op, uint64_t) { out.emplace_back(job.log.tables().file_of(op), op.size); });
+        return out;
+    };
+    const Generated one(text), same(text), other(text + "seed=2\n");
+    CHECK(dump(one) == dump(same));
+    CHECK(dump(one) != dump(other));
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "formats/support/error.h"
+#include "generate/job.h"
+#include "generate/job_text.h"
+
+using namespace reprise;
+
+namespace {
+
+std::string error_of(const std::string& text) {
+    try {
+        parse_job(text, "job.ini");
+    } catch (const Error& error) {
+        CHECK(error.code() == ExitCode::bad_input);
+        return error.what();
+    }
+    return "none";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+constexpr const char* kTraining = "[t]\nformat=npz\nsamples=100\nsample_size=1MiB\n";
+
+}  // namespace
+
+TEST_CASE("a job file: global words, sections, comments, words without a value") {
+    const Job job = parse_job(
+        "; a comment\n[global]\ndirectory=/d/\nbs=8k\n\n[a]\nrw=randread ; why\nsize=1m\nthread\n"
+        "[b]\nrw=write\nbs=4k-16k\nsize=2m\nnrfiles=2\nstonewall\n",
+        "job.ini");
+    REQUIRE(job.sections.size() == 2);
+    const auto& a = std::get<IoJob>(job.sections[0].what);
+    CHECK(job.sections[0].directory == "/d");
+    CHECK(a.reads);
+    CHECK(!a.writes);
+    CHECK(a.random);
+    CHECK(a.threads);
+    CHECK(a.bs_least == 8192);
+    const auto& b = std::get<IoJob>(job.sections[1].what);
+    CHECK(job.sections[1].stonewall);
+    CHECK(b.bs_least == 4096);
+    CHECK(b.bs_most == 16384);
+    CHECK(b.file_size == 1 << 20);
+}
+
+TEST_CASE("a training job has the defaults of its format") {
+    const Job job = parse_job(std::string(kTraining) + "batch=4\ngpus=2\ncompute=normal(10ms,1ms)\n", "job.ini");
+    const auto& training = std::get<TrainingJob>(job.sections[0].what);
+    CHECK(training.ranks == 2);
+    CHECK(training.extension == ".npz");
+    CHECK(training.steps_per_epoch() == 12);
+    CHECK(training.bs == 0);
+    CHECK(training.compute.mean() == 10e6);
+    const Job stream = parse_job("[s]\nformat=tfrecord\nsamples=10\nsample_size=1k\n", "job.ini");
+    CHECK(std::get<TrainingJob>(stream.sections[0].what).bs == 256 << 10);
+    CHECK(std::get<TrainingJob>(stream.sections[0].what).samples_per_file == 10);
+}
+
+TEST_CASE("what --show prints is the same job") {
+    for (const char* text :
+         {"[t]\nformat=tfrecord\nsamples=100\nsample_size=normal(1MiB,1k)\ncheckpoint_every=2epochs\ncheckpoint_size="
+          "1g\n"
+          "checkpoint_mode=async\nshuffle=10\n",
+          "[n]\nformat=none\nsteps=7\ngpus=4\nranks=2\ncompute=1\n",
+          "[i]\nrw=randrw\nsize=1m\nnrfiles=3\nioengine=io_uring\niodepth=8\n",
+          "[p]\nformat=parquet\nsamples=100\nsample_size=100\nsamples_per_file=30\nrow_group=10\n"}) {
+        CAPTURE(text);
+        const std::string shown = show_job(parse_job(text, "job.ini"));
+        CHECK(show_job(parse_job(shown, "shown.ini")) == shown);
+    }
+}
+
+TEST_CASE("every word of the table is taken somewhere, and in the other kind of section refused") {
+    for (const WordInfo& word : all_words()) {
+        CAPTURE(word.name);
+        CHECK(!word.meaning.empty());
+        if (word.name == "rw" || word.name == "format" || word.place == WordPlace::both) {
+            continue;
+        }
+        const bool training = word.place == WordPlace::training;
+        const std::string other = training ? "[s]\nrw=read\nsize=1m\n" : kTraining;
+        CHECK(has(error_of(other + std::string(word.name) + "=1\n"), "does not belong into"));
+    }
+}
+
+TEST_CASE("errors name the line, what is wrong and what to do") {
+    struct Case {
+        std::string text;
+        const char* says;
+    };
+    const std::string io = "[s]\nrw=read\nsize=1m\n", training = kTraining;
+    const Case cases[] = {
+        {"", "no section"},
+        {"size=1\n", "job.ini:1: 'size=1' is in no section"},
+        {"[s\nrw=read\n", "has no ]"},
+        {"[a b]\n", "is not a name"},
+        {io + "[s]\n", "a second [s]"},
+        {io + "size=2m\n", "job.ini:4: a second size="},
+        {io + "sise=2m\n", "'sise' is not known; did you mean size"},
+        {io + "batch\n", "batch has no value"},
+        {io + "bs=\n", "bs= has no value"},
+        {io + "bs=8k-4k\n", "a range such as 4k-64k"},
+        {io + "bs=2m\n", "is smaller than bs="},
+        {io + "runtime=60\n", "runtime= is not made into a log"},
+        {io + "iodepth=4\n", "iodepth= above 1 needs requests in flight"},
+        {io + "ioengine=iouring\n", "did you mean io_uring"},
+        {io + "numjobs=0\n", "a whole number from 1"},
+        {io + "thread=yes\n", "thread= cannot be 'yes'"},
+        {io + "directory=data\n", "a path from the root"},
+        {io + "direct=1\nbs=1000\n", "whole sectors"},
+        {io + "format=npz\n", "has both rw= and format="},
+        {"[s]\nsize=1m\n", "has neither rw= nor format="},
+        {"[global]\nbatch=3\n" + io, "batch= of [global] belongs into no section"},
+        {"[s]\nrw=read\n", "has no size="},
+        {"[s]\nformat=npz\nsamples=3\n", "has no sample_size="},
+        {"[s]\nformat=none\n", "has no steps="},
+        {"[s]\nformat=none\nsteps=3\nsamples=3\n", "samples= beside format=none"},
+        {training + "samples_per_file=3\n", "a file for each sample"},
+        {training + "batch=200\n", "an epoch has no step"},
+        {training + "gpus=3\nranks=2\n", "cannot be shared evenly"},
+        {training + "sample_size=gauss(1,2)\n", "a second sample_size="},
+        {training + "compute=fast\n", "250ms, normal(250ms,20ms)"},
+        {training + "checkpoint_size=1m\n", "checkpoint_size= without checkpoint_every="},
+        {training + "checkpoint_every=3x\n", "so many steps or epochs"},
+        {training + "checkpoint_every=3\n", "has no checkpoint_size="},
+        {training + "columns=3\n", "are of format=parquet"},
+        {training + "shuffle=1\n", "shuffle= cannot be '1'"},
+        {training + "direct=1\nbs=1000\n", "direct=1 needs reads of whole sectors"},
+        {"[s]\nformat=cvs\n", "format= cannot be 'cvs'"},
+    };
+    for (const Case& each : cases) {
+        CAPTURE(each.text);
+        const std::string error = error_of(each.text);
+        CAPTURE(error);
+        CHECK(has(error, each.says));
+        CHECK(has(error, "job.ini:"));
+        CHECK(has(error, "\n  "));
+    }
+}
+
+TEST_CASE("a shrunk job keeps its steps and says what became smaller") {
+    Job job = parse_job(
+        "[t]\nformat=tfrecord\nsamples=1000000\nsamples_per_file=1000\nsample_size=normal(1MiB,1k)\nbatch=10\n"
+        "checkpoint_every=5\ncheckpoint_size=1GiB\n[i]\nrw=read\nsize=1g\nbs=1m\n",
+        "job.ini");
+    shrink(job, 1000);
+    const auto& training = std::get<TrainingJob>(job.sections[0].what);
+    CHECK(training.samples == 1000);
+    CHECK(training.sample_size.a == 1 << 20);
+    CHECK(training.checkpoint_size == 1073742);
+    CHECK(training.files() >= training.workers);
+    CHECK(std::get<IoJob>(job.sections[1].what).size == 1073742);
+    REQUIRE(job.notes.size() == 2);
+    CHECK(has(job.notes[0], "1,000,000 samples of 1.00 MiB in 1,000 files became 1,000"));
+    const Job shown = parse_job(show_job(job), "shown.ini");
+    CHECK(std::get<TrainingJob>(shown.sections[0].what).samples == 1000);
+    shrink(job, 1000);
+    const auto& again = std::get<TrainingJob>(job.sections[0].what);
+    CHECK(again.steps_per_epoch() == 8);
+    CHECK(again.sample_size.a < 20'000);
+    CHECK(has(job.notes[2], "an easier job than the real one's"));
+}
