@@ -18,6 +18,8 @@ namespace reprise {
 namespace {
 
 constexpr uint64_t kMostCount = uint64_t{1} << 40;
+constexpr uint64_t kMostFiles = 100'000'000, kMostDrawn = 1'000'000'000;  // what generate() keeps numbers of
+constexpr double kMostBytes = 0x1p60;                                     // of a section's files
 constexpr size_t kMostFileBytes = size_t{16} << 20;
 
 template <class T>
@@ -159,6 +161,10 @@ IoJob io_job(const Words& words) {
         job.size = words.bytes("size");
         job.file_size = job.size / static_cast<int64_t>(job.files);
     }
+    if (static_cast<double>(job.file_size) * static_cast<double>(job.files) > kMostBytes ||
+        static_cast<double>(job.size) > kMostBytes || job.files * job.jobs > kMostFiles) {
+        words.fail("size", "more bytes or files than a log can name", "fewer nrfiles= or numjobs=, or a smaller size=");
+    }
     if (job.file_size < job.bs_most) {
         words.fail("size", "a file of " + format_bytes(static_cast<uint64_t>(job.file_size)) + " is smaller than bs=",
                    "a larger size=, fewer nrfiles=, or a smaller bs=");
@@ -228,6 +234,15 @@ void checkpoints(const Words& words, TrainingJob& job) {
 }
 
 void check_steps(const Words& words, const TrainingJob& job) {
+    const double bytes = static_cast<double>(job.samples) * job.sample_size.mean();
+    const bool drawn = job.sample_size.varies() && job.format != SampleFormat::files && !is_stream(job.format);
+    if (job.files() > kMostFiles || bytes > kMostBytes || (drawn && job.samples > kMostDrawn)) {
+        words.fail("samples",
+                   "a data set of " + format_count(job.samples) + " samples in " + counted(job.files(), "file") +
+                       " is too large",
+                   "fewer samples=, more samples_per_file=, or a smaller sample_size=");
+    }
+
     if (job.steps_per_epoch() == 0) {
         words.fail("samples",
                    "an epoch has no step: " + counted(job.samples, "sample") + ", but a step takes " +
@@ -285,7 +300,7 @@ TrainingJob training_job(const Words& words) {
         words.fail("direct", "direct=1 needs reads of whole sectors",
                    "format=npz, jpeg, files, tfrecord or tar, and a bs= that is a multiple of 512");
     }
-    job.batch = words.count("batch", 1);
+    job.batch = words.count("batch", 1, 1'000'000'000);
     if (job.format != SampleFormat::none) {
         job.workers = words.count("loader_workers", 0, 4096);
     }
@@ -293,7 +308,7 @@ TrainingJob training_job(const Words& words) {
     const std::string shuffle = words.text("shuffle");
     job.shuffled = shuffle != "none";
     job.shuffle_buffer = shuffle == "none" || shuffle == "full" ? 0 : words.count("shuffle", 2);
-    job.epochs = words.count("epochs", 1);
+    job.epochs = words.count("epochs", 1, 1'000'000);
     job.steps = words.maybe_count("steps");
     job.decode = words.drawn("decode", Distribution::Unit::seconds, 0);
     job.compute = words.drawn("compute", Distribution::Unit::seconds, 0);
@@ -307,6 +322,7 @@ TrainingJob training_job(const Words& words) {
     job.sync = words.choice("sync", kSyncs);
     checkpoints(words, job);
     if (job.format == SampleFormat::none) {
+        job.batch = 1;
         job.samples = *job.steps * job.samples_per_step();
     }
     check_steps(words, job);

@@ -248,7 +248,7 @@ private:
             }
             case TrainingJob::Checkpoint::sharded:
                 for (int64_t i = 0; i < ranks; ++i) {
-                    const int64_t part = job_.checkpoint_size * (i + 1) / ranks - job_.checkpoint_size * i / ranks;
+                    const int64_t part = job_.checkpoint_size / ranks + (i < job_.checkpoint_size % ranks ? 1 : 0);
                     save(ranks_[static_cast<size_t>(i)].main, path + "-rank-" + std::to_string(i) + ".pt", part);
                 }
                 break;
