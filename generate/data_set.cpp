@@ -108,7 +108,7 @@ int64_t DataSet::head() const {
 int64_t DataSet::tail(uint64_t file) const {
     const auto samples = static_cast<int64_t>(samples_of(file));
     switch (job_.format) {
-        case SampleFormat::tar: return 1024;
+        case SampleFormat::tar:
         case SampleFormat::arrow: return 1024;
         case SampleFormat::parquet: {
             const int64_t groups =

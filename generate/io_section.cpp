@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "generate/sample_order.h"
 #include "generate/section_writer.h"
@@ -20,7 +21,7 @@ class IoTask {
 public:
     IoTask(LogPlace& place, const JobSection& section, const IoJob& job, uint64_t number, TaskWriter task,
            ProcessId process)
-        : place_(place), job_(job), seed_(mixed_bits(section.seed, number)), task_(task), process_(process) {
+        : place_(place), job_(job), seed_(mixed_bits(section.seed, number)), task_(std::move(task)), process_(process) {
         for (uint64_t i = 0; i < job.files; ++i) {
             FileRow row;
             row.path = place.log.intern(section.directory + "/" + section.name + "." + std::to_string(number) + "." +
