@@ -179,6 +179,7 @@ int run(const po::variables_map& values) {
     check_log_output(output, values.count("force") != 0);
     GenerateOptions how;
     how.writer.derive = derive_queues;
+    how.writer.level = 3;  // offsets that are drawn do not become smaller with more work
     how.command = "generate " + file;
     how.tool = "reprise " + std::string(tool_version());
     Progress line("generating", ProgressUnit::count);

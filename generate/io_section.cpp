@@ -32,7 +32,7 @@ public:
             row.role = Role::dataset;
             row.origin = Origin::existed;
             row.mode = 0644;
-            files_.push_back({place.log.add_file(row), {}, 0, 0});
+            files_.push_back({.id = place.log.add_file(row), .opened = {}});
         }
     }
 
@@ -63,7 +63,9 @@ private:
         FileId id = 0;
         OpenFile opened;
         int64_t at = 0;      // sequential: next byte
-        uint64_t block = 0;  // random: how many of its blocks were used
+        uint64_t block = 0;  // random: how many of its blocks were used in this round
+        uint64_t round = 0;
+        std::optional<Permutation> order = {};
     };
     struct Block {
         const File* file = nullptr;
@@ -84,19 +86,24 @@ private:
                 return std::nullopt;
             }
         }
-        File& file = files_[made_ % files_.size()];
+        File& file = files_[turn_];
+        turn_ = turn_ + 1 == files_.size() ? 0 : turn_ + 1;
         Block block;
         block.file = &file;
-        const auto steps = static_cast<uint64_t>((job_.bs_most - job_.bs_least) / job_.bs_least) + 1;
-        block.bytes =
-            job_.bs_least * static_cast<int64_t>(1 + (steps == 1 ? 0 : mixed_bits(seed_ + kSizes, made_) % steps));
+        block.bytes = job_.bs_least;
+        if (job_.bs_most > job_.bs_least) {
+            const auto steps = static_cast<uint64_t>((job_.bs_most - job_.bs_least) / job_.bs_least) + 1;
+            block.bytes *= static_cast<int64_t>(1 + mixed_bits(seed_ + kSizes, made_) % steps);
+        }
         block.bytes = std::min(block.bytes, job_.size - moved_);
         block.reads = job_.reads && (!job_.writes || mixed_bits(seed_ + kDirections, made_) % 100 < job_.read_percent);
         if (job_.random) {
-            const auto blocks = static_cast<uint64_t>(job_.file_size / job_.bs_least);
-            const uint64_t round = file.block / blocks;
-            const Permutation order(blocks, mixed_bits(seed_ + kBlocks, round * files_.size() + made_ % files_.size()));
-            block.offset = static_cast<int64_t>(order(file.block++ % blocks)) * job_.bs_least;
+            if (!file.order || file.block == blocks_) {
+                const auto number = static_cast<uint64_t>(&file - files_.data());
+                file.order.emplace(blocks_, mixed_bits(seed_ + kBlocks, file.round++ * files_.size() + number));
+                file.block = 0;
+            }
+            block.offset = static_cast<int64_t>((*file.order)(file.block++)) * job_.bs_least;
             block.bytes = std::min(block.bytes, job_.file_size - block.offset);
         } else {
             if (file.at >= job_.file_size) {
@@ -137,7 +144,7 @@ private:
     }
 
     void pause() {
-        if (made_ % job_.think_blocks == 0) {
+        if (job_.think_ns != 0 && made_ % job_.think_blocks == 0) {
             task_.sleep(job_.think_ns);
         }
     }
@@ -221,6 +228,8 @@ private:
     TaskWriter task_;
     ProcessId process_;
     std::vector<File> files_;
+    const uint64_t blocks_ = static_cast<uint64_t>(job_.file_size / job_.bs_least);  // of a file
+    size_t turn_ = 0;                                                                // in files_
     uint64_t made_ = 0, loop_ = 0, written_ = 0;
     int64_t moved_ = 0;  // bytes of this loop
     HandleId ring_ = 0;

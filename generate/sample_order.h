@@ -15,9 +15,10 @@ namespace reprise {
 class Permutation {
 public:
     Permutation(uint64_t count, uint64_t key) : count_(count), key_(key) {
-        const int width = count <= 1 ? 2 : std::bit_width(count - 1);
-        half_ = (width + 1) / 2;
-        mask_ = (uint64_t{1} << half_) - 1;
+        const int width = count <= 2 ? 2 : std::bit_width(count - 1);
+        low_bits_ = width / 2;
+        low_ = (uint64_t{1} << low_bits_) - 1;
+        high_ = (uint64_t{1} << (width - low_bits_)) - 1;
     }
     uint64_t operator()(uint64_t at) const {
         do {
@@ -28,16 +29,15 @@ public:
 
 private:
     uint64_t once(uint64_t at) const {
-        uint64_t left = at >> half_, right = at & mask_;
-        for (uint64_t round = 0; round < 4; ++round) {
-            const uint64_t mixed = left ^ (mixed_bits(key_ + round, right) & mask_);
-            left = right;
-            right = mixed;
+        uint64_t high = at >> low_bits_, low = at & low_;
+        for (uint64_t round = 0; round < 2; ++round) {
+            high ^= mixed_bits(key_ + 2 * round, low) & high_;
+            low ^= mixed_bits(key_ + 2 * round + 1, high) & low_;
         }
-        return left << half_ | right;
+        return high << low_bits_ | low;
     }
-    uint64_t count_, key_, mask_;
-    int half_;
+    uint64_t count_, key_, low_ = 0, high_ = 0;  // masks of the two parts
+    int low_bits_ = 0;
 };
 
 /// The samples of an epoch in the order in which they are read: as they lie, all of them drawn, or out of a buffer that

@@ -46,7 +46,7 @@ private:
     OpenFile opened_;
     int64_t at_ = 0;  // of a stream: bytes read; where the next record begins
     int64_t record_ = 0;
-    uint64_t next_ = 0;  // of a stream: the sample that comes next in its file
+    uint64_t next_ = 0;       // of a stream: the sample that comes next in its file
     uint64_t group_ = kNone;  // row group that was read
     std::vector<Mapped> maps_of_file_;
 };

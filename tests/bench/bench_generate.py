@@ -75,8 +75,8 @@ def utilisation(folder, name, text, engine):
         with alone():
             run_log = folder / "run.oplog"
             result = json.loads(run(reprise, "replay", "-q", log, *where, "--json", "-f", "-o", run_log, allowed=(0, 1)))
-            devices = json.loads(run(reprise, "info", run_log, "--json"))["summary"]["accelerators"]
-            found.append((result["au_mlperf"], statistics.median(each["step_p50_ns"] for each in devices if each["step_p50_ns"])))
+            devices = json.loads(run(reprise, "info", run_log, "--json"))["summary"]["devices"]
+            found.append((result["au_mlperf"], statistics.median(each["steps"]["p50_ns"] for each in devices)))
     au, step = (statistics.median(each[i] for each in found) for i in (0, 1))
     print(f"au {name}: {100 * au:.2f} %, step {step / 1e6:.4f} ms (median of {options.rounds})", flush=True)
     run("rm", "-rf", root)
