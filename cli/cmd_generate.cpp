@@ -214,10 +214,8 @@ const Registration registration{{
     .group = Group::record,
     .summary = "an op log from a job file: a job without a recording",
     .help = "Writes the op log of a job that is described in an INI file. Sections with rw= are plain reads and writes "
-            "with "
-            "fio's words; sections with format= are training jobs: a data set, loaders that keep batches ahead, "
-            "accelerators, checkpoints. The log is an ordinary one: prepare, replay, sweep, predict and analyze take "
-            "it.\n\n"
+            "in fio's words; sections with format= are training jobs: a data set, loaders that keep batches ahead, "
+            "accelerators, checkpoints. prepare, replay, sweep, predict and analyze take the log as any other.\n\n"
             "A file whose name ends in .yaml or .yml is a workload of DLIO or MLPerf Storage; keys that have no effect "
             "are named.\n\n"
             "docs/jobs.md explains the words; --words lists them. examples/jobs holds job files of known models.",

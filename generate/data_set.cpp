@@ -8,7 +8,8 @@ namespace reprise {
 namespace {
 
 constexpr uint64_t kSizes = 0x5a3e;  // draws of sizes are apart from all others
-constexpr int64_t kPage = 4096;
+constexpr int64_t kPage = 4096, kMetaPages = 2;
+constexpr uint64_t kEntries = 64;  // of a page of LMDB's tree
 
 int64_t rounded(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -81,20 +82,36 @@ int64_t DataSet::record_head() const {
     return 0;
 }
 
+/// Pages of each level of a file's tree, from the leaves up to the root.
+std::vector<int64_t> DataSet::tree_levels() const {
+    std::vector<int64_t> levels;
+    for (uint64_t count = job_.samples_per_file; levels.empty() || count > 1;) {
+        count = (count + kEntries - 1) / kEntries;
+        levels.push_back(static_cast<int64_t>(count));
+    }
+    return levels;
+}
+
+std::vector<int64_t> DataSet::tree_path(uint64_t sample) const {
+    std::vector<int64_t> path;
+    int64_t first = kMetaPages;
+    uint64_t entry = sample - first_sample(file_of(sample));
+    for (const int64_t level : tree_levels()) {
+        entry /= kEntries;
+        path.insert(path.begin(), first + static_cast<int64_t>(entry));
+        first += level;
+    }
+    return path;
+}
+
 int64_t DataSet::head() const {
     switch (job_.format) {
         case SampleFormat::hdf5: return 2048;
         case SampleFormat::parquet: return 4;
         case SampleFormat::arrow: return 8;
         case SampleFormat::lmdb: {
-            // Two meta pages, and the tree above the samples: 64 entries a page.
-            int64_t pages = 2;
-            for (uint64_t level = (job_.samples_per_file + 63) / 64;; level = (level + 63) / 64) {
-                pages += static_cast<int64_t>(level);
-                if (level <= 1) {
-                    return pages * kPage;
-                }
-            }
+            const std::vector<int64_t> levels = tree_levels();
+            return (kMetaPages + std::accumulate(levels.begin(), levels.end(), int64_t{0})) * kPage;
         }
         case SampleFormat::none:
         case SampleFormat::files:

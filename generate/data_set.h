@@ -40,6 +40,9 @@ public:
     /// Of a format whose samples are chosen (not is_stream()).
     SamplePlace place(uint64_t sample) const;
 
+    /// `lmdb`: the pages from the root of the file's tree down to the sample's leaf, numbered from 0 in the file.
+    std::vector<int64_t> tree_path(uint64_t sample) const;
+
     /// Bytes that a sample of `size` bytes takes in its file, and how many of them lie before it.
     int64_t record_size(int64_t size) const;
     int64_t record_head() const;
@@ -48,6 +51,7 @@ public:
     int64_t tail(uint64_t file) const;
 
 private:
+    std::vector<int64_t> tree_levels() const;
     std::string name_of(uint64_t number, std::string_view extension) const;
 
     const JobSection& section_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include "formats/support/read_quantity.h"
@@ -23,12 +22,8 @@ std::optional<int64_t> whole(const ReadQuantity& read) {
     return read.wrong == nullptr && read.value < kMost ? std::optional(std::llround(read.value)) : std::nullopt;
 }
 
-/// (0, 1]
-double uniform_of(uint64_t bits) { return (static_cast<double>(bits >> 11) + 1) * 0x1p-53; }
-
-double gauss_of(uint64_t seed, uint64_t index) {
-    const double radius = std::sqrt(-2 * std::log(uniform_of(mixed_bits(seed, 2 * index))));
-    return radius * std::cos(2 * std::numbers::pi * uniform_of(mixed_bits(seed, 2 * index + 1)));
+double gauss_draw(uint64_t seed, uint64_t index) {
+    return gauss_of(uniform_of(mixed_bits(seed, 2 * index)), uniform_of(mixed_bits(seed, 2 * index + 1)));
 }
 
 }  // namespace
@@ -44,12 +39,8 @@ int64_t Distribution::draw(uint64_t seed, uint64_t index) const {
     switch (kind) {
         case Kind::constant: break;
         case Kind::uniform: value = a + (b - a) * uniform_of(mixed_bits(seed, index)); break;
-        case Kind::normal: value = a + b * gauss_of(seed, index); break;
-        case Kind::lognormal: {
-            const double spread = std::log1p((b / a) * (b / a));
-            value = a * std::exp(std::sqrt(spread) * gauss_of(seed, index) - spread / 2);
-            break;
-        }
+        case Kind::normal: value = a + b * gauss_draw(seed, index); break;
+        case Kind::lognormal: value = lognormal_of(a, b, gauss_draw(seed, index)); break;
     }
     return std::llround(std::clamp(value, least, kMost));
 }

@@ -7,15 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "formats/support/random.h"
+
 namespace reprise {
 
-/// A number of 64 bits that follows from two others (splitmix64).
-constexpr uint64_t mixed_bits(uint64_t a, uint64_t b) {
-    uint64_t x = a * 0x9e3779b97f4a7c15u + b + 0x632be59bd9b4e019u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
+/// A number of 64 bits that follows from two others.
+constexpr uint64_t mixed_bits(uint64_t a, uint64_t b) { return splitmix64(a * kGolden + b + 0x632be59bd9b4e019u); }
 
 /// Values are not negative: what is drawn below `least` becomes `least`.
 struct Distribution {

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
 
 #include "formats/support/error.h"
-#include "formats/support/limits.h"
 #include "formats/support/quantity.h"
 #include "generate/dlio_parts.h"
+#include "generate/job_text.h"
 
 namespace reprise {
 namespace {
@@ -282,10 +280,7 @@ bool is_yaml_name(const std::filesystem::path& file) {
 }
 
 Job parse_dlio(std::string_view yaml, const std::string& name, uint64_t gpus) {
-    if (yaml.size() > kMostFileBytes) {
-        throw bad_input(name, "is no DLIO workload: it has " + format_bytes(yaml.size()),
-                        "at most 1 MiB; see: reprise generate --help");
-    }
+    check_size(yaml, kMostFileBytes, name, "workload of DLIO");
     DlioKeys keys(yaml, name);
     DlioJob out{.keys = keys, .gpus = gpus, .name = section_name(keys), .text = {}, .notes = {}};
     try {
@@ -318,17 +313,7 @@ Job parse_dlio(std::string_view yaml, const std::string& name, uint64_t gpus) {
 }
 
 Job read_dlio(const std::filesystem::path& file, uint64_t gpus) {
-    std::ifstream in(file, std::ios::binary);
-    std::string text(kMostFileBytes + 1, '\0');
-    if (in) {
-        in.read(text.data(), static_cast<std::streamsize>(text.size()));
-        text.resize(static_cast<size_t>(in.gcount()));
-    }
-    if (in.bad() || !(in.eof() || in)) {
-        throw bad_input(file.string(), "cannot be read: " + reason(errno),
-                        "name a workload of DLIO; see: reprise generate --help");
-    }
-    return parse_dlio(text, file.string(), gpus);
+    return parse_dlio(read_text(file, kMostFileBytes, "workload of DLIO"), file.string(), gpus);
 }
 
 }  // namespace reprise

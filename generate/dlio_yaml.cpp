@@ -156,7 +156,7 @@ void DlioKeys::unknown(const std::string& path, size_t line) const {
         }
     }
     wrong_line(name_, line, "'" + escape_line(path) + "' is no key of DLIO that is known" + did_you_mean(near),
-               "leave it out if it changes no reads or writes; docs/jobs.md lists all keys");
+               "leave it out if it changes no reads or writes; docs/jobs-dlio.md lists all keys");
 }
 
 void DlioKeys::fail(std::string_view key, const std::string& what, const std::string& todo) const {

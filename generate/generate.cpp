@@ -14,13 +14,9 @@ TaskId LogPlace::add_task(ProcessId process, std::string_view name) {
     return log.add_task({.process = process, .tid = ++processes, .name = log.intern(name)});
 }
 
-GenerateResult generate(const Job& job, const std::filesystem::path& output, const GenerateOptions& options) {
-    Header header;
-    header.clock = "virtual";
-    header.source = "generate";
-    header.tool = options.tool;
-    header.command = options.command;
-    LogWriter log(output, header, options.writer);
+namespace {
+
+GenerateResult write_sections(const Job& job, LogWriter& log, const GenerateOptions& options) {
     GenerateResult result;
     LogPlace place{.log = log, .result = result, .progress = {}};
     std::vector<TaskMoment> above;  // ends of all sections so far
@@ -44,6 +40,23 @@ GenerateResult generate(const Job& job, const std::filesystem::path& output, con
     }
     log.finish();
     return result;
+}
+
+}  // namespace
+
+GenerateResult generate(const Job& job, const std::filesystem::path& output, const GenerateOptions& options) {
+    Header header;
+    header.clock = "virtual";
+    header.source = "generate";
+    header.tool = options.tool;
+    header.command = options.command;
+    LogWriter log(output, header, options.writer);
+    try {
+        return write_sections(job, log, options);
+    } catch (...) {
+        log.discard();  // it can be made again, as a whole
+        throw;
+    }
 }
 
 }  // namespace reprise

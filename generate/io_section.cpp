@@ -21,7 +21,12 @@ class IoTask {
 public:
     IoTask(LogPlace& place, const JobSection& section, const IoJob& job, uint64_t number, TaskWriter task,
            ProcessId process)
-        : place_(place), job_(job), seed_(mixed_bits(section.seed, number)), task_(std::move(task)), process_(process) {
+        : place_(place),
+          job_(job),
+          number_(number),
+          seed_(mixed_bits(section.seed, number)),
+          task_(std::move(task)),
+          process_(process) {
         for (uint64_t i = 0; i < job.files; ++i) {
             FileRow row;
             row.path = place.log.intern(section.directory + "/" + section.name + "." + std::to_string(number) + "." +
@@ -115,6 +120,13 @@ private:
         }
         moved_ += block.bytes;
         ++made_;
+        constexpr uint64_t kReport = 1 << 16;
+        if (made_ % kReport == 0) {
+            const double loops =
+                static_cast<double>(loop_) + static_cast<double>(moved_) / static_cast<double>(job_.size);
+            place_.progress((static_cast<double>(number_) + loops / static_cast<double>(job_.loops)) /
+                            static_cast<double>(job_.jobs));
+        }
         return block;
     }
 
@@ -224,7 +236,7 @@ private:
 
     LogPlace& place_;
     const IoJob& job_;
-    const uint64_t seed_;
+    const uint64_t number_, seed_;
     TaskWriter task_;
     ProcessId process_;
     std::vector<File> files_;
@@ -269,7 +281,6 @@ void write_io(LogPlace& place, const JobSection& section, const IoJob& job, cons
         place.result.written_bytes += one.task().written_bytes();
         ends.push_back(one.task().last());
         out.end = std::max(out.end, one.task().now());
-        place.progress(static_cast<double>(number + 1) / static_cast<double>(job.jobs));
     }
     place.result.sections.push_back(out);
 }

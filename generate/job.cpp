@@ -2,14 +2,10 @@
 #include "generate/job.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 
 #include "formats/support/error.h"
-#include "formats/support/limits.h"
 #include "formats/support/nearest.h"
 #include "formats/support/quantity.h"
 #include "generate/job_text.h"
@@ -20,7 +16,6 @@ namespace {
 constexpr uint64_t kMostCount = uint64_t{1} << 40;
 constexpr uint64_t kMostFiles = 100'000'000, kMostDrawn = 1'000'000'000;  // what generate() keeps numbers of
 constexpr double kMostBytes = 0x1p60;                                     // of a section's files
-constexpr size_t kMostFileBytes = size_t{16} << 20;
 
 template <class T>
 struct Choice {
@@ -402,19 +397,9 @@ Job parse_job(std::string_view text, const std::string& name) {
 }
 
 Job read_job(const std::filesystem::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::string text;
-    if (in) {
-        text.assign(std::istreambuf_iterator<char>(in), {});
-    }
-    if (!in || in.bad()) {
-        throw bad_input(file.string(), "cannot be read: " + reason(errno),
-                        "name a job file; see: reprise generate --help");
-    }
-    if (text.size() > kMostFileBytes) {
-        throw bad_input(file.string(), "is no job file: it has " + format_bytes(text.size()),
-                        "see: reprise generate --help");
-    }
+    constexpr size_t kMostBytes = size_t{16} << 20;
+    const std::string text = read_text(file, kMostBytes, "job file");
+    check_size(text, kMostBytes, file.string(), "job file");
     return parse_job(text, file.string());
 }
 

@@ -2,10 +2,14 @@
 #include "generate/job_text.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "formats/support/error.h"
+#include "formats/support/input.h"
+#include "formats/support/limits.h"
 #include "formats/support/nearest.h"
 
 namespace reprise {
@@ -208,6 +212,22 @@ const WordInfo* find_word(std::string_view name) {
 
 void wrong_line(const std::string& file, size_t line, const std::string& what, const std::string& todo) {
     throw bad_input(file + ":" + std::to_string(line), what, todo);
+}
+
+std::string read_text(const std::filesystem::path& file, size_t most, const std::string& what) {
+    std::optional<std::string> text = read_small_file(file, most);
+    if (!text) {
+        throw bad_input(file.string(), "cannot be read: " + reason(errno),
+                        "name a " + what + "; see: reprise generate --help");
+    }
+    return std::move(*text);
+}
+
+void check_size(std::string_view text, size_t most, const std::string& name, const std::string& what) {
+    if (text.size() > most) {
+        throw bad_input(name, "is no " + what + ": it is too large",
+                        "at most " + std::to_string(most >> 20) + " MiB; see: reprise generate --help");
+    }
 }
 
 std::vector<SectionText> read_sections(std::string_view text, const std::string& name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -41,6 +42,12 @@ struct SectionText {
 
 /// A word or value that is wrong: says where, what, and what to do.
 [[noreturn]] void wrong_line(const std::string& file, size_t line, const std::string& what, const std::string& todo);
+
+/// A file's text, as far as check_size() looks at it. Throws Error (bad_input) where it cannot be read. `what`: "job
+/// file"
+std::string read_text(const std::filesystem::path& file, size_t most, const std::string& what);
+/// Throws Error (bad_input) for more than `most` bytes. `name`: of the file.
+void check_size(std::string_view text, size_t most, const std::string& name, const std::string& what);
 
 /// Throws Error (bad_input) for what is no job file: words that nobody knows, that do not belong into their section, or
 /// stand in it twice. Words of [global] apply to the sections below that take them. `name`: of the file, in messages.

@@ -100,21 +100,9 @@ const SampleReader::Mapped& SampleReader::mapped(TaskWriter& task, uint64_t file
 void SampleReader::touch(TaskWriter& task, uint64_t sample, const SamplePlace& place) {
     const uint32_t map = mapped(task, place.file).map;
     if (job_.format == SampleFormat::lmdb) {
-        // From the meta page down the tree: the root lies behind the levels below it.
-        const uint64_t within = sample - data_.first_sample(place.file);
         task.touch(map, 0, kPage);
-        std::vector<int64_t> path;
-        int64_t first = 2;
-        uint64_t level = (job_.samples_per_file + 63) / 64, page = within / 64;
-        for (;; level = (level + 63) / 64, page /= 64) {
-            path.push_back(first + static_cast<int64_t>(page));
-            first += static_cast<int64_t>(level);
-            if (level <= 1) {
-                break;
-            }
-        }
-        for (auto at = path.rbegin(); at != path.rend(); ++at) {
-            task.touch(map, *at * kPage, kPage);
+        for (const int64_t page : data_.tree_path(sample)) {
+            task.touch(map, page * kPage, kPage);
         }
     }
     task.touch(map, place.offset, place.size);

@@ -39,7 +39,7 @@ public:
                     place_.progress(static_cast<double>(step) / static_cast<double>(steps));
                 }
             }
-            end_epoch(epoch);
+            end_epoch(epoch, count == job_.steps_per_epoch() ? step : 0);
         }
         finish(ends, steps);
     }
@@ -218,15 +218,16 @@ private:
         }
     }
 
-    void end_epoch(uint64_t epoch) {
+    /// `step`: how many the job made so far; 0 where the epoch was cut short, after which no checkpoint is made.
+    void end_epoch(uint64_t epoch, uint64_t step) {
         for (Rank& rank : ranks_) {
             rank.main.mark(epoch_name_, epoch + 1, MarkerPhase::end);
         }
         if (job_.sync != TrainingJob::Sync::none) {
             meet();
         }
-        if (job_.checkpoint_epochs != 0 && (epoch + 1) % job_.checkpoint_epochs == 0) {
-            checkpoint(job_.all_steps() * (epoch + 1) / job_.epochs);
+        if (step != 0 && job_.checkpoint_epochs != 0 && (epoch + 1) % job_.checkpoint_epochs == 0) {
+            checkpoint(step);
         }
     }
 

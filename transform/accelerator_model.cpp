@@ -4,10 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <numbers>
 #include <optional>
 
 #include "formats/support/error.h"
+#include "formats/support/random.h"
 
 namespace reprise {
 namespace {
@@ -129,21 +129,13 @@ GpuModel GpuModel::parse(std::string_view spec) {
 StepDraws::StepDraws(const GpuModel& model, uint64_t accelerator, const std::vector<int64_t>& recorded)
     : model_(model),
       values_(model.values.empty() ? recorded : model.values),
-      state_(model.seed * 0x9e3779b97f4a7c15u + accelerator * 0xd1b54a32d192ed03u) {}
+      state_(model.seed * kGolden + accelerator * 0xd1b54a32d192ed03u) {}
 
-// splitmix64 (Steele, Lea, Flood 2014): the standard library's distributions differ between libraries.
-double StepDraws::uniform() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return (static_cast<double>(z >> 11) + 1) * 0x1p-53;
-}
+double StepDraws::uniform() { return uniform_of(splitmix64(state_ += kGolden)); }
 
-// Box and Muller 1958.
 double StepDraws::gauss() {
-    const double radius = std::sqrt(-2 * std::log(uniform()));
-    return radius * std::cos(2 * std::numbers::pi * uniform());
+    const double radius = uniform();
+    return gauss_of(radius, uniform());
 }
 
 int64_t StepDraws::next() {
@@ -151,11 +143,7 @@ int64_t StepDraws::next() {
     switch (model_.kind) {
         case GpuModel::Kind::constant: break;
         case GpuModel::Kind::normal: ns += model_.sd_ns * gauss(); break;
-        case GpuModel::Kind::lognormal: {
-            const double variance = std::log1p(model_.sd_ns * model_.sd_ns / (model_.mean_ns * model_.mean_ns));
-            ns = std::exp(std::log(model_.mean_ns) - variance / 2 + std::sqrt(variance) * gauss());
-            break;
-        }
+        case GpuModel::Kind::lognormal: ns = lognormal_of(model_.mean_ns, model_.sd_ns, gauss()); break;
         case GpuModel::Kind::empirical:
             if (values_.empty()) {
                 return 0;

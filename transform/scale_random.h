@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "formats/support/random.h"
+
 namespace reprise {
 
 /// A key of two numbers.
@@ -19,12 +21,7 @@ inline uint64_t mixed(uint64_t a, uint64_t b) {
 class ScaleRandom {
 public:
     explicit ScaleRandom(uint64_t seed) : state_(seed) {}
-    uint64_t next() {
-        uint64_t x = state_ += 0x9e3779b97f4a7c15ull;
-        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-        return x ^ (x >> 31);
-    }
+    uint64_t next() { return splitmix64(state_ += kGolden); }
     /// Below `end`, which is not 0.
     size_t below(size_t end) { return static_cast<size_t>(next() % end); }
     template <class T>

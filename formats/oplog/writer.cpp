@@ -160,6 +160,10 @@ struct LogWriter::Impl {
             fd = create_new_file(partial);
             unfinished = fd.valid() ? unfinished_file(partial) : UndoneAtEnd();
         }
+        if (!fd.valid() && errno == EBUSY) {
+            throw machine_error(partial.string() + " is being written by another reprise",
+                                "wait until that is done, or choose another file");
+        }
         if (!fd.valid()) {
             fail("cannot be created", "choose a folder that exists and may be written to");
         }

@@ -373,7 +373,7 @@ std::string read_head(const std::filesystem::path& path, size_t limit) {
     return head;
 }
 
-std::optional<std::string> read_small_file(const std::filesystem::path& path) {
+std::optional<std::string> read_small_file(const std::filesystem::path& path, size_t most) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.valid()) {
         return std::nullopt;
@@ -388,7 +388,8 @@ std::optional<std::string> read_small_file(const std::filesystem::path& path) {
             return std::nullopt;
         }
         bytes.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-        if (got == 0) {
+        if (got == 0 || bytes.size() > most) {
+            bytes.resize(std::min(bytes.size(), most + 1));
             return bytes;
         }
     }

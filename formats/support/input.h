@@ -42,7 +42,7 @@ private:
 std::string read_head(const std::filesystem::path& path, size_t limit = 65536);
 
 /// All bytes of a file that fits in memory, as they are stored. None where it cannot be read: it is not there, or is a
-/// directory.
-std::optional<std::string> read_small_file(const std::filesystem::path& path);
+/// directory. At most `most` bytes, and one more where there are more.
+std::optional<std::string> read_small_file(const std::filesystem::path& path, size_t most = SIZE_MAX - 1);
 
 }  // namespace reprise

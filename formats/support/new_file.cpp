@@ -2,6 +2,7 @@
 #include "formats/support/new_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,11 +18,24 @@ UndoneAtEnd unfinished_file(const std::filesystem::path& path) {
     return UndoneAtEnd([](const char* left, const char*) { ::unlink(left); }, path);
 }
 
+namespace {
+
+/// Whether a writer holds the lock of create_new_file().
+bool in_the_making(const std::filesystem::path& path) {
+    const UniqueFd there(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    return there.valid() && ::flock(there.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+}  // namespace
+
 UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode) {
     constexpr int kTries = 10;  // somebody may put a link there again and again
     for (int i = 0; i < kTries; ++i) {
         UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
         if (file.valid() || errno != EEXIST) {
+            if (file.valid()) {
+                ::flock(file.get(), LOCK_EX | LOCK_NB);  // not everywhere; then as if nobody else wrote it
+            }
             return file;
         }
         struct stat there {};
@@ -30,6 +44,10 @@ UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode) {
         }
         if (!S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode)) {
             return UniqueFd(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+        }
+        if (S_ISREG(there.st_mode) && in_the_making(path)) {
+            errno = EBUSY;
+            return UniqueFd();
         }
         if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
             return UniqueFd();

@@ -13,7 +13,7 @@ namespace reprise {
 
 /// Opens `path` for writing as a new, empty file. A regular file of an earlier run or a symbolic link that has the name
 /// is removed first, so that nothing else is ever written to; a device, pipe or socket is opened as it is. Not valid,
-/// with errno set, where that fails.
+/// with errno set, where that fails: EBUSY where another process (or writer) has such a file in the making.
 UniqueFd create_new_file(const std::filesystem::path& path, mode_t mode = 0666);
 
 /// Throws Error (usage) where writing `path` would replace a file and `overwrite` is not set, and where it is a

@@ -7,16 +7,14 @@ How fast `reprise generate` writes: random reads, each a new offset (default 100
 A100, on the POSIX engine; dlrm with 375 us steps and four accelerators, on the null engine. The data sets are shrunk so that they fit
 into memory; steps take as long as in the job."""
 import argparse
-import contextlib
-import fcntl
 import json
 import pathlib
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
+
+from support import alone, run
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--bin", required=True, type=pathlib.Path)
@@ -29,30 +27,13 @@ reprise = str((options.bin / "reprise").resolve())
 JOBS = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "jobs"
 
 
-@contextlib.contextmanager
-def alone():
-    if options.lock is None:
-        yield
-        return
-    with open(options.lock, "a", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def run(*words, allowed=(0,)):
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode not in allowed:
-        sys.exit(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")
-    return done.stdout
-
-
 def rate(folder):
     job = folder / "reads.ini"
     job.write_text(f"[reads]\nrw=randread\nbs=4k\nnumjobs=4\nsize={options.ops // 4 * 4096}\n", encoding="ascii")
     log = folder / "reads.oplog"
     rates = []
     for _ in range(options.rounds):
-        with alone():
+        with alone(options.lock):
             begin = time.monotonic()
             made = json.loads(run(reprise, "generate", job, "-o", log, "-f", "--json"))
             rates.append(made["ops"] / (time.monotonic() - begin))
@@ -72,7 +53,7 @@ def utilisation(folder, name, text, engine):
         where = ("--root", root, "--cache", "warm")
     found = []
     for _ in range(options.rounds):
-        with alone():
+        with alone(options.lock):
             run_log = folder / "run.oplog"
             result = json.loads(run(reprise, "replay", "-q", log, *where, "--json", "-f", "-o", run_log, allowed=(0, 1)))
             devices = json.loads(run(reprise, "info", run_log, "--json"))["summary"]["devices"]

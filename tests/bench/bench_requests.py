@@ -7,8 +7,6 @@ Asynchronous requests as fast as they go: cached 4 KiB reads by io_uring, depth 
 request at a time and sixteen. Then the null engine over the same recordings, and what recording costs the bare loop per request,
 in turn with unrecorded runs, and what it loses. Needs root, liburing-dev and fio. Exit code 77: not here."""
 import argparse
-import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -18,6 +16,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from support import alone, run
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--bin", required=True, type=pathlib.Path)
@@ -35,24 +35,6 @@ BATCHES, SIZE_MIB = (1, 16), 64
 def skip(why):
     print(f"SKIPPED: {why}")
     sys.exit(77)
-
-
-def run(*words, allowed=(0,)):
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode not in allowed:
-        print(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}", file=sys.stderr)
-        sys.exit(1)
-    return done.stdout
-
-
-@contextlib.contextmanager
-def alone():
-    if options.lock is None:
-        yield
-        return
-    with open(options.lock, "a", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def median(values):
@@ -105,7 +87,7 @@ class Bench:
             self.record(f"{name}-{batch}", words)
         found = {name: [] for name in ("loop", "fio", "replay of loop", "replay of fio")}
         for _ in range(options.rounds):
-            with alone():
+            with alone(options.lock):
                 found["loop"].append(self.run_loop(batch))
                 found["replay of loop"].append(self.replay(f"loop-{batch}"))
                 found["fio"].append(self.run_fio(batch))
@@ -120,7 +102,7 @@ class Bench:
         log = self.logs[f"loop-{batch}"]
         rates = []
         for _ in range(options.rounds):
-            with alone():
+            with alone(options.lock):
                 found = json.loads(run(reprise, "replay", "-q", log, "--engine", "null", "--pace", "afap", "--json", allowed=(0, 1)))
             rates.append(options.requests / (found["harness_ns_per_op"] * found["ops"]) * 1e9)
         print(f"null, {batch} at a time: {median(rates) / 1e6:.2f} M requests/s per core, {found['ops'] / options.requests:.2f} ops a request", flush=True)
@@ -130,7 +112,7 @@ class Bench:
         alone_ns, recorded_ns, lost = [], [], 0
         log = self.folder / "recorded.oplog"
         for _ in range(options.rounds):
-            with alone():
+            with alone(options.lock):
                 alone_ns.append([float(word) for word in run(*self.loop_words(batch)).split()])
                 text = run(reprise, "capture", "--json", "-f", "-o", log, "--", *self.loop_words(batch))
             numbers = re.search(r"^([\d.]+) ([\d.]+)$", text, re.M)

@@ -88,6 +88,23 @@ run 2 "$REPRISE" generate job.ini --shrink 0.5 -o x.oplog
 contains "$err" "--shrink must be 1 or more"
 run 3 "$REPRISE" generate missing.ini -o x.oplog
 contains "$err" "cannot be read"
+run 3 "$REPRISE" generate . -o x.oplog
+contains "$err" "cannot be read: Is a directory"
+run 3 "$REPRISE" generate /dev/zero -o x.oplog
+contains "$err" "is no job file: it is too large"
+printf '[r]\nrw=randread\nsize=40g\n' >long.ini
+"$REPRISE" generate -q long.ini -o twice.oplog &
+first=$!
+for _ in $(seq 100); do [[ -s twice.oplog.partial ]] && break; sleep 0.02; done
+run 4 "$REPRISE" generate -q long.ini -o twice.oplog -f
+contains "$err" "twice.oplog.partial is being written by another reprise"
+wait "$first" || fail "the first of two writers ended with $?"
+if [[ $(id -u) == 0 ]] && mkdir full && mount -t tmpfs -o size=256k tmpfs full 2>/dev/null; then
+    run 4 "$REPRISE" generate long.ini -o full/x.oplog
+    contains "$err" "No space left"
+    [[ -z $(ls full) ]] || fail "left on a full disk: $(ls full)"
+    umount full
+fi
 printf '[s]\nrw=read\nsise=1m\n' >wrong.ini
 run 3 "$REPRISE" generate wrong.ini -o x.oplog
 contains "$err" "wrong.ini:3: 'sise' is not known; did you mean size"

@@ -38,4 +38,19 @@ run 3 "$REPRISE" generate typo.yaml -o x.oplog
 contains "$err" "typo.yaml:5: 'reader.batch_sizes' is no key of DLIO"
 contains "$err" "did you mean reader.batch_size"
 [[ ! -e x.oplog ]] || fail "a refused workload left a log"
+# The page names every key of the table, with what becomes of it.
+python3 - "$REPRISE_SOURCE_DIR" <<'END' || fail "docs/jobs-dlio.md differs from generate/dlio_keys.def"
+import pathlib, re, sys
+top = pathlib.Path(sys.argv[1])
+table = re.findall(r'^KEY\("([^"]+)", (\w+), "([^"]*)"\)', (top / "generate/dlio_keys.def").read_text(), re.M)
+page = (top / "docs/jobs-dlio.md").read_text()
+assert len(table) > 100, len(table)
+missing = []
+for key, use, becomes in table:
+    wanted = "Older names of keys" if use == "old" else "| " + becomes + " |" if use != "used" else becomes.replace("`", "")
+    right = [row for row in page.split("\n") if f"`{key}`" in row and wanted in (row.replace("`", "") if use == "used" else row)]
+    if not right:
+        missing.append((key, use, becomes))
+assert not missing, missing[:5]
+END
 finish

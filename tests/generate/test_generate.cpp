@@ -185,6 +185,20 @@ TEST_CASE("checkpoints: who writes, and who waits") {
     CHECK(copied.result.tasks == 3);
 }
 
+TEST_CASE("checkpoints by epoch: each has a name of its own, and none is made of an epoch that was cut short") {
+    const Generated job(
+        "[t]\nformat=npz\nsamples=4\nsample_size=1k\nbatch=2\nepochs=100\nsteps=9\ncheckpoint_every=1epoch\ncheckpoint_"
+        "size=1k\n");
+    std::set<std::string> names;
+    job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+        if (op.kind == OpKind::rename) {
+            CHECK(names.insert(std::string(job.log.tables().path(op.file2))).second);
+        }
+    });
+    CHECK(names == std::set<std::string>{"/data/t-checkpoint-2.pt", "/data/t-checkpoint-4.pt",
+                                         "/data/t-checkpoint-6.pt", "/data/t-checkpoint-8.pt"});
+}
+
 TEST_CASE("plain I/O: every block once, mixed, behind each other, in flight") {
     SUBCASE("random") {
         const Generated job("[r]\nrw=randread\nsize=1m\nbs=4k\nnrfiles=2\nnumjobs=2\n");
