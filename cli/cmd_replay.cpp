@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `reprise replay`: replays a log below a root and reports.
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -37,7 +35,6 @@
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
-#include "formats/support/unique_fd.h"
 #include "replay/prepare/cache_regime.h"
 #include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
@@ -285,7 +282,7 @@ public:
 
     /// Restores what an earlier run changed in a prepared root.
     void restore() {
-        if (how_.root.empty() || !uses_root(how_.engine) || !changed_root(how_.root)) {
+        if (how_.root.empty() || !uses_root(how_.engine) || !needs_reset(how_.root)) {
             return;
         }
         PrepareOptions options;
@@ -342,15 +339,6 @@ private:
                 result.notes.push_back(std::move(note));
             }
         }
-    }
-
-    static bool changed_root(const fs::path& root) {
-        const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (!fd.valid()) {
-            return false;  // replay() says what is wrong
-        }
-        const std::optional<Marker> marker = read_marker(fd.get(), root.string());
-        return marker && marker->state == MarkerState::changed;
     }
 
     LogReader recording_;

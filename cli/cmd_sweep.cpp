@@ -273,10 +273,9 @@ private:
         const UniqueFd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
         if (root.valid()) {
             wait_for(root.get());
-            const std::optional<Marker> marker = read_marker(root.get(), root_);
-            if (marker && marker->state == MarkerState::changed) {
-                words.emplace_back("--reset");
-            }
+        }
+        if (needs_reset(root_)) {
+            words.emplace_back("--reset");
         }
         const SelfRun prepared = run_self(words, true);
         if (prepared.code != 0) {

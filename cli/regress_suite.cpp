@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/regress_suite.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -18,7 +17,6 @@
 #include "experiment/sweep.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
-#include "formats/support/unique_fd.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/run/machine.h"
 
@@ -30,15 +28,6 @@ namespace fs = std::filesystem;
 bool gives(const std::vector<std::string>& words, const std::string& option) {
     return std::any_of(words.begin(), words.end(),
                        [&](const std::string& word) { return word == option || word.starts_with(option + "="); });
-}
-
-std::optional<MarkerState> state_of(const fs::path& root) {
-    const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!fd.valid()) {
-        return std::nullopt;
-    }
-    const std::optional<Marker> marker = read_marker(fd.get(), root.string());
-    return marker ? std::optional(marker->state) : std::nullopt;
 }
 
 }  // namespace
@@ -120,7 +109,7 @@ void RegressSuite::keep(size_t cell, const Json& key, Json row) {
 
 void RegressSuite::prepare(const RegressCell& cell) const {
     Words words = {"prepare", cell.job->log.string(), "--root", cell.root.string(), "-q"};
-    if (state_of(cell.root) == MarkerState::changed) {
+    if (needs_reset(cell.root)) {
         words.emplace_back("--reset");
     }
     words.insert(words.end(), cell.job->prepare.begin(), cell.job->prepare.end());

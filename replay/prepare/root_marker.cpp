@@ -172,6 +172,12 @@ std::optional<Marker> read_marker(int root, std::string_view root_name) {
     return marker;
 }
 
+bool needs_reset(const std::filesystem::path& root) {
+    const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const std::optional<Marker> marker = fd.valid() ? read_marker(fd.get(), root.string()) : std::nullopt;
+    return marker && marker->needs_reset();
+}
+
 void write_marker(int root, std::string_view root_name, const Marker& marker, RootLock& lock) {
     const nlohmann::ordered_json json = {
         {"what", "reprise prepared this directory; replays may change and remove what is in it"},

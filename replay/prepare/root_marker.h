@@ -45,12 +45,17 @@ struct Marker {
     bool listing_entries = true;  ///< ListingEntries::add
     int64_t time_unix_ns = 0;     ///< when the state was written
 
+    /// Only `prepare --reset` goes on: a replay changed files, or an earlier reset was interrupted.
+    bool needs_reset() const { return state == MarkerState::changed || state == MarkerState::resetting; }
+
     bool operator==(const Marker&) const = default;
 };
 
 /// nullopt where the root has none. Throws Error (bad_input) where there is one that cannot be understood, Error
 /// (machine) where it cannot be read. `root_name` is for messages.
 std::optional<Marker> read_marker(int root, std::string_view root_name);
+/// Marker::needs_reset() of that folder; false where there is none, or no marker in it.
+bool needs_reset(const std::filesystem::path& root);
 /// Replaces the marker in one step and syncs it; `lock` then holds the new one. Where `lock` holds nothing, there was
 /// no marker, and one that has appeared since is not replaced. Throws Error (machine).
 void write_marker(int root, std::string_view root_name, const Marker& marker, RootLock& lock);

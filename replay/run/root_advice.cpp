@@ -30,7 +30,7 @@ std::string prepare_command(const ReplayOptions& options, const std::optional<Ma
     for (const PathMap::Rule& rule : maps.rules()) {
         text += " --map " + shell_word(rule.from + "=" + (rule.to.empty() ? "." : rule.to));
     }
-    return text + (marker && marker->state == MarkerState::changed ? " --reset" : "");
+    return text + (marker && marker->needs_reset() ? " --reset" : "");
 }
 
 std::string reset_command(const ReplayOptions& options) { return command(options) + " --reset"; }

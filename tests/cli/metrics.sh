@@ -28,6 +28,7 @@ contains "$err" "cannot serve metrics on 192.0.2.1:0"
 
 # start COMMAND...: in the background as $job, its output in o and e, its address in $url.
 start() {
+    : >e # the one before it has its address in there
     "$@" >o 2>e &
     job=$!
     url=

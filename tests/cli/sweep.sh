@@ -85,6 +85,12 @@ contains "$err" "expected a number of ops, or a share from 0% to 100%"
 run 1 "$REPRISE" sweep job.oplog --root root --memory 1M --runs 1 -o small
 contains "$out" "--memory 1M: not run: a memory limit of 1.00 MiB is less than the replay itself needs"
 
+# A root whose reset was interrupted is reset.
+sed -i 's/"state": "[a-z]*"/"state": "resetting"/' root/.reprise-prepared
+run 4 "$REPRISE" replay job.oplog --root root
+contains "$err" "prepare job.oplog --root root --reset"
+"$REPRISE" sweep job.oplog --root root --memory 80M --runs 1 -o reset >"$out" 2>"$err" || [[ $? == 1 ]] || fail "a root whose reset was interrupted: $(cat "$err")"
+
 # Killed and gone on, again and again.
 own_groups() { find /sys/fs/cgroup -maxdepth 6 -type d -name "reprise-*-$1-*" 2>/dev/null; }
 go_on() { "$REPRISE" sweep job.oplog --root root --memory 60M,80M --runs 3 -o killed >"$out" 2>"$err"; }
