@@ -85,7 +85,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     Json json;
     json["elapsed_s"] = seconds(p.elapsed_ns);
     json["recorded_s"] = seconds(p.recorded_ns);
-    json["recorded_is_computed"] = p.scaled;
+    json["recorded_is_computed"] = p.computed;
     json["storage_model_cold"] = model.cold;
     json["async_depth"] = p.async_depth;
     json["left_out_data_bytes"] = p.doubts.left_out_bytes;
@@ -139,7 +139,7 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     } else if (const std::string why = why_no_interval(p, model); !why.empty()) {
         out << " (no interval: " << why << ")";
     }
-    out << (p.scaled ? ", computed " : ", recorded ") << format_duration(p.recorded_ns) << ", for "
+    out << (p.computed ? ", computed " : ", recorded ") << format_duration(p.recorded_ns) << ", for "
         << counted(p.ops, "op") << ", " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
         << " written; computed in " << format_duration(std::llround(took * 1e9)) << "\n";
     if (const std::string poor = poor_reason(p, model); !poor.empty()) {

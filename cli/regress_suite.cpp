@@ -185,7 +185,7 @@ std::optional<RegressSuite::Json> RegressSuite::verify_once(const RegressCell& c
         return std::nullopt;
     }
     std::vector<CheckedThing> things = checks_of(*row);
-    const fs::path run_log = scratch_.string() + ".1.oplog";
+    fs::path run_log = scratch_.string() + ".1.oplog";
     if (row->at("refused").get<std::string>().empty()) {
         things.push_back(check_after_remount(cell, run_log));
         CutWork work{fs::absolute(options_.folder) / "cut", suite_.cuts, suite_.seed, {}, {}, {}};

@@ -363,7 +363,7 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["bytes_written"] = result.bytes_written;
     json["elapsed_s"] = seconds(result.elapsed_ns);
     json["recorded_s"] = seconds(result.recorded_ns);
-    json["recorded_is_computed"] = result.scaled;
+    json["recorded_is_computed"] = result.computed;
     json["elapsed_interval_s"] = json["verdict"]["elapsed_interval_s"];
     json["au_interval"] = json["verdict"]["au_interval"];
     json["no_interval"] = result.no_interval.empty() ? Json(nullptr) : Json(result.no_interval);
@@ -469,7 +469,7 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     return json;
 }
 
-std::string_view recorded_word(const ReplayResult& result) { return result.scaled ? "computed" : "recorded"; }
+std::string_view recorded_word(const ReplayResult& result) { return result.computed ? "computed" : "recorded"; }
 
 void print_result(const ReplayResult& result, const RunFigures& figures) {
     std::vector<SummaryLine> lines = verdict_lines(figures.verdict(), recorded_word(result));

@@ -81,4 +81,9 @@ bool is_public_fact(std::string_view key);
 /// Facts whose values are not of their type.
 uint64_t unreadable_facts(const Header& header);
 
+/// Whether nobody recorded the log's times: `scale` or `generate` made them.
+inline bool times_are_computed(const Header& header) {
+    return header.source == "generate" || read_fact(header, fact::scale).has_value();
+}
+
 }  // namespace reprise

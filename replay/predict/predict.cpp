@@ -30,7 +30,7 @@ Prediction Simulation::run() {
     }
     out_.elapsed_ns = last_end_;
     out_.recorded_ns = out_.ops == 0 ? 0 : recorded_end_ - plan_.first_begin;
-    out_.scaled = read_fact(plan_.log->header(), fact::scale).has_value();
+    out_.computed = times_are_computed(plan_.log->header());
     out_.helpers = helper_time_.finish();
     out_.serial_writers = serial_writers_.finish();
     out_.slept_through = slept_through_.finish();

@@ -77,7 +77,7 @@ struct PredictedEpoch {
 
 struct Prediction {
     int64_t elapsed_ns = 0, recorded_ns = 0;
-    bool scaled = false;  // the log is of a job that `scale` made: recorded_ns is computed
+    bool computed = false;  // the log is of a job that `scale` or `generate` made, and so is recorded_ns
     uint64_t ops = 0, bytes_read = 0, bytes_written = 0;
     uint64_t storage_reads = 0, storage_bytes = 0;  // that went past the page cache
     uint64_t scattered_reads = 0;                   // of these, of inodes and names of files around those of the log

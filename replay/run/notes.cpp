@@ -76,11 +76,7 @@ void note_recording(const Header& header, ReplayResult& result) {
         result.notes.push_back(
             "The recording was attached to a job that already ran (capture --pid): what it did before is not in it.");
     }
-    if (header.source == "generate") {
-        result.notes.insert(result.notes.begin(),
-                            "The job was generated: \"recorded\" is what it takes on storage as fast as memory.");
-    }
-    result.scaled = read_fact(header, fact::scale).has_value();
+    result.computed = times_are_computed(header);
     result.pinned_tasks = static_cast<uint64_t>(read_fact(header, fact::pinned_tasks).value_or(0));
     result.pinned_cpus = static_cast<int>(std::min<int64_t>(read_fact(header, fact::pinned_cpus).value_or(0), INT_MAX));
 }

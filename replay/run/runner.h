@@ -108,7 +108,7 @@ struct ReplayResult {
     std::vector<std::string> not_same_job;  // sentences: why this run did not do what the recording did; none: it did
     std::vector<std::string> notes;         // plain sentences that belong in every summary
     std::string what_if;                    // as asked
-    bool scaled = false;                    // the log is of a job that `scale` made: its times are computed
+    bool computed = false;                  // the log is of a job that `scale` or `generate` made, and so are its times
     bool content_recorded = false;          // the files that are read compress as the recorded ones did
     uint64_t ops = 0;                       // performed
     uint64_t bytes_read = 0, bytes_written = 0;

@@ -52,7 +52,7 @@ END
 run 0 "$REPRISE" prepare -q job.oplog --root root
 run 0 "$REPRISE" replay job.oplog --root root -o run.oplog
 contains "$out" "job         SAME"
-contains "$out" "generated"
+contains "$out" ", computed "
 run 0 "$REPRISE" info job.oplog
 contains "$out" "AU (MLPerf)"
 run 0 "$REPRISE" analyze job.oplog --no-what-if
