@@ -2,6 +2,7 @@
 #include "metrics/server.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -57,6 +60,71 @@ tcp::acceptor listen_on(asio::io_context& io, ListenAddress& address) {
     address.port = acceptor.local_endpoint().port();
     return acceptor;
 }
+
+/// Stops a server's thread between two of its handlers while a process is forked. A child that was forked while that
+/// thread held a lock (an allocator's, a stream's) would wait for it for ever: nobody is left who could release it.
+class ForkStop {
+public:
+    explicit ForkStop(asio::io_context& io) : io_(io) {
+        static const int registered = ::pthread_atfork(stop_all, go_on_all, forget_all);
+        static_cast<void>(registered);
+        const std::lock_guard lock(list_mutex);
+        list.push_back(this);
+    }
+    ~ForkStop() {
+        const std::lock_guard lock(list_mutex);
+        list.erase(std::remove(list.begin(), list.end(), this), list.end());
+    }
+    ForkStop(const ForkStop&) = delete;
+    ForkStop& operator=(const ForkStop&) = delete;
+
+private:
+    // A handler writes a page; a server that takes longer does not hold up the fork.
+    static constexpr auto kPatience = 2s;
+
+    static void stop_all() {
+        list_mutex.lock();
+        for (ForkStop* each : list) {
+            each->stop();
+        }
+    }
+    static void go_on_all() {
+        for (ForkStop* each : list) {
+            each->go_on();
+        }
+        list_mutex.unlock();
+    }
+    static void forget_all() {  // the child has no such thread, and may fork, too
+        list.clear();
+        list_mutex.unlock();
+    }
+
+    void stop() {
+        std::unique_lock lock(mutex_);
+        wanted_ = true;
+        asio::post(io_, [this] {
+            std::unique_lock inside(mutex_);
+            stopped_ = true;
+            changed_.notify_all();
+            changed_.wait(inside, [this] { return !wanted_; });
+            stopped_ = false;
+        });
+        changed_.wait_for(lock, kPatience, [this] { return stopped_; });
+    }
+    void go_on() {
+        const std::lock_guard lock(mutex_);
+        wanted_ = false;
+        changed_.notify_all();
+    }
+
+    static inline std::mutex list_mutex;  // held from the beginning of a fork to its end
+    static inline std::vector<ForkStop*> list;
+
+    asio::io_context& io_;
+    std::mutex mutex_;  // of all below
+    std::condition_variable changed_;
+    bool wanted_ = false, stopped_ = false;
+};
 
 }  // namespace
 
@@ -134,6 +202,7 @@ private:
     asio::steady_timer pause_;
     std::vector<std::weak_ptr<MetricsSession>> sessions_;  // the oldest first
     std::thread thread_;
+    ForkStop fork_stop_{io_};
 };
 
 MetricsServer::MetricsServer(const ListenAddress& address, std::function<std::string()> text)

@@ -100,6 +100,7 @@ run 0 client get "$url"
 contains "$out" 'log="a\"b\\c\nd.oplog"'
 lacks "$out" secret
 lacks "$out" /data
+run 0 client until "$url" 'phase="running"} 1' # a shell's background job ignores SIGINT until the replay wants it
 kill -INT "$job"
 ended 4
 

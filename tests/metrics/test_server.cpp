@@ -7,7 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "formats/support/error.h"
@@ -163,6 +168,39 @@ TEST_CASE("an error while the text is made is an answer, too") {
     const std::string answer = ask(server, get("/metrics"));
     CHECK(answer.starts_with("HTTP/1.1 500 "));
     CHECK(has(answer, "no text"));
+}
+
+TEST_CASE("a process that is forked while a page is made inherits none of the server's locks") {
+    std::mutex inner;
+    const MetricsServer server({"127.0.0.1", 0}, [&] {
+        const std::lock_guard lock(inner);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return std::string("up 1\n");
+    });
+    std::atomic<bool> enough{false};
+    std::thread client([&] {
+        while (!enough) {
+            ask(server, get("/metrics"));
+        }
+    });
+    int locked = 0;
+    for (int i = 0; i < 60; ++i) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            const pid_t grandchild = ::fork();  // which stops no server, as there is none
+            int status = 0;
+            if (grandchild == 0) {
+                ::_exit(inner.try_lock() ? 0 : 1);
+            }
+            ::_exit(::waitpid(grandchild, &status, 0) == grandchild && status == 0 ? 0 : 1);
+        }
+        int status = 0;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        locked += status == 0 ? 0 : 1;
+    }
+    enough = true;
+    client.join();
+    CHECK(locked == 0);
 }
 
 TEST_CASE("addresses") {
