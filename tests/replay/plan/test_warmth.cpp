@@ -49,6 +49,23 @@ TEST_CASE("warmth: what a wait cost in the recording is taken off, what it costs
         const int64_t second = same.change(16 * kMs + 401 * kUs, 8 * kMs, 704 * kMs);
         CHECK(first + second == doctest::Approx(-450 * kUs).epsilon(0.001));
     }
+    SUBCASE("waits with little computing between them add up") {
+        // Here 2.5 ms, then 2.5 ms more; there none. Within 100 us 22 % of 50 us are paid, and of the 2.5 ms 1.95 are
+        // left: 4.45 ms cost 167 us.
+        int64_t change = same.change(6 * kMs, 100 * kUs, 703 * kMs + 500 * kUs);
+        CHECK(change == doctest::Approx(11'060).epsilon(0.001));
+        same.computed(6 * kMs + 100 * kUs, 704 * kMs);
+        change = same.change(6 * kMs + 100 * kUs, 8 * kMs, 706 * kMs + 500 * kUs);
+        CHECK(change == doctest::Approx(166'822).epsilon(0.001));
+    }
+    SUBCASE("calls that are hardly a wait do not") {
+        int64_t change = 0;
+        for (int64_t i = 0; i < 400; ++i) {
+            change += same.change(6 * kMs + i * 10 * kUs, 10 * kUs, 701 * kMs + i * 109 * kUs);
+            same.computed(6 * kMs + (i + 1) * 10 * kUs, 701 * kMs + i * 109 * kUs + 10 * kUs);
+        }
+        CHECK(change == 0);
+    }
     SUBCASE("times of a hostile log") {
         CHECK(same.change(INT64_MIN, 10, INT64_MAX) <= 10);
         CHECK(same.change(0, INT64_MAX, 0) < INT64_MAX);
