@@ -86,7 +86,9 @@ bool reads_no_data(const ReplayResult& result) {
     const bool all_read = cache.after && *cache.after >= cache.bytes - little;
     // Others may read from the device meanwhile: files without blocks are none of it.
     const bool no_blocks = cache.hole_bytes - holes + little >= cache.bytes - holes;
-    return all_read && cache.before.value_or(cache.bytes) <= little && (no_blocks || device <= little);
+    // Of a file whose name was not in memory, the pages may have been, and served it.
+    const bool seen = cache.uncached_names <= cache.files / kPart;
+    return all_read && cache.before.value_or(cache.bytes) <= little && (no_blocks || (seen && device <= little));
 }
 
 }  // namespace reprise

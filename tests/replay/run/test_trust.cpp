@@ -78,6 +78,7 @@ TEST_CASE("trust: poor where what was read is neither in memory nor on the devic
              [](ReplayResult& r) { r.cache->before = 30 * kMiB; }, [](ReplayResult& r) { r.cache->after = 10 * kMiB; },
              [](ReplayResult& r) { r.cache->bytes = r.cache->before.emplace(4096); },
              [](ReplayResult& r) { r.cache->hole_bytes = r.cache->recorded.hole_bytes = 60 * kMiB; },  // as in the job
+             [](ReplayResult& r) { r.cache->uncached_names = 2; },  // their pages may have been in memory
              [](ReplayResult& r) { r.cache->memory_files = 1; }, [](ReplayResult& r) { r.cache->unseen = 1; },
              [](ReplayResult& r) { r.cache.reset(); }}) {
         ReplayResult other = run(0);
@@ -90,6 +91,8 @@ TEST_CASE("trust: poor where what was read is neither in memory nor on the devic
     busy.device_counter->read_bytes = 30 * kMiB;
     CHECK_FALSE(reads_no_data(busy));
     busy.cache->hole_bytes = 60 * kMiB;
+    CHECK(reads_no_data(busy));
+    busy.cache->uncached_names = 3;
     CHECK(reads_no_data(busy));
     result.bytes_written = 300 * kMiB;  // of which it may read some again
     CHECK_FALSE(device_data(result));
