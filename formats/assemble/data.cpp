@@ -133,7 +133,10 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
         instance->position = plus(op.offset, op.result);
         instance->position_known |= raw.position || (raw.offset && !explicit_offset);
     }
-    moved_data(*instance, op.offset, raw.size, op.result, reads, at_unknown_end, certain);
+    // With O_APPEND, Linux writes at the end whatever the offset; the log keeps the call as it was made.
+    const bool ends = !reads && !at_position && (instance->flags & kAppend) != 0;
+    const int64_t at = ends ? place(*instance, std::nullopt, reads, at_unknown_end) : op.offset;
+    moved_data(*instance, at, raw.size, op.result, reads, at_unknown_end, certain);
     add(task, op);
 }
 

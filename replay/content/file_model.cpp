@@ -172,6 +172,11 @@ void FileModel::apply(TaskId task, uint64_t number, const Op& op) {
         case OpKind::uring_submit:
         case OpKind::aio_submit: request(op); break;
         case OpKind::fallocate: allocate(op); break;
+        case OpKind::fcntl:
+            if (op.arg == F_SETFL && op.handle != 0) {
+                appends_[op.handle] = (op.flags & O_APPEND) != 0;
+            }
+            break;
         case OpKind::ftruncate: on_file([&](ModelFile& file) { resize(file, unsigned_of(op.size), op); }); break;
         case OpKind::truncate:
             on_path([&](const std::string& path) {
@@ -240,14 +245,18 @@ void FileModel::put(ModelFile& file, uint64_t from, uint64_t to, const Source& s
     file.size = std::max(file.size, to);
 }
 
+bool FileModel::appends(HandleId handle) const {
+    const auto changed = appends_.find(handle);
+    return changed != appends_.end() ? changed->second : (plan_.log->tables().handles[handle].flags & O_APPEND) != 0;
+}
+
 void FileModel::write(TaskId task, uint64_t number, const Op& op) {
     const ModelFilePointer file = of(op.handle);
     if (file == nullptr || op.result == 0) {
         return;
     }
     constexpr int64_t kAppends = 0x10;  // RWF_APPEND
-    const std::vector<HandleRow>& rows = plan_.log->tables().handles;
-    const bool appends = (rows[op.handle].flags & O_APPEND) != 0;
+    const bool appends = this->appends(op.handle);
     if (op.offset < 0 || (op.kind == OpKind::pwritev && (op.flags & kAppends) != 0)) {
         doubt(*file, "written where the log does not tell");
     } else if (appends && file->appends != 0 && file->appends != op.handle) {
@@ -256,7 +265,9 @@ void FileModel::write(TaskId task, uint64_t number, const Op& op) {
     if (appends) {
         file->appends = op.handle;
     }
-    const uint64_t from = unsigned_of(op.offset);
+    // With O_APPEND, Linux writes at the end whatever the offset.
+    const bool given = op.kind == OpKind::pwrite || op.kind == OpKind::pwritev;
+    const uint64_t from = appends && given ? file->size : unsigned_of(op.offset);
     put(*file, from, from + unsigned_of(op.result),
         {Source::Is::written, write_seed(task, number), 0, task, number, op.end()}, op);
 }

@@ -119,6 +119,8 @@ private:
     void name(const std::string& path, const ModelFilePointer& file);
     void unname(const std::string& path, int64_t time);
     void open(const Op& op);
+    /// Whether what is written by the instance goes to the end by now.
+    bool appends(HandleId handle) const;
     void write(TaskId task, uint64_t number, const Op& op);
     void copy(TaskId task, uint64_t number, const Op& op);
     void request(const Op& op);
@@ -136,6 +138,7 @@ private:
     std::map<std::string, ModelFilePointer> names_;
     std::vector<ModelFilePointer> files_;
     std::unordered_map<HandleId, ModelFilePointer> handles_;
+    std::unordered_map<HandleId, bool> appends_;             // where F_SETFL changed it
     std::unordered_map<FileId, ModelFilePointer> nameless_;  // made last in a directory by O_TMPFILE
     std::vector<Sync> syncs_;
     std::map<std::string, uint64_t> unchecked_;

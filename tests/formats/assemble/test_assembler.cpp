@@ -307,6 +307,23 @@ TEST_CASE("size at first sight leaves out what the recording wrote") {
     CHECK(log.file("/d/sought").size_exact);
 }
 
+TEST_CASE("an offset does not change where an append goes") {
+    Feeder f;
+    f.open("/d/new", 3, kWriteOnly | kAppend | kTruncate);
+    f.on_fd(OpKind::write, 3, 10, 10);
+    f.at(OpKind::pwrite, 3, 10, 10, 0);
+    f.at(OpKind::pwrite, 3, 10, 10, 5000);
+    f.on_path(OpKind::stat, "/d/new", 0, 30, kRegular);
+    f.open("/d/old", 4, kWriteOnly | kAppend);
+    f.at(OpKind::pwrite, 4, 10, 10, 5000);
+    f.on_path(OpKind::stat, "/d/old", 0, 110, kRegular);
+    const auto log = f.finish();
+    CHECK(offsets(log.of_kind(OpKind::pwrite)) == std::vector<int64_t>{0, 5000, 5000});  // as the calls were made
+    CHECK(log.file("/d/new").size == 0);
+    CHECK(log.file("/d/old").size == 100);
+    CHECK(log.counter("append_offsets_unknown") == 1);
+}
+
 TEST_CASE("an unknown end: appends count from 0 and say so") {
     Feeder f;
     f.open("/d/a", 3, kWriteOnly | kAppend);

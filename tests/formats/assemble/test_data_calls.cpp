@@ -120,7 +120,7 @@ TEST_CASE("positions: given, followed, at the end, and vectored calls at -1") {
           "open /d/new handle=2 flags=1217 = 4\n"
           "write handle=2 fd=4 size=100 = 100\n"
           "pwrite handle=2 fd=4 offset=300 size=50 = 50\n"
-          "writev handle=2 fd=4 offset=350 size=7 = 7\n"
+          "writev handle=2 fd=4 offset=150 size=7 = 7\n"  // O_APPEND: the pwrite went to the end, too
           "open /d/old handle=3 flags=1026 = 5\n"
           "read handle=3 fd=5 size=8 = 8\n"
           "write handle=3 fd=5 size=100 = 100\n"

@@ -192,6 +192,30 @@ TEST_CASE("file model: copies carry where their bytes come from, appends of seve
     CHECK(followed.bytes("raced").find("10-15 2.") != std::string::npos);
 }
 
+TEST_CASE("file model: with O_APPEND an offset does not count, from open or from fcntl on") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const auto pwrite = [&](HandleId handle) {
+        job.add(
+            task,
+            {.kind = OpKind::pwrite, .result = 10, .handle = handle, .fd = job.fd(handle), .offset = 0, .size = 10});
+    };
+    const HandleId log = job.open(task, job.file("/log"), O_WRONLY | O_CREAT | O_APPEND);
+    job.write(task, log, 0, 10);
+    pwrite(log);
+    const HandleId later = job.open(task, job.file("/later"), O_WRONLY | O_CREAT);
+    job.write(task, later, 0, 10);
+    pwrite(later);
+    job.add(task, {.kind = OpKind::fcntl, .handle = later, .fd = job.fd(later), .flags = O_APPEND, .arg = F_SETFL});
+    pwrite(later);
+    job.add(task, {.kind = OpKind::fcntl, .handle = later, .fd = job.fd(later), .flags = 0, .arg = F_SETFL});
+    pwrite(later);
+    const Followed followed(job, {});
+    CHECK(followed.model.find("log")->size == 20);
+    CHECK(followed.model.find("later")->size == 20);
+}
+
 TEST_CASE("verify plan: what was prepared needs no entry, what was written has one") {
     const TempDir folder;
     JobBuilder job(folder / "log");
