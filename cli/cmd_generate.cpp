@@ -49,6 +49,7 @@ const char* kind_of(WordValue value) {
         case WordValue::micros: return "time, bare: us";
         case WordValue::sizes: return "size, drawn";
         case WordValue::times: return "time, drawn";
+        case WordValue::rate: return "number";
         case WordValue::choice: return "one of";
     }
     return "";
@@ -107,6 +108,7 @@ nlohmann::json to_json(const GenerateResult& result, const Job& job, const std::
                             {"files", each.files},
                             {"file_bytes", each.file_bytes},
                             {"steps", each.steps},
+                            {"requests", each.requests},
                             {"begin_ns", each.begin},
                             {"end_ns", each.end}});
     }
@@ -200,6 +202,9 @@ int run(const po::variables_map& values) {
                   << format_bytes(static_cast<uint64_t>(each.file_bytes));
         if (each.steps != 0) {
             std::cout << "; " << counted(each.steps, "step");
+        }
+        if (each.requests != 0) {
+            std::cout << "; " << counted(each.requests, "request") << " in an open loop";
         }
         std::cout << "; " << format_duration(each.end - each.begin) << " on storage as fast as memory\n";
     }

@@ -95,6 +95,19 @@ std::vector<Box> boxes_of(const JobSection& section, const IoJob& job) {
     Box jobs{counted(job.jobs, "job"),
              {what + (job.random ? ", random" : ", in order"), block + (job.direct ? ", O_DIRECT" : "")},
              ""};
+    if (job.arrivals) {
+        const Arrivals& arrivals = *job.arrivals;
+        jobs.lines.push_back(arrivals.kind == Arrivals::Kind::listed
+                                 ? counted(arrivals.list.size(), "arrival")
+                                 : format_count_rate(arrivals.per_second, "requests") +
+                                       (arrivals.kind == Arrivals::Kind::fixed ? "" : ", Poisson"));
+        jobs.lines.push_back(job.depth > 1 ? "at most " + counted(job.depth, "request") + " in flight"
+                                           : counted(job.servers, "thread"));
+        return {{counted(job.files * job.jobs, "file"),
+                 {section.directory, size_of(static_cast<double>(job.file_size)) + " each"},
+                 job.reads && job.writes ? "both ways" : what},
+                jobs};
+    }
     jobs.lines.push_back(job.depth > 1 ? counted(job.depth, "request") + " in flight" : "one at a time");
     return {{counted(job.files * job.jobs, "file"),
              {section.directory, size_of(static_cast<double>(job.file_size)) + " each"},

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "generate/arrivals.h"
 #include "generate/distribution.h"
 
 namespace reprise {
@@ -29,6 +30,8 @@ struct IoJob {
     uint64_t depth = 1;
     int64_t think_ns = 0;
     uint64_t think_blocks = 1, fsync = 0, fdatasync = 0;
+    std::optional<Arrivals> arrivals;  // none: a closed loop
+    uint64_t servers = 1;              // tasks of each job that serve arrivals
 };
 
 enum class SampleFormat : uint8_t { none, files, tfrecord, tar, hdf5, indexed, parquet, arrow, lmdb };

@@ -26,10 +26,9 @@ constexpr std::string_view kOnlyReports[] = {"name",        "description", "grou
 
 /// Words of fio that are known and have no counterpart, with what to do.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
-    {"runtime", "a log holds a number of operations: give size=, number_ios= or loops="},
-    {"time_based", "a log holds a number of operations: give size=, number_ios= or loops="},
-    {"rate_iops", "arrivals that do not wait for the storage are not made yet; thinktime= pauses between blocks"},
-    {"rate", "arrivals that do not wait for the storage are not made yet; thinktime= pauses between blocks"},
+    {"time_based", "a log holds a number of operations: give size=, number_ios= or loops=, or rate_iops= and runtime="},
+    {"rate", "write rate_iops= for blocks that arrive each second; thinktime= pauses between blocks"},
+    {"rate_process", "write arrivals=poisson or arrivals=fixed"},
     {"filename", "files are named after their section and job; directory= says where they lie"},
     {"blocksize", "write bs="},
     {"readwrite", "write rw="},

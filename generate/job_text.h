@@ -13,7 +13,7 @@
 namespace reprise {
 
 /// What a word of words.def takes.
-enum class WordValue : uint8_t { text, yes, count, bytes, range, share, duration, micros, sizes, times, choice };
+enum class WordValue : uint8_t { text, yes, count, bytes, range, share, duration, micros, sizes, times, rate, choice };
 /// In which sections it may stand.
 enum class WordPlace : uint8_t { io, training, both };
 

@@ -67,6 +67,8 @@ TEST_CASE("what --show prints is the same job") {
           "checkpoint_mode=async\nshuffle=10\n",
           "[n]\nformat=none\nsteps=7\ngpus=4\nranks=2\ncompute=1\n",
           "[i]\nrw=randrw\nsize=1m\nnrfiles=3\nioengine=io_uring\niodepth=8\n",
+          "[o]\nrw=read\nsize=1m\nrate_iops=2.5\nruntime=3\n",
+          "[u]\nrw=read\nsize=1m\nrate_iops=2.5\nioengine=io_uring\n",
           "[p]\nformat=parquet\nsamples=100\nsample_size=100\nsamples_per_file=30\nrow_group=10\n"}) {
         CAPTURE(text);
         const std::string shown = show_job(parse_job(text, "job.ini"));
@@ -105,7 +107,17 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {io + "bs=\n", "bs= has no value"},
         {io + "bs=8k-4k\n", "a range such as 4k-64k"},
         {io + "bs=2m\n", "is smaller than bs="},
-        {io + "runtime=60\n", "runtime= is not made into a log"},
+        {io + "runtime=60\n", "runtime= is of an open loop"},
+        {io + "concurrency=6\n", "concurrency= is of an open loop"},
+        {io + "time_based=1\n", "time_based= is not made into a log"},
+        {io + "arrivals=fixed\n", "arrivals= without rate_iops="},
+        {io + "arrivals=none.csv\nrate_iops=3\n", "rate_iops= beside arrivals=none.csv, a file"},
+        {io + "rate_iops=0\n", "how many a second"},
+        {io + "rate_iops=fast\n", "how many a second"},
+        {io + "rate_iops=9\nthinktime=3\n", "thinktime= in an open loop"},
+        {io + "rate_iops=9\nioengine=libaio\n", "ioengine= in an open loop"},
+        {io + "rate_iops=9\nioengine=io_uring\nconcurrency=3\n", "io_uring needs no threads"},
+        {io + "rate_iops=9\niodepth=4\n", "iodepth= above 1 needs requests in flight"},
         {io + "iodepth=4\n", "iodepth= above 1 needs requests in flight"},
         {io + "ioengine=iouring\n", "did you mean io_uring"},
         {io + "numjobs=0\n", "a whole number from 1"},
