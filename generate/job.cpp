@@ -164,6 +164,9 @@ std::string resolved(const SectionWords& words, const JobSection& section, std::
     if (const auto* const io = std::get_if<IoJob>(&section.what)) {
         return resolved_io(words, *io, word);
     }
+    if (!std::holds_alternative<TrainingJob>(section.what)) {
+        return resolved_workload(words, section, word);
+    }
     const auto& job = std::get<TrainingJob>(section.what);
     const bool data = job.format != SampleFormat::none;
     const bool packed = data && job.format != SampleFormat::files, tables = job.format == SampleFormat::parquet;
@@ -186,10 +189,9 @@ std::string resolved(const SectionWords& words, const JobSection& section, std::
 }
 
 std::vector<std::pair<std::string, std::string>> resolved_words(const SectionWords& words, const JobSection& section) {
-    const bool training = std::holds_alternative<TrainingJob>(section.what);
     std::vector<std::pair<std::string, std::string>> out;
     for (const WordInfo& word : all_words()) {
-        if (word.place != WordPlace::both && (word.place == WordPlace::training) != training) {
+        if (!fits(word.place, words.section().kind)) {
             continue;
         }
         const std::string value =
@@ -218,10 +220,12 @@ Job parse_job(std::string_view text, const std::string& name) {
         }
         out.seed = words.count("seed", 0);
         out.stonewall = words.yes("stonewall");
-        if (section.training) {
-            out.what = training_job(words);
-        } else {
-            out.what = io_job(words);
+        switch (section.kind) {
+            case WordPlace::training: out.what = training_job(words); break;
+            case WordPlace::kv: out.what = kv_cache_job(words); break;
+            case WordPlace::load: out.what = model_load_job(words); break;
+            case WordPlace::prep: out.what = preprocess_job(words); break;
+            default: out.what = io_job(words); break;
         }
         out.words = resolved_words(words, out);
     }

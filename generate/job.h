@@ -13,6 +13,9 @@
 
 #include "generate/arrivals.h"
 #include "generate/distribution.h"
+#include "generate/loading_job.h"
+#include "generate/preparing_job.h"
+#include "generate/serving_job.h"
 
 namespace reprise {
 
@@ -79,7 +82,7 @@ struct JobSection {
     std::string name, directory;
     uint64_t seed = 1;
     bool stonewall = false;
-    std::variant<IoJob, TrainingJob> what;
+    std::variant<IoJob, TrainingJob, KvCacheJob, ModelLoadJob, PreprocessJob> what;
     /// As the file has them, or the defaults: for --show. In the order of words.def.
     std::vector<std::pair<std::string, std::string>> words = {};
 };

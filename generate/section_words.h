@@ -122,7 +122,11 @@ private:
 /// When the requests of an open loop arrive, at the rate that the word `rate` gives; none: a closed loop.
 std::optional<Arrivals> open_arrivals(const SectionWords& words, const char* rate);
 IoJob io_job(const SectionWords& words);
+KvCacheJob kv_cache_job(const SectionWords& words);
+ModelLoadJob model_load_job(const SectionWords& words);
+PreprocessJob preprocess_job(const SectionWords& words);
 /// What a section without a word has in its place; empty where the word says nothing there.
+std::string resolved_workload(const SectionWords& words, const JobSection& section, std::string_view word);
 std::string resolved_io(const SectionWords& words, const IoJob& io, std::string_view word);
 
 }  // namespace reprise
