@@ -34,6 +34,7 @@ done
 [[ $(grep -c '^checkpoint_every=' "$job") == 1 ]] || wrong "$job has not one line checkpoint_every="
 [[ -x $reprise ]] || wrong "there is no $reprise; examples/quickstart.sh builds it"
 mkdir -p "$work"
+IFS=, read -ra values <<<"$every"
 
 # predict VALUE: the job's log with that, and what is predicted of it
 predict() {
@@ -47,10 +48,10 @@ predict() {
     "$reprise" generate "$work/$1.ini" "${shrunk[@]}" -q -f -o "$work/$1.oplog" --json="$work/$1.job.json"
     "$reprise" predict "$work/$1.oplog" --storage "$storage" --json="$work/$1.json" >/dev/null
 }
-for value in never ${every//,/ }; do
+for value in never "${values[@]}"; do
     predict "$value"
 done
-python3 - "$work" ${every//,/ } <<'END'
+python3 - "$work" "${values[@]}" <<'END'
 import json
 import sys
 work, values = sys.argv[1], sys.argv[2:]
