@@ -49,13 +49,16 @@ const char* kind_of(WordValue value) {
         case WordValue::micros: return "time, bare: us";
         case WordValue::sizes: return "size, drawn";
         case WordValue::times: return "time, drawn";
+        case WordValue::tokens: return "number, drawn";
+        case WordValue::rate: return "number";
         case WordValue::choice: return "one of";
     }
     return "";
 }
 
-const char* place_of(WordPlace place) {
-    return place == WordPlace::io ? "`rw=`" : place == WordPlace::training ? "`format=`" : "either";
+std::string place_of(WordPlace place) {
+    constexpr std::string_view kIntro = "sections with ";
+    return place == WordPlace::both ? "any" : place_text(place).substr(kIntro.size());
 }
 
 int show_words(const po::variables_map& values) {
@@ -63,9 +66,7 @@ int show_words(const po::variables_map& values) {
         nlohmann::json rows = nlohmann::json::array();
         for (const WordInfo& word : all_words()) {
             rows.push_back({{"word", word.name},
-                            {"sections", word.place == WordPlace::io         ? "io"
-                                         : word.place == WordPlace::training ? "training"
-                                                                             : "both"},
+                            {"sections", place_names(word.place)},
                             {"value", kind_of(word.value)},
                             {"default", word.otherwise},
                             {"meaning", word.meaning}});
@@ -87,10 +88,7 @@ int show_words(const po::variables_map& values) {
         return 0;
     }
     for (const WordInfo& word : all_words()) {
-        std::cout << word.name << "=  ("
-                  << (word.place == WordPlace::io         ? "rw=; "
-                      : word.place == WordPlace::training ? "format=; "
-                                                          : "")
+        std::cout << word.name << "=  (" << (word.place == WordPlace::both ? "" : place_of(word.place) + "; ")
                   << kind_of(word.value);
         if (!word.otherwise.empty()) {
             std::cout << "; default " << word.otherwise;
@@ -107,6 +105,7 @@ nlohmann::json to_json(const GenerateResult& result, const Job& job, const std::
                             {"files", each.files},
                             {"file_bytes", each.file_bytes},
                             {"steps", each.steps},
+                            {"requests", each.requests},
                             {"begin_ns", each.begin},
                             {"end_ns", each.end}});
     }
@@ -201,6 +200,9 @@ int run(const po::variables_map& values) {
         if (each.steps != 0) {
             std::cout << "; " << counted(each.steps, "step");
         }
+        if (each.requests != 0) {
+            std::cout << "; " << counted(each.requests, "request") << " in an open loop";
+        }
         std::cout << "; " << format_duration(each.end - each.begin) << " on storage as fast as memory\n";
     }
     for (const std::string& note : job.notes) {
@@ -215,7 +217,8 @@ const Registration registration{{
     .summary = "an op log from a job file: a job without a recording",
     .help = "Writes the op log of a job that is described in an INI file. Sections with rw= are plain reads and writes "
             "in fio's words; sections with format= are training jobs: a data set, loaders that keep batches ahead, "
-            "accelerators, checkpoints. prepare, replay, sweep, predict and analyze take the log as any other.\n\n"
+            "accelerators, checkpoints; sections with workload= serve with a key-value cache, load a model, or make a "
+            "data set. prepare, replay, sweep, predict and analyze take the log as any other.\n\n"
             "A file whose name ends in .yaml or .yml is a workload of DLIO or MLPerf Storage; keys that have no effect "
             "are named.\n\n"
             "docs/jobs.md explains the words; --words lists them. examples/jobs holds job files of known models.",

@@ -21,6 +21,7 @@
 #include "cli/predict_memory.h"
 #include "cli/predict_sweep.h"
 #include "cli/show_interval.h"
+#include "cli/show_open_loop.h"
 #include "cli/show_replay.h"
 #include "cli/show_verdict.h"
 #include "cli/table.h"
@@ -118,6 +119,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
         std::replace(key.begin(), key.end(), ' ', '_');
         json["not_modelled"][key] = n;
     }
+    json["open_loops"] = open_loops_json(p.open_loops);
     json["critical_path"] = path_json(p.path);
     json["elapsed_interval_s"] =
         p.interval ? Json{seconds(p.interval->low_ns), seconds(p.interval->high_ns)} : Json(nullptr);
@@ -151,6 +153,9 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     }
     out << "storage: " << counted(p.storage_reads, "read") << ", " << format_bytes(p.storage_bytes)
         << "; tasks blocked " << format_duration(p.storage_ns) << " on them\n";
+    for (const std::string& line : open_loop_lines(p.open_loops)) {
+        out << "arrivals: " << line << "\n";
+    }
     out << "compute " << format_duration(p.computing_ns);
     print_after_waits(out, p.after_waits_ns);
     if (p.cpus != 0) {

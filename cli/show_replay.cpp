@@ -11,6 +11,7 @@
 #include "cli/show_cache.h"
 #include "cli/show_epochs.h"
 #include "cli/show_interval.h"
+#include "cli/show_open_loop.h"
 #include "cli/show_queues.h"
 #include "cli/show_requests.h"
 #include "cli/show_verdict.h"
@@ -399,6 +400,7 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["device_counter_write_bytes"] =
         result.device_counter ? Json(result.device_counter->write_bytes) : Json(nullptr);
     json["by_epoch"] = epochs_table(result.epochs, figures.asked()).json();
+    json["open_loops"] = open_loops_json(result.open_loops);
     json["cache"] = result.cache ? cache_json(*result.cache) : Json(nullptr);
     json["pace"] = values["pace"].as<std::string>();
     json["engine"] = values["engine"].as<std::string>();
@@ -489,6 +491,12 @@ void print_result(const ReplayResult& result, const RunFigures& figures) {
         const auto bytes =
             std::find_if(lines.begin(), lines.end(), [](const auto& each) { return each.text.starts_with("bytes "); });
         lines.insert(bytes == lines.end() ? bytes : bytes + 1, {kKeep, cut_line("epochs      " + line), false});
+    }
+    for (const std::string& line : open_loop_lines(result.open_loops)) {
+        constexpr int kKeep = 7;  // after the line of the bytes
+        const auto bytes =
+            std::find_if(lines.begin(), lines.end(), [](const auto& each) { return each.text.starts_with("bytes "); });
+        lines.insert(bytes == lines.end() ? bytes : bytes + 1, {kKeep, cut_line("arrivals    " + line), false});
     }
     print_summary(std::cout, first_sentences(result), std::move(lines), notes_of(result));
     if (verbosity() > 0) {

@@ -95,11 +95,68 @@ std::vector<Box> boxes_of(const JobSection& section, const IoJob& job) {
     Box jobs{counted(job.jobs, "job"),
              {what + (job.random ? ", random" : ", in order"), block + (job.direct ? ", O_DIRECT" : "")},
              ""};
+    if (job.arrivals) {
+        const Arrivals& arrivals = *job.arrivals;
+        jobs.lines.push_back(arrivals.kind == Arrivals::Kind::listed
+                                 ? counted(arrivals.list.size(), "arrival")
+                                 : format_count_rate(arrivals.per_second, "requests") +
+                                       (arrivals.kind == Arrivals::Kind::fixed ? "" : ", Poisson"));
+        jobs.lines.push_back(job.depth > 1 ? "at most " + counted(job.depth, "request") + " in flight"
+                                           : counted(job.servers, "thread"));
+        return {{counted(job.files * job.jobs, "file"),
+                 {section.directory, size_of(static_cast<double>(job.file_size)) + " each"},
+                 job.reads && job.writes ? "both ways" : what},
+                jobs};
+    }
     jobs.lines.push_back(job.depth > 1 ? counted(job.depth, "request") + " in flight" : "one at a time");
     return {{counted(job.files * job.jobs, "file"),
              {section.directory, size_of(static_cast<double>(job.file_size)) + " each"},
              job.reads && job.writes ? "both ways" : what},
             jobs};
+}
+
+std::vector<Box> boxes_of(const JobSection& section, const KvCacheJob& job) {
+    const std::string files = job.file_per_block ? counted(job.slots(), "file") : "1 file";
+    const std::string rate = job.arrivals.kind == Arrivals::Kind::listed
+                                 ? counted(job.arrivals.list.size(), "arrival")
+                                 : format_count_rate(job.arrivals.per_second, "requests");
+    return {
+        {files,
+         {section.directory, counted(job.slots(), "block") + " of " + size_of(static_cast<double>(job.block_bytes())),
+          job.direct ? "O_DIRECT" : ""},
+         format_count(job.hit_percent) + " % hit"},
+        {counted(job.servers, "server thread"),
+         {rate, "prefill " + format_duration(job.prefill_ns) + " a token",
+          "decode " + format_duration(job.decode_ns) + " a token"},
+         "new blocks"},
+        {"store", {"a thread for each server", "in place of the least recent"}, ""}};
+}
+
+std::vector<Box> boxes_of(const JobSection& section, const ModelLoadJob& job) {
+    const char* const by = job.by == ModelLoadJob::By::mmap   ? "page faults"
+                           : job.by == ModelLoadJob::By::read ? "tensor by tensor"
+                                                              : "whole files";
+    const char* const split = job.split == ModelLoadJob::Split::all     ? "each reads all"
+                              : job.split == ModelLoadJob::Split::files ? "each its files"
+                                                                        : "each its part of a tensor";
+    return {{counted(job.files, "file"),
+             {section.directory, "safetensors, " + size_of(static_cast<double>(job.model_size)),
+              counted(job.tensors, "tensor") + " each"},
+             by},
+            {counted(job.ranks, "rank"), {job.ranks == 1 ? "" : split}, ""}};
+}
+
+std::vector<Box> boxes_of(const JobSection& section, const PreprocessJob& job) {
+    const bool keeps = job.kind == PreprocessJob::Kind::decode_cache;
+    return {{counted(job.samples, "file"),
+             {section.directory, drawn(job.sample_size, size_of(job.sample_size.mean())) + " each"},
+             "reads"},
+            {counted(job.workers, "thread"),
+             {job.decode.mean() > 0 ? each_time(job.decode) + " a file" : "", job.shuffled ? "shuffled" : "in order"},
+             "writes"},
+            {counted(keeps ? job.samples : job.outputs(), "file"),
+             {format_count(job.output_percent) + " % of the bytes", keeps ? counted(job.epochs, "epoch") : ""},
+             ""}};
 }
 
 std::string text(int x, int y, const char* of, const std::string& words) {

@@ -16,6 +16,20 @@ TaskId LogPlace::add_task(ProcessId process, std::string_view name) {
 
 namespace {
 
+/// Writes a section of each kind.
+struct SectionVisitor {
+    LogPlace& place;
+    const JobSection& section;
+    const std::vector<TaskMoment>& after;
+    std::vector<TaskMoment>& ends;
+
+    void operator()(const IoJob& job) const { write_io(place, section, job, after, ends); }
+    void operator()(const TrainingJob& job) const { write_training(place, section, job, after, ends); }
+    void operator()(const KvCacheJob& job) const { write_kv_cache(place, section, job, after, ends); }
+    void operator()(const ModelLoadJob& job) const { write_model_load(place, section, job, after, ends); }
+    void operator()(const PreprocessJob& job) const { write_preprocess(place, section, job, after, ends); }
+};
+
 GenerateResult write_sections(const Job& job, LogWriter& log, const GenerateOptions& options) {
     GenerateResult result;
     LogPlace place{.log = log, .result = result, .progress = {}};
@@ -32,11 +46,7 @@ GenerateResult write_sections(const Job& job, LogWriter& log, const GenerateOpti
             }
         };
         place.progress(0);
-        if (const auto* const training = std::get_if<TrainingJob>(&section.what)) {
-            write_training(place, section, *training, after, above);
-        } else {
-            write_io(place, section, std::get<IoJob>(section.what), after, above);
-        }
+        std::visit(SectionVisitor{place, section, after, above}, section.what);
     }
     log.finish();
     return result;

@@ -18,6 +18,7 @@ struct GeneratedSection {
     uint64_t files = 0;
     int64_t file_bytes = 0;      // of those that are there before
     uint64_t steps = 0;          // of the job; 0: plain I/O
+    uint64_t requests = 0;       // of an open loop
     int64_t begin = 0, end = 0;  // ns, on storage as fast as memory
 };
 

@@ -15,18 +15,20 @@ namespace reprise {
 namespace {
 
 // What is drawn apart from each other.
-constexpr uint64_t kBlocks = 1, kSizes = 2, kDirections = 3;
+constexpr uint64_t kBlocks = 1, kSizes = 2, kDirections = 3, kArrivals = 4;
 
 class IoTask {
 public:
     IoTask(LogPlace& place, const JobSection& section, const IoJob& job, uint64_t number, TaskWriter task,
-           ProcessId process)
+           ProcessId process, Descriptors& descriptors)
         : place_(place),
           job_(job),
           number_(number),
           seed_(mixed_bits(section.seed, number)),
           task_(std::move(task)),
-          process_(process) {
+          process_(process),
+          descriptors_(descriptors),
+          request_name_(job.arrivals ? place.log.intern("request") : 0) {
         for (uint64_t i = 0; i < job.files; ++i) {
             FileRow row;
             row.path = place.log.intern(section.directory + "/" + section.name + "." + std::to_string(number) + "." +
@@ -46,11 +48,15 @@ public:
         for (File& file : files_) {
             file.opened = task_.open(file.id, access | O_CLOEXEC | (job_.direct ? O_DIRECT : 0));
         }
-        if (is_asynchronous()) {
+        if (job_.arrivals) {
+            ArrivalTimes arrivals(*job_.arrivals, mixed_bits(seed_, kArrivals));
+            is_asynchronous() ? arrive_queued(arrivals) : arrive_at_servers(arrivals);
+        } else if (is_asynchronous()) {
             queued();
         } else {
             while (const auto block = next()) {
-                one(*block);
+                one(*block, task_);
+                pause();
             }
         }
         for (File& file : files_) {
@@ -62,6 +68,7 @@ public:
         task_.exit();
     }
     const TaskWriter& task() const { return task_; }
+    uint64_t requests() const { return requests_; }
 
 private:
     struct File {
@@ -130,29 +137,28 @@ private:
         return block;
     }
 
-    void one(const Block& block) {
+    void one(const Block& block, TaskWriter& task) {
         const bool positioned = job_.engine == IoJob::Engine::sync;
         if (positioned && (job_.random || job_.files > 1)) {
-            task_.put({.kind = OpKind::lseek,
-                       .result = block.offset,
-                       .handle = block.file->opened.handle,
-                       .fd = block.file->opened.fd,
-                       .offset = block.offset},
-                      NominalTime::attributes);
+            task.put({.kind = OpKind::lseek,
+                      .result = block.offset,
+                      .handle = block.file->opened.handle,
+                      .fd = block.file->opened.fd,
+                      .offset = block.offset},
+                     NominalTime::attributes);
         }
-        task_.move(
+        task.move(
             block.reads ? (positioned ? OpKind::read : OpKind::pread) : (positioned ? OpKind::write : OpKind::pwrite),
             block.file->opened, block.offset, block.bytes);
         if (!block.reads) {
             ++written_;
             if (job_.fsync != 0 && written_ % job_.fsync == 0) {
-                task_.sync(OpKind::fsync, block.file->opened);
+                task.sync(OpKind::fsync, block.file->opened);
             }
             if (job_.fdatasync != 0 && written_ % job_.fdatasync == 0) {
-                task_.sync(OpKind::fdatasync, block.file->opened);
+                task.sync(OpKind::fdatasync, block.file->opened);
             }
         }
-        pause();
     }
 
     void pause() {
@@ -163,7 +169,16 @@ private:
 
     // --- requests in flight: the first are made together, each later one when one is done
 
-    void submit(const Block& block) {
+    void open_ring() {
+        if (job_.engine == IoJob::Engine::uring) {
+            ring_fd_ = 1'000'000;  // below no file's
+            ring_ = place_.log.add_handle(
+                {.kind = HandleKind::other, .inherited = true, .process = process_, .fd = ring_fd_});
+        }
+    }
+
+    /// `result`: an op that reports one, which the job had taken before.
+    void submit(const Block& block, std::optional<uint64_t> result = {}) {
         const bool uring = job_.engine == IoJob::Engine::uring;
         Flying flying{++place_.requests, task_.now() + NominalTime::request, block};
         Op op{.kind = uring ? OpKind::uring_submit : OpKind::aio_submit,
@@ -177,12 +192,16 @@ private:
         } else {
             op.arg = block.reads ? IOCB_CMD_PREAD : IOCB_CMD_PWRITE;
         }
+        const Edge taken{task_.task(), EdgeKind::reaped, 100, result.value_or(0)};
+        if (result) {
+            op.edges = {&taken, 1};
+        }
         task_.put(op, 0);
         task_.moved(block.reads ? block.bytes : 0, block.reads ? 0 : block.bytes);
         flying_.push_back(flying);
     }
 
-    void enter(int64_t submitted, int64_t until) {
+    void enter(int64_t submitted, int64_t until, int64_t least = 1) {
         const int64_t waits = std::max<int64_t>(until - task_.now(), 0);
         if (job_.engine == IoJob::Engine::uring) {
             task_.put({.kind = OpKind::uring_enter,
@@ -190,7 +209,7 @@ private:
                        .handle = ring_,
                        .fd = ring_fd_,
                        .size = submitted,
-                       .arg = 1},
+                       .arg = least},
                       waits);
         } else {
             task_.put({.kind = OpKind::aio_reap, .result = 1, .size = 1, .arg = 1}, waits);
@@ -198,11 +217,7 @@ private:
     }
 
     void queued() {
-        if (job_.engine == IoJob::Engine::uring) {
-            ring_fd_ = 1'000'000;  // below no file's
-            ring_ = place_.log.add_handle(
-                {.kind = HandleKind::other, .inherited = true, .process = process_, .fd = ring_fd_});
-        }
+        open_ring();
         int64_t submitted = 0;
         for (uint64_t i = 0; i < job_.depth; ++i) {
             if (const auto block = next()) {
@@ -212,13 +227,7 @@ private:
         }
         while (!flying_.empty()) {
             enter(submitted, flying_.front().done);
-            const Flying done = flying_.front();
-            flying_.pop_front();
-            task_.put({.kind = job_.engine == IoJob::Engine::uring ? OpKind::uring_complete : OpKind::aio_complete,
-                       .result = done.block.bytes,
-                       .size = done.block.bytes,
-                       .request = done.request},
-                      0);
+            take();
             pause();
             submitted = 0;
             if (const auto block = next()) {
@@ -226,6 +235,105 @@ private:
                 submitted = 1;
             }
         }
+    }
+
+    // --- an open loop: each request when it is due, whether or not those before it are done
+
+    void arrive(TaskWriter& task, int64_t due) {
+        task.wait_until(due);
+        task.mark(request_name_, ++requests_, MarkerPhase::begin);
+    }
+
+    /// Threads that take the arrivals in turn.
+    void arrive_at_servers(ArrivalTimes& arrivals) {
+        std::vector<TaskWriter> servers;
+        for (uint64_t i = 0; i < job_.servers; ++i) {
+            const TaskId id = place_.add_task(process_, "server-" + std::to_string(i));
+            task_.spawn(id, true);
+            servers.emplace_back(place_.log, id, descriptors_, task_.now());
+            servers.back().begin_loop();
+        }
+        while (const auto due = arrivals.next()) {
+            const auto block = next();
+            if (!block) {
+                break;
+            }
+            TaskWriter& server = servers[requests_ % servers.size()];
+            arrive(server, due->ns);
+            one(*block, server);
+            server.mark(request_name_, requests_, MarkerPhase::end);
+        }
+        for (TaskWriter& server : servers) {
+            server.exit();
+            task_.join(server.last());
+            task_.add(server);
+        }
+    }
+
+    /// Requests in flight, of which nobody waits for but who needs a free place in the ring.
+    void arrive_queued(ArrivalTimes& arrivals) {
+        open_ring();
+        task_.begin_loop();
+        auto block = next();
+        auto due = arrivals.next();
+        uint64_t done = 0;
+        std::deque<uint64_t> results;  // ops of those that no request needed yet
+        while (block && due) {
+            const Block at_hand = *block;
+            const int64_t at = due->ns;
+            if ((due = arrivals.next())) {
+                block = next();
+            }
+            task_.wait_until(at);
+            while (!flying_.empty() && (flying_.front().done <= task_.now() || flying_.size() >= job_.depth)) {
+                if (flying_.front().done > task_.now()) {
+                    enter(0, flying_.front().done);
+                }
+                results.push_back(take());
+            }
+            task_.mark(request_name_, ++requests_, MarkerPhase::begin);
+            // As many results as make a free place. Without such edges the replay would have the order of the log: the
+            // last request has one at least.
+            const uint64_t needs = requests_ > job_.depth ? requests_ - job_.depth : 0;
+            const bool last = !block || !due;
+            std::optional<uint64_t> result;
+            while (done < needs || (last && !result && !results.empty())) {
+                result = results.front();
+                results.pop_front();
+                ++done;
+            }
+            submit(at_hand, result);
+            enter(1, 0, 0);
+            task_.mark(request_name_, requests_, MarkerPhase::end);
+        }
+        drain(results);
+    }
+
+    /// Until all are done.
+    void drain(const std::deque<uint64_t>& results) {
+        if (flying_.empty()) {
+            return;
+        }
+        const auto left = static_cast<int64_t>(flying_.size());
+        Edge all{task_.task(), EdgeKind::reaped, 100, results.empty() ? 0 : results.back()};
+        Op wait{.kind = OpKind::uring_enter, .handle = ring_, .fd = ring_fd_, .arg = left};
+        wait.edges = results.empty() ? std::span<const Edge>() : std::span<const Edge>(&all, 1);
+        task_.put(wait, std::max<int64_t>(flying_.back().done - task_.now(), 0));
+        while (!flying_.empty()) {
+            take();
+        }
+    }
+
+    /// The result of the request that was made first; its op.
+    uint64_t take() {
+        const Flying done = flying_.front();
+        flying_.pop_front();
+        task_.put({.kind = job_.engine == IoJob::Engine::uring ? OpKind::uring_complete : OpKind::aio_complete,
+                   .result = done.block.bytes,
+                   .size = done.block.bytes,
+                   .request = done.request},
+                  0);
+        return task_.last().op;
     }
 
     struct Flying {
@@ -239,6 +347,9 @@ private:
     const uint64_t number_, seed_;
     TaskWriter task_;
     ProcessId process_;
+    Descriptors& descriptors_;
+    StringId request_name_;
+    uint64_t requests_ = 0;  // of an open loop
     std::vector<File> files_;
     const uint64_t blocks_ = static_cast<uint64_t>(job_.file_size / job_.bs_least);  // of a file
     size_t turn_ = 0;                                                                // in files_
@@ -274,8 +385,9 @@ void write_io(LogPlace& place, const JobSection& section, const IoJob& job, cons
         descriptors.push_back(std::make_unique<Descriptors>(static_cast<int32_t>(3 + others)));
         TaskWriter task(place.log, place.add_task(process, name), *descriptors.back(), begin);
         task.wait_for(after);
-        IoTask one(place, section, job, number, task, process);
+        IoTask one(place, section, job, number, task, process, *descriptors.back());
         one.write();
+        out.requests += one.requests();
         place.result.ops += one.task().ops();
         place.result.read_bytes += one.task().read_bytes();
         place.result.written_bytes += one.task().written_bytes();

@@ -11,7 +11,11 @@
 #include <variant>
 #include <vector>
 
+#include "generate/arrivals.h"
 #include "generate/distribution.h"
+#include "generate/loading_job.h"
+#include "generate/preparing_job.h"
+#include "generate/serving_job.h"
 
 namespace reprise {
 
@@ -29,6 +33,8 @@ struct IoJob {
     uint64_t depth = 1;
     int64_t think_ns = 0;
     uint64_t think_blocks = 1, fsync = 0, fdatasync = 0;
+    std::optional<Arrivals> arrivals;  // none: a closed loop
+    uint64_t servers = 1;              // tasks of each job that serve arrivals
 };
 
 enum class SampleFormat : uint8_t { none, files, tfrecord, tar, hdf5, indexed, parquet, arrow, lmdb };
@@ -76,7 +82,7 @@ struct JobSection {
     std::string name, directory;
     uint64_t seed = 1;
     bool stonewall = false;
-    std::variant<IoJob, TrainingJob> what;
+    std::variant<IoJob, TrainingJob, KvCacheJob, ModelLoadJob, PreprocessJob> what;
     /// As the file has them, or the defaults: for --show. In the order of words.def.
     std::vector<std::pair<std::string, std::string>> words = {};
 };

@@ -26,10 +26,9 @@ constexpr std::string_view kOnlyReports[] = {"name",        "description", "grou
 
 /// Words of fio that are known and have no counterpart, with what to do.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
-    {"runtime", "a log holds a number of operations: give size=, number_ios= or loops="},
-    {"time_based", "a log holds a number of operations: give size=, number_ios= or loops="},
-    {"rate_iops", "arrivals that do not wait for the storage are not made yet; thinktime= pauses between blocks"},
-    {"rate", "arrivals that do not wait for the storage are not made yet; thinktime= pauses between blocks"},
+    {"time_based", "a log holds a number of operations: give size=, number_ios= or loops=, or rate_iops= and runtime="},
+    {"rate", "write rate_iops= for blocks that arrive each second; thinktime= pauses between blocks"},
+    {"rate_process", "write arrivals=poisson or arrivals=fixed"},
     {"filename", "files are named after their section and job; directory= says where they lie"},
     {"blocksize", "write bs="},
     {"readwrite", "write rw="},
@@ -58,9 +57,21 @@ std::string_view without_comment(std::string_view line) {
     return line;
 }
 
-bool fits(WordPlace place, bool training) {
-    return place == WordPlace::both || (place == WordPlace::training) == training;
-}
+struct PlaceName {
+    WordPlace place;
+    std::string_view name, has;
+};
+constexpr PlaceName kPlaces[] = {{WordPlace::io, "io", "rw="},
+                                 {WordPlace::training, "training", "format="},
+                                 {WordPlace::kv, "kv", "workload=kv-cache"},
+                                 {WordPlace::load, "load", "workload=model-load"},
+                                 {WordPlace::prep, "prep", "workload=convert, tokenize or decode-cache"}};
+
+constexpr std::pair<std::string_view, WordPlace> kWorkloads[] = {{"kv-cache", WordPlace::kv},
+                                                                 {"model-load", WordPlace::load},
+                                                                 {"convert", WordPlace::prep},
+                                                                 {"tokenize", WordPlace::prep},
+                                                                 {"decode-cache", WordPlace::prep}};
 
 class Reader {
 public:
@@ -85,7 +96,7 @@ public:
         for (const auto& [word, given] : global_) {
             if (!used_.contains(word)) {
                 wrong_line(name_, given.line, word + "= of [global] belongs into no section of this file",
-                           "it is of " + of(*find_word(word)));
+                           "it is of " + place_text(find_word(word)->place));
             }
         }
         return std::move(sections_);
@@ -95,10 +106,6 @@ private:
     [[noreturn]] void fail(const std::string& what, const std::string& todo) const {
         wrong_line(name_, line_, what, todo);
     }
-    static std::string of(const WordInfo& word) {
-        return word.place == WordPlace::io ? "sections with rw=" : "sections with format=";
-    }
-
     void section(std::string_view line) {
         if (line.back() != ']') {
             fail("'" + escape_line(line) + "' has no ]", "sections are [global] and [NAME]");
@@ -161,31 +168,66 @@ private:
         }
     }
 
+    /// The kind that the section says itself, or that [global] says.
+    void settle_kind(SectionText& section) {
+        const char* const kinds[] = {"rw", "format", "workload"};
+        const auto given = [&](const auto& in) {
+            std::vector<std::string> out;
+            for (const char* kind : kinds) {
+                if (in.contains(kind)) {
+                    out.emplace_back(kind);
+                }
+            }
+            return out;
+        };
+        std::vector<std::string> says = given(section.own);
+        says = says.empty() ? given(section.words) : says;
+        if (says.empty()) {
+            wrong_line(name_, section.line, "[" + section.name + "] has neither rw= nor format= nor workload=",
+                       "rw=read makes it plain I/O, format=npz a training job, workload=kv-cache serving");
+        }
+        if (says.size() > 1) {
+            wrong_line(name_, section.words.at(says[1]).line,
+                       "[" + section.name + "] has both " + says[0] + "= and " + says[1] + "=",
+                       "rw= is plain I/O, format= a training job, workload= another: make two sections");
+        }
+        if (says[0] != "workload") {
+            section.kind = says[0] == "rw" ? WordPlace::io : WordPlace::training;
+            return;
+        }
+        const GivenWord& workload = section.words.at("workload");
+        std::vector<std::string> names;
+        for (const auto& [name, place] : kWorkloads) {
+            if (name == workload.value) {
+                section.kind = place;
+                return;
+            }
+            names.emplace_back(name);
+        }
+        wrong_line(name_, workload.line,
+                   "workload= cannot be '" + escape_line(workload.value) + "'" +
+                       did_you_mean(nearest_names(workload.value, names)),
+                   "one of: " + join(names, ", "));
+    }
+
     void settle(SectionText& section) {
-        const auto has = [&](const char* word) { return section.own.contains(word); };
-        const auto inherits = [&](const char* word) { return section.words.contains(word); };
-        if (has("rw") && has("format")) {
-            wrong_line(name_, section.own.at("format").line, "[" + section.name + "] has both rw= and format=",
-                       "rw= is plain I/O, format= a training job: make two sections");
+        const auto inherited = section.words;
+        for (const auto& [word, given] : section.own) {
+            section.words[word] = given;
         }
-        section.training = has("format") || (!has("rw") && inherits("format"));
-        if (!section.training && !has("rw") && !inherits("rw")) {
-            wrong_line(name_, section.line, "[" + section.name + "] has neither rw= nor format=",
-                       "rw=read makes it plain I/O, format=npz a training job");
-        }
-        for (auto at = section.words.begin(); at != section.words.end();) {
-            if (fits(find_word(at->first)->place, section.training)) {
-                used_.insert(at->first);
-                ++at;
-            } else {
-                at = section.words.erase(at);
+        settle_kind(section);
+        section.words.clear();
+        for (const auto& [word, given] : inherited) {
+            if (fits(find_word(word)->place, section.kind)) {
+                used_.insert(word);
+                section.words[word] = given;
             }
         }
         for (const auto& [word, given] : section.own) {
-            if (!fits(find_word(word)->place, section.training)) {
-                wrong_line(
-                    name_, given.line, word + "= does not belong into [" + section.name + "]",
-                    "it is of " + of(*find_word(word)) + "; this one has " + (section.training ? "format=" : "rw="));
+            if (!fits(find_word(word)->place, section.kind)) {
+                wrong_line(name_, given.line, word + "= does not belong into [" + section.name + "]",
+                           "it is of " + place_text(find_word(word)->place) + "; this one has " +
+                               place_text(section.kind).substr(std::string_view("sections with ").size()));
             }
             section.words[word] = given;
         }
@@ -201,6 +243,26 @@ private:
 };
 
 }  // namespace
+
+std::string place_text(WordPlace place) {
+    std::string out;
+    for (const PlaceName& each : kPlaces) {
+        if (fits(place, each.place)) {
+            out += (out.empty() ? "sections with " : ", ") + std::string(each.has);
+        }
+    }
+    return out;
+}
+
+std::string place_names(WordPlace place) {
+    std::string out;
+    for (const PlaceName& each : kPlaces) {
+        if (fits(place, each.place)) {
+            out += (out.empty() ? "" : ",") + std::string(each.name);
+        }
+    }
+    return place == WordPlace::both ? "both" : out;
+}
 
 std::span<const WordInfo> all_words() { return kWords; }
 

@@ -13,9 +13,43 @@
 namespace reprise {
 
 /// What a word of words.def takes.
-enum class WordValue : uint8_t { text, yes, count, bytes, range, share, duration, micros, sizes, times, choice };
+enum class WordValue : uint8_t {
+    text,
+    yes,
+    count,
+    bytes,
+    range,
+    share,
+    duration,
+    micros,
+    sizes,
+    times,
+    rate,
+    tokens,
+    choice
+};
 /// In which sections it may stand.
-enum class WordPlace : uint8_t { io, training, both };
+enum class WordPlace : uint8_t {
+    io = 1,
+    training = 2,
+    kv = 4,
+    load = 8,
+    prep = 16,
+    open = io | kv,
+    data = training | prep,
+    ranked = training | load,
+    written = io | prep,
+    special = kv | load | prep,
+    both = 31,
+};
+/// Whether a word of that place may stand in a section of that kind.
+constexpr bool fits(WordPlace place, WordPlace kind) {
+    return (static_cast<uint8_t>(place) & static_cast<uint8_t>(kind)) != 0;
+}
+/// "sections with rw= or workload=kv-cache"
+std::string place_text(WordPlace place);
+/// "io", or "io,kv"; "both": all
+std::string place_names(WordPlace place);
 
 struct WordInfo {
     std::string_view name;
@@ -37,7 +71,7 @@ struct SectionText {
     size_t line = 0;
     std::map<std::string, GivenWord> words;  // those of [global] among them
     std::map<std::string, GivenWord> own;    // without those
-    bool training = false;                   // else plain I/O
+    WordPlace kind = WordPlace::io;
 };
 
 /// A word or value that is wrong: says where, what, and what to do.

@@ -85,12 +85,58 @@ void shrink_io(Job& job, JobSection& section, IoJob& what, double factor) {
                         format_bytes(static_cast<uint64_t>(what.size)));
 }
 
+int64_t smaller_bytes(int64_t bytes, double factor, int64_t least) {
+    return std::max<int64_t>(std::llround(static_cast<double>(bytes) / factor), least);
+}
+
+void shrink_kv(Job& job, JobSection& section, KvCacheJob& what, double factor) {
+    const auto was = static_cast<uint64_t>(what.capacity);
+    what.capacity = smaller_bytes(what.capacity, factor, what.block_bytes());
+    set_word(section, "kv_capacity", std::to_string(what.capacity));
+    job.notes.push_back("[" + section.name + "] is shrunk: a tier of " + format_bytes(was) + " became one of " +
+                        format_bytes(static_cast<uint64_t>(what.capacity)) +
+                        ". Requests move as many bytes as before, which may fit into memory");
+}
+
+void shrink_load(Job& job, JobSection& section, ModelLoadJob& what, double factor) {
+    const auto was = static_cast<uint64_t>(what.model_size);
+    what.model_size = smaller_bytes(what.model_size, factor, 4096);
+    set_word(section, "model_size", std::to_string(what.model_size));
+    job.notes.push_back("[" + section.name + "] is shrunk: a model of " + format_bytes(was) + " became one of " +
+                        format_bytes(static_cast<uint64_t>(what.model_size)));
+}
+
+/// Fewer samples, as far as each worker has some, and fewer packed files.
+void shrink_preprocess(Job& job, JobSection& section, PreprocessJob& what, double factor) {
+    const uint64_t before = what.samples, outputs = what.outputs();
+    const uint64_t least = std::min(before, 2 * what.workers);
+    what.samples = std::max(static_cast<uint64_t>(std::llround(static_cast<double>(before) / factor)), least);
+    what.samples_per_file =
+        std::clamp<uint64_t>(what.samples / std::min(outputs, what.workers), 1, what.samples_per_file);
+    const double left = factor * static_cast<double>(what.samples) / static_cast<double>(before);
+    if (left > 1.001) {
+        smaller(what.sample_size, left);
+        set_word(section, "sample_size", what.sample_size.text);
+    }
+    set_word(section, "samples", std::to_string(what.samples));
+    set_word(section, "samples_per_file", std::to_string(what.samples_per_file));
+    job.notes.push_back("[" + section.name + "] is shrunk: " + counted(before, "sample") + " became " +
+                        format_count(what.samples) + " of " +
+                        format_bytes(static_cast<uint64_t>(what.sample_size.mean())));
+}
+
 }  // namespace
 
 void shrink(Job& job, double factor) {
     for (JobSection& section : job.sections) {
         if (auto* const training = std::get_if<TrainingJob>(&section.what)) {
             shrink_training(job, section, *training, factor);
+        } else if (auto* const kv = std::get_if<KvCacheJob>(&section.what)) {
+            shrink_kv(job, section, *kv, factor);
+        } else if (auto* const load = std::get_if<ModelLoadJob>(&section.what)) {
+            shrink_load(job, section, *load, factor);
+        } else if (auto* const prep = std::get_if<PreprocessJob>(&section.what)) {
+            shrink_preprocess(job, section, *prep, factor);
         } else {
             shrink_io(job, section, std::get<IoJob>(section.what), factor);
         }

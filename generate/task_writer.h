@@ -112,6 +112,12 @@ public:
             NominalTime::moved(bytes));
         (kind == OpKind::pread || kind == OpKind::read ? read_ : written_) += bytes;
     }
+    /// What another task, which is over, did counts here, too.
+    void add(const TaskWriter& other) {
+        ops_ += other.ops_;
+        read_ += other.read_;
+        written_ += other.written_;
+    }
     void moved(int64_t read, int64_t written) {
         read_ += read;
         written_ += written;
@@ -153,6 +159,15 @@ public:
             put({.kind = OpKind::wait, .arg = kWaitSleep}, ns);
         }
     }
+    /// An open loop begins: its arrivals count from here.
+    void begin_loop() {
+        put({.kind = OpKind::wait, .arg = until_arg(0)}, 0);
+        loop_begin_ = now_;
+    }
+    /// Until an arrival is due, so long after the loop began. No time, where the task is late.
+    void wait_until(int64_t since_ns) {
+        put({.kind = OpKind::wait, .arg = until_arg(since_ns)}, std::max<int64_t>(loop_begin_ + since_ns - now_, 0));
+    }
     /// Until others are where they are named. Nothing where none is.
     void wait_for(const std::vector<TaskMoment>& others) {
         edges_.clear();
@@ -193,7 +208,7 @@ private:
     LogWriter* log_;
     Descriptors* descriptors_;
     TaskId task_;
-    int64_t now_;
+    int64_t now_, loop_begin_ = 0;
     uint64_t op_ = 0, ops_ = 0;
     int64_t read_ = 0, written_ = 0;
     std::vector<Edge> edges_;

@@ -150,6 +150,7 @@ enum WaitClass : int64_t {
     kWaitLock,
     kWaitWokeOthers,  // a call that woke others
     kWaitEpoll,
+    kWaitUntil,  // a point in time: what comes before it does not move it
 };
 
 /// The WaitClass in an arg of wait.
@@ -170,10 +171,24 @@ constexpr int64_t epoll_arg(int64_t timeout_ms) {
 /// Its time-out in ms; 0: without end, or not known.
 constexpr int64_t epoll_timeout(int64_t arg) { return arg >> 8; }
 
+/// arg of a wait of kWaitUntil: until `since_ns` after the task's last such wait with 0, where its open loop began.
+/// Where a task has none, that is its start.
+constexpr int64_t until_arg(int64_t since_ns) {
+    constexpr int64_t kMost = (INT64_C(1) << 54) - 1;
+    const int64_t known = since_ns < 0 ? 0 : since_ns;
+    return kWaitUntil + ((known < kMost ? known : kMost) << 8);
+}
+constexpr bool waits_until(OpKind kind, int64_t arg) {
+    return kind == OpKind::wait && arg >= 0 && wait_class(arg) == kWaitUntil;
+}
+/// ns since the loop began; 0: it begins.
+constexpr int64_t until_ns(int64_t arg) { return arg >> 8; }
+
 /// Whether a wait ended because its time was over: a sleep, or a call with a time-out for which nothing came.
 constexpr bool ended_by_time(int64_t arg, int64_t result) {
     const bool polls = arg == kWaitPoll || (wait_class(arg) == kWaitEpoll && epoll_timeout(arg) > 0);
-    return arg == kWaitSleep || (arg == kWaitFutex && result == -ETIMEDOUT) || (polls && result == 0);
+    return arg == kWaitSleep || wait_class(arg) == kWaitUntil || (arg == kWaitFutex && result == -ETIMEDOUT) ||
+           (polls && result == 0);
 }
 
 /// flags of compute: how the thread passed the time.

@@ -96,7 +96,8 @@ public:
           timers_(plan.tasks[task].timers),
           waits_(plan.tasks[task].waits),
           speeds_(speeds),
-          noise_(noise) {}
+          noise_(noise),
+          loop_begin_(spawned_ns.value_or(run_start_ns)) {}
 
     /// The filter leaves it out.
     void left_out(const OpBlock& b, size_t i) { clock_.left_out(b.begin[i], OpRef::end_of(b.begin[i], b.duration[i])); }
@@ -114,6 +115,7 @@ public:
     /// It was issued at `begin`. `performed`: the engine does what the op asks.
     CausalRole issued(const OpBlock& b, size_t i, int64_t begin, bool performed) {
         ended_by_ = nullptr;
+        arrival_.reset();
         const auto kind = static_cast<OpKind>(b.kind[i]);
         begin_ = begin;
         recorded_end_ = OpRef::end_of(b.begin[i], b.duration[i]);
@@ -176,6 +178,8 @@ public:
     /// delay: a source that ends it at once where it is done before, as what it sends ends the wait of an event loop;
     /// null: none does.
     const WaitFor* ended_by() const { return ended_by_; }
+    /// A wait for the next request of an open loop: when that is due, however late the task is.
+    const std::optional<int64_t>& arrival() const { return arrival_; }
     /// Of kind compute: processor time that it takes.
     int64_t compute_ns() const { return compute_ns_; }
     /// Of it: more than recorded, as the wait before it was longer or shorter.
@@ -184,6 +188,9 @@ public:
 private:
     /// By how much a wait that ends with a timer is longer than recorded.
     int64_t timer(const OpBlock& b, size_t i) {
+        if (waits_until(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
+            return until_point(b.duration[i], until_ns(b.arg[i]));
+        }
         if (next_timer_ == timers_.size() || timers_[next_timer_].op != b.first + i) {
             return 0;
         }
@@ -196,6 +203,25 @@ private:
         timer_ahead_ = 0;
         ++next_timer_;
         return std::max(ends, due_) - due_ - scaled(b.duration[i]);
+    }
+
+    /// The same of a wait for the next request of an open loop, due so long after the loop began. The deadline is
+    /// absolute: a task that is late for one request is not therefore late for the next.
+    int64_t until_point(int64_t duration, int64_t since) {
+        constexpr double kMost = 4e18;
+        const auto scaled = [&](int64_t ns) {
+            return static_cast<int64_t>(std::clamp(static_cast<double>(ns) * speeds_.time_scale, 0.0, kMost));
+        };
+        if (since == 0) {
+            loop_begin_ = due_;
+            return -scaled(duration);
+        }
+        arrival_ = loop_begin_ + scaled(since);
+        int64_t waits = 0;
+        if (__builtin_sub_overflow(*arrival_, due_, &waits)) {
+            waits = INT64_MAX;
+        }
+        return std::max(waits, int64_t{0}) - scaled(duration);
     }
 
     /// The next that others have for the task, where it is what an event loop waits for.
@@ -234,6 +260,8 @@ private:
     int64_t armed_ = 0;        // when the first wait of the next timer began
     int64_t timer_ahead_ = 0;  // by how much the timer before would have ended later than its wait did
     const WaitFor* ended_by_ = nullptr;
+    int64_t loop_begin_;  // of an open loop
+    std::optional<int64_t> arrival_;
 };
 
 }  // namespace reprise

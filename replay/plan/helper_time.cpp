@@ -18,7 +18,8 @@ constexpr double kWeight = 0.1;                 // of the recording's work
 /// Waits for others are over when those are.
 bool goes_on(OpKind kind, int64_t arg) {
     if (kind == OpKind::wait) {
-        return arg == kWaitSleep || arg == kWaitUnknown || wait_class(arg) == kWaitWokeOthers;
+        return arg == kWaitSleep || arg == kWaitUnknown || wait_class(arg) == kWaitWokeOthers ||
+               wait_class(arg) == kWaitUntil;
     }
     return !info(kind).is(Trait::waits) || kind == OpKind::idle;
 }

@@ -34,6 +34,7 @@ Prediction Simulation::run() {
     out_.helpers = helper_time_.finish();
     out_.serial_writers = serial_writers_.finish();
     out_.slept_through = slept_through_.finish();
+    out_.open_loops = open_loops_.finish();
     sum_up(out_, plan_, calls_);
     out_.storage_ns += waited_ns_;
     out_.left_mapped_bytes = static_cast<uint64_t>(static_cast<double>(out_.left_mapped_bytes) * options_.mapped_times);
@@ -302,6 +303,7 @@ void Simulation::finish(TaskId id, Task& task) {
     helper_time_.see(id, b, i, task.begin, task.end);
     serial_writers_.see(id, b, i, task.begin, task.end);
     slept_through_.see(id, b, i, task.end);
+    open_loops_.see(id, b, i, task.step->arrival(), task.begin, task.end);
     if (task.end > last_end_) {
         last_end_ = task.end;
         out_.path = task.path.times();

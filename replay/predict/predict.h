@@ -21,6 +21,7 @@
 #include "replay/plan/access.h"
 #include "replay/plan/broken_edge.h"
 #include "replay/plan/helper_time.h"
+#include "replay/plan/open_loop.h"
 #include "replay/plan/plan.h"
 #include "replay/plan/recorded_doubts.h"
 #include "replay/plan/serial_writers.h"
@@ -82,6 +83,7 @@ struct Prediction {
     uint64_t storage_reads = 0, storage_bytes = 0;  // that went past the page cache
     uint64_t scattered_reads = 0;                   // of these, of inodes and names of files around those of the log
     Histogram reads;                                // how long calls that read took, ns
+    std::vector<OpenLoop> open_loops;               // by command
     std::vector<PredictedEpoch> epochs;             // of those asked for
     uint64_t limit_bytes = 0;                       // of memory; 0: none
     uint64_t left_mapped_bytes = 0;                 // that left the page cache while they were mapped

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "replay/plan/causal_step.h"
+#include "replay/plan/open_loop.h"
 #include "replay/plan/plan.h"
 #include "replay/predict/planned_job.h"
 #include "replay/predict/predict.h"
@@ -33,6 +34,7 @@ public:
           helper_time_(plan_, 0),
           serial_writers_(plan_),
           slept_through_(plan_),
+          open_loops_(plan_.log->tables()),
           calls_(plan_, options.storage, options.warm,
                  options.memory ? std::optional(options.memory->policy) : std::nullopt),
           requests_(plan_),
@@ -198,6 +200,7 @@ private:
     HelperTime helper_time_;
     SerialWriters serial_writers_;
     SleptThrough slept_through_;
+    OpenLoops open_loops_;
     VirtualCalls calls_;
     VirtualRequests requests_;
     Prediction out_;

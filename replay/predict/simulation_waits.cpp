@@ -78,6 +78,7 @@ bool Simulation::asynchronous(Task& task) {
     if (made.slot == VirtualRequests::kNone) {
         return false;
     }
+    open_loops_.made(requests_.at(made.slot).task, requests_.at(made.slot).number);
     if (model && calls_.waits_in_submit(b, i)) {
         task.own = made.slot;
         return false;
@@ -117,6 +118,7 @@ void Simulation::complete(uint32_t slot) {
     const TaskId task = requests_.at(slot).task;
     const uint32_t number = requests_.at(slot).number;
     const VirtualRequests::Released released = requests_.complete(slot, now_);
+    open_loops_.done(number, now_);
     if (now_ > last_end_) {  // the job is not over before its rings are
         last_end_ = now_;
         VirtualPath path = tasks_[task].path;

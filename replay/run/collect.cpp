@@ -10,6 +10,7 @@
 #include "formats/oplog/copy_tables.h"
 #include "formats/oplog/header_facts.h"
 #include "replay/plan/causal_step.h"
+#include "replay/plan/open_loop.h"
 #include "replay/plan/what_if.h"
 #include "replay/run/critical_path.h"
 #include "replay/run/request_bytes.h"
@@ -90,7 +91,8 @@ public:
           start_(run.control().start_ns),
           helper_time_(plan, start_),
           serial_writers_(plan),
-          slept_through_(plan) {
+          slept_through_(plan),
+          open_loops_(plan.log->tables()) {
         result_.latency.resize(kOpKindLimit);
         examples_.resize(kOpKindLimit);
     }
@@ -103,6 +105,7 @@ public:
         const uint64_t spawned = run_.task(id).spawned_tick.load(std::memory_order_relaxed);
         step_.emplace(plan_, id, options_.speeds, start_, spawned == 0 ? std::optional<int64_t>{} : clock_.ns(spawned));
         wait_ = 0;
+        loop_begin_ = plan_.first_begin;
         last_left_ = spawned == 0 ? start_ : clock_.ns(spawned);
         for (const BlockInfo& where : task.blocks) {
             plan_.log->decode(where, block_);
@@ -124,6 +127,7 @@ public:
 
     void finish() {
         result_.elapsed_ns = last_end_ == INT64_MIN ? 0 : last_end_ - start_;
+        result_.open_loops = open_loops_.finish();
         if (options_.pace == Pace::causal && last_task_ != 0) {
             const FinishedRun finished{start_, [&](uint64_t ticks) { return clock_.ns(ticks); },
                                        [&](const WaitFor& wait) { return ended(wait); },
@@ -192,6 +196,9 @@ private:
                 row.end = with_part(row.end, path_part(kind, block_.arg[i], recorded, role_, end - begin));
             }
         }
+        if (performed && options_.pace != Pace::afap) {
+            arrived(id, kind, i, begin, done);
+        }
         const OpInfo& info_of = info(kind);
         if (info_of.is(Trait::async)) {
             requested(kind, i, performed ? actual : 0, here.own_reason);
@@ -222,6 +229,26 @@ private:
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;
                 writer_->append(id, out);
             }
+        }
+    }
+
+    /// Requests of open loops: `done`, see one().
+    void arrived(TaskId id, OpKind kind, size_t i, int64_t begin, int64_t done) {
+        std::optional<int64_t> due = options_.pace == Pace::causal ? step_->arrival() : std::nullopt;
+        if (options_.pace == Pace::timed && waits_until(kind, block_.arg[i])) {
+            if (const int64_t since = until_ns(block_.arg[i]); since == 0) {
+                loop_begin_ = block_.begin[i];
+            } else {
+                const int64_t recorded = OpRef::end_of(loop_begin_, since) - plan_.first_begin;
+                due = start_ + static_cast<int64_t>(static_cast<double>(recorded) * options_.speeds.time_scale);
+            }
+        }
+        open_loops_.see(id, block_, i, due, begin, std::max(begin, done));
+        if (info(kind).is(Trait::submits)) {
+            open_loops_.made(id, block_.request[i]);
+        }
+        if (info(kind).is(Trait::completes)) {
+            open_loops_.done(block_.request[i], done);
         }
     }
 
@@ -395,6 +422,8 @@ private:
     HelperTime helper_time_;
     SerialWriters serial_writers_;
     SleptThrough slept_through_;
+    OpenLoops open_loops_;
+    int64_t loop_begin_ = 0;  // recorded, of the present task
     const int64_t begun_ = monotonic_ns();
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     TaskId last_task_ = 0;  // of the op that ended last

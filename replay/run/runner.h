@@ -18,6 +18,7 @@
 #include "replay/plan/cpu_speed.h"
 #include "replay/plan/helper_time.h"
 #include "replay/plan/left_out.h"
+#include "replay/plan/open_loop.h"
 #include "replay/plan/paths.h"
 #include "replay/plan/queues.h"
 #include "replay/plan/recorded_doubts.h"
@@ -142,6 +143,7 @@ struct ReplayResult {
     std::array<uint64_t, kOpKindLimit> bytes_by_kind{};
     Histogram lateness;  // ns, actual less due issue time; timed only
     bool timed = false;
+    std::vector<OpenLoop> open_loops;        // not of pace afap
     DelayPolicy delay = DelayPolicy::sleep;  // how computing passed
     CpuSpeed cpu_speed;
     Fidelity fidelity;

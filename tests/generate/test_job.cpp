@@ -23,6 +23,7 @@ std::string error_of(const std::string& text) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
+constexpr const char* kKv = "[k]\nworkload=kv-cache\nnum_hidden_layers=2\nnum_key_value_heads=1\nkv_capacity=1GiB\n";
 constexpr const char* kTraining = "[t]\nformat=npz\nsamples=100\nsample_size=1MiB\n";
 
 }  // namespace
@@ -67,6 +68,13 @@ TEST_CASE("what --show prints is the same job") {
           "checkpoint_mode=async\nshuffle=10\n",
           "[n]\nformat=none\nsteps=7\ngpus=4\nranks=2\ncompute=1\n",
           "[i]\nrw=randrw\nsize=1m\nnrfiles=3\nioengine=io_uring\niodepth=8\n",
+          "[o]\nrw=read\nsize=1m\nrate_iops=2.5\nruntime=3\n",
+          "[u]\nrw=read\nsize=1m\nrate_iops=2.5\nioengine=io_uring\n",
+          "[k]\nworkload=kv-cache\nnum_hidden_layers=2\nnum_key_value_heads=1\nkv_capacity=1GiB\nrequests=3\n"
+          "request_rate=1\nprompt_tokens=9\nioengine=io_uring\n",
+          "[m]\nworkload=model-load\nmodel_size=1g\nload_by=eager\n",
+          "[c]\nworkload=convert\nsamples=9\nsample_size=1k\n",
+          "[d]\nworkload=decode-cache\nsamples=9\nsample_size=1k\n",
           "[p]\nformat=parquet\nsamples=100\nsample_size=100\nsamples_per_file=30\nrow_group=10\n"}) {
         CAPTURE(text);
         const std::string shown = show_job(parse_job(text, "job.ini"));
@@ -78,11 +86,12 @@ TEST_CASE("every word of the table is taken somewhere, and in the other kind of 
     for (const WordInfo& word : all_words()) {
         CAPTURE(word.name);
         CHECK(!word.meaning.empty());
-        if (word.name == "rw" || word.name == "format" || word.place == WordPlace::both) {
+        if (word.name == "rw" || word.name == "format" || word.name == "workload" || word.place == WordPlace::both) {
             continue;
         }
-        const bool training = word.place == WordPlace::training;
-        const std::string other = training ? "[s]\nrw=read\nsize=1m\n" : kTraining;
+        const std::string other = !fits(word.place, WordPlace::training) ? kTraining
+                                  : !fits(word.place, WordPlace::io)     ? "[s]\nrw=read\nsize=1m\n"
+                                                                         : "[s]\nworkload=model-load\n";
         CHECK(has(error_of(other + std::string(word.name) + "=1\n"), "does not belong into"));
     }
 }
@@ -105,7 +114,17 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {io + "bs=\n", "bs= has no value"},
         {io + "bs=8k-4k\n", "a range such as 4k-64k"},
         {io + "bs=2m\n", "is smaller than bs="},
-        {io + "runtime=60\n", "runtime= is not made into a log"},
+        {io + "runtime=60\n", "runtime= is of an open loop"},
+        {io + "concurrency=6\n", "concurrency= is of an open loop"},
+        {io + "time_based=1\n", "time_based= is not made into a log"},
+        {io + "arrivals=fixed\n", "arrivals= without rate_iops="},
+        {io + "arrivals=none.csv\nrate_iops=3\n", "rate_iops= beside arrivals=none.csv, a file"},
+        {io + "rate_iops=0\n", "how many a second"},
+        {io + "rate_iops=fast\n", "how many a second"},
+        {io + "rate_iops=9\nthinktime=3\n", "thinktime= in an open loop"},
+        {io + "rate_iops=9\nioengine=libaio\n", "ioengine= in an open loop"},
+        {io + "rate_iops=9\nioengine=io_uring\nconcurrency=3\n", "io_uring needs no threads"},
+        {io + "rate_iops=9\niodepth=4\n", "iodepth= above 1 needs requests in flight"},
         {io + "iodepth=4\n", "iodepth= above 1 needs requests in flight"},
         {io + "ioengine=iouring\n", "did you mean io_uring"},
         {io + "numjobs=0\n", "a whole number from 1"},
@@ -131,6 +150,30 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {training + "shuffle=1\n", "shuffle= cannot be '1'"},
         {training + "direct=1\nbs=1000\n", "direct=1 needs reads of whole sectors"},
         {"[s]\nformat=cvs\n", "format= cannot be 'cvs'"},
+        {"[s]\nworkload=kv\n", "workload= cannot be 'kv'"},
+        {"[s]\nworkload=kv-cache\nrw=read\n", "has both rw= and workload="},
+        {"[s]\nworkload=kv-cache\n", "has no num_hidden_layers="},
+        {std::string(kKv) + "rate_iops=3\n", "rate_iops= does not belong into [k]"},
+        {std::string(kKv) + "bs=4k\n", "a block follows from the model's dimensions"},
+        {kKv, "has no request_rate="},
+        {std::string(kKv) + "request_rate=3\n", "has no runtime="},
+        {std::string(kKv) + "request_rate=3\nruntime=9\n", "has no prompt_tokens="},
+        {std::string(kKv) + "request_rate=3\nruntime=9\nprompt_tokens=many\n", "so many tokens"},
+        {std::string(kKv) + "block_tokens=100000\ndtype_bytes=8\nhead_dim=100000\n", "a block of more than 2 GiB"},
+        {std::string(kKv) + "block_tokens=100000\nhead_dim=2560\n", "kv_capacity= is of 0 blocks"},
+        {std::string(kKv) + "ioengine=libaio\n", "psync or io_uring"},
+        {std::string(kKv) + "iodepth=4\n", "iodepth= above 1 needs requests in flight"},
+        {std::string(kKv) + "prefill=2s\n", "more than a second for a token"},
+        {std::string(kKv) + "kv_layout=raw\n", "one of: slots, files"},
+        {"[m]\nworkload=model-load\n", "has no model_size="},
+        {"[m]\nworkload=model-load\nmodel_size=1g\nload_by=eager\nload_split=slices\n", "reads whole files"},
+        {"[m]\nworkload=model-load\nmodel_size=1g\ndirect=1\n", "direct=1 needs reads of whole sectors"},
+        {"[m]\nworkload=model-load\nmodel_size=1g\nbs=4k\n", "pages are touched, not read"},
+        {"[c]\nworkload=convert\nsamples=3\n", "has no sample_size="},
+        {"[c]\nworkload=convert\nsamples=3\nsample_size=1k\nepochs=2\n", "epochs= is of workload=decode-cache"},
+        {"[c]\nworkload=convert\nsamples=3\nsample_size=1k\nshuffle=9\n", "none or full"},
+        {"[c]\nworkload=convert\nsamples=3\nsample_size=1k\ndirect=1\n", "what is written has any size"},
+        {"[c]\nworkload=decode-cache\nsamples=3\nsample_size=1k\nsamples_per_file=2\n", "a file of its own"},
     };
     for (const Case& each : cases) {
         CAPTURE(each.text);

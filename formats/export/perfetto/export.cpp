@@ -86,6 +86,7 @@ std::string_view wait_name(int64_t what) {
         case kWaitLock: return "lock";
         case kWaitWokeOthers: return "a call that woke others";
         case kWaitEpoll: return "epoll";
+        case kWaitUntil: return "a point in time";
         default: return "unknown";
     }
 }
