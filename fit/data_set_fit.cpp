@@ -56,6 +56,11 @@ public:
         if (loaded_.piece != 0) {
             job_.add("bs", std::to_string(loaded_.piece), "the size that most bytes are asked for with");
         }
+        if (loaded_.pieces_or_samples && !loaded_.computes_are_samples) {
+            for (const char* word : {"samples", "sample_size", "batch", "samples_per_file", "bs", "shuffle"}) {
+                job_.cannot_see(word, "reads that go on where the one before ended may be pieces of a sample, or samples");
+            }
+        }
         if (loaded_.direct) {
             job_.add("direct", "1", "opened with O_DIRECT");
         }
@@ -142,6 +147,11 @@ private:
             }
         }
         const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+        double spread = 0;
+        for (const double value : values) {
+            spread += (value - mean) * (value - mean) / static_cast<double>(values.size());
+        }
+        spread = std::sqrt(spread);
         uint64_t most = 0, samples = 0;
         bool exact = true;
         for (const FileId file : trace_.data) {
@@ -156,7 +166,9 @@ private:
                 const double taken = found == all.end() ? 0 : static_cast<double>(found->second.sum);
                 left = (left - (pages ? taken - kPage * read : taken)) / mean;
             }
-            const double blur = pages ? 3 * std::sqrt(read) * 1700 / mean : 0;
+            // Of pages, and of those not read.
+            const double blur = (pages ? 3 * std::sqrt(read) * 1700 / mean : 0) +
+                                2.5 * std::sqrt(std::max(left, 0.0)) * spread / mean;
             exact = exact && std::abs(left - std::round(left)) + blur < 0.5 && std::abs(left) < 0.1 * read + 1;
             const auto number = static_cast<uint64_t>(std::max(read + std::round(left), read));
             most = std::max(most, number);
@@ -363,7 +375,7 @@ private:
         }
         const int64_t full = size_of(trace_.data.front());
         const bool alone = trace_.data.size() == 1;
-        double number = static_cast<double>(full) / std::max(found.record, 1.0);
+        double number = static_cast<double>(tables ? group_bytes(trace_.data.front()) : full) / std::max(found.record, 1.0);
         bool exact = false;
         std::string evidence;
         if (found.complete > 0 && found.same) {
@@ -379,7 +391,13 @@ private:
         const auto tail = [&](FileId file) {
             return tables ? size_of(file) - group_bytes(file) : loaded_.format == SampleFormat::tar ? kTarTail : 0;
         };
-        const double record = static_cast<double>(full - tail(trace_.data.front())) / static_cast<double>(per);
+        // The last file may hold fewer.
+        const size_t files = std::max<size_t>(trace_.data.size() - 1, 1);
+        double whole = 0;
+        for (size_t i = 0; i < files; ++i) {
+            whole += static_cast<double>(size_of(trace_.data[i]) - tail(trace_.data[i]));
+        }
+        const double record = whole / static_cast<double>(files) / static_cast<double>(per);
         const int64_t last_size = size_of(trace_.data.back()) - tail(trace_.data.back());
         const auto last = static_cast<uint64_t>(std::max(std::round(static_cast<double>(last_size) / record), 1.0));
         // Files that vary are as long as their records, not as many.
@@ -403,22 +421,20 @@ private:
             job_.cannot_see("samples", "the last file may hold fewer than the others");
         }
         if (tables) {
-            const bool groups = found.per_group > 0 && (found.per_group < per || found.complete > 0);
+            const bool groups = found.per_group > 0;
             job_.add("row_group", std::to_string(std::max<uint64_t>(groups ? found.per_group : per, 1)),
                      "samples between the reads of two groups");
+            if (!groups && found.complete == 0) {
+                job_.cannot_see("row_group", "no loader goes from one group to the next");
+            }
         }
         record_sizes(found, record, per, tables, varies);
     }
 
-    /// Bytes of a file's row groups, by its footer: what is read first.
+    /// Bytes of a file's row groups, by its footer.
     int64_t group_bytes(FileId file) const {
-        int64_t end = 0;
-        for (const BatchSamples& batch : loaded_.batches) {
-            for (const SampleAccess& access : batch.accesses) {
-                end = access.file == file ? std::max(end, access.offset + access.bytes) : end;
-            }
-        }
-        return end > 4 ? end - 4 : size_of(file);
+        const auto end = loaded_.ends.find(file);
+        return end == loaded_.ends.end() ? size_of(file) : end->second - 4;
     }
 
     std::optional<uint64_t> even_records(const StreamFit& found, bool tables) const {
@@ -481,6 +497,12 @@ private:
                 value = std::max(value - around, 1.0);
             }
             fitted = fit_values(std::move(values), 1, Distribution::Unit::bytes);
+            Distribution& drawn = fitted.distribution;
+            if (drawn.kind != Distribution::Kind::uniform) {  // reads end up to a piece late
+                drawn.a = std::max(record - around, 1.0);
+                drawn.b = std::sqrt(std::max(drawn.b * drawn.b - variance, 1.0));
+                drawn.text = distribution_text(drawn, Distribution::Unit::bytes, false);
+            }
             sizes(fitted, "bytes read from one sample to the next");
             return;
         }

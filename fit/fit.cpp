@@ -121,13 +121,13 @@ FittedJob fit_job(const LogReader& log) {
     const std::string name = log.path().string();
     const JobTrace trace(log);
     const TrainingLoop loop = find_training_loop(trace, name);
-    const LoadedSamples loaded = find_samples(trace, loop);
     FittedJob job;
+    const SavesFit saves = fit_saves(trace, loop, job);
+    const LoadedSamples loaded = find_samples(trace, loop, saves.copies);
     job.name = name_of(log, trace, loop);
     job.directory = folder_of(trace);
     const DataSetFit set = fit_data_set(trace, loop, loaded, job);
     fit_order(trace, loop, loaded, set, job);
-    const SavesFit saves = fit_saves(trace, loop, job);
     fit_steps(trace, loop, loaded, set, saves, job);
     job.cannot_see("seed", "sizes, orders and times are drawn anew");
     add_notes(trace, loop, job);

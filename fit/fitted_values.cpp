@@ -13,7 +13,7 @@ namespace {
 using Kind = Distribution::Kind;
 
 constexpr double kConstant = 0.002;  // deviation over mean, below which values are one
-constexpr double kClearly = 3;       // of the logarithm of a likelihood
+constexpr double kClearly = 5;       // of the logarithm of a likelihood
 constexpr double k95 = 1.96;         // standard errors
 
 double density(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi); }

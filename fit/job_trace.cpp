@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "analyze/job/sample_order.h"
@@ -98,14 +99,17 @@ void JobTrace::choose_data(const LogReader& log) {
     };
     if (!look({})) {
         families.clear();
-        std::vector<SampleOverride> as;
+        std::set<std::string> endings;
         for (FileId file = 1; file < tables.files.size(); ++file) {
             if (may_hold_data(tables.files[file])) {
-                as.push_back({std::string(tables.path(file)), SampleClass::records});
+                endings.emplace(ending_of(tables.path(file)));
             }
         }
-        constexpr size_t kMostAsked = 64;  // more of a kind would have been found, and each is compared with all
-        if (as.empty() || as.size() > kMostAsked || !look(as)) {
+        std::vector<SampleOverride> as;
+        for (const std::string& each : endings) {
+            as.push_back({"*" + each, SampleClass::records});
+        }
+        if (as.empty() || !look(as)) {
             epochs = 0;
             return;
         }

@@ -111,9 +111,8 @@ void fit_order(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamp
     const auto samples = static_cast<double>(set.samples), all = static_cast<double>(reads);
     const double buffer = static_cast<double>(early) + 1;
     // A buffer lets samples come early by its size at most; where all are drawn, some of the last come first.
-    const double margin = std::sqrt(16 / std::max(samples * static_cast<double>(epochs.size()), 16.0));
-    const double span = std::min(samples, all / static_cast<double>(epochs.size()));
-    if (buffer >= (1 - margin) * span) {
+    const double margin = std::max(std::sqrt(16 / std::max(samples * static_cast<double>(epochs.size()), 16.0)), 8 / all);
+    if (buffer >= (1 - margin) * samples) {
         job.add("shuffle", "full", evidence);
         if (margin > 0.2) {
             job.cannot_see("shuffle", "so few samples may also have gone through a buffer of most of them");
@@ -122,7 +121,7 @@ void fit_order(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamp
     }
     job.add("shuffle", std::to_string(std::max<int64_t>(early + 1, 2)), evidence + ", none comes earlier");
     // The newest sample of the buffer is drawn at once now and then.
-    const double turns = (span - buffer) * static_cast<double>(epochs.size());
+    const double turns = std::min(all, (samples - buffer) * static_cast<double>(epochs.size()));
     const double missed = std::pow(1 - 1 / buffer, std::max(turns, 0.0));
     const bool pages = trace.maps && set.samples > 0 && reads / epochs.size() > 0 && loaded.each == 0;
     if (missed > 0.003 || pages) {

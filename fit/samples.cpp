@@ -36,7 +36,8 @@ bool reads(const TraceOp& op) {
 
 class SampleFinder {
 public:
-    SampleFinder(const JobTrace& trace, const TrainingLoop& loop) : trace_(trace), loop_(loop) {}
+    SampleFinder(const JobTrace& trace, const TrainingLoop& loop, const std::set<std::pair<TaskId, uint64_t>>& copies)
+        : trace_(trace), loop_(loop), copies_(copies) {}
 
     LoadedSamples find() {
         sort_batches();
@@ -153,6 +154,9 @@ private:
         bool tree = false;                               // lmdb: its pages, then the value
         each_op(batch, [&](const TraceOp& op, size_t at) {
             if (op.kind == OpKind::compute && op.part == OpPart::computes) {
+                if (copies_.contains({of(batch).loader, op.op})) {
+                    return;
+                }
                 batch.computes.push_back(op.duration);
                 batch.compute_ops.push_back(at);
                 tree = false;
@@ -214,16 +218,31 @@ private:
         }
         uint64_t run = 0;  // pieces of a sample, where all are full
         if (full == all) {
+            uint64_t runs = 0, batches = 0, on_from_batch = 0;
+            const SampleAccess* before = nullptr;
             for (const BatchSamples& batch : out_.batches) {
                 uint64_t length = 0;
+                if (!batch.accesses.empty()) {
+                    const SampleAccess& first = batch.accesses.front();
+                    ++batches;
+                    on_from_batch += before != nullptr && before->file == first.file &&
+                                             before->offset + before->bytes == first.offset
+                                         ? 1
+                                         : 0;
+                    before = &batch.accesses.back();
+                }
                 for (size_t i = 0; i < batch.accesses.size(); ++i) {
                     const bool on = i > 0 && goes_on(batch, i);
+                    runs += on ? 0 : 1;
                     run = on || length == 0 ? run : std::gcd(run, length);
                     length = on ? length + 1 : 1;
                 }
                 run = length == 0 ? run : std::gcd(run, length);
             }
-            if (run < 2) {
+            // Pieces of a sample, or samples one after the other.
+            const double length = all / static_cast<double>(std::max<uint64_t>(runs, 1));
+            if (run < 2 || length > 1.5 * static_cast<double>(run) || (runs * 2 < batches * 3 && on_from_batch * 4 > batches)) {
+                out_.pieces_or_samples = length > 1;
                 return;
             }
         }
@@ -304,6 +323,9 @@ private:
         for (BatchSamples& batch : out_.batches) {
             std::erase_if(batch.accesses, [&](const SampleAccess& access) {
                 const auto size = static_cast<int64_t>(trace_.tables.files[access.file].size);
+                if (access.offset + access.bytes == size - 8) {
+                    out_.ends[access.file] = access.offset;
+                }
                 return access.offset >= size - 8 || access.offset + access.bytes == size - 8;
             });
             for (size_t i = 0; i < batch.accesses.size(); ++i) {
@@ -319,6 +341,7 @@ private:
 
     const JobTrace& trace_;
     const TrainingLoop& loop_;
+    const std::set<std::pair<TaskId, uint64_t>>& copies_;
     LoadedSamples out_;
     std::vector<int64_t> asked_;
     std::unordered_map<uint32_t, size_t> opened_at_;
@@ -339,8 +362,9 @@ std::pair<uint64_t, double> LoadedSamples::usual(const std::vector<uint64_t>& co
     return out;
 }
 
-LoadedSamples find_samples(const JobTrace& trace, const TrainingLoop& loop) {
-    return SampleFinder(trace, loop).find();
+LoadedSamples find_samples(const JobTrace& trace, const TrainingLoop& loop,
+                           const std::set<std::pair<TaskId, uint64_t>>& copies) {
+    return SampleFinder(trace, loop, copies).find();
 }
 
 }  // namespace reprise

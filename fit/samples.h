@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fit/job_trace.h"
@@ -38,13 +41,17 @@ struct LoadedSamples {
     double each_share = 0;             // of the batches that have so many
     bool computes_are_samples = false;  // each sample is followed by one op that computes
     int64_t piece = 0;                 // bytes of the reads that a sample takes several of; 0: none
+    bool pieces_or_samples = false;    // reads go on where the one before ended, and all are equally large
     bool direct = false;
     uint64_t columns = 0;              // of parquet: reads of a row group
+    std::map<FileId, int64_t> ends;    // of parquet: where its row groups end, bytes
 
     /// Of the most frequent count and its share.
     static std::pair<uint64_t, double> usual(const std::vector<uint64_t>& counts);
 };
 
-LoadedSamples find_samples(const JobTrace& trace, const TrainingLoop& loop);
+/// `copies`: computing that is none of samples, by task and op.
+LoadedSamples find_samples(const JobTrace& trace, const TrainingLoop& loop,
+                           const std::set<std::pair<TaskId, uint64_t>>& copies);
 
 }  // namespace reprise

@@ -69,9 +69,6 @@ private:
         if (each % gpus != 0) {
             job_.cannot_see("batch", "a rank's batches cannot be shared by its accelerators evenly");
         }
-        if (each_gpus_ == 0 && loop_.ranks.empty()) {
-            job_.cannot_see("batch", "no accelerator is in the log");
-        }
     }
 
     uint64_t workers() const {
@@ -105,12 +102,13 @@ private:
     }
 
     void prefetch(uint64_t many) {
-        std::vector<uint64_t> lags, ahead;
+        std::vector<uint64_t> lags, ahead, held;  // held: began when one was taken, idle until then
         for (const RankLoop& rank : loop_.ranks) {
             std::map<uint32_t, std::vector<int64_t>> taken;
             for (const BatchLoad& batch : rank.batches) {
                 taken[batch.epoch].push_back(batch.taken_at);
             }
+            std::map<TaskId, int64_t> free_at;
             for (const BatchLoad& batch : rank.batches) {
                 if (batch.lag) {
                     lags.push_back(*batch.lag);
@@ -118,6 +116,13 @@ private:
                 const std::vector<int64_t>& of = taken[batch.epoch];
                 const auto before = static_cast<uint64_t>(std::upper_bound(of.begin(), of.end(), batch.begins) - of.begin());
                 ahead.push_back(batch.number + 1 > before ? batch.number + 1 - before : 0);
+                const auto idle = free_at.find(batch.loader);
+                if (before > 0 && idle != free_at.end() && idle->second < of[before - 1]) {
+                    held.push_back(ahead.back());
+                }
+                const TraceTask& loader = trace_.tasks[batch.loader];
+                const size_t last = loader.at(batch.last);
+                free_at[batch.loader] = last < loader.ops.size() ? loader.ops[last].end() : batch.begins;
             }
         }
         const auto [lag, share] = LoadedSamples::usual(lags);
@@ -127,7 +132,7 @@ private:
             return;
         }
         const uint64_t most = ahead.empty() ? 0 : *std::max_element(ahead.begin(), ahead.end());
-        const auto full = static_cast<uint64_t>(std::count(ahead.begin(), ahead.end(), most));
+        const auto full = static_cast<uint64_t>(std::count(held.begin(), held.end(), most));
         const uint64_t least = (most + many - 1) / many;
         const bool seen = most % many == 0 && full >= 3 && full * 20 >= ahead.size() && most < loop_.batches_per_epoch();
         job_.add("prefetch", std::to_string(seen ? least : std::max(least, kPrefetchUsual)),
@@ -150,7 +155,7 @@ private:
                     double sum = 0;
                     const size_t until = i + 1 < batch.accesses.size() ? batch.accesses[i + 1].first : SIZE_MAX;
                     for (; at < batch.computes.size() && batch.compute_ops[at] < until; ++at) {
-                        sum += copied(batch, at) ? 0 : static_cast<double>(batch.computes[at]);
+                        sum += static_cast<double>(batch.computes[at]);
                     }
                     values.push_back(sum);
                 }
@@ -167,10 +172,6 @@ private:
             word.evidence += ", each over its samples";
             job_.cannot_see("decode", "its deviation: only that of whole batches is seen");
         }
-    }
-    bool copied(const BatchSamples& batch, size_t compute) const {
-        const TaskId task = loop_.ranks[batch.rank].batches[batch.batch].loader;
-        return saves_.copies.contains({task, trace_.tasks[task].ops[batch.compute_ops[compute]].op});
     }
 
     FittedWord& drawn(const char* name, const FittedValues& fitted, std::string evidence) {
@@ -224,8 +225,8 @@ private:
                                  format_duration(std::llround(device)) + " of it: compute= is the rank's time");
         }
         const uint64_t many = by_host ? own.size() : busy.size();
-        if (each_gpus_ == 0 && !trains() && host <= 0) {
-            job_.cannot_see("compute", "no accelerator is in the log, and the ranks do not compute");
+        if (each_gpus_ == 0 && trains() && host <= 0) {
+            job_.cannot_see("batch", "as gpus=: those of a rank share its batches");
         }
         drawn("compute", fit_values(by_host ? own : busy, 0, Distribution::Unit::seconds),
               counted(many, "step") + (by_host ? " of the rank's own time" : " of an accelerator"));

@@ -13,19 +13,21 @@ struct Event {
     bool opens = false;
     FileId file = 0;
     int64_t begin = 0, end = 0;  // bytes
+    uint32_t epoch = 0;
 };
 
 /// Of each loader, batch after batch.
 std::map<TaskId, std::vector<Event>> events_of(const TrainingLoop& loop, const LoadedSamples& loaded) {
     std::map<TaskId, std::vector<Event>> out;
     for (const BatchSamples& batch : loaded.batches) {
-        std::vector<Event>& events = out[loop.ranks[batch.rank].batches[batch.batch].loader];
+        const BatchLoad& load = loop.ranks[batch.rank].batches[batch.batch];
+        std::vector<Event>& events = out[load.loader];
         size_t computed = 0;
         for (const SampleAccess& access : batch.accesses) {
             for (; computed < batch.compute_ops.size() && batch.compute_ops[computed] < access.first; ++computed) {
                 events.push_back({.computes = true});
             }
-            events.push_back({false, access.opens, access.file, access.offset, access.offset + access.bytes});
+            events.push_back({false, access.opens, access.file, access.offset, access.offset + access.bytes, load.epoch});
         }
         for (; computed < batch.compute_ops.size(); ++computed) {
             events.push_back({.computes = true});
@@ -42,10 +44,11 @@ StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const Load
         return out;
     }
     double bytes = 0, counted = 0, blurred = 0;
-    const auto slack = static_cast<double>(std::max<int64_t>(loaded.piece, 1));
-    std::vector<uint64_t> groups;
+    auto slack = static_cast<double>(std::max<int64_t>(loaded.piece, 1));
+    const bool tables = loaded.format == SampleFormat::parquet;
     for (const auto& [loader, events] : events_of(loop, loaded)) {
         FileId file = 0;
+        uint32_t epoch = 0;
         bool from_front = false;
         uint64_t samples = 0;                 // of the file so far
         uint64_t in_group = 0;
@@ -67,29 +70,33 @@ StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const Load
                 ++in_group;
                 if (first >= 0) {
                     ++since;
-                    out.records.push_back(static_cast<double>(position - settled));
-                } else {
-                    first = position;
+                    slack = std::max(slack, tables ? static_cast<double>(position - settled) : 0);
                 }
+                if (first >= 0 && epoch == 0) {  // once each
+                    out.records.push_back(static_cast<double>(position - settled));
+                }
+                first = first < 0 ? position : first;
                 settled = position;
                 continue;
             }
             // Epochs go on elsewhere in the order, perhaps in the same file.
             const bool jumps = event.file != file || event.begin != position;
-            const bool ended = position + 2048 >= static_cast<int64_t>(trace.tables.files[file].size);
+            // Within an epoch a loader leaves a file when it has all of it.
+            const bool ended = static_cast<double>(position) > 0.9 * static_cast<double>(trace.tables.files[file].size);
             if (jumps || event.opens) {
-                if (file != 0 && from_front && ended && event.file != file) {
+                if (file != 0 && from_front && ended && event.file != file && event.epoch == epoch) {
                     ++out.complete;
                     out.same = out.same && (out.per_file == 0 || out.per_file == samples);
                     out.per_file = std::max(out.per_file, samples);
                 }
                 end_run();
                 file = event.file;
+                epoch = event.epoch;
                 from_front = event.begin <= 4;
                 samples = 0;
             }
             if (in_group > 0) {
-                groups.push_back(in_group);
+                out.per_group = std::max(out.per_group, jumps ? 0 : in_group);
                 in_group = 0;
             }
             position = event.end;
@@ -100,7 +107,6 @@ StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const Load
         out.record = bytes / counted;
         out.record_error = bytes > 0 ? blurred / bytes : 1;
     }
-    out.per_group = LoadedSamples::usual(groups).first;
     return out;
 }
 

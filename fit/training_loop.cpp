@@ -358,8 +358,13 @@ private:
         }
     }
 
-    /// Brothers of the loaders that did nothing at all.
+    /// Brothers of the loaders that did nothing at all, where an epoch has not enough batches for all.
     void count_idle(RankLoop& rank) const {
+        for (const BatchLoad& batch : rank.batches) {
+            if (batch.number >= rank.loaders.size()) {
+                return;
+            }
+        }
         const TraceTask& own = trace_.tasks[rank.task];
         const bool threads =
             !rank.loaders.empty() && trace_.tasks[rank.loaders.front()].process == own.process;

@@ -39,9 +39,9 @@ std::string differs(const Distribution& want, const Distribution& got, const Fit
     if (!want.varies() && got.varies()) {
         return "varies";
     }
-    // Three standard errors: some hundred figures are compared.
+    // Four standard errors: some hundred figures are compared.
     const auto far = [](double x, double y, double error) {
-        return std::abs(x - y) > std::max(0.05, 1.5 * error) * std::abs(x) + 1;
+        return std::abs(x - y) > std::max(0.05, 2 * error) * std::abs(x) + 1;
     };
     if (far(mean(want), mean(got), word.mean_error)) {
         return "mean";
