@@ -128,7 +128,7 @@ double distance(const std::vector<double>& values, const Candidate& candidate, d
 double error_of_deviation(const Candidate& found, double count) {
     switch (found.kind) {
         case Kind::constant: return 0;
-        case Kind::uniform: return k95 * 2 / count;
+        case Kind::uniform: return 4.74 / count;  // of what the ends are short together
         case Kind::normal: return k95 / std::sqrt(2 * count);
         case Kind::lognormal: {
             const double square = found.sigma * found.sigma;
@@ -198,7 +198,8 @@ FittedValues fit_values(std::vector<double> values, double least, Distribution::
               [](const Candidate& x, const Candidate& y) { return x.likelihood > y.likelihood; });
     const Candidate& best = candidates.front();
     const auto count = static_cast<double>(values.size());
-    out.kind_sure = candidates.size() < 2 || best.likelihood - candidates[1].likelihood >= kClearly;
+    constexpr double kFew = 50;
+    out.kind_sure = candidates.size() < 2 || (count >= kFew && best.likelihood - candidates[1].likelihood >= kClearly);
     out.distribution.kind = best.kind;
     out.distribution.a = std::max(best.a, least);
     out.distribution.b = best.b;

@@ -41,6 +41,17 @@ std::vector<std::vector<uint32_t>> epochs_of(const JobTrace& trace, const Traini
     return out;
 }
 
+/// Whether all samples of a packed data set were read some time, so that their ranks are right.
+bool places_known(const std::vector<std::vector<uint32_t>>& epochs, const DataSetFit& set) {
+    uint32_t most = 0;
+    for (const std::vector<uint32_t>& epoch : epochs) {
+        for (const uint32_t place : epoch) {
+            most = std::max(most, place + 1);
+        }
+    }
+    return most >= set.samples;
+}
+
 /// Files of a stream, in the order in which the loaders of an epoch open them: each reads a part of it.
 void order_of_files(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamples& loaded, FittedJob& job) {
     std::map<std::tuple<uint32_t, uint32_t, TaskId>, std::vector<uint32_t>> by_loader;
@@ -124,8 +135,11 @@ void fit_order(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamp
     const double turns = std::min(all, (samples - buffer) * static_cast<double>(epochs.size()));
     const double missed = std::pow(1 - 1 / buffer, std::max(turns, 0.0));
     const bool pages = trace.maps && set.samples > 0 && reads / epochs.size() > 0 && loaded.each == 0;
-    if (missed > 0.003 || pages) {
+    if (missed > 0.0002 || pages) {
         job.cannot_see("shuffle", "the size of the buffer: it may be some samples larger");
+    }
+    if (loaded.format != SampleFormat::files && !places_known(epochs, set)) {
+        job.cannot_see("shuffle", "the size of the buffer: samples that were not read let it seem smaller");
     }
     if (trace.maps) {
         // Samples in one page are one here.

@@ -291,6 +291,16 @@ private:
             out_.each = stream ? work : each;
             out_.each_share = stream ? work_share : share;
         }
+        if (out_.format == SampleFormat::hdf5 && out_.piece != 0) {
+            // A sample of whole pieces seems to go on in the next one.
+            const uint64_t last = loop_.batches_per_epoch() - 1;
+            for (BatchSamples& batch : out_.batches) {
+                if (batch.accesses.size() < each && of(batch).number != last) {
+                    batch.accesses.clear();
+                    ++out_.unclear;
+                }
+            }
+        }
         if (out_.format == SampleFormat::files || out_.format == SampleFormat::tfrecord || out_.format == SampleFormat::tar) {
             find_piece();
         }

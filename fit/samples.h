@@ -42,6 +42,7 @@ struct LoadedSamples {
     bool computes_are_samples = false;  // each sample is followed by one op that computes
     int64_t piece = 0;                 // bytes of the reads that a sample takes several of; 0: none
     bool pieces_or_samples = false;    // reads go on where the one before ended, and all are equally large
+    uint64_t unclear = 0;              // batches whose pieces do not tell its samples apart: without accesses
     bool direct = false;
     uint64_t columns = 0;              // of parquet: reads of a row group
     std::map<FileId, int64_t> ends;    // of parquet: where its row groups end, bytes

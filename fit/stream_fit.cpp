@@ -80,7 +80,7 @@ StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const Load
                 continue;
             }
             // Epochs go on elsewhere in the order, perhaps in the same file.
-            const bool jumps = event.file != file || event.begin != position;
+            const bool jumps = event.file != file || event.begin != position || event.epoch != epoch;
             // Within an epoch a loader leaves a file when it has all of it.
             const bool ended = static_cast<double>(position) > 0.9 * static_cast<double>(trace.tables.files[file].size);
             if (jumps || event.opens) {
