@@ -76,8 +76,8 @@ private:
         word.mean_error = values.mean_error;
         word.deviation_error = values.deviation_error;
         word.ks = values.distribution.varies() ? values.ks : -1;
-        if (!values.kind_sure) {
-            word.evidence += "; another kind of distribution would fit as well";
+        if (!values.fits || !values.kind_sure) {
+            word.evidence += !values.fits ? "; no kind of distribution fits well" : "; another kind of distribution would fit as well";
         }
         return word;
     }

@@ -196,8 +196,19 @@ FittedValues fit_values(std::vector<double> values, double least, Distribution::
     }
     std::sort(candidates.begin(), candidates.end(),
               [](const Candidate& x, const Candidate& y) { return x.likelihood > y.likelihood; });
-    const Candidate& best = candidates.front();
     const auto count = static_cast<double>(values.size());
+    constexpr double kSeldom = 2;
+    Candidate best = candidates.front();
+    out.fits = distance(values, best, least) <= kSeldom / std::sqrt(count);
+    if (!out.fits) {  // outliers, or several kinds of steps: at least mean and deviation shall be right
+        const auto drawn = std::find_if(candidates.begin(), candidates.end(),
+                                        [](const Candidate& each) { return each.kind != Kind::uniform; });
+        best = *drawn;
+        if (best.kind == Kind::lognormal) {
+            best.a = plain.mean;
+            best.b = plain.deviation;
+        }
+    }
     constexpr double kFew = 50;
     out.kind_sure = candidates.size() < 2 || (count >= kFew && best.likelihood - candidates[1].likelihood >= kClearly);
     out.distribution.kind = best.kind;

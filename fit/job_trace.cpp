@@ -50,7 +50,7 @@ OpPart part_of(const Op& op, Role role, bool data) {
     if (op.kind == OpKind::compute || (op.kind == OpKind::wait && wait_class(op.arg) == kWaitSleep)) {
         return OpPart::computes;
     }
-    if (row.is(Trait::waits)) {
+    if (row.is(Trait::waits) && !(op.kind == OpKind::wait && is_lock_wait(op.arg))) {
         return OpPart::waits;
     }
     if (data) {

@@ -175,8 +175,8 @@ private:
     }
 
     FittedWord& drawn(const char* name, const FittedValues& fitted, std::string evidence) {
-        if (fitted.distribution.varies() && !fitted.kind_sure) {
-            evidence += "; another kind of distribution would fit as well";
+        if (fitted.distribution.varies() && (!fitted.fits || !fitted.kind_sure)) {
+            evidence += !fitted.fits ? "; no kind of distribution fits well" : "; another kind of distribution would fit as well";
         }
         FittedWord& word = job_.add(name, fitted.distribution.text, std::move(evidence));
         word.mean_error = fitted.mean_error;
@@ -192,7 +192,8 @@ private:
             for (size_t i = 0; i < rank.batches.size(); ++i) {
                 const BatchLoad& batch = rank.batches[i];
                 std::map<int64_t, double> devices;
-                double work = 0;
+                // All time but what it waits for others: also that in which it could have run, which is no work of an op.
+                int64_t end = batch.taken_at, waits = 0;
                 bool saves = false;
                 for (size_t at = task.at(batch.taken + 1); at < task.ops.size() && task.ops[at].op < batch.until; ++at) {
                     const TraceOp& op = task.ops[at];
@@ -200,18 +201,20 @@ private:
                     if (op.kind == OpKind::gpu_submit) {
                         devices[op.result] += static_cast<double>(op.size);
                     }
-                    const bool works = op.part == OpPart::computes || op.part == OpPart::device || op.part == OpPart::other;
-                    if (works && !saves_.copies.contains({rank.task, op.op})) {
-                        work += static_cast<double>(op.duration);
+                    if (op.part == OpPart::waits || saves_.copies.contains({rank.task, op.op})) {
+                        waits += op.duration;
                     }
+                    end = std::max(end, op.end());
                 }
+                const auto work = static_cast<double>(std::max<int64_t>(end - batch.taken_at - waits, 0));
+                const bool last = i + 1 == rank.batches.size() || rank.batches[i + 1].epoch != batch.epoch;
                 double most = 0;
                 for (const auto& [device, ns] : devices) {
                     busy.push_back(ns);
                     most = std::max(most, ns);
                 }
-                // What comes after the last batch is the end of the job.
-                if (!saves && (each_gpus_ > 0 || batch.until != UINT64_MAX)) {
+                // What comes after the last batch is the end of the epoch.
+                if (!saves && (each_gpus_ > 0 || !last)) {
                     longest.push_back(most);
                     own.push_back(work);
                 }
@@ -229,8 +232,8 @@ private:
             job_.cannot_see("batch", "as gpus=: those of a rank share its batches");
         }
         drawn("compute", fit_values(by_host ? own : busy, 0, Distribution::Unit::seconds),
-              counted(many, "step") + (by_host ? " of the rank's own time" : " of an accelerator"));
-        if (by_host && host > 0) {
+              counted(many, "step") + (by_host ? ", all but the rank's waits" : " of an accelerator"));
+        if (each_gpus_ == 0 && host > 0) {
             job_.notes.push_back("the model computes on a processor of the rank; the job's accelerators take none from its loaders");
         }
     }

@@ -39,6 +39,9 @@ public:
                     rank.step_ends.push_back(op.op);
                 }
             }
+            if (out_.by == TrainingLoop::By::accelerator) {
+                rank.step_ends = device_runs(task);
+            }
             take_batches(rank);
             number_batches(rank);
             if (!rank.batches.empty()) {
@@ -68,8 +71,8 @@ private:
 
     [[noreturn]] void refuse() const {
         throw bad_input(name_,
-                        "no training loop is seen: no marks of steps or batches, and no task that waits for batches of "
-                        "others who read",
+                        "no training loop is seen: no marks of steps or batches, no accelerator, and no task that waits for "
+                        "batches of others who read",
                         "record a PyTorch job with `capture --torch`, or mark its steps (docs/markers.md); jobs of plain "
                         "I/O go to `export --to fio`");
     }
@@ -102,6 +105,18 @@ private:
             return;
         }
         out_.by = TrainingLoop::By::step_marks;
+        // Frameworks leave out the mark of an epoch's last step.
+        std::map<TaskId, uint64_t> runs;
+        uint64_t marked = 0, worked = 0;
+        for (TaskId task = 1; task < trace_.tasks.size(); ++task) {
+            runs[task] = device_runs(task).size();
+            worked = std::max(worked, runs[task]);
+            marked = std::max(marked, steps[task]);
+        }
+        if ((marked == 0 || (worked > marked && worked < marked * 2)) && choose(runs, kLeastSteps)) {
+            out_.by = TrainingLoop::By::accelerator;
+            return;
+        }
         if (choose(steps, kLeastSteps)) {
             return;
         }
@@ -115,6 +130,24 @@ private:
         if (!choose(hand_overs, kLeastHandOvers)) {
             refuse();
         }
+    }
+
+    /// The last op of each stretch of work for accelerators, between waits for others and reads of its own.
+    std::vector<uint64_t> device_runs(TaskId task) const {
+        std::vector<uint64_t> out;
+        bool in_run = false;
+        for (const TraceOp& op : trace_.tasks[task].ops) {
+            if (op.part == OpPart::device) {
+                if (!in_run && op.kind != OpKind::gpu_submit) {
+                    continue;
+                }
+                in_run ? out.back() = op.op : out.emplace_back(op.op);
+                in_run = true;
+            } else if (op.part == OpPart::waits || op.part == OpPart::data || op.part == OpPart::saves) {
+                in_run = false;
+            }
+        }
+        return out;
     }
 
     /// Who reads for that task: itself, or the one of its process that reads most.
@@ -197,6 +230,7 @@ private:
                 }
                 break;
             }
+            case TrainingLoop::By::accelerator:
             case TrainingLoop::By::step_marks: {
                 // The last one before each mark.
                 size_t step = 0;
@@ -236,7 +270,7 @@ private:
                 rank.loaders.push_back(take.loader);
             }
         }
-        if (out_.by != TrainingLoop::By::step_marks) {
+        if (out_.by == TrainingLoop::By::batch_marks || out_.by == TrainingLoop::By::hand_overs) {
             rank.step_ends.clear();
             for (const BatchLoad& batch : rank.batches) {
                 rank.step_ends.push_back(batch.taken);
@@ -267,6 +301,12 @@ private:
             batch.taken = batch.last;
             batch.until = end + 1;
             first = end + 1;
+        }
+        for (BatchLoad& batch : rank.batches) {
+            size_t at = out_.by == TrainingLoop::By::accelerator ? of.at(batch.until) : of.ops.size();
+            for (; at < of.ops.size() && (of.ops[at].part == OpPart::other || of.ops[at].part == OpPart::computes); ++at) {
+                batch.until = of.ops[at].op + 1;
+            }
         }
         if (out_.by == TrainingLoop::By::batch_marks) {
             // A batch's mark begins its step.

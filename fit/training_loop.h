@@ -34,7 +34,7 @@ struct RankLoop {
 
 struct TrainingLoop {
     /// By what steps are known.
-    enum class By : uint8_t { step_marks, batch_marks, hand_overs } by = By::step_marks;
+    enum class By : uint8_t { step_marks, batch_marks, accelerator, hand_overs } by = By::step_marks;
     std::vector<RankLoop> ranks;
     uint64_t epochs = 1;
     bool epochs_marked = false;
