@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "fit/fit.h"
+#include "formats/oplog/copy_tables.h"
 #include "formats/support/error.h"
 #include "generate/generate.h"
 #include "tests/fit/random_job.h"
@@ -136,7 +138,150 @@ TEST_CASE("a drawn job comes back from its log, all but what is named as unseen"
             FAIL_CHECK("seed " << seed << ": " << wrong << "\n" << text << "---\n" << fitted.text("job.oplog"));
         }
     }
-    for (const auto& [word, count] : seen) {
-        MESSAGE(word << " seen in " << count.first << " of " << count.second);
+    if (given != nullptr) {
+        for (const auto& [word, count] : seen) {
+            MESSAGE(word << " seen in " << count.first << " of " << count.second);
+        }
+        return;
+    }
+    // What every log shows, and what most do: naming all as unseen would be no fit.
+    for (const char* word : {"compute", "decode", "loader_workers", "ranks", "epochs", "checkpoint_every", "checkpoint_size",
+                             "sync", "format", "bs"}) {
+        CHECK_MESSAGE(seen[word].first == seen[word].second, word);
+        CHECK_MESSAGE(seen[word].second > 0, word);
+    }
+    for (const char* word : {"batch", "samples", "sample_size", "samples_per_file", "prefetch", "gpus", "shuffle"}) {
+        CHECK_MESSAGE(seen[word].first * 5 > 2 * seen[word].second, word);
+    }
+}
+
+namespace {
+
+const std::string kJob =
+    "[t]\nformat=jpeg\nsamples=1600\nsample_size=normal(100k,20k)\nbatch=4\ngpus=2\nranks=1\nloader_workers=3\n"
+    "prefetch=2\nshuffle=full\nepochs=2\ndecode=2ms\ncompute=20ms\ncheckpoint_every=50\ncheckpoint_size=3MiB\n";
+
+std::string value(const FittedJob& job, std::string_view word) {
+    const FittedWord* const found = job.find(word);
+    return found == nullptr ? "" : found->value;
+}
+
+/// The same log with all marks renamed to what nobody knows.
+void without_marks(const std::filesystem::path& from, const std::filesystem::path& to) {
+    const LogReader log(from);
+    LogWriter out(to, log.header());
+    copy_tables(log.tables(), out);
+    const StringId other = out.intern("other");
+    for (TaskId task = 1; task < log.tables().tasks.size(); ++task) {
+        log.for_each(task, [&](const Op& op, uint64_t) {
+            Op made = op;
+            made.text = op.kind == OpKind::marker ? other : op.text;
+            out.append(task, made);
+        });
+    }
+    out.finish();
+}
+
+}  // namespace
+
+TEST_CASE("without marks, the accelerator's work tells the steps") {
+    const TempDir dir;
+    generate(parse_job(kJob, "job.ini"), dir / "job.oplog");
+    without_marks(dir / "job.oplog", dir / "bare.oplog");
+    const FittedJob job = fit_job(LogReader(dir / "bare.oplog"));
+    CHECK(value(job, "batch") == "4");
+    CHECK(value(job, "gpus") == "2");
+    CHECK(value(job, "loader_workers") == "3");
+    CHECK(value(job, "compute") == "20ms");
+    CHECK(value(job, "decode") == "2ms");
+    CHECK(value(job, "epochs") == "2");  // by how often samples are read
+    CHECK(value(job, "checkpoint_every") == "50");
+}
+
+TEST_CASE("without marks and accelerator, the batches that are handed over are the steps") {
+    const TempDir dir;
+    std::string text = kJob;
+    text.replace(text.find("compute=20ms"), 12, "compute=0");
+    generate(parse_job(text, "job.ini"), dir / "job.oplog");
+    without_marks(dir / "job.oplog", dir / "bare.oplog");
+    const FittedJob job = fit_job(LogReader(dir / "bare.oplog"));
+    CHECK(value(job, "batch") == "8");  // of the rank
+    CHECK(!job.sees("batch"));
+    CHECK(!job.sees("gpus"));
+    CHECK(value(job, "loader_workers") == "3");
+    CHECK(value(job, "samples") == "1600");
+    CHECK(value(job, "prefetch") == "2");
+    CHECK(job.sees("prefetch"));
+}
+
+TEST_CASE("a queue that was never full is named") {
+    const FittedJob job = fit_of(
+        "[t]\nformat=jpeg\nsamples=160\nsample_size=100k\nbatch=4\nloader_workers=2\nprefetch=50\ndecode=9ms\ncompute=1ms\n");
+    CHECK(!job.sees("prefetch"));
+    CHECK(job.find("prefetch")->guessed);
+    CHECK(job.text("x").find("; guessed: the queue was never full") != std::string::npos);
+}
+
+TEST_CASE("a stream whose records nothing tells apart is fitted batch by batch") {
+    const FittedJob job = fit_of(
+        "[t]\nformat=tfrecord\nsamples=4000\nsamples_per_file=400\nsample_size=100k\nbatch=8\nloader_workers=2\ncompute=9ms\n");
+    for (const char* word : {"samples", "sample_size", "batch", "samples_per_file"}) {
+        CHECK_MESSAGE(!job.sees(word), word);
+    }
+    const Job again = parse_job(job.text("x"), "x");
+    const auto& training = std::get<TrainingJob>(again.sections.at(0).what);
+    CHECK(training.all_steps() == 500);
+    const double bytes = static_cast<double>(training.samples) * training.sample_size.mean();
+    CHECK(bytes == doctest::Approx(4000.0 * 102400).epsilon(0.01));
+}
+
+TEST_CASE("what does not train is refused, and says why") {
+    for (const char* text : {"[t]\nrw=randread\nsize=1m\nnumjobs=2\n", "[t]\nrw=write\nsize=1m\nfsync=4\n",
+                             "[t]\nrw=randread\nsize=1m\nioengine=io_uring\niodepth=8\n"}) {
+        try {
+            fit_of(text);
+            FAIL_CHECK(text);
+        } catch (const Error& error) {
+            CHECK(error.code() == ExitCode::bad_input);
+            CHECK(std::string(error.what()).find("no training loop is seen") != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("the recorded ResNet job") {
+    const FittedJob job = fit_job(LogReader(source_dir() / "examples/recorded/resnet.oplog"));
+    CHECK(value(job, "format") == "jpeg");
+    CHECK(value(job, "samples") == "2000");
+    CHECK(value(job, "batch") == "32");
+    CHECK(value(job, "loader_workers") == "2");
+    CHECK(value(job, "prefetch") == "2");
+    CHECK(job.sees("prefetch"));
+    CHECK(value(job, "shuffle") == "full");
+    CHECK(value(job, "epochs") == "1");
+    CHECK(value(job, "checkpoint_every") == "1epoch");
+    CHECK(value(job, "checkpoint_size") == "1469713");
+    CHECK(!job.sees("gpus"));
+    const auto decode = Distribution::parse(value(job, "decode"), Distribution::Unit::seconds);
+    REQUIRE(decode);
+    CHECK(decode->mean() == doctest::Approx(2.84e6).epsilon(0.05));
+    CHECK(job.notes.size() >= 3);  // a model on the processor, the last batch, the programs loaded before
+}
+
+TEST_CASE("the recorded BERT job: pages of a mapped file") {
+    const FittedJob job = fit_job(LogReader(source_dir() / "examples/recorded/bert.oplog"));
+    CHECK(value(job, "format") == "arrow");
+    CHECK(value(job, "batch") == "16");
+    CHECK(!job.sees("batch"));
+    CHECK(!job.sees("sample_size"));
+    CHECK(value(job, "steps") == "200");
+    CHECK(value(job, "loader_workers") == "2");
+    CHECK(value(job, "prefetch") == "2");
+    CHECK(value(job, "checkpoint_every") == "200");
+}
+
+TEST_CASE("recordings that tell nothing of steps are refused") {
+    for (const char* name : {"pytorch_resnet18_strace", "py_loader_4workers"}) {
+        const LogReader log(source_dir() / "examples/recorded" / (std::string(name) + ".oplog"));
+        CHECK_THROWS_AS(fit_job(log), Error);
     }
 }
