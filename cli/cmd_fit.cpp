@@ -46,10 +46,11 @@ Cell error_cell(const FittedWord& word) {
 }
 
 Table words_table(const FittedJob& job) {
-    Table table({{"parameter", "word"}, {"value", "value"}, {"±", "error"}, {"KS", "ks", true}, {"seen by", "evidence"}});
+    Table table(
+        {{"parameter", "word"}, {"value", "value"}, {"±", "error"}, {"KS", "ks", true}, {"seen by", "evidence"}});
     for (const FittedWord& word : job.words) {
-        table.row({word.word, word.value, error_cell(word),
-                   word.ks < 0 ? Cell("", nullptr) : number_cell(word.ks, 3), word.evidence});
+        table.row({word.word, word.value, error_cell(word), word.ks < 0 ? Cell("", nullptr) : number_cell(word.ks, 3),
+                   word.evidence});
     }
     return table;
 }
@@ -79,7 +80,8 @@ int run(const po::variables_map& values) {
     if (writes) {
         std::error_code ignored;
         if (std::filesystem::equivalent(log.path(), output, ignored)) {
-            throw usage_error("fit: the output would overwrite the log " + escape_line(output), "choose another file with -o");
+            throw usage_error("fit: the output would overwrite the log " + escape_line(output),
+                              "choose another file with -o");
         }
         check_output(output, values.count("force") != 0);
     }
@@ -108,12 +110,15 @@ const Registration registration{{
     .name = "fit",
     .group = Group::record,
     .summary = "a job file from a recorded training job",
-    .help = "Estimates the job that a log is of: its data set, loader, order, accelerators and checkpoints, in the words of "
-            "job files (docs/job-words.md). `generate` makes a log of the file again; then its words may be changed: "
-            "another batch, more workers, a data set of another size.\n\n"
-            "Prints how each parameter is known and how far it may be off (95 % interval, of the mean and of the "
-            "deviation; KS: the greatest distance between the distribution and what was recorded), and what the log cannot "
-            "show. Such parameters are guesses; the file says so. A log without a training loop is refused. See docs/fit.md.",
+    .help =
+        "Estimates the job that a log is of: its data set, loader, order, accelerators and checkpoints, in the words "
+        "of "
+        "job files (docs/job-words.md). `generate` makes a log of the file again; then its words may be changed: "
+        "another batch, more workers, a data set of another size.\n\n"
+        "Prints how each parameter is known and how far it may be off (95 % interval, of the mean and of the "
+        "deviation; KS: the greatest distance between the distribution and what was recorded), and what the log cannot "
+        "show. Such parameters are guesses; the file says so. A log without a training loop is refused. See "
+        "docs/fit.md.",
     .examples = {{"reprise fit job.oplog", "what the job is like"},
                  {"reprise fit job.oplog -o job.ini", "as a job file"},
                  {"reprise generate job.ini -o again.oplog", "and the log of that"},

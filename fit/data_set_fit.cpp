@@ -30,7 +30,8 @@ public:
 
     DataSetFit fit() {
         out_.each = loaded_.each;
-        FittedWord& format = job_.add("format", loaded_.format == SampleFormat::none ? "none" : loaded_.word, loaded_.why);
+        FittedWord& format =
+            job_.add("format", loaded_.format == SampleFormat::none ? "none" : loaded_.word, loaded_.why);
         if (loaded_.format == SampleFormat::none) {
             format.evidence = "no task reads a data set";
             out_.each = 1;
@@ -58,7 +59,8 @@ public:
         }
         if (loaded_.pieces_or_samples && !loaded_.computes_are_samples) {
             for (const char* word : {"samples", "sample_size", "batch", "samples_per_file", "bs", "shuffle"}) {
-                job_.cannot_see(word, "reads that go on where the one before ended may be pieces of a sample, or samples");
+                job_.cannot_see(word,
+                                "reads that go on where the one before ended may be pieces of a sample, or samples");
             }
         }
         if (loaded_.direct) {
@@ -77,7 +79,8 @@ private:
         word.deviation_error = values.deviation_error;
         word.ks = values.distribution.varies() ? values.ks : -1;
         if (!values.fits || !values.kind_sure) {
-            word.evidence += !values.fits ? "; no kind of distribution fits well" : "; another kind of distribution would fit as well";
+            word.evidence += !values.fits ? "; no kind of distribution fits well"
+                                          : "; another kind of distribution would fit as well";
         }
         return word;
     }
@@ -167,8 +170,8 @@ private:
                 left = (left - (pages ? taken - kPage * read : taken)) / mean;
             }
             // Of pages, and of those not read.
-            const double blur = (pages ? 3 * std::sqrt(read) * 1700 / mean : 0) +
-                                2.5 * std::sqrt(std::max(left, 0.0)) * spread / mean;
+            const double blur =
+                (pages ? 3 * std::sqrt(read) * 1700 / mean : 0) + 2.5 * std::sqrt(std::max(left, 0.0)) * spread / mean;
             exact = exact && std::abs(left - std::round(left)) + blur < 0.5 && std::abs(left) < 0.1 * read + 1;
             const auto number = static_cast<uint64_t>(std::max(read + std::round(left), read));
             most = std::max(most, number);
@@ -182,7 +185,8 @@ private:
                 job_.cannot_see("samples_per_file", "as samples=");
             }
         }
-        const bool same = *std::min_element(values.begin(), values.end()) == *std::max_element(values.begin(), values.end());
+        const bool same =
+            *std::min_element(values.begin(), values.end()) == *std::max_element(values.begin(), values.end());
         FittedValues fitted = fit_values(values, 1, Distribution::Unit::bytes);
         sizes(fitted, (pages ? "pages of " : "sizes of ") + counted(values.size(), "sample"));
         if (pages && !same && fitted.distribution.b < 3 * kPage) {
@@ -201,8 +205,7 @@ private:
         int64_t each = 0;
         for (const FileId file : trace_.data) {
             const std::string_view path = trace_.tables.path(file);
-            const auto index = by_path.find(
-                std::string(path.substr(0, path.size() - trace_.ending.size())) + ".idx");
+            const auto index = by_path.find(std::string(path.substr(0, path.size() - trace_.ending.size())) + ".idx");
             const int64_t entries = index == by_path.end() ? 1 : size_of(index->second) - kIndexHead;
             if (entries <= 0 || entries % kIndexEntry != 0) {
                 return false;
@@ -291,7 +294,8 @@ private:
             for (const SampleAccess& access : batch.accesses) {
                 bool lies = false;
                 const int64_t near = (access.offset - kArrowHead) / size;
-                for (int64_t i = std::max<int64_t>(near, 0); i <= near + std::max<int64_t>(kPage / size, 0) + 1 && !lies; ++i) {
+                for (int64_t i = std::max<int64_t>(near, 0);
+                     i <= near + std::max<int64_t>(kPage / size, 0) + 1 && !lies; ++i) {
                     const int64_t begin = kArrowHead + i * size, end = begin + size;
                     lies = begin / kPage * kPage == access.offset &&
                            (end + kPage - 1) / kPage * kPage == access.offset + access.bytes;
@@ -336,7 +340,8 @@ private:
         FittedWord& word = sizes(fitted, "whole pages of " + format_bytes(static_cast<uint64_t>(record)));
         word.mean_error = kPage / 2.0 / fitted.distribution.a;
         if (word.mean_error > 0.05) {
-            job_.cannot_see("sample_size", "values take whole pages, so that it may be " + error_text(word.mean_error) + " off");
+            job_.cannot_see("sample_size",
+                            "values take whole pages, so that it may be " + error_text(word.mean_error) + " off");
         }
         return true;
     }
@@ -375,7 +380,8 @@ private:
         }
         const int64_t full = size_of(trace_.data.front());
         const bool alone = trace_.data.size() == 1;
-        double number = static_cast<double>(tables ? group_bytes(trace_.data.front()) : full) / std::max(found.record, 1.0);
+        double number =
+            static_cast<double>(tables ? group_bytes(trace_.data.front()) : full) / std::max(found.record, 1.0);
         bool exact = false;
         std::string evidence;
         if (found.complete > 0 && found.same) {
@@ -447,8 +453,8 @@ private:
         const double middle = static_cast<double>(bytes) / found.record;
         const double margin = 2 * found.record_error + 0.001;
         std::optional<uint64_t> out;
-        for (auto number = static_cast<int64_t>(middle * (1 - margin)); static_cast<double>(number) <= middle * (1 + margin) + 1;
-             ++number) {
+        for (auto number = static_cast<int64_t>(middle * (1 - margin));
+             static_cast<double>(number) <= middle * (1 + margin) + 1; ++number) {
             if (number < 1 || bytes % number != 0 || (tar && bytes / number % 512 != 0)) {
                 continue;
             }

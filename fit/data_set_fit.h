@@ -21,13 +21,13 @@ DataSetFit fit_data_set(const JobTrace& trace, const TrainingLoop& loop, const L
 
 /// A stream: what of its records each loader's reads show.
 struct StreamFit {
-    uint64_t complete = 0;       // files that one loader read from front to back, and went on
-    uint64_t per_file = 0;       // samples of such a file
-    bool same = true;            // all of them
-    double record = 0;           // mean bytes, with what surrounds it
-    double record_error = 0;     // as a share: reads come in pieces
+    uint64_t complete = 0;        // files that one loader read from front to back, and went on
+    uint64_t per_file = 0;        // samples of such a file
+    bool same = true;             // all of them
+    double record = 0;            // mean bytes, with what surrounds it
+    double record_error = 0;      // as a share: reads come in pieces
     std::vector<double> records;  // bytes between two computations; as exact as a read
-    uint64_t per_group = 0;      // parquet: samples of a row group
+    uint64_t per_group = 0;       // parquet: samples of a row group
 };
 StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamples& loaded);
 

@@ -24,7 +24,8 @@ std::string folder_of(const JobTrace& trace) {
     std::string folder(trace.tables.path(trace.data.front()));
     for (const FileId file : trace.data) {
         const std::string_view path = trace.tables.path(file);
-        while (!folder.empty() && !(path.starts_with(folder) && path.size() > folder.size() && path[folder.size()] == '/')) {
+        while (!folder.empty() &&
+               !(path.starts_with(folder) && path.size() > folder.size() && path[folder.size()] == '/')) {
             folder.resize(folder.find_last_of('/') == folder.npos ? 0 : folder.find_last_of('/'));
         }
     }
@@ -63,14 +64,16 @@ void add_notes(const JobTrace& trace, const TrainingLoop& loop, FittedJob& job) 
         known += rank.loaders.empty() ? 1 : rank.loaders.size();
     }
     if (readers > known) {
-        job.notes.push_back("left out: " + counted(readers - known, "task") + " that read the data set and feed no rank");
+        job.notes.push_back("left out: " + counted(readers - known, "task") +
+                            " that read the data set and feed no rank");
     }
 }
 
 }  // namespace
 
 const FittedWord* FittedJob::find(std::string_view word) const {
-    const auto found = std::find_if(words.begin(), words.end(), [&](const FittedWord& each) { return each.word == word; });
+    const auto found =
+        std::find_if(words.begin(), words.end(), [&](const FittedWord& each) { return each.word == word; });
     return found == words.end() ? nullptr : &*found;
 }
 
@@ -91,7 +94,8 @@ void FittedJob::cannot_see(std::string word, std::string why) {
     for (FittedWord& each : words) {
         each.guessed = each.guessed || each.word == word;
     }
-    const auto known = std::find_if(unseen.begin(), unseen.end(), [&](const UnseenWord& each) { return each.word == word; });
+    const auto known =
+        std::find_if(unseen.begin(), unseen.end(), [&](const UnseenWord& each) { return each.word == word; });
     if (known != unseen.end()) {
         known->why += known->why == why ? "" : "; " + why;
         return;
@@ -107,7 +111,8 @@ std::string FittedJob::text(std::string_view log) const {
     out += "[" + name + "]\ndirectory=" + directory + '\n';
     for (const FittedWord& word : words) {
         std::string line = word.word + "=" + word.value;
-        const auto why = std::find_if(unseen.begin(), unseen.end(), [&](const UnseenWord& each) { return each.word == word.word; });
+        const auto why =
+            std::find_if(unseen.begin(), unseen.end(), [&](const UnseenWord& each) { return each.word == word.word; });
         if (why != unseen.end()) {
             line.resize(std::max<size_t>(line.size(), 31), ' ');
             line += " ; guessed: " + why->why;

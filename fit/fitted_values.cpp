@@ -39,7 +39,7 @@ Moments moments(const std::vector<double>& values, Of&& of) {
 
 struct Candidate {
     Kind kind = Kind::constant;
-    double a = 0, b = 0;      // as of Distribution
+    double a = 0, b = 0;       // as of Distribution
     double mu = 0, sigma = 0;  // of the normal, or of the logarithm
     double likelihood = 0;     // its logarithm
 
@@ -56,16 +56,15 @@ struct Candidate {
 
 /// Values at `least` were anything below it: expectation and maximisation.
 Candidate normal_of(const std::vector<double>& values, double least) {
-    const auto at_least = static_cast<double>(
-        std::count_if(values.begin(), values.end(), [&](double value) { return value <= least; }));
+    const auto at_least =
+        static_cast<double>(std::count_if(values.begin(), values.end(), [&](double value) { return value <= least; }));
     Moments found = moments(values, [](double value) { return value; });
     const auto count = static_cast<double>(values.size());
     for (int round = 0; at_least > 0 && round < 60 && found.deviation > 0; ++round) {
         const double z = (least - found.mean) / found.deviation;
         const double share = std::max(below(z), 1e-12), ratio = density(z) / share;
         const double mean = found.mean - found.deviation * ratio;
-        const double square =
-            found.deviation * found.deviation * (1 - z * ratio - ratio * ratio) + mean * mean;
+        const double square = found.deviation * found.deviation * (1 - z * ratio - ratio * ratio) + mean * mean;
         double sum = at_least * mean, squares = at_least * square;
         for (const double value : values) {
             sum += value > least ? value : 0;
@@ -77,8 +76,7 @@ Candidate normal_of(const std::vector<double>& values, double least) {
     Candidate out{Kind::normal, found.mean, found.deviation, found.mean, std::max(found.deviation, 1e-9)};
     for (const double value : values) {
         const double z = (value - out.mu) / out.sigma;
-        out.likelihood +=
-            value <= least ? std::log(std::max(below(z), 1e-300)) : -z * z / 2 - std::log(out.sigma);
+        out.likelihood += value <= least ? std::log(std::max(below(z), 1e-300)) : -z * z / 2 - std::log(out.sigma);
     }
     return out;
 }

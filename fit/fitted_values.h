@@ -17,7 +17,7 @@ struct FittedValues {
     double mean_error = 0;       // half of the 95 % interval, as a share of the mean
     double deviation_error = 0;  // likewise, of the deviation (uniform: of the width)
     bool kind_sure = true;       // another kind would fit clearly worse
-    bool fits = true;            // KS is below what it exceeds once in a thousand times; else mean and deviation are right
+    bool fits = true;  // KS is below what it exceeds once in a thousand times; else mean and deviation are right
 };
 
 /// `least`: draws below it became it (Distribution::least). Values whose deviation is below 0.2 % of their mean are

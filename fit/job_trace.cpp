@@ -114,9 +114,8 @@ void JobTrace::choose_data(const LogReader& log) {
             return;
         }
     }
-    const auto most = std::max_element(families.begin(), families.end(), [](const auto& x, const auto& y) {
-        return x.second.bytes < y.second.bytes;
-    });
+    const auto most = std::max_element(families.begin(), families.end(),
+                                       [](const auto& x, const auto& y) { return x.second.bytes < y.second.bytes; });
     ending = most->first;
     for (const auto& [name, family] : families) {
         if (name != ending && family.bytes > 0) {
@@ -170,14 +169,15 @@ void JobTrace::read(const LogReader& log) {
                 file = found == map_files.end() ? 0 : found->second;
             }
             const bool known = file != 0 && file < tables.files.size();
-            const OpPart part =
-                part_of(op, known ? tables.files[file].role : Role::unknown, known && !is_data.empty() && is_data[file] != 0);
+            const OpPart part = part_of(op, known ? tables.files[file].role : Role::unknown,
+                                        known && !is_data.empty() && is_data[file] != 0);
             if (part == OpPart::other && !of.ops.empty() && of.ops.back().part == OpPart::other) {
                 of.ops.back().duration += op.duration;
                 return;
             }
             if (++kept > kMostOps) {
-                throw bad_input(log.path().string(), "too many ops to fit a job to: more than " + format_count(kMostOps),
+                throw bad_input(log.path().string(),
+                                "too many ops to fit a job to: more than " + format_count(kMostOps),
                                 "record a shorter part of the job");
             }
             TraceOp& made = of.ops.emplace_back();

@@ -13,12 +13,12 @@ namespace reprise {
 
 /// What an op is to the job.
 enum class OpPart : uint8_t {
-    other,    // calls that say nothing of the job: several in a row are one
-    waits,    // for others: no work of its task
+    other,  // calls that say nothing of the job: several in a row are one
+    waits,  // for others: no work of its task
     computes,
-    data,     // on the data set
-    saves,    // on checkpoints
-    device,   // gpu_submit, gpu_wait
+    data,    // on the data set
+    saves,   // on checkpoints
+    device,  // gpu_submit, gpu_wait
     mark,
 };
 

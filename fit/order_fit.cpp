@@ -15,7 +15,8 @@ constexpr double kInOrder = 0.98;  // of the steps from one sample to the next
 constexpr size_t kLeast = 8;
 
 /// Ranks of the samples as they lie, in the order in which each epoch reads them.
-std::vector<std::vector<uint32_t>> epochs_of(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamples& loaded) {
+std::vector<std::vector<uint32_t>> epochs_of(const JobTrace& trace, const TrainingLoop& loop,
+                                             const LoadedSamples& loaded) {
     const bool files = loaded.format == SampleFormat::files;
     std::map<std::pair<uint32_t, int64_t>, uint32_t> places;
     const auto key = [&](const SampleAccess& access) {
@@ -65,16 +66,24 @@ void order_of_files(const JobTrace& trace, const TrainingLoop& loop, const Loade
         }
     }
     uint64_t steps = 0, next = 0;
+    uint32_t epochs = 0;  // so far
     for (const auto& [of, files] : by_loader) {
+        if (std::get<0>(of) == epochs && !files.empty()) {  // the first loader begins with the first file
+            ++epochs;
+            ++steps;
+            next += files.front() == 0 ? 1 : 0;
+        }
         for (size_t i = 1; i < files.size(); ++i) {
             ++steps;
             next += files[i] == files[i - 1] + 1 ? 1 : 0;
         }
     }
     const bool in_order = static_cast<double>(next) >= kInOrder * static_cast<double>(steps);
-    job.add("shuffle", in_order ? "none" : "full", counted(steps, "step") + " from one file to the next");
-    if (steps == 0) {
-        job.cannot_see("shuffle", "no loader goes from one file to another");
+    job.add("shuffle", in_order ? "none" : "full",
+            "the next file is read after " + std::to_string(next) + " of " + counted(steps, "file"));
+    constexpr uint64_t kFew = 4;
+    if (trace.data.size() == 1 || (in_order && steps < kFew)) {
+        job.cannot_see("shuffle", "hardly a loader goes from one file to another");
     } else if (!in_order) {
         job.cannot_see("shuffle", "whether a buffer shuffles the samples of the files, too: that makes no call");
     }
@@ -122,7 +131,8 @@ void fit_order(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamp
     const auto samples = static_cast<double>(set.samples), all = static_cast<double>(reads);
     const double buffer = static_cast<double>(early) + 1;
     // A buffer lets samples come early by its size at most; where all are drawn, some of the last come first.
-    const double margin = std::max(std::sqrt(16 / std::max(samples * static_cast<double>(epochs.size()), 16.0)), 8 / all);
+    const double margin =
+        std::max(std::sqrt(16 / std::max(samples * static_cast<double>(epochs.size()), 16.0)), 8 / all);
     if (buffer >= (1 - margin) * samples) {
         job.add("shuffle", "full", evidence);
         if (margin > 0.2) {

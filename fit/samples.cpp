@@ -21,17 +21,23 @@ struct NamedFormat {
     SampleFormat format;
 };
 constexpr NamedFormat kNamed[] = {
-    {".npz", "npz", SampleFormat::files},           {".jpg", "jpeg", SampleFormat::files},
-    {".jpeg", "jpeg", SampleFormat::files},         {".tfrecord", "tfrecord", SampleFormat::tfrecord},
-    {".tfrecords", "tfrecord", SampleFormat::tfrecord}, {".tar", "tar", SampleFormat::tar},
-    {".h5", "hdf5", SampleFormat::hdf5},            {".hdf5", "hdf5", SampleFormat::hdf5},
-    {".parquet", "parquet", SampleFormat::parquet}, {".arrow", "arrow", SampleFormat::arrow},
+    {".npz", "npz", SampleFormat::files},
+    {".jpg", "jpeg", SampleFormat::files},
+    {".jpeg", "jpeg", SampleFormat::files},
+    {".tfrecord", "tfrecord", SampleFormat::tfrecord},
+    {".tfrecords", "tfrecord", SampleFormat::tfrecord},
+    {".tar", "tar", SampleFormat::tar},
+    {".h5", "hdf5", SampleFormat::hdf5},
+    {".hdf5", "hdf5", SampleFormat::hdf5},
+    {".parquet", "parquet", SampleFormat::parquet},
+    {".arrow", "arrow", SampleFormat::arrow},
     {".mdb", "lmdb", SampleFormat::lmdb},
 };
 
 bool reads(const TraceOp& op) {
     return op.part == OpPart::data &&
-           (op.kind == OpKind::touch || (op.result > 0 && (info(op.kind).is(Trait::reads) || info(op.kind).is(Trait::submits))));
+           (op.kind == OpKind::touch ||
+            (op.result > 0 && (info(op.kind).is(Trait::reads) || info(op.kind).is(Trait::submits))));
 }
 
 class SampleFinder {
@@ -241,7 +247,8 @@ private:
             }
             // Pieces of a sample, or samples one after the other.
             const double length = all / static_cast<double>(std::max<uint64_t>(runs, 1));
-            if (run < 2 || length > 1.5 * static_cast<double>(run) || (runs * 2 < batches * 3 && on_from_batch * 4 > batches)) {
+            if (run < 2 || length > 1.5 * static_cast<double>(run) ||
+                (runs * 2 < batches * 3 && on_from_batch * 4 > batches)) {
                 out_.pieces_or_samples = length > 1;
                 return;
             }
@@ -252,8 +259,8 @@ private:
             uint64_t length = 0;
             int64_t last = 0;
             for (size_t i = 0; i < batch.accesses.size(); ++i) {
-                const bool on = i > 0 && goes_on(batch, i) && last == static_cast<int64_t>(most) &&
-                                (run == 0 || length < run);
+                const bool on =
+                    i > 0 && goes_on(batch, i) && last == static_cast<int64_t>(most) && (run == 0 || length < run);
                 last = batch.accesses[i].bytes;
                 length = on ? length + 1 : 1;
                 joined += on ? 1 : 0;
@@ -301,7 +308,8 @@ private:
                 }
             }
         }
-        if (out_.format == SampleFormat::files || out_.format == SampleFormat::tfrecord || out_.format == SampleFormat::tar) {
+        if (out_.format == SampleFormat::files || out_.format == SampleFormat::tfrecord ||
+            out_.format == SampleFormat::tar) {
             find_piece();
         }
         if (out_.format == SampleFormat::parquet) {

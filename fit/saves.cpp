@@ -16,14 +16,15 @@ struct Save {
     uint64_t first = 0;  // op that writes
     int64_t begin = 0;   // ns
     int64_t bytes = 0;
-    uint64_t step = 0;    // batches taken before, of the first rank
-    uint64_t epochs = 0;  // that had ended
+    uint64_t step = 0;      // batches taken before, of the first rank
+    uint64_t epochs = 0;    // that had ended
     bool at_epoch = false;  // no batch was taken since
 };
 
 class SaveFitter {
 public:
-    SaveFitter(const JobTrace& trace, const TrainingLoop& loop, FittedJob& job) : trace_(trace), loop_(loop), job_(job) {}
+    SaveFitter(const JobTrace& trace, const TrainingLoop& loop, FittedJob& job)
+        : trace_(trace), loop_(loop), job_(job) {}
 
     SavesFit fit() {
         for (TaskId task = 1; task < trace_.tasks.size(); ++task) {
@@ -56,9 +57,11 @@ public:
         every(sizes, epochs);
         std::sort(each.begin(), each.end());
         const int64_t usual = each[(each.size() - 1) / 2];
-        FittedWord& size = job_.add("checkpoint_size", job_quantity(static_cast<double>(usual), Distribution::Unit::bytes, true),
-                                    "of " + counted(each.size(), "checkpoint"));
-        size.mean_error = static_cast<double>(each.back() - each.front()) / 2 / static_cast<double>(std::max<int64_t>(usual, 1));
+        FittedWord& size =
+            job_.add("checkpoint_size", job_quantity(static_cast<double>(usual), Distribution::Unit::bytes, true),
+                     "of " + counted(each.size(), "checkpoint"));
+        size.mean_error =
+            static_cast<double>(each.back() - each.front()) / 2 / static_cast<double>(std::max<int64_t>(usual, 1));
         mode(by_rank, by_other, writers.size());
         pieces(usual);
         return out_;
@@ -66,7 +69,8 @@ public:
 
 private:
     bool is_rank(TaskId task) const {
-        return std::any_of(loop_.ranks.begin(), loop_.ranks.end(), [&](const RankLoop& rank) { return rank.task == task; });
+        return std::any_of(loop_.ranks.begin(), loop_.ranks.end(),
+                           [&](const RankLoop& rank) { return rank.task == task; });
     }
 
     void collect(TaskId task) {
@@ -156,9 +160,12 @@ private:
             period = std::max<uint64_t>(gaps[(gaps.size() - 1) / 2], 1);
         }
         const std::string unit = by_epoch ? "epoch" : "step";
-        job_.add("checkpoint_every", std::to_string(period) + (!by_epoch ? "" : period == 1 ? "epoch" : "epochs"),
-                 "saved after " + unit + " " + std::to_string(at.front()) + (at.size() > 1 ? ", " + std::to_string(at[1]) : "") +
-                     (at.size() > 2 ? " ..." : ""));
+        job_.add("checkpoint_every",
+                 std::to_string(period) + (!by_epoch     ? ""
+                                           : period == 1 ? "epoch"
+                                                         : "epochs"),
+                 "saved after " + unit + " " + std::to_string(at.front()) +
+                     (at.size() > 1 ? ", " + std::to_string(at[1]) : "") + (at.size() > 2 ? " ..." : ""));
         if (!regular) {
             job_.cannot_see("checkpoint_every", "checkpoints do not come after a fixed number of steps or epochs");
         }
@@ -186,10 +193,12 @@ private:
     }
 
     void pieces(int64_t size) {
-        const auto most =
-            std::max_element(pieces_.begin(), pieces_.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
-        job_.add("checkpoint_bs", job_quantity(static_cast<double>(std::max<int64_t>(most->first, 512)), Distribution::Unit::bytes, true),
-                 "the size that most bytes are written with");
+        const auto most = std::max_element(pieces_.begin(), pieces_.end(),
+                                           [](const auto& x, const auto& y) { return x.second < y.second; });
+        job_.add(
+            "checkpoint_bs",
+            job_quantity(static_cast<double>(std::max<int64_t>(most->first, 512)), Distribution::Unit::bytes, true),
+            "the size that most bytes are written with");
         if (most->first >= size / static_cast<int64_t>(std::max<size_t>(loop_.ranks.size(), 1))) {
             job_.cannot_see("checkpoint_bs", "a checkpoint is one write");
         }

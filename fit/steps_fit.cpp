@@ -32,9 +32,6 @@ public:
             decode();
         }
         job_.add("gpus", std::to_string(gpus), "devices that work is given to");
-        if (each_gpus_ == 0) {
-            job_.cannot_see("gpus", "no accelerator is in the log: one for each rank");
-        }
         job_.add("ranks", std::to_string(ranks), "processes with a training loop");
         compute();
         sync();
@@ -114,7 +111,8 @@ private:
                     lags.push_back(*batch.lag);
                 }
                 const std::vector<int64_t>& of = taken[batch.epoch];
-                const auto before = static_cast<uint64_t>(std::upper_bound(of.begin(), of.end(), batch.begins) - of.begin());
+                const auto before =
+                    static_cast<uint64_t>(std::upper_bound(of.begin(), of.end(), batch.begins) - of.begin());
                 ahead.push_back(batch.number + 1 > before ? batch.number + 1 - before : 0);
                 const auto idle = free_at.find(batch.loader);
                 if (before > 0 && idle != free_at.end() && idle->second < of[before - 1]) {
@@ -128,13 +126,15 @@ private:
         const auto [lag, share] = LoadedSamples::usual(lags);
         if (!lags.empty() && share >= kMostly && lag % many == 0) {
             job_.add("prefetch", std::to_string(lag / many),
-                     counted(lags.size(), "batch", "batches") + " began when one " + std::to_string(lag) + " before was taken");
+                     counted(lags.size(), "batch", "batches") + " began when one " + std::to_string(lag) +
+                         " before was taken");
             return;
         }
         const uint64_t most = ahead.empty() ? 0 : *std::max_element(ahead.begin(), ahead.end());
         const auto full = static_cast<uint64_t>(std::count(held.begin(), held.end(), most));
         const uint64_t least = (most + many - 1) / many;
-        const bool seen = most % many == 0 && full >= 3 && full * 20 >= ahead.size() && most < loop_.batches_per_epoch();
+        const bool seen =
+            most % many == 0 && full >= 3 && full * 20 >= ahead.size() && most < loop_.batches_per_epoch();
         job_.add("prefetch", std::to_string(seen ? least : std::max(least, kPrefetchUsual)),
                  "loaders are at most " + counted(most, "batch", "batches") + " ahead, " + counted(full, "time"));
         if (!seen) {
@@ -166,8 +166,10 @@ private:
         }
         const uint64_t many = values.size();
         const FittedValues fitted = fit_values(std::move(values), 0, Distribution::Unit::seconds);
-        FittedWord& word = drawn("decode", fitted, counted(many, apart || loaded_.computes_are_samples ? "sample" : "batch",
-                                                           apart || loaded_.computes_are_samples ? "" : "batches"));
+        computes_alone_ = fitted.distribution.mean() > 0;
+        FittedWord& word = drawn("decode", fitted,
+                                 counted(many, apart || loaded_.computes_are_samples ? "sample" : "batch",
+                                         apart || loaded_.computes_are_samples ? "" : "batches"));
         if (!apart && !loaded_.computes_are_samples && fitted.distribution.varies()) {
             word.evidence += ", each over its samples";
             job_.cannot_see("decode", "its deviation: only that of whole batches is seen");
@@ -176,7 +178,8 @@ private:
 
     FittedWord& drawn(const char* name, const FittedValues& fitted, std::string evidence) {
         if (fitted.distribution.varies() && (!fitted.fits || !fitted.kind_sure)) {
-            evidence += !fitted.fits ? "; no kind of distribution fits well" : "; another kind of distribution would fit as well";
+            evidence += !fitted.fits ? "; no kind of distribution fits well"
+                                     : "; another kind of distribution would fit as well";
         }
         FittedWord& word = job_.add(name, fitted.distribution.text, std::move(evidence));
         word.mean_error = fitted.mean_error;
@@ -186,16 +189,18 @@ private:
     }
 
     void compute() {
-        std::vector<double> busy, longest, own;
+        std::vector<double> busy, longest, own, computed, worked;
         for (const RankLoop& rank : loop_.ranks) {
             const TraceTask& task = trace_.tasks[rank.task];
             for (size_t i = 0; i < rank.batches.size(); ++i) {
                 const BatchLoad& batch = rank.batches[i];
                 std::map<int64_t, double> devices;
-                // All time but what it waits for others: also that in which it could have run, which is no work of an op.
-                int64_t end = batch.taken_at, waits = 0;
+                // All time but what it waits for others: also that in which it could have run, which is no work of an
+                // op.
+                int64_t end = batch.taken_at, waits = 0, works = 0, computes = 0;
                 bool saves = false;
-                for (size_t at = task.at(batch.taken + 1); at < task.ops.size() && task.ops[at].op < batch.until; ++at) {
+                for (size_t at = task.at(batch.taken + 1); at < task.ops.size() && task.ops[at].op < batch.until;
+                     ++at) {
                     const TraceOp& op = task.ops[at];
                     saves = saves || op.part == OpPart::saves;
                     if (op.kind == OpKind::gpu_submit) {
@@ -203,6 +208,10 @@ private:
                     }
                     if (op.part == OpPart::waits || saves_.copies.contains({rank.task, op.op})) {
                         waits += op.duration;
+                    } else if (op.kind == OpKind::compute) {
+                        computes += op.duration;
+                    } else if (op.part == OpPart::other) {
+                        works += op.duration;
                     }
                     end = std::max(end, op.end());
                 }
@@ -217,6 +226,8 @@ private:
                 if (!saves && (each_gpus_ > 0 || !last)) {
                     longest.push_back(most);
                     own.push_back(work);
+                    computed.push_back(static_cast<double>(computes));
+                    worked.push_back(static_cast<double>(computes + works));
                 }
             }
         }
@@ -224,18 +235,29 @@ private:
         constexpr double kSlower = 1.05, kSome = 20'000;
         const bool by_host = each_gpus_ == 0 || host > kSlower * device + kSome;
         if (each_gpus_ > 0 && by_host) {
-            job_.notes.push_back("a rank takes " + format_duration(std::llround(host)) + " a step, its accelerator is busy for " +
-                                 format_duration(std::llround(device)) + " of it: compute= is the rank's time");
+            job_.notes.push_back("a rank takes " + format_duration(std::llround(host)) +
+                                 " a step, its accelerator is busy for " + format_duration(std::llround(device)) +
+                                 " of it: compute= is the rank's time");
+        }
+        // A model without an accelerator: what it had to wait for a processor is not its work.
+        constexpr double kMostlyComputes = 0.3;
+        if (each_gpus_ == 0 && host > 0 && median(computed) > kMostlyComputes * host) {
+            job_.add("compute_on", "processor", "the ranks themselves compute");
+            own = worked;
+        } else if (each_gpus_ == 0) {
+            job_.cannot_see("gpus", "no accelerator is in the log: one for each rank");
+        }
+        if (each_gpus_ == 0 && trains() && workers() == 0 && computes_alone_) {
+            job_.cannot_see("compute", "the rank itself loads, and nothing tells its steps from decode=");
         }
         const uint64_t many = by_host ? own.size() : busy.size();
         if (each_gpus_ == 0 && trains() && host <= 0) {
             job_.cannot_see("batch", "as gpus=: those of a rank share its batches");
         }
         drawn("compute", fit_values(by_host ? own : busy, 0, Distribution::Unit::seconds),
-              counted(many, "step") + (by_host ? ", all but the rank's waits" : " of an accelerator"));
-        if (each_gpus_ == 0 && host > 0) {
-            job_.notes.push_back("the model computes on a processor of the rank; the job's accelerators take none from its loaders");
-        }
+              counted(many, "step") + (!by_host        ? " of an accelerator"
+                                       : own == worked ? " of the rank's own work"
+                                                       : ", all but the rank's waits"));
     }
 
     void sync() {
@@ -258,8 +280,12 @@ private:
             steps += name != "epoch" && before.part != OpPart::saves ? 1 : 0;
         }
         const bool by_step = steps * 2 >= loop_.batches();
-        job_.add("sync", by_step ? "step" : epochs > 0 ? "epoch" : "none",
-                 "the first rank waits for others after " + counted(steps, "step") + " and " + counted(epochs, "epoch"));
+        job_.add(
+            "sync",
+            by_step      ? "step"
+            : epochs > 0 ? "epoch"
+                         : "none",
+            "the first rank waits for others after " + counted(steps, "step") + " and " + counted(epochs, "epoch"));
     }
 
     void passes(uint64_t gpus) {
@@ -289,8 +315,8 @@ private:
         if (steps < each * epochs) {
             job_.add("steps", std::to_string(steps), "the last epoch is not complete");
         } else if (loop_.batches_per_epoch() > each) {
-            job_.notes.push_back("an epoch of the recording has " + counted(loop_.batches_per_epoch(), "step") + ", of the job " +
-                                 std::to_string(each) + ": it makes full batches only");
+            job_.notes.push_back("an epoch of the recording has " + counted(loop_.batches_per_epoch(), "step") +
+                                 ", of the job " + std::to_string(each) + ": it makes full batches only");
         }
     }
 
@@ -300,7 +326,8 @@ private:
     const DataSetFit& set_;
     const SavesFit& saves_;
     FittedJob& job_;
-    uint64_t each_gpus_ = 0;  // of a rank
+    uint64_t each_gpus_ = 0;       // of a rank
+    bool computes_alone_ = false;  // whoever loads computes, too
 };
 
 }  // namespace

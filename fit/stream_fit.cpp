@@ -27,7 +27,8 @@ std::map<TaskId, std::vector<Event>> events_of(const TrainingLoop& loop, const L
             for (; computed < batch.compute_ops.size() && batch.compute_ops[computed] < access.first; ++computed) {
                 events.push_back({.computes = true});
             }
-            events.push_back({false, access.opens, access.file, access.offset, access.offset + access.bytes, load.epoch});
+            events.push_back(
+                {false, access.opens, access.file, access.offset, access.offset + access.bytes, load.epoch});
         }
         for (; computed < batch.compute_ops.size(); ++computed) {
             events.push_back({.computes = true});
@@ -50,11 +51,11 @@ StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const Load
         FileId file = 0;
         uint32_t epoch = 0;
         bool from_front = false;
-        uint64_t samples = 0;                 // of the file so far
+        uint64_t samples = 0;  // of the file so far
         uint64_t in_group = 0;
-        int64_t position = 0, settled = 0;    // read so far; when the last sample was
-        int64_t first = -1;                   // position at the first sample of the run
-        uint64_t since = 0;                   // samples since
+        int64_t position = 0, settled = 0;  // read so far; when the last sample was
+        int64_t first = -1;                 // position at the first sample of the run
+        uint64_t since = 0;                 // samples since
         const auto end_run = [&] {
             if (since > 0) {
                 bytes += static_cast<double>(settled - first);

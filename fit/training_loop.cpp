@@ -70,11 +70,12 @@ private:
     }
 
     [[noreturn]] void refuse() const {
-        throw bad_input(name_,
-                        "no training loop is seen: no marks of steps or batches, no accelerator, and no task that waits for "
-                        "batches of others who read",
-                        "record a PyTorch job with `capture --torch`, or mark its steps (docs/markers.md); jobs of plain "
-                        "I/O go to `export --to fio`");
+        throw bad_input(
+            name_,
+            "no training loop is seen: no marks of steps or batches, no accelerator, and no task that waits for "
+            "batches of others who read",
+            "record a PyTorch job with `capture --torch`, or mark its steps (docs/markers.md); jobs of plain "
+            "I/O go to `export --to fio`");
     }
 
     void choose_ranks() {
@@ -304,7 +305,8 @@ private:
         }
         for (BatchLoad& batch : rank.batches) {
             size_t at = out_.by == TrainingLoop::By::accelerator ? of.at(batch.until) : of.ops.size();
-            for (; at < of.ops.size() && (of.ops[at].part == OpPart::other || of.ops[at].part == OpPart::computes); ++at) {
+            for (; at < of.ops.size() && (of.ops[at].part == OpPart::other || of.ops[at].part == OpPart::computes);
+                 ++at) {
                 batch.until = of.ops[at].op + 1;
             }
         }
@@ -406,8 +408,7 @@ private:
             }
         }
         const TraceTask& own = trace_.tasks[rank.task];
-        const bool threads =
-            !rank.loaders.empty() && trace_.tasks[rank.loaders.front()].process == own.process;
+        const bool threads = !rank.loaders.empty() && trace_.tasks[rank.loaders.front()].process == own.process;
         for (TaskId task = 1; threads && task < trace_.tasks.size(); ++task) {
             const TraceTask& other = trace_.tasks[task];
             rank.idle_loaders += other.parent == rank.task && other.process == own.process && other.idle ? 1 : 0;

@@ -15,9 +15,11 @@ public:
     explicit RandomJob(uint64_t seed) : seed_(seed) {}
 
     std::string text() {
-        static constexpr const char* kFormats[] = {"npz", "jpeg", "files", "tfrecord", "tar", "hdf5", "indexed", "parquet", "arrow", "lmdb", "none"};
+        static constexpr const char* kFormats[] = {"npz",     "jpeg",    "files", "tfrecord", "tar", "hdf5",
+                                                   "indexed", "parquet", "arrow", "lmdb",     "none"};
         const std::string format = kFormats[seed_ % 11];
-        const bool none = format == "none", files = seed_ % 11 < 3, stream = format == "tfrecord" || format == "tar" || format == "parquet";
+        const bool none = format == "none", files = seed_ % 11 < 3,
+                   stream = format == "tfrecord" || format == "tar" || format == "parquet";
         const uint64_t ranks = one_of({1, 1, 2, 4}), gpus = ranks * one_of({1, 1, 2});
         const uint64_t batch = one_of({1, 2, 4, 8}), workers = one_of({0, 1, 2, 3, 4});
         const uint64_t step = batch * gpus, steps = one_of({40, 75, 130});
@@ -32,9 +34,12 @@ public:
             return "[job]\n" + text_;
         }
         add("samples", std::to_string(samples));
-        add("sample_size", one_of_text(files    ? std::vector<std::string>{"150k", "normal(100k,20k)", "lognormal(200k,80k)", "uniform(20k,300k)"}
-                                       : stream ? std::vector<std::string>{"200000", "1MiB", "normal(2MiB,400KiB)", "300k"}
-                                                : std::vector<std::string>{"100000", "512KiB", "normal(600KiB,100KiB)", "uniform(300KiB,900KiB)"}));
+        add("sample_size",
+            one_of_text(
+                files ? std::vector<std::string>{"150k", "normal(100k,20k)", "lognormal(200k,80k)", "uniform(20k,300k)"}
+                : stream
+                    ? std::vector<std::string>{"200000", "1MiB", "normal(2MiB,400KiB)", "300k"}
+                    : std::vector<std::string>{"100000", "512KiB", "normal(600KiB,100KiB)", "uniform(300KiB,900KiB)"}));
         if (!files && below(3) != 0) {
             add("samples_per_file", std::to_string(one_of({16, 25, 100})));
         }
@@ -60,6 +65,9 @@ public:
         }
         add("decode", one_of_text({"0", "2ms", "normal(5ms,1ms)", "lognormal(3ms,1ms)", "uniform(1ms,4ms)"}));
         add("compute", one_of_text({"0", "50ms", "normal(80ms,10ms)", "uniform(20ms,60ms)", "lognormal(40ms,10ms)"}));
+        if (gpus == ranks && workers != 0 && below(4) == 0) {
+            add("compute_on", "processor");
+        }
         add("gpus", std::to_string(gpus));
         add("ranks", std::to_string(ranks));
         add("sync", one_of_text({"step", "step", "epoch", "none"}));

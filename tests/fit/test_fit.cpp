@@ -32,7 +32,9 @@ FittedJob fit_of(const std::string& text) {
 std::string differs(const Distribution& want, const Distribution& got, const FittedWord& word) {
     const auto mean = [](const Distribution& of) { return of.mean(); };
     const auto deviation = [](const Distribution& of) {
-        return of.kind == Distribution::Kind::uniform ? of.b - of.a : of.kind == Distribution::Kind::constant ? 0 : of.b;
+        return of.kind == Distribution::Kind::uniform    ? of.b - of.a
+               : of.kind == Distribution::Kind::constant ? 0
+                                                         : of.b;
     };
     const bool either = word.evidence.find("another kind") != std::string::npos;
     if (want.kind != got.kind && !either && want.varies()) {
@@ -96,6 +98,7 @@ std::vector<std::string> compare(const std::string& text, const FittedJob& fitte
     if (fitted.sees("samples")) {
         check("epochs", a.all_steps() == b.all_steps(), " with " + std::to_string(b.all_steps()) + " steps");
     }
+    check("compute_on", a.on_processor == b.on_processor || a.compute.mean() == 0);
     check("gpus", a.gpus == b.gpus);
     check("ranks", a.ranks == b.ranks);
     if (a.ranks > 1) {
@@ -104,17 +107,18 @@ std::vector<std::string> compare(const std::string& text, const FittedJob& fitte
     drawn("compute", a.compute, b.compute);
     const auto saves = [](const TrainingJob& of) {
         const uint64_t epoch = of.steps_per_epoch();
-        return of.checkpoint_steps != 0 ? of.all_steps() / of.checkpoint_steps
+        return of.checkpoint_steps != 0    ? of.all_steps() / of.checkpoint_steps
                : of.checkpoint_epochs != 0 ? of.all_steps() / epoch / of.checkpoint_epochs
                                            : 0;
     };
     if (saves(a) != 0) {
-        check("checkpoint_every", a.checkpoint_steps == b.checkpoint_steps && a.checkpoint_epochs == b.checkpoint_epochs);
+        check("checkpoint_every",
+              a.checkpoint_steps == b.checkpoint_steps && a.checkpoint_epochs == b.checkpoint_epochs);
         check("checkpoint_size", a.checkpoint_size == b.checkpoint_size);
         check("checkpoint_mode", a.checkpoint_mode == b.checkpoint_mode);
         check("checkpoint_bs", a.checkpoint_bs == b.checkpoint_bs);
-        check("checkpoint_copy", a.checkpoint_mode != TrainingJob::Checkpoint::async ||
-                                     a.checkpoint_copy_ns == b.checkpoint_copy_ns);
+        check("checkpoint_copy",
+              a.checkpoint_mode != TrainingJob::Checkpoint::async || a.checkpoint_copy_ns == b.checkpoint_copy_ns);
     }
     return out;
 }
@@ -145,12 +149,13 @@ TEST_CASE("a drawn job comes back from its log, all but what is named as unseen"
         return;
     }
     // What every log shows, and what most do: naming all as unseen would be no fit.
-    for (const char* word : {"compute", "decode", "loader_workers", "ranks", "epochs", "checkpoint_every", "checkpoint_size",
-                             "sync", "format", "bs"}) {
+    for (const char* word : {"compute_on", "decode", "loader_workers", "ranks", "epochs", "checkpoint_every",
+                             "checkpoint_size", "sync", "format", "bs"}) {
         CHECK_MESSAGE(seen[word].first == seen[word].second, word);
         CHECK_MESSAGE(seen[word].second > 0, word);
     }
-    for (const char* word : {"batch", "samples", "sample_size", "samples_per_file", "prefetch", "gpus", "shuffle"}) {
+    for (const char* word :
+         {"compute", "batch", "samples", "sample_size", "samples_per_file", "prefetch", "gpus", "shuffle"}) {
         CHECK_MESSAGE(seen[word].first * 5 > 2 * seen[word].second, word);
     }
 }
@@ -216,7 +221,8 @@ TEST_CASE("without marks and accelerator, the batches that are handed over are t
 
 TEST_CASE("a queue that was never full is named") {
     const FittedJob job = fit_of(
-        "[t]\nformat=jpeg\nsamples=160\nsample_size=100k\nbatch=4\nloader_workers=2\nprefetch=50\ndecode=9ms\ncompute=1ms\n");
+        "[t]\nformat=jpeg\nsamples=160\nsample_size=100k\nbatch=4\nloader_workers=2\nprefetch=50\ndecode=9ms\ncompute="
+        "1ms\n");
     CHECK(!job.sees("prefetch"));
     CHECK(job.find("prefetch")->guessed);
     CHECK(job.text("x").find("; guessed: the queue was never full") != std::string::npos);
@@ -224,7 +230,8 @@ TEST_CASE("a queue that was never full is named") {
 
 TEST_CASE("a stream whose records nothing tells apart is fitted batch by batch") {
     const FittedJob job = fit_of(
-        "[t]\nformat=tfrecord\nsamples=4000\nsamples_per_file=400\nsample_size=100k\nbatch=8\nloader_workers=2\ncompute=9ms\n");
+        "[t]\nformat=tfrecord\nsamples=4000\nsamples_per_file=400\nsample_size=100k\nbatch=8\nloader_workers="
+        "2\ncompute=9ms\n");
     for (const char* word : {"samples", "sample_size", "batch", "samples_per_file"}) {
         CHECK_MESSAGE(!job.sees(word), word);
     }
@@ -260,11 +267,11 @@ TEST_CASE("the recorded ResNet job") {
     CHECK(value(job, "epochs") == "1");
     CHECK(value(job, "checkpoint_every") == "1epoch");
     CHECK(value(job, "checkpoint_size") == "1469713");
-    CHECK(!job.sees("gpus"));
+    CHECK(value(job, "compute_on") == "processor");
     const auto decode = Distribution::parse(value(job, "decode"), Distribution::Unit::seconds);
     REQUIRE(decode);
     CHECK(decode->mean() == doctest::Approx(2.84e6).epsilon(0.05));
-    CHECK(job.notes.size() >= 3);  // a model on the processor, the last batch, the programs loaded before
+    CHECK(job.notes.size() == 2);  // the last batch, the programs loaded before
 }
 
 TEST_CASE("the recorded BERT job: pages of a mapped file") {
