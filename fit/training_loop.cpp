@@ -43,7 +43,7 @@ public:
                 rank.step_ends = device_runs(task);
             }
             take_batches(rank);
-            number_batches(rank);
+            number_batches(trace_, rank);
             if (!rank.batches.empty()) {
                 out_.ranks.push_back(std::move(rank));
             }
@@ -51,11 +51,7 @@ public:
         if (out_.ranks.empty()) {
             refuse();
         }
-        count_epochs();
-        for (RankLoop& rank : out_.ranks) {
-            find_lags(rank);
-            count_idle(rank);
-        }
+        finish_loop(trace_, out_);
         return std::move(out_);
     }
 
@@ -325,93 +321,6 @@ private:
                     }
                 }
             }
-        }
-    }
-
-    void number_batches(RankLoop& rank) const {
-        uint32_t epoch = 0;
-        uint64_t number = 0;
-        size_t begun = 0;
-        const TraceTask& of = trace_.tasks[rank.task];
-        for (BatchLoad& batch : rank.batches) {
-            while (begun < rank.epoch_begins.size() && rank.epoch_begins[begun] <= batch.taken) {
-                epoch = static_cast<uint32_t>(begun);
-                number = 0;
-                ++begun;
-            }
-            batch.epoch = epoch;
-            batch.number = number++;
-            const size_t taken = of.at(batch.taken);
-            batch.taken_at = taken < of.ops.size() ? of.ops[taken].end() : 0;
-            const TraceTask& loader = trace_.tasks[batch.loader];
-            batch.begins = batch.taken_at;
-            for (size_t at = loader.at(batch.first); at < loader.ops.size() && loader.ops[at].op <= batch.last; ++at) {
-                const TraceOp& op = loader.ops[at];
-                if (op.part == OpPart::data || (op.part == OpPart::mark && op.phase == 1)) {
-                    batch.begins = op.begin;
-                    break;
-                }
-            }
-        }
-    }
-
-    void count_epochs() {
-        uint64_t marked = 0;
-        for (const RankLoop& rank : out_.ranks) {
-            marked = std::max<uint64_t>(marked, rank.epoch_begins.size());
-        }
-        out_.epochs_marked = marked > 0;
-        out_.epochs = std::max<uint64_t>(marked > 0 ? marked : trace_.epochs, 1);
-        if (marked > 0 || out_.epochs < 2) {
-            return;
-        }
-        for (RankLoop& rank : out_.ranks) {  // as many in each
-            const uint64_t each = (rank.batches.size() + out_.epochs - 1) / out_.epochs;
-            for (uint64_t i = 0; i < rank.batches.size(); ++i) {
-                rank.batches[i].epoch = static_cast<uint32_t>(i / each);
-                rank.batches[i].number = i % each;
-            }
-        }
-    }
-
-    /// Which batch was taken when the loader could begin another one, where the log has it as a cause.
-    void find_lags(RankLoop& rank) const {
-        std::unordered_map<uint64_t, size_t> batch_of;  // by the op that takes it
-        for (size_t i = 0; i < rank.batches.size(); ++i) {
-            batch_of.emplace(rank.batches[i].taken, i);
-        }
-        for (BatchLoad& batch : rank.batches) {
-            if (batch.loader == rank.task || batch.loader == 0) {
-                continue;
-            }
-            const TraceTask& loader = trace_.tasks[batch.loader];
-            const auto from = std::partition_point(loader.edges.begin(), loader.edges.end(),
-                                                   [&](const TraceEdge& edge) { return edge.op < batch.first; });
-            for (auto edge = from; edge != loader.edges.end() && edge->op <= batch.last; ++edge) {
-                const auto found = batch_of.find(edge->source_op);
-                if (edge->source != rank.task || found == batch_of.end()) {
-                    continue;
-                }
-                const BatchLoad& source = rank.batches[found->second];
-                if (source.epoch == batch.epoch && source.number < batch.number) {
-                    batch.lag = batch.number - source.number;
-                }
-            }
-        }
-    }
-
-    /// Brothers of the loaders that did nothing at all, where an epoch has not enough batches for all.
-    void count_idle(RankLoop& rank) const {
-        for (const BatchLoad& batch : rank.batches) {
-            if (batch.number >= rank.loaders.size()) {
-                return;
-            }
-        }
-        const TraceTask& own = trace_.tasks[rank.task];
-        const bool threads = !rank.loaders.empty() && trace_.tasks[rank.loaders.front()].process == own.process;
-        for (TaskId task = 1; threads && task < trace_.tasks.size(); ++task) {
-            const TraceTask& other = trace_.tasks[task];
-            rank.idle_loaders += other.parent == rank.task && other.process == own.process && other.idle ? 1 : 0;
         }
     }
 

@@ -47,4 +47,11 @@ struct TrainingLoop {
 /// Throws Error (bad_input), which says why, where nothing in the log tells of steps. `name`: of the log.
 TrainingLoop find_training_loop(const JobTrace& trace, const std::string& name);
 
+// Its parts.
+
+/// Epochs by their marks, numbers, and when each batch began and was taken.
+void number_batches(const JobTrace& trace, RankLoop& rank);
+/// Epochs where none are marked, what held loaders back, and loaders that never had a batch.
+void finish_loop(const JobTrace& trace, TrainingLoop& loop);
+
 }  // namespace reprise
