@@ -27,6 +27,7 @@ struct StreamFit {
     double record = 0;            // mean bytes, with what surrounds it
     double record_error = 0;      // as a share: reads come in pieces
     std::vector<double> records;  // bytes between two computations; as exact as a read
+    double variance = 0;          // of `records`
     uint64_t per_group = 0;       // parquet: samples of a row group
 };
 StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamples& loaded);

@@ -92,10 +92,16 @@ private:
         return end == loaded_.ends.end() ? size_of(file) : end->second - 4;
     }
 
+    /// Records do, by more than the pieces they are read in explain.
+    bool vary(const StreamFit& found) const {
+        const auto piece = static_cast<double>(loaded_.piece);
+        return found.variance > piece * piece / 3;
+    }
+
     std::optional<uint64_t> even_records(const StreamFit& found, bool tables) const {
         const int64_t full = size_of(trace_.data.front());
         const bool tar = loaded_.format == SampleFormat::tar;
-        if (tables || found.record <= 0) {
+        if (tables || found.record <= 0 || vary(found)) {
             return std::nullopt;
         }
         const int64_t bytes = full - (tar ? kTarTail : 0);
@@ -121,15 +127,9 @@ private:
         const double variance = blur * blur / 6;
         const double whole = std::round(record);
         // As far as pieces let it be seen, the records are alike.
-        double mean = 0, square = 0;
-        for (const double bytes : found.records) {
-            mean += bytes / static_cast<double>(found.records.size());
-        }
-        for (const double bytes : found.records) {
-            square += (bytes - mean) * (bytes - mean) / static_cast<double>(found.records.size());
-        }
+        const double square = found.variance;
         FittedValues fitted;
-        const bool seen = square > 2 * variance;
+        const bool seen = vary(found);
         if (!varies && (tables || !seen)) {
             fitted.distribution.a = std::max(std::abs(record - whole) < 1e-6 ? whole - around : record - around, 1.0);
             fitted.distribution.text = job_quantity(std::round(fitted.distribution.a), Distribution::Unit::bytes, true);

@@ -104,6 +104,13 @@ StreamFit fit_stream(const JobTrace& trace, const TrainingLoop& loop, const Load
         }
         end_run();
     }
+    double mean = 0;
+    for (const double each : out.records) {
+        mean += each / static_cast<double>(out.records.size());
+    }
+    for (const double each : out.records) {
+        out.variance += (each - mean) * (each - mean) / static_cast<double>(out.records.size());
+    }
     if (counted > 0) {
         out.record = bytes / counted;
         out.record_error = bytes > 0 ? blurred / bytes : 1;
