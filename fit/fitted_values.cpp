@@ -166,7 +166,7 @@ std::string job_quantity(double value, Distribution::Unit unit, bool exact) {
 
 std::string distribution_text(const Distribution& distribution, Distribution::Unit unit, bool exact) {
     constexpr const char* kNames[] = {"", "uniform", "normal", "lognormal"};
-    const std::string a = job_quantity(distribution.a, unit, exact);
+    std::string a = job_quantity(distribution.a, unit, exact);
     if (distribution.kind == Kind::constant) {
         return a;
     }

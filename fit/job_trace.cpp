@@ -106,6 +106,7 @@ void JobTrace::choose_data(const LogReader& log) {
             }
         }
         std::vector<SampleOverride> as;
+        as.reserve(endings.size());
         for (const std::string& each : endings) {
             as.push_back({"*" + each, SampleClass::records});
         }

@@ -58,7 +58,7 @@ private:
                                                                        : 0;
         const bool pages = trace_.maps;
         if (pages) {  // a page more than the sample, on average; of LMDB half of one, and its header
-            const double more = loaded_.format == SampleFormat::lmdb ? kPage / 2 + 16 : kPage;
+            const double more = loaded_.format == SampleFormat::lmdb ? kPage / 2.0 + 16 : kPage;
             for (double& value : values) {
                 value = std::max(value - more, 1.0);
             }
@@ -78,7 +78,7 @@ private:
             if (loaded_.format == SampleFormat::lmdb) {
                 left -= found == all.end() ? 0 : static_cast<double>(found->second.bytes.begin()->first);
                 left -= found == all.end() ? 0 : static_cast<double>(found->second.sum);
-                left /= mean + kPage / 2 + 16;
+                left /= mean + kPage / 2.0 + 16;
             } else {
                 const double taken = found == all.end() ? 0 : static_cast<double>(found->second.sum);
                 left = (left - (pages ? taken - kPage * read : taken)) / mean;

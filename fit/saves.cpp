@@ -51,6 +51,7 @@ public:
             out_.steps.insert(save.step);
         }
         std::vector<int64_t> each;
+        each.reserve(sizes.size());
         for (const auto& [step, bytes] : sizes) {
             each.push_back(bytes);
         }
@@ -142,6 +143,7 @@ private:
         const bool by_epoch =
             std::all_of(epochs.begin(), epochs.end(), [](const auto& each) { return each.second.second; });
         std::vector<uint64_t> at;
+        at.reserve(sizes.size());
         for (const auto& [step, bytes] : sizes) {
             at.push_back(by_epoch ? epochs.at(step).first : step);
         }
@@ -153,6 +155,7 @@ private:
         uint64_t period = first;
         if (!regular && at.size() > 1) {
             std::vector<uint64_t> gaps;
+            gaps.reserve(at.size());
             for (size_t i = 1; i < at.size(); ++i) {
                 gaps.push_back(at[i] - at[i - 1]);
             }

@@ -31,7 +31,7 @@ public:
             loaders();
             decode();
         }
-        job_.add("gpus", std::to_string(gpus), "devices that work is given to");
+        job_.add("gpus", std::to_string(gpus), each_gpus_ == 0 ? "one for each rank" : "devices that work is given to");
         job_.add("ranks", std::to_string(ranks), "processes with a training loop");
         compute();
         sync();

@@ -162,7 +162,7 @@ TEST_CASE("a drawn job comes back from its log, all but what is named as unseen"
 
 namespace {
 
-const std::string kJob =
+constexpr const char* kJob =
     "[t]\nformat=jpeg\nsamples=1600\nsample_size=normal(100k,20k)\nbatch=4\ngpus=2\nranks=1\nloader_workers=3\n"
     "prefetch=2\nshuffle=full\nepochs=2\ndecode=2ms\ncompute=20ms\ncheckpoint_every=50\ncheckpoint_size=3MiB\n";
 

@@ -36,13 +36,13 @@ TEST_CASE("each kind of distribution is found again") {
         Kind kind;
         double a, b;
     };
-    for (const auto& [text, kind, a, b] :
+    for (const Case& each :
          {Case{"normal(80ms,10ms)", Kind::normal, 80e6, 10e6}, Case{"lognormal(3ms,1ms)", Kind::lognormal, 3e6, 1e6},
           Case{"uniform(1ms,4ms)", Kind::uniform, 1e6, 4e6}}) {
-        const FittedValues found = fitted(text, 4000);
-        CHECK_MESSAGE(found.distribution.kind == kind, text);
-        CHECK_MESSAGE(found.distribution.a == doctest::Approx(a).epsilon(0.03), text);
-        CHECK_MESSAGE(found.distribution.b == doctest::Approx(b).epsilon(0.05), text);
+        const FittedValues found = fitted(each.text, 4000);
+        CHECK_MESSAGE(found.distribution.kind == each.kind, each.text);
+        CHECK_MESSAGE(found.distribution.a == doctest::Approx(each.a).epsilon(0.03), each.text);
+        CHECK_MESSAGE(found.distribution.b == doctest::Approx(each.b).epsilon(0.05), each.text);
         CHECK(found.kind_sure);
         CHECK(found.fits);
         CHECK(found.ks < 0.03);
