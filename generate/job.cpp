@@ -33,6 +33,7 @@ constexpr Choice<FormatName> kFormats[] = {
 };
 constexpr Choice<TrainingJob::Sync> kSyncs[] = {
     {"step", TrainingJob::Sync::step}, {"epoch", TrainingJob::Sync::epoch}, {"none", TrainingJob::Sync::none}};
+constexpr Choice<bool> kComputers[] = {{"accelerator", false}, {"processor", true}};
 constexpr Choice<TrainingJob::Checkpoint> kCheckpoints[] = {{"blocking", TrainingJob::Checkpoint::blocking},
                                                             {"async", TrainingJob::Checkpoint::async},
                                                             {"sharded", TrainingJob::Checkpoint::sharded}};
@@ -142,12 +143,17 @@ TrainingJob training_job(const SectionWords& words) {
     job.steps = words.maybe_count("steps");
     job.decode = words.drawn("decode", Distribution::Unit::seconds, 0);
     job.compute = words.drawn("compute", Distribution::Unit::seconds, 0);
+    job.on_processor = words.choice("compute_on", kComputers);
     job.gpus = words.count("gpus", 1, 1'000'000);
     job.ranks = words.given("ranks") ? words.count("ranks", 1, 1'000'000) : job.gpus;
     if (job.gpus % job.ranks != 0) {
         words.fail("ranks",
                    format_count(job.gpus) + " accelerators cannot be shared evenly by " + counted(job.ranks, "rank"),
                    "a ranks= that divides gpus=");
+    }
+    if (job.on_processor && job.gpus != job.ranks) {
+        words.fail("compute_on", "compute_on=processor with accelerators that share ranks",
+                   "leave out gpus=, or give as many as ranks=");
     }
     job.sync = words.choice("sync", kSyncs);
     checkpoints(words, job);

@@ -59,6 +59,7 @@ struct TrainingJob {
     uint64_t shuffle_buffer = 0;  // samples; 0: all
     uint64_t epochs = 1;
     std::optional<uint64_t> steps;
+    bool on_processor = false;  // steps are computed by the ranks, not by accelerators
     uint64_t gpus = 1, ranks = 1;
     enum class Sync : uint8_t { step, epoch, none } sync = Sync::step;
     enum class Checkpoint : uint8_t { blocking, async, sharded } checkpoint_mode = Checkpoint::blocking;

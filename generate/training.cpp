@@ -181,7 +181,9 @@ private:
             for (uint64_t gpu = 0; gpu < each; ++gpu) {
                 const int64_t busy =
                     job_.compute.draw(mixed_bits(section_.seed, kCompute), step * job_.gpus + number * each + gpu);
-                if (busy > 0) {
+                if (job_.on_processor) {
+                    rank.main.compute(busy);
+                } else if (busy > 0) {
                     rank.main.put(
                         {.kind = OpKind::gpu_submit, .size = busy, .arg = static_cast<int64_t>(number * each + gpu)},
                         0);

@@ -59,6 +59,20 @@ void check_edges(const LogReader& log) {
 
 }  // namespace
 
+TEST_CASE("compute_on=processor: the ranks compute, and there is no accelerator") {
+    const Generated job(
+        "[t]\nformat=npz\nsamples=24\nsample_size=100k\nbatch=2\ngpus=2\nloader_workers=3\ncompute=5ms\n"
+        "compute_on=processor\n");
+    check_edges(job.log);
+    auto kinds = job.kinds();
+    CHECK(kinds[OpKind::gpu_submit] == 0);
+    CHECK(kinds[OpKind::gpu_wait] == 0);
+    CHECK(kinds[OpKind::compute] == 12);
+    CHECK(job.result.sections.at(0).end >= 6 * 5'000'000);
+    CHECK_THROWS(
+        parse_job("[t]\nformat=npz\nsamples=24\nsample_size=1k\ngpus=2\nranks=1\ncompute_on=processor\n", "x"));
+}
+
 TEST_CASE("a file for each sample: every sample is read once an epoch, as a whole") {
     const Generated job(
         "[t]\nformat=npz\nsamples=24\nsample_size=normal(100k,20k)\nbatch=2\ngpus=2\nloader_workers=3\nshuffle=full\n"
