@@ -190,6 +190,11 @@ RunRecord run_record(const LogReader& log) {
     out.elapsed_s = summary.elapsed_s();
     out.bytes = static_cast<double>(summary.bytes() + summary.storage_bytes_touched);
     out.au = summary.au();
+    const auto device = read_fact(header, fact::device_read);
+    const uint64_t read = summary.storage_bytes_read + summary.storage_bytes_touched;
+    if (device && read != 0 && read_fact(header, fact::engine) != "null") {
+        out.device_share = static_cast<double>(*device) / static_cast<double>(read);
+    }
     for (const KindSummary& kind : summary.kinds) {
         if (info(kind.kind).is(Trait::io)) {
             out.kinds[std::string(info(kind.kind).name)] = {kind.ops, kind.time, static_cast<double>(kind.latency.p50),
@@ -226,6 +231,7 @@ Json to_json(const RunRecord& run) {
             {"elapsed_s", run.elapsed_s},
             {"bytes", run.bytes},
             {"au", run.au ? Json(*run.au) : Json(nullptr)},
+            {"device_share", run.device_share ? Json(*run.device_share) : Json(nullptr)},
             {"kinds", std::move(kinds)},
             {"requests", kind_json(run.requests)},
             {"spent_ns", run.places}};
@@ -249,6 +255,9 @@ RunRecord run_record_of(const Json& json) {
     json.at("bytes").get_to(out.bytes);
     if (!json.at("au").is_null()) {
         out.au = json.at("au").get<double>();
+    }
+    if (json.contains("device_share") && !json.at("device_share").is_null()) {  // records of before have none
+        out.device_share = json.at("device_share").get<double>();
     }
     const auto kind_of = [](const Json& kind) {
         return RunRecord::Kind{kind.at("ops").get<uint64_t>(), kind.at("time_ns").get<double>(),

@@ -35,8 +35,9 @@ struct RunRecord {
     double elapsed_s = 0;
     double bytes = 0;
     std::optional<double> au;
-    std::map<std::string, Kind> kinds;  // of I/O, by name
-    Kind requests;                      // asynchronous ones, from submission to completion
+    std::optional<double> device_share;  // of a run: bytes that the device read over those read; none: not known
+    std::map<std::string, Kind> kinds;   // of I/O, by name
+    Kind requests;                       // asynchronous ones, from submission to completion
     /// ns of all tasks, by place: parts with semicolons between them, the outer one first ("storage;dataset;read").
     std::map<std::string, double> places;
 

@@ -47,6 +47,7 @@ struct Verdict {
     std::string pace;          // empty: not known
     bool no_storage = false;   // the engine performed nothing
     bool truncated = false;    // a part of the job: the log was cut
+    uint64_t lost_events = 0;  // likewise: that the recording lost, by its counters
     std::string what_if;       // "--gpu-speed 2"; empty: the job as recorded
     std::string access;        // what came of options that change how files are got at; empty: none, or not known
     JobOps ops;

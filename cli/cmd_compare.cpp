@@ -20,6 +20,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/result_text.h"
 #include "formats/support/error.h"
+#include "replay/plan/recorded_doubts.h"
 
 namespace reprise::cli {
 namespace {
@@ -328,6 +329,7 @@ int run(const po::variables_map& values) {
     progress.finish();
     Verdict verdict = verdict_of(comparison, b.header());
     verdict.tolerated_by = tolerated_by(values);
+    verdict.lost_events = std::max(lost_events(a.tables()), lost_events(b.tables()));
     if (json_wanted(values)) {
         Json out = to_json(comparison, a.tables(), b.tables());
         out["verdict"] = to_json(verdict);

@@ -93,6 +93,9 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     const std::string poor = poor_reason(p, model), fair = fair_reason(p);
     const std::string little = says_little(p);
     json["not_measured"] = little.empty() ? Json(nullptr) : Json(little);
+    const std::string nothing = nothing_left(p.doubts);
+    json["not_same_job"] = nothing.empty() ? Json::array() : Json::array({nothing});
+    json["lost_events"] = p.doubts.lost_events;
     json["trust"] = !poor.empty() ? "poor" : fair.empty() ? "good" : "fair";
     json["trust_reason"] = poor.empty() ? fair : poor;
     json["ops"] = p.ops;
@@ -395,6 +398,12 @@ int run(const po::variables_map& values) {
         if (!how.what_if.empty()) {
             std::cout << what_if_sentence(how.what_if) << "\n";
         }
+        if (const std::string why = nothing_left(result.doubts); !why.empty()) {
+            std::cout << "NOT THE SAME JOB: " << why << ".\n";
+        }
+        if (result.doubts.lost_events != 0) {
+            std::cout << "A PART OF IT: the recording lost " << counted(result.doubts.lost_events, "event") << ".\n";
+        }
         if (const std::string why = says_little(result); !why.empty()) {
             std::cout << "NOT MEASURED: " << why << ".\n";
         }
@@ -406,7 +415,8 @@ int run(const po::variables_map& values) {
             std::cout << "epochs: " << epochs << "\n";
         }
     }
-    return static_cast<int>(says_little(result).empty() ? ExitCode::done : ExitCode::check_failed);
+    const bool believed = says_little(result).empty() && nothing_left(result.doubts).empty();
+    return static_cast<int>(believed ? ExitCode::done : ExitCode::check_failed);
 }
 
 const Registration registration{{
@@ -420,7 +430,7 @@ const Registration registration{{
             "queues. Everything else takes its recorded time.\n\nThe model is deliberately simple. Compare it with a "
             "replay before relying on it for storage unlike the one it was measured on. Exit code 1: the time says "
             "little about "
-            "the storage, for the reason in the first line (NOT MEASURED).",
+            "the storage, for the reason in the first line (NOT MEASURED), or the filter leaves nothing of the job.",
     .examples = {{"reprise predict job.oplog --storage model.json", "elapsed time, AU and stall there"},
                  {"reprise predict job.oplog --storage model.json --gpu-speed 4",
                   "with accelerators four times as fast"},

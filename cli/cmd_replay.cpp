@@ -231,6 +231,7 @@ public:
           pace_(values["pace"].as<std::string>()),
           tolerated_by_("--tolerance-results " + values["tolerance-results"].as<std::string>()) {
         how_.recordings = log.times;
+        warnings_ = log.warnings;
         how_.log_name = name_at_scale(log.path, scale_options(values), values);
         const MachineSpeed machine = machine_speed_of(values, what_if_, how_.pace, recording_.header());
         how_.cpu_speed = machine.cpu;
@@ -319,6 +320,7 @@ private:
         if (!doubt_.empty()) {
             result.notes.push_back(doubt_);
         }
+        result.notes.insert(result.notes.begin(), warnings_.begin(), warnings_.end());
         if (variant_) {
             // What the copies share, and what the model drew.
             const std::vector<Counter>& known = recording_.tables().counters;
@@ -345,6 +347,7 @@ private:
     WhatIf what_if_;
     ReplayOptions how_;
     std::string pace_, tolerated_by_, doubt_;
+    std::vector<std::string> warnings_;  // of the recordings
     std::optional<LogReader> variant_;
     std::unique_ptr<ReplayMetrics> metrics_;
     std::unique_ptr<MetricsServer> server_;  // uses all above

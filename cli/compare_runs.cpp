@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/compare_runs.h"
 
+#include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -9,8 +11,10 @@
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/show_regression.h"
+#include "cli/show_verdict.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "formats/support/percentile.h"
 #include "replay/prepare/root_marker.h"
 
 namespace reprise::cli {
@@ -60,6 +64,47 @@ private:
     RegressionSides sides_;
 };
 
+/// Shares of the data that the device served, of the runs that say.
+std::vector<double> device_shares(const std::vector<RunRecord>& side) {
+    std::vector<double> out;
+    for (const RunRecord& run : side) {
+        if (run.device_share) {
+            out.push_back(std::min(*run.device_share, 1.0));
+        }
+    }
+    return out;
+}
+
+std::string percent(double share) { return std::to_string(std::llround(share * 100)) + " %"; }
+
+/// Where the runs found other things in memory, which changes their times more than most storage does.
+Words cache_warnings(const RegressionSides& sides) {
+    constexpr double kApart = 0.2, kMixed = 0.5;
+    Words out;
+    const std::vector<double> a = device_shares(sides.a), b = device_shares(sides.b);
+    for (const auto& [name, shares] : {std::pair("A", &a), std::pair("B", &b)}) {
+        if (shares->empty()) {
+            continue;
+        }
+        const auto [least, most] = std::minmax_element(shares->begin(), shares->end());
+        if (*most - *least > kMixed) {
+            out.push_back("warning: cold and warm runs are mixed in " + std::string(name) +
+                          ": the device served from " + percent(*least) + " to " + percent(*most) +
+                          " of the bytes read");
+        }
+    }
+    if (!a.empty() && !b.empty()) {
+        const double of_a = median(a), of_b = median(b);
+        if (std::abs(of_a - of_b) > kApart) {
+            out.push_back(
+                "warning: the page cache differs between the sides: the device served " + percent(of_a) +
+                " of the bytes read in A and " + percent(of_b) +
+                " in B, so the times differ whatever the storage does (replay --cache cold makes them alike)");
+        }
+    }
+    return out;
+}
+
 }  // namespace
 
 int compare_runs(const po::variables_map& values) {
@@ -73,8 +118,10 @@ int compare_runs(const po::variables_map& values) {
     check_report_files(values);
     const Sides sides(values);
     const Regression regression = regression_of(sides.sides(), thresholds, values.count("exclude-doubtful") != 0);
+    const Words warnings = cache_warnings(sides.sides());
     if (json_wanted(values)) {
         Json out = regression_json(regression);
+        out["warnings"] = warnings;
         Json runs = Json::object();
         for (const auto& [name, side] : {std::pair("a", &sides.sides().a), std::pair("b", &sides.sides().b)}) {
             runs[name] = Json::array();
@@ -85,8 +132,15 @@ int compare_runs(const po::variables_map& values) {
         out["runs"] = std::move(runs);
         put_json(values, out);
     }
-    write_reports(values, "reprise compare", {{"compare", {}, {regression}}});
+    Regression reported = regression;
+    reported.notes.insert(reported.notes.begin(), warnings.begin(), warnings.end());
+    write_reports(values, "reprise compare", {{"compare", {}, {std::move(reported)}}});
     if (!json_alone(values)) {
+        for (const std::string& warning : warnings) {
+            for (const std::string& line : wrapped("", warning)) {
+                std::cout << line << '\n';
+            }
+        }
         print_regression(std::cout, regression);
     }
     return static_cast<int>(regression.passed() ? ExitCode::done : ExitCode::check_failed);

@@ -155,11 +155,22 @@ void Recordings::print(std::ostream& out) const {
     if (verdict_.disturbed_counted) {
         out << "warning: most recordings were disturbed, so disturbed ones count, too\n";
     }
-    if (const auto mixed = mixed_caches(facts_)) {
-        out << "warning: cold and warm recordings are mixed: from " << format_bytes(static_cast<uint64_t>(mixed->first))
-            << " to " << format_bytes(static_cast<uint64_t>(mixed->second))
-            << " were not in the page cache; their median is of neither\n";
+    for (const std::string& warning : warnings()) {
+        out << "warning: " << warning << "\n";
     }
+}
+
+std::vector<std::string> Recordings::warnings() const {
+    std::vector<std::string> out;
+    if (std::string unlike = unlike_recordings(facts_); !unlike.empty()) {
+        out.push_back(std::move(unlike));
+    }
+    if (const auto mixed = mixed_caches(facts_)) {
+        out.push_back("cold and warm recordings are mixed: from " + format_bytes(static_cast<uint64_t>(mixed->first)) +
+                      " to " + format_bytes(static_cast<uint64_t>(mixed->second)) +
+                      " were not in the page cache; their median is of neither");
+    }
+    return out;
 }
 
 Json Recordings::json() const {
@@ -169,7 +180,8 @@ Json Recordings::json() const {
         rows[i]["disturbed"] = outcomes_[i].disturbed;
     }
     return {{"recordings", std::move(rows)}, {"chosen", printable(chosen())}, {"median_s", seconds.median},
-            {"low_s", seconds.low},          {"high_s", seconds.high},        {"confidence", seconds.level}};
+            {"low_s", seconds.low},          {"high_s", seconds.high},        {"confidence", seconds.level},
+            {"warnings", warnings()}};
 }
 
 ChosenLog chosen_log(const po::variables_map& values) {
@@ -185,7 +197,7 @@ ChosenLog chosen_log(const po::variables_map& values) {
         recordings.print(std::cerr);
         std::cerr << "using " << printable(recordings.chosen()) << "\n\n";
     }
-    return {recordings.chosen(), recordings.times()};
+    return {recordings.chosen(), recordings.times(), recordings.warnings()};
 }
 
 int record_runs(unsigned runs, const fs::path& output, const po::variables_map& values,

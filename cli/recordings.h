@@ -32,6 +32,8 @@ public:
     bool several() const { return logs_.size() > 1; }
     void print(std::ostream& out) const;
     Json json() const;
+    /// What speaks against them as recordings of one job, a line each.
+    std::vector<std::string> warnings() const;
 
 private:
     Table table() const;
@@ -45,6 +47,7 @@ private:
 struct ChosenLog {
     std::string path;
     Scatter times;  // of the recordings that count
+    std::vector<std::string> warnings = {};
 };
 /// The log to use of those on the command line. Of several, says which and why on standard error.
 ChosenLog chosen_log(const po::variables_map& values);

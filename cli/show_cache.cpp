@@ -87,7 +87,7 @@ std::vector<std::string> cache_notes(const CacheReport& report, const MachineFac
     if (report.missing_bytes != 0) {
         notes.push_back(format_bytes(report.missing_bytes) +
                         " were read into memory before the run, and the kernel took them back (" +
-                        format_bytes(machine.memory_bytes) + " of memory).");
+                        format_bytes(machine.memory_bytes) + " of memory here, and perhaps a container's limit).");
     }
     if (report.sparse_files != 0) {
         notes.push_back(format_bytes(report.hole_bytes) + " of what is read of " +
@@ -128,6 +128,7 @@ Json cache_json(const CacheReport& report) {
             {"resident_before_bytes", number_or_null(report.before)},
             {"resident_after_bytes", number_or_null(report.after)},
             {"memory_files", report.memory_files},
+            {"memory_file_bytes", report.memory_file_bytes},
             {"unseen_files", report.unseen},
             {"uncached_names", report.uncached_names},
             {"stayed_files", report.stayed_files},

@@ -316,6 +316,7 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
     verdict_.ended = result.ended;
     verdict_.what_if = result.what_if;
     verdict_.truncated = result.doubts.truncated;
+    verdict_.lost_events = result.doubts.lost_events;
     verdict_.access = result.access;
     verdict_.ops = job_ops(result);
     verdict_.recorded = recorded_.finish();
@@ -376,7 +377,8 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["mismatches"] = result.mismatches;
     json["left_out_data_bytes"] = result.doubts.left_out_bytes;
     json["truncated"] = result.doubts.truncated;
-    json["same_job"] = result.not_same_job.empty() && !result.doubts.truncated;
+    json["lost_events"] = result.doubts.lost_events;
+    json["same_job"] = result.not_same_job.empty() && part_of_job(result.doubts).empty();
     json["not_same_job"] = result.not_same_job;
     const std::string unmeasured = not_measured(result);
     json["not_measured"] = unmeasured.empty() ? Json(nullptr) : Json(unmeasured);

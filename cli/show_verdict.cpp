@@ -85,8 +85,10 @@ private:
     void job() {
         const JobOps& ops = v_.ops;
         const auto line = [&](const std::string& reasons, const std::string& by) {
-            std::string text = v_.incomplete()  ? "INCOMPLETE: "
-                               : v_.truncated   ? "A PART OF IT (the log was truncated): "
+            const bool lost = v_.lost_events != 0 && v_.same_job;
+            std::string text = v_.incomplete() ? "INCOMPLETE: "
+                               : v_.truncated  ? "A PART OF IT (the log was truncated): "
+                               : lost ? "A PART OF IT (the recording lost " + counted(v_.lost_events, "event") + "): "
                                : v_.tolerated() ? differences(by)
                                : v_.same_job    ? "SAME: "
                                                 : "NOT THE SAME: ";

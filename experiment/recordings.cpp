@@ -18,9 +18,17 @@ RecordingFacts recording_facts(const LogReader& log) {
     out.command = log.header().command;
     out.ops = log.op_count();
     int64_t begin = INT64_MAX, end = INT64_MIN;
+    OpBlock ops;
     for (const BlockInfo& block : log.blocks()) {
         begin = std::min(begin, block.begin);
         end = std::max(end, block.end);
+        log.decode(block, ops);
+        for (size_t i = 0; i < ops.count(); ++i) {
+            const OpInfo& row = info(static_cast<OpKind>(ops.kind[i]));
+            const bool moves = (row.is(Trait::reads) || row.is(Trait::writes)) && ops.result[i] > 0;
+            out.bytes += moves ? static_cast<uint64_t>(ops.result[i]) : 0;
+        }
+        log.forget(block);
     }
     out.elapsed_ns = begin < end ? end - begin : 0;
     out.stolen_ns = read_fact(log.header(), fact::stolen).value_or(-1);
@@ -49,6 +57,36 @@ std::optional<std::pair<int64_t, int64_t>> mixed_caches(const std::vector<Record
         return std::nullopt;
     }
     return std::pair(low, high);
+}
+
+std::string unlike_recordings(const std::vector<RecordingFacts>& recordings) {
+    constexpr double kApart = 0.05;
+    constexpr uint64_t kLittle = 1 << 20;
+    const auto extremes = [&](uint64_t RecordingFacts::*figure) {
+        return std::minmax_element(
+            recordings.begin(), recordings.end(),
+            [figure](const RecordingFacts& a, const RecordingFacts& b) { return a.*figure < b.*figure; });
+    };
+    const auto apart = [](uint64_t least, uint64_t most) {
+        return static_cast<double>(most - least) > kApart * static_cast<double>(most);
+    };
+    const auto said = [](const RecordingFacts& a, const std::string& of_a, const RecordingFacts& b,
+                         const std::string& of_b) {
+        return escape_line(a.path.string()) + " has " + of_a + " and " + escape_line(b.path.string()) + " " + of_b +
+               ": they may not be of the same job, and only one of them is replayed";
+    };
+    if (recordings.empty()) {
+        return {};
+    }
+    const auto [fewest, most] = extremes(&RecordingFacts::ops);
+    if (apart(fewest->ops, most->ops)) {
+        return said(*fewest, counted(fewest->ops, "op"), *most, counted(most->ops, "op"));
+    }
+    const auto [least, largest] = extremes(&RecordingFacts::bytes);
+    if (largest->bytes - least->bytes > kLittle && apart(least->bytes, largest->bytes)) {
+        return said(*least, format_bytes(least->bytes) + " read and written", *largest, format_bytes(largest->bytes));
+    }
+    return {};
 }
 
 std::vector<RunOutcome> recording_outcomes(const std::vector<RecordingFacts>& recordings) {

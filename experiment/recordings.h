@@ -18,6 +18,7 @@ struct RecordingFacts {
     std::filesystem::path path;
     std::string command;
     uint64_t ops = 0;
+    uint64_t bytes = 0;         // that calls read and wrote
     int64_t elapsed_ns = 0;     // from the begin of the first op to the end of the last
     int64_t stolen_ns = -1;     // steal time of all tasks; -1: not known
     int64_t run_queue_ns = -1;  // that all tasks waited for a CPU; -1: not known
@@ -33,6 +34,10 @@ std::vector<RunOutcome> recording_outcomes(const std::vector<RecordingFacts>& re
 /// The least and the most bytes that recordings fetched, where some were cold and others warm: more than half of the
 /// most apart, and a MiB. None where they are alike, or one does not say.
 std::optional<std::pair<int64_t, int64_t>> mixed_caches(const std::vector<RecordingFacts>& recordings);
+
+/// "a.oplog has 724 ops and c.oplog 1,096: ...", where the recordings' ops or bytes are more than 5 % apart; else
+/// empty.
+std::string unlike_recordings(const std::vector<RecordingFacts>& recordings);
 
 /// Throws Error (usage) where these are not recordings of one job: another command, or less than half as many ops.
 void check_one_job(const std::vector<RecordingFacts>& recordings);

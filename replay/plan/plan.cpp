@@ -460,8 +460,9 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     drop_parents_of_mapped(plan, maps);
     // What the recording lacks, the replay does too.
     for (const Counter& counter : tables.counters) {
-        if (counter.name == info(Count::tasks_left_running).name ||
-            counter.name == info(Count::mapped_writes_unseen).name || counter.name == info(Count::flags_assumed).name) {
+        const auto is = [&](Count which) { return counter.name == info(which).name; };
+        if (counter.severity == Severity::loss || is(Count::tasks_left_running) || is(Count::mapped_writes_unseen) ||
+            is(Count::flags_assumed) || is(Count::children_unseen) || is(Count::calls_filtered)) {
             reprise::count(plan.counters, counter);
         }
     }

@@ -114,6 +114,7 @@ private:
         const OpInfo& row = info(kind);
         if (row.is(Trait::io)) {
             call(block, i);
+            ++(keeps(plan_, block, i) ? out_.kept_ops : out_.left_out_ops);
         }
         if (waited_for_names(block, i) && block.task < names_.size() && keeps(plan_, block, i)) {
             names_[block.task] += std::min(block.duration[i], INT64_MAX - names_[block.task]);
@@ -245,6 +246,24 @@ private:
                 !is_part_of_program(tables_.path(file), std::max(row.size, uses_[file].bytes)));
     }
 
+    /// Of a file that is left out and is no data by its name.
+    void leave_out_program(FileId file) {
+        const FileUse& use = uses_[file];
+        const std::string_view path = tables_.path(file);
+        if (executed_[file] || tables_.files[file].type == FileType::character || is_system_place(path)) {
+            return;
+        }
+        sum(out_.programs.bytes, use.bytes);
+        add_time(out_.programs.ns, use.ns);
+        if (!is_part_of_program(path, UINT64_MAX)) {
+            sum(out_.small.bytes, use.bytes);
+            add_time(out_.small.ns, use.ns);
+        }
+    }
+    static void add_time(int64_t& to, uint64_t ns) {
+        to += static_cast<int64_t>(std::min(ns, static_cast<uint64_t>(INT64_MAX - to)));
+    }
+
     /// The directory that all data is in; empty: none, or it is too near the top to say anything.
     std::string_view data_directory() const {
         std::string_view common;
@@ -361,6 +380,7 @@ private:
         for (FileId file = 1; file < uses_.size(); ++file) {
             if (plan_.keeps_file(file)) {
                 sum(out_.kept_bytes, uses_[file].bytes);
+                add_time(out_.kept_ns, uses_[file].ns);
                 if (const auto mapped = mapped_.find(file); mapped != mapped_.end() && !faults_ && !executed_[file]) {
                     sum(out_.unseen_mapped_bytes, mapped->second);
                 }
@@ -369,6 +389,8 @@ private:
                 }
             } else if (may_be_data(file)) {
                 sum(out_.left_out_bytes, uses_[file].bytes);
+            } else {
+                leave_out_program(file);
             }
         }
         out_.file_systems = file_systems.sorted();
@@ -429,6 +451,9 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
     doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
     doubts.truncated = is_truncated(plan.log->tables());
+    doubts.lost_events = lost_events(plan.log->tables(), &doubts.losses);
+    doubts.calls_filtered = plan.counted(Count::calls_filtered) != 0;
+    doubts.unseen_children = plan.counted(Count::children_unseen);
     for (const RequestRing& ring : plan.rings) {
         doubts.polled_requests += ring.polled ? ring.requests : 0;
     }
@@ -547,8 +572,37 @@ bool is_truncated(const Tables& tables) {
                        [&](const Counter& one) { return one.name == name; });
 }
 
+uint64_t lost_events(const Tables& tables, std::string* which) {
+    uint64_t all = 0;
+    for (const Counter& one : tables.counters) {
+        if (one.severity == Severity::loss && one.value != 0 && one.name != info(Count::recovered_log).name) {
+            sum(all, one.value);
+            if (which != nullptr) {
+                *which += (which->empty() ? "" : ", ") + format_count(one.value) + " " + one.name;
+            }
+        }
+    }
+    return all;
+}
+
 std::string part_of_job(const RecordedDoubts& doubts) {
-    return doubts.truncated ? "the log was truncated: what the job did after its last complete block is missing" : "";
+    if (doubts.truncated) {
+        return "the log was truncated: what the job did after its last complete block is missing";
+    }
+    return doubts.lost_events == 0 ? std::string()
+                                   : "the recording lost " + counted(doubts.lost_events, "event") + " (" +
+                                         doubts.losses + "): what they did is missing here, too";
+}
+
+std::string filtered_calls(const RecordedDoubts& doubts) {
+    return doubts.calls_filtered ? "strace had a filter: syncs or other calls may be missing" : "";
+}
+
+std::string unseen_children(const RecordedDoubts& doubts) {
+    return doubts.unseen_children == 0 ? std::string()
+                                       : counted(doubts.unseen_children, "process or thread", "processes or threads") +
+                                             " that the job started " + (doubts.unseen_children == 1 ? "is" : "are") +
+                                             " not in the recording (strace without -f?): what they did is missing";
 }
 
 std::string left_out_data(const RecordedDoubts& doubts, double share) {
@@ -559,6 +613,35 @@ std::string left_out_data(const RecordedDoubts& doubts, double share) {
     }
     return format_bytes(doubts.left_out_bytes) + " of the job's " + format_bytes(all) +
            " are left out as program or system files";
+}
+
+std::string read_among_programs(const RecordedDoubts& doubts) {
+    constexpr double kAll = 0.99, kAllOfTime = 0.95, kSmallTime = 0.01, kTime = 0.05;
+    uint64_t all = doubts.kept_bytes;
+    sum(all, doubts.left_out_bytes);
+    sum(all, doubts.programs.bytes);
+    const auto takes = [&](const FilesLeftOut& files, double share) {
+        return static_cast<double>(files.ns) > share * static_cast<double>(doubts.span_ns);
+    };
+    const auto said = [&](uint64_t bytes, const char* what) {
+        return format_bytes(bytes) + " of the job's " + format_bytes(all) + " are " + what +
+               ", left out: --only all keeps them";
+    };
+    if (!is_little(doubts.small.bytes, all, kMostShare) && takes(doubts.small, kSmallTime)) {
+        return said(doubts.small.bytes, "small files in program directories");
+    }
+    const auto calls_ns = static_cast<double>(doubts.programs.ns) + static_cast<double>(doubts.kept_ns);
+    if (!is_little(doubts.programs.bytes, all, kAll) && takes(doubts.programs, kTime) &&
+        static_cast<double>(doubts.programs.ns) > kAllOfTime * calls_ns) {
+        return said(doubts.programs.bytes, "program files");
+    }
+    return {};
+}
+
+std::string nothing_left(const RecordedDoubts& doubts) {
+    return doubts.kept_ops != 0 || doubts.left_out_ops == 0
+               ? std::string()
+               : "No I/O op is left: the filter leaves out all " + format_count(doubts.left_out_ops);
 }
 
 std::string programs_among_data(const RecordedDoubts& doubts, double share) {

@@ -13,6 +13,11 @@
 
 namespace reprise {
 
+struct FilesLeftOut {
+    uint64_t bytes = 0;
+    int64_t ns = 0;
+};
+
 struct RecordedDoubts {
     uint64_t polled_requests = 0;  // that a polling thread of the kernel took
     /// Bytes that the job read, wrote or touched in mapped files: those that the filter keeps, and those that it leaves
@@ -20,6 +25,11 @@ struct RecordedDoubts {
     uint64_t kept_bytes = 0, left_out_bytes = 0;
     /// Of programs' files that are left out, those that lie among the data: a project with its modules. Bytes.
     uint64_t beside_bytes = 0;
+    /// Of files that are left out as a program's, which nothing ran: those that only their size makes ones, and all;
+    /// bytes, and the time of the calls on them, ns. The time of the calls on those that the filter keeps.
+    FilesLeftOut small, programs;
+    int64_t kept_ns = 0;
+    uint64_t kept_ops = 0, left_out_ops = 0;  // I/O ops, by the filter
     /// Of calls that look at names (waited_for_names()) that the filter keeps, those of the task that waited longest:
     /// their time, ns, and the span of the recording. 0: the recording does not show that a device was read.
     int64_t names_ns = 0, span_ns = 0;
@@ -51,7 +61,17 @@ struct RecordedDoubts {
     uint64_t mpi_processes = 0;               // that loaded a library of MPI
     uint64_t unclear_locks = 0;               // waits, see find_guards()
     bool truncated = false;                   ///< the log was cut: this is a part of the job
+    uint64_t lost_events = 0;                 ///< by its counters, the recording lost so many: likewise
+    std::string losses;                       ///< which: "3 malformed_lines"
+    uint64_t unseen_children = 0;             ///< processes and threads that the job started, and none of whose calls
+    bool calls_filtered = false;              ///< strace was told to leave out calls
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
+
+    /// What is left out was chosen by the user, and is no doubt.
+    void accept_filter() {
+        left_out_bytes = beside_bytes = 0;
+        small = programs = {};
+    }
 };
 
 /// Whether a recorded call that looks at a name or an inode took so long that it waited for a device: neither was in
@@ -71,6 +91,12 @@ inline constexpr double kSomeShare = 0.1, kMostShare = 0.5;
 std::string left_out_data(const RecordedDoubts& doubts, double share);
 /// The same of a third, with what to do.
 std::string left_out_most(const RecordedDoubts& doubts);
+/// "2.29 MiB of the job's 2.31 MiB are small files in program directories, left out: --only all keeps them",
+/// where that is more than half of what the job read and wrote, or it read next to nothing but programs, and that took
+/// time; else empty.
+std::string read_among_programs(const RecordedDoubts& doubts);
+/// "No I/O op is left: the filter leaves out all 2,276", where that is so; else empty.
+std::string nothing_left(const RecordedDoubts& doubts);
 /// "38.2 MiB of program files among the data are left out: --only all keeps them", where that is more than a share of
 /// what is kept with them; else empty.
 std::string programs_among_data(const RecordedDoubts& doubts, double share);
@@ -119,8 +145,14 @@ std::string unclear_locks(const RecordedDoubts& doubts);
 std::string mpi_waits(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns);
 /// What is left of a log that was cut.
 bool is_truncated(const Tables& tables);
-/// "the log was truncated: ...", where it was; else empty.
+/// Events that the recording lost, by its counters, besides a truncated log's; `which`: "3 malformed_lines".
+uint64_t lost_events(const Tables& tables, std::string* which = nullptr);
+/// "the log was truncated: ...", where it was, or "the recording lost 3 events (...): ..."; else empty.
 std::string part_of_job(const RecordedDoubts& doubts);
+/// "3 processes or threads that the job started are not in the recording ..."; else empty.
+std::string unseen_children(const RecordedDoubts& doubts);
+/// "strace had a filter: ..."; else empty.
+std::string filtered_calls(const RecordedDoubts& doubts);
 /// Of the accesses of a scaled log's epochs.
 inline constexpr double kScaledShare = 0.03;
 /// From this share on, the time may be 1.5 times as long, or more.

@@ -55,14 +55,20 @@ std::string says_little(const Prediction& prediction) {
         return waits;
     }
     const std::string data = left_out_data(prediction.doubts, kMostShare);
-    return data.empty() ? cached_names_of(prediction, kMostShare) : data + kSelectPaths;
+    if (!data.empty()) {
+        return data + kSelectPaths;
+    }
+    std::string programs = read_among_programs(prediction.doubts);
+    return programs.empty() ? cached_names_of(prediction, kMostShare) : programs;
 }
 
 std::string poor_reason(const Prediction& prediction, const StorageModel& model) {
     std::string reason;
     for (const std::string& one :
-         {says_little(prediction),
+         {nothing_left(prediction.doubts),
+          says_little(prediction),
           part_of_job(prediction.doubts),
+          unseen_children(prediction.doubts),
           model.cold ? std::string() : std::string(kModelOfMemory),
           prediction.shares_otherwise ? prediction.shared_work : "",
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
@@ -116,6 +122,7 @@ std::string fair_reason(const Prediction& prediction) {
           unseen_touches(prediction.doubts, kSomeShare),
           missed_by_scaling(prediction.doubts, kScaledShare),
           unclear_locks(prediction.doubts),
+          filtered_calls(prediction.doubts),
           hidden_touches(prediction.hidden_bytes, prediction.known_bytes, 0.0),
           assumed_flags(prediction.doubts),
           left_mapped(prediction, kSomeShare),

@@ -91,6 +91,11 @@ void PredictedLog::finish(const Prediction& result, const StorageModel& model) {
         write_fact(header, fact::elapsed_low, result.interval->low_ns);
         write_fact(header, fact::elapsed_high, result.interval->high_ns);
     }
+    for (const Counter& counter : result.counters) {
+        if (counter.severity == Severity::loss) {
+            writer_->count(counter);  // what the recording lacks, the prediction does too
+        }
+    }
     writer_->finish();
 }
 

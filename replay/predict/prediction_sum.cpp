@@ -15,8 +15,9 @@ Prediction begun(const PlannedJob& job, const PredictOptions& options) {
     out.async_depth = job.plan.async_depth;
     out.doubts = recorded_doubts(job.plan);
     out.names_cached = !options.warm && options.storage.open_cold_ns <= 0;
-    out.doubts.left_out_bytes = options.filter_asked ? 0 : out.doubts.left_out_bytes;
-    out.doubts.beside_bytes = options.filter_asked ? 0 : out.doubts.beside_bytes;
+    if (options.filter_asked) {
+        out.doubts.accept_filter();
+    }
     if (out.cpus == 0) {
         const int64_t recorded = read_fact(job.plan.log->header(), fact::capture_cpus).value_or(0);
         out.cpus = static_cast<int>(std::min<int64_t>(recorded, INT_MAX));

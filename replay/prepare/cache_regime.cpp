@@ -319,6 +319,24 @@ void CacheKeeper::make_warm(RangeSet CacheTarget::*what, bool first) {
         }
     }
     each_of(again, [&](size_t target) { fill(target, plan_.targets[target].*what, false); });
+    // Under a limit, what came later has taken the place of what came before.
+    each([&](size_t target) { look_filled(target, plan_.targets[target].*what); });
+}
+
+/// What of a file is in memory once all files were filled.
+void CacheKeeper::look_filled(size_t target, const RangeSet& wanted) {
+    FileState& state = states_[target];
+    if (!state.there || !state.known || (wanted.empty() && state.before == 0)) {
+        return;
+    }
+    const Opened file = open(target, Name::any);
+    if (!file.fd.valid()) {
+        return;
+    }
+    RangeSet want = wanted;
+    want.clip(file.size);
+    state.before = resident(target, file, reads_of(target, file));
+    state.missing = want.bytes() - std::min(want.bytes(), resident(target, file, want));
 }
 
 void CacheKeeper::apply(const CacheRequest& request) {
@@ -453,6 +471,7 @@ void CacheKeeper::each_once(const std::function<void(const FileState&)>& visit) 
 uint64_t CacheKeeper::sum_up() {
     uint64_t found = 0, before = 0, after = 0;
     report_.files = report_.bytes = report_.unseen = report_.uncached_names = report_.memory_files = 0;
+    report_.memory_file_bytes = 0;
     report_.missing_bytes = report_.sparse_files = report_.hole_bytes = 0;
     uint64_t data = plan_.beside_bytes;
     each_once([&](const FileState& state) {
@@ -461,6 +480,7 @@ uint64_t CacheKeeper::sum_up() {
         report_.unseen += state.there && !state.known ? 1 : 0;
         report_.uncached_names += state.uncached_name ? 1 : 0;
         report_.memory_files += state.there && state.in_memory ? 1 : 0;
+        report_.memory_file_bytes += state.there && state.in_memory ? state.bytes : 0;
         report_.missing_bytes += state.missing;
         report_.sparse_files += state.holes != 0 ? 1 : 0;
         report_.hole_bytes += state.holes;

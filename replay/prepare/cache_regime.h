@@ -70,6 +70,7 @@ struct CacheReport {
     uint64_t uncached_names =
         0;  ///< files not looked at before the run, as that would have brought their names into memory
     uint64_t memory_files = 0;                    ///< files on a tmpfs or the like
+    uint64_t memory_file_bytes = 0;               ///< of `bytes`, those of such files
     uint64_t stayed_files = 0, stayed_bytes = 0;  ///< in memory although they should be cold
     std::vector<StillCached> stayed;              ///< the largest of these, at most kMostStayed
     uint64_t missing_bytes = 0;                   ///< not in memory although they should be
@@ -138,6 +139,7 @@ private:
     void sync_devices(const std::vector<size_t>& targets);
     void fill(size_t target, const RangeSet& wanted, bool first);
     void make_warm(RangeSet CacheTarget::*what, bool first);
+    void look_filled(size_t target, const RangeSet& wanted);
     uint64_t sum_up();
 
     const int root_;

@@ -353,6 +353,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.requests_at_once = options.access.any() || options.verify != Verify::none;
     result.unseen_writes = plan.counted(Count::mapped_writes_unseen);
     note_recording(log.header(), result);
+    result.reads_direct = options.access.direct;
     result.what_if = options.what_if;
     if (options.read_only && plan.changing_ops != 0) {
         result.what_if += result.what_if.empty() ? "--read-only" : " --read-only";
@@ -466,8 +467,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         result.doubts = recorded_doubts(plan);
         result.name_walk_ns = uses_root ? name_walk_ns(plan, result.doubts.deep_file, root->get()).value_or(0) : 0;
         result.one_place = uses_root && on_one_place(plan, root->get(), result.doubts.file_systems);
-        result.doubts.left_out_bytes = options.filter_asked ? 0 : result.doubts.left_out_bytes;
-        result.doubts.beside_bytes = options.filter_asked ? 0 : result.doubts.beside_bytes;
+        if (options.filter_asked) {
+            result.doubts.accept_filter();
+        }
         result.around = mapped_around(options, result);
         result.trust = trust_in(result);
         find_interval(options, result);

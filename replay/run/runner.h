@@ -175,6 +175,7 @@ struct ReplayResult {
     std::vector<Counter> counters;           // of the plan and of the recording
     std::string access;                      // what came of ReplayOptions::access, in a sentence; empty: as recorded
     AccessCounts access_counts;              // likewise
+    bool reads_direct = false;               // the page cache was to be passed by (ReplayOptions::access)
     std::optional<VerifyReport> verified;    // none where it was not asked for, or the run did not come to its end
     QueueInference queues;                   // of pace causal
     HelperFindings helpers;                  // of pace causal

@@ -157,6 +157,38 @@ std::string no_data_of(const CacheReport& cache) {
     return files + " no data on the device: neither storage nor memory was measured";
 }
 
+/// "the root is on tmpfs, which is memory: ...", where the data was to come from a device; else empty.
+std::string data_in_memory(const ReplayResult& result) {
+    const std::string& root = result.machine.file_system;
+    if (!result.cache) {
+        return {};
+    }
+    const CacheReport& cache = *result.cache;
+    const CacheRegime regime = cache.choice.regime;
+    const bool device = regime == CacheRegime::cold || regime == CacheRegime::recorded || result.reads_direct;
+    if (!device) {
+        return {};
+    }
+    constexpr const char* kSo = ": no regime is cold there, and no storage was measured";
+    if (cache.memory_files == cache.files && (root == "tmpfs" || root == "ramfs" || root == "hugetlbfs")) {
+        return "the root is on " + root + ", which is memory" + kSo;
+    }
+    return static_cast<double>(cache.memory_file_bytes) <= kMostShare * static_cast<double>(cache.bytes)
+               ? std::string()
+               : format_bytes(cache.memory_file_bytes) + " of the " + format_bytes(cache.bytes) +
+                     " that are read are on a tmpfs, which is memory" + kSo;
+}
+
+/// "7.50 MiB of the 19.5 MiB that were to be in memory did not stay there", where that is more than a share.
+std::string not_warm(const ReplayResult& result, double share) {
+    if (!result.cache || result.memory || result.cache->missing_bytes <= kLittleAgain ||
+        static_cast<double>(result.cache->missing_bytes) <= share * static_cast<double>(result.cache->bytes)) {
+        return {};
+    }
+    return format_bytes(result.cache->missing_bytes) + " of the " + format_bytes(result.cache->bytes) +
+           " that are read did not stay in memory when they were to be warm";
+}
+
 /// "names were cached here, and not when recorded (2.10 s of the 2.20 s): ...", where that is more than a share.
 std::string cached_names_of(const ReplayResult& result, double share) {
     const std::string names =
@@ -299,6 +331,9 @@ std::string not_measured(const ReplayResult& result) {
     if (reads_no_data(result)) {
         return no_data_of(*result.cache);
     }
+    if (std::string memory = data_in_memory(result); !memory.empty()) {
+        return memory;
+    }
     if (std::string waits = mostly_unknown_waits(result.path, result.elapsed_ns); !waits.empty()) {
         return waits;
     }
@@ -306,7 +341,8 @@ std::string not_measured(const ReplayResult& result) {
     if (!data.empty()) {
         return data + kSelectPaths;
     }
-    return cached_names_of(result, kMostShare);
+    std::string programs = read_among_programs(result.doubts);
+    return programs.empty() ? cached_names_of(result, kMostShare) : programs;
 }
 
 std::string why_no_interval(const ReplayResult& result) {
@@ -339,6 +375,9 @@ Trust trust_in(const ReplayResult& result) {
         return {Trust::Level::poor, std::move(why)};
     }
     if (std::string why = part_of_job(result.doubts); !why.empty()) {
+        return {Trust::Level::poor, std::move(why)};
+    }
+    if (std::string why = unseen_children(result.doubts); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
     if (result.requests_at_once && result.async_depth > 1) {
@@ -384,10 +423,10 @@ Trust trust_in(const ReplayResult& result) {
     }
     for (std::string why :
          {alone_at_work(result.helpers, result.elapsed_ns, kMostShare), missing_memory(result, kMostShare),
-          filled_holes(result, kMostShare), kept_in_memory(result, kThirdShare), left_out_most(result.doubts),
-          programs_among_data(result.doubts, kThirdShare), unseen_touches(result.doubts, kThirdShare),
-          missed_by_scaling(result.doubts, kSomeShare), hidden_pages(result, kThirdShare),
-          used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
+          filled_holes(result, kMostShare), not_warm(result, kThirdShare), kept_in_memory(result, kThirdShare),
+          left_out_most(result.doubts), programs_among_data(result.doubts, kThirdShare),
+          unseen_touches(result.doubts, kThirdShare), missed_by_scaling(result.doubts, kSomeShare),
+          hidden_pages(result, kThirdShare), used_again(result, kThirdShare), fewer_around(result.around, kThirdShare),
           names_asked_for(result.doubts, result.name_walk_ns, result.elapsed_ns, kThirdShare)}) {
         if (!why.empty()) {
             return {Trust::Level::poor, std::move(why)};
@@ -416,6 +455,7 @@ Trust trust_in(const ReplayResult& result) {
           cached_names_of(result, kSomeShare),
           missing_memory(result, kSomeShare),
           filled_holes(result, kSomeShare),
+          not_warm(result, kSomeShare),
           others_on_device(result),
           memory_doubt(result),
           loaded_programs(result.doubts, kSomeShare),
@@ -423,6 +463,7 @@ Trust trust_in(const ReplayResult& result) {
           unseen_touches(result.doubts, kSomeShare),
           missed_by_scaling(result.doubts, kScaledShare),
           unclear_locks(result.doubts),
+          filtered_calls(result.doubts),
           hidden_pages(result, 0.0),
           used_again(result, kSomeShare),
           fewer_around(result.around, 0.0),

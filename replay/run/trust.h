@@ -32,9 +32,9 @@ std::string why_no_interval(const ReplayResult& result);
 void doubt_wide_interval(ReplayResult& result);
 
 /// Why the time says little about the storage although the run did what it was to: what it read was no data (sparse
-/// files), most of the time is waits of which nobody knows the cause, most of the job's data is left out, or most of
-/// the recording's time went into names that memory served here. Empty: none of these. Else the trust is poor, and the
-/// exit code 1.
+/// files), it was to be cold and lies in memory, most of the time is waits of which nobody knows the cause, most of the
+/// job's data is left out, by its name or among programs, or most of the recording's time went into names that memory
+/// served here. Empty: none of these. Else the trust is poor, and the exit code 1.
 std::string not_measured(const ReplayResult& result);
 
 }  // namespace reprise

@@ -244,6 +244,7 @@ void StraceImport::drop(std::string_view name) {
 void StraceImport::feed(const StraceSource& source) {
     const StraceRecord& record = source.record();
     strings_.clear();
+    tids_seen_.insert(record.tid);
     if (record.text.starts_with("+++ ")) {
         return feed_end(record);
     }
@@ -283,6 +284,7 @@ void StraceImport::feed_end(const StraceRecord& record) {
         raw.kind = OpKind::exit;
         raw.begin = record.begin - origin_;
         if (record.text.starts_with("+++ exited with ")) {
+            any_exited_ = true;
             std::string_view code = record.text.substr(16);
             raw.arg = number(code.substr(0, code.find(' ')));
         } else if (record.text.starts_with("+++ killed by ")) {
@@ -301,6 +303,10 @@ void StraceImport::feed_call(const StraceRecord& record, const Syscall& row) {
     raw.pid = process_of(record.tid);
     raw.kind = op_of(row);
     any_exit_ |= raw.kind == OpKind::exit;
+    any_exit_call_ |= raw.kind == OpKind::exit;
+    any_exec_ |= row.action == CallAction::exec;
+    any_map_ |= raw.kind == OpKind::mmap;
+    any_sync_ |= info(raw.kind).is(Trait::syncs);
     if (!any_exit_) {
         processes_seen_.insert(raw.pid);
     }
@@ -381,6 +387,7 @@ void StraceImport::spawned(RawCall& raw) {
     }
     raw.arg = raw.result;
     const auto child = static_cast<int32_t>(raw.result);
+    started_.insert(child);
     ended_.erase(child);
     constexpr int64_t kThread = 0x10000;  // CLONE_THREAD
     if (raw.flags & kThread) {
@@ -522,7 +529,37 @@ void StraceImport::correct(const Syscall& row, RawCall& raw) {
     }
 }
 
+/// What strace was not asked to record.
+void StraceImport::count_unseen() {
+    constexpr uint64_t kFew = 20, kMany = 100;
+    // A log that begins or ends within the run lacks some of these, too, so only what cannot be otherwise tells.
+    const bool ends_uncalled = any_exited_ && !any_exit_call_;
+    const bool begins_unmapped = any_exec_ && !any_map_ && calls_ >= kFew;
+    const bool nothing_else = !any_exec_ && !any_map_ && !any_exit_ && dropped_.empty() && calls_ >= kMany;
+    if (ends_uncalled || begins_unmapped || nothing_else) {
+        std::string lacks;
+        uint64_t kinds = 0;
+        for (const auto& [seen, name] :
+             {std::pair(any_exec_, "execve"), std::pair(any_map_, "mmap"), std::pair(any_exit_call_, "exit_group")}) {
+            if (!seen) {
+                lacks += (lacks.empty() ? "" : ", ") + std::string(name);
+                ++kinds;
+            }
+        }
+        lacks += any_sync_ ? "" : "; nor has it a sync such as fsync";
+        writer_->count(Count::calls_filtered, kinds, lacks);
+    }
+    // Without the calls that start tasks, or in a name space of their own, tasks appear from nowhere.
+    const auto never = [](const auto& these, const auto& those) {
+        return std::count_if(these.begin(), these.end(), [&](int32_t tid) { return !those.contains(tid); });
+    };
+    const auto unseen = never(started_, tids_seen_), unstarted = never(tids_seen_, started_);
+    writer_->count(Count::children_unseen,
+                   static_cast<uint64_t>(std::max<int64_t>(unseen - std::max<int64_t>(unstarted - 1, 0), 0)));
+}
+
 void StraceImport::count_faults() {
+    count_unseen();
     writer_->count(Count::unrecognized_lines, faults_.malformed, faults_.first_malformed);
     writer_->count(Count::clock_set_back, faults_.set_back, faults_.first_set_back);
     writer_->count(Count::inputs_cut, faults_.cut);

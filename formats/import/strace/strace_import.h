@@ -53,12 +53,15 @@ private:
     int32_t process_of(int32_t tid) const;
     void drop(std::string_view name);
     void count_faults();
+    void count_unseen();
 
     std::vector<std::filesystem::path> inputs_;
     const ImportOptions& options_;
     StraceLineFaults faults_;
     bool any_exit_ = false;
-    std::unordered_set<int32_t> processes_seen_;  // up to the first exit
+    bool any_exited_ = false, any_exit_call_ = false, any_exec_ = false, any_map_ = false, any_sync_ = false;
+    std::unordered_set<int32_t> started_, tids_seen_;  // by calls that start tasks; with a line of their own
+    std::unordered_set<int32_t> processes_seen_;       // up to the first exit
     std::vector<std::unique_ptr<StraceSource>> sources_;
     std::unique_ptr<LogWriter> writer_;
     std::unique_ptr<Assembler> assembler_;

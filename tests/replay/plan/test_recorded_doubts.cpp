@@ -152,6 +152,68 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: a scaled log whose epochs are not
     CHECK(missed_by_scaling(doubts, 0.8).empty());
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: small files among programs, and the programs, are told apart") {
+    job.pread(task, job.open(task, job.file("/data/in")), 0, kMiB);
+    job.pread(task, program("/home/me/lib/python3.11/site-packages/x/a.dat"), 0, 8000);
+    job.pread(task, program("/home/me/lib/python3.11/site-packages/x/a.py"), 0, 4000);
+    job.pread(task, program("/etc/hosts"), 0, 100);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.small.bytes == 8000);
+    CHECK(doubts.programs.bytes == 12'000);
+    CHECK(doubts.left_out_bytes == 0);
+    CHECK(doubts.kept_ops == 2);
+    CHECK(doubts.left_out_ops == 6);
+    CHECK(nothing_left(doubts).empty());
+    CHECK(look(OpFilter::all()).left_out_ops == 0);
+}
+
+TEST_CASE("reads among programs: by bytes, and only where they took time") {
+    RecordedDoubts doubts;
+    doubts.span_ns = 1'000'000'000;
+    doubts.kept_bytes = 2 * kMiB;
+    doubts.programs = doubts.small = {3 * kMiB, 20'000'000};
+    CHECK(read_among_programs(doubts) ==
+          "3.00 MiB of the job's 5.00 MiB are small files in program directories, left out: --only all keeps them");
+    doubts.small.ns = 9'000'000;  // less than a hundredth
+    CHECK(read_among_programs(doubts).empty());
+    doubts.small = {kMiB, 20'000'000};
+    CHECK(read_among_programs(doubts).empty());
+    // Modules and the like: a job that has any data of its own is one of its data.
+    doubts.programs = {400 * kMiB, 100'000'000};
+    doubts.kept_ns = 1'000'000;
+    CHECK(read_among_programs(doubts) ==
+          "400 MiB of the job's 402 MiB are program files, left out: --only all keeps them");
+    doubts.kept_ns = 10'000'000;
+    CHECK(read_among_programs(doubts).empty());
+    doubts.kept_ns = 0;
+    doubts.kept_bytes = 8 * kMiB;
+    CHECK(read_among_programs(doubts).empty());
+    doubts.kept_bytes = 0;
+    doubts.programs.ns = 40'000'000;  // less than a twentieth
+    CHECK(read_among_programs(doubts).empty());
+    doubts.programs.ns = 60'000'000;
+    CHECK_FALSE(read_among_programs(doubts).empty());
+    doubts.accept_filter();
+    CHECK(read_among_programs(doubts).empty());
+}
+
+TEST_CASE("lost events are those of the counters, besides what a truncated log says") {
+    Tables tables;
+    count(tables.counters, Count::capture_ring_full, 3);
+    count(tables.counters, Count::inputs_cut, 1);
+    count(tables.counters, Count::recovered_log, 1);
+    count(tables.counters, Count::calls_reordered, 5);
+    std::string which;
+    CHECK(lost_events(tables, &which) == 4);
+    CHECK(which == "3 capture_ring_full, 1 inputs_cut");
+    RecordedDoubts doubts;
+    CHECK(part_of_job(doubts).empty());
+    doubts.lost_events = 4;
+    doubts.losses = which;
+    CHECK(part_of_job(doubts) ==
+          "the recording lost 4 events (3 capture_ring_full, 1 inputs_cut): what they did is missing here, too");
+}
+
 TEST_CASE("hidden touches: by the share of what is read") {
     CHECK(hidden_touches(0, 0, 0.0).empty());
     CHECK(hidden_touches(0, 100, 0.0).empty());
