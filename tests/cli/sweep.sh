@@ -34,6 +34,14 @@ wrong "--ratio is 'x'" --root root --ratio x
 [[ $failures == 0 ]] || finish
 rm -rf job.oplog.sweep root
 
+# A folder with files of others is left as it is.
+mkdir theirs
+for file in cells.csv sweep.svg run.json; do echo mine >theirs/$file; done
+wrong "theirs has files, and not those of a sweep" --root root --gpu-speed 1 -o theirs
+equal "$(cat theirs/* | sort -u)" mine
+equal "$(ls theirs | wc -l)" 3
+[[ ! -e root ]] || fail "the root was prepared"
+
 # An axis that needs no control group. The root is prepared by the sweep, and restored for each run.
 sweep() { "$REPRISE" sweep job.oplog --root root --memory 60M,80M --runs 2 >"$out" 2>"$err"; }
 "$REPRISE" prepare -q job.oplog --root probe
