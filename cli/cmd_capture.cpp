@@ -220,9 +220,15 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
         if (gpu != nullptr) {
             of_gpus = {"GPU events are kept in " + escape_line(gpu->folder())};
         }
-        std::cerr << "reprise: cannot write the op log: " << error.what() << "\n  the raw records are in "
-                  << printable(raw.native()) << "; retry with: reprise import " << printable(raw.native()) << " -o "
-                  << printable(output.native()) << "\n";
+        std::cerr << "reprise: cannot write the op log: " << error.what() << "\n";
+        std::error_code gone;
+        if (fs::exists(raw, gone)) {
+            std::cerr << "  the raw records are in " << printable(raw.native()) << "; retry with: reprise import "
+                      << printable(raw.native()) << " -o " << printable(output.native()) << "\n";
+        } else {
+            std::cerr << "  the raw records are lost: " << printable(raw.native())
+                      << " was removed while it was written; record again, with -o outside what the job removes\n";
+        }
         return 0;
     }
     give_to_user(output);
@@ -267,7 +273,11 @@ void print_report(const CaptureResult& result, const fs::path& output, uint64_t 
     if (!quiet()) {
         std::error_code ignored;
         const bool whole = result.failure.empty();
-        std::cerr << printable(output.native()) << (whole ? ": " : ": INCOMPLETE, ") << counted(ops, "op");
+        if (fs::exists(output, ignored)) {
+            std::cerr << printable(output.native()) << (whole ? ": " : ": INCOMPLETE, ") << counted(ops, "op");
+        } else {
+            std::cerr << "NO OP LOG was written";
+        }
         if (ops != 0) {
             std::cerr << ", " << format_bytes(fs::file_size(output, ignored));
         }
@@ -311,7 +321,7 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
     if (json_wanted(values)) {
         std::error_code ignored;
         Json json;
-        json["output"] = printable(output.native());
+        json["output"] = fs::exists(output, ignored) ? Json(printable(output.native())) : Json();
         json["ops"] = ops;
         json["bytes"] = ops != 0 ? fs::file_size(output, ignored) : 0;
         json["records"] = result.records;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // `reprise regress`: a suite of op logs on several targets, checked and judged.
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <functional>
 #include <iostream>
 
 #include "cli/command.h"
@@ -57,21 +59,21 @@ public:
     bool wanted() const { return !path_.empty(); }
     bool there() const { return there_; }
 
-    std::vector<RunRecord> runs_of(const RegressCell& cell) const {
-        std::vector<RunRecord> out;
-        try {
-            for (const Json& one : json_.at("cells")) {
-                if (one.at("job") != cell.job->name || one.at("target") != cell.target->name) {
-                    continue;
-                }
-                for (const Json& run : one.at("runs")) {
-                    out.push_back(run_record_of(run));
-                }
-            }
-        } catch (const Json::exception& error) {
-            throw bad_input(path_.string(), std::string("damaged: ") + error.what(), "remove it, and make it anew");
+    struct Cell {
+        std::vector<RunRecord> runs;
+        std::string file_system;
+    };
+    Cell of(const RegressCell& cell) const {
+        return found(
+            [&](const Json& one) { return one.at("job") == cell.job->name && one.at("target") == cell.target->name; });
+    }
+    /// Of all cells, whatever they are called.
+    std::vector<RunRecord> runs() const {
+        std::vector<RunRecord> runs = found([](const Json&) { return true; }).runs;
+        for (RunRecord& run : runs) {
+            run.path.clear();
         }
-        return out;
+        return runs;
     }
 
     void store(const std::vector<CellResult>& results) const {
@@ -81,8 +83,10 @@ public:
             for (const RunRecord& run : one.runs) {
                 runs.push_back(to_json(run));
             }
-            cells.push_back(
-                {{"job", one.cell.job->name}, {"target", one.cell.target->name}, {"runs", std::move(runs)}});
+            cells.push_back({{"job", one.cell.job->name},
+                             {"target", one.cell.target->name},
+                             {"file_system", one.file_system},
+                             {"runs", std::move(runs)}});
         }
         write_json(
             path_.string(),
@@ -90,6 +94,24 @@ public:
     }
 
 private:
+    Cell found(const std::function<bool(const Json&)>& wanted) const {
+        Cell out;
+        try {
+            for (const Json& one : json_.at("cells")) {
+                if (!wanted(one)) {
+                    continue;
+                }
+                out.file_system = one.value("file_system", "");
+                for (const Json& run : one.at("runs")) {
+                    out.runs.push_back(run_record_of(run));
+                }
+            }
+        } catch (const Json::exception& error) {
+            throw bad_input(path_.string(), std::string("damaged: ") + error.what(), "remove it, and make it anew");
+        }
+        return out;
+    }
+
     fs::path path_;
     Json json_;
     bool there_ = false;
@@ -104,9 +126,15 @@ std::vector<RegressionCase> cases_of(const std::vector<CellResult>& results, con
         made.name = one.cell.name();
         made.checks = one.checks;
         RegressionSides sides{"", one.cell.target->name, {}, one.runs};
+        std::string differs;  // what is compared
         if (baseline.there()) {
             sides.name_a = "baseline";
-            sides.a = baseline.runs_of(one.cell);
+            const Baseline::Cell then = baseline.of(one.cell);
+            sides.a = then.runs;
+            if (then.file_system != one.file_system && !then.file_system.empty()) {
+                differs = "The file system differs: baseline " + printable(then.file_system) + "; " + sides.name_b +
+                          " " + printable(one.file_system) + ".";
+            }
         } else if (!baseline.wanted()) {
             const auto first = std::find_if(results.begin(), results.end(),
                                             [&](const CellResult& other) { return other.cell.job == one.cell.job; });
@@ -120,6 +148,9 @@ std::vector<RegressionCase> cases_of(const std::vector<CellResult>& results, con
         } else if (!sides.name_a.empty()) {
             made.comparisons.push_back(regression_of(sides, thresholds, exclude));
             made.comparisons.back().name = sides.name_b + " against " + sides.name_a;
+            if (!differs.empty()) {
+                made.comparisons.back().notes.push_back(std::move(differs));
+            }
         }
     }
     return out;
@@ -130,6 +161,12 @@ bool passed(const RegressionCase& one) {
                        [](const CheckedThing& thing) { return thing.failures.empty(); }) &&
            std::all_of(one.comparisons.begin(), one.comparisons.end(),
                        [](const Regression& each) { return each.passed(); });
+}
+
+/// Whether there are too few runs for a verdict.
+bool few(const RegressionCase& one) {
+    return std::any_of(one.comparisons.begin(), one.comparisons.end(),
+                       [](const Regression& each) { return each.finding() == Finding::few; });
 }
 
 std::string word_of(const CheckedThing& thing) {
@@ -183,7 +220,8 @@ void print_case(const RegressionCase& one) {
     }
 }
 
-Json json_of(const std::vector<CellResult>& results, const std::vector<RegressionCase>& cases, bool finished) {
+Json json_of(const std::vector<CellResult>& results, const std::vector<RegressionCase>& cases, bool finished,
+             const ResumedRuns& resumed) {
     Json rows = Json::array();
     for (size_t i = 0; i < results.size(); ++i) {
         Json checks = Json::array(), comparisons = Json::array(), runs = Json::array();
@@ -208,15 +246,37 @@ Json json_of(const std::vector<CellResult>& results, const std::vector<Regressio
                         {"runs", std::move(runs)}});
     }
     const bool all = std::all_of(cases.begin(), cases.end(), passed);
-    return {{"passed", all && finished}, {"finished", finished}, {"cases", std::move(rows)}};
+    Json before = resumed.runs == 0
+                      ? Json()
+                      : Json{{"runs", resumed.runs}, {"of", resumed.of}, {"first_unix_s", resumed.first_unix_s}};
+    return {{"passed", all && finished},
+            {"finished", finished},
+            {"resumed", std::move(before)},
+            {"cases", std::move(rows)}};
 }
 
-void print_all(const std::vector<CellResult>& results, const std::vector<RegressionCase>& cases) {
+/// Which runs are not of this call; empty: all are.
+std::string resumed_sentence(const ResumedRuns& resumed, const fs::path& folder) {
+    if (resumed.runs == 0) {
+        return {};
+    }
+    constexpr int64_t kSecond = 1'000'000'000;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const int64_t age = std::chrono::duration_cast<std::chrono::seconds>(now).count() - resumed.first_unix_s;
+    return (resumed.runs == resumed.of ? "no new run: all " : std::to_string(resumed.runs) + " of ") +
+           counted(resumed.of, "run") + " were made by an earlier call, " +
+           format_duration(std::max<int64_t>(age, 0) * kSecond) + " ago (" + printable(folder.string()) +
+           "); -f makes all anew";
+}
+
+void print_all(const std::vector<CellResult>& results, const std::vector<RegressionCase>& cases,
+               const std::string& resumed) {
     const auto failed = static_cast<size_t>(
         std::count_if(cases.begin(), cases.end(), [](const RegressionCase& one) { return !passed(one); }));
     std::cout << (failed != 0 ? "FAILED: " + std::to_string(failed) + " of " + counted(cases.size(), "case")
                               : "passed: " + counted(cases.size(), "case"))
-              << "\n\n";
+              << "\n"
+              << resumed << (resumed.empty() ? "\n" : "\n\n");
     overview(results, cases).print(std::cout, 2);
     for (const RegressionCase& one : cases) {
         print_case(one);
@@ -251,7 +311,14 @@ int run(const po::variables_map& values) {
                                              : fs::path(how.suite_file.string() + ".regress");
     how.verify = values.count("verify") != 0;
     how.fresh = values.count("force") != 0;
+    if (baseline.there()) {
+        how.baseline = baseline.runs();
+    }
     RegressSuite suite(suite_of(values), how);
+    if (!suite.aside().empty() && !quiet()) {
+        std::cerr << "note: the runs of the last call were judged: they are now in "
+                  << printable(suite.aside().string()) << ", and new ones are made\n";
+    }
     const bool finished = suite.run();
     const std::vector<CellResult> results = suite.results();
     if (!finished) {
@@ -262,11 +329,11 @@ int run(const po::variables_map& values) {
         cases_of(results, baseline, thresholds, values.count("exclude-doubtful") != 0);
     const bool all = std::all_of(cases.begin(), cases.end(), passed);
     if (json_wanted(values)) {
-        put_json(values, json_of(results, cases, finished));
+        put_json(values, json_of(results, cases, finished, suite.resumed()));
     }
     write_reports(values, "reprise regress " + how.suite_file.filename().string(), cases);
     if (!json_alone(values)) {
-        print_all(results, cases);
+        print_all(results, cases, resumed_sentence(suite.resumed(), how.folder));
         if (!baseline.wanted() && suite.suite().targets.size() == 1) {
             std::cout << "\nnote: one target and no --baseline: nothing to compare with\n";
         }
@@ -279,6 +346,9 @@ int run(const po::variables_map& values) {
             std::cout << (all ? "\nthe baseline was stored\n"
                               : "\nthe baseline was NOT stored: what was measured does not pass\n");
         }
+    }
+    if (std::none_of(cases.begin(), cases.end(), few)) {
+        suite.note_judged();  // else more runs may be added to them
     }
     return static_cast<int>(all ? ExitCode::done : ExitCode::check_failed);
 }
@@ -293,7 +363,8 @@ const Registration registration{{
         "root DIR/JOB restored before each run. Checked after each run: results of calls, names, types and sizes of "
         "files. With --verify also every byte, before the measured runs.\n\nThe targets are compared with the first "
         "one, "
-        "or, with --baseline, each with its own runs of another day or kernel, as by `compare --against`.\n\n"
+        "or, with --baseline, each with its own runs of another day or kernel, as by `compare --against`; runs that "
+        "were judged before are not taken for new ones.\n\n"
         "    [suite]\n    runs = 10\n    warm-up = 1\n    [job resnet]\n    log = resnet.oplog\n    replay = --cache "
         "cold\n"
         "    [target ext4]\n    remount = umount /mnt/a && mount /dev/sdb1 /mnt/a\n\n"

@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "cli/self_run.h"
 #include "cli/show_sweep.h"
+#include "cli/sweep_cache.h"
 #include "cli/table.h"
 #include "experiment/sweep.h"
 #include "formats/oplog/oplog.h"
@@ -35,6 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
+constexpr const char* kRows = "runs.jsonl";
 constexpr uint64_t kMostRuns = 100'000;
 // Axes, the first of those given is the one of the pictures.
 constexpr const char* kListed[] = {"ratio", "memory", "gpu-speed"};
@@ -53,6 +55,7 @@ void options(po::options_description& add) {
         "show what was measured or predicted elsewhere, a CSV file with the columns of cells.csv")(
         "seed", po::value<uint64_t>()->default_value(1)->value_name("N"), "of the order of the runs")(
         "tolerance-results", po::value<std::string>()->value_name("N|SHARE"), "as in replay");
+    add_sweep_cache_option(add);
     add_filter_options(add);
     add.add_options()(
         "output,o", po::value<std::string>()->value_name("FOLDER"),
@@ -168,6 +171,11 @@ public:
                               "use --runs from 1, and at most 100000 runs in all");
         }
         const LogReader log{fs::path(log_)};
+        cache_ = sweep_cache(values, log, wanted_filter(values, log, Base::job),
+                             values.count("ratio") + values.count("memory") != 0);
+        if (!cache_.option.empty()) {
+            common_.insert(common_.end(), {"--cache", cache_.option});
+        }
         conditions_ = "reprise " + std::string(tool_version()) + " on " + machine_facts({}).host + ", log " +
                       log_fingerprint(log) + ", root " + fs::absolute(root_).string() + ", seed " +
                       std::to_string(seed_);
@@ -189,7 +197,7 @@ public:
             throw machine_error("cannot make the folder " + escape_line(folder_.string()) + ": " + error.message(),
                                 "choose another one with -o");
         }
-        rows_.emplace(folder_ / "runs.jsonl", conditions_, values.count("force") != 0);
+        rows_.emplace(folder_ / kRows, conditions_, values.count("force") != 0);
     }
 
     /// False where it was interrupted.
@@ -205,7 +213,9 @@ public:
             prepare();
         } catch (const Error&) {
             if (made_folder_) {
-                fs::remove_all(folder_);  // nothing was measured
+                fs::remove(folder_ / kRows);  // nothing was measured
+                std::error_code ignored;
+                fs::remove(folder_, ignored);
             }
             throw;
         }
@@ -228,6 +238,7 @@ public:
 
     SweepResult result() const {
         SweepResult result{log_, root_, axes_, cells_, {}, runs_, beside_};
+        result.cache = cache_.sentence;
         result.runs.resize(cells_.size());
         for (size_t cell = 0; cell < cells_.size(); ++cell) {
             for (size_t run = 0; run < runs_; ++run) {
@@ -311,6 +322,7 @@ private:
     std::vector<SweepAxis> axes_;
     std::vector<SweepCell> cells_;
     Words common_;
+    SweepCache cache_;
     size_t runs_;
     uint64_t seed_;
     std::string conditions_;
@@ -344,10 +356,12 @@ const Registration registration{{
     .help =
         "Every combination of the values is a cell, and each cell is run several times, in a shuffled order, so that "
         "what changes in the course of the sweep does not look like an effect. The root is prepared where it is not, "
-        "and restored before each run.\n\nEnds with a table; FOLDER gets cells.csv, sweep.svg and sweep.png, and "
+        "and restored before each run, which begins with the same in memory as the others.\n\nEnds with a table; "
+        "FOLDER gets cells.csv, sweep.svg and sweep.png, and "
         "keeps each run as soon as it is made: interrupted or killed, the same command goes on.\n\nFigures are "
         "medians over the runs that may be trusted, with their range, from six runs on with a 95 % interval. Exit "
-        "code 1: a cell has no such run.",
+        "code 1: a cell has no such run, or its device served another share of the bytes than that of cells with the "
+        "same memory.",
     .examples = {{"reprise sweep job.oplog --root /mnt/new --ratio 0.5,1,2,4", "how the job behaves with less memory"},
                  {"reprise sweep job.oplog --root /mnt/new --ratio 1,4 --gpu-speed 1,2 --runs 7",
                   "and with faster accelerators"},

@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 
+#include "formats/oplog/unfinished.h"
 #include "formats/support/error.h"
 #include "formats/support/new_file.h"
 
@@ -42,6 +43,7 @@ void check_log_output(const fs::path& path, bool overwrite) {
                           "name a regular file with -o");
     }
     check_directory_of(path);
+    check_unfinished_log(path);
 }
 
 void check_directory_of(const fs::path& path) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -216,6 +217,7 @@ public:
           mount_(work.folder / "mnt"),
           disk_{work.folder,    work.folder / "before",     work.folder / "writes",
                 cell.job->name, cell.target->mount_options, work.seed} {
+        check_own(work.folder);
         for (const char* const left : {"mnt", "served"}) {
             unmount_left(work.folder / left);
         }
@@ -271,6 +273,18 @@ public:
     static constexpr const char* kName = "synced data after power cuts";
 
 private:
+    /// What a killed run left there is removed; what is of others is not.
+    static void check_own(const fs::path& folder) {
+        constexpr std::array kOwn = {"image", "before", "writes", "cut", "forward", "mnt", "served", "run.oplog"};
+        std::error_code none;
+        for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+            if (std::find(kOwn.begin(), kOwn.end(), entry.path().filename()) == kOwn.end()) {
+                throw usage_error(escape_line(entry.path().string()) + " is in the way of the images for power cuts",
+                                  "move it away, or choose another folder with -o");
+            }
+        }
+    }
+
     void prepare(const RegressCell& cell) {
         const UniqueFd made(::open(image_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
         const uint64_t size = cell_.target->size != 0 ? cell_.target->size : kUsualSize;

@@ -1,12 +1,54 @@
 // SPDX-License-Identifier: MIT
 #include "cli/regress_checks.h"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
 #include "cli/run_files.h"
 #include "cli/run_program.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise::cli {
+namespace {
+
+/// Whether the file system of a directory is unmounted while this lives: everywhere, so that nothing of it stays in
+/// memory. Numbers of mounts and devices do not tell: they come again.
+class UnmountWatch {
+public:
+    explicit UnmountWatch(const std::filesystem::path& folder) : events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+        if (!events_.valid() || ::inotify_add_watch(events_.get(), folder.c_str(), IN_DELETE_SELF | IN_ONLYDIR) < 0) {
+            throw machine_error(
+                "cannot watch whether " + escape_line(folder.string()) + " is unmounted: " + reason(errno),
+                "raise fs.inotify.max_user_instances and max_user_watches, or leave the target's remount out");
+        }
+    }
+    bool seen() const {
+        alignas(inotify_event) std::array<char, 4096> events{};
+        bool seen = false;
+        ssize_t size = 0;
+        while ((size = ::read(events_.get(), events.data(), events.size())) > 0) {
+            for (ssize_t at = 0; at < size;) {
+                inotify_event event{};
+                std::memcpy(&event, events.data() + at, sizeof event);
+                seen = seen || (event.mask & IN_UNMOUNT) != 0;
+                at += static_cast<ssize_t>(sizeof event + event.len);
+            }
+        }
+        return seen;
+    }
+
+private:
+    UniqueFd events_;
+};
+
+}  // namespace
 
 std::vector<std::string> failures_of(const RowFile::Json& row) {
     if (const auto refused = row.at("refused").get<std::string>(); !refused.empty()) {
@@ -49,9 +91,17 @@ CheckedThing check_after_remount(const RegressCell& cell, const std::filesystem:
         return out;
     }
     const RunFiles files(cell.job->log, run_log, cell.root);  // reads the root's marker: before it goes
+    const UnmountWatch watch(cell.root);
     if (const ProgramRun remount = run_program({"/bin/sh", "-c", cell.target->remount}); remount.code != 0) {
         out.failures.push_back("the remount command failed: " + cell.target->remount + ": " +
                                printable(remount.output));
+        return out;
+    }
+    if (!watch.seen()) {
+        out.failures.push_back("the remount command unmounted nothing, so nothing is known of what the device keeps: " +
+                               cell.target->remount + "; it has to unmount the file system of " +
+                               printable(cell.target->folder.string()) +
+                               " everywhere and to mount it again, e.g. umount DIR && mount DEVICE DIR");
         return out;
     }
     const TreeCheck tree = files.check(cell.root);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <utility>
 
+#include "cli/file_system_of.h"
 #include "cli/help.h"
 #include "cli/power_cut.h"
 #include "cli/progress.h"
@@ -24,6 +26,14 @@ namespace reprise::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kRows = "runs.jsonl";
+constexpr const char* kJudged = "judged_unix_s";  // of a row that is no run: all before it had their verdict
+
+int64_t unix_now() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
 
 bool gives(const std::vector<std::string>& words, const std::string& option) {
     return std::any_of(words.begin(), words.end(),
@@ -46,9 +56,72 @@ RegressSuite::RegressSuite(Suite suite, RegressOptions options)
         throw machine_error("cannot make the folder " + escape_line(options_.folder.string()) + ": " + error.message(),
                             "choose another one with -o");
     }
-    file_.emplace(options_.folder / "runs.jsonl", "suite", conditions(), options_.fresh);
+    const bool anew = !options_.fresh && judged_before();
+    aside_ = anew ? options_.folder / "runs.before.jsonl" : fs::path();
+    file_.emplace(options_.folder / kRows, "suite", conditions(), options_.fresh || anew, aside_);
     rows_ = file_->found();
+    check_file_systems();
+    find_resumed();
     scratch_ = options_.folder / "run";
+}
+
+/// Whether the folder's runs are no new ones for a comparison with a baseline.
+bool RegressSuite::judged_before() const {
+    if (!options_.baseline) {
+        return false;
+    }
+    const std::vector<Json> rows = RowFile::peek(options_.folder / kRows);
+    return std::any_of(rows.begin(), rows.end(), [&](const Json& row) {
+        if (row.contains(kJudged)) {
+            return true;
+        }
+        if (!row.contains("record")) {
+            return false;
+        }
+        try {
+            RunRecord run = run_record_of(row["record"]);
+            run.path.clear();
+            return std::find(options_.baseline->begin(), options_.baseline->end(), run) != options_.baseline->end();
+        } catch (const Json::exception&) {
+            return true;  // of another version
+        }
+    });
+}
+
+/// Runs on a file system that was made anew since, or is mounted in another way, are none of this one.
+void RegressSuite::check_file_systems() const {
+    for (const SuiteTarget& target : suite_.targets) {
+        const std::string now = file_system_of(target.folder);
+        for (const Json& row : rows_) {
+            if (row.value("target", "") != target.name || row.value("file system", "") == now) {
+                continue;
+            }
+            throw usage_error(escape_line((options_.folder / kRows).string()) +
+                                  " has runs on another file system of target " + target.name,
+                              "then: " + escape_line(row.value("file system", "unknown")) + "\n  now:  " +
+                                  escape_line(now) + "\n  choose another folder with -o, or begin anew with -f");
+        }
+    }
+}
+
+void RegressSuite::find_resumed() {
+    resumed_.of = cells_.size() * suite_.runs;
+    for (size_t cell = 0; cell < cells_.size(); ++cell) {
+        for (size_t run = 0; run < suite_.runs; ++run) {
+            if (const Json* const row = find(cell, run)) {
+                const int64_t made = row->value("unix_s", int64_t{0});
+                resumed_.first_unix_s = resumed_.runs++ == 0 ? made : std::min(resumed_.first_unix_s, made);
+            }
+        }
+    }
+}
+
+void RegressSuite::note_judged() {
+    if (rows_.empty() || !rows_.back().contains(kJudged)) {
+        Json row = {{kJudged, unix_now()}};
+        file_->add(row);
+        rows_.push_back(std::move(row));
+    }
 }
 
 RegressSuite::Place RegressSuite::place_of(const SuiteTarget& target) {
@@ -103,6 +176,8 @@ void RegressSuite::keep(size_t cell, const Json& key, Json row) {
     row["job"] = cells_[cell].job->name;
     row["target"] = cells_[cell].target->name;
     row["run"] = key;
+    row["unix_s"] = unix_now();
+    row["file system"] = file_system_of(cells_[cell].target->folder);
     file_->add(row);
     rows_.push_back(std::move(row));
 }
@@ -272,7 +347,7 @@ bool RegressSuite::time_all() {
 std::vector<CellResult> RegressSuite::results() const {
     std::vector<CellResult> out;
     for (size_t cell = 0; cell < cells_.size(); ++cell) {
-        CellResult one{cells_[cell], {}, {}};
+        CellResult one{cells_[cell], {}, {}, {}};
         CheckedThing runs{"runs: results, names, types and sizes", {}, ""};
         for (size_t run = 0; run < suite_.runs; ++run) {
             const Json* const row = find(cell, run);
@@ -282,6 +357,7 @@ std::vector<CellResult> RegressSuite::results() const {
             for (const std::string& failure : failures_of(*row)) {
                 runs.failures.push_back("run " + std::to_string(run + 1) + ": " + failure);
             }
+            one.file_system = row->value("file system", "");
             if (row->contains("record")) {
                 one.runs.push_back(run_record_of(row->at("record")));
                 one.runs.back().path += ", run " + std::to_string(run + 1);

@@ -28,16 +28,25 @@ struct CellResult {
     RegressCell cell;
     std::vector<RunRecord> runs;
     std::vector<CheckedThing> checks;
+    std::string file_system;  // that the runs were made on
+};
+
+/// Runs that an earlier call of the command left.
+struct ResumedRuns {
+    size_t runs = 0, of = 0;
+    int64_t first_unix_s = 0;  // when the first of them was made
 };
 
 struct RegressOptions {
     std::filesystem::path suite_file, folder;
     bool verify = false, fresh = false;
+    /// Of a baseline that the runs are to be compared with: neither these nor runs that were judged before are new.
+    std::optional<std::vector<RunRecord>> baseline = {};
 };
 
 class RegressSuite {
 public:
-    /// Throws Error where a target is not there, or the folder holds runs of another suite.
+    /// Throws Error where a target is not there, or the folder holds runs of another suite or on another file system.
     RegressSuite(Suite suite, RegressOptions options);
     RegressSuite(const RegressSuite&) = delete;
     RegressSuite& operator=(const RegressSuite&) = delete;
@@ -45,6 +54,12 @@ public:
     /// False where it was interrupted. Throws Error where a target disappears or refuses to be prepared.
     bool run();
     std::vector<CellResult> results() const;
+    /// Asked before run().
+    const ResumedRuns& resumed() const { return resumed_; }
+    /// Where the runs are that were judged before; empty: there were none to be put aside.
+    const std::filesystem::path& aside() const { return aside_; }
+    /// These runs had their verdict: where there is a baseline, a later call makes new ones.
+    void note_judged();
     const Suite& suite() const { return suite_; }
 
 private:
@@ -55,6 +70,9 @@ private:
         uint64_t device = 0, inode = 0;
     };
     static Place place_of(const SuiteTarget& target);
+    bool judged_before() const;
+    void check_file_systems() const;
+    void find_resumed();
     void check_target(size_t target) const;
     std::string conditions() const;
     const Json* find(size_t cell, const Json& key) const;
@@ -71,7 +89,8 @@ private:
     std::vector<Place> places_;  // of targets
     std::optional<RowFile> file_;
     std::vector<Json> rows_;
-    std::filesystem::path scratch_;
+    std::filesystem::path scratch_, aside_;
+    ResumedRuns resumed_;
 };
 
 }  // namespace reprise::cli

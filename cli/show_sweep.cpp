@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 
+#include "cli/show_verdict.h"
+#include "cli/sweep_cache.h"
 #include "cli/units.h"
 #include "experiment/picture.h"
 #include "formats/support/error.h"
@@ -84,6 +86,12 @@ std::string cell_words(const SweepResult& result, size_t cell) {
     return words;
 }
 
+bool is_in(const std::vector<size_t>& cells, size_t cell) {
+    return std::find(cells.begin(), cells.end(), cell) != cells.end();
+}
+
+constexpr const char* kOtherCache = "other share from the device";
+
 Table table_of(const SweepResult& result) {
     std::vector<Column> columns;
     for (const SweepAxis& axis : result.axes) {
@@ -104,6 +112,7 @@ Table table_of(const SweepResult& result) {
     }
     columns.push_back({"trust", "trust", false});
     Table table(columns);
+    const std::vector<size_t> other = cells_of_other_cache(result);
     for (size_t cell = 0; cell < result.cells.size(); ++cell) {
         const Runs& runs = result.runs[cell];
         std::vector<Cell> row;
@@ -120,7 +129,7 @@ Table table_of(const SweepResult& result) {
         if (!result.predicted) {
             row.push_back(count_cell(runs.size()));
         }
-        row.emplace_back(trust_of(runs));
+        row.emplace_back(trust_of(runs) + (is_in(other, cell) ? std::string(", ") + kOtherCache : ""));
         table.row(std::move(row));
     }
     return table;
@@ -190,6 +199,7 @@ std::string csv_of(const SweepResult& result) {
         out += name + "," + name + "_low," + name + "_high,";
     }
     out += "runs,trust,problem\n";
+    const std::vector<size_t> other = cells_of_other_cache(result);
     for (size_t cell = 0; cell < result.cells.size(); ++cell) {
         for (size_t axis = 0; axis < result.axes.size(); ++axis) {
             out += quoted(value_of(result, cell, axis)) + ",";
@@ -201,7 +211,7 @@ std::string csv_of(const SweepResult& result) {
                          : ",,,";
         }
         out += std::to_string(result.runs[cell].size()) + "," + trust_of(result.runs[cell]) + "," +
-               quoted(problem_of(result.runs[cell])) + "\n";
+               quoted(is_in(other, cell) ? kOtherCache : problem_of(result.runs[cell])) + "\n";
     }
     return out;
 }
@@ -325,9 +335,10 @@ std::vector<std::string> sweep_columns() {
 }
 
 bool sweep_believed(const SweepResult& result) {
-    return std::all_of(result.runs.begin(), result.runs.end(), [](const Runs& runs) {
-        return std::any_of(runs.begin(), runs.end(), [](const SweepRun* run) { return trusted(*run); });
-    });
+    return cells_of_other_cache(result).empty() &&
+           std::all_of(result.runs.begin(), result.runs.end(), [](const Runs& runs) {
+               return std::any_of(runs.begin(), runs.end(), [](const SweepRun* run) { return trusted(*run); });
+           });
 }
 
 SweepFiles write_sweep(const SweepResult& result, const std::filesystem::path& folder) {
@@ -349,6 +360,18 @@ SweepFiles write_sweep(const SweepResult& result, const std::filesystem::path& f
 }
 
 void print_sweep(std::ostream& out, const SweepResult& result, const SweepFiles& files) {
+    if (const std::vector<size_t> other = cells_of_other_cache(result); !other.empty()) {
+        const std::string text = "DO NOT COMPARE: the device served another share of the bytes in " +
+                                 counted(other.size(), "cell") + " of " + std::to_string(result.cells.size()) + " (" +
+                                 cell_words(result, other.front()) + (other.size() > 1 ? ", ..." : "") +
+                                 ") than in the others with the same memory: more than what is varied differs";
+        for (const std::string& line : wrapped("", text)) {
+            out << line << "\n";
+        }
+    }
+    if (!result.cache.empty()) {
+        out << "cache: " << result.cache << "\n";
+    }
     table_of(result).print(out);
     for (size_t cell = 0; cell < result.cells.size(); ++cell) {
         if (const std::string problem = problem_of(result.runs[cell]); !problem.empty()) {
@@ -376,6 +399,7 @@ void print_sweep(std::ostream& out, const SweepResult& result, const SweepFiles&
 
 Json sweep_json(const SweepResult& result) {
     Json cells = Json::array();
+    const std::vector<size_t> other = cells_of_other_cache(result);
     for (size_t cell = 0; cell < result.cells.size(); ++cell) {
         Json row = Json::object();
         for (size_t axis = 0; axis < result.axes.size(); ++axis) {
@@ -390,7 +414,7 @@ Json sweep_json(const SweepResult& result) {
         }
         row["runs"] = result.runs[cell].size();
         row["trust"] = trust_of(result.runs[cell]);
-        const std::string problem = problem_of(result.runs[cell]);
+        const std::string problem = is_in(other, cell) ? kOtherCache : problem_of(result.runs[cell]);
         row["problem"] = problem.empty() ? Json(nullptr) : Json(printable(problem));
         cells.push_back(row);
     }
@@ -406,6 +430,7 @@ Json sweep_json(const SweepResult& result) {
     return {{"log", printable(result.log)},
             {result.predicted ? "storage" : "root", printable(result.root)},
             {"runs", result.wanted},
+            {"cache", result.cache.empty() ? Json(nullptr) : Json(result.cache)},
             {"cells", cells},
             {"beside", beside}};
 }

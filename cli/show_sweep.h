@@ -21,6 +21,7 @@ struct SweepResult {
     size_t wanted = 0;                               // runs of each
     std::vector<SweepBeside> beside;                 // over the first axis
     bool predicted = false;                          // not run; `root` names the storage model
+    std::string cache = {};                          // what was in memory when each run began; empty: nothing is said
 };
 
 struct SweepFiles {
@@ -29,7 +30,7 @@ struct SweepFiles {
 
 /// Columns of CSV that hold figures: "elapsed_s".
 std::vector<std::string> sweep_columns();
-/// Whether every cell has a run that may be trusted.
+/// Whether every cell has a run that may be trusted, and they differ in nothing but what is varied.
 bool sweep_believed(const SweepResult& result);
 /// Into a folder. Throws Error (machine).
 SweepFiles write_sweep(const SweepResult& result, const std::filesystem::path& folder);

@@ -12,17 +12,70 @@
 #include "formats/support/limits.h"
 
 namespace reprise {
+namespace {
 
-RowFile::RowFile(std::filesystem::path path, const std::string& what, std::string conditions, bool fresh)
-    : path_(std::move(path)),
-      conditions_(std::move(conditions)),
-      file_(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+    return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+bool is_row(const RowFile::Json& json) {
+    return json.is_object() && json.contains("conditions") && json["conditions"].is_string();
+}
+
+/// The folder of `path` is empty, or `path` is as this left it, maybe killed before or in the first row. What cannot be
+/// read is told where it is opened.
+bool is_own(const std::filesystem::path& path) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) {
+        return std::filesystem::is_empty(folder_of(path), error) || error;
+    }
+    std::ifstream in(path, std::ios::binary);
+    std::string line;
+    if (!in.is_open()) {
+        return true;
+    }
+    if (!std::getline(in, line) || (in.eof() && line.starts_with('{'))) {
+        return in.eof();
+    }
+    return !RowFile::peek(path).empty();
+}
+
+}  // namespace
+
+std::vector<RowFile::Json> RowFile::peek(const std::filesystem::path& path) {
+    std::vector<Json> rows;
+    std::ifstream in(path, std::ios::binary);
+    for (std::string line; std::getline(in, line);) {
+        if (Json json = Json::parse(line, nullptr, false); is_row(json)) {
+            rows.push_back(std::move(json));
+        }
+    }
+    return rows;
+}
+
+RowFile::RowFile(std::filesystem::path path, const std::string& what, std::string conditions, bool fresh,
+                 const std::filesystem::path& aside)
+    : path_(std::move(path)), conditions_(std::move(conditions)) {
+    if (!fresh && !is_own(path_)) {
+        throw usage_error(escape_line(folder_of(path_).string()) + " has files, and not those of a " + what,
+                          "choose another folder with -o; -f uses this one, and replaces files of the names that a " +
+                              what + " writes");
+    }
+    file_.reset(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     if (!file_.valid()) {
         fail();
     }
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         throw machine_error(escape_line(path_.string()) + " is in use by another " + what,
                             "wait until it has ended, or choose another folder with -o");
+    }
+    if (fresh && !aside.empty()) {
+        std::error_code error;
+        std::filesystem::copy_file(path_, aside, std::filesystem::copy_options::overwrite_existing, error);
+        if (error) {
+            throw machine_error("cannot write " + escape_line(aside.string()) + ": " + error.message(),
+                                "choose another folder with -o");
+        }
     }
     if (fresh && ::ftruncate(file_.get(), 0) != 0) {
         fail();

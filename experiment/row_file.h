@@ -17,9 +17,14 @@ public:
     using Json = nlohmann::ordered_json;
 
     /// `what`: what rows are of, "sweep". `conditions`: what makes rows comparable, as text. Throws Error (usage) where
-    /// `path` has rows of other ones, unless `fresh`, which forgets them; Error (machine) where it cannot be written,
-    /// or another process does.
-    RowFile(std::filesystem::path path, const std::string& what, std::string conditions, bool fresh);
+    /// `path` has rows of other ones, or is not there in a folder that has other files, unless `fresh`, which forgets
+    /// what there is; Error (machine) where it cannot be written, or another process does. `aside`: where that which
+    /// `fresh` forgets is copied to, in place of what is there; empty: nowhere.
+    RowFile(std::filesystem::path path, const std::string& what, std::string conditions, bool fresh,
+            const std::filesystem::path& aside = {});
+
+    /// All rows of a file, under whatever conditions; none where it is not there.
+    static std::vector<Json> peek(const std::filesystem::path& path);
 
     /// Those that were there. What is no JSON with these conditions is left out.
     const std::vector<Json>& found() const { return found_; }

@@ -7,6 +7,7 @@
 // twice; a file named by a path that `directory=` changed is not found again, so names are relative to where fio is
 // started; names end at white space and after 256 bytes; a job without data is refused.
 #include <cctype>
+#include <set>
 #include <system_error>
 #include <unordered_map>
 
@@ -162,8 +163,30 @@ public:
     }
     const std::vector<std::pair<std::string, std::string>>& renamed() const { return renamed_; }
 
+    /// That the job made a directory, which fio does not.
+    void made(FileId directory) {
+        if (directory != 0 && directory < tables_.files.size()) {
+            made_.insert(std::string(tables_.strings[tables_.files[directory].path]));
+        }
+    }
+    /// Directories of files that lie in one that the job made, relative to the root.
+    std::set<std::string> missing() const {
+        std::set<std::string> out;
+        for (const auto& [path, name] : names_) {
+            const std::filesystem::path folder = std::filesystem::path(tables_.strings[path]).parent_path();
+            for (std::filesystem::path at = folder; at.has_relative_path(); at = at.parent_path()) {
+                if (made_.contains(at.string())) {
+                    out.insert(folder.relative_path().string());
+                    break;
+                }
+            }
+        }
+        return out;
+    }
+
 private:
     const Tables& tables_;
+    std::set<std::string> made_;
     std::unordered_map<StringId, std::string> names_;
     std::vector<std::pair<std::string, std::string>> renamed_;
 };
@@ -343,10 +366,14 @@ void write_job_file(const Places& places, std::span<const TaskId> tasks, const T
         "; Replays the iologs beside this file with fio 3.33, one job per recorded task, at the recorded times.\n"
         "; Files must exist: prepare a root first, with the same --only and --not as this export, then\n"
         ";   reprise prepare LOG --root ROOT\n"
-        ";   cd ROOT && IOLOGS=<folder of this file> fio $IOLOGS/" +
-        places.job_file().filename().string() +
-        "\n"
-        "; Add --replay_no_stall=1 for as fast as possible.\n";
+        ";   cd ROOT\n";
+    for (const std::string& folder : names.missing()) {
+        text += ";   mkdir -p -- " + shell_word(folder) + "\n";  // the job made it, and fio does not
+        out.drain();
+    }
+    text += ";   export IOLOGS=<folder of this file>\n;   fio $IOLOGS/" + places.job_file().filename().string() +
+            "\n"
+            "; Add --replay_no_stall=1 for as fast as possible.\n";
     for (const auto& [name, path] : names.renamed()) {
         text += "; " + name + " stands for ";
         append_quoted(text, path);
@@ -397,6 +424,9 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     for (const TaskId task : tasks) {
         Job job(places.log(task), tables, names, report, origin);
         log.for_each(task, [&](const Op& op, uint64_t) {
+            if (op.kind == OpKind::mkdir && op.result >= 0) {
+                names.made(tables.file_of(op));
+            }
             if (selector.keeps(op)) {
                 job.op(op);
             } else {

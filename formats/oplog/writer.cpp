@@ -13,6 +13,7 @@
 #include "formats/oplog/layout.h"
 #include "formats/oplog/oplog.h"
 #include "formats/oplog/table_codec.h"
+#include "formats/oplog/unfinished.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/new_file.h"
@@ -138,7 +139,7 @@ struct LogWriter::Impl {
 
     Impl(std::filesystem::path to, Header head, WriterOptions with)
         : path(std::move(to)),
-          partial(path.string() + ".partial"),
+          partial(unfinished_log(path)),
           options(std::move(with)),
           header(std::move(head)),
           unit_ns(header.time_unit_ns),
@@ -155,6 +156,7 @@ struct LogWriter::Impl {
             throw machine_error(path.string() + " is not a regular file, and a log cannot be written there",
                                 "name a file that may be made or replaced");
         }
+        check_unfinished_log(path);
         {
             const EndsHeld held;
             fd = create_new_file(partial);

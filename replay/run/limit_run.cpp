@@ -84,6 +84,12 @@ std::unique_ptr<LimitedRun> limit_run(const Plan& plan, const ReplayOptions& opt
     request.regime = request.regime.value_or(CacheRegime::cold);
     if (options.limits.memory_limited()) {
         cache.apply({CacheRegime::cold, request.drop_all});
+        if (const CacheReport& report = cache.report(); report.files != 0 && report.memory_files == report.files) {
+            throw machine_error(
+                std::string(options.limits.ratio ? "--ratio" : "--memory") + ": " + escape_line(options.root.string()) +
+                    " has all files that are read in memory (tmpfs), where no limit would take them back",
+                "use a root on a disk");
+        }
     }
     if (options.limits.ratio && cache.report().recorded.hides_touches()) {
         throw machine_error(

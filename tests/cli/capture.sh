@@ -377,4 +377,11 @@ run 0 "$REPRISE" info lossy.oplog
 grep -qi 'loss' "$out" || fail "info does not tell the losses"
 run 3 "$REPRISE" replay lossy.oplog --engine null --pace afap
 grep -q -- '--allow-loss' "$err" || fail "replay does not name --allow-loss"
+# A job that removes the folder of the recording: no records are said to be where none are.
+mkdir gone
+run 4 "$REPRISE" capture -o gone/x.oplog -- rm -r gone
+contains "$err" "the raw records are lost: gone/x.raw was removed"
+contains "$err" "NO OP LOG was written"
+lacks "$err" "retry with"
+lacks "$err" "gone/x.oplog: "
 finish

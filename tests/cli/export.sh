@@ -94,4 +94,23 @@ PYTHON
 else
     echo "SKIPPED: the replay by fio, fio is not installed"
 fi
+
+# The commands of the job file, with the directories that the job made.
+cat >"$tmp/made.strace" <<'END'
+100 1700000000.000000 execve("/usr/bin/job", ["job"], 0x7ffe /* 1 var */) = 0 <0.000100>
+100 1700000000.001000 mkdir("/out", 0777) = 0 <0.000100>
+100 1700000000.002000 mkdir("/out/it's", 0777) = 0 <0.000100>
+100 1700000000.003000 openat(AT_FDCWD, "/out/it's/model", O_WRONLY|O_CREAT, 0644) = 3 <0.000100>
+100 1700000000.004000 write(3, ""..., 4096) = 4096 <0.000100>
+100 1700000000.005000 close(3) = 0 <0.000100>
+100 1700000000.006000 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q "$tmp/made.strace" -o "$tmp/made.oplog"
+run 0 "$REPRISE" export "$tmp/made.oplog" --to fio -o "$tmp/made/"
+sed -n 's/^;   //p' "$tmp/made/replay.fio" | sed "s|<folder of this file>|$tmp/made|; s|reprise prepare LOG --root ROOT|\"\$REPRISE\" prepare -q made.oplog --root ROOT|" >"$tmp/made.sh"
+contains "$tmp/made.sh" "mkdir -p -- "
+if command -v fio >/dev/null; then
+    run 0 env -C "$tmp" bash -e made.sh
+    equal "$(stat -c %s "$tmp/ROOT/out/it's/model")" 4096
+fi
 finish

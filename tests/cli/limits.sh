@@ -51,8 +51,8 @@ if command -v setpriv >/dev/null && [[ $EUID == 0 ]]; then
     contains "$err" "--direct"
 fi
 
-if ! "$REPRISE" replay -q job.oplog --root root --pace afap --memory 200M >"$out" 2>"$err" && grep -q "control group" "$err"; then
-    skip "no control group can be made here: $(head -n 1 "$err")"
+if ! "$REPRISE" replay -q job.oplog --root root --pace afap --memory 200M >"$out" 2>"$err" && grep -q "control group\|in memory (tmpfs)" "$err"; then
+    skip "nothing can be limited here: $(head -n 1 "$err")"
 fi
 
 # value EXPRESSION: of run.json as r
@@ -177,6 +177,15 @@ if [[ $EUID == 0 ]] && mkdir mem && mount -t tmpfs -o size=100m tmpfs mem 2>/dev
     limited --root mem --io-limit read=32M
     equal $? 4
     contains "$err" "is on no block device that can be limited"
+    # Memory that a limit would not take back: no run that looks as if it had been limited.
+    for limit in "--ratio 2" "--memory 100M"; do
+        # shellcheck disable=SC2086
+        limited --root mem $limit
+        equal $? 4
+        contains "$err" "${limit% *}: mem has all files that are read in memory (tmpfs), where no limit would take them back"
+    done
+    run 1 "$REPRISE" sweep job.oplog --root mem --ratio 0.5,1 --runs 1 -o mem.sweep
+    contains "$out" "--ratio 1: not run: --ratio: mem has all files that are read in memory"
     umount mem
 fi
 finish

@@ -401,6 +401,15 @@ run 0 "$REPRISE" import job.log -o again.oplog
 run 0 "$REPRISE" export job.oplog --to csv -o x.csv
 equal "$(cat precious)" precious
 
+# Another file of that name is left as it is; what a killed reprise left there is replaced.
+echo precious >y.oplog.partial
+mistake 2 "y.oplog.partial exists and is no unfinished op log" "$REPRISE" import job.log -o y.oplog
+equal "$(cat y.oplog.partial)" precious
+head -c 100 job.oplog >y.oplog.partial
+run 0 "$REPRISE" import job.log -o y.oplog
+[[ ! -e y.oplog.partial ]] || fail "a .partial file is left"
+rm y.oplog
+
 # A capture that could not begin is not in the way of the corrected command.
 if "$REPRISE" capture --check >/dev/null 2>&1; then
     mistake 2 "./no-such-program cannot be started" "$REPRISE" capture -o c.oplog -- ./no-such-program

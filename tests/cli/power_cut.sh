@@ -38,6 +38,14 @@ run 0 "$REPRISE_BUILD_DIR/programs/lose_synced" suite.ini.regress/cut job.oplog 
 grep -E "lost writes found|NOT FOUND" "$out"
 contains "$out" "${REPRISE_LOST:-3} of ${REPRISE_LOST:-3} lost writes found"
 contains "$out" "synced by op"
+# Files of others in the folder of the images stay.
+rm -r suite.ini.regress/cut
+mkdir suite.ini.regress/cut
+echo mine >suite.ini.regress/cut/mine
+run 2 "$REPRISE" regress suite.ini --runs 1 --verify -f
+contains "$err" "suite.ini.regress/cut/mine is in the way"
+equal "$(cat suite.ini.regress/cut/mine)" mine
+rm suite.ini.regress/cut/mine
 # A command that makes nothing is said.
 sed -i 's/^make = .*/make = false/' suite.ini
 run 4 "$REPRISE" regress suite.ini --runs 1 --verify -f

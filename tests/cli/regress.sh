@@ -20,7 +20,8 @@ replay = --pace afap --cache as-is
 remount = touch remounted
 END
 wide=(--threshold elapsed=100000% --threshold throughput=100000% --threshold p50=100000% --threshold p99=100000%)
-regress() { "$REPRISE" regress suite.ini --target a=a --target b=b "$@" >"$out" 2>"$err"; }
+regress() { "$REPRISE" regress "$suite" --target a=a --target b=b "$@" >"$out" 2>"$err"; }
+suite=suite.ini
 
 # Mistakes.
 printf '' >empty.ini
@@ -44,16 +45,32 @@ run 2 "$REPRISE" regress option.ini --target a=a
 contains "$err" "[job x] replay: "
 rm -rf option.ini.regress
 
+# A folder with files of others is left as it is.
+mkdir theirs
+for file in run.json run.1.oplog runs.jsonl; do echo mine >theirs/$file; done
+run 2 "$REPRISE" regress suite.ini --target a=a --target b=b -o theirs
+contains "$err" "theirs has files, and not those of a suite"
+equal "$(cat theirs/* | sort -u)" mine
+equal "$(ls theirs | wc -l)" 3
+
+# A remount that unmounts nothing proves nothing.
+regress --verify --runs 1 && fail "nothing was remounted: exit code 0"
+[[ -e remounted ]] || fail "the remount command did not run"
+contains "$out" "content after a remount: FAILED"
+contains "$out" "the remount command unmounted nothing"
+rm -rf suite.ini.regress
+sed -i '/^.target/,$d' suite.ini
+
 # Two runs give no verdict; the others are added to them.
 regress --verify --json=two.json && fail "two runs: exit code 0"
 contains "$out" "NO VERDICT: 2 runs against 2 are too few"
-[[ -e remounted ]] || fail "the remount command did not run"
+lacks "$out" "earlier call"
 python3 - <<'END' || fail "two.json"
 import json
 cases = json.load(open("two.json"))["cases"]
 assert [(one["job"], one["target"]) for one in cases] == [("passes", "a"), ("passes", "b")], cases
 checks = {check["check"]: check["result"] for check in cases[1]["checks"]}
-assert checks == {"results of calls": "ok", "files and their content": "ok", "content after a remount": "ok",
+assert checks == {"results of calls": "ok", "files and their content": "ok", "content after a remount": "not checked",
                   "synced data after power cuts": "not checked", "runs: results, names, types and sizes": "ok"}, checks
 assert cases[0]["comparisons"] == [] and len(cases[1]["comparisons"]) == 1
 END
@@ -61,24 +78,48 @@ lines=$(wc -l <suite.ini.regress/runs.jsonl)
 regress --verify --runs 7 "${wide[@]}" --junit r.xml --markdown r.md || fail "seven runs: $(cat "$out" "$err")"
 contains "$out" "passed: 2 cases"
 contains "$out" "b against a"
-equal "$(wc -l <suite.ini.regress/runs.jsonl)" $((lines + 10))
+equal "$(wc -l <suite.ini.regress/runs.jsonl)" $((lines + 11)) # and that they were judged
+contains "$out" "4 of 14 runs were made by an earlier call, "
 contains r.md "### passes on b"
 python3 -c 'from xml.etree import ElementTree as E; s = E.parse("r.xml").getroot(); assert s.get("failures") == "0" and int(s.get("tests")) > 10' || fail "r.xml"
 [[ -z $(find suite.ini.regress -name 'run.*') ]] || fail "left behind: $(ls suite.ini.regress)"
 # Once more: nothing to run.
 before=$(cat suite.ini.regress/runs.jsonl)
-regress --verify --runs 7 "${wide[@]}" || fail "again: $(cat "$err")"
+regress --verify --runs 7 "${wide[@]}" --json=again.json || fail "again: $(cat "$err")"
+contains "$out" "no new run: all 14 runs were made by an earlier call, "
+equal "$(python3 -c 'import json; print(json.load(open("again.json"))["resumed"]["runs"])')" 14
 equal "$(cat suite.ini.regress/runs.jsonl)" "$before"
 sed -i "s/^warm-up = 0/warm-up = 0\nseed = 2/" suite.ini
 run 2 "$REPRISE" regress suite.ini --target a=a --target b=b
 contains "$err" "has runs of another suite"
 sed -i /^seed/d suite.ini
 
-# A baseline: made, then compared with; something slower than it fails.
+# A baseline: made, then compared with by new runs, however often; something slower than it fails.
 regress --runs 7 --baseline base.json || fail "the baseline: $(cat "$out" "$err")"
 contains "$out" "the baseline was stored"
-regress --runs 7 --baseline base.json || fail "beside itself: $(cat "$out" "$err")"
-contains "$out" "a against baseline"
+for more in 0 1; do # also where only some of the runs are the baseline's
+    cp suite.ini.regress/runs.jsonl before
+    regress --runs $((7 + more)) --baseline base.json "${wide[@]}" || fail "beside itself: $(cat "$out" "$err")"
+    contains "$out" "a against baseline"
+    contains "$err" "the runs of the last call were judged: they are now in suite.ini.regress/runs.before.jsonl"
+    lacks "$out" "earlier call"
+    cmp -s before suite.ini.regress/runs.before.jsonl || fail "the old runs are not kept"
+done
+head -n 3 suite.ini.regress/runs.jsonl >some
+python3 - <<'END'
+import json
+base = json.load(open("base.json"))
+rows = [json.loads(line) for line in open("some")]
+base["cells"][0]["runs"][0] = rows[-1]["record"]
+json.dump(base, open("mixed.json", "w"))
+END
+cp some suite.ini.regress/runs.jsonl
+regress --runs 7 --baseline mixed.json "${wide[@]}" || fail "a run of the baseline: $(cat "$out" "$err")"
+lacks "$out" "earlier call"
+# One that was interrupted goes on, and says so.
+cp some suite.ini.regress/runs.jsonl
+regress --runs 7 --baseline base.json "${wide[@]}" || fail "interrupted: $(cat "$out" "$err")"
+contains "$out" "3 of 14 runs were made by an earlier call, "
 python3 - <<'END'
 import json
 base = json.load(open("base.json"))

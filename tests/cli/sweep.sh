@@ -34,13 +34,43 @@ wrong "--ratio is 'x'" --root root --ratio x
 [[ $failures == 0 ]] || finish
 rm -rf job.oplog.sweep root
 
+# A folder with files of others is left as it is.
+mkdir theirs
+for file in cells.csv sweep.svg run.json; do echo mine >theirs/$file; done
+wrong "theirs has files, and not those of a sweep" --root root --gpu-speed 1 -o theirs
+equal "$(cat theirs/* | sort -u)" mine
+equal "$(ls theirs | wc -l)" 3
+[[ ! -e root ]] || fail "the root was prepared"
+
+# Every cell begins with the same in memory: cold, where the log does not say what was there.
+cold() { python3 -c "import os;[os.posix_fadvise(os.open(os.path.join(d,f),0),0,0,4) for d,_,fs in os.walk('$1') for f in fs]"; }
+printf '[t]\nformat=npz\nsamples=100\nsample_size=100k\nbatch=8\ncompute=1ms\n' >t.ini
+run 0 "$REPRISE" generate -q t.ini -o t.oplog
+run 0 "$REPRISE" prepare -q t.oplog --root t
+cold t
+speeds() { "$REPRISE" sweep t.oplog --root t --gpu-speed 1,2,4 --runs 1 --json=t.json "$@" >"$out" 2>"$err"; }
+if [[ $(stat -f -c %T t) != tmpfs ]]; then
+    speeds -o cold || [[ $? == 1 ]] || fail "gpu-speed: $(cat "$err")"
+    contains "$out" "cache: cold at the start of each run (the log does not say what was in memory; --cache chooses)"
+    lacks "$out" "DO NOT COMPARE"
+    equal "$(python3 -c 'import json; print({cell["device_share_share"]["median"] > 0.9 for cell in json.load(open("t.json"))["cells"]})')" "{True}"
+fi
+rm -f t.json
+speeds -o warm --cache warm || [[ $? == 1 ]] || fail "--cache warm: $(cat "$err")"
+contains "$out" "cache: warm at the start of each run (as asked)"
+run 2 "$REPRISE" sweep t.oplog --root t --gpu-speed 1,2 --cache recorded
+contains "$err" "the log does not say what was in memory"
+run 2 "$REPRISE" sweep t.oplog --root t --gpu-speed 1,2 --cache as-is
+contains "$err" "expected cold, warm or recorded"
+
 # An axis that needs no control group. The root is prepared by the sweep, and restored for each run.
 sweep() { "$REPRISE" sweep job.oplog --root root --memory 60M,80M --runs 2 >"$out" 2>"$err"; }
 "$REPRISE" prepare -q job.oplog --root probe
-if ! "$REPRISE" replay -q job.oplog --root probe --memory 60M >"$out" 2>"$err" && grep -q "control group\|controller" "$err"; then
-    skip "no control group can be made here: $(head -n 1 "$err")"
+if ! "$REPRISE" replay -q job.oplog --root probe --memory 60M >"$out" 2>"$err" && grep -q "control group\|controller\|in memory (tmpfs)" "$err"; then
+    skip "no memory limit can be set here: $(head -n 1 "$err")"
 fi
 sweep || [[ $? == 1 ]] || fail "the sweep: $(cat "$err")"
+contains "$out" "cache: cold at the start of each run (under a memory limit)"
 contains "$out" "memory  elapsed"
 contains "$out" "job.oplog.sweep/cells.csv, sweep.svg, sweep.png"
 equal "$(wc -l <job.oplog.sweep/runs.jsonl)" 4

@@ -93,6 +93,34 @@ TEST_CASE("sweep: runs are kept as they are made; a line that was cut is not one
     CHECK_THROWS_WITH_AS(SweepRows(dir / "no/folder", "log a", false), doctest::Contains("No such file"), Error);
 }
 
+TEST_CASE("rows are kept in a folder of their own: neither others' files nor a foreign file of the name are touched") {
+    const TempDir dir;
+    const auto path = dir / "runs.jsonl";
+    const auto begin = [&](bool fresh, const std::filesystem::path& aside = {}) {
+        return RowFile(path, "sweep", "log a", fresh, aside).found().size();
+    };
+    CHECK(begin(false) == 0);
+    CHECK(begin(false) == 0);  // killed before its first row
+    write_file(path, "{\"cut");
+    CHECK(begin(false) == 0);  // in it
+    write_file(path, "mine\n");
+    CHECK_THROWS_WITH_AS(begin(false), doctest::Contains("has files, and not those of a sweep"), Error);
+    CHECK(read_file(path) == "mine\n");
+    std::filesystem::remove(path);
+    write_file(dir / "cells.csv", "mine\n");
+    CHECK_THROWS_WITH_AS(begin(false), doctest::Contains("-f uses this one"), Error);
+    CHECK_FALSE(std::filesystem::exists(path));
+    CHECK(begin(true) == 0);
+    CHECK(read_file(dir / "cells.csv") == "mine\n");
+    RowFile(path, "sweep", "log a", false).add({{"run", 1}});
+    CHECK(RowFile::peek(path).size() == 1);
+    const std::string before = read_file(path);
+    CHECK(begin(true, dir / "before") == 0);
+    CHECK(read_file(dir / "before") == before);
+    CHECK(RowFile::peek(dir / "none").empty());
+    CHECK_THROWS_WITH_AS(begin(true, dir / "no/folder"), doctest::Contains("cannot write"), Error);
+}
+
 TEST_CASE("sweep: a cell is the median of what may be trusted, and says how far its runs lie apart") {
     const SweepRun a = run_of(1), b = run_of(3), c = run_of(2), poor = run_of(90, "poor");
     SweepRun refused;
