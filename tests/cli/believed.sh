@@ -91,12 +91,12 @@ head -c 30000 full.log >cut.log
 run 0 "$REPRISE" import -q cut.log -o cut.oplog
 run 0 "$REPRISE" prepare -q cut.oplog --root cut
 run 3 "$REPRISE" replay cut.oplog --root cut
-run 0 "$REPRISE" replay cut.oplog --root cut --allow-loss -o run.oplog
+run "0 1" "$REPRISE" replay cut.oplog --root cut --allow-loss -o run.oplog
 first "job         A PART OF IT (the recording lost "
 contains "$out" "trust       POOR  the recording lost "
 contains "$out" "(no interval: trust POOR)"
 lacks "$out" "SAME: "
-run 0 "$REPRISE" replay cut.oplog --root cut --allow-loss --json
+run "0 1" "$REPRISE" replay cut.oplog --root cut --allow-loss --json
 equal "$(value "$out" 'r["same_job"], r["verdict"]["same_job"], r["lost_events"] > 0, r["verdict"]["trust"]')" \
     "(False, False, True, 'poor')"
 run 0 "$REPRISE" info run.oplog
@@ -168,7 +168,7 @@ if [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs ]]; then
         contains "$out" "trust       POOR  the root is on tmpfs"
         lacks "$out" "95 %"
     done
-    run 0 "$REPRISE" replay t.oplog --root "$memory/root" --cache warm
+    run "0 1" "$REPRISE" replay t.oplog --root "$memory/root" --cache warm
     lacks "$out" "NOT MEASURED"
     rm -rf "$memory"
 else
@@ -205,7 +205,7 @@ contains "$out" "(execve, mmap, exit_group; nor has it a sync such as fsync): st
 run 0 "$REPRISE" info filtered.oplog
 contains "$out" "calls_filtered"
 run 0 "$REPRISE" prepare -q filtered.oplog --root filtered
-run 0 "$REPRISE" replay filtered.oplog --root filtered -v
+run "0 1" "$REPRISE" replay filtered.oplog --root filtered -v
 contains "$out" "warning: calls_filtered 3"
 contains "$out" "strace had a filter: syncs or other calls may be missing"
 run 0 "$REPRISE" predict filtered.oplog --storage model.json
@@ -224,7 +224,7 @@ end=('1 1700000000.000400 exit_group(0) = ?' '1 1700000000.000400 +++ exited wit
 traced alone "${io[@]}" "${child[@]}" "${end[@]}"
 contains "$out" "children_unseen"
 run 0 "$REPRISE" prepare -q alone.oplog --root alone
-run 0 "$REPRISE" replay alone.oplog --root alone
+run "0 1" "$REPRISE" replay alone.oplog --root alone
 contains "$out" "trust       POOR  3 processes or threads that the job started are not in the recording (strace without -f?)"
 lacks "$out" "95 %"
 run 0 "$REPRISE" predict alone.oplog --storage model.json

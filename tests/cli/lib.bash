@@ -19,12 +19,13 @@ fail() {
     failures=$((failures + 1))
 }
 
-# run CODE COMMAND...: its output is in $out and $err; its exit code must be CODE.
+# run CODE COMMAND...: its output is in $out and $err; its exit code must be CODE, or one of those in it: "0 1" of a
+# replay that takes time, as a crowded machine cannot keep up.
 run() {
     local want=$1 rc=0
     shift
     "$@" >"$out" 2>"$err" || rc=$?
-    if [[ $rc != "$want" ]]; then
+    if [[ " $want " != *" $rc "* ]]; then
         fail "exit code $rc, expected $want: $*"
         sed 's/^/    out: /' "$out" | head -n 20
         sed 's/^/    err: /' "$err" | head -n 20

@@ -39,10 +39,10 @@ END
 run 0 "$REPRISE" generate job.ini -o job.oplog --json=job.json
 contains "$out" "150 requests in an open loop"
 run 0 "$REPRISE" prepare -q job.oplog --root root
-run 0 "$REPRISE" replay job.oplog --root root -o run.oplog --json=causal.json
+run "0 1" "$REPRISE" replay job.oplog --root root -o run.oplog --json=causal.json
 contains "$out" "job         SAME"
 contains "$out" "arrivals    ring: 150, from due p50 "
-run 0 "$REPRISE" replay job.oplog --root root --pace timed --json=timed.json
+run "0 1" "$REPRISE" replay job.oplog --root root --pace timed --json=timed.json
 run 0 "$REPRISE" replay job.oplog --root root --pace afap --json=afap.json
 lacks "$out" "arrivals"
 storage_model model.json
