@@ -110,7 +110,7 @@ void FileModel::add(const std::string& path, FileType type, uint64_t size, const
     }
 }
 
-void FileModel::add_hole(const std::string& path, uint64_t from, uint64_t to) {
+void FileModel::add_hole(const std::string& path, uint64_t from, uint64_t to) {  // NOLINT: it changes the files
     if (const ModelFilePointer file = find(path)) {
         file->extents.put(from, std::min(to, file->size), {});
     }

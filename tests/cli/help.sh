@@ -25,7 +25,7 @@ for command in $commands; do
     # replay has its what-if questions (--cpu-speed, --gpu-speed) and limits besides, and what makes a result count.
     most=12
     # sweep takes what is varied, and what all runs have in common.
-    [[ $command == sweep ]] && most=15
+    [[ $command == sweep ]] && most=16
     # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one; and
     # whoever runs for hours is watched (docs/metrics.md).
     [[ $command == replay ]] && most=39

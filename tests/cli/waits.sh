@@ -81,7 +81,7 @@ while read -r way kind class edge source; do
     run 0 "$REPRISE" capture -q -f -o job.oplog -- env ASAN_OPTIONS=detect_leaks=0 "$waits" "$way"
     run 0 "$REPRISE" dump job.oplog
     cp "$out" dump
-    run 0 "$REPRISE" predict job.oplog --storage model.json --cpu-speed 10 -q -f --json=predicted.json
+    run 0 "$REPRISE" predict job.oplog --storage model.json --only all --cpu-speed 10 -q -f --json=predicted.json
     python3 look.py "$way" "$kind" "$class" "$edge" "$source" 2>"$err" || fail "$way: $(tail -n 1 "$err")"
 done <<<"$ways"
 finish

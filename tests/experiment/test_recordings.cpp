@@ -16,10 +16,22 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 
 RecordingFacts recording(const char* name, int64_t seconds) {
-    return {name, "python train.py", 1'000, seconds * kSecond, 0, kSecond, 4};
+    return {name, "python train.py", 1'000, 64 << 20, seconds * kSecond, 0, kSecond, 4};
 }
 
 }  // namespace
+
+TEST_CASE("recordings that did not do the same are named") {
+    std::vector<RecordingFacts> all = {recording("a.oplog", 10), recording("b.oplog", 12), recording("c.oplog", 11)};
+    CHECK(unlike_recordings(all).empty());
+    all[2].ops = 1'049;
+    CHECK(unlike_recordings(all).empty());
+    all[2].ops = 1'100;
+    CHECK(unlike_recordings(all).find("a.oplog has 1,000 ops and c.oplog 1,100") == 0);
+    all[2].ops = 1'000;
+    all[1].bytes *= 2;
+    CHECK(unlike_recordings(all).find("b.oplog") != std::string::npos);
+}
 
 TEST_CASE("what a recording says of itself") {
     const TempDir dir;
