@@ -310,9 +310,13 @@ fs::path sweep_folder(const po::variables_map& values) {
     if (fs::exists(folder / "runs.jsonl")) {
         throw usage_error(escape_line(folder.string()) + " has the runs of a sweep", "choose another folder with -o");
     }
-    if (fs::exists(folder / "cells.csv") && values.count("force") == 0) {
-        throw usage_error(escape_line(folder.string()) + " has a sweep already",
-                          "choose another folder with -o, or replace it with -f");
+    if (values.count("force") == 0) {
+        for (const char* const name : {"cells.csv", "sweep.svg", "sweep.png"}) {
+            if (fs::exists(fs::symlink_status(folder / name))) {
+                throw usage_error(escape_line((folder / name).string()) + " exists",
+                                  "choose another folder with -o, or replace it with -f");
+            }
+        }
     }
     std::error_code error;
     fs::create_directories(folder, error);

@@ -2,12 +2,8 @@
 // JUnit as Jenkins and GitLab read it; Markdown as GitHub renders it.
 #include "cli/report_files.h"
 
-#include <cerrno>
-#include <fstream>
-
 #include "cli/show_regression.h"
-#include "formats/support/error.h"
-#include "formats/support/limits.h"
+#include "formats/support/text_output.h"
 
 namespace reprise::cli {
 namespace {
@@ -150,20 +146,9 @@ std::string markdown_escaped(std::string_view text) {
 }
 
 void write_text(const fs::path& path, std::string_view text) {
-    const fs::path partial = path.string() + ".partial";
-    std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-    out << text;
-    out.close();
-    std::error_code error;
-    if (out) {
-        fs::rename(partial, path, error);
-    }
-    if (!out || error) {
-        const std::string why = error ? error.message() : reason(errno);
-        std::error_code ignored;
-        fs::remove(partial, ignored);
-        throw machine_error("cannot write " + escape_line(path.string()) + ": " + why, "choose another place");
-    }
+    TextOutput out(path);
+    out.text = text;
+    out.finish();
 }
 
 std::string junit_xml(const std::string& title, const std::vector<RegressionCase>& cases) {

@@ -87,8 +87,13 @@ equal "$(value sweep.json 'r["cells"][0]["elapsed_s"]["median"]')" "$(value one.
 lacks "$out" "cells.csv"
 # What is there is not overwritten.
 run 2 predict --sweep ratio=2 -o out
-contains "$err" "has a sweep already"
+contains "$err" "out/cells.csv exists"
 run 0 predict --sweep ratio=2 -o out -f
+mkdir foreign
+echo mine >foreign/sweep.svg
+run 2 predict --sweep ratio=2 -o foreign
+contains "$err" "foreign/sweep.svg exists"
+equal "$(cat foreign/*)" mine
 mkdir measured
 touch measured/runs.jsonl
 run 2 predict --sweep ratio=2 -o measured -f

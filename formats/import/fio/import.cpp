@@ -94,7 +94,8 @@ private:
     StringTable names_;
     static constexpr uint32_t kNoJob = UINT32_MAX;
     std::vector<uint32_t> job_of_file_;  // by name, within one input: jobs that append to one log interleave
-    uint64_t done_ = 0, malformed_ = 0, cut_ = 0, waits_in_v3_ = 0, adopted_ = 0;
+    uint64_t done_ = 0, malformed_ = 0, cut_ = 0, waits_in_v3_ = 0, adopted_ = 0, relative_ = 0;
+    std::string adopted_name_;
     std::string first_malformed_;
 };
 
@@ -247,6 +248,11 @@ bool Import::open(const Line& line, Job& job, File& file, RawCall& raw) {
     if (line.action != Action::open) {
         raw.fd_path = names_[file.name];
         ++adopted_;
+        if (!raw.fd_path.starts_with('/')) {  // it is no pipe or socket, as strace would mean
+            adopted_name_ = (std::filesystem::path("/") / raw.fd_path).lexically_normal().native();
+            raw.fd_path = adopted_name_;
+            ++relative_;
+        }
     }
     return true;
 }
@@ -324,6 +330,7 @@ void Import::feed(LogWriter& writer) {
     writer.count(Count::results_not_recorded, lines_.size());
     writer.count(Count::flags_assumed, jobs_.size());
     writer.count(Count::opens_synthesised, adopted_);
+    writer.count(Count::relative_paths_assumed, relative_);
     writer.count(Count::malformed_lines, malformed_, first_malformed_);
     writer.count(Count::inputs_cut, cut_);
     writer.count(Count::waits_ignored, waits_in_v3_);

@@ -57,6 +57,15 @@ TEST_CASE("version 2: time passes in waits") {
           "1 1700+0 close /d/a fd3 = 0\n");
 }
 
+TEST_CASE("a relative name without an open is a file, not a socket") {
+    TempDir dir;
+    const LogReader log = import_text(dir, "fio version 2 iolog\nd/./a read 0 4096\nd/a write 4096 4096\n");
+    CHECK(listing(log) ==
+          "1 0+0 pread /d/a fd3 @0 #4096 = 4096\n"
+          "1 0+0 pwrite /d/a fd4 @4096 #4096 = 4096\n");
+    CHECK(counter(log, "relative_paths_assumed") == 2);
+}
+
 TEST_CASE("each log is a job, and so is each header inside one log") {
     TempDir dir;
     write_file(dir / "one",
