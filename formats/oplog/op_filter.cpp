@@ -314,10 +314,7 @@ bool OpSelector::keeps(const Op& op) const {
     if (!keeps_file(op.file) || !keeps_file(op.file2) || !keeps_handle(op.handle) || !keeps_handle(op.handle2)) {
         return false;
     }
-    if (op.map < map_dropped_.size() && map_dropped_[op.map]) {
-        return false;
-    }
-    return !(op.request < request_dropped_.size() && request_dropped_[op.request]);
+    return keeps_mapping(op.map) && keeps_request(op.request);
 }
 
 void OpSelector::follow(const LogReader& log) {

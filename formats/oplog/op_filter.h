@@ -59,6 +59,10 @@ public:
     bool keeps_everything() const { return keeps_everything_; }
     bool keeps_file(FileId file) const { return file >= kept_.size() || kept_[file] != 0; }
     bool keeps(const Op& op) const;
+    bool keeps_mapping(uint32_t map) const { return map >= map_dropped_.size() || !map_dropped_[map]; }
+    bool keeps_request(uint32_t request) const {
+        return request >= request_dropped_.size() || !request_dropped_[request];
+    }
 
 private:
     bool keeps_handle(HandleId handle) const;

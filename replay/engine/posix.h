@@ -108,9 +108,9 @@ private:
     int64_t from_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
     /// Requests
     int64_t request(const OpBlock& b, size_t i);
-    int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, int fd);
-    int64_t make_at_once(const OpBlock& b, size_t i, int fd);
-    RequestCall call_of(const OpBlock& b, size_t i, int fd, std::byte* buffer, size_t most);
+    int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
+    int64_t make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd);
+    RequestCall call_of(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd, std::byte* buffer, size_t most);
     void leave_request(const OpBlock& b, size_t i);
     int64_t enter(const OpBlock& b, size_t i);
     int64_t result_of(const OpBlock& b, size_t i);

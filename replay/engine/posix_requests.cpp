@@ -95,9 +95,10 @@ bool PosixEngine::await(uint64_t op) {
     });
 }
 
-RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, int fd, std::byte* buffer, size_t most) {
+RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd, std::byte* buffer,
+                                 size_t most) {
     RequestCall call;
-    call.asked = async_request(b, i);
+    call.asked = asked;
     call.fd = fd;
     call.id = b.request[i];
     call.order = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) ? b.flags[i] & kOrderFlags : 0;
@@ -117,12 +118,13 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
         return not_performed(LeftOut::filter);
     }
     const uint64_t op = b.first + i;
-    const bool known = makes_request(b, i);
+    const AsyncRequest asked = async_request(b, i);
+    const bool known = makes_request(b, i, asked);
     ReplayedRing* const ring = known && !at_once_ ? ring_at(op) : nullptr;
     int64_t refusal = known ? 0 : not_performed(LeftOut::unsupported);
     const int fd = refusal == 0 ? descriptor(b.handle[i], &refusal) : -1;
     if (ring == nullptr) {
-        return refusal != 0 ? refusal : make_at_once(b, i, fd);
+        return refusal != 0 ? refusal : make_at_once(b, i, asked, fd);
     }
     if (!await(op)) {
         return not_performed(LeftOut::stopped);
@@ -131,7 +133,7 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
         ring->skip(1);
         return refusal;
     }
-    return make(b, i, *ring, fd);
+    return make(b, i, *ring, asked, fd);
 }
 
 /// A request that this run does not make: who waits for its ring must not wait for it.
@@ -144,8 +146,8 @@ void PosixEngine::leave_request(const OpBlock& b, size_t i) {
     }
 }
 
-int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, int fd) {
-    ring.add(call_of(b, i, fd, ring.buffer(), buffer_bytes_));
+int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd) {
+    ring.add(call_of(b, i, asked, fd, ring.buffer(), buffer_bytes_));
     in_line_ = true;
     const bool aio = b.kind[i] == static_cast<uint8_t>(OpKind::aio_submit);
     // The requests of one call of io_submit follow one another, and the first one has its time.
@@ -159,8 +161,8 @@ int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, int fd
     return b.result[i];
 }
 
-int64_t PosixEngine::make_at_once(const OpBlock& b, size_t i, int fd) {
-    const RequestCall call = call_of(b, i, fd, buffer_, buffer_bytes_);
+int64_t PosixEngine::make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd) {
+    const RequestCall call = call_of(b, i, asked, fd, buffer_, buffer_bytes_);
     const int64_t result = as_call([&] { return perform_at_once(call); });
     const std::lock_guard guard(worker_.lock);
     worker_.requests[b.request[i]] = result;

@@ -39,11 +39,7 @@ bool keeps(const Plan& plan, const OpBlock& block, size_t i) {
     if (block.map[i] == 0 && block.request[i] == 0) {
         return true;
     }
-    Op op;
-    op.kind = kind;
-    op.map = block.map[i];
-    op.request = block.request[i];
-    return plan.selector->keeps(op);
+    return plan.selector->keeps_mapping(block.map[i]) && plan.selector->keeps_request(block.request[i]);
 }
 
 uint64_t Plan::counted(Count what) const {

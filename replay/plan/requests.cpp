@@ -32,9 +32,7 @@ struct RequestScan::Ring {
     std::vector<Wait*> waits;
 };
 
-bool makes_request(const OpBlock& block, size_t i) {
-    return block.request[i] != 0 && block.result[i] >= 0 && async_request(block, i).is_made();
-}
+bool makes_request(const OpBlock& block, size_t i) { return makes_request(block, i, async_request(block, i)); }
 
 uint32_t RequestScan::ring_of(ProcessId process, HandleId handle, bool aio) {
     const auto [at, fresh] = by_handle_.try_emplace({process, {handle, aio}}, static_cast<uint32_t>(rings_.size()));

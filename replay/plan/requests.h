@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/oplog/async_request.h"
 #include "formats/oplog/oplog.h"
 
 namespace reprise {
@@ -57,6 +58,10 @@ struct TaskRequests {
 /// Whether a replay makes the request. Timers, polls, sockets and what is newer than this code take their recorded
 /// time.
 bool makes_request(const OpBlock& block, size_t i);
+/// The same where what it asks for is known.
+inline bool makes_request(const OpBlock& block, size_t i, const AsyncRequest& asked) {
+    return block.request[i] != 0 && block.result[i] >= 0 && asked.is_made();
+}
 
 /// Waits for requests are explained: TaskPlan::explained has them from here on.
 void explain_polls(Plan& plan);

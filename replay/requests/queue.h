@@ -32,6 +32,7 @@ struct RequestDone {
 struct QueueOptions {
     uint32_t depth = 1;              // in flight at most, as far as the recording tells
     bool polled = false;             // a polling thread of the kernel takes them
+    bool one_task = false;           // the task that submits first is the only one that uses it
     std::span<std::byte> area = {};  // that all reads go to, where they use buffers that are registered
 };
 

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <chrono>
 #include <optional>
@@ -52,6 +51,7 @@ ReplayedRing::ReplayedRing(const RingOptions& options) : shared_(options.shared)
     area_ = static_cast<std::byte*>(at);
     QueueOptions queue = options.queue;
     queue.area = {area_, area_bytes_};
+    queue.one_task = !options.shared;
     MadeQueue made = options.aio ? make_aio(queue) : make_uring(queue);
     refused_ = made.error;
     queue_ = made.queue ? std::move(made.queue) : make_threads(queue);
@@ -110,8 +110,7 @@ void ReplayedRing::hand_over() {
     if (taken == 0) {
         // The kernel has no room: what is done has to be taken first.
         const Guard taking(shared_, taking_);
-        std::array<RequestDone, 64> done;
-        put({done.data(), queue_->take(done, 1'000'000)});
+        put({came_.data(), queue_->take(came_, 1'000'000)});
     }
 }
 
@@ -151,25 +150,23 @@ void ReplayedRing::look() {
     if (!queue_->ready()) {
         return;
     }
-    std::array<RequestDone, 64> done;
     if (!shared_) {
-        put({done.data(), queue_->take(done, 0)});
+        put({came_.data(), queue_->take(came_, 0)});
         return;
     }
     if (const std::unique_lock taking(taking_, std::try_to_lock); taking.owns_lock()) {
-        put({done.data(), queue_->take(done, 0)});
+        put({came_.data(), queue_->take(came_, 0)});
     }
 }
 
 void ReplayedRing::wait(int64_t ns) {
-    std::array<RequestDone, 64> done;
     if (!shared_) {
-        put({done.data(), queue_->take(done, ns)});
+        put({came_.data(), queue_->take(came_, ns)});
         return;
     }
     std::unique_lock taking(taking_, std::try_to_lock);
     if (taking.owns_lock()) {
-        put({done.data(), queue_->take(done, ns)});
+        put({came_.data(), queue_->take(came_, ns)});
         return;
     }
     // Another thread waits in the kernel, and tells.

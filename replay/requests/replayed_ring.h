@@ -2,6 +2,7 @@
 // The requests of one recorded ring in one replayed process: what is in flight, what is done, and who waits for it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -88,6 +89,7 @@ private:
     std::vector<Slot> slots_;                     // by id, the lowest bits of it
     std::unordered_map<uint32_t, Slot> further_;  // whose place in slots_ is taken
     std::mutex submitting_, taking_, table_;
+    std::array<RequestDone, 64> came_;  // with taking_
     std::condition_variable more_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "replay/requests/queue.h"
 
@@ -17,7 +18,7 @@ constexpr uint8_t kOrder = IOSQE_IO_DRAIN | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | 
 
 class Uring : public RequestQueue {
 public:
-    explicit Uring(std::span<std::byte> area) : area_(area) {}
+    Uring(std::span<std::byte> area, bool one_task) : area_(area), one_task_(one_task) {}
     ~Uring() override {
         if (made_) {
             io_uring_queue_exit(&ring_);
@@ -54,6 +55,10 @@ public:
         if (last_ != nullptr) {
             last_->flags &= static_cast<uint8_t>(~(IOSQE_IO_LINK | IOSQE_IO_HARDLINK));
             last_ = nullptr;
+        }
+        // Each call is spared the search for its descriptor. It is this task's only.
+        if (std::exchange(one_task_, false)) {
+            io_uring_register_ring_fd(&ring_);
         }
         const int count = io_uring_submit(&ring_);
         return count > 0 ? static_cast<size_t>(count) : 0;
@@ -159,6 +164,7 @@ private:
     io_uring ring_{};
     io_uring_sqe* last_ = nullptr;  // in line
     std::span<std::byte> area_;
+    bool one_task_;  // until it is registered
     bool made_ = false, waits_here_ = false, asked_buffers_ = false, fixed_buffers_ = false;
 };
 
@@ -166,10 +172,10 @@ private:
 
 MadeQueue make_uring(const QueueOptions& options) {
     const unsigned entries = std::bit_ceil(std::clamp(options.depth, 8u, kMostEntries));
-    auto ring = std::make_unique<Uring>(options.area);
+    auto ring = std::make_unique<Uring>(options.area, options.one_task);
     int error = ring->make(entries, options.polled);
     if (error != 0 && options.polled) {
-        ring = std::make_unique<Uring>(options.area);
+        ring = std::make_unique<Uring>(options.area, options.one_task);
         error = ring->make(entries, false);
     }
     return error == 0 ? MadeQueue{std::move(ring), 0} : MadeQueue{nullptr, error};
