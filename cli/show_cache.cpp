@@ -23,7 +23,7 @@ std::string reason(const CacheReport& report) {
         case Why::unknown:
             // Pages that faults find in memory are not read.
             if (recorded.fetched_bytes && recorded.read_bytes == 0) {
-                return "default: what is replayed reads no file that was there before";
+                return "default: it reads nothing through it that was there before";
             }
             return report.choice.asked ? "not recorded: the log does not say what was in memory"
                                        : "default: the log does not say what was in memory";

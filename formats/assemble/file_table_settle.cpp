@@ -169,6 +169,14 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
                 row.role = Role::checkpoint;
             }
         }
+        // What the job made and put in place is its own output, whatever the last name ends in.
+        for (const FileState* before = file.moved_from; before && file.renamed_into && row.role == Role::program;
+             before = before->moved_from) {
+            if (before->id && before->written && roles[before->id] != Role::program &&
+                roles[before->id] != Role::system) {
+                row.role = roles[before->id];
+            }
+        }
         if (row.type == FileType::directory && row.role == Role::unknown && with_data.contains(strings[file.path])) {
             row.role = Role::dataset;
         }

@@ -65,6 +65,7 @@ struct RecordedDoubts {
     std::string losses;                       ///< which: "3 malformed_lines"
     uint64_t unseen_children = 0;             ///< processes and threads that the job started, and none of whose calls
     bool calls_filtered = false;              ///< strace was told to leave out calls
+    int64_t traced_ns = 0;                    ///< about what strace took of the task with most calls; 0: not strace
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
 
     /// What is left out was chosen by the user, and is no doubt.
@@ -151,6 +152,8 @@ uint64_t lost_events(const Tables& tables, std::string* which = nullptr);
 std::string part_of_job(const RecordedDoubts& doubts);
 /// "3 processes or threads that the job started are not in the recording ..."; else empty.
 std::string unseen_children(const RecordedDoubts& doubts);
+/// "strace stopped the job at each call, about 600 ms of the 740 ms: ...", where that is more than a share; else empty.
+std::string stopped_at_calls(const RecordedDoubts& doubts, double share);
 /// "strace had a filter: ..."; else empty.
 std::string filtered_calls(const RecordedDoubts& doubts);
 /// Of the accesses of a scaled log's epochs.

@@ -83,12 +83,14 @@ bool reads_no_data(const ReplayResult& result) {
     // Some file systems read in threads of their own.
     const uint64_t device = std::max(result.device_read_bytes.value_or(0),
                                      result.device_counter ? result.device_counter->read_bytes : uint64_t{0});
-    const bool all_read = cache.after && *cache.after >= cache.bytes - little;
+    // What passes the page cache by, or is taken out of it again, was read all the same.
+    const bool all_read = (cache.after && *cache.after >= cache.bytes - little) ||
+                          (result.reads_direct && result.bytes_read >= cache.bytes - little);
     // Others may read from the device meanwhile: files without blocks are none of it.
     const bool no_blocks = cache.hole_bytes - holes + little >= cache.bytes - holes;
     // Of a file whose name was not in memory, the pages may have been, and served it.
     const bool seen = cache.uncached_names <= cache.files / kPart;
-    return all_read && cache.before.value_or(cache.bytes) <= little && (no_blocks || (seen && device <= little));
+    return cache.before.value_or(cache.bytes) <= little && (no_blocks || (all_read && seen && device <= little));
 }
 
 }  // namespace reprise

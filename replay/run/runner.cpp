@@ -350,7 +350,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.machine = machine_facts(uses_root ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
     result.async_depth = plan.async_depth;
-    result.requests_at_once = options.access.any() || options.verify != Verify::none;
+    result.requests_at_once = options.access.any() || options.verify == Verify::content;
     result.unseen_writes = plan.counted(Count::mapped_writes_unseen);
     note_recording(log.header(), result);
     result.reads_direct = options.access.direct;
@@ -399,7 +399,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (marker && !marker->filter.empty() && !options.filter_asked && marker->filter != options.filter.to_string()) {
         result.notes.push_back("The root was prepared with another --only or --not: give replay the same.");
     }
-    result.content_recorded = marker && marker->content == Content::recorded;
+    result.content_recorded = marker && (marker->content == Content::recorded || marker->content == Content::zero);
     if (!marker || marker->content != Content::sparse) {
         result.recorded_holes = static_cast<uint64_t>(read_fact(recording.header(), fact::hole_bytes).value_or(0));
     }

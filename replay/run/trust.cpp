@@ -380,6 +380,9 @@ Trust trust_in(const ReplayResult& result) {
     if (std::string why = unseen_children(result.doubts); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
+    if (std::string why = stopped_at_calls(result.doubts, kMostShare); !why.empty() && result.timed) {
+        return {Trust::Level::poor, std::move(why)};
+    }
     if (result.requests_at_once && result.async_depth > 1) {
         return {Trust::Level::poor, made_one_by_one(result.async_depth)};
     }
@@ -464,6 +467,7 @@ Trust trust_in(const ReplayResult& result) {
           missed_by_scaling(result.doubts, kScaledShare),
           unclear_locks(result.doubts),
           filtered_calls(result.doubts),
+          result.timed ? stopped_at_calls(result.doubts, kSomeShare) : std::string(),
           hidden_pages(result, 0.0),
           used_again(result, kSomeShare),
           fewer_around(result.around, 0.0),

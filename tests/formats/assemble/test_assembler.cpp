@@ -215,6 +215,23 @@ TEST_CASE("rename gives the new name a row of its own and ends what was there") 
     CHECK(log.counter("files_vanished_unseen") == 0);
 }
 
+TEST_CASE("what a job writes and renames is its output, also where the name ends as that of a program") {
+    Feeder f;
+    for (const char* const path : {"/d/s.tmp", "/usr/lib/python3/x.tmp"}) {
+        f.open(path, 3, kCreate | kExclusive | kWriteOnly);
+        f.on_fd(OpKind::write, 3, 1000, 1000);
+        f.on_fd(OpKind::close, 3, 0);
+    }
+    f.two(OpKind::rename, "/d/s.tmp", "/d/s.py");
+    f.two(OpKind::rename, "/usr/lib/python3/x.tmp", "/usr/lib/python3/x.py");
+    f.open("/d/other.py", 3);
+    f.on_fd(OpKind::read, 3, 1000, 1000);
+    const auto log = f.finish();
+    CHECK(log.file("/d/s.py").role == Role::log);
+    CHECK(log.file("/usr/lib/python3/x.py").role == Role::program);
+    CHECK(log.file("/d/other.py").role == Role::program);
+}
+
 TEST_CASE("renaming a directory moves what is below it, known or not") {
     Feeder f;
     f.on_path(OpKind::mkdir, "/d/new", 0);

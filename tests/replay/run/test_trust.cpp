@@ -86,6 +86,18 @@ TEST_CASE("trust: poor where what was read is neither in memory nor on the devic
         CHECK_FALSE(reads_no_data(other));
         CHECK(trust_in(other).level == Trust::Level::good);
     }
+    // Reads past the page cache leave nothing in memory.
+    ReplayResult direct = run(0);
+    direct.cache->after = 0;
+    CHECK_FALSE(reads_no_data(direct));
+    direct.reads_direct = true;
+    direct.bytes_read = 60 * kMiB;
+    CHECK(reads_no_data(direct));
+    // ... and neither do files without blocks, in little memory.
+    ReplayResult limited = run(0);
+    limited.cache->after = 5 * kMiB;
+    limited.cache->hole_bytes = 60 * kMiB;
+    CHECK(reads_no_data(limited));
     // Files without blocks, whatever others read meanwhile.
     ReplayResult busy = run(0);
     busy.device_counter->read_bytes = 30 * kMiB;
