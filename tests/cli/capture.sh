@@ -330,6 +330,7 @@ done
 if [[ $group != none ]]; then
     "$REPRISE" capture -q -f --raw --cgroup "$group" -o group.oplog 2>group.err &
     recorder=$!
+    for _ in $(seq 100); do [[ -e group.raw ]] && break; sleep 0.1; done
     sleep 1
     sh -c 'echo $$ >"$1"; cat "$2" >/dev/null; sh -c "exec cat $2" >/dev/null' sh "$group/cgroup.procs" "$tmp/data"
     kill -INT $recorder
@@ -342,9 +343,10 @@ else
 fi
 
 # A recorder that is killed: the job goes on, the records are there.
+: >counted
 "$REPRISE" capture -q -f -o killed.oplog -- sh -c 'i=0; while [ $i -lt 60 ]; do echo $i; sleep 0.05; i=$((i + 1)); done >counted; : >finished' &
 recorder=$!
-sleep 2
+for _ in $(seq 300); do [[ $(wc -l 2>/dev/null <counted) -ge 30 ]] && break; sleep 0.1; done
 kill -9 $recorder
 wait $recorder 2>/dev/null
 for _ in $(seq 100); do [[ -e finished ]] && break; sleep 0.1; done
