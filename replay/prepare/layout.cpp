@@ -213,8 +213,8 @@ private:
         }
         if (facts.nameless) {
             // O_TMPFILE names the directory.
-            initial = true;
-            made = false;
+            made = row.origin == Origin::created && facts.made != FileFacts::kNever;
+            initial = !made;
         }
         if (!initial && !made) {
             return;
