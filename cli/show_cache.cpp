@@ -13,8 +13,10 @@ std::string reason(const CacheReport& report) {
     using Why = CacheChoice::Why;
     const RecordedCache& recorded = report.recorded;
     const auto fetched = [&] {
-        return std::string(recorded.pages_known ? "" : "about ") + format_bytes(recorded.fetched_bytes.value_or(0)) +
-               " of " + format_bytes(recorded.read_bytes);
+        const uint64_t around = recorded.around_bytes;
+        return std::string(recorded.pages_known ? "" : "about ") +
+               format_bytes(recorded.fetched_bytes.value_or(0) + around) + " of " +
+               format_bytes(recorded.read_bytes + around);
     };
     switch (report.choice.why) {
         case Why::asked: return "as asked";

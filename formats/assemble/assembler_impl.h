@@ -110,6 +110,7 @@ struct Assembler::Impl {
     std::string behind_magic_link(const Process& process, std::string path, bool follow) const;
     std::string opened_name(std::string path, const RawCall& raw);
     FileState& named(std::string_view path, const RawCall& raw);
+    static bool names_nothing(std::string_view path, const RawCall& raw);
     void by_path(Task& task, const RawCall& raw, Op& op);
     void by_path_or_descriptor(Task& task, const RawCall& raw, Op& op);
     void by_two_paths(Task& task, const RawCall& raw, Op& op);

@@ -204,6 +204,10 @@ std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawC
 
 void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
+    if (names_nothing(raw.path, raw)) {
+        op.fd = -1;
+        return add(task, op);
+    }
     const bool creates = raw.flags & kCreate;
     const bool follows = !(raw.flags & kNoFollow) && !(creates && raw.flags & kExclusive);
     const std::string path = opened_name(absolute(process, raw.path, raw.directory, raw.fd, raw.seen, follows), raw);

@@ -140,6 +140,11 @@ std::string Assembler::Impl::from_start(Process& process, std::string_view path,
     return clean_path(process.directory, path);
 }
 
+// An empty name that was taken for one, not for a descriptor's or the current directory's file.
+bool Assembler::Impl::names_nothing(std::string_view path, const RawCall& raw) {
+    return path.empty() && raw.result == kMissing;
+}
+
 // The file of a path by what the call's result says of it.
 FileState& Assembler::Impl::named(std::string_view path, const RawCall& raw) {
     if (raw.path.empty()) {
@@ -166,6 +171,10 @@ void Assembler::Impl::note_attributes(FileState& file, const RawCall& raw, bool 
 }
 
 void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
+    if (names_nothing(raw.path, raw)) {
+        op.fd = -1;
+        return add(task, op);
+    }
     if (raw.path.empty() && raw.fd >= 0 && raw.kind == OpKind::stat) {
         op.kind = OpKind::fstat;
         RawCall on_fd = raw;
@@ -252,15 +261,15 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
     } else {
         from = absolute(process, raw.path, raw.directory, raw.fd, raw.seen, follows(raw));
     }
-    if (from.empty()) {
+    if (from.empty() && !names_nothing(raw.path, raw)) {
         count(Count::links_of_unknown_files);
         return;
     }
     const std::string to = absolute(process, raw.path2, raw.fd2_path, raw.fd2, raw.seen2, false);
     op.fd = -1;
     if (raw.result < 0) {
-        op.file = files.id(files.at(from));
-        op.file2 = files.id(files.at(to));
+        op.file = names_nothing(raw.path, raw) ? 0 : files.id(files.at(from));
+        op.file2 = names_nothing(raw.path2, raw) ? 0 : files.id(files.at(to));
         return add(task, op);
     }
     const auto names =

@@ -111,7 +111,8 @@ public:
         const RecordedCache& recorded = out_.recorded;
         if (recorded.touched_bytes != 0) {  // a scaled log has more of the same
             const double times = static_cast<double>(touched) / static_cast<double>(recorded.touched_bytes);
-            out_.around_bytes = static_cast<uint64_t>(static_cast<double>(recorded.around_bytes) * times);
+            out_.around_bytes =
+                static_cast<uint64_t>(static_cast<double>(recorded.around_bytes) * std::max(times - 1, 0.0));
         }
         return std::move(out_);
     }
@@ -244,9 +245,10 @@ private:
             const RangeSet touched = common(all.touched[file], reads);
             recorded.touched_bytes += touched.bytes();
             recorded.touched_in_memory += common(touched, found).bytes();
-            if (const uint64_t near = touched.empty() ? 0 : around(file, touched, reads).bytes(); near != 0) {
-                recorded.around_bytes += near;
-                recorded.fault_reach = std::max(recorded.fault_reach, fault_reach(file, touched.bytes(), near));
+            if (const RangeSet near = touched.empty() ? RangeSet() : around(file, touched, reads); !near.empty()) {
+                recorded.around_bytes += near.bytes();
+                recorded.fault_reach = std::max(recorded.fault_reach, fault_reach(file, touched.bytes(), near.bytes()));
+                add_all(out_.targets[target].reads, near);
             }
             add_all(out_.targets[target].resident, found);
         }

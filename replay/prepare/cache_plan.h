@@ -40,14 +40,14 @@ struct RecordedCache {
 /// One file below the root that the replay reads.
 struct CacheTarget {
     const char* path;   ///< relative to the root; the plan's
-    RangeSet reads;     ///< what the replay reads of it
+    RangeSet reads;     ///< what the replay reads of it, and what the recording fetched around its page faults
     RangeSet resident;  ///< what the recording read of it and found in memory
 };
 
 struct CachePlan {
     std::vector<CacheTarget> targets;  ///< one per path
     RecordedCache recorded;
-    uint64_t around_bytes = 0;  ///< RecordedCache's, of the plan's log
+    uint64_t around_bytes = 0;  ///< RecordedCache's, of what a scaled log has more than the recording
     uint64_t beside_bytes = 0;  ///< what a device may serve besides: FileReads
     bool drops = false;         ///< data may be read from the device more than once: FileReads
 };

@@ -56,7 +56,7 @@ public:
         for (FileId id = 1; id < tables_.files.size(); ++id) {
             add_row(id);
         }
-        add_exchanged();
+        add_moved();
         add_growth();
         add_parents();
         add_blockers();
@@ -213,8 +213,8 @@ private:
         }
         if (facts.nameless) {
             // O_TMPFILE names the directory.
-            initial = true;
-            made = false;
+            made = row.origin == Origin::created && facts.made != FileFacts::kNever;
+            initial = !made;
         }
         if (!initial && !made) {
             return;
@@ -232,7 +232,7 @@ private:
             return;
         }
         const FileType type = facts.nameless ? FileType::directory : type_of(id);
-        note_exchanged(*path, std::min(facts.made, facts.used), type);
+        note_moved(*path, std::min(facts.made, facts.used), type);
         path = locate(std::move(*path), std::min(facts.made, facts.used), type != FileType::symlink);
         if (!path) {
             return count(Count::links_unresolved);
@@ -279,35 +279,58 @@ private:
         }
     }
 
-    /// The names that exchanges give what is called `path` at that time.
-    void note_exchanged(std::string path, int64_t time, FileType type) {
-        const auto note = [&](const std::string& name) { exchanged_.emplace_back(name, type); };
+    /// The names that renames of directories give what is called `path` at that time.
+    void note_moved(std::string path, int64_t time, FileType type) {
         const std::string first = path;
-        bool moves = false;
+        bool exchanged = false;
         for (const TimedRename& rename : renames_) {
-            if (!rename.exchanged) {
-                continue;
-            }
             const bool from = lies_below(path, rename.from), to = lies_below(path, rename.to);
-            moves = moves || from || to;
+            exchanged = exchanged || (rename.exchanged && (from || to));
             if (rename.time >= time && from) {
                 path = rename.to + path.substr(rename.from.size());
-            } else if (rename.time >= time && to) {
+                if (!rename.exchanged) {
+                    note_name(path, rename.to.size(), type);
+                }
+            } else if (rename.time >= time && to && rename.exchanged) {
                 path = rename.from + path.substr(rename.to.size());
+            } else if (rename.time < time && to && !rename.exchanged) {
+                note_name(path, rename.to.size(), type);  // the layout has it where that directory was before
             }
         }
-        if (moves) {
-            note(first);
-            note(path);
+        if (exchanged) {
+            note_name(first, first.size(), type);
+            note_name(path, path.size(), type);
         }
     }
-    /// A reset removes what an exchange has left where nothing was.
-    void add_exchanged() {
-        for (const auto& [path, type] : exchanged_) {
+    /// With the directories that lead to it from the first `above` characters on, which came along.
+    void note_name(const std::string& name, size_t above, FileType type) {
+        if (leads_through_link(name)) {
+            return;
+        }
+        for (size_t end = name.find('/', above); end != std::string::npos; end = name.find('/', end + 1)) {
+            moved_names_[name.substr(0, end)] = FileType::directory;
+        }
+        FileType& known = moved_names_[name];
+        known = known == FileType::unknown ? type : known;
+    }
+    bool leads_through_link(const std::string& name) const {
+        for (size_t end = name.find('/'); !links_.empty() && end != std::string::npos; end = name.find('/', end + 1)) {
+            if (links_.contains(name.substr(0, end))) {
+                return true;
+            }
+        }
+        return false;
+    }
+    /// A reset removes what a rename has left where nothing was, and writes anew what has got the name of a file.
+    void add_moved() {
+        for (const auto& [path, type] : moved_names_) {
             LayoutEntry& entry = entry_at(path);
+            entry.type = entry.type == FileType::unknown ? type : entry.type;
             if (!entry.initial) {
                 entry.made = true;
-                entry.type = entry.type == FileType::unknown ? type : entry.type;
+            } else if (entry.type == FileType::regular) {
+                entry.changed_from = 0;
+                entry.changed_to = FileFacts::kEnd;
             }
         }
     }
@@ -787,8 +810,8 @@ private:
     uint64_t others_added_ = 0;
     std::map<Count, uint64_t> counted_;
     std::vector<TimedRename> renames_;
-    std::vector<std::pair<std::string, FileType>> exchanged_;  // names, see note_exchanged()
-    std::unordered_map<std::string, std::string> links_;       // path to target, both from the root
+    std::map<std::string, FileType> moved_names_;         // see note_moved()
+    std::unordered_map<std::string, std::string> links_;  // path to target, both from the root
     Layout out_;
     TextIndex<PathOf> index_{PathOf{out_.entries}};
 };

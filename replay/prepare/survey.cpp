@@ -17,6 +17,7 @@
 
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
+#include "formats/support/path.h"
 #include "formats/support/unique_fd.h"
 #include "replay/content/content.h"
 #include "replay/prepare/parallel.h"
@@ -150,6 +151,7 @@ private:
             }
             root_empty_ = is_empty(listed.get());
         }
+        find_moved();
         std::vector<uint32_t> pending = {kRoot};
         while (!pending.empty()) {
             const uint32_t directory = pending.back();
@@ -172,17 +174,15 @@ private:
     void look_at_directory(uint32_t index) {
         const LayoutEntry& entry = layout_.entries[index];
         device_[index] = entry.parent == kRoot ? root_device_ : device_[entry.parent];
-        int fd = -ENOENT;
-        if (!nothing_in(entry.parent)) {
-            std::string place(entry.path);
-            if (entry.parent != kRoot && moved_.contains(entry.parent)) {
-                place = place_of(entry.parent) + "/" + std::string(entry.name());
-                moved_.emplace(index, place);
-            }
-            fd = open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
+        const bool moved = moved_.contains(index);
+        if (!moved && entry.parent != kRoot && moved_.contains(entry.parent)) {
+            moved_.emplace(index, place_of(entry.parent) + "/" + std::string(entry.name()));
         }
-        if (fd == -ENOENT && options_.licence == Licence::reset && entry.initial) {
-            fd = look_for_renamed(index);
+        const std::string place = place_of(index);
+        const auto taken = taken_.find(place);
+        int fd = -ENOENT;
+        if ((moved || !nothing_in(entry.parent)) && (taken == taken_.end() || taken->second == index)) {
+            fd = open_directory(place);
         }
         if (fd == -ENOENT) {
             decide(tally_for_directories_, index, nullptr);
@@ -208,36 +208,92 @@ private:
         decide(tally_for_directories_, index, &status);
     }
 
-    /// Follows the renames of the log from an initial name to where the directory may be now. A descriptor, or -ENOENT.
-    int look_for_renamed(uint32_t index) {
-        std::vector<std::string_view> names;
-        std::string_view at = layout_.entries[index].path;
+    int open_directory(const std::string& place) const {
+        return open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
+    }
+    bool is_there(const std::string& place) const { return UniqueFd(open_directory(place)).valid(); }
+
+    /// The names that the log's renames, in their order, give to what has this one at first.
+    std::vector<std::string> later_names(const std::string& first) const {
+        std::vector<std::string> names;
+        std::string at = first;
         for (const DirectoryRename& rename : layout_.directory_renames) {
-            if (rename.from != at) {
-                continue;
+            if (is_or_lies_below(at, rename.from)) {
+                at = rename.to + at.substr(rename.from.size());
+                names.push_back(at);
             }
-            at = rename.to;
-            names.push_back(at);
         }
-        for (auto name = names.rbegin(); name != names.rend(); ++name) {
-            if (root_ < 0 || is_initial(*name)) {
-                continue;
-            }
-            const std::string place(*name);
-            const int fd = open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
-            if (fd < 0) {
-                continue;
-            }
-            moved_.insert_or_assign(index, place);
-            out_.renames_back.push_back({place, layout_.entries[index].path});
-            return fd;
-        }
-        return -ENOENT;
+        return names;
     }
 
-    bool is_initial(std::string_view path) const {
-        return std::any_of(layout_.entries.begin(), layout_.entries.end(),
-                           [&](const LayoutEntry& entry) { return entry.initial && entry.path == path; });
+    /// Where the directories that were there at first lie now. Their own name may be another's by now.
+    void find_moved() {
+        if (options_.licence != Licence::reset || root_ < 0 || layout_.directory_renames.empty()) {
+            return;
+        }
+        std::vector<std::pair<uint32_t, std::vector<std::string>>> renamed;  // what holds others comes first
+        std::vector<uint32_t> pending = {kRoot};
+        for (size_t i = 0; i < pending.size(); ++i) {
+            const auto [begin, end] = layout_.children_of(pending[i]);
+            for (const uint32_t* child = begin; child != end; ++child) {
+                const LayoutEntry& entry = layout_.entries[*child];
+                if (entry.type != FileType::directory) {
+                    continue;
+                }
+                pending.push_back(*child);
+                if (auto names = later_names(entry.path); entry.initial && !names.empty()) {
+                    renamed.emplace_back(*child, std::move(names));
+                }
+            }
+        }
+        // Who finds another's place sends that one to look for its own.
+        for (bool again = true; again;) {
+            again = false;
+            for (const auto& [index, names] : renamed) {
+                const LayoutEntry& entry = layout_.entries[index];
+                if (moved_.contains(index)) {
+                    continue;
+                }
+                std::string place = entry.path;
+                if (entry.parent != kRoot && layout_.entries[entry.parent].initial) {
+                    place = place_below(entry);
+                }
+                if (taken_.contains(place) || open_fails_with(place, ENOENT)) {
+                    again = take_place(index, names) || again;
+                }
+            }
+        }
+    }
+
+    /// In its directory, wherever that or one above it lies.
+    std::string place_below(const LayoutEntry& entry) const {
+        std::string below(entry.name());
+        for (uint32_t at = entry.parent; at != kRoot; at = layout_.entries[at].parent) {
+            if (const auto moved = moved_.find(at); moved != moved_.end()) {
+                return moved->second + "/" + below;
+            }
+            below = std::string(layout_.entries[at].name()) + "/" + below;
+        }
+        return below;
+    }
+
+    bool open_fails_with(const std::string& place, int error) const {
+        return UniqueFd(open_directory(place)).get() == -error;
+    }
+
+    bool take_place(uint32_t index, const std::vector<std::string>& names) {
+        const std::string& own = layout_.entries[index].path;
+        for (auto name = names.rbegin(); name != names.rend(); ++name) {
+            for (const std::string& place : {*name, waiting_name(*name, own)}) {
+                if (!taken_.contains(place) && is_there(place)) {
+                    taken_.emplace(place, index);
+                    moved_.emplace(index, place);
+                    out_.renames_back.push_back({place, own});
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     void look_at_files() {
@@ -466,6 +522,7 @@ private:
     std::vector<uint32_t> device_;                     // by entry: index into out_.demands
     std::vector<uint8_t> empty_;                       // by directory
     std::unordered_map<uint32_t, std::string> moved_;  // directories that lie elsewhere now
+    std::unordered_map<std::string, uint32_t> taken_;  // where those lie, that are to be renamed
     uint32_t root_device_ = 0;
     bool root_empty_ = true;
     Tally tally_for_directories_;
@@ -497,6 +554,16 @@ void Examples::merge(const Examples& other) {
             paths.push_back(path);
         }
     }
+}
+
+std::string waiting_name(std::string_view from, std::string_view to) {
+    uint64_t sum = 14695981039346656037u;  // FNV-1a
+    for (const char c : to) {
+        sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    }
+    const size_t slash = from.rfind('/');
+    return std::string(from.substr(0, slash == std::string_view::npos ? 0 : slash + 1)) + ".reprise-moved-" +
+           std::to_string(sum);
 }
 
 Survey survey_root(const Layout& layout, int root, int parent, std::string_view root_name,

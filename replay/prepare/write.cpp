@@ -18,6 +18,7 @@
 
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
+#include "formats/support/path.h"
 #include "formats/support/unique_fd.h"
 #include "replay/content/content.h"
 #include "replay/prepare/file.h"
@@ -92,6 +93,7 @@ public:
     void run() {
         const NoUmask modes_as_given;
         list_directories();
+        set_aside(false);
         make_directories();
         if (job_.reset) {
             remove_made(true);
@@ -106,6 +108,7 @@ public:
     /// Directories stay: they may hold what is about to be renamed back.
     void free_room() {
         list_directories();
+        set_aside(true);
         remove_made(false);
     }
 
@@ -207,30 +210,52 @@ private:
         return entry.made && !entry.initial;
     }
 
-    const DirectoryRename* rename_back_to(std::string_view path) const {
-        for (const DirectoryRename& rename : job_.survey.renames_back) {
-            if (rename.to == path) {
-                return &rename;
+    /// Frees the names of all directories that are to get their old one back: one may have the name of another, or lie
+    /// in it. `first`: this does it; else it was done.
+    void set_aside(bool first) {
+        moved_ = job_.survey.renames_back;
+        for (size_t i = 0; i < moved_.size(); ++i) {
+            const std::string from = moved_[i].from;
+            const std::string to =
+                from.find(".reprise-moved-") == std::string::npos ? waiting_name(from, moved_[i].to) : from;
+            if (from != to) {
+                rename_moved(from, to, first);
             }
         }
-        return nullptr;
     }
 
-    void rename_back(const DirectoryRename& rename) {
+    DirectoryRename* rename_back_to(std::string_view path) {
+        const auto found = std::find_if(moved_.begin(), moved_.end(),
+                                        [&](const DirectoryRename& rename) { return rename.to == path; });
+        return found == moved_.end() ? nullptr : &*found;
+    }
+
+    /// Those that lie in it come along.
+    void rename_moved(const std::string& from, const std::string& to, bool really) {
+        if (really) {
+            rename_directory(from, to);
+        }
+        for (DirectoryRename& rename : moved_) {
+            if (is_or_lies_below(rename.from, from)) {
+                rename.from = to + rename.from.substr(from.size());
+            }
+        }
+    }
+
+    void rename_directory(const std::string& from, const std::string& to) {
         std::string_view old_name, new_name;
-        const UniqueFd old_parent(open_parent(job_.root, rename.from, Links::refuse, &old_name));
-        const UniqueFd new_parent(open_parent(job_.root, rename.to, Links::refuse, &new_name));
+        const UniqueFd old_parent(open_parent(job_.root, from, Links::refuse, &old_name));
+        const UniqueFd new_parent(open_parent(job_.root, to, Links::refuse, &new_name));
         if (old_parent.get() < 0) {
-            fail("rename", rename.from, -old_parent.get());
+            fail("rename", from, -old_parent.get());
         }
         if (new_parent.get() < 0) {
-            fail("rename", rename.to, -new_parent.get());
+            fail("rename", to, -new_parent.get());
         }
         if (::renameat2(old_parent.get(), std::string(old_name).c_str(), new_parent.get(),
                         std::string(new_name).c_str(), RENAME_NOREPLACE) != 0) {
-            fail("rename", rename.from, errno);
+            fail("rename", from, errno);
         }
-        did_one();
     }
 
     /// Permission bits, and no extended attributes of users.
@@ -275,20 +300,21 @@ private:
         }
     }
 
-    bool concerns_directory(uint32_t index) const {
+    bool concerns_directory(uint32_t index) {
         const LayoutEntry& entry = layout_.entries[index];
         if (entry.type != FileType::directory || !entry.initial) {
             return false;
         }
         return makes(index) || action(index) == Action::refill ||
-               (!job_.survey.renames_back.empty() && rename_back_to(entry.path) != nullptr);
+               (!moved_.empty() && rename_back_to(entry.path) != nullptr);
     }
 
     void make_directory(int parent, uint32_t index) {
         const LayoutEntry& entry = layout_.entries[index];
         const char* const name = entry.name().data();
         if (const DirectoryRename* rename = rename_back_to(entry.path)) {
-            rename_back(*rename);
+            rename_moved(std::string(rename->from), entry.path, true);
+            did_one();
         }
         if (action(index) == Action::refill) {
             const UniqueFd fd(open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, Links::refuse));
@@ -736,8 +762,9 @@ private:
     WriteState& state_;
     const std::function<void()>& tick_;
     std::vector<uint32_t> directories_;
-    std::vector<uint8_t> named_;  // by entry: has its inode already, and no data; empty: none has
-    std::vector<uint32_t> work_;  // entries, those of one piece together
+    std::vector<DirectoryRename> moved_;  // those to rename back, from where they are by now
+    std::vector<uint8_t> named_;          // by entry: has its inode already, and no data; empty: none has
+    std::vector<uint32_t> work_;          // entries, those of one piece together
     std::vector<Piece> pieces_;
     std::vector<std::unique_ptr<BigFile>> big_files_;
 };

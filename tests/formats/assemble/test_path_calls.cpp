@@ -92,9 +92,8 @@ TEST_CASE("what a failure says of a file depends on the call and its error") {
           "access /d/none mode=4 = -2\n"
           "access /d/readable flags=512 mode=4 = 0\n"
           "unlink /d/kept = -1\n"
-          "stat / = -2\n");
+          "stat = -2\n");
     CHECK(log.files_text() ==
-          "/ unknown\n"
           "/d/f/x absent\n"
           "/d/f/y absent\n"
           "/d/file unknown\n"
@@ -105,6 +104,28 @@ TEST_CASE("what a failure says of a file depends on the call and its error") {
           "/d/readable existed\n"
           "/d/secret unknown\n");
     CHECK(log.counters_text().find("directories_unknown") == std::string::npos);
+}
+
+TEST_CASE("an empty name names nothing, not the current directory") {
+    PathFeeder f;
+    f.assembler.set_directory(100, "/here");
+    for (const OpKind kind : {OpKind::open, OpKind::stat, OpKind::unlink, OpKind::mkdir, OpKind::rename}) {
+        RawCall call = f.raw(kind, kMissing);
+        call.path2 = kind == OpKind::rename ? "new" : "";
+        f.assembler.call(call);
+    }
+    RawCall call = f.raw(OpKind::stat, kMissing);
+    call.fd = 5;  // without AT_EMPTY_PATH
+    f.assembler.call(call);
+    const auto log = f.finish();
+    CHECK(log.text() ==
+          "open = -2\n"
+          "stat = -2\n"
+          "unlink = -2\n"
+          "mkdir = -2\n"
+          "rename to /here/new = -2\n"
+          "stat = -2\n");
+    CHECK(log.files_text() == "/here/new unknown\n");
 }
 
 TEST_CASE("symbolic links: whole targets, cut ones, and those of /proc") {
@@ -376,7 +397,7 @@ TEST_CASE("relative paths count as assumed until the directory is known") {
     const auto log = f.finish();
     CHECK(log.text() ==
           "stat /a = 0\n"
-          "stat / = -2\n"
+          "stat = -2\n"
           "stat /sub/b = 0\n"
           "stat /w/c = 0\n"
           "stat /w/d = 0\n"

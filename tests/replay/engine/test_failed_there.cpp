@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 
 #include "tests/replay/engine/run_fixture.h"
 
@@ -148,6 +149,25 @@ TEST_CASE_FIXTURE(RunInRoot, "parents of a mapped folder are looked at only wher
     INFO(describe(result));
     CHECK(result.mismatches == 0);
     CHECK(result.left_out[static_cast<size_t>(LeftOut::no_place)] == (shared ? 1 : 2));
+}
+
+TEST_CASE("calls on an empty name are left out: no descriptor and no directory stands for it") {
+    const TempDir dir;
+    const fs::path root = dir / "root";
+    fs::create_directories(root);
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const OpKind kinds[] = {OpKind::open,  OpKind::stat,  OpKind::unlink, OpKind::mkdir,
+                            OpKind::chmod, OpKind::chown, OpKind::statfs, OpKind::rename};
+    for (const OpKind kind : kinds) {
+        job.add(t, {.kind = kind, .result = -ENOENT, .fd = -1});
+    }
+    const LogReader log = job.finish();
+    mark_prepared(root, {});
+    const ReplayResult result = replay(log, afap(root));
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::no_place)] == std::size(kinds));
 }
 
 }  // namespace reprise::test

@@ -130,6 +130,15 @@ TEST_CASE_FIXTURE(Laid, "names that were exchanged: what is seen afterwards lay 
     CHECK(layout.directory_renames.empty());
 }
 
+TEST_CASE_FIXTURE(Laid, "a file without a name lies in a directory that was there, or that the log makes") {
+    const FileId made = log.directory("/made", Origin::created);
+    log.named(OpKind::mkdir, made);
+    log.open(made, O_TMPFILE | O_RDWR);
+    log.open(log.directory("/there"), O_TMPFILE | O_RDWR);
+    CHECK(initial() == "there directory");
+    CHECK(entry("made").made);  // for a reset
+}
+
 TEST_CASE_FIXTURE(Laid, "renames of files are no renames of directories") {
     const FileId a = log.file("/d/a", 3), b = log.file("/d/b", 3, Origin::created);
     log.named(OpKind::rename, a, b);
