@@ -311,6 +311,7 @@ int run(const po::variables_map& values) {
                                              : fs::path(how.suite_file.string() + ".regress");
     how.verify = values.count("verify") != 0;
     how.fresh = values.count("force") != 0;
+    how.exclude_doubtful = values.count("exclude-doubtful") != 0;
     if (baseline.there()) {
         how.baseline = baseline.runs();
     }
@@ -326,7 +327,7 @@ int run(const po::variables_map& values) {
         return static_cast<int>(ExitCode::machine);
     }
     const std::vector<RegressionCase> cases =
-        cases_of(results, baseline, thresholds, values.count("exclude-doubtful") != 0);
+        cases_of(results, baseline, thresholds, how.exclude_doubtful);
     const bool all = std::all_of(cases.begin(), cases.end(), passed);
     if (json_wanted(values)) {
         put_json(values, json_of(results, cases, finished, suite.resumed()));
@@ -361,7 +362,7 @@ const Registration registration{{
         "A suite names op logs; each is replayed on each target, several times, warmed up, in a shuffled order, with "
         "the "
         "root DIR/JOB restored before each run. Checked after each run: results of calls, names, types and sizes of "
-        "files. With --verify also every byte, before the measured runs.\n\nThe targets are compared with the first "
+        "files, and whether its times may be believed. With --verify also every byte, before the measured runs.\n\nThe targets are compared with the first "
         "one, "
         "or, with --baseline, each with its own runs of another day or kernel, as by `compare --against`; runs that "
         "were judged before are not taken for new ones.\n\n"
