@@ -133,6 +133,35 @@ contains "$out" "WORSE: elapsed"
 contains "$out" "the baseline was NOT stored"
 run 3 "$REPRISE" regress suite.ini --target a=a --target b=b --baseline job.log
 
+# Runs with other options, or of another log, are not those of the baseline: refused before anything is run or put aside.
+sed 's/--cache as-is/--cache warm/' suite.ini >warm.ini
+cp -r suite.ini.regress warm.ini.regress
+suite=warm.ini
+run 2 "$REPRISE" regress warm.ini --target a=a --target b=b --runs 7 --baseline base.json -f
+contains "$err" "job passes: the baseline base.json has runs with other options of replay"
+contains "$err" "then: --pace afap --cache as-is"
+contains "$err" "now:  --pace afap --cache warm"
+contains "$err" "remove the baseline or name another one"
+cmp -s suite.ini.regress/runs.jsonl warm.ini.regress/runs.jsonl || fail "runs were put aside for nothing"
+sed 's/^replay/prepare = --content random\nreplay/' suite.ini >random.ini
+run 2 "$REPRISE" regress random.ini --target a=a --target b=b --baseline base.json
+contains "$err" "has runs with other options of prepare"
+contains "$err" "then: no options"
+passes_log 1 3 >longer.log
+run 0 "$REPRISE" import -q longer.log -o longer.oplog
+sed 's/job.oplog/longer.oplog/' suite.ini >longer.ini
+run 2 "$REPRISE" regress longer.ini --target a=a --target b=b --baseline base.json
+contains "$err" "has runs of another log"
+[[ ! -e longer.ini.regress ]] || fail "a refused suite left a folder"
+# A baseline of before does not say: it is compared with, and that is said.
+python3 -c 'import json
+base = json.load(open("base.json"))
+for cell in base["cells"]: del cell["conditions"]
+json.dump(base, open("old.json", "w"))'
+run "0 1" "$REPRISE" regress suite.ini --target a=a --target b=b --runs 7 --baseline old.json "${wide[@]}"
+contains "$out" "The baseline does not say with which options its runs were made"
+suite=suite.ini
+
 # A run that alone would end with 1 is a failed check, and no baseline: nothing is cold in memory.
 if [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs ]]; then
     memory=$(mktemp -d /dev/shm/reprise-test-XXXXXX)
