@@ -192,7 +192,8 @@ RunRecord run_record(const LogReader& log) {
     out.au = summary.au();
     const auto device = read_fact(header, fact::device_read);
     const uint64_t read = summary.storage_bytes_read + summary.storage_bytes_touched;
-    if (device && read != 0 && read_fact(header, fact::engine) != "null") {
+    constexpr double kLeastRead = 0.01;  // of all bytes; less decides nothing
+    if (device && static_cast<double>(read) > kLeastRead * out.bytes && read_fact(header, fact::engine) != "null") {
         out.device_share = static_cast<double>(*device) / static_cast<double>(read);
     }
     for (const KindSummary& kind : summary.kinds) {

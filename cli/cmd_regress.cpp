@@ -15,6 +15,7 @@
 #include "cli/show_verdict.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
+#include "replay/prepare/root_marker.h"
 
 namespace reprise::cli {
 namespace {
@@ -36,6 +37,19 @@ void options(po::options_description& add) {
                       "keeps each run as soon as it is made [default: SUITE.regress]; the same command goes on there")(
         "force,f", "begin anew; overwrite reports");
     add_json_option(add);
+}
+
+/// What makes runs of a job comparable: which log, prepared and replayed how.
+Json conditions_of(const SuiteJob& job) {
+    return {{"log", log_fingerprint(LogReader(job.log))}, {"prepare", job.prepare}, {"replay", job.replay}};
+}
+
+std::string words_of(const Json& words) {
+    std::string text;
+    for (const Json& word : words) {
+        text += (text.empty() ? "" : " ") + printable(word.get<std::string>());
+    }
+    return text.empty() ? "no options" : text;
 }
 
 /// Runs of each job and target, stored for another day.
@@ -76,6 +90,18 @@ public:
         return runs;
     }
 
+    /// Throws Error (usage) where it has runs of a job of the suite with another log or other options.
+    void check(const Suite& suite) const {
+        for (const SuiteJob& job : suite.jobs) {
+            const Json now = conditions_of(job);
+            for (const Json& cell : of_job(job)) {
+                check(job, cell.at("conditions"), now);
+            }
+        }
+    }
+    /// Whether it says of a job how its runs were made; baselines of before do not.
+    bool says_how(const SuiteJob& job) const { return !of_job(job).empty(); }
+
     void store(const std::vector<CellResult>& results) const {
         Json cells = Json::array();
         for (const CellResult& one : results) {
@@ -86,6 +112,7 @@ public:
             cells.push_back({{"job", one.cell.job->name},
                              {"target", one.cell.target->name},
                              {"file_system", one.file_system},
+                             {"conditions", conditions_of(*one.cell.job)},
                              {"runs", std::move(runs)}});
         }
         write_json(
@@ -94,6 +121,40 @@ public:
     }
 
 private:
+    /// The cells of a job that say how their runs were made.
+    std::vector<Json> of_job(const SuiteJob& job) const {
+        std::vector<Json> out;
+        if (there_) {
+            for (const Json& cell : json_.at("cells")) {
+                if (cell.is_object() && cell.value("job", "") == job.name && cell.contains("conditions")) {
+                    out.push_back(cell);
+                }
+            }
+        }
+        return out;
+    }
+    void check(const SuiteJob& job, const Json& then, const Json& now) const {
+        const std::string anew = "to compare from now on, remove the baseline or name another one, which is then made";
+        try {
+            if (then.at("log") != now.at("log")) {
+                throw usage_error("job " + job.name + ": the baseline " + printable(path_.string()) +
+                                      " has runs of another log",
+                                  "then: " + printable(then.at("log").get<std::string>()) + "\n  now:  " +
+                                      printable(now.at("log").get<std::string>()) +
+                                      "\n  give the suite the log of then; or, " + anew);
+            }
+            for (const char* const what : {"prepare", "replay"}) {
+                if (then.at(what) != now.at(what)) {
+                    throw usage_error("job " + job.name + ": the baseline " + printable(path_.string()) +
+                                          " has runs with other options of " + what,
+                                      "then: " + words_of(then.at(what)) + "\n  now:  " + words_of(now.at(what)) +
+                                          "\n  give the suite the options of then; or, " + anew);
+                }
+            }
+        } catch (const Json::exception& error) {
+            throw bad_input(path_.string(), std::string("damaged: ") + error.what(), "remove it, and make it anew");
+        }
+    }
     Cell found(const std::function<bool(const Json&)>& wanted) const {
         Cell out;
         try {
@@ -150,6 +211,11 @@ std::vector<RegressionCase> cases_of(const std::vector<CellResult>& results, con
             made.comparisons.back().name = sides.name_b + " against " + sides.name_a;
             if (!differs.empty()) {
                 made.comparisons.back().notes.push_back(std::move(differs));
+            }
+            if (baseline.there() && !baseline.says_how(*one.cell.job)) {
+                made.comparisons.back().notes.emplace_back(
+                    "The baseline does not say with which options its runs were made (--cache among them): make it "
+                    "anew.");
             }
         }
     }
@@ -311,10 +377,13 @@ int run(const po::variables_map& values) {
                                              : fs::path(how.suite_file.string() + ".regress");
     how.verify = values.count("verify") != 0;
     how.fresh = values.count("force") != 0;
+    how.exclude_doubtful = values.count("exclude-doubtful") != 0;
     if (baseline.there()) {
         how.baseline = baseline.runs();
     }
-    RegressSuite suite(suite_of(values), how);
+    Suite wanted = suite_of(values);
+    baseline.check(wanted);
+    RegressSuite suite(std::move(wanted), how);
     if (!suite.aside().empty() && !quiet()) {
         std::cerr << "note: the runs of the last call were judged: they are now in "
                   << printable(suite.aside().string()) << ", and new ones are made\n";
@@ -326,7 +395,7 @@ int run(const po::variables_map& values) {
         return static_cast<int>(ExitCode::machine);
     }
     const std::vector<RegressionCase> cases =
-        cases_of(results, baseline, thresholds, values.count("exclude-doubtful") != 0);
+        cases_of(results, baseline, thresholds, how.exclude_doubtful);
     const bool all = std::all_of(cases.begin(), cases.end(), passed);
     if (json_wanted(values)) {
         put_json(values, json_of(results, cases, finished, suite.resumed()));
@@ -361,7 +430,7 @@ const Registration registration{{
         "A suite names op logs; each is replayed on each target, several times, warmed up, in a shuffled order, with "
         "the "
         "root DIR/JOB restored before each run. Checked after each run: results of calls, names, types and sizes of "
-        "files. With --verify also every byte, before the measured runs.\n\nThe targets are compared with the first "
+        "files, and whether its times may be believed. With --verify also every byte, before the measured runs.\n\nThe targets are compared with the first "
         "one, "
         "or, with --baseline, each with its own runs of another day or kernel, as by `compare --against`; runs that "
         "were judged before are not taken for new ones.\n\n"

@@ -2,7 +2,6 @@
 #include "cli/compare_runs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "cli/show_verdict.h"
 #include "cli/units.h"
 #include "formats/support/error.h"
-#include "formats/support/percentile.h"
 #include "replay/prepare/root_marker.h"
 
 namespace reprise::cli {
@@ -64,42 +62,20 @@ private:
     RegressionSides sides_;
 };
 
-/// Shares of the data that the device served, of the runs that say.
-std::vector<double> device_shares(const std::vector<RunRecord>& side) {
-    std::vector<double> out;
-    for (const RunRecord& run : side) {
-        if (run.device_share) {
-            out.push_back(std::min(*run.device_share, 1.0));
-        }
-    }
-    return out;
-}
-
-std::string percent(double share) { return std::to_string(std::llround(share * 100)) + " %"; }
-
-/// Where the runs found other things in memory, which changes their times more than most storage does.
+/// Where the runs of a side found other things in memory, which changes their times more than most storage does.
 Words cache_warnings(const RegressionSides& sides) {
-    constexpr double kApart = 0.2, kMixed = 0.5;
+    constexpr double kMixed = 0.5;
     Words out;
-    const std::vector<double> a = device_shares(sides.a), b = device_shares(sides.b);
-    for (const auto& [name, shares] : {std::pair("A", &a), std::pair("B", &b)}) {
-        if (shares->empty()) {
+    for (const auto& [name, runs] : {std::pair("A", &sides.a), std::pair("B", &sides.b)}) {
+        const std::vector<double> shares = device_shares(*runs);
+        if (shares.empty()) {
             continue;
         }
-        const auto [least, most] = std::minmax_element(shares->begin(), shares->end());
+        const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
         if (*most - *least > kMixed) {
             out.push_back("warning: cold and warm runs are mixed in " + std::string(name) +
-                          ": the device served from " + percent(*least) + " to " + percent(*most) +
+                          ": the device served from " + whole_percent(*least) + " to " + whole_percent(*most) +
                           " of the bytes read");
-        }
-    }
-    if (!a.empty() && !b.empty()) {
-        const double of_a = median(a), of_b = median(b);
-        if (std::abs(of_a - of_b) > kApart) {
-            out.push_back(
-                "warning: the page cache differs between the sides: the device served " + percent(of_a) +
-                " of the bytes read in A and " + percent(of_b) +
-                " in B, so the times differ whatever the storage does (replay --cache cold makes them alike)");
         }
     }
     return out;

@@ -57,6 +57,22 @@ std::vector<std::string> failures_of(const RowFile::Json& row) {
     return row.at("not_same_job").get<std::vector<std::string>>();
 }
 
+std::vector<std::string> doubts_of_times(const RowFile::Json& row, bool late_may) {
+    std::vector<std::string> out;
+    if (!failures_of(row).empty()) {
+        return out;  // which says more
+    }
+    if (const auto found = row.find("not_measured"); found != row.end() && found->is_string()) {
+        out.push_back("NOT MEASURED: " + found->get<std::string>());
+    }
+    if (const auto found = row.find("not_faithful"); found != row.end() && !late_may) {
+        for (const auto& failure : *found) {
+            out.push_back("NOT FAITHFUL: " + failure.get<std::string>());
+        }
+    }
+    return out;
+}
+
 std::vector<CheckedThing> checks_of(const RowFile::Json& row) {
     CheckedThing results{"results of calls", {}, ""}, content{"files and their content", {}, ""};
     if (!row.contains("verify") || row["verify"].is_null()) {

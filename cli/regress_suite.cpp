@@ -236,6 +236,8 @@ std::optional<RegressSuite::Json> RegressSuite::replay_once(const RegressCell& c
         const Json result = Json::parse(in);
         row["not_same_job"] = result.at("not_same_job");
         row["verify"] = result.at("verify");
+        row["not_measured"] = result.at("not_measured");
+        row["not_faithful"] = result.at("fidelity").at("failures");
         RunRecord record = run_record(LogReader(run_log));
         record.path = cell.name();
         row["record"] = to_json(record);
@@ -348,7 +350,7 @@ std::vector<CellResult> RegressSuite::results() const {
     std::vector<CellResult> out;
     for (size_t cell = 0; cell < cells_.size(); ++cell) {
         CellResult one{cells_[cell], {}, {}, {}};
-        CheckedThing runs{"runs: results, names, types and sizes", {}, ""};
+        CheckedThing runs{"runs: results, names, types and sizes", {}, ""}, times{"runs: times", {}, ""};
         for (size_t run = 0; run < suite_.runs; ++run) {
             const Json* const row = find(cell, run);
             if (row == nullptr) {
@@ -356,6 +358,9 @@ std::vector<CellResult> RegressSuite::results() const {
             }
             for (const std::string& failure : failures_of(*row)) {
                 runs.failures.push_back("run " + std::to_string(run + 1) + ": " + failure);
+            }
+            for (const std::string& failure : doubts_of_times(*row, options_.exclude_doubtful)) {
+                times.failures.push_back("run " + std::to_string(run + 1) + ": " + failure);
             }
             one.file_system = row->value("file system", "");
             if (row->contains("record")) {
@@ -367,6 +372,7 @@ std::vector<CellResult> RegressSuite::results() const {
             one.checks = checks_from(verified->at("checks"));
         }
         one.checks.push_back(std::move(runs));
+        one.checks.push_back(std::move(times));
         out.push_back(std::move(one));
     }
     return out;

@@ -40,6 +40,7 @@ struct ResumedRuns {
 struct RegressOptions {
     std::filesystem::path suite_file, folder;
     bool verify = false, fresh = false;
+    bool exclude_doubtful = false;  // runs that did not keep the recording's times are left out, and fail nothing
     /// Of a baseline that the runs are to be compared with: neither these nor runs that were judged before are new.
     std::optional<std::vector<RunRecord>> baseline = {};
 };

@@ -160,6 +160,18 @@ void note_differences(const RegressionSides& sides, std::vector<std::string>& no
     }
 }
 
+/// Where the median runs found other things in memory; empty: they did not, or nobody counted.
+std::string other_cache(const RegressionSides& sides) {
+    constexpr double kApart = 0.2;
+    const std::vector<double> a = device_shares(sides.a), b = device_shares(sides.b);
+    if (a.empty() || b.empty() || std::abs(median(a) - median(b)) <= kApart) {
+        return {};
+    }
+    return "NOT COMPARABLE: the page cache differs between the sides: the device served " + whole_percent(median(a)) +
+           " of the bytes read in " + sides.name_a + " and " + whole_percent(median(b)) + " in " + sides.name_b +
+           ", so the times differ whatever the storage does (replay --cache cold makes them alike).";
+}
+
 std::string change_text(const MetricFinding& one) {
     if (!one.change) {
         return one.name + " from 0 to " + metric_value(one.name, one.b.median);
@@ -181,6 +193,18 @@ std::string listed(const std::vector<MetricFinding>& metrics, Finding wanted,
 
 }  // namespace
 
+std::vector<double> device_shares(const std::vector<RunRecord>& runs) {
+    std::vector<double> out;
+    for (const RunRecord& run : runs) {
+        if (run.device_share) {
+            out.push_back(std::min(*run.device_share, 1.0));
+        }
+    }
+    return out;
+}
+
+std::string whole_percent(double share) { return std::to_string(std::llround(share * 100)) + " %"; }
+
 std::string signed_share(double share) {
     char text[48];
     std::snprintf(text, sizeof text, "%+.1f %%", share * 100);
@@ -196,6 +220,9 @@ std::string metric_value(const std::string& metric, double value) {
 
 std::vector<std::string> Regression::sentences() const {
     std::vector<std::string> out;
+    if (!other_cache.empty()) {
+        out.push_back(other_cache);
+    }
     const auto add = [&](Finding wanted, const std::string& begin, const auto& text_of) {
         if (const std::string text = listed(metrics, wanted, text_of); !text.empty()) {
             out.push_back(begin + text + ".");
@@ -236,6 +263,7 @@ Regression regression_of(const RegressionSides& sides, const Thresholds& thresho
     out.runs_a = a.size();
     out.runs_b = b.size();
     note_differences(sides, out.notes);
+    out.other_cache = other_cache({sides.name_a, sides.name_b, a, b});
     out.runs = metrics_of(a, b, thresholds);
     out.metrics = judge_metrics(out.runs);
     out.places = place_differences(a, b);

@@ -32,12 +32,13 @@ struct Regression {
     std::vector<MetricRuns> runs;        // what these were found from, in the same order
     std::vector<PlaceDifference> places;
     std::vector<std::string> notes;  // sentences: what differs besides
+    std::string other_cache;         // a sentence: the page cache served one side and not the other; empty: it did not
 
     Finding finding() const { return worst_of(metrics); }
     /// The first lines: what it comes to, and whether that may be believed.
     std::vector<std::string> sentences() const;
-    /// Whether nothing got worse, and that could have been seen.
-    bool passed() const { return finding() != Finding::worse && finding() != Finding::few; }
+    /// Whether nothing got worse, and that could have been seen: not where one side is cold and the other warm.
+    bool passed() const { return finding() != Finding::worse && finding() != Finding::few && other_cache.empty(); }
 };
 
 struct RegressionSides {
@@ -49,6 +50,10 @@ struct RegressionSides {
 /// not runs of one job.
 Regression regression_of(const RegressionSides& sides, const Thresholds& thresholds, bool exclude);
 
+/// Shares of the data that the device served, at most 1, of the runs that say.
+std::vector<double> device_shares(const std::vector<RunRecord>& runs);
+/// "43 %"
+std::string whole_percent(double share);
 /// "-5.0 %"
 std::string signed_share(double share);
 /// A value of a metric, in its unit.

@@ -158,8 +158,12 @@ std::string junit_xml(const std::string& title, const std::vector<RegressionCase
             out.check(one.name, thing);
         }
         for (const Regression& regression : one.comparisons) {
+            const std::string name = one.name + (regression.name.empty() ? "" : ": " + regression.name);
+            if (!regression.other_cache.empty()) {
+                out.check(name, {"page cache", {regression.other_cache}, ""});
+            }
             for (const MetricFinding& metric : regression.metrics) {
-                out.metric(one.name + (regression.name.empty() ? "" : ": " + regression.name), metric);
+                out.metric(name, metric);
             }
         }
     }

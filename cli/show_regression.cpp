@@ -221,6 +221,7 @@ Json regression_json(const Regression& regression) {
     return {{"passed", regression.passed()},
             {"finding", finding_name(regression.finding())},
             {"sentences", regression.sentences()},
+            {"same_cache", regression.other_cache.empty()},
             {"a", {{"name", regression.side_a}, {"runs", regression.runs_a}}},
             {"b", {{"name", regression.side_b}, {"runs", regression.runs_b}}},
             {"marked", std::move(marked)},

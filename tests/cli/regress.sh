@@ -71,7 +71,7 @@ cases = json.load(open("two.json"))["cases"]
 assert [(one["job"], one["target"]) for one in cases] == [("passes", "a"), ("passes", "b")], cases
 checks = {check["check"]: check["result"] for check in cases[1]["checks"]}
 assert checks == {"results of calls": "ok", "files and their content": "ok", "content after a remount": "not checked",
-                  "synced data after power cuts": "not checked", "runs: results, names, types and sizes": "ok"}, checks
+                  "synced data after power cuts": "not checked", "runs: results, names, types and sizes": "ok", "runs: times": "ok"}, checks
 assert cases[0]["comparisons"] == [] and len(cases[1]["comparisons"]) == 1
 END
 lines=$(wc -l <suite.ini.regress/runs.jsonl)
@@ -132,6 +132,64 @@ regress --runs 7 --baseline fast.json --update-baseline && fail "ten times slowe
 contains "$out" "WORSE: elapsed"
 contains "$out" "the baseline was NOT stored"
 run 3 "$REPRISE" regress suite.ini --target a=a --target b=b --baseline job.log
+
+# Runs with other options, or of another log, are not those of the baseline: refused before anything is run or put aside.
+sed 's/--cache as-is/--cache warm/' suite.ini >warm.ini
+cp -r suite.ini.regress warm.ini.regress
+suite=warm.ini
+run 2 "$REPRISE" regress warm.ini --target a=a --target b=b --runs 7 --baseline base.json -f
+contains "$err" "job passes: the baseline base.json has runs with other options of replay"
+contains "$err" "then: --pace afap --cache as-is"
+contains "$err" "now:  --pace afap --cache warm"
+contains "$err" "remove the baseline or name another one"
+cmp -s suite.ini.regress/runs.jsonl warm.ini.regress/runs.jsonl || fail "runs were put aside for nothing"
+sed 's/^replay/prepare = --content random\nreplay/' suite.ini >random.ini
+run 2 "$REPRISE" regress random.ini --target a=a --target b=b --baseline base.json
+contains "$err" "has runs with other options of prepare"
+contains "$err" "then: no options"
+passes_log 1 3 >longer.log
+run 0 "$REPRISE" import -q longer.log -o longer.oplog
+sed 's/job.oplog/longer.oplog/' suite.ini >longer.ini
+run 2 "$REPRISE" regress longer.ini --target a=a --target b=b --baseline base.json
+contains "$err" "has runs of another log"
+[[ ! -e longer.ini.regress ]] || fail "a refused suite left a folder"
+# A baseline of before does not say: it is compared with, and that is said.
+python3 -c 'import json
+base = json.load(open("base.json"))
+for cell in base["cells"]: del cell["conditions"]
+json.dump(base, open("old.json", "w"))'
+run "0 1" "$REPRISE" regress suite.ini --target a=a --target b=b --runs 7 --baseline old.json "${wide[@]}"
+contains "$out" "The baseline does not say with which options its runs were made"
+suite=suite.ini
+
+# A run that alone would end with 1 is a failed check, and no baseline: nothing is cold in memory.
+if [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs ]]; then
+    memory=$(mktemp -d /dev/shm/reprise-test-XXXXXX)
+    printf '[job passes]\nlog = job.oplog\nreplay = --pace afap --cache cold\n' >cold.ini
+    cold() { run "$1" "$REPRISE" regress cold.ini --target a="$memory" --runs 6 "${@:2}"; }
+    cold 1 --baseline none.json --json=cold.json --junit cold.xml
+    equal "$(head -n 1 "$out")" "FAILED: 1 of 1 case"
+    contains "$out" "runs: times: FAILED"
+    contains "$out" "run 1: NOT MEASURED: the root is on tmpfs"
+    contains "$out" "the baseline was NOT stored"
+    contains cold.xml 'failures="1"'
+    equal "$(python3 -c 'import json; r = json.load(open("cold.json")); print(r["passed"], [c["result"] for c in r["cases"][0]["checks"]])')" \
+        "False ['ok', 'FAILED']"
+    [[ ! -e none.json ]] || fail "what was not measured became a baseline"
+    python3 - <<'END'
+import json
+rows = [json.loads(line) for line in open("cold.ini.regress/runs.jsonl")]
+json.dump({"regress_baseline": 1, "cells": [{"job": "passes", "target": "a", "runs": [r["record"] for r in rows if "record" in r]}]},
+          open("memory.json", "w"))
+END
+    cp memory.json before.json
+    cold 1 --baseline memory.json --update-baseline "${wide[@]}"
+    contains "$out" "the baseline was NOT stored"
+    cmp -s memory.json before.json || fail "the baseline was replaced by runs that measured nothing"
+    rm -rf "$memory"
+else
+    echo "/dev/shm is no tmpfs: runs that measure nothing are not tested"
+fi
 
 # What a target does to files is found in every run.
 regress --runs 7 "${wide[@]}" || fail "before: $(cat "$out")"

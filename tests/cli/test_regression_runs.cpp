@@ -137,6 +137,30 @@ TEST_CASE("regression of runs: other recordings and other options are refused, o
           std::vector<std::string>{"The kernel differs: A 6.1; B 6.2.", "The clock differs: A monotonic; B realtime."});
 }
 
+TEST_CASE("regression of runs: a cold side and a warm one do not pass, whatever is better") {
+    RegressionSides sides{"cold", "warm", runs_of(11), runs_of(10)};
+    for (RunRecord& run : sides.a) {
+        run.device_share = 1.6;  // read ahead
+    }
+    for (RunRecord& run : sides.b) {
+        run.device_share = 1.0;
+    }
+    CHECK(regression_of(sides, {}, false).passed());
+    for (RunRecord& run : sides.b) {
+        run.device_share = 0.0;
+    }
+    const Regression regression = regression_of(sides, {}, false);
+    CHECK(regression.finding() == Finding::better);
+    CHECK_FALSE(regression.passed());
+    CHECK(regression.sentences().front().starts_with(
+        "NOT COMPARABLE: the page cache differs between the sides: the device served 100 % of the bytes read in cold "
+        "and 0 % in warm"));
+    for (RunRecord& run : sides.b) {
+        run.device_share.reset();
+    }
+    CHECK(regression_of(sides, {}, false).passed());
+}
+
 TEST_CASE("thresholds: by name, of all kinds, from a file; unknown names say what is near") {
     Thresholds thresholds;
     thresholds.add("p99=30%");
