@@ -137,11 +137,11 @@ private:
         const std::string anew = "to compare from now on, remove the baseline or name another one, which is then made";
         try {
             if (then.at("log") != now.at("log")) {
-                throw usage_error("job " + job.name + ": the baseline " + printable(path_.string()) +
-                                      " has runs of another log",
-                                  "then: " + printable(then.at("log").get<std::string>()) + "\n  now:  " +
-                                      printable(now.at("log").get<std::string>()) +
-                                      "\n  give the suite the log of then; or, " + anew);
+                throw usage_error(
+                    "job " + job.name + ": the baseline " + printable(path_.string()) + " has runs of another log",
+                    "then: " + printable(then.at("log").get<std::string>()) +
+                        "\n  now:  " + printable(now.at("log").get<std::string>()) +
+                        "\n  give the suite the log of then; or, " + anew);
             }
             for (const char* const what : {"prepare", "replay"}) {
                 if (then.at(what) != now.at(what)) {
@@ -394,8 +394,7 @@ int run(const po::variables_map& values) {
         std::cerr << "reprise: interrupted; the same command goes on where it stopped\n";
         return static_cast<int>(ExitCode::machine);
     }
-    const std::vector<RegressionCase> cases =
-        cases_of(results, baseline, thresholds, how.exclude_doubtful);
+    const std::vector<RegressionCase> cases = cases_of(results, baseline, thresholds, how.exclude_doubtful);
     const bool all = std::all_of(cases.begin(), cases.end(), passed);
     if (json_wanted(values)) {
         put_json(values, json_of(results, cases, finished, suite.resumed()));
@@ -430,7 +429,8 @@ const Registration registration{{
         "A suite names op logs; each is replayed on each target, several times, warmed up, in a shuffled order, with "
         "the "
         "root DIR/JOB restored before each run. Checked after each run: results of calls, names, types and sizes of "
-        "files, and whether its times may be believed. With --verify also every byte, before the measured runs.\n\nThe targets are compared with the first "
+        "files, and whether its times may be believed. With --verify also every byte, before the measured runs.\n\nThe "
+        "targets are compared with the first "
         "one, "
         "or, with --baseline, each with its own runs of another day or kernel, as by `compare --against`; runs that "
         "were judged before are not taken for new ones.\n\n"
