@@ -17,9 +17,9 @@
 
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
-#include "formats/support/path.h"
 #include "formats/support/unique_fd.h"
 #include "replay/content/content.h"
+#include "replay/prepare/moved_directories.h"
 #include "replay/prepare/parallel.h"
 
 namespace reprise {
@@ -130,7 +130,7 @@ private:
         if (directory == kRoot) {
             return ".";
         }
-        if (const auto moved = moved_.find(directory); moved != moved_.end()) {
+        if (const auto moved = moved_.places.find(directory); moved != moved_.places.end()) {
             return moved->second;
         }
         return layout_.entries[directory].path;
@@ -151,7 +151,10 @@ private:
             }
             root_empty_ = is_empty(listed.get());
         }
-        find_moved();
+        if (options_.licence == Licence::reset && root_ >= 0) {
+            moved_ = find_moved(layout_, root_);
+            out_.renames_back = moved_.renames_back;
+        }
         std::vector<uint32_t> pending = {kRoot};
         while (!pending.empty()) {
             const uint32_t directory = pending.back();
@@ -174,14 +177,14 @@ private:
     void look_at_directory(uint32_t index) {
         const LayoutEntry& entry = layout_.entries[index];
         device_[index] = entry.parent == kRoot ? root_device_ : device_[entry.parent];
-        const bool moved = moved_.contains(index);
-        if (!moved && entry.parent != kRoot && moved_.contains(entry.parent)) {
-            moved_.emplace(index, place_of(entry.parent) + "/" + std::string(entry.name()));
+        const bool moved = moved_.places.contains(index);
+        if (!moved && entry.parent != kRoot && moved_.places.contains(entry.parent)) {
+            moved_.places.emplace(index, place_of(entry.parent) + "/" + std::string(entry.name()));
         }
         const std::string place = place_of(index);
-        const auto taken = taken_.find(place);
+        const auto taken = moved_.taken.find(place);
         int fd = -ENOENT;
-        if ((moved || !nothing_in(entry.parent)) && (taken == taken_.end() || taken->second == index)) {
+        if ((moved || !nothing_in(entry.parent)) && (taken == moved_.taken.end() || taken->second == index)) {
             fd = open_directory(place);
         }
         if (fd == -ENOENT) {
@@ -210,90 +213,6 @@ private:
 
     int open_directory(const std::string& place) const {
         return open_beneath(root_, place.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, Links::refuse);
-    }
-    bool is_there(const std::string& place) const { return UniqueFd(open_directory(place)).valid(); }
-
-    /// The names that the log's renames, in their order, give to what has this one at first.
-    std::vector<std::string> later_names(const std::string& first) const {
-        std::vector<std::string> names;
-        std::string at = first;
-        for (const DirectoryRename& rename : layout_.directory_renames) {
-            if (is_or_lies_below(at, rename.from)) {
-                at = rename.to + at.substr(rename.from.size());
-                names.push_back(at);
-            }
-        }
-        return names;
-    }
-
-    /// Where the directories that were there at first lie now. Their own name may be another's by now.
-    void find_moved() {
-        if (options_.licence != Licence::reset || root_ < 0 || layout_.directory_renames.empty()) {
-            return;
-        }
-        std::vector<std::pair<uint32_t, std::vector<std::string>>> renamed;  // what holds others comes first
-        std::vector<uint32_t> pending = {kRoot};
-        for (size_t i = 0; i < pending.size(); ++i) {
-            const auto [begin, end] = layout_.children_of(pending[i]);
-            for (const uint32_t* child = begin; child != end; ++child) {
-                const LayoutEntry& entry = layout_.entries[*child];
-                if (entry.type != FileType::directory) {
-                    continue;
-                }
-                pending.push_back(*child);
-                if (auto names = later_names(entry.path); entry.initial && !names.empty()) {
-                    renamed.emplace_back(*child, std::move(names));
-                }
-            }
-        }
-        // Who finds another's place sends that one to look for its own.
-        for (bool again = true; again;) {
-            again = false;
-            for (const auto& [index, names] : renamed) {
-                const LayoutEntry& entry = layout_.entries[index];
-                if (moved_.contains(index)) {
-                    continue;
-                }
-                std::string place = entry.path;
-                if (entry.parent != kRoot && layout_.entries[entry.parent].initial) {
-                    place = place_below(entry);
-                }
-                if (taken_.contains(place) || open_fails_with(place, ENOENT)) {
-                    again = take_place(index, names) || again;
-                }
-            }
-        }
-    }
-
-    /// In its directory, wherever that or one above it lies.
-    std::string place_below(const LayoutEntry& entry) const {
-        std::string below(entry.name());
-        for (uint32_t at = entry.parent; at != kRoot; at = layout_.entries[at].parent) {
-            if (const auto moved = moved_.find(at); moved != moved_.end()) {
-                return moved->second + "/" + below;
-            }
-            below = std::string(layout_.entries[at].name()) + "/" + below;
-        }
-        return below;
-    }
-
-    bool open_fails_with(const std::string& place, int error) const {
-        return UniqueFd(open_directory(place)).get() == -error;
-    }
-
-    bool take_place(uint32_t index, const std::vector<std::string>& names) {
-        const std::string& own = layout_.entries[index].path;
-        for (auto name = names.rbegin(); name != names.rend(); ++name) {
-            for (const std::string& place : {*name, waiting_name(*name, own)}) {
-                if (!taken_.contains(place) && is_there(place)) {
-                    taken_.emplace(place, index);
-                    moved_.emplace(index, place);
-                    out_.renames_back.push_back({place, own});
-                    return true;
-                }
-            }
-        }
-        return false;
     }
 
     void look_at_files() {
@@ -519,10 +438,9 @@ private:
     const int root_, parent_;
     const std::string_view root_name_;
     const SurveyOptions& options_;
-    std::vector<uint32_t> device_;                     // by entry: index into out_.demands
-    std::vector<uint8_t> empty_;                       // by directory
-    std::unordered_map<uint32_t, std::string> moved_;  // directories that lie elsewhere now
-    std::unordered_map<std::string, uint32_t> taken_;  // where those lie, that are to be renamed
+    std::vector<uint32_t> device_;  // by entry: index into out_.demands
+    std::vector<uint8_t> empty_;    // by directory
+    MovedDirectories moved_;        // and what lies in them, once looked at
     uint32_t root_device_ = 0;
     bool root_empty_ = true;
     Tally tally_for_directories_;
@@ -554,16 +472,6 @@ void Examples::merge(const Examples& other) {
             paths.push_back(path);
         }
     }
-}
-
-std::string waiting_name(std::string_view from, std::string_view to) {
-    uint64_t sum = 14695981039346656037u;  // FNV-1a
-    for (const char c : to) {
-        sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    }
-    const size_t slash = from.rfind('/');
-    return std::string(from.substr(0, slash == std::string_view::npos ? 0 : slash + 1)) + ".reprise-moved-" +
-           std::to_string(sum);
 }
 
 Survey survey_root(const Layout& layout, int root, int parent, std::string_view root_name,

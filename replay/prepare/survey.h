@@ -82,10 +82,6 @@ struct Survey {
     }
 };
 
-/// Where a directory waits during a reset until its old name is free: beside the name it has, under a name that tells
-/// which one it is to get.
-std::string waiting_name(std::string_view from, std::string_view to);
-
 struct SurveyOptions {
     Licence licence = Licence::strange;
     Content content = Content::random;

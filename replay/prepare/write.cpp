@@ -22,6 +22,7 @@
 #include "formats/support/unique_fd.h"
 #include "replay/content/content.h"
 #include "replay/prepare/file.h"
+#include "replay/prepare/moved_directories.h"
 #include "replay/prepare/parallel.h"
 
 namespace reprise {
@@ -216,8 +217,7 @@ private:
         moved_ = job_.survey.renames_back;
         for (size_t i = 0; i < moved_.size(); ++i) {
             const std::string from = moved_[i].from;
-            const std::string to =
-                from.find(".reprise-moved-") == std::string::npos ? waiting_name(from, moved_[i].to) : from;
+            const std::string to = is_waiting(from) ? from : waiting_name(from, moved_[i].to);
             if (from != to) {
                 rename_moved(from, to, first);
             }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/prepare/moved_directories.h"
 #include "tests/replay/prepare/prepare_fixture.h"
 #include "tests/support.h"
 
