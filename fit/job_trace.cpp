@@ -11,6 +11,7 @@
 #include "analyze/job/sample_order.h"
 #include "formats/oplog/epochs.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/loader_marks.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "formats/support/quantity.h"
@@ -69,6 +70,7 @@ size_t TraceTask::at(uint64_t op) const {
 JobTrace::JobTrace(const LogReader& log) : tables(log.tables()), tasks(tables.tasks.size()) {
     choose_data(log);
     read(log);
+    join_loaders();
     const bool captured = log.header().source != "generate";
     every_touch = !captured || read_fact(log.header(), fact::mapped_uses).value_or(false);
 }
@@ -212,6 +214,48 @@ void JobTrace::read(const LogReader& log) {
         });
     }
     maps = touches > reads;
+}
+
+/// Where each epoch has a new loader, the marks of all are those of one.
+void JobTrace::join_loaders() {
+    std::map<uint32_t, uint64_t> most;  // epochs, by loader
+    std::map<StringId, StringId> names;
+    const auto id_of = [&](std::string_view text) {
+        StringId id = 0;
+        while (id < tables.strings.size() && tables.strings[id] != text) {
+            ++id;
+        }
+        return id;
+    };
+    for (const TraceTask& task : tasks) {
+        std::map<uint32_t, uint64_t> epochs;
+        for (const TraceOp& op : task.ops) {
+            const auto mark = op.part == OpPart::mark ? loader_mark(tables.strings[op.object]) : std::nullopt;
+            if (!mark) {
+                continue;
+            }
+            epochs[mark->loader] += mark->what == "epoch" && op.phase == 1 ? 1 : 0;
+            if (mark->loader > 1 && !names.contains(op.object)) {
+                names[op.object] = id_of(mark->what);
+            }
+        }
+        for (const auto& [loader, count] : epochs) {
+            if (count > 0) {
+                most[loader] = std::max(most[loader], count);
+            }
+        }
+    }
+    if (which_epoch_marks(most, this->epochs) != EpochMarks::every) {
+        return;
+    }
+    for (TraceTask& task : tasks) {
+        for (TraceOp& op : task.ops) {
+            const auto found = op.part == OpPart::mark ? names.find(op.object) : names.end();
+            if (found != names.end() && found->second < tables.strings.size()) {
+                op.object = found->second;
+            }
+        }
+    }
 }
 
 }  // namespace reprise

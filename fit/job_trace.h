@@ -77,6 +77,7 @@ struct JobTrace {
 private:
     void choose_data(const LogReader& log);
     void read(const LogReader& log);
+    void join_loaders();
     std::vector<uint32_t> places_;  // in `data`, by FileId
 };
 

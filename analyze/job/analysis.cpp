@@ -89,7 +89,7 @@ void device_by_epoch(JobAnalysis& out) {
 }  // namespace
 
 std::optional<double> JobAnalysis::amplification() const {
-    if (!device_read || asked() == 0) {
+    if (!device_read || asked() == 0 || filtered()) {
         return std::nullopt;
     }
     return *device_read / static_cast<double>(asked());

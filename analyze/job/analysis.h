@@ -156,7 +156,9 @@ struct JobAnalysis {
     double elapsed_s() const { return summary.elapsed_s(); }
     /// Bytes that were asked of files on storage: reads and touched pages.
     uint64_t asked() const { return summary.storage_bytes_read + summary.storage_bytes_touched; }
-    /// What the device read for each byte that was asked for; none: not recorded, or nothing was asked for.
+    /// Of a part of the files, which the device's counters do not tell from the others.
+    bool filtered() const { return filter != OpFilter::all().to_string(); }
+    /// What the device read for each byte that was asked for; none: not recorded, nothing was asked for, or filtered.
     std::optional<double> amplification() const;
     /// Share of what was asked for that did not come into memory during the job; none: not recorded.
     std::optional<double> hit_share() const;

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/loader_marks.h"
 #include "formats/oplog/touched.h"
 
 namespace reprise {
@@ -51,9 +52,8 @@ JobCounter::JobCounter(const LogReader& log, const AnalyzeOptions& options, std:
         one->assign(kIntervals, 0);
     }
     for (StringId id = 1; id < tables_.strings.size(); ++id) {
-        if (tables_.strings[id] == "epoch") {
-            epoch_ = id;
-            break;
+        if (const auto mark = loader_mark(tables_.strings[id]); mark && mark->what == "epoch") {
+            loaders_[id] = mark->loader;
         }
     }
     choose_lanes();
@@ -414,11 +414,12 @@ void JobCounter::time_of(TaskId task, TimePart part, int64_t begin, int64_t end)
 }
 
 void JobCounter::marker(const OpBlock& block, size_t i) {
-    if (epoch_ == 0 || block.text[i] != epoch_) {
+    const auto loader = loaders_.find(block.text[i]);
+    if (loader == loaders_.end()) {
         return;
     }
     const ProcessId process = tables_.tasks[block.task].process;
-    const std::pair key{process, block.arg[i]};
+    const std::tuple key{process, loader->second, block.arg[i]};
     if (block.flags[i] == static_cast<int64_t>(MarkerPhase::begin)) {
         open_epochs_[key] = block.begin[i];
         return;
@@ -428,7 +429,8 @@ void JobCounter::marker(const OpBlock& block, size_t i) {
         return;
     }
     // Ranks mark the same epochs, each for itself.
-    const auto [at, fresh] = marked_.try_emplace(block.arg[i], MarkedEpoch{block.arg[i], open->second, block.begin[i]});
+    const auto [at, fresh] = marked_.try_emplace(
+        {loader->second, block.arg[i]}, MarkedEpoch{block.arg[i], open->second, block.begin[i], loader->second});
     at->second.begin = std::min(at->second.begin, open->second);
     at->second.end = std::max(at->second.end, block.begin[i]);
     open_epochs_.erase(open);

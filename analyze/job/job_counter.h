@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -97,9 +99,9 @@ private:
     AccessSample accesses_;
     std::vector<uint32_t> lane_of_task_;
     std::map<std::pair<ProcessId, int64_t>, JobLane> device_lanes_;
-    std::map<std::pair<ProcessId, int64_t>, int64_t> open_epochs_;  // by process and number: when it began
-    std::map<int64_t, MarkedEpoch> marked_;
-    StringId epoch_ = 0;
+    std::map<std::tuple<ProcessId, uint32_t, int64_t>, int64_t> open_epochs_;  // by process, loader, number: begin
+    std::map<std::pair<uint32_t, int64_t>, MarkedEpoch> marked_;               // by loader and number
+    std::map<StringId, uint32_t> loaders_;                                     // by the text of their marks of epochs
 };
 
 }  // namespace reprise

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "formats/oplog/epochs.h"
+#include "formats/oplog/loader_marks.h"
 
 namespace reprise {
 namespace {
@@ -235,6 +236,34 @@ void split_by_samples(JobEpochs& out, std::vector<Read>& reads, double share, co
     }
 }
 
+/// How often all samples were read; 0: they are read again before that.
+uint64_t passes_over(std::span<const Read> reads, double samples) {
+    EpochNumbers numbers(static_cast<size_t>(samples));
+    for (const Read& read : reads) {
+        numbers.read(read.sample);
+    }
+    const size_t passes = numbers.finish().size();
+    return numbers.late_share() > EpochNumbers::kMostLate ? 0 : passes;
+}
+
+/// Those that are epochs of the job.
+std::vector<MarkedEpoch> epochs_of_job(const std::vector<MarkedEpoch>& marked, std::span<const Read> reads,
+                                       double samples) {
+    std::map<uint32_t, uint64_t> by_loader;
+    for (const MarkedEpoch& one : marked) {
+        ++by_loader[one.loader];
+    }
+    const EpochMarks which = which_epoch_marks(by_loader, passes_over(reads, samples));
+    std::vector<MarkedEpoch> out;
+    for (const MarkedEpoch& one : marked) {
+        if (which == EpochMarks::every || (which == EpochMarks::first && one.loader == 1)) {
+            out.push_back(one);
+            out.back().number = which == EpochMarks::every ? static_cast<int64_t>(out.size()) - 1 : one.number;
+        }
+    }
+    return out;
+}
+
 }  // namespace
 
 JobEpochs find_passes(std::span<const Access> accesses, double share, const Tables& tables,
@@ -248,8 +277,9 @@ JobEpochs find_passes(std::span<const Access> accesses, double share, const Tabl
     }
     std::sort(samples.begin(), samples.end());
     out.data_set = static_cast<double>(std::unique(samples.begin(), samples.end()) - samples.begin()) / share;
-    if (!marked.empty()) {
-        split_by_marks(out, reads, share, tables, marked);
+    const std::vector<MarkedEpoch> epochs = epochs_of_job(marked, reads, out.data_set * share);
+    if (!epochs.empty()) {
+        split_by_marks(out, reads, share, tables, epochs);
         return out;
     }
     if (reads.empty()) {

@@ -20,9 +20,10 @@ struct SampleFile {
     bool written = false;
 };
 
-/// An epoch that the job marked.
+/// An epoch that a loader of the job marked.
 struct MarkedEpoch {
     int64_t number = 0, begin = 0, end = 0;  // ns
+    uint32_t loader = 1;
 };
 
 struct JobEpoch {
@@ -44,7 +45,8 @@ struct JobEpochs {
 };
 
 /// `accesses`: reads of files, by time; `share`: of the places that they are of. `files`: by FileId. Where the job
-/// marked epochs, those are the epochs; else passes over the samples.
+/// marked epochs, those are the epochs (formats/oplog/loader_marks.h); else passes over the samples. `marked`: by
+/// begin.
 JobEpochs find_passes(std::span<const Access> accesses, double share, const Tables& tables,
                       std::span<const SampleFile> files, const std::vector<MarkedEpoch>& marked);
 

@@ -5,8 +5,12 @@
 // needs beyond that was learnt by running 3.33: times are microseconds; a delay is the difference to the line before,
 // taken only where that one is not 0, so times begin at 1; a file must be added and opened before use and not opened
 // twice; a file named by a path that `directory=` changed is not found again, so names are relative to where fio is
-// started; names end at white space and after 256 bytes; a job without data is refused.
+// started; names end at white space and after 256 bytes; a job without data is refused; direct= is of a whole job, so
+// what a task does with O_DIRECT and without are two.
+#include <algorithm>
 #include <cctype>
+#include <limits>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <unordered_map>
@@ -22,6 +26,7 @@ namespace reprise {
 namespace {
 
 constexpr size_t kLongestName = 255;
+constexpr int64_t kDirect = 040000;  // O_DIRECT, as logs have it
 
 enum class Action { none, open, close, duplicate, read, write, sync, datasync };
 
@@ -326,19 +331,27 @@ struct Places {
     std::filesystem::path output;
     bool folder = false, single = false;
 
-    std::filesystem::path log(TaskId task) const {
+    std::filesystem::path log(TaskId task, bool direct) const {
+        const std::string which = direct ? ".direct" : "";
         if (folder) {
-            return output / ("task-" + std::to_string(task) + ".iolog");
+            return output / ("task-" + std::to_string(task) + which + ".iolog");
         }
-        return single ? output : std::filesystem::path(output.string() + "." + std::to_string(task));
+        return output.string() + (single ? "" : "." + std::to_string(task)) + which;
     }
     std::filesystem::path job_file() const {
         return folder ? output / "replay.fio" : std::filesystem::path(output.string() + ".fio");
     }
 };
 
-// Before anything is written: the folder is there, and no file of an earlier export is in the way.
-void make_places(const Places& places, std::span<const TaskId> tasks, bool overwrite) {
+/// A section of the job file.
+struct Section {
+    TaskId task = 0;
+    bool direct = false;  // its files were opened with O_DIRECT
+};
+
+/// Before anything is written: the folder is there, and no file of an earlier export is in the way. `direct`: something
+/// was opened with O_DIRECT.
+void make_places(const Places& places, std::span<const TaskId> tasks, bool direct, bool overwrite) {
     std::error_code error, ignored;
     if (places.folder) {
         std::filesystem::create_directories(places.output, error);
@@ -354,11 +367,14 @@ void make_places(const Places& places, std::span<const TaskId> tasks, bool overw
     }
     check_output(places.job_file(), overwrite);
     for (const TaskId task : tasks) {
-        check_output(places.log(task), overwrite);
+        check_output(places.log(task, false), overwrite);
+        if (direct) {
+            check_output(places.log(task, true), overwrite);
+        }
     }
 }
 
-void write_job_file(const Places& places, std::span<const TaskId> tasks, const Tables& tables, const Names& names,
+void write_job_file(const Places& places, std::span<const Section> sections, const Tables& tables, const Names& names,
                     ExportReport& report) {
     TextOutput out(places.job_file());
     std::string& text = out.text;
@@ -380,16 +396,42 @@ void write_job_file(const Places& places, std::span<const TaskId> tasks, const T
         text += ", a name fio cannot read: link it\n";
     }
     text += "[global]\nioengine=psync\nthread=1\n";
-    for (const TaskId task : tasks) {
+    for (size_t i = 0; i < sections.size(); ++i) {
+        const auto [task, direct] = sections[i];
+        const bool second = i > 0 && sections[i - 1].task == task;
         const TaskRow& row = tables.tasks[task];
         text += "\n; task " + std::to_string(task) + ", tid " + std::to_string(row.tid) + ' ';
         append_escaped(text, tables.strings[row.name]);
-        text += "\n[task-" + std::to_string(task) + "]\nread_iolog=${IOLOGS}/" + places.log(task).filename().string() +
-                "\n";
+        text += second ? ": its files with O_DIRECT, at the same time as the others and not in turn with them\n" : "\n";
+        text += "[task-" + std::to_string(task) + (second ? "-direct" : "") + "]\nread_iolog=${IOLOGS}/" +
+                places.log(task, direct).filename().string() + (direct ? "\ndirect=1\n" : "\n");
         out.drain();
     }
     out.finish();
     report.files.push_back(places.job_file());
+}
+
+bool is_direct(const Tables& tables, const Op& op) {
+    return op.handle < tables.handles.size() && (tables.handles[op.handle].flags & kDirect) != 0;
+}
+
+[[noreturn]] void refuse_empty(const LogReader& log, const ExportReport& report) {
+    std::string others;  // that move data
+    for (const OpKind kind : {OpKind::mmap, OpKind::touch, OpKind::copy_file_range, OpKind::sendfile, OpKind::splice}) {
+        const auto found = std::find_if(report.counters.begin(), report.counters.end(), [&](const Counter& counter) {
+            return counter.name == "no_fio_action." + std::string(info(kind).name);
+        });
+        if (found != report.counters.end()) {
+            others += (others.empty() ? "; fio has no " : ", ") + std::string(info(kind).name) + " (" +
+                      std::to_string(found->value) + ")";
+        }
+    }
+    const std::string excluded =
+        report.left_out == 0 ? "" : "; " + std::to_string(report.left_out) + " ops are excluded";
+    throw bad_input(log.path().string(),
+                    "nothing that fio can do: no call reads or writes data of a regular file" + others + excluded,
+                    (excluded.empty() ? "" : "select others with --only; ") +
+                        std::string("what reads by mappings or copies within the kernel goes to `reprise replay`"));
 }
 
 ExportReport write(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options) {
@@ -416,19 +458,26 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     std::error_code ignored;
     const bool slash = output.string().ends_with('/');
     const Places places{output, slash || std::filesystem::is_directory(output, ignored), tasks.size() == 1};
-    make_places(places, tasks, options.overwrite);
+    const bool direct = std::any_of(tables.handles.begin(), tables.handles.end(),
+                                    [](const HandleRow& row) { return (row.flags & kDirect) != 0; });
+    make_places(places, tasks, direct, options.overwrite);
     ExportReport report;
     Names names(tables);
-    std::vector<TaskId> written;
+    std::vector<Section> written;
     uint64_t seen = 0;
     for (const TaskId task : tasks) {
-        Job job(places.log(task), tables, names, report, origin);
+        Job buffered(places.log(task, false), tables, names, report, origin);
+        std::optional<Job> past;  // the page cache
         log.for_each(task, [&](const Op& op, uint64_t) {
             if (op.kind == OpKind::mkdir && op.result >= 0) {
                 names.made(tables.file_of(op));
             }
             if (selector.keeps(op)) {
-                job.op(op);
+                const bool directly = is_direct(tables, op);
+                if (directly && !past) {
+                    past.emplace(places.log(task, true), tables, names, report, origin);
+                }
+                (directly ? *past : buffered).op(op);
             } else {
                 ++report.left_out;
             }
@@ -436,14 +485,20 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
                 options.progress(++seen);
             }
         });
-        if (!job.has_data()) {
-            report.count(Count::tasks_without_data);
-            continue;
+        const size_t before = written.size();
+        for (Job* const job : {&buffered, past ? &*past : nullptr}) {
+            if (job == nullptr || !job->has_data()) {
+                continue;
+            }
+            job->finish();
+            report.ops += job->ops();
+            written.push_back({task, job != &buffered});
+            report.files.push_back(places.log(task, job != &buffered));
         }
-        job.finish();
-        report.ops += job.ops();
-        written.push_back(task);
-        report.files.push_back(places.log(task));
+        report.count(Count::tasks_without_data, written.size() == before ? 1 : 0);
+    }
+    if (written.empty()) {
+        refuse_empty(log, report);
     }
     report.count(Count::names_replaced, names.renamed().size());
     write_job_file(places, written, tables, names, report);

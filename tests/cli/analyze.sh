@@ -103,6 +103,12 @@ assert log["page_cache"]["read_amplification"] > 0
 assert log["epochs"]["epochs"][0]["files"]["order"] == "shuffled", log["epochs"]
 END
 
+# The device does not tell files apart: of some of them there is no amplification.
+run 0 "$REPRISE" analyze "$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog" --only dataset --no-what-if --json
+equal "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["logs"][0]["page_cache"]["read_amplification"])' <"$out")" None
+run 0 "$REPRISE" analyze "$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog" --only dataset --no-what-if
+contains "$out" "read amplification unknown of a part of the files: the device read "
+
 # Published figures.
 path=$(trace dftracer/dlio_unet3d_hdf5_8ranks) || skip "no trace dftracer/dlio_unet3d_hdf5_8ranks; set REPRISE_TRACES"
 run 0 "$REPRISE" import "$path"/* -o unet3d.oplog

@@ -11,6 +11,7 @@
 
 #include "fit/fit.h"
 #include "formats/oplog/copy_tables.h"
+#include "formats/oplog/loader_marks.h"
 #include "formats/support/error.h"
 #include "generate/generate.h"
 #include "tests/fit/random_job.h"
@@ -187,7 +188,50 @@ void without_marks(const std::filesystem::path& from, const std::filesystem::pat
     out.finish();
 }
 
+/// The same log as from a job with a new loader in each epoch: marks of the second are named after it.
+void with_new_loader(const std::filesystem::path& from, const std::filesystem::path& to) {
+    const LogReader log(from);
+    const Tables& tables = log.tables();
+    LogWriter out(to, log.header());
+    copy_tables(tables, out);
+    int64_t second = 0;  // when the last epoch begins
+    for (TaskId task = 1; task < tables.tasks.size(); ++task) {
+        log.for_each(task, [&](const Op& op, uint64_t) {
+            if (op.kind == OpKind::marker && tables.strings[op.text] == "epoch" &&
+                op.flags == static_cast<int64_t>(MarkerPhase::begin)) {
+                second = std::max(second, op.begin);
+            }
+        });
+    }
+    for (TaskId task = 1; task < tables.tasks.size(); ++task) {
+        log.for_each(task, [&](const Op& op, uint64_t) {
+            Op made = op;
+            if (op.kind == OpKind::marker && op.begin >= second && loader_mark(tables.strings[op.text])) {
+                made.text = out.intern(std::string(tables.strings[op.text]) + ".2");
+                made.arg = tables.strings[op.text] == "epoch" ? 0 : op.arg;
+            }
+            out.append(task, made);
+        });
+    }
+    out.finish();
+}
+
 }  // namespace
+
+TEST_CASE("a new loader in each epoch is the next epoch, not another loop") {
+    const TempDir dir;
+    std::string text = kJob;
+    text.replace(text.find("checkpoint_every=50"), 19, "checkpoint_every=1epoch");
+    generate(parse_job(text, "job.ini"), dir / "job.oplog");
+    with_new_loader(dir / "job.oplog", dir / "new.oplog");
+    const FittedJob one = fit_job(LogReader(dir / "job.oplog")), each = fit_job(LogReader(dir / "new.oplog"));
+    REQUIRE(each.find("epochs") != nullptr);
+    CHECK(value(each, "epochs") == "2");
+    CHECK(each.find("epochs")->evidence == "marks");
+    for (const char* word : {"samples", "batch", "checkpoint_every", "checkpoint_size", "loader_workers"}) {
+        CHECK_MESSAGE(value(each, word) == value(one, word), word);
+    }
+}
 
 TEST_CASE("without marks, the accelerator's work tells the steps") {
     const TempDir dir;

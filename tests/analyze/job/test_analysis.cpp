@@ -282,6 +282,64 @@ TEST_CASE("analysis: small reads of a page and a large one that begins in it, as
     CHECK(job.reuse.longest == 1'000'000);
 }
 
+TEST_CASE("analysis: epochs that have a loader each are all epochs, those of a validation are none") {
+    Made made;
+    const TaskId task = made.task();
+    int64_t now = 0;
+    const auto mark = [&](const char* text, MarkerPhase phase, int64_t number) {
+        made.add(task, OpKind::marker, now, 0, [&](Op& op) {
+            op.text = made.writer.intern(text);
+            op.flags = static_cast<int64_t>(phase);
+            op.arg = number;
+        });
+        now += 1000;
+    };
+    const auto pass = [&](const std::vector<FileId>& files, const char* text, int64_t number) {
+        mark(text, MarkerPhase::begin, number);
+        for (const FileId file : files) {
+            const HandleId handle = made.handle(file);
+            made.add(task, OpKind::open, now, 1000, [&](Op& op) {
+                op.file = file;
+                op.handle = handle;
+                op.result = 3;
+            });
+            made.read(task, handle, now + 1000, 1000, 0, 5000);
+            now += 10'000;
+        }
+        mark(text, MarkerPhase::end, number);
+    };
+    std::vector<FileId> files, others;
+    for (int i = 0; i < 100; ++i) {
+        files.push_back(made.file("/data/" + std::to_string(i) + ".jpg"));
+        others.push_back(made.file("/val/" + std::to_string(i) + ".jpg"));
+    }
+    pass(files, "epoch", 0);
+    SUBCASE("a new loader for each") {
+        pass(files, "epoch.2", 0);
+        const JobAnalysis job = made.analyze();
+        CHECK(job.passes.by == JobEpochs::By::marks);
+        REQUIRE(job.epochs.size() == 2);
+        CHECK(job.epochs[1].epoch.number == 1);
+        CHECK(job.epochs[1].epoch.samples == 100);
+        CHECK(job.epochs[1].epoch.as_before == true);
+    }
+    SUBCASE("one that validates") {
+        pass(others, "epoch.2", 0);
+        const JobAnalysis job = made.analyze();
+        CHECK(job.passes.by == JobEpochs::By::marks);
+        REQUIRE(job.epochs.size() == 1);
+        CHECK(job.epochs[0].epoch.samples == 100);
+    }
+    SUBCASE("both new in each epoch: how often samples are read decides") {
+        pass(others, "epoch.2", 0);
+        pass(files, "epoch.3", 0);
+        pass(others, "epoch.4", 0);
+        const JobAnalysis job = made.analyze();
+        CHECK(job.passes.by == JobEpochs::By::samples);
+        CHECK(job.epochs.size() == 2);
+    }
+}
+
 TEST_CASE("analysis: the epochs of recordings are those that scaling finds") {
     for (const char* name : {"resnet.oplog", "bert.oplog"}) {
         const LogReader log(test::source_dir() / "examples" / "recorded" / name);

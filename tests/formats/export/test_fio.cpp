@@ -95,6 +95,91 @@ TEST_CASE("names fio cannot read are replaced and said, opens of other tasks are
     CHECK(report.ops == 6);
 }
 
+namespace {
+
+/// Two files of each of two tasks: all of the first task's with O_DIRECT, the first of the second's.
+void write_direct(const std::filesystem::path& path) {
+    LogWriter log(path, Header());
+    log.add_process({1, 0, 0, 0});
+    log.add_task({1, 1, 0});
+    log.add_task({1, 2, 0});
+    for (HandleId handle = 1; handle <= 4; ++handle) {
+        FileRow row;
+        row.type = FileType::regular;
+        row.path = log.intern("/f" + std::to_string(handle));
+        const FileId file = log.add_file(row);
+        log.add_handle({file, handle <= 3 ? 040002 : 2, HandleKind::file, false, 0, -1});
+        Op op;
+        op.kind = OpKind::open;
+        op.begin = handle * 1000;
+        op.file = file;
+        op.handle = handle;
+        op.result = 3;
+        log.append(handle <= 2 ? 1 : 2, op);
+        op = {};
+        op.kind = OpKind::pread;
+        op.begin = handle * 1000;
+        op.handle = handle;
+        op.size = op.result = 4096;
+        log.append(handle <= 2 ? 1 : 2, op);
+    }
+    log.finish();
+}
+
+}  // namespace
+
+TEST_CASE("what was opened with O_DIRECT is read with direct=1, in a section of its own where the rest was not") {
+    const test::TempDir dir;
+    write_direct(dir / "a.oplog");
+    const LogReader log(dir / "a.oplog");
+    const ExportReport report = find_exporter("fio").write(log, (dir / "out").string() + "/", {});
+    const std::string job = test::read_file(dir / "out/replay.fio");
+    CHECK(job.find("[task-1]\nread_iolog=${IOLOGS}/task-1.direct.iolog\ndirect=1\n") != std::string::npos);
+    CHECK(job.find("[task-2]\nread_iolog=${IOLOGS}/task-2.iolog\n\n") != std::string::npos);
+    CHECK(job.find(": its files with O_DIRECT, at the same time as the others and not in turn with them\n"
+                   "[task-2-direct]\nread_iolog=${IOLOGS}/task-2.direct.iolog\ndirect=1\n") != std::string::npos);
+    CHECK(test::read_file(dir / "out/task-1.direct.iolog").find("f2 read 0 4096\n") != std::string::npos);
+    CHECK(test::read_file(dir / "out/task-2.direct.iolog").find("f3 read 0 4096\n") != std::string::npos);
+    CHECK(test::read_file(dir / "out/task-2.iolog").find("f4 read 0 4096\n") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(dir / "out/task-1.iolog"));
+    CHECK(report.ops == 8);
+    CHECK(report.files.size() == 4);
+}
+
+TEST_CASE("a log of which fio can do nothing is refused, and no job file is left") {
+    const test::TempDir dir;
+    {
+        LogWriter log(dir / "a.oplog", Header());
+        log.add_process({1, 0, 0, 0});
+        log.add_task({1, 1, 0});
+        FileRow row;
+        row.type = FileType::regular;
+        row.path = log.intern("/f");
+        const HandleId handle = log.add_handle({log.add_file(row), 0, HandleKind::file, true, 1, 3});
+        for (const OpKind kind : {OpKind::mmap, OpKind::touch, OpKind::touch}) {
+            Op op;
+            op.kind = kind;
+            op.handle = handle;
+            op.size = 4096;
+            log.append(1, op);
+        }
+        log.finish();
+    }
+    const LogReader log(dir / "a.oplog");
+    std::string what;
+    try {
+        find_exporter("fio").write(log, dir / "out", {});
+    } catch (const Error& error) {
+        CHECK(error.code() == ExitCode::bad_input);
+        what = error.what();
+    }
+    CHECK(what.find("nothing that fio can do") != std::string::npos);
+    CHECK(what.find("touch (2)") != std::string::npos);
+    for (const char* name : {"out", "out.fio", "out.direct"}) {
+        CHECK_FALSE(std::filesystem::exists(dir / name));
+    }
+}
+
 TEST_CASE("exporters have names; outputs that cannot be are refused") {
     CHECK_THROWS_AS(find_exporter("mp3"), Error);
     const test::TempDir dir;
