@@ -19,6 +19,7 @@
 #include "cli/log_arguments.h"
 #include "cli/outputs.h"
 #include "cli/predict_memory.h"
+#include "cli/predict_service.h"
 #include "cli/predict_sweep.h"
 #include "cli/show_interval.h"
 #include "cli/show_open_loop.h"
@@ -44,9 +45,10 @@ namespace fs = std::filesystem;
 
 void options(po::options_description& add) {
     add.add_options()("storage", po::value<std::string>()->value_name("FILE"),
-                      "storage model, written by reprise calibrate --storage")(
-        "cache", po::value<std::string>()->default_value("cold")->value_name("HOW"),
-        "cold: each part of a file is fetched once; warm: everything is in the page cache")(
+                      "storage model, written by reprise calibrate --storage");
+    add_service_option(add);
+    add.add_options()("cache", po::value<std::string>()->default_value("cold")->value_name("HOW"),
+                      "cold: each part of a file is fetched once; warm: everything is in the page cache")(
         "cpus", po::value<std::string>()->value_name("N"), "CPUs that computing threads share [default: as recorded]");
     add_memory_options(add);
     add_sweep_option(add);
@@ -87,7 +89,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["elapsed_s"] = seconds(p.elapsed_ns);
     json["recorded_s"] = seconds(p.recorded_ns);
     json["recorded_is_computed"] = p.computed;
-    json["storage_model_cold"] = model.cold;
+    json["storage_model_cold"] = p.calls == CallTimes::model ? Json(model.cold) : Json(nullptr);
     json["async_depth"] = p.async_depth;
     json["left_out_data_bytes"] = p.doubts.left_out_bytes;
     const std::string poor = poor_reason(p, model), fair = fair_reason(p);
@@ -154,8 +156,10 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     } else {
         out << "trust GOOD: nothing in the log or the model speaks against it\n";
     }
-    out << "storage: " << counted(p.storage_reads, "read") << ", " << format_bytes(p.storage_bytes)
-        << "; tasks blocked " << format_duration(p.storage_ns) << " on them\n";
+    if (p.calls == CallTimes::model) {
+        out << "storage: " << counted(p.storage_reads, "read") << ", " << format_bytes(p.storage_bytes)
+            << "; tasks blocked " << format_duration(p.storage_ns) << " on them\n";
+    }
     for (const std::string& line : open_loop_lines(p.open_loops)) {
         out << "arrivals: " << line << "\n";
     }
@@ -203,8 +207,11 @@ fs::path checked_output(const po::variables_map& values, const LogReader& log) {
     if (fs::equivalent(output, log.path(), ignored)) {
         throw usage_error("the output is the recording itself", "choose another file with -o");
     }
-    if (fs::equivalent(output, values["storage"].as<std::string>(), ignored)) {
+    if (values.count("storage") != 0 && fs::equivalent(output, values["storage"].as<std::string>(), ignored)) {
         throw usage_error("the output is the storage model itself", "choose another file with -o");
+    }
+    if (service_given(values) && fs::equivalent(output, values["service"].as<std::string>(), ignored)) {
+        throw usage_error("the output is the log with the service times", "choose another file with -o");
     }
     check_log_output(output, values.count("force") != 0);
     return output;
@@ -241,6 +248,9 @@ PredictOptions predict_options(const po::variables_map& values, const LogReader&
     }
     if (values.count("output") != 0 && values.count("sweep") == 0) {
         how.output = checked_output(values, log);
+    }
+    if (service_given(values)) {
+        return how;
     }
     how.storage = read_storage_model(values["storage"].as<std::string>());
     if (how.access.read_ahead != 0) {
@@ -363,14 +373,21 @@ int run_sweep(const po::variables_map& values, Job job, const PredictOptions& ba
 }
 
 int run(const po::variables_map& values) {
-    if (values.count("storage") == 0) {
+    if (values.count("storage") == 0 && !service_given(values)) {
         throw usage_error("--storage is required", "measure one: reprise calibrate --storage DIR -o model.json");
     }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     check_losses(log, values.count("allow-loss") != 0, values.count("recover") != 0);
     const WhatIf what_if = what_if_of(values);
     const RunLimits limits = run_limits(values);
+    std::optional<Service> service;
+    if (service_given(values)) {
+        service = service_of(values, log);
+    }
     PredictOptions how = predict_options(values, log, what_if);
+    if (service) {
+        service->put(how);
+    }
     const Predictor predictor(log, how.filter, how.access);
     put_hidden(log, predictor, how);
     if (values.count("sweep") != 0) {
@@ -393,6 +410,11 @@ int run(const po::variables_map& values) {
     const double took = seconds(monotonic_ns() - begin);
     if (json_wanted(values)) {
         Json json = result_json(result, use, how.storage, what_if, took);
+        json["service"] = service ? Json(service->from) : Json(nullptr);
+        json["not_in_service"] = Json::object();
+        for (const auto& [kind, n] : result.not_in_service) {
+            json["not_in_service"][kind] = n;
+        }
         json["touches_hidden"] = result.hidden_bytes != 0;
         json["memory"] = how.memory ? predicted_memory_json(*how.memory, memory) : Json(nullptr);
         json["by_epoch"] = predicted_epochs_json(result);
@@ -412,6 +434,9 @@ int run(const po::variables_map& values) {
             std::cout << "NOT MEASURED: " << why << ".\n";
         }
         print(result, use, how.storage, took);
+        if (service) {
+            std::cout << "service times: " << service_line(*service, result) << "\n";
+        }
         if (how.memory) {
             std::cout << "memory: " << predicted_memory_line(*how.memory, memory) << "\n";
         }
@@ -436,6 +461,7 @@ const Registration registration{{
             "little about "
             "the storage, for the reason in the first line (NOT MEASURED), or the filter leaves nothing of the job.",
     .examples = {{"reprise predict job.oplog --storage model.json", "elapsed time, AU and stall there"},
+                 {"reprise predict made.oplog --service job.oplog", "a generated job with a recording's service times"},
                  {"reprise predict job.oplog --storage model.json --gpu-speed 4",
                   "with accelerators four times as fast"},
                  {"reprise predict job.oplog --storage model.json --ratio 4", "with memory for a quarter of the data"},

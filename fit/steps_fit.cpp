@@ -21,7 +21,13 @@ class StepFitter {
 public:
     StepFitter(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamples& loaded, const DataSetFit& set,
                const SavesFit& saves, FittedJob& job)
-        : trace_(trace), loop_(loop), loaded_(loaded), set_(set), saves_(saves), job_(job) {}
+        : trace_(trace), loop_(loop), loaded_(loaded), set_(set), saves_(saves), job_(job) {
+        for (const TraceTask& task : trace.tasks) {
+            nobody_computes_ =
+                nobody_computes_ && std::none_of(task.ops.begin(), task.ops.end(),
+                                                 [](const TraceOp& op) { return op.kind == OpKind::compute; });
+        }
+    }
 
     void fit() {
         find_devices();
@@ -147,7 +153,9 @@ private:
         std::vector<double> values;
         const bool apart = !is_stream(loaded_.format) && loaded_.each > 0;
         for (const BatchSamples& batch : loaded_.batches) {
-            if (loaded_.computes_are_samples && batch.computes.size() == loaded_.each) {
+            if (apart && nobody_computes_) {
+                add_gaps(batch, values);
+            } else if (loaded_.computes_are_samples && batch.computes.size() == loaded_.each) {
                 values.insert(values.end(), batch.computes.begin(), batch.computes.end());
             } else if (apart && !batch.accesses.empty()) {
                 size_t at = 0;
@@ -170,9 +178,29 @@ private:
         FittedWord& word = drawn("decode", fitted,
                                  counted(many, apart || loaded_.computes_are_samples ? "sample" : "batch",
                                          apart || loaded_.computes_are_samples ? "" : "batches"));
+        if (apart && nobody_computes_ && fitted.distribution.mean() > 0) {
+            job_.cannot_see("decode", "the log does not tell computing from waiting: it is the time between calls");
+        }
         if (!apart && !loaded_.computes_are_samples && fitted.distribution.varies()) {
             word.evidence += ", each over its samples";
             job_.cannot_see("decode", "its deviation: only that of whole batches is seen");
+        }
+    }
+
+    /// Time between the calls of a loader, from the read of each sample to that of the next.
+    void add_gaps(const BatchSamples& batch, std::vector<double>& values) const {
+        const BatchLoad& load = loop_.ranks[batch.rank].batches[batch.batch];
+        const std::vector<TraceOp>& ops = trace_.tasks[load.loader].ops;
+        for (size_t i = 0; i < batch.accesses.size(); ++i) {
+            const bool last = i + 1 == batch.accesses.size();
+            int64_t sum = 0;
+            for (size_t at = batch.accesses[i].first; at + 1 < ops.size(); ++at) {
+                if (last ? ops[at + 1].op > load.last : at >= batch.accesses[i + 1].first) {
+                    break;
+                }
+                sum += std::max<int64_t>(ops[at + 1].begin - ops[at].end(), 0);
+            }
+            values.push_back(static_cast<double>(sum));
         }
     }
 
@@ -328,6 +356,7 @@ private:
     FittedJob& job_;
     uint64_t each_gpus_ = 0;       // of a rank
     bool computes_alone_ = false;  // whoever loads computes, too
+    bool nobody_computes_ = true;  // as in logs of calls alone, which do not tell computing from waiting
 };
 
 }  // namespace

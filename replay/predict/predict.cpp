@@ -36,6 +36,11 @@ Prediction Simulation::run() {
     out_.slept_through = slept_through_.finish();
     out_.open_loops = open_loops_.finish();
     sum_up(out_, plan_, calls_);
+    for (size_t kind = 0; kind < not_in_service_.size(); ++kind) {
+        if (not_in_service_[kind] != 0) {
+            out_.not_in_service.emplace_back(info(static_cast<OpKind>(kind)).name, not_in_service_[kind]);
+        }
+    }
     out_.storage_ns += waited_ns_;
     out_.left_mapped_bytes = static_cast<uint64_t>(static_cast<double>(out_.left_mapped_bytes) * options_.mapped_times);
     if (out_.touched_pages != 0) {
@@ -217,7 +222,7 @@ bool Simulation::perform(TaskId id, Task& task) {
                 break;
             }
             if (options_.calls != CallTimes::model) {
-                task.end = now_ + known_time(b, i);
+                task.end = now_ + service_time(id, b, i);
                 break;
             }
             make_room();
@@ -254,6 +259,47 @@ bool Simulation::perform(TaskId id, Task& task) {
 int64_t Simulation::known_time(const OpBlock& b, size_t i) const {
     constexpr int64_t kMost = int64_t{1} << 50;
     return in_memory_ != nullptr ? in_memory_->of(b, i) : std::clamp<int64_t>(b.duration[i], 0, kMost);
+}
+
+int64_t Simulation::service_time(TaskId id, const OpBlock& b, size_t i) {
+    calls_.count_moved(b, i);
+    if (!keys_) {
+        return known_time(b, i);
+    }
+    const std::optional<ServiceKeys::Call> call = keys_->of(b.row(i), now_);
+    if (!call) {
+        return known_time(b, i);
+    }
+    const std::optional<int64_t> drawn = options_.service->draw(*call, uint64_t{id} << 40 ^ (b.first + i));
+    if (!drawn) {
+        ++not_in_service_[b.kind[i]];
+    }
+    const int64_t ns = drawn.value_or(known_time(b, i));
+    keys_->ends(*call, now_ + ns);
+    return ns;
+}
+
+int64_t Simulation::request_time(uint32_t slot, int64_t known_ns) {
+    const VirtualRequests::Request& request = requests_.at(slot);
+    if (request_times_ != nullptr) {
+        return request_times_->of(request.number);
+    }
+    if (!keys_) {
+        return known_ns;
+    }
+    const Tables& tables = plan_.log->tables();
+    const FileId file = request.handle < tables.handles.size() ? tables.handles[request.handle].file : FileId{0};
+    const std::optional<ServiceKeys::Call> call = keys_->of(request.asked, file, now_);
+    const std::optional<int64_t> drawn =
+        call ? options_.service->draw(*call, uint64_t{1} << 63 ^ request.number) : std::nullopt;
+    if (call && !drawn) {
+        ++not_in_service_[static_cast<size_t>(OpKind::uring_submit)];
+    }
+    const int64_t ns = drawn.value_or(known_ns);
+    if (call) {
+        keys_->ends(*call, now_ + ns);
+    }
+    return ns;
 }
 
 bool Simulation::timer(TaskId id, Task& task) {

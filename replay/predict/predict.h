@@ -43,17 +43,21 @@ enum class CallTimes : uint8_t {
     model,     // PredictOptions::storage
     recorded,  // they take as long as recorded
     memory,    // storage without a device (replay/predict/memory_times.h)
+    drawn,     // PredictOptions::service
 };
+
+class ServiceTimes;
 
 struct PredictOptions {
     CallTimes calls = CallTimes::model;
-    StorageModel storage;          // not used unless calls take what it says
-    bool warm = false;             // every byte is in the page cache from the start; else each is fetched once
-    Speeds speeds;                 // its `computing` is not used
-    std::string what_if = {};      // options that make it another job than the recorded one, for the log
-    double speed_uncertainty = 0;  // share by which `speeds.cpu` may be off
-    int cpus = 0;                  // that compute shares; 0: those of the recording, no limit where unknown
-    AccessChange access;           // how files are got at otherwise than recorded
+    StorageModel storage;                   // not used unless calls take what it says
+    const ServiceTimes* service = nullptr;  // of another recording; used where calls take drawn times
+    bool warm = false;                      // every byte is in the page cache from the start; else each is fetched once
+    Speeds speeds;                          // its `computing` is not used
+    std::string what_if = {};               // options that make it another job than the recorded one, for the log
+    double speed_uncertainty = 0;           // share by which `speeds.cpu` may be off
+    int cpus = 0;                           // that compute shares; 0: those of the recording, no limit where unknown
+    AccessChange access;                    // how files are got at otherwise than recorded
     std::optional<PredictedLimit> memory = {};  // none: the page cache forgets nothing
     std::vector<LogEpoch> epochs = {};          // to be told apart
     OpFilter filter;
@@ -112,6 +116,8 @@ struct Prediction {
     std::vector<BrokenEdge> broken;                              // edges dropped to break dependency cycles
     std::vector<Counter> counters;                               // of the plan
     std::vector<std::pair<std::string, uint64_t>> not_modelled;  // what bears on storage and takes its recorded time
+    CallTimes calls = CallTimes::model;
+    std::vector<std::pair<std::string, uint64_t>> not_in_service;  // calls of kinds of which no times could be drawn
 };
 
 /// A job of which several predictions are made.

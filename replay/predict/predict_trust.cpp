@@ -96,6 +96,7 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
 
 std::string why_no_interval(const Prediction& prediction, const StorageModel& model) {
     return !poor_reason(prediction, model).empty()                 ? "trust POOR"
+           : prediction.calls != CallTimes::model                  ? "service times of a recording"
            : !left_out_data(prediction.doubts, kSomeShare).empty() ? "data is left out"
                                                                    : "";
 }

@@ -84,9 +84,10 @@ void PredictedLog::finish(const Prediction& result, const StorageModel& model) {
     const std::string poor = poor_reason(result, model), fair = fair_reason(result);
     write_fact(header, fact::trust, poor.empty() ? "fair" : "poor");
     write_fact(header, fact::trust_reason,
-               !poor.empty()   ? poor
-               : !fair.empty() ? fair
-                               : "predicted from a storage model, not run");
+               !poor.empty()                      ? poor
+               : !fair.empty()                    ? fair
+               : result.calls == CallTimes::model ? "predicted from a storage model, not run"
+                                                  : "predicted with the service times of a recording, not run");
     if (result.interval) {
         write_fact(header, fact::elapsed_low, result.interval->low_ns);
         write_fact(header, fact::elapsed_high, result.interval->high_ns);

@@ -14,7 +14,8 @@ Prediction begun(const PlannedJob& job, const PredictOptions& options) {
     out.cpus = options.cpus;
     out.async_depth = job.plan.async_depth;
     out.doubts = recorded_doubts(job.plan);
-    out.names_cached = !options.warm && options.storage.open_cold_ns <= 0;
+    out.calls = options.calls;
+    out.names_cached = options.calls == CallTimes::model && !options.warm && options.storage.open_cold_ns <= 0;
     if (options.filter_asked) {
         out.doubts.accept_filter();
     }

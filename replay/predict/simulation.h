@@ -19,6 +19,7 @@
 #include "replay/predict/predicted_epochs.h"
 #include "replay/predict/predicted_log.h"
 #include "replay/predict/prediction_sum.h"
+#include "replay/predict/service_times.h"
 #include "replay/predict/virtual_calls.h"
 #include "replay/predict/virtual_path.h"
 #include "replay/predict/virtual_requests.h"
@@ -57,6 +58,9 @@ public:
         if (options.calls == CallTimes::memory) {
             in_memory_ = &job.memory_times();
             out_.guessed_bytes = in_memory_->guessed_bytes();
+        }
+        if (options.calls == CallTimes::drawn) {
+            keys_.emplace(plan_.log->tables());
         }
         if (!out_.output.empty()) {
             output_.emplace(*plan_.log, options);
@@ -127,6 +131,9 @@ private:
     bool issue(TaskId id, Task& task);
     /// Of a call, where that does not depend on what others do.
     int64_t known_time(const OpBlock& b, size_t i) const;
+    /// Of a call as the current one of the task, where there is no model.
+    int64_t service_time(TaskId id, const OpBlock& b, size_t i);
+    int64_t request_time(uint32_t slot, int64_t known_ns);
     /// The wait of an event loop, which its timer ends or what another task sends. False if the task has to wait.
     bool timer(TaskId id, Task& task);
     /// A call goes on. False if the task has to wait.
@@ -213,6 +220,8 @@ private:
     std::optional<PredictedLog> output_;
     const MemoryTimes* in_memory_ = nullptr;
     const RequestTimes* request_times_ = nullptr;
+    std::optional<ServiceKeys> keys_;  // of calls whose times are drawn
+    std::array<uint64_t, kOpKindLimit> not_in_service_{};
     int64_t waited_ns_ = 0;             // of tasks, for requests
     std::optional<RoomOverTime> room_;  // of the page cache; none: no limit
     PredictedEpochs epochs_;

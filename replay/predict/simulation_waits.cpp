@@ -99,9 +99,8 @@ int64_t Simulation::begin(uint32_t slot, int64_t known_ns) {
         return VirtualCalls::was_cached(request.call) ? end : now_;
     }
     request.call.done = true;
-    const int64_t takes = request_times_ != nullptr ? request_times_->of(request.number) : known_ns;
-    at_request(now_ + takes, slot);
-    return now_ + (request_times_ != nullptr ? 0 : known_ns);
+    at_request(now_ + request_time(slot, known_ns), slot);
+    return now_ + (request_times_ != nullptr || keys_ ? 0 : known_ns);
 }
 
 void Simulation::go_on(uint32_t slot) {

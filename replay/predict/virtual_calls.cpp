@@ -64,6 +64,13 @@ int64_t VirtualCalls::size_of(FileId file) const {
                                        : 0;
 }
 
+void VirtualCalls::count_moved(const OpBlock& b, size_t i) {
+    const OpInfo& row = info(static_cast<OpKind>(b.kind[i]));
+    const auto moved = static_cast<uint64_t>(std::max<int64_t>(b.result[i], 0));
+    bytes_read += row.is(Trait::reads) ? moved : 0;
+    bytes_written += row.is(Trait::writes) ? moved : 0;
+}
+
 /// Flags that the instance has now.
 int64_t VirtualCalls::open_flags(uint32_t handle) const {
     const int64_t flags = handle < tables_.handles.size() ? tables_.handles[handle].flags : 0;

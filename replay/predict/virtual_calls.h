@@ -86,6 +86,8 @@ public:
     /// Whether the page cache has it all, so that the call that submits it copies it.
     static bool was_cached(const VirtualCall& call) { return call.done && !call.walk.fetched && call.walk.done; }
 
+    /// Of a call whose time is not asked for here.
+    void count_moved(const OpBlock& b, size_t i);
     const VirtualStorage& storage() const { return storage_; }
     void limit_cache(int64_t bytes, int64_t now) { storage_.limit(bytes, now); }
     uint64_t bytes_read = 0, bytes_written = 0, touched_pages = 0;

@@ -225,6 +225,27 @@ done
 mistake 3 "empty: is a directory, not a storage model" "$REPRISE" predict job.oplog --storage empty
 contains "$err" "reprise calibrate --storage empty -o model.json"
 
+# Service times of a recording in place of a model.
+printf '[reads]\nrw=read\nbs=4k\nsize=64k\n' >made.ini
+run 0 "$REPRISE" generate -q made.ini -o made.oplog
+printf 'fio version 2 iolog\n/else/x add\n/else/x open\n/else/x read 0 4096\n/else/x close\n' >untimed.log
+run 0 "$REPRISE" import untimed.log -o untimed.oplog
+for service in recorded made.oplog; do
+    mistake 2 "made.oplog was not recorded: its service times are computed" "$REPRISE" predict made.oplog --service "$service"
+done
+for service in recorded untimed.oplog; do
+    mistake 2 "untimed.oplog has no service times: its calls take no time" "$REPRISE" predict untimed.oplog --service "$service"
+done
+for option in "--storage storage.json" "--sweep read=10M" "--memory 1G" "--ratio 2" "--direct" "--sync-writes" "--mmap-as-read" \
+    "--read-as-mmap" "--prefetch" "--read-ahead 1M" "--cache warm" "--page-cache lru"; do
+    # shellcheck disable=SC2086
+    mistake 2 "--service and ${option%% *}: recorded service times are of the" "$REPRISE" predict job.oplog --service recorded $option
+done
+mistake 3 "none.oplog: cannot be opened: No such file or directory" "$REPRISE" predict made.oplog --service none.oplog
+cp "$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog" timed.oplog
+mistake 2 "the output is the log with the service times" "$REPRISE" predict made.oplog --service timed.oplog -o timed.oplog -f
+mistake 2 "--storage is required" "$REPRISE" predict job.oplog
+
 mistake 2 "./job.log is given twice" "$REPRISE" import job.log ./job.log -o y.oplog
 mkdir logs
 cp midnight.strace logs
