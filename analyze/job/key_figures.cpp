@@ -89,10 +89,10 @@ void add_cache(const JobAnalysis& job, Figures& out) {
     }
     out.emplace_back("page cache", cache);
     const auto times = job.amplification();
-    std::string amplification = !job.device_read ? kNotRecorded
-                                : job.filtered() ? "unknown of a part of the files: the device read " +
-                                                       bytes(*job.device_read) + " for all"
-                                                 : "nothing asked for";
+    std::string amplification =
+        !job.device_read ? kNotRecorded
+        : job.filtered() ? "unknown of a part of the files: the device read " + bytes(*job.device_read) + " for all"
+                         : "nothing asked for";
     if (times) {
         amplification = decimal(*times) + " x (device " + bytes(*job.device_read) + ")";
         amplification +=
