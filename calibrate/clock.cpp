@@ -59,6 +59,27 @@ void TickTimeline::add(const TickPoint& point) {
     }
 }
 
+void TickTimeline::catch_up(const TickTimeline& longer) {
+    for (size_t i = points_.size(); i < longer.points_.size(); ++i) {
+        points_.push_back(longer.points_[i]);
+    }
+}
+
+void SharedTimeline::add(const TickPoint& point) {
+    const std::lock_guard lock(mutex_);
+    points_.add(point);
+}
+
+void SharedTimeline::add_now() {
+    const std::lock_guard lock(mutex_);
+    points_.add(take_tick_point());
+}
+
+void SharedTimeline::catch_up(TickTimeline& copy) const {
+    const std::lock_guard lock(mutex_);
+    copy.catch_up(points_);
+}
+
 int64_t TickTimeline::ns(uint64_t tick) const {
     if (points_.empty()) {
         return 0;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <mutex>
 #include <vector>
 
 namespace reprise {
@@ -63,10 +64,25 @@ public:
     void add(const TickPoint& point);
     /// 0 where no point is known.
     int64_t ns(uint64_t tick) const;
+    /// Adds what `longer` has more: this one is its beginning.
+    void catch_up(const TickTimeline& longer);
 
 private:
     std::vector<TickPoint> points_;
     mutable size_t last_ = 0;  // the segment of the latest question
+};
+
+/// A timeline that several threads add to. Ticks before its latest point are the same nanosecond for all of them, and
+/// stay so.
+class SharedTimeline {
+public:
+    void add(const TickPoint& point);
+    void add_now();
+    void catch_up(TickTimeline& copy) const;
+
+private:
+    mutable std::mutex mutex_;
+    TickTimeline points_;
 };
 
 }  // namespace reprise

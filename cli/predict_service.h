@@ -27,7 +27,7 @@ struct Service {
 /// the log named by the option cannot be read or has losses, unless --allow-loss.
 Service service_of(const po::variables_map& values, const LogReader& log);
 
-/// "service times drawn from dlio.oplog; it has none of: lseek (3), which keep those of their log"
+/// "drawn from dlio.oplog; it has none of lseek (3), which take the times of their own log", or "as recorded"
 std::string service_line(const Service& service, const Prediction& prediction);
 
 }  // namespace reprise::cli

@@ -25,7 +25,7 @@ std::string reason(const CacheReport& report) {
         case Why::unknown:
             // Pages that faults find in memory are not read.
             if (recorded.fetched_bytes && recorded.read_bytes == 0) {
-                return "default: it reads nothing through it that was there before";
+                return report.files == 0 ? "default" : "default: the recording fetched nothing";
             }
             return report.choice.asked ? "not recorded: the log does not say what was in memory"
                                        : "default: the log does not say what was in memory";
@@ -57,7 +57,7 @@ std::string cache_line(const CacheReport& report) {
     std::string line = std::string(cache_regime_name(report.choice.regime)) + " (" + reason(report) +
                        (report.dropped_all ? "; all caches dropped" : "") + ")";
     if (report.files == 0) {
-        return line + "; no file is read through the page cache";
+        return line + "; no file that was there before is read through the page cache";
     }
     line += "; " + part(report.before) + " of " + format_bytes(report.bytes) + " in memory before";
     if (report.after) {

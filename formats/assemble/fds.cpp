@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "formats/assemble/assembler_impl.h"
+#include "formats/oplog/open_flags.h"
 
 namespace reprise {
 namespace {
@@ -13,7 +14,7 @@ constexpr int64_t kCreate = 0100, kExclusive = 0200, kTruncate = 01000, kDirecto
 constexpr int64_t kTemporary = 020000000;  // __O_TMPFILE
 constexpr int64_t kNoFollow = 0400000;     // O_NOFOLLOW
 constexpr int64_t kFcntlDupFd = 0, kSetFd = 2, kSetFl = 4, kFcntlDupFdCloseOnExec = 1030;
-constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | 040000 | 01000000;  // what F_SETFL may change
+constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | kOpenDirect | 01000000;  // what F_SETFL may change
 constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
 constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
 

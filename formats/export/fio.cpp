@@ -17,6 +17,7 @@
 
 #include "formats/export/exporter.h"
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/open_flags.h"
 #include "formats/support/error.h"
 #include "formats/support/escape.h"
 #include "formats/support/new_file.h"
@@ -26,7 +27,6 @@ namespace reprise {
 namespace {
 
 constexpr size_t kLongestName = 255;
-constexpr int64_t kDirect = 040000;  // O_DIRECT, as logs have it
 
 enum class Action { none, open, close, duplicate, read, write, sync, datasync };
 
@@ -412,7 +412,7 @@ void write_job_file(const Places& places, std::span<const Section> sections, con
 }
 
 bool is_direct(const Tables& tables, const Op& op) {
-    return op.handle < tables.handles.size() && (tables.handles[op.handle].flags & kDirect) != 0;
+    return op.handle < tables.handles.size() && (tables.handles[op.handle].flags & kOpenDirect) != 0;
 }
 
 [[noreturn]] void refuse_empty(const LogReader& log, const ExportReport& report) {
@@ -459,7 +459,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     const bool slash = output.string().ends_with('/');
     const Places places{output, slash || std::filesystem::is_directory(output, ignored), tasks.size() == 1};
     const bool direct = std::any_of(tables.handles.begin(), tables.handles.end(),
-                                    [](const HandleRow& row) { return (row.flags & kDirect) != 0; });
+                                    [](const HandleRow& row) { return (row.flags & kOpenDirect) != 0; });
     make_places(places, tasks, direct, options.overwrite);
     ExportReport report;
     Names names(tables);

@@ -15,6 +15,7 @@
 
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
+#include "formats/support/random.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
 
@@ -49,13 +50,9 @@ WritePattern::WritePattern(size_t bytes) : size_((bytes + kPatternBytes - 1) / k
     }
     const int fd = memfd_create("reprise-pattern", MFD_CLOEXEC);
     std::vector<uint64_t> words(kPatternBytes / sizeof(uint64_t));
-    uint64_t x = 0x9e3779b97f4a7c15u;  // splitmix64
+    uint64_t state = kGolden;
     for (uint64_t& word : words) {
-        x += 0x9e3779b97f4a7c15u;
-        uint64_t z = x;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-        word = z ^ z >> 31;
+        word = splitmix64(state += kGolden);
     }
     void* at = MAP_FAILED;
     if (fd >= 0 && write_all(fd, words)) {

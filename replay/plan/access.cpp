@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/open_flags.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "formats/support/quantity.h"
@@ -18,7 +19,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kDirect = 040000;  // O_DIRECT of the recording's machine, x86-64
 constexpr int64_t kPage = 4096;
 constexpr int64_t kFaultAround = int64_t{64} << 10;                // that a fault maps (fault_around_bytes)
 constexpr int64_t kHugeFault = int64_t{2} << 20;                   // that it maps at most
@@ -166,7 +166,7 @@ private:
                 continue;
             }
             const bool written = (uses & kWrites) != 0, read = (uses & kReads) != 0;
-            const bool already = (tables_.handles[handle].flags & kDirect) != 0;
+            const bool already = (tables_.handles[handle].flags & kOpenDirect) != 0;
             auto flags = static_cast<uint8_t>(written && change_.sync_writes ? kWritesSync : 0);
             writes = writes || written;
             const bool wanted = (read && !already) || ((uses & kMaps) != 0 && change_.mmap_as_read != 0);

@@ -8,6 +8,7 @@
 
 #include "formats/oplog/time_order.h"
 #include "formats/oplog/touched.h"
+#include "formats/support/random.h"
 
 namespace reprise {
 namespace {
@@ -19,12 +20,7 @@ constexpr int64_t kPage = 4096;
 /// Other families are the kinds of calls.
 enum Family : uint32_t { reads = kOpKindLimit, writes, async_reads, async_writes, async_syncs };
 
-uint64_t mixed(uint64_t value) {  // splitmix64
-    value += 0x9e3779b97f4a7c15;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-    return value ^ (value >> 31);
-}
+uint64_t mixed(uint64_t value) { return splitmix64(value + kGolden); }
 
 uint32_t power_of(int64_t amount) {
     return amount <= 0 ? 0 : static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(amount)));

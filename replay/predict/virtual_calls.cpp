@@ -8,14 +8,14 @@
 #include <array>
 #include <utility>
 
+#include "formats/oplog/open_flags.h"
 #include "formats/oplog/touched.h"
 
 namespace reprise {
 namespace {
 
 // Of the recording's machine, x86-64.
-constexpr int64_t kDirect = 040000, kDsync = 010000;  // O_DIRECT, O_DSYNC, which is part of O_SYNC
-constexpr int64_t kRwfDsync = 2, kRwfSync = 4;        // RWF_DSYNC, RWF_SYNC
+constexpr int64_t kRwfDsync = 2, kRwfSync = 4;  // RWF_DSYNC, RWF_SYNC
 
 constexpr int64_t kWaits = 1 | 4;  // SYNC_FILE_RANGE_WAIT_BEFORE, _AFTER
 
@@ -75,7 +75,7 @@ void VirtualCalls::count_moved(const OpBlock& b, size_t i) {
 int64_t VirtualCalls::open_flags(uint32_t handle) const {
     const int64_t flags = handle < tables_.handles.size() ? tables_.handles[handle].flags : 0;
     const auto set = direct_.find(handle);
-    return set == direct_.end() ? flags : (flags & ~kDirect) | set->second;
+    return set == direct_.end() ? flags : (flags & ~kOpenDirect) | set->second;
 }
 
 int64_t VirtualCalls::read(VirtualCall& call, HandleId handle, int64_t offset, int64_t bytes, int64_t now) {
@@ -86,7 +86,7 @@ int64_t VirtualCalls::read(VirtualCall& call, HandleId handle, int64_t offset, i
         return (changed & kReadsDirect) != 0 ? read_blocks(handle, offset, bytes, now, by)
                                              : read_mapped(call, handle, offset, bytes, now);
     }
-    if ((open_flags(handle) & kDirect) != 0) {
+    if ((open_flags(handle) & kOpenDirect) != 0) {
         return storage_.read_direct(storage_.data_bytes(data_of(handle), offset, bytes), now, by);
     }
     const FileId file = file_of(handle);
@@ -100,11 +100,11 @@ int64_t VirtualCalls::write(HandleId handle, int64_t offset, int64_t bytes, int6
     bytes_written += static_cast<uint64_t>(bytes);
     bytes = std::min(bytes, kMostBytes);
     const int64_t flags = open_flags(handle);
-    const bool direct = (flags & kDirect) != 0;
+    const bool direct = (flags & kOpenDirect) != 0;
     const int64_t end =
         direct ? storage_.write_direct(bytes, now) : storage_.write(data_of(handle), offset, bytes, now);
-    const bool synchronous =
-        (flags & kDsync) != 0 || (own_flags & (kRwfDsync | kRwfSync)) != 0 || (access_of(handle) & kWritesSync) != 0;
+    const bool synchronous = (flags & kOpenDsync) != 0 || (own_flags & (kRwfDsync | kRwfSync)) != 0 ||
+                             (access_of(handle) & kWritesSync) != 0;
     return synchronous && bytes > 0 ? storage_.sync(data_of(handle), end) : end;
 }
 
@@ -157,7 +157,7 @@ int64_t VirtualCalls::without_steps(VirtualCall& call, const OpBlock& b, size_t 
         return advise(call, b, i, now);
     }
     if (kind == OpKind::fcntl && b.arg[i] == F_SETFL && b.result[i] >= 0) {
-        direct_[b.handle[i]] = b.flags[i] & kDirect;
+        direct_[b.handle[i]] = b.flags[i] & kOpenDirect;
     }
     const OpInfo& row = info(kind);
     const bool failed = b.result[i] < 0 && b.result[i] > -4096;
@@ -336,7 +336,7 @@ int64_t VirtualCalls::data(VirtualCall& call, const OpBlock& b, size_t i, int64_
     const HandleId target = copies ? b.handle2[i] : b.handle[i];
     if (row.is(Trait::writes) && moves(target)) {
         // For the device, which needs the data.
-        const bool waits = copies && (open_flags(target) & (kDirect | kDsync)) != 0;
+        const bool waits = copies && (open_flags(target) & (kOpenDirect | kOpenDsync)) != 0;
         const int64_t own_flags = kind == OpKind::pwritev ? b.flags[i] : 0;
         const int64_t offset = copies ? b.offset2[i] : b.offset[i];
         if (waits && !call.done) {
@@ -379,7 +379,7 @@ int64_t VirtualCalls::asynchronous(VirtualCall& call, const OpBlock& b, size_t i
 
 bool VirtualCalls::waits_in_submit(const OpBlock& b, size_t i) const {
     const AsyncRequest asked = async_request(b, i);
-    const bool direct = (open_flags(b.handle[i]) & kDirect) != 0 || (access_of(b.handle[i]) & kReadsDirect) != 0;
+    const bool direct = (open_flags(b.handle[i]) & kOpenDirect) != 0 || (access_of(b.handle[i]) & kReadsDirect) != 0;
     return static_cast<OpKind>(b.kind[i]) == OpKind::aio_submit && (asked.reads() || asked.writes()) && !direct;
 }
 

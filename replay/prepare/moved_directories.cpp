@@ -8,6 +8,7 @@
 
 #include "formats/support/path.h"
 #include "formats/support/unique_fd.h"
+#include "replay/content/content.h"
 #include "replay/plan/paths.h"
 
 namespace reprise {
@@ -117,13 +118,9 @@ private:
 MovedDirectories find_moved(const Layout& layout, int root) { return MovedFinder(layout, root).run(); }
 
 std::string waiting_name(std::string_view from, std::string_view to) {
-    uint64_t sum = 14695981039346656037u;  // FNV-1a
-    for (const char c : to) {
-        sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    }
     const size_t slash = from.rfind('/');
     return std::string(from.substr(0, slash == std::string_view::npos ? 0 : slash + 1)) + std::string(kWaiting) +
-           std::to_string(sum);
+           std::to_string(content_seed(to));
 }
 
 bool is_waiting(std::string_view path) { return path.substr(path.rfind('/') + 1).starts_with(kWaiting); }

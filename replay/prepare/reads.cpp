@@ -10,12 +10,11 @@
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/open_flags.h"
 #include "formats/oplog/touched.h"
 
 namespace reprise {
 namespace {
-
-constexpr int64_t kDirect = 040000;  // O_DIRECT of the recording's machine
 
 uint64_t not_negative(int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(value, 0)); }
 
@@ -160,7 +159,7 @@ private:
         return file < tables_.files.size() ? file : 0;
     }
     bool is_direct(HandleId handle) const {
-        return handle < tables_.handles.size() && (tables_.handles[handle].flags & kDirect) != 0;
+        return handle < tables_.handles.size() && (tables_.handles[handle].flags & kOpenDirect) != 0;
     }
     /// Not past the end of the file.
     void add_to(FileRanges& to, FileId file, uint64_t from, uint64_t bytes) {

@@ -58,7 +58,6 @@ LiveRun::LiveRun(LiveSources from, std::function<void(const LiveFigures&)> tell)
     figures_.planned = from_.plan.ops;
     figures_.log_begin_ns = from_.plan.first_begin;
     figures_.cache = from_.cache;
-    clock_.add(take_tick_point());
     device_before_ = from_.root.empty() ? std::nullopt : read_device_counter(from_.root);
 }
 
@@ -109,7 +108,8 @@ void LiveRun::finish(int64_t most_ns) {
 /// One look at all tasks. Ops are counted once every task was seen to have passed them in an earlier look: then their
 /// rows are whole, and so are those of whatever they waited for.
 void LiveRun::turn(bool last) {
-    clock_.add(take_tick_point());
+    from_.clock.add_now();
+    from_.clock.catch_up(clock_);
     look_at_tasks();
     if (last) {
         until_ = sampled_;
@@ -305,8 +305,10 @@ void LiveRun::late(Cursor& cursor, TaskId task, const OpBlock& block, size_t i, 
     const bool locked = (row.begin & kWaitedForLock) != 0;
     const int64_t due = cursor.step->due(block, i, locked ? std::max(by, begin) : by);
     cursor.step->issued(block, i, begin, performed);
-    cursor.step->ended(end);
-    cursor.last_left = end;
+    // The task did not wait for the result of a request.
+    const int64_t left = cursor.step->beside() ? begin : end;
+    cursor.step->ended(left);
+    cursor.last_left = left;
     if (performed) {
         figures_.lateness.add(begin - due);
     }

@@ -65,6 +65,7 @@ struct LiveFigures {
 struct LiveSources {
     const Plan& plan;
     SharedRun& run;
+    SharedTimeline& clock;
     Pace pace = Pace::afap;
     Speeds speeds;
     std::filesystem::path root = {};      // empty: the engine uses none
@@ -104,7 +105,7 @@ private:
     const LiveSources from_;
     const std::function<void(const LiveFigures&)> tell_;
     LiveFigures figures_;
-    TickTimeline clock_;
+    TickTimeline clock_;  // of what this turn counts
     int64_t start_ = 0;
     std::vector<std::unique_ptr<Cursor>> cursors_;  // by task, from its first op on
     std::vector<uint64_t> until_, sampled_;         // by task: ops done at the look before the latest, and at that

@@ -263,11 +263,11 @@ void find_interval(const ReplayOptions& options, ReplayResult& result) {
 }
 
 std::unique_ptr<LiveRun> follow_live(const WorkerSetup& setup, const ReplayOptions& options, const LimitedRun* limited,
-                                     const CacheKeeper* cache) {
+                                     const CacheKeeper* cache, SharedTimeline& clock) {
     if (!options.live) {
         return nullptr;
     }
-    LiveSources from{*setup.plan, *setup.run, setup.pace, setup.speeds};
+    LiveSources from{*setup.plan, *setup.run, clock, setup.pace, setup.speeds};
     from.root = setup.root >= 0 ? options.root : std::filesystem::path{};
     from.group = limited != nullptr ? &limited->group() : nullptr;
     if (cache != nullptr) {
@@ -399,7 +399,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     if (marker && !marker->filter.empty() && !options.filter_asked && marker->filter != options.filter.to_string()) {
         result.notes.push_back("The root was prepared with another --only or --not: give replay the same.");
     }
-    result.content_recorded = marker && (marker->content == Content::recorded || marker->content == Content::zero);
+    result.content_compresses = marker && (marker->content == Content::recorded || marker->content == Content::zero);
     if (!marker || marker->content != Content::sparse) {
         result.recorded_holes = static_cast<uint64_t>(read_fact(recording.header(), fact::hole_bytes).value_or(0));
     }
@@ -408,9 +408,11 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     EpochWatch epochs(plan, options.epochs, uses_root ? options.root : std::filesystem::path{},
                       limited ? &limited->group() : nullptr, cache.get());
     setup.epochs = &epochs;
-    const std::unique_ptr<LiveRun> live = follow_live(setup, options, limited.get(), cache.get());
+    SharedTimeline clock;
+    clock.add(first_point);
+    const std::unique_ptr<LiveRun> live = follow_live(setup, options, limited.get(), cache.get(), clock);
     setup.live = live.get();
-    const SupervisedRun supervised = supervise(setup, options, first_point);
+    const SupervisedRun supervised = supervise(setup, options, first_point, clock);
     watch_end_signals();  // the supervisor had them
     const int64_t end_ns = monotonic_ns();
     epochs.tick(run, end_ns);

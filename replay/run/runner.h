@@ -110,7 +110,7 @@ struct ReplayResult {
     std::vector<std::string> notes;         // plain sentences that belong in every summary
     std::string what_if;                    // as asked
     bool computed = false;                  // the log is of a job that `scale` or `generate` made, and so are its times
-    bool content_recorded = false;          // the files that are read compress as the recorded ones did, or as zeros do
+    bool content_compresses = false;        // the files that are read compress as the recorded ones did, or as zeros do
     uint64_t ops = 0;                       // performed
     uint64_t bytes_read = 0, bytes_written = 0;
     int64_t elapsed_ns = 0;     // from the common start to the end of the last op

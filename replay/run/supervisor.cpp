@@ -94,13 +94,14 @@ private:
 
 class Supervisor {
 public:
-    Supervisor(const WorkerSetup& setup, const ReplayOptions& options)
+    Supervisor(const WorkerSetup& setup, const ReplayOptions& options, SharedTimeline& clock)
         : setup_(setup),
           options_(options),
           plan_(*setup.plan),
           run_(*setup.run),
           control_(setup.run->control()),
-          watchdog_(plan_, run_) {
+          watchdog_(plan_, run_),
+          clock_(clock) {
         watches_.resize(plan_.processes.size());
     }
     ~Supervisor() { end_all(); }
@@ -111,7 +112,6 @@ public:
         control_.tick_ns = measure_tick_length_ns(first_point, 20'000'000);
         control_.tokens.free.store(std::max(0, usable_cpus() - 1));
         control_.tokens.processors.store(usable_cpus());
-        clock_.add(first_point);
         raise_descriptor_limit();
         HeldSignals held;
         Subreaper subreaper;
@@ -139,8 +139,10 @@ public:
             end_all();
         }
         roots_.clear();
-        clock_.add(take_tick_point());
-        return {ended(), clock_, start_unix_ns_, watchdog_.broken()};
+        clock_.add_now();
+        TickTimeline clock;
+        clock_.catch_up(clock);
+        return {ended(), std::move(clock), start_unix_ns_, watchdog_.broken()};
     }
 
 private:
@@ -290,7 +292,7 @@ private:
         const int64_t now = monotonic_ns();
         start_when_ready();
         watch_children();
-        clock_.add(take_tick_point());
+        clock_.add_now();
         uint64_t done = 0;
         int64_t lag = 0;
         for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
@@ -407,7 +409,7 @@ private:
     SharedRun& run_;
     RunControl& control_;
     Watchdog watchdog_;
-    TickTimeline clock_;
+    SharedTimeline& clock_;
     asio::io_context* io_ = nullptr;
     std::vector<ProcessId> roots_;
     std::vector<Watch> watches_;  // by process
@@ -420,8 +422,9 @@ private:
 
 }  // namespace
 
-SupervisedRun supervise(const WorkerSetup& setup, const ReplayOptions& options, const TickPoint& first_point) {
-    return Supervisor(setup, options).run(first_point);
+SupervisedRun supervise(const WorkerSetup& setup, const ReplayOptions& options, const TickPoint& first_point,
+                        SharedTimeline& clock) {
+    return Supervisor(setup, options, clock).run(first_point);
 }
 
 }  // namespace reprise

@@ -20,7 +20,9 @@ struct SupervisedRun {
     std::vector<BrokenEdge> broken;
 };
 
-/// Runs all processes of the plan to their end. Throws Error (machine) where they cannot even start.
-SupervisedRun supervise(const WorkerSetup& setup, const ReplayOptions& options, const TickPoint& first_point);
+/// Runs all processes of the plan to their end. `clock` begins with `first_point`. Throws Error (machine) where they
+/// cannot even start.
+SupervisedRun supervise(const WorkerSetup& setup, const ReplayOptions& options, const TickPoint& first_point,
+                        SharedTimeline& clock);
 
 }  // namespace reprise

@@ -129,11 +129,12 @@ std::string others_on_device(const ReplayResult& result) {
 
 /// "the file system compresses (compress=zstd:3), and the replay's data does not compress"
 std::string incompressible(const ReplayResult& result) {
-    const uint64_t bytes = result.bytes_written + (result.content_recorded ? 0 : result.bytes_read);
+    const uint64_t bytes = result.bytes_written + (result.content_compresses ? 0 : result.bytes_read);
     return result.machine.compresses.empty() || bytes <= kLittleData
                ? std::string()
                : "the file system compresses (" + result.machine.compresses + "), and " +
-                     (result.content_recorded ? "what the replay writes" : "the replay's data") + " does not compress";
+                     (result.content_compresses ? "what the replay writes" : "the replay's data") +
+                     " does not compress";
 }
 
 /// "40 of 40 ops differ (tolerated)", where that is more than is tolerated by default; empty: it is not.

@@ -66,3 +66,23 @@ TEST_CASE("ticks go on with the clock, and are measured over at least the time a
     CHECK(ns >= before);
     CHECK(ns <= monotonic_ns());
 }
+
+TEST_CASE("a shared timeline: what a copy told of ticks before its latest point stays so") {
+    SharedTimeline shared;
+    TickTimeline early, late;
+    shared.add({1000, 50});
+    shared.add({2000, 351});
+    shared.catch_up(early);
+    shared.add({3000, 1051});
+    shared.add({2500, 9});  // not later: ignored
+    shared.catch_up(late);
+    CHECK(early.ns(1500) == late.ns(1500));
+    CHECK(early.ns(1999) == late.ns(1999));
+    CHECK(early.ns(2500) == 501);
+    CHECK(late.ns(2500) == 701);
+    shared.catch_up(early);
+    CHECK(early.ns(2500) == 701);
+    shared.add_now();
+    shared.catch_up(early);
+    CHECK(early.ns(2500) == 701);
+}

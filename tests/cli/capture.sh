@@ -196,7 +196,7 @@ lacks "$err" "--role"
 run 0 "$REPRISE" capture -q -f -o new.oplog -- sh -c 'echo x >new; cat new >/dev/null'
 run 0 "$REPRISE" prepare new.oplog --root new.root
 "$REPRISE" replay new.oplog --root new.root --pace afap >"$out" 2>&1
-contains "$out" "default: it reads nothing through it that was there before"
+contains "$out" "(default); no file that was there before is read through the page cache"
 printf 0123456789 >shorter
 run 0 "$REPRISE" capture -q -f -o shorter.oplog -- sh -c 'cat shorter; printf 01234567 >shorter; cat shorter'
 run 0 "$REPRISE" prepare shorter.oplog --root shorter.root

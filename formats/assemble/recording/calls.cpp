@@ -4,6 +4,7 @@
 
 #include "formats/assemble/file_table.h"
 #include "formats/assemble/recording/recording_impl.h"
+#include "formats/oplog/open_flags.h"
 
 namespace reprise {
 namespace {
@@ -131,10 +132,9 @@ bool RawAssembly::makes_copy_or_populates(const raw_call& record, const Syscall&
 
 // A direct read writes to the pages of a mapped file that its buffer is; where they are there, nothing else tells.
 void RawAssembly::touch_direct_buffer(TaskState& task, const raw_call& record, const Syscall& row) {
-    constexpr int64_t kDirect = 040000;  // O_DIRECT
     const raw_fd* fd = row.arguments.find('B') == std::string_view::npos ? nullptr : filler_.fd_of(0);
     const uint64_t address = record.args[1];
-    if (!fd || (fd->flags & kDirect) == 0 || record.result <= 0 ||
+    if (!fd || (fd->flags & kOpenDirect) == 0 || record.result <= 0 ||
         assembler_.mapped_at(static_cast<int32_t>(task.pid), address).map == 0) {
         return;
     }

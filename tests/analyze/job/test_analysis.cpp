@@ -51,6 +51,15 @@ struct Made {
         }
         writer.append(task, op);
     }
+    HandleId open(TaskId task, FileId file, int64_t begin) {
+        const HandleId opened = handle(file);
+        add(task, OpKind::open, begin, 1000, [&](Op& op) {
+            op.file = file;
+            op.handle = opened;
+            op.result = 3;
+        });
+        return opened;
+    }
     void read(TaskId task, HandleId handle, int64_t begin, int64_t duration, int64_t offset, int64_t bytes,
               OpKind kind = OpKind::pread) {
         add(task, kind, begin, duration, [&](Op& op) {
@@ -238,12 +247,7 @@ TEST_CASE("analysis: epochs of a set of files, their order, and whether it is th
     const auto pass = [&](int step) {
         for (int i = 0; i < 100; ++i) {
             const FileId file = files[static_cast<size_t>(i * step % 100)];
-            const HandleId handle = made.handle(file);
-            made.add(task, OpKind::open, now, 1000, [&](Op& op) {
-                op.file = file;
-                op.handle = handle;
-                op.result = 3;
-            });
+            const HandleId handle = made.open(task, file, now);
             made.read(task, handle, now + 1000, 1000, 0, 5000);
             made.read(task, handle, now + 2000, 1000, 5000, 5000);
             now += 10'000;
@@ -297,12 +301,7 @@ TEST_CASE("analysis: epochs that have a loader each are all epochs, those of a v
     const auto pass = [&](const std::vector<FileId>& files, const char* text, int64_t number) {
         mark(text, MarkerPhase::begin, number);
         for (const FileId file : files) {
-            const HandleId handle = made.handle(file);
-            made.add(task, OpKind::open, now, 1000, [&](Op& op) {
-                op.file = file;
-                op.handle = handle;
-                op.result = 3;
-            });
+            const HandleId handle = made.open(task, file, now);
             made.read(task, handle, now + 1000, 1000, 0, 5000);
             now += 10'000;
         }

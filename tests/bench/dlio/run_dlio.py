@@ -67,6 +67,7 @@ class Generated:
 
     def make_data(self):
         command([self.reprise, "generate", "-q", "-f", self.yaml, "--gpus", 1, "-o", self.log])
+        self.root.parent.mkdir(parents=True, exist_ok=True)
         command([self.reprise, "prepare", "-q", self.log, "--root", self.root])
 
     def run(self, cache="as-is"):

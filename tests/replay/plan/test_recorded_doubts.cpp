@@ -589,3 +589,33 @@ TEST_CASE("recorded doubts: a job may look in memory for what a polling thread h
         "a polling thread of the kernel took 2,000 requests (IORING_SETUP_SQPOLL): where the job looks for results in "
         "memory, it computes as long as when recorded");
 }
+
+TEST_CASE("recorded doubts: strace's own time is that of the task with most calls, however blocks interleave") {
+    constexpr int64_t kCall = 40'000;  // of strace, at least
+    const auto traced = [](int64_t span_in_calls, const char* source = "strace") {
+        TempDir dir;
+        JobBuilder job(dir / "job.oplog", {.block_ops = 16, .sync = false});
+        job.writer().header().source = source;
+        const TaskId most = job.lone_task(), other = job.lone_task();
+        const HandleId in = job.open(most, job.file("/data/in")), in_other = job.open(other, job.file("/data/in"));
+        for (int i = 1; i < 200; ++i) {
+            job.pread(most, in, 0, 100);
+            if (i % 2 == 0) {
+                job.pread(other, in_other, 0, 100);
+            }
+        }
+        const int64_t span = 200 * kCall * span_in_calls / 10;
+        job.add(most, {.kind = OpKind::compute, .begin = span - 1000, .duration = 1000});
+        const LogReader log = job.finish();
+        REQUIRE(log.blocks().size() > 10);
+        return recorded_doubts(make_plan(log, {}, PathMap{}));
+    };
+    CHECK(traced(100).traced_ns == 200 * kCall);
+    CHECK(stopped_at_calls(traced(110), kSomeShare).empty());
+    CHECK(stopped_at_calls(traced(90), kSomeShare)
+              .starts_with("strace stopped the job at each call, about 8.00 ms of the"));
+    CHECK(stopped_at_calls(traced(22), kMostShare).empty());
+    CHECK_FALSE(stopped_at_calls(traced(18), kMostShare).empty());
+    CHECK(traced(18, "capture").traced_ns == 0);
+    CHECK(stopped_at_calls(traced(18, "capture"), kSomeShare).empty());
+}

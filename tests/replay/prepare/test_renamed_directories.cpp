@@ -43,6 +43,12 @@ public:
         log_.named(OpKind::unlink, log_.file("/" + file, 0));
         steps_.emplace_back([file](const fs::path& root) { REQUIRE(fs::remove(root / file)); });
     }
+    /// A checkpoint is written beside the last one, and takes its place.
+    void replace_last(size_t size) {
+        mkdir("tmp");
+        write("tmp/model", size);
+        rename("tmp", "last");
+    }
     void rmdir(const std::string& name) {
         log_.named(OpKind::rmdir, log_.directory("/" + name));
         steps_.emplace_back([name](const fs::path& root) { REQUIRE(fs::remove(root / name)); });
@@ -147,22 +153,16 @@ TEST_CASE_FIXTURE(RenamingJob, "a reset gives directories that were there their 
         remove("prev/model");
         rmdir("prev");
         rename("last", "prev", Origin::existed);
-        mkdir("tmp");
-        write("tmp/model", 5000);
-        rename("tmp", "last");
+        replace_last(5000);
     }
     SUBCASE("the last becomes the one before, twice") {
         had("last/model", 3000);
         rename("last", "prev", Origin::existed);
-        mkdir("tmp");
-        write("tmp/model", 3000);
-        rename("tmp", "last");
+        replace_last(3000);
         remove("prev/model");
         rmdir("prev");
         rename("last", "prev");
-        mkdir("tmp");
-        write("tmp/model", 3000);
-        rename("tmp", "last");
+        replace_last(3000);
     }
     SUBCASE("one in the other") {
         had("p/q/x", 3000);

@@ -50,7 +50,10 @@ struct PlanFixture {
         if (waiting != nullptr) {
             options.progress = [waiting](const ReplayProgress& now) { waiting->push_back(now.waiting); };
         }
-        SupervisedRun result = supervise(setup, options, take_tick_point());
+        const TickPoint begin = take_tick_point();
+        SharedTimeline clock;
+        clock.add(begin);
+        SupervisedRun result = supervise(setup, options, begin, clock);
         for (TaskId task = 1; task < plan.tasks.size(); ++task) {
             CHECK(shared.task(task).done.load() == plan.tasks[task].ops);
         }
