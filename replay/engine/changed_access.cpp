@@ -289,9 +289,7 @@ int64_t ChangedAccess::request(const OpBlock& b, size_t i) {
     } else {
         return PosixEngine::submit(b, i);
     }
-    const std::lock_guard guard(worker_.lock);
-    worker_.requests[b.request[i]] = result;
-    return b.result[i];
+    return made_at_once(b, i, result, true);
 }
 
 // --- instances

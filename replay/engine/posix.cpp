@@ -217,7 +217,7 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     expect_open(b, i);
     int64_t flags = open_flags(b.flags[i]);
     if (worker_.read_only && (flags & O_PATH) == 0) {
-        flags &= ~int64_t{O_ACCMODE};
+        flags &= ~int64_t{O_ACCMODE | O_CREAT};  // it is there: see alters_files()
     }
     const int64_t fd = worker_.open_file(worker_.plan.paths[file], flags, b.mode[i]);
     if (fd < 0) {

@@ -67,6 +67,8 @@ public:
 protected:
     /// For engines that change what is asked for: requests are performed at once where they are submitted.
     void make_requests_at_once() { at_once_ = true; }
+    /// `result`: of a request that went through no ring. `told`: its completion is to have it.
+    int64_t made_at_once(const OpBlock& b, size_t i, int64_t result, bool told);
     /// With a buffer of at least so many bytes, of which `buffer_bytes_` are for ops.
     PosixEngine(const EngineContext& context, size_t least_bytes);
     /// Descriptor of a handle, or a not_performed() code in `*refusal`.
@@ -110,6 +112,7 @@ private:
     int64_t request(const OpBlock& b, size_t i);
     int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
     int64_t make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd);
+    int64_t take_kept(uint32_t request);
     RequestCall call_of(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd, std::byte* buffer, size_t most);
     void leave_request(const OpBlock& b, size_t i);
     int64_t enter(const OpBlock& b, size_t i);

@@ -71,6 +71,14 @@ bool PosixEngine::await(const RequestNeed& need) {
         if (worker_.run.stopped()) {
             return false;
         }
+        if (at_once_) {
+            // What was made is done: whoever shares the ring may make more.
+            if (!ring.shared() || !others_live()) {
+                return true;
+            }
+            ring.wait_for_skips();
+            continue;
+        }
         ring.wait(kSlice);
         // A log may ask for more than its requests can give.
         if (!ring.has(need.count, need.request) && ring.in_flight() == 0 && !others_live()) {
@@ -124,7 +132,7 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     int64_t refusal = known ? 0 : not_performed(LeftOut::unsupported);
     const int fd = refusal == 0 ? descriptor(b.handle[i], &refusal) : -1;
     if (ring == nullptr) {
-        return refusal != 0 ? refusal : make_at_once(b, i, asked, fd);
+        return refusal != 0 ? made_at_once(b, i, refusal, false) : make_at_once(b, i, asked, fd);
     }
     if (!await(op)) {
         return not_performed(LeftOut::stopped);
@@ -136,13 +144,13 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     return make(b, i, *ring, asked, fd);
 }
 
-/// A request that this run does not make: who waits for its ring must not wait for it.
+/// A request that a run which changes nothing does not make: who waits for its ring must not wait for it.
 void PosixEngine::leave_request(const OpBlock& b, size_t i) {
-    if (!info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) || at_once_ || !makes_request(b, i)) {
+    if (!info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) || !makes_request(b, i)) {
         return;
     }
-    if (ReplayedRing* const ring = ring_at(b.first + i); ring != nullptr && await(b.first + i)) {
-        ring->skip(1);
+    if (ring_at(b.first + i) == nullptr || await(b.first + i)) {
+        made_at_once(b, i, not_performed(LeftOut::read_only), true);
     }
 }
 
@@ -163,10 +171,30 @@ int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const 
 
 int64_t PosixEngine::make_at_once(const OpBlock& b, size_t i, const AsyncRequest& asked, int fd) {
     const RequestCall call = call_of(b, i, asked, fd, buffer_, buffer_bytes_);
-    const int64_t result = as_call([&] { return perform_at_once(call); });
+    return made_at_once(b, i, as_call([&] { return perform_at_once(call); }), true);
+}
+
+int64_t PosixEngine::made_at_once(const OpBlock& b, size_t i, int64_t result, bool told) {
+    if (told) {
+        const std::lock_guard guard(worker_.lock);
+        worker_.requests[b.request[i]] = result;
+    }
+    if (ReplayedRing* const ring = makes_request(b, i) ? ring_at(b.first + i) : nullptr) {
+        ring->skip(1);
+    }
+    return told ? b.result[i] : result;
+}
+
+/// What made_at_once() kept for the completion.
+int64_t PosixEngine::take_kept(uint32_t request) {
     const std::lock_guard guard(worker_.lock);
-    worker_.requests[b.request[i]] = result;
-    return b.result[i];
+    const auto found = worker_.requests.find(request);
+    if (found == worker_.requests.end()) {
+        return not_performed(LeftOut::unsupported);
+    }
+    const int64_t result = found->second;
+    worker_.requests.erase(found);
+    return result;
 }
 
 int64_t PosixEngine::enter(const OpBlock& b, size_t i) {
@@ -186,14 +214,7 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     const uint32_t request = b.request[i];
     int64_t result = 0;
     if (at_once_) {
-        const std::lock_guard guard(worker_.lock);
-        const auto found = worker_.requests.find(request);
-        if (found == worker_.requests.end()) {
-            return not_performed(LeftOut::unsupported);
-        }
-        result = found->second;
-        worker_.requests.erase(found);
-        return result;
+        return take_kept(request);
     }
     if (in_line_) {
         hand_over();
@@ -224,7 +245,7 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
             return result;
         }
     }
-    return not_performed(LeftOut::unsupported);
+    return take_kept(request);
 }
 
 size_t PosixEngine::complete(std::span<Completion> out, bool wait) {

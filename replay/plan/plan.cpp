@@ -55,7 +55,14 @@ bool alters_files(const Plan& plan, const OpBlock& block, size_t i) {
         return handle < plan.handle_flags.size() && (plan.handle_flags[handle] & kHandleNotFile) != 0;
     };
     if (kind == OpKind::open) {
-        return (block.flags[i] & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))) != 0;
+        const int64_t flags = block.flags[i];
+        if ((flags & (O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))) != 0) {
+            return true;
+        }
+        const auto& files = plan.log->tables().files;
+        const FileId file = block.file[i];
+        const bool existed = file < files.size() && files[file].origin == Origin::existed;
+        return (flags & O_CREAT) != 0 && (!existed || (flags & O_EXCL) != 0);
     }
     if (kind == OpKind::touch) {
         return block.flags[i] == kTouchWrites && block.map[i] < plan.map_flags.size() &&

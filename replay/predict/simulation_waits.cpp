@@ -98,6 +98,7 @@ int64_t Simulation::begin(uint32_t slot, int64_t known_ns) {
         at_request(end, slot);
         return VirtualCalls::was_cached(request.call) ? end : now_;
     }
+    calls_.count_moved(request.asked);
     request.call.done = true;
     at_request(now_ + request_time(slot, known_ns), slot);
     return now_ + (request_times_ != nullptr || keys_ ? 0 : known_ns);

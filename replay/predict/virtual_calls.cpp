@@ -64,6 +64,12 @@ int64_t VirtualCalls::size_of(FileId file) const {
                                        : 0;
 }
 
+void VirtualCalls::count_moved(const AsyncRequest& asked) {
+    const auto moved = static_cast<uint64_t>(std::max<int64_t>(asked.size, 0));
+    bytes_read += asked.reads() ? moved : 0;
+    bytes_written += asked.writes() ? moved : 0;
+}
+
 void VirtualCalls::count_moved(const OpBlock& b, size_t i) {
     const OpInfo& row = info(static_cast<OpKind>(b.kind[i]));
     const auto moved = static_cast<uint64_t>(std::max<int64_t>(b.result[i], 0));

@@ -88,6 +88,7 @@ public:
 
     /// Of a call whose time is not asked for here.
     void count_moved(const OpBlock& b, size_t i);
+    void count_moved(const AsyncRequest& asked);
     const VirtualStorage& storage() const { return storage_; }
     void limit_cache(int64_t bytes, int64_t now) { storage_.limit(bytes, now); }
     uint64_t bytes_read = 0, bytes_written = 0, touched_pages = 0;

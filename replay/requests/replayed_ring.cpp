@@ -174,6 +174,22 @@ void ReplayedRing::wait(int64_t ns) {
     more_.wait_for(table, std::chrono::nanoseconds(std::min<int64_t>(ns, 1'000'000)));
 }
 
+void ReplayedRing::skip(uint64_t count) {
+    {
+        const Guard table(shared_, table_);
+        done_.fetch_add(count, std::memory_order_release);
+    }
+    if (shared_) {
+        more_.notify_all();
+    }
+}
+
+void ReplayedRing::wait_for_skips() {
+    const uint64_t done = done_.load(std::memory_order_acquire);
+    std::unique_lock table(table_);
+    more_.wait_for(table, std::chrono::milliseconds(1), [&] { return done_.load(std::memory_order_relaxed) != done; });
+}
+
 bool ReplayedRing::claim(uint32_t id, int64_t* result, uint64_t* tick, bool* known) {
     const Guard table(shared_, table_);
     Slot* const slot = find(id);

@@ -42,8 +42,11 @@ public:
 
     /// Puts a request in line, after submit() where the line is full.
     void add(const RequestCall& call);
-    /// The next ones that the engine does not make count as done.
-    void skip(uint64_t count) { done_.fetch_add(count, std::memory_order_relaxed); }
+    /// The next ones, which do not go through this ring, count as done.
+    void skip(uint64_t count);
+    bool shared() const { return shared_; }
+    /// Waits a moment for another thread's skip().
+    void wait_for_skips();
     void submit();
 
     /// Whether `count` requests are done, or request `id` is (where it is not 0), as far as was looked.

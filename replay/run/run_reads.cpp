@@ -20,6 +20,7 @@ std::optional<uint64_t> RunReads::look(SharedRun& run) {
         return std::nullopt;
     }
     uint64_t sum = 0;
+    // Parents first: a child that is reaped meanwhile is missing for once, and never there twice.
     for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
         const ProcessSlot& slot = run.process(process);
         const pid_t pid = slot.pid.load();
@@ -28,7 +29,7 @@ std::optional<uint64_t> RunReads::look(SharedRun& run) {
         }
         if (slot.state.load() != ProcessState::ended) {
             sum += number_in("/proc/" + std::to_string(pid) + "/io", "read_bytes:").value_or(0);
-        } else if (plan_.processes[process].spawner == 0) {
+        } else if (plan_.processes[process].spawner == 0 || !slot.reaped.load()) {
             sum += static_cast<uint64_t>(std::max<int64_t>(slot.device_read_bytes.load(), 0));
         }
     }

@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-/// By the group's counter, or by the accounts of the processes that go on, which hold those of the ones they reaped.
+/// By the group's counter, or by the accounts of the processes: one that goes on has what those had that it reaped.
 class RunReads {
 public:
     /// `group`: none where the run has none. `disk`: that the group's counter is of; none: unknown.

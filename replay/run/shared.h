@@ -71,6 +71,7 @@ struct alignas(64) ProcessSlot {
     std::atomic<int32_t> wait_status{0};  // where its parent worker reaped it
     // From /proc/self/io at its end, with all its child processes, which it has reaped; -1: unknown.
     std::atomic<int64_t> device_read_bytes{-1}, device_write_bytes{-1};
+    std::atomic<bool> reaped{false};  // or about to be, by the process that forked it, whose account has it then
 };
 
 /// One stream of a virtual accelerator: when its queue runs empty.

@@ -112,6 +112,10 @@ private:
         /// The parent-death signal of a child is tied to this thread, so it stays until they are gone.
         void wait_for_children() {
             for (const auto& [pid, process] : children_) {
+                siginfo_t ended{};
+                while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+                }
+                worker_.run_.process(process).reaped.store(true);
                 int status = 0;
                 while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
                 }

@@ -122,6 +122,61 @@ TEST_CASE_FIXTURE(Requests, "libaio: each request does what the call of its name
     CHECK(fs::file_size(root / "d/out") == 530);
 }
 
+TEST_CASE_FIXTURE(Requests, "requests of a run that makes them at once: nobody waits for a ring") {
+    constexpr int kRequests = 40;
+    const HandleId ring = job.handle(0, O_RDWR, HandleKind::other);
+    for (uint32_t number = 1; number <= kRequests; ++number) {
+        job.add(t, {.kind = kUring,
+                    .result = 1,
+                    .handle = in,
+                    .fd = 3,
+                    .offset = 100,
+                    .size = 100,
+                    .arg = IORING_OP_READ,
+                    .request = number});
+        job.add(t, {.kind = OpKind::uring_enter, .result = 1, .handle = ring, .fd = 4, .size = 1, .arg = 1});
+        job.add(t, {.kind = OpKind::uring_complete, .result = 100, .size = 100, .request = number});
+    }
+    const LogReader log = job.finish();
+    ReplayOptions options = afap(root);
+    SUBCASE("as recorded") {}
+    SUBCASE("changed") { options.access.direct = true; }
+    const ReplayResult result = replay(log, options);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    CHECK(result.bytes_read == kRequests * 100);
+    // A wait for what never comes lasts 50 ms.
+    CHECK(result.elapsed_ns < kRequests * int64_t{50'000'000} / 2);
+}
+
+TEST_CASE_FIXTURE(Requests, "requests: a run that changes nothing makes the reads, and leaves out the writes") {
+    const FileId file = job.file("/d/in");
+    const HandleId both = job.handle(file, O_RDWR | O_CREAT);
+    job.add(t, {.kind = OpKind::open,
+                .result = 9,
+                .handle = both,
+                .fd = -1,
+                .file = file,
+                .flags = O_RDWR | O_CREAT,
+                .mode = 0600});
+    for (const int64_t code : {IORING_OP_READ, IORING_OP_WRITE, IORING_OP_READ, IORING_OP_WRITE}) {
+        ask({kUring, code, both, 100, 200, 0, {}, 200});
+    }
+    const LogReader log = job.finish();
+    ReplayOptions options = afap(root);
+    options.read_only = true;
+    SUBCASE("in a ring") {}
+    SUBCASE("at once") { options.access.direct = true; }
+    const ReplayResult result = replay(log, options);
+    INFO(describe(result));
+    CHECK(result.bytes_read == 400);
+    CHECK(result.bytes_written == 0);
+    // The open of the file that the job makes, two submissions and their completions.
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::read_only)] == 5);
+    CHECK(result.left_out[static_cast<size_t>(LeftOut::unsupported)] == 0);
+    CHECK(read_file(root / "d/in") == std::string(20'000, 'a'));
+}
+
 TEST_CASE_FIXTURE(Requests, "requests that are not replayed are left out, and so are their completions") {
     const auto left = [](const ReplayResult& result, LeftOut why) { return result.left_out[static_cast<size_t>(why)]; };
     SUBCASE("of kinds that no replay makes") {

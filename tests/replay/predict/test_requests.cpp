@@ -159,6 +159,7 @@ TEST_CASE_FIXTURE(Ringed, "requests: a ring that is kept full at 32, on devices 
     CHECK(found.path.sum() == found.elapsed_ns);
     CHECK(found.path.of(PathPart::device) > found.elapsed_ns * 9 / 10);
     CHECK(poor_reason(found, model).find("one by one") == std::string::npos);
+    CHECK(run(1, CallTimes::recorded).bytes_read == 320 * 4096);
     CHECK(static_cast<double>(run(1, CallTimes::recorded).elapsed_ns) ==
           doctest::Approx(static_cast<double>(found.recorded_ns)).epsilon(kClose));
 }

@@ -198,6 +198,23 @@ TEST_CASE_FIXTURE(Queues,
     CHECK(result_of(ring, 2) == -ECANCELED);
 }
 
+TEST_CASE("requests: those that do not go through the ring count as done, and wake who waits for them") {
+    RingOptions options;
+    options.shared = true;
+    ReplayedRing ring(options);
+    std::thread other([&] {
+        for (int i = 0; i < 100; ++i) {
+            ring.skip(2);
+        }
+    });
+    while (!ring.has(200, 0)) {
+        ring.wait_for_skips();
+    }
+    other.join();
+    CHECK_FALSE(ring.has(201, 0));
+    CHECK(ring.in_flight() == 0);
+}
+
 TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each other's") {
     RingOptions options;
     options.queue.depth = 64;

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <map>
 
 #include "replay/run/runner.h"
@@ -110,6 +112,31 @@ TEST_CASE("each epoch has its time, its bytes, and what was in memory") {
     REQUIRE(second.storage_bytes());
     CHECK(*first.storage_bytes() >= kFiles * kFile * 9 / 10);
     CHECK(*second.storage_bytes() <= kFiles * kFile / 10);
+}
+
+TEST_CASE("what a process read that has ended is its own until it is reaped") {
+    TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId first = job.lone_task();
+    const ProcessId child = job.process(1);
+    job.spawn(first, job.task(child));
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, {}, PathMap{});
+    SharedRun run(plan.tasks.size(), plan.processes.size(), 1, 0, plan.ops, SIZE_MAX, {});
+    const auto read = [&] { return RunReads(plan, {}, nullptr).look(run).value_or(0); };
+    // This process stands for the first one.
+    run.process(1).pid = ::getpid();
+    run.process(1).state = ProcessState::running;
+    const uint64_t own = read();
+    ProcessSlot& slot = run.process(child);
+    slot.pid = 1 << 30;
+    slot.state = ProcessState::running;  // gone, and nobody told yet
+    CHECK(read() == own);
+    slot.device_read_bytes = 5000;
+    slot.state = ProcessState::ended;
+    CHECK(read() == own + 5000);
+    slot.reaped = true;
+    CHECK(read() == own);
 }
 
 TEST_CASE("epochs that the run does not do are not there") {
