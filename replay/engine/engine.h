@@ -25,6 +25,11 @@
 // An op that reports the result of an asynchronous request (Trait::completes) may return kInFlight under every pace:
 // the task goes on, and the op's row is written when complete() tells it. What needs the request waits inside submit().
 //
+// It may have
+//
+//   void watch(int64_t until_ns);
+//       Nothing is to be done before `until_ns`, CLOCK_MONOTONIC: it takes note of requests that are done meanwhile.
+//
 // Other ops are submitted in the order of the task. Under pace afap several may be in flight; an engine for which the
 // order of two ops matters completes the first before it submits the second. The loop waits for all ops in flight
 // before others may rely on one of them, before it starts a task or a process (fork sees none in flight) and at the end

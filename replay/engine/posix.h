@@ -63,6 +63,8 @@ public:
 
     /// Results of requests that were asked for before they were done.
     size_t complete(std::span<Completion> out, bool wait);
+    /// See engine.h. Those of the ring that the task used last.
+    void watch(int64_t until_ns);
 
 protected:
     /// For engines that change what is asked for: requests are performed at once where they are submitted.

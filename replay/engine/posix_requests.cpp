@@ -248,6 +248,23 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     return take_kept(request);
 }
 
+void PosixEngine::watch(int64_t until_ns) {
+    constexpr int64_t kBefore = 200'000;  // ns: a wait in the kernel may end later than asked for
+    if (ring_ == nullptr) {
+        return;
+    }
+    if (in_line_) {
+        hand_over();
+    }
+    while (ring_->in_flight() != 0 && !worker_.run.stopped()) {
+        const int64_t left = until_ns - kBefore - monotonic_ns();
+        if (left <= 0) {
+            return;
+        }
+        ring_->wait(std::min(left, kSlice));
+    }
+}
+
 size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
     for (;;) {
         size_t count = 0;

@@ -37,7 +37,10 @@ public:
     using Clock = MachineClock;
     static constexpr bool kChained = true;
     bool due(const OpBlock&, size_t) { return true; }
-    uint64_t after(const OpBlock&, size_t, uint64_t, int64_t) { return Clock::ticks(); }
+    template <class Watch>
+    uint64_t after(const OpBlock&, size_t, uint64_t, int64_t, const Watch&) {
+        return Clock::ticks();
+    }
     void released() {}
     int64_t lag_ns() const { return 0; }
 };
@@ -70,9 +73,13 @@ public:
         return true;
     }
 
-    /// Ops that stand for time take it; those of accelerators use the virtual device.
-    uint64_t after(const OpBlock& b, size_t i, uint64_t, int64_t) {
+    /// Ops that stand for time take it; those of accelerators use the virtual device. `watch`: as of CausalPace.
+    template <class Watch>
+    uint64_t after(const OpBlock& b, size_t i, uint64_t, int64_t, const Watch& watch) {
         const auto kind = static_cast<OpKind>(b.kind[i]);
+        if (waits_until(kind, b.arg[i])) {
+            watch(at(OpRef::end_of(b.begin[i], b.duration[i])));
+        }
         if (computing_.takes_processor(kind, b.flags[i])) {
             compute_.fill(at(OpRef::end_of(b.begin[i], b.duration[i])));
         } else if (info(kind).is(Trait::passes_time)) {
@@ -147,9 +154,11 @@ public:
         return true;
     }
 
-    /// `begin`: tick at which the op was issued. Returns when it ended.
-    uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
-        const uint64_t end = pass_op(b, i, begin, result);
+    /// `begin`: tick at which the op was issued. Returns when it ended. `watch(until)`: takes note of requests that are
+    /// done while the task waits for the next one of an open loop, and is back before `until`.
+    template <class Watch>
+    uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result, const Watch& watch) {
+        const uint64_t end = pass_op(b, i, begin, result, watch);
         if (locked_ != nullptr) {
             give_lock(*locked_);
             locked_ = nullptr;
@@ -163,7 +172,8 @@ public:
     int64_t lag_ns() const { return lag_; }
 
 private:
-    uint64_t pass_op(const OpBlock& b, size_t i, uint64_t begin, int64_t result) {
+    template <class Watch>
+    uint64_t pass_op(const OpBlock& b, size_t i, uint64_t begin, int64_t result, const Watch& watch) {
         switch (step_.issued(b, i, delay_.ns_at(begin), !is_not_performed(result))) {
             case CausalRole::call:
             case CausalRole::wait: {
@@ -173,6 +183,9 @@ private:
             }
             case CausalRole::compute: compute_.take(step_.until()); break;
             case CausalRole::delay:
+                if (step_.arrival()) {
+                    watch(step_.until());
+                }
                 if (const WaitFor* const by = step_.ended_by()) {
                     until_timer(*by);
                 } else if (gives_processor_back(b, i)) {
@@ -466,7 +479,7 @@ private:
                 begin = sys::call_ticks.entered;
             }
         }
-        const uint64_t end = pace_.after(b, i, begin, result);
+        const uint64_t end = pace_.after(b, i, begin, result, watch());
         uint64_t done = end;
         if constexpr (kOverlaps) {
             // Of a request: when it was done, which may have been before the task got to its result.
@@ -529,13 +542,21 @@ private:
 
     // --- asynchronous requests whose result the job took note of before they are done here
 
+    auto watch() {
+        return [this](int64_t until) {
+            if constexpr (requires { engine_.watch(until); }) {
+                engine_.watch(until);
+            }
+        };
+    }
+
     static bool completes(const OpBlock& b, size_t i) {
         return info(static_cast<OpKind>(b.kind[i])).is(Trait::completes);
     }
 
     /// The task goes on; the row is written when the request is done.
     uint64_t tell_later(const OpBlock& b, size_t i, SpoolRow& row, uint64_t begin) {
-        const uint64_t end = pace_.after(b, i, begin, 0);
+        const uint64_t end = pace_.after(b, i, begin, 0, watch());
         row = {begin | kNotPerformed, static_cast<uint64_t>(LeftOut::stopped), 0};
         untold_.push_back({b.first + i, begin});
         advance(b.first + i + 1);

@@ -177,6 +177,63 @@ TEST_CASE_FIXTURE(Requests, "requests: a run that changes nothing makes the read
     CHECK(read_file(root / "d/in") == std::string(20'000, 'a'));
 }
 
+TEST_CASE_FIXTURE(Requests, "requests of an open loop are done when they are done, and not when the next one is due") {
+    constexpr int64_t kApart = 20'000'000;  // ns
+    constexpr int kRequests = 15;
+    const HandleId ring = job.handle(0, O_RDWR, HandleKind::other);
+    job.add(t, {.kind = OpKind::wait, .arg = until_arg(0)});
+    int64_t now = 0;
+    for (uint32_t number = 1; number <= kRequests; ++number) {
+        job.add(t, {.kind = OpKind::wait,
+                    .begin = kApart * number + 200'000,
+                    .duration = kApart - 100'000,
+                    .arg = until_arg(kApart * number)});
+        now = kApart * (number + 1) + 200'000;
+        if (number > 1) {
+            job.add(t, {.kind = OpKind::uring_complete,
+                        .begin = now,
+                        .duration = 1,
+                        .result = 100,
+                        .size = 100,
+                        .request = number - 1});
+        }
+        job.add(t, {.kind = kUring,
+                    .begin = now,
+                    .duration = 1,
+                    .result = 1,
+                    .handle = in,
+                    .fd = 3,
+                    .offset = 100,
+                    .size = 100,
+                    .flags = IOSQE_ASYNC,  // not done at once
+                    .arg = IORING_OP_READ,
+                    .request = number});
+        job.add(t, {.kind = OpKind::uring_enter,
+                    .begin = now,
+                    .duration = 1,
+                    .result = 1,
+                    .handle = ring,
+                    .fd = 4,
+                    .size = 1});
+    }
+    job.add(t, {.kind = OpKind::uring_complete,
+                .begin = now + 1000,
+                .duration = 1,
+                .result = 100,
+                .size = 100,
+                .request = kRequests});
+    const LogReader log = job.finish();
+    ReplayOptions options = afap(root);
+    SUBCASE("causal") { options.pace = Pace::causal; }
+    SUBCASE("timed") { options.pace = Pace::timed; }
+    const ReplayResult result = replay(log, options);
+    INFO(describe(result));
+    CHECK(result.mismatches == 0);
+    REQUIRE(result.open_loops.size() == 1);
+    CHECK(result.open_loops[0].requests == kRequests);
+    CHECK(result.open_loops[0].from_begin.percentile(0.5) < kApart / 2);
+}
+
 TEST_CASE_FIXTURE(Requests, "requests that are not replayed are left out, and so are their completions") {
     const auto left = [](const ReplayResult& result, LeftOut why) { return result.left_out[static_cast<size_t>(why)]; };
     SUBCASE("of kinds that no replay makes") {
