@@ -30,6 +30,7 @@ struct Exclusive {
     TaskId task = 0;
     uint64_t op = 0;
     int64_t begin = 0, end = 0;
+    int64_t from = -1, to = -1;  // of a position: what the call moved
 };
 
 struct Resource {
@@ -413,7 +414,7 @@ private:
             }
             access(key, task, op, makes || ends || op.kind == OpKind::dup ? Mode::exclusive : Mode::use);
             if ((flags & SharingScan::kSharedPosition) != 0 && uses_position(op.kind)) {
-                access(key_of(KeyType::position, 0, handle), task, op, Mode::exclusive);
+                position(handle, task, op);
             }
         }
         if (map_matters(op.map)) {
@@ -428,6 +429,30 @@ private:
             path(task, op, file, false);
         }
         content(task, op);
+    }
+
+    /// Calls that overlapped had the position one after the other, too, and where each found it says in which order.
+    /// Neither can depend on the end of the other, so that order goes round in no circle.
+    void position(uint32_t handle, TaskId task, const OpRef& op) {
+        const OpInfo& row = info(op.kind);
+        const bool moves =
+            (row.is(Trait::reads) || row.is(Trait::writes)) && op.handle2 == 0 && op.offset >= 0 && op.result >= 0;
+        const uint64_t key = key_of(KeyType::position, 0, handle);
+        Resource& resource = resources_[key];
+        const int64_t to = moves ? OpRef::end_of(op.offset, op.result) : -1;
+        for (const Exclusive& other : resource.exclusive) {
+            if (!moves || other.to < 0 || other.end <= op.begin || other.task == task) {
+                continue;
+            }
+            if (other.to <= op.offset) {
+                add_resource(task, op.op, other.task, other.op);
+            } else if (to <= other.from && passed_[other.task] == other.op + 1 && pending_[other.task].none()) {
+                add_resource(other.task, other.op, task, op.op);
+            }
+        }
+        access(key, task, op, Mode::exclusive);
+        resource.exclusive.back().from = moves ? op.offset : -1;
+        resource.exclusive.back().to = to;
     }
 
     void path(TaskId task, const OpRef& op, FileId file, bool made) {

@@ -192,6 +192,39 @@ TEST_CASE_FIXTURE(Fixture, "calls that overlapped stay free") {
     CHECK(edges(plan) == 2);
 }
 
+TEST_CASE_FIXTURE(Fixture, "calls at one position that overlapped keep the order in which they had it") {
+    JobBuilder job(log());
+    const ProcessId process = job.process();
+    const TaskId a = job.task(process), b = job.task(process), c = job.task(process);
+    const HandleId handle = job.open(a, job.file("/d/in"));
+    const auto read = [&](TaskId task, int64_t begin, int64_t end, int64_t offset, int64_t result = 100) {
+        job.add(task, {.kind = OpKind::read,
+                       .begin = begin,
+                       .duration = end - begin,
+                       .result = result,
+                       .handle = handle,
+                       .fd = 3,
+                       .offset = offset,
+                       .size = 100});
+    };
+    read(a, 100'000, 200'000, 100);  // a.1 begins first, and comes second
+    read(b, 110'000, 150'000, 0);
+    read(b, 160'000, 250'000, 300);
+    read(c, 170'000, 260'000, 200);
+    read(a, 300'000, 310'000, 400, 0);  // the end: both find it there
+    read(b, 305'000, 315'000, 400, 0);
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    INFO(waits(plan));
+    CHECK(waits_for(plan, a, 1, b, 0));
+    CHECK(waits_for(plan, b, 1, a, 1));  // though a.1 had not ended when b.1 began
+    CHECK(waits_for(plan, b, 1, c, 0));
+    CHECK(waits_for(plan, c, 0, a, 1));
+    CHECK(waits_for(plan, b, 2, a, 2));
+    CHECK_FALSE(waits_for(plan, b, 0, a, 1));
+    CHECK_FALSE(waits_for(plan, a, 2, b, 2));
+}
+
 TEST_CASE_FIXTURE(Fixture, "a lock is had after the release that came before it, also where the call began earlier") {
     JobBuilder job(log());
     const TaskId a = job.lone_task(), b = job.lone_task(), c = job.lone_task(), d = job.lone_task();
