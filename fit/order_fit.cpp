@@ -100,12 +100,10 @@ void fit_order(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamp
         return order_of_files(trace, loop, loaded, job);
     }
     const auto epochs = epochs_of(trace, loop, loaded);
-    uint64_t steps = 0, forward = 0, reads = 0, at_most = 0, shuffled = 0;
+    uint64_t steps = 0, forward = 0, reads = 0, at_most = 0;
     int64_t early = 0;  // how many samples one comes before its turn, at most
     for (const std::vector<uint32_t>& epoch : epochs) {
-        std::vector<SampleRead> by_turn;
         for (size_t i = 0; i < epoch.size(); ++i) {
-            by_turn.push_back({epoch[i], 1});
             steps += i > 0 ? 1 : 0;
             forward += i > 0 && epoch[i] >= epoch[i - 1] ? 1 : 0;
             const int64_t by = static_cast<int64_t>(epoch[i]) - static_cast<int64_t>(i);
@@ -113,7 +111,6 @@ void fit_order(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamp
             early = std::max(early, by);
         }
         reads += epoch.size();
-        shuffled += order_of(by_turn).kind == SampleOrder::Kind::shuffled ? 1 : 0;
     }
     if (steps < kLeast) {
         job.add("shuffle", "none", counted(reads, "read"));

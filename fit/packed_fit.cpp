@@ -262,10 +262,9 @@ private:
 
     /// A recording of page faults has only the first touch of a page.
     void first_touches() {
-        uint64_t most = 0, early = 0;
+        uint64_t most = 0;
         for (const BatchSamples& batch : loaded_.batches) {
             most = std::max<uint64_t>(most, batch.accesses.size());
-            early += 1;
         }
         out_.each = std::max<uint64_t>(most, 1);
         count(std::max<uint64_t>(static_cast<uint64_t>(file_bytes_) / kPage, out_.each * loop_.ranks.size()),
