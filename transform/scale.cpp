@@ -18,6 +18,7 @@
 #include "transform/scale_places.h"
 #include "transform/scale_reads.h"
 #include "transform/scale_set.h"
+#include "transform/scale_times.h"
 
 namespace reprise {
 namespace {
@@ -37,7 +38,8 @@ public:
           edges_(recording_),
           writer_(output, header(), writer),
           pieces_(log),
-          reads_(recording_, writer_.tables(), edges_, places_, made_, options.factor) {}
+          reads_(recording_, writer_.tables(), edges_, places_, made_, options.factor),
+          times_(recording_, writer_.tables()) {}
 
     ScaleResult run() {
         add_tables();
@@ -161,6 +163,7 @@ private:
             const Passage& before = score_.passages[number - 1];
             const size_t from = before.piece + 1;
             stand_ = carry(recording_, score_.cuts[from], score_.cuts[now.piece], stand_);
+            goes_on_ = from == now.piece;
             if (from != now.piece) {
                 made_.moved += score_.times[from] - score_.times[now.piece];
             }
@@ -171,7 +174,6 @@ private:
         to_ = &score_.cuts[now.piece + 1];
         hold(number);
         reads_.enter(number, now.epochs);
-        pushed_.clear();
     }
 
     /// What the job held in that time. Of all processes together, as those that a piece makes have others' places.
@@ -219,7 +221,9 @@ private:
             row.target = strings_[row.target];
             row.generation += ++made_again_;
             row.path = reused_[id] ? strings_[row.path] : writer_.intern(another_name(tables_.path(id)));
-            return writer_.add_file(row);
+            const FileId made = writer_.add_file(row);
+            times_.file_like(made, id);
+            return made;
         });
     }
 
@@ -286,7 +290,9 @@ private:
                                     : file_for(of.task, of.number, row.file);
             row.file = file == Stand::kNone || file == 0 ? row.file : file;
             row.process = process_for(row.process);
-            return writer_.add_handle(row);
+            const HandleId made = writer_.add_handle(row);
+            times_.handle_like(made, id);
+            return made;
         });
     }
 
@@ -352,15 +358,13 @@ private:
         }
         for (TaskId task = 1; task < made_.tasks(); ++task) {
             for (PieceOp& op : made_.of(task)) {
-                keep_order(task, op.op);
-                std::vector<Edge> edges;
-                for (const Edge& edge : op.edges) {
-                    if (const auto source =
-                            edges_.source(edge, *from_, *to_, [&](TaskId id) { return task_for(id); })) {
-                        edges.push_back(*source);
-                    }
-                }
-                op.op.edges = edges;
+                find_sources(op);
+            }
+        }
+        times_.arrange(made_, edges_, goes_on_);
+        for (TaskId task = 1; task < made_.tasks(); ++task) {
+            for (PieceOp& op : made_.of(task)) {
+                op.op.edges = op.edges;
                 op.op.list = op.list;
                 op.op.text = op.op.text < strings_.size() ? strings_[op.op.text] : 0;
                 writer_.append(task, op.op);
@@ -373,26 +377,17 @@ private:
         edges_.next_passage();
     }
 
-    /// A task is where it is: what would begin before its last op ended begins later, and waits for less.
-    void keep_order(TaskId task, Op& op) {
-        ends_.resize(std::max<size_t>(ends_.size(), task + 1), INT64_MIN);
-        auto [known, first] = pushed_.try_emplace(task, 0);
-        int64_t& push = known->second;
-        if (first) {
-            push = std::max<int64_t>(ends_[task] == INT64_MIN ? 0 : ends_[task] - op.begin, 0);
-        } else if (push > 0) {
-            push = std::min(push, std::max<int64_t>(ends_[task] - op.begin, 0));
+    /// Its edges as they are this time.
+    void find_sources(PieceOp& of) {
+        const int64_t until = waits_for_edges(of.op.kind) ? end_of(of.recorded, of.op.duration) : of.recorded;
+        std::vector<Edge> edges;
+        for (const Edge& edge : of.edges) {
+            if (const auto source = edges_.source(edge, until, *from_, *to_, [&](TaskId id) { return task_for(id); })) {
+                edges.push_back(source->edge);
+                of.after = std::max(of.after, source->after);
+            }
         }
-        op.begin += push;
-        if (info(op.kind).is(Trait::waits)) {
-            const int64_t less = std::min(push, std::max<int64_t>(op.duration, 0));
-            op.duration -= less;
-            push -= less;
-        }
-        begins_.resize(std::max<size_t>(begins_.size(), task + 1), INT64_MIN);
-        op.begin = std::max(op.begin, begins_[task]);
-        begins_[task] = op.begin;
-        ends_[task] = std::max(ends_[task], end_of(op));
+        of.edges = std::move(edges);
     }
 
     /// False where nothing of it is left.
@@ -405,7 +400,10 @@ private:
         op.handle = handle_for(of, op.handle);
         op.handle2 = handle_for(of, op.handle2);
         const uint32_t map = op.map;
-        op.map = stand_in(Stand::map, map, find(recording_.maps(), map), [&] { return next_map_++; });
+        op.map = stand_in(Stand::map, map, find(recording_.maps(), map), [&] {
+            times_.map_like(next_map_, map);
+            return next_map_++;
+        });
         op.request = stand_in(Stand::request, op.request, find(recording_.requests(), op.request),
                               [&] { return next_request_++; });
         op.peer = op.peer != 0 && op.peer < tables_.tasks.size() ? task_for(op.peer) : 0;
@@ -505,6 +503,7 @@ private:
     PieceReader pieces_;
     MadeOps made_;
     ScaledReads reads_;
+    ScaledTimes times_;
     ScaleResult result_;
 
     std::vector<StringId> strings_;
@@ -520,9 +519,8 @@ private:
     size_t passage_ = 0;
     const Passage* now_ = nullptr;
     const Cut *from_ = nullptr, *to_ = nullptr;
+    bool goes_on_ = false;  // after the passage before as in the recording
     Stand stand_;
-    std::unordered_map<TaskId, int64_t> pushed_;  // ns
-    std::vector<int64_t> ends_, begins_;          // ns, of the last op by task
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "formats/oplog/op_fields.h"
+
 namespace reprise {
 
 ScaledEdges::ScaledEdges(const ScaleRecording& recording) : recording_(recording), numbers_(recording.tasks().size()) {
@@ -49,22 +51,23 @@ const std::vector<uint32_t>& ScaledEdges::places(TaskId task, uint8_t kind) {
     return known->second;
 }
 
-std::optional<Edge> ScaledEdges::source(const Edge& edge, const Cut& from, const Cut& to,
-                                        const std::function<TaskId(TaskId)>& bind) {
+std::optional<ScaledEdges::Source> ScaledEdges::source(const Edge& edge, int64_t until, const Cut& from, const Cut& to,
+                                                       const std::function<TaskId(TaskId)>& bind) {
     if (edge.task == 0 || edge.task >= numbers_.size()) {
         return std::nullopt;
     }
     const TaskId task = bind(edge.task);
     const auto op = static_cast<uint32_t>(edge.op);
-    Edge out = edge;
-    out.task = task;
+    Source out{edge};
+    out.edge.task = task;
     if (task != UINT32_MAX && task < base_.size() && op < to[edge.task]) {
         if (op >= from[edge.task]) {
             const Numbers& of = numbers_[edge.task];
             if (op >= of.first && op - of.first < of.now.size()) {
                 const int64_t now = static_cast<int64_t>(base_[task]) + of.now[op - of.first];
                 if (now >= 0) {
-                    out.op = static_cast<uint64_t>(now);
+                    out.edge.op = static_cast<uint64_t>(now);
+                    out.after = out.edge.op < base_[task] ? last_[task] : INT64_MIN;
                     return out;
                 }
             }
@@ -75,7 +78,11 @@ std::optional<Edge> ScaledEdges::source(const Edge& edge, const Cut& from, const
                               std::lower_bound(recorded.begin(), recorded.end(), op);
             const auto& now = emitted_[{task, kind}];
             if (back > 0 && static_cast<size_t>(back) <= now.size()) {
-                out.op = now[now.size() - static_cast<size_t>(back)];
+                const Emitted& stands = now[now.size() - static_cast<size_t>(back)];
+                // What waits need not have waited for all of it, but for as much.
+                const int64_t into = distance_ns(recording_.tasks()[edge.task].begin[op], until);
+                out.edge.op = stands.op;
+                out.after = std::min(stands.end, end_of(stands.begin, std::max<int64_t>(into, 0)));
                 return out;
             }
         }
@@ -88,8 +95,9 @@ void ScaledEdges::emitted(TaskId task, const std::vector<PieceOp>& ops) {
     for (size_t i = 0; i < ops.size(); ++i) {
         const uint8_t kind = key_of(ops[i].op);
         if (is_source_[kind] && ops[i].number != PieceOp::kInserted) {
-            emitted_[{task, kind}].push_back(base_[task] + i);
+            emitted_[{task, kind}].push_back({base_[task] + i, ops[i].op.begin, end_of(ops[i].op)});
         }
+        last_[task] = std::max(last_[task], end_of(ops[i].op));
     }
 }
 

@@ -19,16 +19,25 @@ class ScaledEdges {
 public:
     explicit ScaledEdges(const ScaleRecording& recording);
 
-    void tasks(size_t count) { base_.resize(std::max(base_.size(), count)); }
+    void tasks(size_t count) {
+        base_.resize(std::max(base_.size(), count));
+        last_.resize(base_.size(), INT64_MIN);
+    }
     /// The recorded op is number `index` of its task's in this passage.
     void number(const PieceOp& op, size_t index);
     /// It is not there; who depends on it depends on the one before.
     void left_out(const PieceOp& op, size_t index);
     /// Ops that a task of the new log has from earlier passages.
     void base(TaskId task, uint64_t count) { base_[task] = count; }
-    /// None where nothing stands for its source. `bind`: the task that stands for a recorded one.
-    std::optional<Edge> source(const Edge& edge, const Cut& from, const Cut& to,
-                               const std::function<TaskId(TaskId)>& bind);
+    uint64_t base_of(TaskId task) const { return base_[task]; }
+    struct Source {
+        Edge edge;
+        int64_t after = INT64_MIN;  // ns, when it is done as far as need be; INT64_MIN: not of an earlier passage
+    };
+    /// None where nothing stands for its source. `until`: ns, when what waits for it goes on in the recording. `bind`:
+    /// the task that stands for a recorded one.
+    std::optional<Source> source(const Edge& edge, int64_t until, const Cut& from, const Cut& to,
+                                 const std::function<TaskId(TaskId)>& bind);
     void emitted(TaskId task, const std::vector<PieceOp>& ops);
     void next_passage();
     uint64_t dropped() const { return dropped_; }
@@ -49,10 +58,15 @@ private:
     };
     const ScaleRecording& recording_;
     std::array<bool, 256> is_source_{};
-    std::vector<Numbers> numbers_;                                         // by recorded task
-    std::vector<uint64_t> base_;                                           // by task
-    std::map<std::pair<TaskId, uint8_t>, std::vector<uint32_t>> places_;   // recorded ops by kind
-    std::map<std::pair<TaskId, uint8_t>, std::vector<uint64_t>> emitted_;  // likewise, of the new log
+    std::vector<Numbers> numbers_;  // by recorded task
+    std::vector<uint64_t> base_;    // by task
+    struct Emitted {
+        uint64_t op = 0;
+        int64_t begin = 0, end = INT64_MIN;  // ns
+    };
+    std::map<std::pair<TaskId, uint8_t>, std::vector<uint32_t>> places_;  // recorded ops by kind
+    std::map<std::pair<TaskId, uint8_t>, std::vector<Emitted>> emitted_;  // likewise, of the new log
+    std::vector<int64_t> last_;                                           // ns, the last end by task of the new log
     uint64_t dropped_ = 0;
 };
 

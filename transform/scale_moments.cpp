@@ -190,8 +190,8 @@ uint64_t Moments::open_streams(const CausalPast& past) const {
     for (const HandleId id : streams_) {
         const ScaleObject& object = recording_.handles()[id];
         const bool made = object.op < past.upto()[object.task];
-        const bool used = std::any_of(object.last.begin(), object.last.end(),
-                                      [&](const auto& use) { return use.second >= past.upto()[use.first]; });
+        const bool used = std::any_of(object.uses.begin(), object.uses.end(),
+                                      [&](const TaskUse& use) { return use.last >= past.upto()[use.task]; });
         hash += made && used ? (id + 1) * 0x9e3779b97f4a7c15ull : 0;
     }
     return hash;

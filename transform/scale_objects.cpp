@@ -67,8 +67,8 @@ bool lives_at(const ScaleObject& object, const Cut& cut) {
     if (object.task == 0 || object.op >= cut[object.task]) {
         return false;
     }
-    return std::any_of(object.last.begin(), object.last.end(),
-                       [&](const auto& use) { return use.second >= cut[use.first]; });
+    return std::any_of(object.uses.begin(), object.uses.end(),
+                       [&](const TaskUse& use) { return use.last >= cut[use.task]; });
 }
 
 Stand carry(const ScaleRecording& recording, const Cut& from, const Cut& to, const Stand& before) {

@@ -18,6 +18,7 @@ public:
         : recording_(recording),
           upto_(recording.tasks().size()),
           edge_(recording.tasks().size()),
+          order_(recording.tasks().size()),
           unit_(recording.tasks().size()),
           epochs_(recording.epochs().size()) {}
 
@@ -34,6 +35,9 @@ public:
             const RecordedTask& row = recording_.tasks()[of];
             for (size_t& at = edge_[of]; at < row.edges.size() && row.edges[at].op < to; ++at) {
                 work_.emplace_back(row.edges[at].task, row.edges[at].source + 1);
+            }
+            for (size_t& at = order_[of]; at < row.order.size() && row.order[at].op < to; ++at) {
+                work_.emplace_back(row.order[at].task, row.order[at].source + 1);
             }
             for (size_t& at = unit_[of]; at < row.units.size(); ++at) {
                 const SampleUnit& unit = recording_.units()[row.units[at]];
@@ -74,7 +78,7 @@ public:
 private:
     const ScaleRecording& recording_;
     std::vector<uint32_t> upto_;
-    std::vector<size_t> edge_, unit_;
+    std::vector<size_t> edge_, order_, unit_;
     std::vector<uint64_t> epochs_;
     uint64_t units_ = 0;
     TaskId last_reader_ = 0;

@@ -18,6 +18,9 @@ struct PieceOp {
     Op op;
     std::vector<int64_t> list;
     std::vector<Edge> edges;
+    int64_t recorded = 0;       // ns, its begin in the recording
+    int64_t later = 0;          // ns, by which its end is later than there
+    int64_t after = INT64_MIN;  // ns, when what it waits for from earlier pieces is done
 };
 
 /// The ops of a passage as they are this time, by task of the new log.
@@ -33,6 +36,7 @@ public:
     }
     void add(const PieceOp& op, TaskId task) {
         of(task).push_back(op);
+        of(task).back().recorded = op.op.begin;
         of(task).back().op.begin += moved;
     }
     /// One that the recording does not have; all after it are later by as long as it lasts.

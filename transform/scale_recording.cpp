@@ -84,6 +84,7 @@ ScaleRecording::ScaleRecording(const LogReader& log, const std::vector<SampleOve
     first_pass();
     classify(overrides);
     second_pass();
+    add_order();
     keep_shared();
     number_epochs();
 }
@@ -221,7 +222,8 @@ void ScaleRecording::second_pass() {
     }
     for (TaskId task = 1; task < tasks_.size(); ++task) {
         if (task_objects_[task].task != 0 && !tasks_[task].kind.empty()) {
-            task_objects_[task].last.emplace_back(task, static_cast<uint32_t>(tasks_[task].kind.size() - 1));
+            const auto last = static_cast<uint32_t>(tasks_[task].kind.size() - 1);
+            task_objects_[task].uses.push_back({task, last, last});
         }
     }
 }
@@ -247,16 +249,17 @@ void ScaleRecording::use(ScaleObject& object, TaskId task, uint32_t op, int64_t 
         object.op = op;
         object.begin = begin;
     }
-    for (auto& [by, last] : object.last) {
-        if (by == task) {
-            last = std::max(last, op);
+    for (TaskUse& by : object.uses) {
+        if (by.task == task) {
+            by.first = std::min(by.first, op);
+            by.last = std::max(by.last, op);
             return;
         }
     }
-    object.last.emplace_back(task, op);
+    object.uses.push_back({task, op, op});
 }
 
-void ScaleRecording::hold(HandleId handle, TaskId task, uint32_t op, int64_t begin) {
+ScaleObject& ScaleRecording::hold(HandleId handle, TaskId task, uint32_t op, int64_t begin) {
     const auto [at, added] = held_rows_.try_emplace(uint64_t{handle} << 32 | tables_.tasks[task].process,
                                                     static_cast<uint32_t>(held_.size()));
     if (added) {
@@ -264,6 +267,7 @@ void ScaleRecording::hold(HandleId handle, TaskId task, uint32_t op, int64_t beg
         held_handles_.push_back(handle);
     }
     use(held_[at->second], task, op, begin, false);
+    return held_[at->second];
 }
 
 /// Drops what only one process has: that is the instance itself.
@@ -295,7 +299,9 @@ void ScaleRecording::see_objects(const OpBlock& block, size_t i, TaskId task, ui
         if (handle != 0 && handle < handles_.size()) {
             const HandleRow& row = tables_.handles[handle];
             use(handles_[handle], task, op, begin, false);
-            hold(handle, task, op, begin);
+            if (ScaleObject& held = hold(handle, task, op, begin); info(kind).is(Trait::ends_handle)) {
+                held.ends.emplace_back(task, op);
+            }
             const Role role = row.file < tables_.files.size() ? tables_.files[row.file].role : Role::unknown;
             handles_[handle].likeness = mixed(static_cast<uint64_t>(row.kind) << 8 | static_cast<uint64_t>(role),
                                               std::hash<std::string_view>()(ending(tables_.path(row.file))));
@@ -307,6 +313,9 @@ void ScaleRecording::see_objects(const OpBlock& block, size_t i, TaskId task, ui
     for (const FileId file : {block.file[i], block.file2[i]}) {
         if (file != 0 && file < made_files_.size() && tables_.files[file].origin == Origin::created) {
             use(made_files_[file], task, op, begin, false);
+            if (info(kind).is(Trait::ends_name) && file == block.file[i] && block.result[i] >= 0) {
+                made_files_[file].ends.emplace_back(task, op);
+            }
             made_files_[file].likeness = static_cast<uint64_t>(tables_.files[file].role);
         }
     }
@@ -316,6 +325,8 @@ void ScaleRecording::see_objects(const OpBlock& block, size_t i, TaskId task, ui
         use(object, task, op, begin, kind == OpKind::mmap);
         if (kind == OpKind::mmap) {
             object.likeness = mixed(static_cast<uint64_t>(block.size[i]), block.handle[i] != 0 ? 1 : 0);
+        } else if (kind == OpKind::munmap) {
+            object.ends.emplace_back(task, op);
         }
     }
     if (const uint32_t request = block.request[i]; request != 0) {

@@ -51,20 +51,28 @@ struct InEdge {
     EdgeKind kind = EdgeKind::marker;
 };
 
+/// The ops of one task that use something.
+struct TaskUse {
+    TaskId task = 0;
+    uint32_t first = 0, last = 0;
+};
+
 /// Something with an identity that ops make and use: an open instance, a mapping, a request, a made file, a task.
 struct ScaleObject {
     TaskId task = 0;  // that made it, or used it first; 0: nobody
     uint32_t op = 0;
     int64_t begin = 0;
-    bool made = false;                              // by that op, not only used
-    uint64_t likeness = 0;                          // objects that may stand in for each other have the same
-    std::vector<std::pair<TaskId, uint32_t>> last;  // use, by task
+    bool made = false;      // by that op, not only used
+    uint64_t likeness = 0;  // objects that may stand in for each other have the same
+    std::vector<TaskUse> uses;
+    std::vector<std::pair<TaskId, uint32_t>> ends;  // ops that end it, or what a process has of it
 };
 
 struct RecordedTask {
     std::vector<int64_t> begin;   // ns, of each op
     std::vector<uint8_t> kind;    // OpKind, and 128 + class for waits
     std::vector<InEdge> edges;    // in the order of the ops
+    std::vector<InEdge> order;    // likewise: made before it is used, used before it is ended
     std::vector<uint32_t> units;  // in the order of their first ops
     int64_t end = 0;
 };
@@ -130,7 +138,9 @@ private:
     void see(const OpBlock& block, size_t i, TaskId task, uint32_t op);
     void see_unit(const OpBlock& block, size_t i, TaskId task, uint32_t op);
     void see_objects(const OpBlock& block, size_t i, TaskId task, uint32_t op);
-    void hold(HandleId handle, TaskId task, uint32_t op, int64_t begin);
+    ScaleObject& hold(HandleId handle, TaskId task, uint32_t op, int64_t begin);
+    void add_order();
+    void add_order(const ScaleObject& object, bool made, bool name);
     void keep_shared();
     void use(ScaleObject& object, TaskId task, uint32_t op, int64_t begin, bool makes);
     void sort_units();
