@@ -88,7 +88,9 @@ void options(po::options_description& add) {
     add_verify_option(add);
     add_series_options(add);
     add_filter_options(add);
-    add_map_option(add, "place recorded directory OLD at NEW below the root [default: as prepared]");
+    add_map_option(add,
+                   "place recorded directory OLD at NEW below the root; may be repeated, also as /A=X,/B=Y [default: "
+                   "as prepared]");
     add.add_options()("read-only", "exclude every op that modifies files")(
         "allow-loss", "replay a recording with losses")("output,o", po::value<std::string>()->value_name("FILE"),
                                                         "write the op log of the run");
