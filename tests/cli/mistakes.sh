@@ -466,6 +466,15 @@ if [[ -z ${REPRISE_SANITIZE:-} ]]; then
 fi
 mistake 4 "the stack limit (ulimit -s) is 64 KiB" limited "-s 64" "$REPRISE" replay job.oplog --root root --pace afap
 run 0 limited "-S -s 64" "$REPRISE" replay job.oplog --root root --pace afap
+# What to do stands on the same line, without a written-out line break.
+printf '%s\n' "fio version 3 iolog" "0 /data/huge add" "0 /data/huge open" "1 /data/huge read 0 2147479552" "5 /data/huge close" >huge.log
+if [[ -z ${REPRISE_SANITIZE:-} ]]; then
+    run 0 "$REPRISE" import -q huge.log -o huge.oplog
+    run 0 "$REPRISE" prepare -q huge.oplog --root huge --content sparse
+    run 4 limited "-v 300000" "$REPRISE" replay huge.oplog --root huge --pace afap --json=huge.json
+    contains "$out" "INCOMPLETE: interrupted: no memory for a buffer of 2147479552 bytes; free memory, or raise its limit (ulimit -v)"
+    lacks huge.json 'bytes\n'
+fi
 
 # A key that is a directory, or nothing.
 : >nothing
