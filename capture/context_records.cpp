@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "capture/stacked_disks.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -189,6 +190,7 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     const std::string around = first_line("/sys/kernel/debug/fault_around_bytes");
     meta["file_systems"] = file_systems();
     meta["read_ahead_bytes"] = read_ahead(meta["file_systems"]);
+    meta["stacked_disks"] = stacked_disks();
     if (options.mapped_uses) {
         meta["mapped_uses"] = "yes";
     }

@@ -47,16 +47,6 @@ fs::path checked_page(const po::variables_map& values) {
         return page;
     }
     check_directory_of(page);
-    std::error_code ignored;
-    for (const std::string& log : values["log"].as<std::vector<std::string>>()) {
-        if (fs::equivalent(log, page, ignored)) {
-            throw usage_error("analyze: the page would overwrite the log " + escape_line(log),
-                              "choose another file with --html");
-        }
-    }
-    if (values.count("json") != 0 && values["json"].as<std::string>() == page) {
-        throw usage_error("analyze: --json and --html name the same file", "choose another file for one");
-    }
     return page;
 }
 

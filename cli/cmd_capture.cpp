@@ -26,6 +26,7 @@
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/metrics_option.h"
+#include "cli/named_files.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/recordings.h"
@@ -436,6 +437,7 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
     if (raw_in_use(how.raw)) {
         throw usage_error("another recording is writing " + printable(how.raw.native()), "choose another file with -o");
     }
+    check_written_too("capture", values, how.raw, "-o " + escape_line(values["output"].as<std::string>()));
     for (const fs::path& path : {output, how.raw}) {
         check_log_output(path, values.count("force") != 0);
     }
@@ -526,6 +528,7 @@ int run(const po::variables_map& values) {
     for (unsigned run = 1; run <= runs; ++run) {
         const fs::path log = numbered(output, run);
         for (const fs::path& path : {log, raw_path(log)}) {
+            check_written_too("capture", values, path, "-o " + escape_line(output.native()));
             check_log_output(path, values.count("force") != 0);
         }
     }

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/named_files.h"
 #include "cli/progress.h"
 #include "cli/show_summary.h"
 #include "cli/table.h"
@@ -44,10 +45,20 @@ void options(po::options_description& options) {
     add_recover_option(options);
 }
 
+/// " to job.fio and 2 iologs"; empty for standard output.
+std::string where(const ExportReport& report, const Exporter& exporter) {
+    if (report.files.empty() || report.files.back() == "-") {
+        return {};
+    }
+    const size_t parts = report.files.size() - 1;
+    return " to " + escape_line(report.files.back().native()) +
+           (parts == 0 ? std::string() : " and " + counted(parts, exporter.part));
+}
+
 /// `by_default`: nothing else decides what is excluded.
-void print_report(const ExportReport& report, bool by_default) {
+void print_report(const ExportReport& report, const Exporter& exporter, bool by_default) {
     if (!quiet()) {
-        std::cerr << counted(report.ops, "op") << " exported";
+        std::cerr << counted(report.ops, "op") << " exported" << where(report, exporter);
         if (report.left_out) {
             std::cerr << ", " << format_count(report.left_out) << " excluded"
                       << (by_default
@@ -90,16 +101,16 @@ int run(const po::variables_map& values) {
         throw usage_error("export: --json and -o - both use standard output", "write one to a file");
     }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
-    std::error_code ignored;
-    if (std::filesystem::equivalent(log.path(), output, ignored)) {
-        throw usage_error("export: the output would overwrite the log " + escape_line(output),
-                          "choose another file with -o");
-    }
     ExportOptions options;
     const Exporter& exporter = find_exporter(values["to"].as<std::string>());
     options.filter = wanted_filter(values, log, exporter.performed ? Base::job : Base::everything);
     options.tasks = wanted_tasks(log, values);
     options.overwrite = values.count("force") != 0;
+    options.check = [&](const std::filesystem::path& file) {
+        if (file != output) {
+            check_written_too("export", values, file, "-o " + escape_line(output));
+        }
+    };
     Progress progress("exporting");
     options.progress = [&](uint64_t ops) {
         if ((ops & 1023) == 0) {
@@ -112,7 +123,7 @@ int run(const po::variables_map& values) {
         put_json(values, report_json(report));
     }
     if (!json_alone(values)) {
-        print_report(report, exporter.performed && values.count("only") == 0 && values.count("not") == 0);
+        print_report(report, exporter, exporter.performed && values.count("only") == 0 && values.count("not") == 0);
     }
     return 0;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // `reprise fit`: a job file from a recorded job.
-#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -78,11 +77,6 @@ int run(const po::variables_map& values) {
     const bool writes = values.count("output") != 0;
     const std::string output = writes ? values["output"].as<std::string>() : "";
     if (writes) {
-        std::error_code ignored;
-        if (std::filesystem::equivalent(log.path(), output, ignored)) {
-            throw usage_error("fit: the output would overwrite the log " + escape_line(output),
-                              "choose another file with -o");
-        }
         check_output(output, values.count("force") != 0);
     }
     const FittedJob job = fit_job(log);

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
+#include "cli/named_files.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/units.h"
@@ -142,6 +143,23 @@ Job job_of(const std::string& file, const po::variables_map& values) {
     return read_dlio(file, gpus);
 }
 
+/// Files of arrivals, which the job file names.
+void check_files_of(const Job& job, const po::variables_map& values) {
+    const auto check = [&](const Arrivals& arrivals) {
+        if (!arrivals.file.empty()) {
+            check_read_too("generate", values, arrivals.file);
+        }
+    };
+    for (const JobSection& section : job.sections) {
+        if (const auto* io = std::get_if<IoJob>(&section.what); io != nullptr && io->arrivals) {
+            check(*io->arrivals);
+        }
+        if (const auto* serving = std::get_if<KvCacheJob>(&section.what)) {
+            check(serving->arrivals);
+        }
+    }
+}
+
 int run(const po::variables_map& values) {
     if (values.count("words") != 0) {
         return show_words(values);
@@ -151,6 +169,7 @@ int run(const po::variables_map& values) {
     }
     const std::string file = values["job"].as<std::string>();
     Job job = job_of(file, values);
+    check_files_of(job, values);
     if (values.count("shrink") != 0) {
         const double factor = values["shrink"].as<double>();
         if (!(factor >= 1) || !(factor < 1e12)) {

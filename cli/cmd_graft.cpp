@@ -74,10 +74,6 @@ private:
 int run(const po::variables_map& values) {
     const LogReader job(values["log"].as<std::string>());
     const fs::path output = values["output"].as<std::string>();
-    std::error_code ignored;
-    if (fs::equivalent(output, job.path(), ignored)) {
-        throw usage_error("the output is the recording itself", "choose another file with -o");
-    }
     check_log_output(output, values.count("force") != 0);
     const auto& word = values["by"].as<std::string>();
     const GraftBy by = word == "clock" ? GraftBy::clock : word == "step" ? GraftBy::step : GraftBy::automatic;

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/named_files.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/show_summary.h"
@@ -56,16 +57,6 @@ void options(po::options_description& add) {
     add.add_options()("all-spans", "keep every application span as a marker");
     add.add_options()("force,f", "overwrite the output if it exists");
     add_json_option(add, "print the summary as JSON");
-}
-
-void refuse_inputs(const fs::path& output, const std::vector<fs::path>& files) {
-    std::error_code ignored;
-    for (const auto& file : files) {
-        if (fs::equivalent(file, output, ignored)) {
-            throw usage_error("the output is one of the inputs: " + escape_line(output.native()),
-                              "choose another file with -o");
-        }
-    }
 }
 
 struct Totals {
@@ -136,7 +127,9 @@ int run(const po::variables_map& values) {
     }
     const fs::path output = values["output"].as<std::string>();
     const std::vector<fs::path> files = importable_files(inputs);
-    refuse_inputs(output, files);
+    for (const fs::path& file : files) {
+        check_read_too("import", values, file);  // of a directory
+    }
     check_log_output(output, values.count("force") != 0);
     const Importer& importer =
         find_importer(files, values.count("from") ? values["from"].as<std::string>() : std::string());

@@ -201,22 +201,6 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     }
 }
 
-fs::path checked_output(const po::variables_map& values, const LogReader& log) {
-    fs::path output = values["output"].as<std::string>();
-    std::error_code ignored;
-    if (fs::equivalent(output, log.path(), ignored)) {
-        throw usage_error("the output is the recording itself", "choose another file with -o");
-    }
-    if (values.count("storage") != 0 && fs::equivalent(output, values["storage"].as<std::string>(), ignored)) {
-        throw usage_error("the output is the storage model itself", "choose another file with -o");
-    }
-    if (service_given(values) && fs::equivalent(output, values["service"].as<std::string>(), ignored)) {
-        throw usage_error("the output is the log with the service times", "choose another file with -o");
-    }
-    check_log_output(output, values.count("force") != 0);
-    return output;
-}
-
 PredictOptions predict_options(const po::variables_map& values, const LogReader& log, const WhatIf& what_if) {
     PredictOptions how;
     how.warm = values["cache"].as<std::string>() == "warm";
@@ -247,7 +231,8 @@ PredictOptions predict_options(const po::variables_map& values, const LogReader&
         how.what_if += (how.what_if.empty() ? "" : " ") + only;
     }
     if (values.count("output") != 0 && values.count("sweep") == 0) {
-        how.output = checked_output(values, log);
+        how.output = values["output"].as<std::string>();
+        check_log_output(how.output, values.count("force") != 0);
     }
     if (service_given(values)) {
         return how;

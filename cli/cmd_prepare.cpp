@@ -35,7 +35,9 @@ void options(po::options_description& add) {
                       "replay root: directory to create the files in; created if its parent exists");
     add.add_options()("content", po::value<std::string>()->value_name("KIND"), "content of regular files");
     add_filter_options(add);
-    add_map_option(add, "place recorded directory OLD at NEW below the root; may be repeated");
+    add_map_option(add,
+                   "place recorded directory OLD at NEW below the root; may be repeated, also as /A=X,/B=Y (other "
+                   "commas are the paths' own)");
     add.add_options()("gpus", po::value<std::string>()->default_value("1")->value_name("N"),
                       "for `replay --gpus N`: also the files that each copy of the job modifies");
     add_scale_factor_options(add);

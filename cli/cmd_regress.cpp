@@ -10,6 +10,7 @@
 #include "cli/help.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/named_files.h"
 #include "cli/outputs.h"
 #include "cli/regress_suite.h"
 #include "cli/show_verdict.h"
@@ -360,6 +361,9 @@ Suite suite_of(const po::variables_map& values) {
         suite.runs = static_cast<size_t>(whole_number(values, "runs", 1, kMostRuns));
     }
     check_suite(suite, file);
+    for (const SuiteJob& job : suite.jobs) {
+        check_read_too("regress", values, job.log);
+    }
     return suite;
 }
 

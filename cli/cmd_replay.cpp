@@ -19,6 +19,7 @@
 #include "cli/limit_options.h"
 #include "cli/log_arguments.h"
 #include "cli/metrics_option.h"
+#include "cli/named_files.h"
 #include "cli/outputs.h"
 #include "cli/phase_progress.h"
 #include "cli/progress.h"
@@ -87,7 +88,9 @@ void options(po::options_description& add) {
     add_verify_option(add);
     add_series_options(add);
     add_filter_options(add);
-    add_map_option(add, "place recorded directory OLD at NEW below the root [default: as prepared]");
+    add_map_option(add,
+                   "place recorded directory OLD at NEW below the root; may be repeated, also as /A=X,/B=Y [default: "
+                   "as prepared]");
     add.add_options()("read-only", "exclude every op that modifies files")(
         "allow-loss", "replay a recording with losses")("output,o", po::value<std::string>()->value_name("FILE"),
                                                         "write the op log of the run");
@@ -155,22 +158,15 @@ CacheRequest cache_request(const po::variables_map& values, EngineKind engine) {
 void check_outputs(const po::variables_map& values, const fs::path& output) {
     check_log_name(output);
     check_outside_root(output, "-o " + escape_line(output.native()), values);
-    const auto check = [&](const fs::path& path) {
-        for (const std::string& log : values["log"].as<Words>()) {
-            std::error_code ignored;
-            if (fs::equivalent(path, log, ignored)) {
-                throw usage_error("the output is the recording itself", "choose another file with -o");
-            }
-        }
-        check_log_output(path, values.count("force") != 0);
-    };
+    const bool overwrite = values.count("force") != 0;
     if (!is_series(values)) {
-        return check(output);
+        return check_log_output(output, overwrite);
     }
     // How many there will be is not known with --until-stable.
     const size_t runs = values.count("until-stable") != 0 ? kMostRuns : series_goal(values).runs;
     for (size_t run = 1; run <= runs; ++run) {
-        check(numbered(output, run));
+        check_written_too("replay", values, numbered(output, run), "-o " + escape_line(output.native()));
+        check_log_output(numbered(output, run), overwrite);
     }
 }
 

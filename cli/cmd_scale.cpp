@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // `reprise scale`: the log of a job on a larger data set.
-#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -30,11 +29,6 @@ int run(const po::variables_map& values) {
     const ScaleOptions how = scale_options(values);
     const std::string output = values["output"].as<std::string>();
     const LogReader log = open_log(values["log"].as<std::string>(), values);
-    std::error_code ignored;
-    if (std::filesystem::equivalent(log.path(), output, ignored)) {
-        throw usage_error("scale: the output would overwrite the log " + escape_line(output),
-                          "choose another file with -o");
-    }
     if (!how.changes_anything()) {
         throw usage_error("scale: --scale or --epochs is required", "e.g. --scale 2");
     }

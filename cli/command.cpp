@@ -19,6 +19,7 @@
 #include "cli/given_values.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
+#include "cli/named_files.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/nearest.h"
@@ -285,6 +286,7 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
     }
     check_positionals(command, values);
     check_choices(command, values);
+    check_named_files(command, values);
     check_json_option(command, values);
     if (values.count("quiet") != 0) {
         set_verbosity(-1);

@@ -13,23 +13,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStandardOutput = "-";
 
-/// The values of an option or positional that name one file or several.
-std::vector<std::string> names_of(const po::variables_map& values, const std::string& name) {
-    if (values.count(name) == 0) {
-        return {};
-    }
-    const auto& value = values[name].value();
-    if (const auto* one = boost::any_cast<std::string>(&value)) {
-        return {*one};
-    }
-    const auto* many = boost::any_cast<std::vector<std::string>>(&value);
-    return many != nullptr ? *many : std::vector<std::string>{};
-}
-
 /// Where --json writes; empty: not asked for.
 std::string target_of(const po::variables_map& values) {
-    const std::vector<std::string> names = names_of(values, "json");
-    return names.empty() ? std::string() : names.front();
+    return values.count("json") == 0 ? std::string() : values["json"].as<std::string>();
 }
 
 }  // namespace
@@ -62,19 +48,6 @@ void check_json_option(const Command& command, const po::variables_map& values) 
     }
     const std::string shown = "--json=" + escape_line(target);
     std::error_code ignored;
-    for (const std::string& output : names_of(values, "output")) {
-        if (output == target || fs::equivalent(output, target, ignored)) {
-            throw usage_error(command.name + ": " + shown + " and -o are the same file", "choose another file for one");
-        }
-    }
-    for (const Positional& positional : command.positionals) {
-        for (const std::string& input : names_of(values, positional.name)) {
-            if (fs::equivalent(input, target, ignored)) {
-                throw usage_error(command.name + ": " + shown + " would overwrite " + escape_line(input),
-                                  "choose another file");
-            }
-        }
-    }
     if (fs::is_directory(target, ignored)) {
         throw usage_error(command.name + ": " + shown + " is a directory", "name a file");
     }

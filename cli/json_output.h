@@ -15,7 +15,7 @@ namespace reprise::cli {
 void add_json_option(po::options_description& options, const char* what = "print the result as JSON");
 /// The arguments with what --json alone stands for, which would else take the next word.
 std::vector<std::string> with_json_target(std::vector<std::string> arguments);
-/// Error (usage) where FILE exists without --force, is an input, or is what -o writes.
+/// Error (usage) where FILE exists without --force, is a directory, or is below the replay root.
 void check_json_option(const Command& command, const po::variables_map& values);
 
 bool json_wanted(const po::variables_map& values);

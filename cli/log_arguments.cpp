@@ -150,7 +150,7 @@ std::optional<PathMap> wanted_maps(const po::variables_map& values, const LogRea
     if (values.count("map") == 0) {
         return std::nullopt;
     }
-    PathMap maps = PathMap::parse(split_words(words(values, "map")));
+    PathMap maps = PathMap::parse(words(values, "map"));
     for (const PathMap::Rule& rule : maps.rules()) {
         if (values.count("allow-empty") == 0 && !any_below(rule.from, log.tables())) {
             throw usage_error("--map " + escape_line(rule.from) + "=" + escape_line(rule.to.empty() ? "." : rule.to) +

@@ -23,6 +23,7 @@ struct Arrivals {
     double per_second = 0;                   // not of listed ones
     std::vector<Arrival> list = {};          // in the order of their times
     std::optional<int64_t> runtime_ns = {};  // none arrives after it
+    std::filesystem::path file = {};         // that listed ones are from
 };
 
 /// A file of arrivals: a line for each, comma-separated; first the time, in seconds or as 2023-11-16 18:15:46.68 (then

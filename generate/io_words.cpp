@@ -69,7 +69,8 @@ std::optional<Arrivals> open_arrivals(const SectionWords& words, const char* rat
             words.fail(rate, rate_word + " beside arrivals=" + escape_line(how) + ", a file",
                        "arrivals=poisson or fixed, or leave " + rate_word + " out: the file has the times");
         }
-        out.list = read_arrivals(std::filesystem::path(words.file()).parent_path() / how);
+        out.file = std::filesystem::path(words.file()).parent_path() / how;
+        out.list = read_arrivals(out.file);
     } else if (words.given(rate)) {
         out.per_second = words.rate(rate);
     } else if (words.section().own.contains("arrivals")) {

@@ -7,7 +7,6 @@
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
 #include "formats/support/escape.h"
-#include "formats/support/new_file.h"
 #include "formats/support/text_output.h"
 
 namespace reprise {
@@ -66,7 +65,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     const Tables& tables = log.tables();
     const OpSelector selector(log, options.filter);
     ExportReport report;
-    check_output(output, options.overwrite);
+    check_written(output, options);
     TextOutput out(output);
     append_header(out.text);
     for_each_between(log, {}, options.tasks, [&](TaskId task, const Op& op, uint64_t number) {

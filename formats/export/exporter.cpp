@@ -4,6 +4,7 @@
 #include <string>
 
 #include "formats/support/error.h"
+#include "formats/support/new_file.h"
 
 namespace reprise {
 
@@ -30,6 +31,13 @@ const Exporter& find_exporter(std::string_view name) {
         names += (names.empty() ? "" : ", ") + std::string(exporter->name);
     }
     throw usage_error("unknown export format '" + escape_line(name) + "'", "expected one of: " + names);
+}
+
+void check_written(const std::filesystem::path& file, const ExportOptions& options) {
+    check_output(file, options.overwrite);
+    if (options.check) {
+        options.check(file);
+    }
 }
 
 }  // namespace reprise

@@ -19,9 +19,14 @@ struct ExportOptions {
     OpFilter filter = OpFilter::all();
     std::vector<TaskId> tasks;  // empty: all
     bool overwrite = true;      // false: an Error (usage) before anything is written where a file is there already
+    /// Called with each file that will be written, before any is; may be empty. What it throws ends the export.
+    std::function<void(const std::filesystem::path&)> check;
     /// Called with the number of ops seen so far; may be empty.
     std::function<void(uint64_t)> progress;
 };
+
+/// Error (usage) where a file may not be written: it exists and is not to be overwritten, or options.check throws it.
+void check_written(const std::filesystem::path& file, const ExportOptions& options);
 
 /// What an exporter made, and what its format could not hold.
 struct ExportReport {
@@ -40,6 +45,8 @@ struct Exporter {
     ExportReport (*write)(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options);
     /// What it writes is performed in a root that `prepare` made: leaves out by default what prepare does.
     bool performed = false;
+    /// What each file but the last is, where it writes several.
+    std::string_view part = {};
 };
 
 std::span<const Exporter* const> all_exporters();

@@ -349,10 +349,25 @@ struct Section {
     bool direct = false;  // its files were opened with O_DIRECT
 };
 
+/// Where OUT is a file that the export would not write: names are made of it.
+void refuse_a_file(const Places& places) {
+    std::error_code ignored;
+    const std::filesystem::file_status there = std::filesystem::status(places.output, ignored);
+    const bool regular = std::filesystem::is_regular_file(there);
+    if (places.folder || !std::filesystem::exists(there) || (regular && places.single)) {
+        return;
+    }
+    const std::string name = escape_line(places.output.string());
+    throw usage_error(name + (regular ? " is a file" : " is a device, pipe or socket") +
+                          "; fio needs several: -o NAME writes the job file NAME.fio and iologs NAME.1, NAME.2, ...",
+                      "choose another name, or a directory: -o NAME/");
+}
+
 /// Before anything is written: the folder is there, and no file of an earlier export is in the way. `direct`: something
 /// was opened with O_DIRECT.
-void make_places(const Places& places, std::span<const TaskId> tasks, bool direct, bool overwrite) {
+void make_places(const Places& places, std::span<const TaskId> tasks, bool direct, const ExportOptions& options) {
     std::error_code error, ignored;
+    refuse_a_file(places);
     if (places.folder) {
         std::filesystem::create_directories(places.output, error);
         const std::string folder = escape_line(places.output.string());
@@ -365,11 +380,11 @@ void make_places(const Places& places, std::span<const TaskId> tasks, bool direc
                                 "choose a directory that this user may write to");
         }
     }
-    check_output(places.job_file(), overwrite);
+    check_written(places.job_file(), options);
     for (const TaskId task : tasks) {
-        check_output(places.log(task, false), overwrite);
+        check_written(places.log(task, false), options);
         if (direct) {
-            check_output(places.log(task, true), overwrite);
+            check_written(places.log(task, true), options);
         }
     }
 }
@@ -460,7 +475,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     const Places places{output, slash || std::filesystem::is_directory(output, ignored), tasks.size() == 1};
     const bool direct = std::any_of(tables.handles.begin(), tables.handles.end(),
                                     [](const HandleRow& row) { return (row.flags & kOpenDirect) != 0; });
-    make_places(places, tasks, direct, options.overwrite);
+    make_places(places, tasks, direct, options);
     ExportReport report;
     Names names(tables);
     std::vector<Section> written;
@@ -508,7 +523,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
 }  // namespace
 
 extern const Exporter export_fio;
-const Exporter export_fio{"fio", "fio iolog version 3, one per task, and a job file (OUT/ makes a folder)", write,
-                          true};
+const Exporter export_fio{"fio", "fio iolog version 3, one per task, and a job file (OUT/ makes a folder)", write, true,
+                          "iolog"};
 
 }  // namespace reprise

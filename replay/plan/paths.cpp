@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "formats/support/error.h"
 #include "formats/support/path.h"
@@ -53,46 +54,78 @@ bool kernel_takes(std::string_view relative) {
     return each_component(relative, [](std::string_view part) { return part.size() <= NAME_MAX; });
 }
 
+/// Whether a rule ends at a comma: `before` is one as it stands, and `after` begins another.
+bool separates(std::string_view before, std::string_view after) {
+    return before.find('=') != before.npos &&
+           (after.starts_with('/') || after.substr(0, after.find(',')).find('=') != after.npos);
+}
+
+std::vector<std::string> split_rules(std::string_view text) {
+    std::vector<std::string> rules;
+    std::string rule;
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (text.substr(i).starts_with("\\,")) {
+            rule += text[++i];
+        } else if (text[i] == ',' && separates(rule, text.substr(i + 1))) {
+            rules.push_back(std::exchange(rule, {}));
+        } else {
+            rule += text[i];
+        }
+    }
+    rules.push_back(rule);
+    return rules;
+}
+
+/// `typed`: what the rule is a part of.
+Error wrong_rule(const std::string& text, const std::string& typed, std::string_view why) {
+    return usage_error("--map '" + escape_line(typed) +
+                           "': " + (text == typed ? "" : "in '" + escape_line(text) + "' ") + std::string(why),
+                       "expected OLD=NEW: an absolute recorded path and a path relative to the root, for "
+                       "example --map /data/train=train");
+}
+
+PathMap::Rule rule_of(const std::string& text, const std::string& typed) {
+    const auto wrong = [&](std::string_view why) { return wrong_rule(text, typed, why); };
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+        throw wrong("there is no '='");
+    }
+    const std::string_view from = std::string_view(text).substr(0, equals);
+    const std::string_view to = std::string_view(text).substr(equals + 1);
+    if (!from.starts_with('/')) {
+        throw wrong("OLD is not absolute");
+    }
+    if (to.starts_with('/')) {
+        throw wrong("NEW is not relative to the root");
+    }
+    const auto clean_from = clean_path_within(from);
+    const auto clean_to = clean_path_within(to);
+    if (!clean_from) {
+        throw wrong("OLD leads above '/'");
+    }
+    if (!clean_to) {
+        throw wrong("NEW leads out of the root");
+    }
+    if (text.find('\0') != std::string::npos) {
+        throw wrong("it holds a NUL byte");
+    }
+    return {*clean_from, *clean_to == "." ? "" : *clean_to};
+}
+
 }  // namespace
 
-PathMap PathMap::parse(const std::vector<std::string>& rules) {
+PathMap PathMap::parse(const std::vector<std::string>& given) {
     PathMap map;
-    for (const std::string& text : rules) {
-        const auto wrong = [&](std::string_view why) {
-            return usage_error("--map '" + escape_line(text) + "': " + std::string(why),
-                               "expected OLD=NEW: an absolute recorded path and a path relative to the root, for "
-                               "example --map /data/train=train");
-        };
-        const size_t equals = text.find('=');
-        if (equals == std::string::npos) {
-            throw wrong("there is no '='");
-        }
-        const std::string_view from = std::string_view(text).substr(0, equals);
-        const std::string_view to = std::string_view(text).substr(equals + 1);
-        if (!from.starts_with('/')) {
-            throw wrong("OLD is not absolute");
-        }
-        if (to.starts_with('/')) {
-            throw wrong("NEW is not relative to the root");
-        }
-        const auto clean_from = clean_path_within(from);
-        const auto clean_to = clean_path_within(to);
-        if (!clean_from) {
-            throw wrong("OLD leads above '/'");
-        }
-        if (!clean_to) {
-            throw wrong("NEW leads out of the root");
-        }
-        if (text.find('\0') != std::string::npos) {
-            throw wrong("it holds a NUL byte");
-        }
-        Rule rule{*clean_from, *clean_to == "." ? "" : *clean_to};
-        const auto same = std::find_if(map.rules_.begin(), map.rules_.end(),
-                                       [&](const Rule& other) { return other.from == rule.from; });
-        if (same == map.rules_.end()) {
-            map.rules_.push_back(std::move(rule));
-        } else if (same->to != rule.to) {
-            throw wrong("another --map gives the same OLD a different NEW");
+    for (const std::string& typed : given) {
+        for (const std::string& text : split_rules(typed)) {
+            Rule rule = rule_of(text, typed);
+            const auto same = std::find_if(map.rules_.begin(), map.rules_.end(),
+                                           [&](const Rule& other) { return other.from == rule.from; });
+            if (same == map.rules_.end()) {
+                map.rules_.push_back(std::move(rule));
+            } else if (same->to != rule.to) {
+                throw wrong_rule(text, typed, "another --map gives the same OLD a different NEW");
+            }
         }
     }
     std::stable_sort(map.rules_.begin(), map.rules_.end(),

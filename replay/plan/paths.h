@@ -29,8 +29,8 @@ public:
     };
 
     PathMap() = default;
-    /// From "OLD=NEW" (the first "=" separates). Throws Error (usage) where OLD is not absolute, NEW would leave the
-    /// root, or one OLD is given twice with different NEW.
+    /// From "OLD=NEW" (the first "=" separates), or "/a=x,/b=y" (which commas: docs/prepare.md). Throws Error (usage)
+    /// where OLD is not absolute, NEW would leave the root, or one OLD is given twice with different NEW.
     static PathMap parse(const std::vector<std::string>& rules);
 
     /// Relative to the root, lexically clean, "." for the root itself. nullopt: the path is empty or relative, holds a

@@ -44,7 +44,7 @@ fi
 run 2 "$REPRISE" export "$tmp/a.oplog" --to mp3 -o "$tmp/x"
 run 2 "$REPRISE" export "$tmp/a.oplog" --to csv
 run 2 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/a.oplog"
-contains "$err" "overwrite the log"
+contains "$err" "would overwrite"
 run 2 "$REPRISE" export "$tmp/a.oplog" --to fio -o -
 run 4 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/no/such/x.csv"
 # A device of our own: as root a mistake would replace that of the machine.
@@ -77,6 +77,38 @@ contains "$tmp/whole.iolog" libc
 
 run 0 "$REPRISE" export "$tmp/f.oplog" --to fio -o "$tmp/fio/"
 contains "$err" "no_fio_action.fstat"
+contains "$err" "ops exported to $tmp/fio/replay.fio and 2 iologs"
+# Beside each other: what they are called is said, and a file that is there and would not be written is refused.
+run 0 "$REPRISE" export "$tmp/f.oplog" --to fio -o "$tmp/beside"
+contains "$err" "ops exported to $tmp/beside.fio and 2 iologs"
+[[ -f $tmp/beside.1 && -f $tmp/beside.2 && ! -e $tmp/beside ]] || fail "not where it is said"
+run 2 "$REPRISE" export "$tmp/f.oplog" --to fio -o "$tmp/beside"
+run 0 "$REPRISE" export "$tmp/f.oplog" --to fio -f -q -o "$tmp/beside"
+lacks "$err" "exported"
+mkdir "$tmp/odd"
+echo mine >"$tmp/odd/file"
+mkfifo "$tmp/odd/pipe"
+for name in /dev/null "$tmp/odd/file" "$tmp/odd/pipe"; do
+    for force in "" -f; do
+        run 2 "$REPRISE" export "$tmp/f.oplog" --to fio $force -o "$name"
+        contains "$err" "fio needs several: -o NAME writes the job file NAME.fio and iologs NAME.1, NAME.2"
+    done
+done
+contains "$err" "$tmp/odd/pipe is a device, pipe or socket"
+equal "$(ls "$tmp/odd")" "$(printf 'file\npipe')"
+[[ ! -e /dev/null.fio && ! -e /dev/null.1 && $(cat "$tmp/odd/file") == mine ]] || fail "something was written"
+# One task's iolog has the name itself, so that -f may replace that one.
+run 0 "$REPRISE" export "$tmp/f.oplog" --task 1 --to fio -o "$tmp/one"
+contains "$err" "ops exported to $tmp/one.fio and 1 iolog"
+run 2 "$REPRISE" export "$tmp/f.oplog" --task 1 --to fio -o "$tmp/one"
+contains "$err" "exists"
+run 0 "$REPRISE" export "$tmp/f.oplog" --task 1 --to fio -f -o "$tmp/one"
+run 2 "$REPRISE" export "$tmp/f.oplog" --task 1 --to fio -f -o /dev/null
+[[ ! -e /dev/null.fio ]] || fail "a job file is beside the device"
+run 0 "$REPRISE" export "$tmp/f.oplog" --to csv -o "$tmp/f.csv"
+contains "$err" "ops exported to $tmp/f.csv"
+run 0 "$REPRISE" export "$tmp/f.oplog" --to csv -o -
+lacks "$err" " to "
 if command -v fio >/dev/null; then
     mkdir -p "$tmp/root/data"
     truncate -s 64K "$tmp/root/data/one" "$tmp/root/data/two"

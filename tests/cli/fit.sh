@@ -50,7 +50,7 @@ contains "$err" "exists"
 run 0 "$REPRISE" fit -q job.oplog -o fitted.ini -f
 empty "$out"
 run 2 "$REPRISE" fit job.oplog -o job.oplog -f
-contains "$err" "would overwrite the log"
+contains "$err" "would overwrite job.oplog"
 run 4 "$REPRISE" fit job.oplog -o nowhere/fitted.ini
 run 0 "$REPRISE" fit job.oplog -o -
 cmp -s "$out" fitted.ini || fail "-o - prints another file"

@@ -48,7 +48,7 @@ cmp -s one two || fail "the same profile gives another log"
 run 2 "$REPRISE" graft job.oplog profile.json -o whole.oplog
 contains "$err" "exists"
 run 2 "$REPRISE" graft job.oplog profile.json -o job.oplog --force
-contains "$err" "recording itself"
+contains "$err" "would overwrite job.oplog"
 run 2 "$REPRISE" graft job.oplog -o x.oplog
 run 2 "$REPRISE" graft job.oplog profile.json --by magic -o x.oplog
 run 3 "$REPRISE" graft whole.oplog profile.json -o x.oplog

@@ -182,14 +182,14 @@ mistake 2 "run.2.oplog exists" "$REPRISE" replay job.oplog --root root --pace af
 mistake 2 "run.2.oplog exists" "$REPRISE" replay job.oplog --root root --pace afap --until-stable 1s -o run.oplog
 equal "$(cat run.2.oplog)" precious
 cp job.oplog job.1.oplog
-mistake 2 "the output is the recording itself" "$REPRISE" replay job.1.oplog --root root --pace afap --runs 2 -f -o job.oplog
+mistake 2 "job.1.oplog of -o job.oplog would overwrite job.1.oplog" "$REPRISE" replay job.1.oplog --root root --pace afap --runs 2 -f -o job.oplog
 for name in .reprise-prepared data/in3 data/new; do
     mistake 2 "-o root/$name is in the replay root root" "$REPRISE" replay job.oplog --root root --pace afap -f -o "root/$name"
     mistake 2 "--json=root/$name is in the replay root root" "$REPRISE" replay job.oplog --root root --pace afap -f --json="root/$name"
 done
 run 0 "$REPRISE" replay job.oplog --root root --pace afap -f -o there --json=there.json
 echo precious >there
-mistake 2 "the output would overwrite the log" "$REPRISE" dump -f job.oplog -o job.oplog
+mistake 2 "-o job.oplog would overwrite job.oplog" "$REPRISE" dump -f job.oplog -o job.oplog
 mistake 2 "there/ cannot be made: there is a file of that name" "$REPRISE" export job.oplog --to fio -o there/
 equal "$(cat there)" precious
 mistake 2 "the output is a directory: empty" "$REPRISE" export job.oplog --to csv -o empty
@@ -243,7 +243,7 @@ for option in "--storage storage.json" "--sweep read=10M" "--memory 1G" "--ratio
 done
 mistake 3 "none.oplog: cannot be opened: No such file or directory" "$REPRISE" predict made.oplog --service none.oplog
 cp "$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog" timed.oplog
-mistake 2 "the output is the log with the service times" "$REPRISE" predict made.oplog --service timed.oplog -o timed.oplog -f
+mistake 2 "-o timed.oplog would overwrite --service timed.oplog" "$REPRISE" predict made.oplog --service timed.oplog -o timed.oplog -f
 mistake 2 "--storage is required" "$REPRISE" predict job.oplog
 
 mistake 2 "./job.log is given twice" "$REPRISE" import job.log ./job.log -o y.oplog
@@ -389,7 +389,7 @@ run 0 "$REPRISE" import -q none.log -o none.oplog
 run 0 "$REPRISE" prepare -q none.oplog --root noneroot
 mistake 1 "No op was performed" "$REPRISE" replay none.oplog --root noneroot
 run 2 "$REPRISE" replay job.oplog --root root -o job.oplog
-contains "$err" "the output is the recording itself"
+contains "$err" "-o job.oplog would overwrite job.oplog"
 
 # A tolerance that covers everything does not make it the same.
 mkdir nothing-there
@@ -466,6 +466,15 @@ if [[ -z ${REPRISE_SANITIZE:-} ]]; then
 fi
 mistake 4 "the stack limit (ulimit -s) is 64 KiB" limited "-s 64" "$REPRISE" replay job.oplog --root root --pace afap
 run 0 limited "-S -s 64" "$REPRISE" replay job.oplog --root root --pace afap
+# What to do stands on the same line, without a written-out line break.
+printf '%s\n' "fio version 3 iolog" "0 /data/huge add" "0 /data/huge open" "1 /data/huge read 0 2147479552" "5 /data/huge close" >huge.log
+if [[ -z ${REPRISE_SANITIZE:-} ]]; then
+    run 0 "$REPRISE" import -q huge.log -o huge.oplog
+    run 0 "$REPRISE" prepare -q huge.oplog --root huge --content sparse
+    run 4 limited "-v 300000" "$REPRISE" replay huge.oplog --root huge --pace afap --json=huge.json
+    contains "$out" "INCOMPLETE: interrupted: no memory for a buffer of 2147479552 bytes; free memory, or raise its limit (ulimit -v)"
+    lacks huge.json 'bytes\n'
+fi
 
 # A key that is a directory, or nothing.
 : >nothing

@@ -85,7 +85,7 @@ equal "$(tr -d '\0' <"$tmp/zero/data/train/a.bin" | wc -c)" 0
 [[ $(stat -c %b "$tmp/zero/data/train/a.bin") -gt 5000 ]] || fail "zero content is sparse"
 run 0 "$REPRISE" prepare "$log" --root "$tmp/sparse" --content sparse
 equal "$(stat -c '%s %b' "$tmp/sparse/data/train/a.bin")" "3000000 0"
-run 0 "$REPRISE" prepare "$log" --root "$tmp/mapped" --map /data/train=. --map /run1=logs/x
+run 0 "$REPRISE" prepare "$log" --root "$tmp/mapped" --map /data/train=.,/run1=logs/x
 equal "$(stat -c %s "$tmp/mapped/a.bin" "$tmp/mapped/logs/x/journal.txt" | tr '\n' ' ')" "3000000 700 "
 run 0 "$REPRISE" prepare "$log" --root "$tmp/mapped"
 contains "$out" "nothing to do"
@@ -103,7 +103,11 @@ contains "$err" "--root is required"
 run 2 "$REPRISE" prepare "$log" --root "$root" --content full
 contains "$err" "expected one of: random, zero, sparse"
 run 2 "$REPRISE" prepare "$log" --root "$root" --map nonsense
-contains "$err" "there is no '='"
+contains "$err" "--map 'nonsense': there is no '='"
+run 2 "$REPRISE" prepare "$log" --root "$root" --map '/w/a,b=q'
+contains "$err" "--map /w/a,b=q matches no file"
+run 2 "$REPRISE" prepare "$log" --root "$root" --map '/data=x,/run1'
+contains "$err" "--map '/data=x,/run1': in '/run1' there is no '='"
 run 2 "$REPRISE" prepare "$log" --root "$root" --map /data=../outside
 contains "$err" "NEW leads out of the root"
 run 2 "$REPRISE" prepare "$log" --root "$root" -j 0

@@ -170,7 +170,7 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                  settle(it->second, enter);
                  return settled_ops(assembler_.op_count(it->second.id));
              }),
-      context_(facts.origin),
+      context_(facts.origin, stacks_of_meta(facts.meta)),
       used_again_(facts.uses) {}
 
 RawAssembly::TaskState& RawAssembly::state(uint32_t pid, uint32_t tid) {

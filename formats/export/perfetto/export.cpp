@@ -26,7 +26,6 @@
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
 #include "formats/support/escape.h"
-#include "formats/support/new_file.h"
 #include "formats/support/text_output.h"
 
 namespace reprise {
@@ -565,7 +564,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     const OpSelector selector(log, options.filter);
     const TimelineEdges edges(log, options.tasks, selector);
     ExportReport report;
-    check_output(output, options.overwrite);
+    check_written(output, options);
     TextOutput out(output);
     Timeline timeline(log, out, report, options.tasks, edges);
     timeline.start();

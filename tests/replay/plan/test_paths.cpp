@@ -50,6 +50,37 @@ TEST_CASE("without rules the leading slash goes") {
     CHECK(map.map("/a\nb\xff") == Map("a\nb\xff"));
 }
 
+TEST_CASE("a comma separates rules where both sides are rules, and is a path's own elsewhere") {
+    const auto rules = [](const char* typed) {
+        std::vector<std::string> out;
+        const PathMap map = PathMap::parse({typed});
+        for (const PathMap::Rule& rule : map.rules()) {
+            out.push_back(rule.from + "=" + rule.to);
+        }
+        return out;
+    };
+    using Rules = std::vector<std::string>;
+    CHECK(rules("/w/a,b=q") == Rules{"/w/a,b=q"});
+    CHECK(rules("/w/a,/b=q") == Rules{"/w/a,/b=q"});
+    CHECK(rules("/aa=x,/b=y") == Rules{"/aa=x", "/b=y"});
+    CHECK(rules("/aaa=x,y,/b,c=z") == Rules{"/aaa=x,y", "/b,c=z"});
+    CHECK(rules("/aaa=x,y") == Rules{"/aaa=x,y"});
+    CHECK(rules("/aaa=x\\,/b=y") == Rules{"/aaa=x,/b=y"});
+    CHECK(rules("/aaa\\,b=x") == Rules{"/aaa,b=x"});
+    const auto refusal = [](const char* typed) -> std::string {
+        try {
+            PathMap::parse({typed});
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "";
+    };
+    CHECK(refusal("/w/a,b").starts_with("--map '/w/a,b': there is no '='\n"));
+    CHECK(refusal("/a=x,b=y").starts_with("--map '/a=x,b=y': in 'b=y' OLD is not absolute\n"));
+    CHECK(refusal("/a=x,/b").starts_with("--map '/a=x,/b': in '/b' there is no '='\n"));
+    CHECK(refusal("/a=x,/a=y").starts_with("--map '/a=x,/a=y': in '/a=y' another --map"));
+}
+
 TEST_CASE("parents of a mapped folder that no rule places themselves") {
     const PathMap map = PathMap::parse({"/jobs/deep/dir=.", "/jobs/other=o"});
     for (const char* path : {"/", "/jobs", "/jobs/deep"}) {

@@ -30,8 +30,9 @@ raw_page_cache pages(uint64_t time, uint64_t bytes, bool evicted) {
     return record;
 }
 
-raw_block block(uint64_t issued, uint64_t time, uint64_t bytes, bool write) {
+raw_block block(uint64_t issued, uint64_t time, uint64_t bytes, bool write, uint32_t disk = 0) {
     raw_block record{};
+    record.device = disk;
     record.head.time = time;
     record.issued = issued;
     record.bytes = bytes;
@@ -74,6 +75,68 @@ TEST_CASE("block devices: requests, KiB and time by direction, where they end") 
     CHECK(context.json() ==
           R"({"interval_ms":100,"series":{"block_reads":[1,2],"block_read_kib":[4,2],"block_read_us":[2000,103000],)"
           R"("block_writes":[2],"block_write_kib":[9],"block_write_us":[3000]}})");
+}
+
+namespace {
+
+constexpr uint32_t kDisk = 254U << 20, kOther = 8U << 20, kLoop = 7U << 20, kLoop1 = kLoop + 1, kDm = 253U << 20,
+                   kDm1 = kDm + 1;
+
+/// A read of 1 ms in the i-th interval.
+raw_block read(uint32_t disk, uint64_t i, uint64_t bytes) {
+    return block(kStart + i * 100 * kMs, kStart + i * 100 * kMs + kMs, bytes, false, disk);
+}
+
+}  // namespace
+
+TEST_CASE("a disk and those on it: in each interval whichever moved more, with its count and time") {
+    RawContext context(kStart, {{kLoop, {kDisk}}, {kLoop1, {kDisk}}});
+    // Through the loop device to the disk, in other requests.
+    context.see(read(kLoop, 0, 8192));
+    context.see(read(kLoop, 0, 8192));
+    context.see(read(kDisk, 0, 16384));
+    // From the page cache of the loop's file.
+    context.see(read(kLoop, 1, 4096));
+    context.see(read(kLoop1, 1, 4096));
+    context.see(read(kLoop1, 1, 4096));
+    context.see(read(kDisk, 1, 4096));
+    // Of the disk itself.
+    context.see(read(kDisk, 2, 65536));
+    // Another one counts beside.
+    context.see(read(kOther, 2, 1024));
+    CHECK(context.json() == R"({"interval_ms":100,"series":{"block_reads":[1,3,2],"block_read_kib":[16,12,65],)"
+                            R"("block_read_us":[1000,3000,2000]}})");
+}
+
+TEST_CASE("disks on disks on disks, over several disks, and in a circle") {
+    // A loop device's file on dm, which says nothing of its own, on a disk.
+    RawContext three(kStart, {{kLoop, {kDm}}, {kDm, {kDisk}}});
+    three.see(read(kLoop, 0, 4096));
+    three.see(read(kDisk, 0, 4096));
+    three.see(read(kLoop, 1, 4096));
+    CHECK(three.json() == R"({"interval_ms":100,"series":{"block_reads":[1,1],"block_read_kib":[4,4],)"
+                          R"("block_read_us":[1000,1000]}})");
+    RawContext striped(kStart, {{kDm, {kDisk, kOther}}, {kLoop, {kDm}}});
+    striped.see(read(kLoop, 0, 8192));
+    striped.see(read(kDm, 0, 8192));
+    striped.see(read(kDisk, 0, 4096));
+    striped.see(read(kOther, 0, 4096));
+    CHECK(striped.json() == R"({"interval_ms":100,"series":{"block_reads":[2],"block_read_kib":[8],)"
+                            R"("block_read_us":[2000]}})");
+    RawContext circle(kStart, {{kDm, {kDm1}}, {kDm1, {kDm}}});
+    circle.see(read(kDm, 0, 1024));
+    circle.see(read(kDm1, 0, 1024));
+    CHECK(circle.json() == R"({"interval_ms":100,"series":{"block_reads":[2],"block_read_kib":[2],)"
+                           R"("block_read_us":[2000]}})");
+}
+
+TEST_CASE("without known stacks disks add up, however many a damaged file has") {
+    RawContext context(kStart);
+    for (uint32_t disk = 0; disk < 5000; ++disk) {
+        context.see(read(disk, 0, 1024));
+    }
+    CHECK(context.json() == R"({"interval_ms":100,"series":{"block_reads":[5000],"block_read_kib":[5000],)"
+                            R"("block_read_us":[5000000]}})");
 }
 
 TEST_CASE("a long recording has coarser steps, and nothing is lost") {
