@@ -64,9 +64,11 @@ std::string name_in(const std::string& own, std::string_view controller) {
 OwnGroup group_at(int version, const Mount& mount, const std::string& name) {
     const fs::path below = fs::path(name).lexically_relative(mount.root);
     std::error_code error;
-    const bool shown =
-        !below.empty() && below != "." && *below.begin() != ".." && fs::is_directory(mount.at / below, error);
-    return {version, mount.at, shown ? mount.at / below : mount.at};
+    if (below == ".") {
+        return {version, mount.at, mount.at};
+    }
+    const bool shown = !below.empty() && *below.begin() != ".." && fs::is_directory(mount.at / below, error);
+    return {version, mount.at, shown ? mount.at / below : mount.at, shown};
 }
 
 }  // namespace

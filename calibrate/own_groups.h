@@ -14,6 +14,7 @@ struct OwnGroup {
     int version = 0;               // 1 or 2
     std::filesystem::path mount;   // of the hierarchy
     std::filesystem::path folder;  // of the group; the mount where a container does not show it
+    bool shown = true;
 
     bool operator==(const OwnGroup&) const = default;
 };

@@ -2,13 +2,16 @@
 #include "capture/contents.h"
 
 #include <fcntl.h>
+#include <lz4.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/oplog/contents.h"
@@ -18,9 +21,13 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kMostFiles = 32;     // of a class
-constexpr uint64_t kMostSamples = 4;  // of a file
-constexpr int kLevel = 1;             // of zstd
+constexpr size_t kMostFiles = 25;               // of a class
+constexpr size_t kMostBytes = size_t{8} << 20;  // of a class, of its files alike
+// Of a file that is not read whole. In all more than 256 KiB: for less, zstd -1 has other parameters than for the large
+// file that they stand for.
+constexpr size_t kLeastPiece = size_t{64} << 10, kLeastPieces = 5, kMostPieces = 8;
+constexpr size_t kLeastOfFile = kLeastPieces * kLeastPiece;
+constexpr int kLevel = 1;  // of zstd
 constexpr auto kMost = std::chrono::seconds(2);
 
 /// Whether it is a file that `prepare` writes.
@@ -29,27 +36,56 @@ bool is_written(const FileRow& row) {
            row.role != Role::program && row.role != Role::system && row.role != Role::ipc && row.size != 0;
 }
 
-/// Evenly over the file; a small one whole.
-void sample(const std::string& path, const FileRow& row, Compressor& compressor, ContentSample& out) {
+size_t lz4_size(ByteView raw, Bytes& compressed) {
+    const auto size = static_cast<int>(raw.size());
+    compressed.resize(static_cast<size_t>(LZ4_compressBound(size)));
+    const int n =
+        LZ4_compress_default(reinterpret_cast<const char*>(raw.data()),  // NOLINT: an interface of C
+                             reinterpret_cast<char*>(compressed.data()), size, static_cast<int>(compressed.size()));
+    return n > 0 ? static_cast<size_t>(n) : raw.size();
+}
+
+/// Where to read a file of `size` bytes, at most about `most` of it: whole, or a piece of each of several equal parts.
+/// Where in its part differs from file to file, so that those of a class cover all places alike.
+std::vector<std::pair<uint64_t, size_t>> pieces_of(uint64_t size, size_t most, size_t number) {
+    if (size <= most) {
+        return {{0, static_cast<size_t>(size)}};
+    }
+    constexpr double kGolden = 0.618033988749895;
+    const double place = std::fmod(0.5 + kGolden * static_cast<double>(number), 1.0);
+    const size_t count = std::clamp(most / (size_t{1} << 20), kLeastPieces, kMostPieces), piece = most / count;
+    const double part = static_cast<double>(size - piece) / static_cast<double>(count);
+    std::vector<std::pair<uint64_t, size_t>> pieces;
+    for (size_t i = 0; i < count; ++i) {
+        pieces.emplace_back(static_cast<uint64_t>(part * (static_cast<double>(i) + place)), piece);
+    }
+    return pieces;
+}
+
+/// Adds one file, the `number`th of its class, of which `most` bytes may be read.
+void sample(const std::string& path, const FileRow& row, size_t most, size_t number, Compressor& compressor,
+            ContentSample& out) {
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
     if (!fd.valid() || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_ino != row.inode) {
         return;
     }
-    const auto size = static_cast<uint64_t>(status.st_size);
-    const uint64_t samples = std::clamp<uint64_t>(size / kContentSample, 1, kMostSamples);
-    Bytes raw(kContentSample), compressed;
-    for (uint64_t i = 0; i < samples; ++i) {
-        const uint64_t from = samples == 1 ? 0 : (size - kContentSample) / (samples - 1) * i / 4096 * 4096;
-        const ssize_t n = ::pread(fd.get(), raw.data(), raw.size(), static_cast<off_t>(from));
+    Bytes raw, compressed;
+    for (const auto& [from, size] : pieces_of(static_cast<uint64_t>(status.st_size), most, number)) {
+        const size_t before = raw.size();
+        raw.resize(before + size);
+        const ssize_t n = ::pread(fd.get(), raw.data() + before, size, static_cast<off_t>(from));
+        raw.resize(before + static_cast<size_t>(std::max<ssize_t>(n, 0)));
         if (n <= 0) {
-            return;
+            break;
         }
-        compressed.clear();
-        const auto bytes = static_cast<size_t>(n);
-        out.bytes += bytes;
-        out.compressed += std::min(compressor.compress(ByteView(raw).first(bytes), compressed), bytes);
     }
+    if (raw.empty()) {
+        return;
+    }
+    out.bytes += raw.size();
+    out.compressed += std::min(compressor.compress(raw, compressed), raw.size());
+    out.lz4 += std::min(lz4_size(raw, compressed), raw.size());
 }
 
 }  // namespace
@@ -71,13 +107,14 @@ void note_contents(LogWriter& writer) {
             const size_t most = std::min(files.size(), kMostFiles);
             if (turn < most && std::chrono::steady_clock::now() < end) {
                 const FileId file = files[turn * files.size() / most];
-                sample(std::string(tables.path(file)), tables.files[file], compressor, contents[name]);
+                sample(std::string(tables.path(file)), tables.files[file], std::max(kLeastOfFile, kMostBytes / most),
+                       turn, compressor, contents[name]);
             }
         }
     }
     std::erase_if(contents, [](const auto& one) { return one.second.bytes == 0; });
     if (!contents.empty()) {
-        writer.keep(encode_contents(contents));
+        keep_contents(contents, writer);
     }
 }
 

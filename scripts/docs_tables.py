@@ -6,7 +6,7 @@ usage: scripts/docs_tables.py            write them
        scripts/docs_tables.py --check    exit 1 if a page differs from its data
 
 The data files are written by `tests/bench/run.sh --write-docs`, `tests/bench/many.py --write-docs`,
-`tests/bench/bench_limit.py --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
+`tests/bench/bench_limit.py --write-docs`, `tests/bench/bench_content.py --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
 never edit them by hand.
 """
 
@@ -380,7 +380,7 @@ def chart_row(cell, y, scale):
     return "".join(out)
 
 
-# --- memory limits
+# --- memory limits, content
 
 
 def limit_lines(data):
@@ -389,6 +389,14 @@ def limit_lines(data):
     rows = [(f"{row['ratio']:g}", f"{row['limit_mib']:.0f} MiB", f"{row['job_mib']:.1f} MiB", f"{row['peak']:.1f} %", f"{row['full']:,} times",
              str(row["killed"]), f"{row['ballast_off']:.1f} %", f"{row['resident_before']:.0%}") for row in data["rows"]]
     return [*lines, *table(head, rows)]
+
+
+def content_lines(data):
+    lines = [f"{data['date']}; each file for itself; `tests/bench/bench_content.py`.", ""]
+    def cells(row, tool):
+        return (f"{100 * row[tool] / row['bytes']:.1f} %", f"{100 * row[tool + '_here'] / row['bytes']:.1f} %", f"{row[tool + '_off']:+.1f} %")
+    head = ("files", "`zstd -1`, recorded", "prepared", "off by", "`lz4 -1`, recorded", "prepared", "off by")
+    return [*lines, *table(head, [(f"{row['kind']} ({row['files']})", *cells(row, "zstd"), *cells(row, "lz4")) for row in data["rows"]])]
 
 
 # --- pages
@@ -407,6 +415,7 @@ def pages():
     benchmarks, accuracy = load("benchmarks"), load("accuracy")
     parts = [("docs/benchmarks.md", "benchmarks", benchmark_lines(benchmarks)), ("docs/benchmarks.md", "many", benchmark_lines(load("many"))),
              ("docs/accuracy.md", "accuracy", accuracy_lines(accuracy)),
+             ("docs/prepare.md", "content", content_lines(load("content"))),
              ("docs/ratios.md", "limit", limit_lines(load("limit"))), ("README.md", "headline", headline_lines(accuracy, benchmarks))]
     found = {}
     for path, name, lines in parts:

@@ -139,7 +139,7 @@ void JobCounter::op(const OpBlock& block, size_t i) {
                     block.result[i],
                     file,
                     std::min(role, Role::system),
-                    role != Role::ipc};
+                    on_storage(file)};
     Op timed;
     timed.kind = kind;
     timed.begin = begin;
@@ -161,6 +161,16 @@ void JobCounter::op(const OpBlock& block, size_t i) {
     } else if (info.is(Trait::io)) {
         call(block, i, seen);
     }
+}
+
+bool JobCounter::on_storage(FileId file) const {
+    if (file == 0) {
+        return true;  // not known
+    }
+    const FileRow& row = tables_.files[file];
+    const bool device = row.type == FileType::character || (row.type == FileType::unknown && row.role == Role::system &&
+                                                            tables_.path(file).starts_with("/dev/"));
+    return row.role != Role::ipc && !device;
 }
 
 KindOfRole& JobCounter::kind_of(OpKind kind, Role role) {
@@ -221,7 +231,7 @@ void JobCounter::data(const OpBlock& block, size_t i, const Seen& seen) {
             Seen other = seen;
             other.file = tables_.handles[block.handle2[i]].file;
             other.role = std::min(tables_.files[other.file].role, Role::system);
-            other.storage = other.role != Role::ipc;
+            other.storage = on_storage(other.file);
             moved(Way::write, other, block.offset2[i], block.size[i], seen.result, false);
         }
         return;
@@ -376,14 +386,14 @@ void JobCounter::request(const OpBlock& block, size_t i, const Seen& seen) {
 
 void JobCounter::completed(const Request& request, int64_t end, int64_t bytes, TaskId task) {
     const Role role = request.file != 0 ? std::min(tables_.files[request.file].role, Role::system) : Role::unknown;
-    if (role != Role::ipc && request.on_storage) {
+    const bool storage = on_storage(request.file);
+    if (storage && request.on_storage) {
         in_flight(request.begin, std::max(end, request.begin));
     }
     if (request.way != Way::none) {
         const OpKind kind = request.way == Way::read ? OpKind::pread : OpKind::pwrite;
         moved(request.way,
-              {kind, info(kind), task, request.begin, std::max(end, request.begin), bytes, request.file, role,
-               role != Role::ipc},
+              {kind, info(kind), task, request.begin, std::max(end, request.begin), bytes, request.file, role, storage},
               0, request.size, bytes, true);
     }
 }

@@ -34,7 +34,7 @@ private:
         int64_t begin, end, result;
         FileId file;
         Role role;
-        bool storage;  // on a file that is not in memory
+        bool storage;  // JobCounter::on_storage()
     };
     struct Stream {
         TaskId task = 0;
@@ -60,6 +60,8 @@ private:
     void op(const OpBlock& block, size_t i);
     void call(const OpBlock& block, size_t i, const Seen& seen);
     void data(const OpBlock& block, size_t i, const Seen& seen);
+    /// Neither in memory nor a device as /dev/null is.
+    bool on_storage(FileId file) const;
     void moved(Way way, const Seen& seen, int64_t offset, int64_t asked, int64_t bytes, bool asynchronous);
     void access(Stream& stream, FileId file, TaskId task, int64_t begin, int64_t offset, int64_t bytes);
     void touch(const OpBlock& block, size_t i, const Seen& seen);

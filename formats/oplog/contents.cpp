@@ -10,9 +10,25 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kContents = "contents";
+constexpr std::string_view kContents = "contents", kLz4 = "contents_lz4";
 constexpr uint32_t kVersion = 1;
 constexpr size_t kLongestEnding = 8;
+
+Derived encode(std::string_view record, const Contents& contents, uint64_t ContentSample::*compressed) {
+    Derived out{std::string(record), kVersion, {}};
+    put_varint(out.bytes, contents.size());
+    for (const auto& [name, sample] : contents) {
+        put_string(out.bytes, name);
+        put_varint(out.bytes, sample.bytes);
+        put_varint(out.bytes, sample.*compressed);
+    }
+    return out;
+}
+
+std::optional<Contents> stored(const LogReader& log, std::string_view record) {
+    return stored_derived(log, record, kVersion, "what it holds of its files' content", "capture again",
+                          decode_contents);
+}
 
 }  // namespace
 
@@ -37,15 +53,12 @@ std::string content_class(std::string_view path) {
     return out;
 }
 
-Derived encode_contents(const Contents& contents) {
-    Derived out{std::string(kContents), kVersion, {}};
-    put_varint(out.bytes, contents.size());
-    for (const auto& [name, sample] : contents) {
-        put_string(out.bytes, name);
-        put_varint(out.bytes, sample.bytes);
-        put_varint(out.bytes, sample.compressed);
-    }
-    return out;
+Derived encode_contents(const Contents& contents) { return encode(kContents, contents, &ContentSample::compressed); }
+Derived encode_lz4_contents(const Contents& contents) { return encode(kLz4, contents, &ContentSample::lz4); }
+
+void keep_contents(const Contents& contents, LogWriter& writer) {
+    writer.keep(encode_contents(contents));
+    writer.keep(encode_lz4_contents(contents));
 }
 
 Contents decode_contents(ByteView bytes) {
@@ -70,13 +83,22 @@ Contents decode_contents(ByteView bytes) {
 }
 
 std::optional<Contents> recorded_contents(const LogReader& log) {
-    return stored_derived(log, kContents, kVersion, "what it holds of its files' content", "capture again",
-                          decode_contents);
+    std::optional<Contents> contents = stored(log, kContents);
+    const std::optional<Contents> lz4 = contents ? stored(log, kLz4) : std::nullopt;
+    for (const auto& [name, sample] : lz4.value_or(Contents())) {
+        const auto found = contents->find(name);
+        if (found != contents->end() && found->second.bytes == sample.bytes) {
+            found->second.lz4 = sample.compressed;
+        }
+    }
+    return contents;
 }
 
 void copy_contents(const LogReader& from, LogWriter& to) {
-    if (const std::optional<Derived> stored = from.derived(kContents)) {
-        to.keep(*stored);
+    for (const std::string_view record : {kContents, kLz4}) {
+        if (const std::optional<Derived> kept = from.derived(record)) {
+            to.keep(*kept);
+        }
     }
 }
 

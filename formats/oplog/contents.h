@@ -14,24 +14,26 @@
 
 namespace reprise {
 
-/// Of samples of 64 KiB from files of one class: bytes, and what zstd -1 made of them, each for itself.
+/// Of files of one class that were sampled: bytes, and what zstd -1 and lz4 made of them.
 struct ContentSample {
     uint64_t bytes = 0, compressed = 0;
+    uint64_t lz4 = 0;  // 0: not known
 
-    /// Of 1000 bytes; 1000: they do not compress.
+    /// What zstd -1 makes of 1000 bytes; 1000: they do not compress.
     uint32_t permille() const;
     bool operator==(const ContentSample&) const = default;
 };
-inline constexpr size_t kContentSample = size_t{64} << 10;  // bytes
-
 /// By class: "jpg"; empty: of names without an ending.
 using Contents = std::map<std::string, ContentSample, std::less<>>;
 /// The class of a path: its last ending, if that is up to eight letters and digits, in small letters.
 std::string content_class(std::string_view path);
 
+/// What zstd -1 made of them, and, for a record of its own that older readers pass over, lz4.
 Derived encode_contents(const Contents& contents);
-/// Throws Corrupt.
+Derived encode_lz4_contents(const Contents& contents);
+/// Either. Throws Corrupt.
 Contents decode_contents(ByteView bytes);
+void keep_contents(const Contents& contents, LogWriter& writer);
 
 /// None where the recording did not look. Throws Error (bad_input) where it holds something that cannot be that.
 std::optional<Contents> recorded_contents(const LogReader& log);

@@ -121,14 +121,4 @@ void fill_random(uint64_t seed, uint64_t offset, std::span<std::byte> out) {
     }
 }
 
-void fill_compressible(uint64_t seed, uint64_t offset, uint32_t permille, std::span<std::byte> out) {
-    constexpr size_t kBlock = 4096;
-    fill_random(seed, offset, out);
-    const size_t kept = kBlock * std::min<uint32_t>(permille, 1000) / 1000;
-    for (size_t at = 0; kept < kBlock && at + kept < out.size(); at += kBlock) {
-        const auto zeros = out.subspan(at + kept, std::min(kBlock, out.size() - at) - kept);
-        std::memset(zeros.data(), 0, zeros.size());
-    }
-}
-
 }  // namespace reprise

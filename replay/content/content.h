@@ -20,7 +20,4 @@ uint64_t content_seed(std::string_view relative_path);
 /// `offset` must be a multiple of kContentUnit.
 void fill_random(uint64_t seed, uint64_t offset, std::span<std::byte> out);
 
-/// The same, with the end of each block of 4 KiB zeros, so that compressed blocks take about `permille` of 1000 bytes.
-void fill_compressible(uint64_t seed, uint64_t offset, uint32_t permille, std::span<std::byte> out);
-
 }  // namespace reprise

@@ -61,10 +61,10 @@ std::optional<GroupFolder> folder_of_version_2(Controller controller, const OwnG
     }
     for (fs::path at = own.folder;; at = at.parent_path()) {
         if (lists(at / "cgroup.subtree_control", name)) {
-            return GroupFolder{2, at, own.folder, false};
+            return GroupFolder{2, at, own.folder, false, own.shown};
         }
         if (at == own.mount) {
-            return GroupFolder{2, at, own.folder, true};
+            return GroupFolder{2, at, own.folder, true, own.shown};
         }
     }
 }
@@ -163,11 +163,20 @@ Error refused(const std::string& what, int error) {
                             : "");
 }
 
+std::optional<DiskLimits> limits_left(const GroupFolder& io) {
+    return io.own_shown ? limits_left_behind(io.version, io.own, io.parent) : std::nullopt;
+}
+
+std::string unread_limits(const GroupFolder& io) {
+    return "whether the control group has I/O limits, which would not hold for the run, cannot be read (" +
+           io.own.string() + ")";
+}
+
 }  // namespace
 
 std::optional<GroupFolder> find_group_folder(Controller controller, const GroupTexts& texts) {
     if (const auto own = own_group_of(name_of(controller, 1), texts)) {
-        return GroupFolder{1, own->folder, own->folder, false};
+        return GroupFolder{1, own->folder, own->folder, false, own->shown};
     }
     const auto own = own_unified_group(texts);
     return own ? folder_of_version_2(controller, *own) : std::nullopt;
@@ -203,8 +212,18 @@ ControlGroup::ControlGroup(std::optional<uint64_t> memory_limit) : name_(new_nam
 
 ControlGroup::~ControlGroup() { remove(); }
 
+/// With version 2 a process is in one group for all controllers.
+std::optional<GroupFolder> ControlGroup::folder_for(Controller controller) const {
+    std::optional<GroupFolder> folder = find_group_folder(controller, read_group_texts());
+    if (folder && folder->version == 2 && !places_.empty() && places_.front().version == 2) {
+        folder->parent = places_.front().path.parent_path();
+        folder->enable = !lists(folder->parent / "cgroup.subtree_control", name_of(controller, 2));
+    }
+    return folder;
+}
+
 ControlGroup::Place& ControlGroup::add(Controller controller) {
-    const auto folder = find_group_folder(controller, read_group_texts());
+    const auto folder = folder_for(controller);
     const std::string kind = controller == Controller::memory ? "memory" : "I/O";
     if (!folder) {
         throw Error(ExitCode::machine, {}, "no " + kind + " controller of control groups is mounted here",
@@ -252,44 +271,93 @@ const ControlGroup::Place* ControlGroup::place(Controller controller) const {
     return found == places_.end() ? nullptr : &*found;
 }
 
-void ControlGroup::limit_io(const IoLimits& limits, dev_t device) {
-    const Place* const have = place(Controller::io);
-    const Place& io = have != nullptr ? *have : add(Controller::io);
-    const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device)) + " ";
+bool ControlGroup::leaves(const GroupFolder& io) const {
+    return std::any_of(places_.begin(), places_.end(), [&](const Place& each) {
+        return each.version == io.version && (io.version == 2 || each.path.parent_path() == io.parent);
+    });
+}
+
+void ControlGroup::put_limits(const Place& io, dev_t disk, const IoLimits& limits) {
+    const std::string number = std::to_string(major(disk)) + ":" + std::to_string(minor(disk));
     const auto put = [&](const char* file, const std::string& text) {
         if (const int error = write_text(io.path / file, text); error != 0) {
             throw refused("the kernel refuses the limit '" + text + "' (" + (io.path / file).string() + ")", error);
         }
     };
-    if (io.version == 2) {
-        const auto word = [](const char* key, uint64_t value) {
-            return std::string(" ") + key + "=" + (value == 0 ? "max" : std::to_string(value));
-        };
-        put("io.max", number.substr(0, number.size() - 1) + word("rbps", limits.read_bytes) +
-                          word("wbps", limits.write_bytes) + word("riops", limits.reads) +
-                          word("wiops", limits.writes));
+    if (io.version == 1) {
+        for (const ThrottleFile& file : kThrottleFiles) {
+            if (limits.*file.member != 0) {
+                put(file.name, number + " " + std::to_string(limits.*file.member));
+            }
+        }
         return;
     }
-    if ((limits.write_bytes | limits.writes) != 0) {
+    std::string line = number;
+    for (const MaxWord& word : kMaxWords) {
+        const uint64_t value = limits.*word.member;
+        line += " " + std::string(word.name) + "=" + (value == 0 ? "max" : std::to_string(value));
+    }
+    put("io.max", line);
+}
+
+void ControlGroup::keep(const DiskLimits& limits) {
+    try {
+        for (const auto& [disk, each] : limits) {
+            put_limits(*place(Controller::io), disk, each);
+        }
+        kept_io_ = limits;
+    } catch (const Error& error) {
+        lost_io_ = "the control group's limit (" + limits_text(limits) + ") does not hold for the run: " + error.what();
+    }
+}
+
+void ControlGroup::limit_io(const IoLimits& limits, dev_t device) {
+    const auto folder = folder_for(Controller::io);
+    const Place& io = add(Controller::io);
+    if (io.version == 1 && (limits.write_bytes | limits.writes) != 0) {
         throw Error(ExitCode::machine, {},
                     "with control groups of version 1 the kernel writes dirty pages back as the root group: a limit of "
                     "this run's group would not hold for them, and one of the root group would hold for all other "
                     "writes of the machine to that disk",
                     "limit reads only, or boot with version 2 (systemd.unified_cgroup_hierarchy=1)");
     }
-    put("blkio.throttle.read_bps_device", number + std::to_string(limits.read_bytes));
-    put("blkio.throttle.read_iops_device", number + std::to_string(limits.reads));
+    std::optional<DiskLimits> own = limits_left(*folder);
+    if (!own) {
+        lost_io_ = unread_limits(*folder);
+        own.emplace();
+    }
+    keep(*own);
+    const auto here = own->find(device);
+    put_limits(io, device, here == own->end() ? limits : stricter(limits, here->second));
 }
 
 void ControlGroup::count_io() {
-    const auto folder = find_group_folder(Controller::io, read_group_texts());
-    if (place(Controller::io) != nullptr || !folder || folder->enable) {
+    const auto folder = folder_for(Controller::io);
+    if (place(Controller::io) != nullptr || !folder) {
+        return;
+    }
+    const std::optional<DiskLimits> own = limits_left(*folder);
+    const bool must = leaves(*folder);  // the group of memory took this process out of its own
+    if (!own && must) {
+        lost_io_ = unread_limits(*folder);
+    }
+    if (!own || (folder->enable && (!must || own->empty()))) {
         return;
     }
     try {
         add(Controller::io);
-    } catch (const Error&) {
+    } catch (const Error& error) {
         // The device's own counter has to do.
+        if (must && !own->empty()) {
+            lost_io_ =
+                "the control group's limit (" + limits_text(*own) + ") does not hold for the run: " + error.what();
+        }
+        return;
+    }
+    keep(*own);
+    if (!must && !lost_io_.empty()) {
+        remove_last();  // and stay where the limits are
+        lost_io_.clear();
     }
 }
 
@@ -350,14 +418,23 @@ std::optional<GroupMemory> ControlGroup::memory() const {
     return memory;
 }
 
+std::string ControlGroup::remove_last() {
+    std::string why;
+    const Place& place = places_.back();
+    if (const int error = remove_group(place.path); error != 0) {
+        why = "the control group " + place.path.string() + " cannot be removed: " + std::strerror(error);
+    } else if (!place.enabled.empty()) {
+        write_text(place.enabled, "-" + std::string(name_of(place.controller, place.version)));
+    }
+    places_.pop_back();
+    return why;
+}
+
 std::string ControlGroup::remove() {
     std::string why;
-    for (; !places_.empty(); places_.pop_back()) {
-        const Place& place = places_.back();
-        if (const int error = remove_group(place.path); error != 0) {
-            why = "the control group " + place.path.string() + " cannot be removed: " + std::strerror(error);
-        } else if (!place.enabled.empty()) {
-            write_text(place.enabled, "-" + std::string(name_of(place.controller, place.version)));
+    while (!places_.empty()) {
+        if (std::string failed = remove_last(); !failed.empty()) {
+            why = std::move(failed);
         }
     }
     return why;

@@ -13,6 +13,7 @@
 #include "calibrate/own_groups.h"
 #include "formats/support/end_signals.h"
 #include "formats/support/unique_fd.h"
+#include "replay/limit/io_limits.h"
 
 namespace reprise {
 
@@ -24,6 +25,7 @@ struct GroupFolder {
     std::filesystem::path parent;
     std::filesystem::path own;  // this process's group
     bool enable = false;        // version 2: the parent does not hand the controller on yet, and may be asked to
+    bool own_shown = true;      // else `own` is the mount, as a container does not show the group
 
     bool operator==(const GroupFolder&) const = default;
 };
@@ -40,14 +42,6 @@ struct GroupMemory {
     uint64_t killed = 0;   // processes, for want of memory
 };
 
-/// Bytes and requests a second; 0: as many as there are.
-struct IoLimits {
-    uint64_t read_bytes = 0, write_bytes = 0, reads = 0, writes = 0;
-
-    bool any() const { return (read_bytes | write_bytes | reads | writes) != 0; }
-    bool operator==(const IoLimits&) const = default;
-};
-
 /// Made with limits, removed with this, and when a signal ends this process. What a killed reprise left behind is
 /// removed when the next group is made. A group that a process still is in stays, and is said by remove().
 class ControlGroup {
@@ -58,11 +52,17 @@ public:
     ControlGroup(const ControlGroup&) = delete;
     ControlGroup& operator=(const ControlGroup&) = delete;
 
-    /// Throws Error (machine) where the kernel does not take them. `device`: of the whole disk.
+    /// Throws Error (machine) where the kernel does not take them. `device`: of the whole disk. Where this process's
+    /// own group has stricter ones, these.
     void limit_io(const IoLimits& limits, dev_t device);
 
-    /// Has the kernel count what its processes read, where that takes no more than a group.
+    /// Has the kernel count what its processes read, where that takes no more than a group, and no limit of this
+    /// process's own group is lost by it.
     void count_io();
+    /// Limits of I/O of this process's own group that hold in this one, too, by disk: it was given them.
+    const DiskLimits& kept_io() const { return kept_io_; }
+    /// Why limits of this process's own group do not, or may not, hold in this one; empty: they do.
+    const std::string& lost_io() const { return lost_io_; }
     /// What they have read of a disk so far, bytes. None: nothing yet, or nobody counts, as with version 1 and a disk
     /// that no group has limited since it was there.
     std::optional<uint64_t> read_bytes(dev_t device) const;
@@ -90,11 +90,20 @@ private:
         std::filesystem::path enabled;     // version 2: whose cgroup.subtree_control was changed
         UndoneAtEnd unfinished;
     };
+    std::optional<GroupFolder> folder_for(Controller controller) const;
     Place& add(Controller controller);
     const Place* place(Controller controller) const;
+    /// Whether this process leaves its own group of I/O for the places that there are now.
+    bool leaves(const GroupFolder& io) const;
+    /// Throws Error (machine).
+    static void put_limits(const Place& io, dev_t disk, const IoLimits& limits);
+    void keep(const DiskLimits& limits);
+    std::string remove_last();
 
     std::string name_;
     std::vector<Place> places_;
+    DiskLimits kept_io_;
+    std::string lost_io_;
 };
 
 /// Removes the groups that reprise processes which are gone left below `parent`. How many.

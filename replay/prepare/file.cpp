@@ -38,7 +38,7 @@ std::span<const std::byte> WriteBuffer::content(uint64_t seed, uint64_t offset, 
     if (content_ == Content::random) {
         fill_random(seed, offset, bytes);
     } else if (content_ == Content::recorded) {
-        fill_compressible(seed, offset, permille_, bytes);
+        fill_compressible(seed, offset, size_, how_, bytes);
     }
     return bytes;
 }

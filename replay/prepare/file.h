@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "replay/content/compressible.h"
 #include "replay/prepare/root_marker.h"
 
 namespace reprise {
@@ -23,8 +24,11 @@ inline constexpr size_t kWriteBytes = size_t{4} << 20;
 class WriteBuffer {
 public:
     explicit WriteBuffer(Content content);
-    /// Of the files that follow, for Content::recorded: what 1000 bytes compress to.
-    void compresses_to(uint32_t permille) { permille_ = permille; }
+    /// Of the file that follows, for Content::recorded: how far it compresses, and its size.
+    void compresses(const Compressible& how, uint64_t size) {
+        how_ = how;
+        size_ = size;
+    }
     /// `size` bytes of the content of a file from `offset` (a multiple of kContentUnit) on; size <= kWriteBytes.
     std::span<const std::byte> content(uint64_t seed, uint64_t offset, size_t size);
 
@@ -33,7 +37,8 @@ private:
         void operator()(std::byte* memory) const;
     };
     Content content_;
-    uint32_t permille_ = 1000;
+    Compressible how_;
+    uint64_t size_ = 0;
     std::unique_ptr<std::byte[], Free> memory_;
 };
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "formats/support/limits.h"
 #include "formats/support/path.h"
 #include "formats/support/unique_fd.h"
+#include "replay/content/compressible.h"
 #include "replay/content/content.h"
 #include "replay/prepare/file.h"
 #include "replay/prepare/moved_directories.h"
@@ -89,7 +91,11 @@ struct Piece {
 class Writer {
 public:
     Writer(const WriteJob& job, WriteState& state, const std::function<void()>& tick)
-        : job_(job), layout_(job.layout), state_(state), tick_(tick) {}
+        : job_(job), layout_(job.layout), state_(state), tick_(tick) {
+        for (const auto& [name, sample] : job.contents) {
+            compressible_.emplace(name, compressible_as(sample));
+        }
+    }
 
     void run() {
         const NoUmask modes_as_given;
@@ -548,7 +554,7 @@ private:
             units.add(from - from % kContentUnit, (to + kContentUnit - 1) / kContentUnit * kContentUnit);
         }
         const uint64_t seed = content_seed(layout_.entries[index].path);
-        buffer.compresses_to(permille_of(layout_.entries[index].path));
+        buffer.compresses(compressible(layout_.entries[index].path), layout_.entries[index].size);
         for (const auto& [from, to] : units.ranges()) {
             const int error = -write_content(fd, seed, std::max(from, range.first), std::min(to, range.second), buffer,
                                              stop, state_.bytes);
@@ -559,9 +565,9 @@ private:
         return 0;
     }
 
-    uint32_t permille_of(std::string_view path) const {
-        const auto found = job_.contents.empty() ? job_.contents.end() : job_.contents.find(content_class(path));
-        return found == job_.contents.end() ? 1000 : found->second.permille();
+    Compressible compressible(std::string_view path) const {
+        const auto found = compressible_.empty() ? compressible_.end() : compressible_.find(content_class(path));
+        return found == compressible_.end() ? Compressible() : found->second;
     }
 
     void punch_holes(int fd, uint32_t index, std::pair<uint64_t, uint64_t> range) const {
@@ -758,6 +764,7 @@ private:
     }
 
     const WriteJob& job_;
+    std::map<std::string, Compressible, std::less<>> compressible_;  // by content_class()
     const Layout& layout_;
     WriteState& state_;
     const std::function<void()>& tick_;

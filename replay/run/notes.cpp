@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <climits>
 #include <cmath>
 
@@ -42,6 +43,18 @@ void note_no_queue(int uring, int aio, ReplayResult& result) {
                                         ? " See kernel.io_uring_disabled and RLIMIT_MEMLOCK."
                                         : " See fs.aio-max-nr."));
         }
+    }
+}
+
+void note_group_limits(const DiskLimits& kept, const std::string& lost, ReplayResult& result) {
+    if (!kept.empty()) {
+        result.notes.push_back("Kept the control group's limit: " + limits_text(kept) + ".");
+    }
+    if (!lost.empty()) {
+        result.lost_io_limits = "an I/O limit of the control group may not hold: see the notes";
+        std::string note = lost;
+        note.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(note.front())));
+        result.notes.push_back(note + ".");
     }
 }
 

@@ -16,6 +16,8 @@ void note_broken(const std::vector<BrokenEdge>& broken, ReplayResult& result);
 /// After the run.
 /// `uring`, `aio`: why the kernel made no queue for requests, an errno; 0: it did.
 void note_no_queue(int uring, int aio, ReplayResult& result);
+/// What became of the I/O limits of this process's own control group (ControlGroup::kept_io(), lost_io()).
+void note_group_limits(const DiskLimits& kept, const std::string& lost, ReplayResult& result);
 void add_notes(ReplayResult& result);
 /// What the recording says of itself that bears on the run.
 void note_recording(const Header& header, ReplayResult& result);

@@ -389,6 +389,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         limited->start(log);
         setup.limited = limited.get();
         result.io_limits = options.limits.io;
+        note_group_limits(limited->group().kept_io(), limited->group().lost_io(), result);
     }
     if (modifies) {
         mark_changed(root->get(), options.root.string(), lock, options.copies);

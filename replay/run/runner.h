@@ -187,6 +187,7 @@ struct ReplayResult {
     std::vector<EpochProof> epochs;       // that the run began
     std::optional<LimitedMemory> memory;  // none: it was not limited
     IoLimits io_limits;
+    std::string lost_io_limits;  // why limits of this process's control group do not hold for the run; empty: they do
     std::filesystem::path output;
     int64_t plan_ns = 0, collect_ns = 0;
 };

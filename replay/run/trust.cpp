@@ -462,6 +462,7 @@ Trust trust_in(const ReplayResult& result) {
           not_warm(result, kSomeShare),
           others_on_device(result),
           memory_doubt(result),
+          result.lost_io_limits,
           loaded_programs(result.doubts, kSomeShare),
           lock_polls(result.doubts),
           unseen_touches(result.doubts, kSomeShare),

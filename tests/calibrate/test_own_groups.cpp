@@ -27,7 +27,7 @@ TEST_CASE("own group: in each hierarchy, wherever that is mounted") {
                                mounted(dir / "unified", "/", "cgroup2", "rw"),
                            "9:name=systemd:/\n4:memory:/user/me\n3:cpu,cpuacct:/gone\n0::/run.scope\n"};
     CHECK(own_group_of("memory", texts) == OwnGroup{1, dir / "memory", dir / "memory/user/me"});
-    CHECK(own_group_of("cpu", texts) == OwnGroup{1, dir / "cpu", dir / "cpu"});
+    CHECK(own_group_of("cpu", texts) == OwnGroup{1, dir / "cpu", dir / "cpu", false});  // it is gone
     CHECK_FALSE(own_group_of("cpus", texts));
     CHECK_FALSE(own_group_of("blkio", texts));
     CHECK(own_unified_group(texts) == OwnGroup{2, dir / "unified", dir / "unified/run.scope"});
@@ -45,6 +45,8 @@ TEST_CASE("own group: a container sees a part of the hierarchy only") {
     CHECK(folder("4:cpu,memory:/docker/abc\n") == dir.path());
     CHECK(folder("4:memory:/docker/abc/user/me\n") == dir / "user/me");
     CHECK(folder("4:memory:/docker/other\n") == dir.path());
+    CHECK(own_group_of("memory", {mounts, "4:memory:/docker/abc\n"})->shown);
+    CHECK_FALSE(own_group_of("memory", {mounts, "4:memory:/docker/other\n"})->shown);
     CHECK(folder("") == dir.path());
 }
 

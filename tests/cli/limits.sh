@@ -156,6 +156,48 @@ END
     fi
     umount slow
 fi
+# The throttle of the group that this is in, where groups throttle each for itself (version 1): a run in a group of its
+# own keeps it.
+blkio=$(awk '$3 == "cgroup" && $4 ~ /(^|,)blkio(,|$)/ { print $2; exit }' /proc/mounts)
+if [[ $EUID == 0 && -n $blkio ]] && mkdir -p throttled && mount -o loop image throttled 2>/dev/null; then
+    group=$blkio/reprise_limits_test.$$
+    trap 'umount throttled 2>/dev/null; rmdir "$group/below" "$group" 2>/dev/null; rm -rf "$tmp"' EXIT
+    mkdir "$group" "$group/below"
+    disk=$(cat "/sys/class/block/$(basename "$(findmnt -no SOURCE throttled)")/dev")
+    run 0 "$REPRISE" prepare -q job.oplog --root throttled --reset
+    # throttled_run GROUP [OPTION]...: a replay by a shell in that group
+    throttled_run() {
+        local group=$1 rc=0
+        shift
+        bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "$group" "$REPRISE" replay job.oplog --root throttled \
+            --pace afap --cache cold --json=run.json -f -v "$@" >"$out" 2>"$err" || rc=$?
+        [[ $rc == [01] ]] || fail "exit code $rc of $*: $(cat "$err")"
+    }
+    echo "$disk 32000000" >"$group/blkio.throttle.read_bps_device"
+    # 67 MB at 32 MB/s.
+    for limit in "" "--memory 10G" "--ratio 0.5" "--io-limit read=2G" "--io-limit riops=1000000"; do
+        # shellcheck disable=SC2086
+        throttled_run "$group" $limit
+        equal "$limit: $(value 'r["elapsed_s"] > 1.8')" "$limit: True"
+        if [[ -n $limit ]]; then
+            contains "$out" "Kept the control group's limit: loop"
+            contains "$out" ": reads 30.5 MiB/s."
+        else
+            lacks "$out" "Kept the control group's limit"
+        fi
+    done
+    # A stricter one that is asked for holds.
+    throttled_run "$group" --io-limit read=16M
+    equal "$(value 'r["elapsed_s"] > 3.5')" True
+    # What binds others only is left to them: the job itself would not be throttled.
+    throttled_run "$group/below" --memory 10G
+    lacks "$out" "Kept the control group's limit"
+    equal "$(find "$group" -mindepth 1 -type d)" "$group/below"
+    umount throttled
+    rmdir "$group/below" "$group"
+else
+    echo "not tested: throttles of the own control group of version 1"
+fi
 # On two devices.
 if [[ $EUID == 0 ]] && command -v mkfs.btrfs >/dev/null && truncate -s 200M one two && mkdir both; then
     one=$(losetup -f --show one) two=$(losetup -f --show two)

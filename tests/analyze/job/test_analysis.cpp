@@ -32,11 +32,11 @@ struct Made {
         return out;
     }
     TaskId task(ProcessId of = 1) { return writer.add_task({.process = of, .tid = 100}); }
-    FileId file(std::string_view path, Role role = Role::dataset) {
+    FileId file(std::string_view path, Role role = Role::dataset, FileType type = FileType::regular) {
         FileRow row;
         row.path = writer.intern(path);
         row.role = role;
-        row.type = FileType::regular;
+        row.type = type;
         row.origin = Origin::existed;
         return writer.add_file(row);
     }
@@ -234,6 +234,28 @@ TEST_CASE("analysis: skew between processes, checkpoints and metadata") {
     CHECK_FALSE(job.fetched);
     CHECK_FALSE(job.amplification());
     CHECK(not_recorded(job).size() >= 5);
+}
+
+TEST_CASE("analysis: what goes to devices as /dev/null is not written to storage") {
+    for (const FileType type : {FileType::character, FileType::unknown, FileType::regular}) {
+        Made made;
+        const TaskId one = made.task();
+        const HandleId null = made.handle(made.file("/dev/null", Role::system, type));
+        for (const int64_t begin : {0, 100, 200}) {
+            made.add(one, OpKind::write, begin * kMs, kMs, [&](Op& op) {
+                op.handle = null;
+                op.size = op.result = 2 << 20;
+            });
+        }
+        made.add(one, OpKind::compute, 201 * kMs, 99 * kMs);
+        const JobAnalysis job = made.analyze();
+        CAPTURE(static_cast<int>(type));
+        const bool storage = type == FileType::regular;
+        CHECK(job.bursts.bursts.size() == (storage ? 3 : 0));
+        CHECK((job.by_process.most > 0) == storage);
+        CHECK((job.data_ns > 0) == storage);
+        CHECK(job.summary.ops == 4);
+    }
 }
 
 TEST_CASE("analysis: epochs of a set of files, their order, and whether it is the same again") {

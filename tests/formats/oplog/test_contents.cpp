@@ -31,10 +31,10 @@ TEST_CASE("contents: permille of what was sampled") {
 
 TEST_CASE("contents: kept in a log and copied from it") {
     const TempDir dir;
-    const Contents contents{{"", {65536, 65536}}, {"csv", {1 << 20, 200'000}}};
+    const Contents contents{{"", {65536, 65536, 65000}}, {"csv", {1 << 20, 200'000, 300'000}}};
     JobBuilder job(dir / "job.oplog");
     job.add(job.lone_task(), {.kind = OpKind::compute, .duration = 1});
-    job.writer().keep(encode_contents(contents));
+    keep_contents(contents, job.writer());
     const LogReader log = job.finish();
     CHECK(recorded_contents(log) == contents);
     JobBuilder other(dir / "copy.oplog");
@@ -45,6 +45,12 @@ TEST_CASE("contents: kept in a log and copied from it") {
     JobBuilder without(dir / "without.oplog");
     without.add(without.lone_task(), {.kind = OpKind::compute, .duration = 1});
     CHECK_FALSE(recorded_contents(without.finish()));
+    // Of recordings that did not look at lz4, or at other files.
+    JobBuilder older(dir / "older.oplog");
+    older.add(older.lone_task(), {.kind = OpKind::compute, .duration = 1});
+    older.writer().keep(encode_contents(contents));
+    older.writer().keep(encode_lz4_contents({{"csv", {5, 1, 1}}, {"jpg", {5, 1, 1}}}));
+    CHECK(recorded_contents(older.finish()) == Contents{{"", {65536, 65536}}, {"csv", {1 << 20, 200'000}}});
 }
 
 TEST_CASE("contents: damaged ones are refused") {

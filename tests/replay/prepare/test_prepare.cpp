@@ -642,33 +642,6 @@ TEST_CASE("random content does not compress, does not repeat and is a function o
     CHECK(hash == 7970379829564954691ULL);
 }
 
-TEST_CASE("compressible content takes the share that was asked for, in blocks of 4 KiB and more") {
-    std::vector<std::byte> noise(1 << 20), packed(ZSTD_compressBound(1 << 20));
-    fill_random(7, 0, noise);
-    for (const uint32_t permille : {0U, 1U, 100U, 333U, 500U, 900U, 1000U, 5000U}) {
-        std::vector<std::byte> bytes(1 << 20);
-        fill_compressible(7, 0, permille, bytes);
-        const double want = std::min(permille, 1000U) / 1000.0;
-        for (const size_t block : {size_t{4096}, size_t{65536}, size_t{1} << 20}) {
-            size_t sum = 0;
-            for (size_t at = 0; at < bytes.size(); at += block) {
-                sum += std::min(ZSTD_compress(packed.data(), packed.size(), bytes.data() + at, block, 1), block);
-            }
-            const double share = static_cast<double>(sum) / static_cast<double>(bytes.size());
-            CAPTURE(permille);
-            CAPTURE(block);
-            CHECK(share >= want - 0.002);
-            CHECK(share <= want + 0.015);
-        }
-        if (permille >= 1000) {
-            CHECK(bytes == noise);
-        }
-        std::vector<std::byte> part(kContentUnit + 100);  // any unit without the ones before
-        fill_compressible(7, 2 * kContentUnit, permille, part);
-        CHECK(std::equal(part.begin(), part.end(), bytes.begin() + 2 * kContentUnit));
-    }
-}
-
 TEST_CASE("extended attributes that a replay set go away") {
     const TempDir temp;
     LogBuilder builder(temp / "log");

@@ -3,6 +3,7 @@
 #include "replay/run/notes.h"
 
 #include <doctest/doctest.h>
+#include <sys/sysmacros.h>
 
 #include <string>
 
@@ -17,4 +18,21 @@ TEST_CASE("notes: root is not told to be another user") {
     CHECK(root.starts_with("The root refused 2 ops to root itself (EACCES, EPERM): "));
     CHECK(root.find("who prepared it") == std::string::npos);
     CHECK(root.find("lsattr") != std::string::npos);
+}
+
+TEST_CASE("notes: I/O limits of the control group that this was started in, kept or not") {
+    ReplayResult result;
+    note_group_limits({}, "", result);
+    CHECK(result.notes.empty());
+    CHECK(trust_in(result).reason.find("control group") == std::string::npos);
+    note_group_limits({{makedev(4000, 1), {80 << 20, 0, 0, 0}}}, "", result);
+    REQUIRE(result.notes.size() == 1);
+    CHECK(result.notes[0] == "Kept the control group's limit: 4000:1: reads 80.0 MiB/s.");
+    CHECK(result.lost_io_limits.empty());
+    note_group_limits({}, "whether the group has some cannot be read", result);
+    REQUIRE(result.notes.size() == 2);
+    CHECK(result.notes[1] == "Whether the group has some cannot be read.");
+    const Trust trust = trust_in(result);
+    CHECK(trust.level == Trust::Level::fair);
+    CHECK(trust.reason.find("an I/O limit of the control group may not hold") != std::string::npos);
 }
