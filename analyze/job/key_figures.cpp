@@ -80,7 +80,7 @@ void add_data(const JobAnalysis& job, Figures& out) {
 void add_cache(const JobAnalysis& job, Figures& out) {
     const auto hit = job.hit_share();
     const bool past = job.direct_read != 0;
-    std::string cache = hit           ? format_share(*hit) + (past ? " of the other bytes" : " of the bytes") +
+    std::string cache = hit ? format_share(*hit) + (past ? " of the other bytes" : " of the bytes") +
                                   " were in memory, " + format_bytes(*job.fetched) + " fetched"
                         : job.fetched ? past ? "nothing else read" : "nothing read"
                                       : kNotRecorded;
