@@ -401,11 +401,15 @@ int run(const po::variables_map& values) {
             json["not_in_service"][kind] = n;
         }
         json["touches_hidden"] = result.hidden_bytes != 0;
+        json["output_lost"] = result.output_lost.empty() ? Json(nullptr) : Json(printable(result.output_lost));
         json["memory"] = how.memory ? predicted_memory_json(*how.memory, memory) : Json(nullptr);
         json["by_epoch"] = predicted_epochs_json(result);
         put_json(values, json);
     }
     if (!json_alone(values)) {
+        if (!result.output_lost.empty()) {
+            std::cout << log_lost_sentence(result.output_lost) << "\n";
+        }
         if (!how.what_if.empty()) {
             std::cout << what_if_sentence(how.what_if) << "\n";
         }
@@ -429,6 +433,9 @@ int run(const po::variables_map& values) {
             std::cout << "epochs: " << epochs << "\n";
         }
     }
+    if (!result.output_lost.empty()) {
+        return static_cast<int>(ExitCode::machine);
+    }
     const bool believed = says_little(result).empty() && nothing_left(result.doubts).empty();
     return static_cast<int>(believed ? ExitCode::done : ExitCode::check_failed);
 }
@@ -444,7 +451,8 @@ const Registration registration{{
             "queues. Everything else takes its recorded time.\n\nThe model is deliberately simple. Compare it with a "
             "replay before relying on it for storage unlike the one it was measured on. Exit code 1: the time says "
             "little about "
-            "the storage, for the reason in the first line (NOT MEASURED), or the filter leaves nothing of the job.",
+            "the storage, for the reason in the first line (NOT MEASURED), or the filter leaves nothing of the job. "
+            "Exit code 4: the predicted run's log (-o) could not be written.",
     .examples = {{"reprise predict job.oplog --storage model.json", "elapsed time, AU and stall there"},
                  {"reprise predict made.oplog --service job.oplog", "a generated job with a recording's service times"},
                  {"reprise predict job.oplog --storage model.json --gpu-speed 4",

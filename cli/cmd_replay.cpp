@@ -30,6 +30,7 @@
 #include "cli/show_cache.h"
 #include "cli/show_queues.h"
 #include "cli/show_replay.h"
+#include "cli/show_verdict.h"
 #include "cli/show_verify.h"
 #include "cli/units.h"
 #include "cli/what_if_options.h"
@@ -350,8 +351,8 @@ private:
 };
 
 int exit_code_of(const ReplayResult& result) {
-    // An interrupted run has a valid result but did not finish.
-    if (result.ended != "complete") {
+    // An interrupted run has a valid result but did not finish; one whose log could not be written has one, too.
+    if (result.ended != "complete" || !result.output_lost.empty()) {
         return static_cast<int>(ExitCode::machine);
     }
     const bool believed =
@@ -361,22 +362,33 @@ int exit_code_of(const ReplayResult& result) {
 
 int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed& job) {
     RunSeries series(goal);
+    std::string lost;  // why a run has no log
     series.run([&](size_t number) {
         job.restore();
-        return job.once(job.output().empty() ? fs::path() : numbered(job.output(), number));
+        SeriesRun run = job.once(job.output().empty() ? fs::path() : numbered(job.output(), number));
+        lost = lost.empty() ? run.result.output_lost : lost;
+        return run;
     });
     const SeriesRun& middle = series.median_run();
     middle.figures->put_interval(middle.result.interval);
     if (!json_alone(values)) {
+        if (!lost.empty()) {
+            for (const std::string& line : wrapped("", log_lost_sentence(lost))) {
+                std::cout << line << '\n';
+            }
+        }
         series.print(std::cout);
         print_result(middle.result, *middle.figures);
     }
     if (json_wanted(values)) {
         Json json = result_json(middle.result, *middle.figures, values, job.filter());
         json["series"] = series.json();
+        if (!lost.empty()) {
+            json["output_lost"] = printable(lost);
+        }
         put_json(values, json);
     }
-    if (!series.finished()) {
+    if (!series.finished() || !lost.empty()) {
         return static_cast<int>(ExitCode::machine);
     }
     return static_cast<int>(series.believed() ? ExitCode::done : ExitCode::check_failed);
@@ -435,7 +447,8 @@ const Registration registration{{
         "time went, and how far the times may be trusted. -v prints the details.\n\nNothing outside --root is touched; "
         "the kernel enforces it. A log that modifies "
         "files requires a root made by `reprise prepare`, or --read-only.\n\nCtrl-C ends the run with a valid result "
-        "that says so; a second Ctrl-C kills it. Exit code 4: the run did not finish. Exit code 1: do not trust the "
+        "that says so; a second Ctrl-C kills it. Exit code 4: the run did not finish, or its log (-o) could not be "
+        "written. Exit code 1: do not trust the "
         "result, for the reason in its first lines: it did not do what the recorded job did (another result of too "
         "many "
         "ops, see --tolerance-results), this machine could not keep the recording's timing, or the time says little "

@@ -43,6 +43,10 @@ void check_alone(const po::variables_map& values) {
 }
 
 void check_times(const LogReader& log, const std::string& instead) {
+    if (log.op_count() == 0) {
+        throw bad_input(log.path().string(), "the log has no ops, and so no service times",
+                        log.recovered() ? "nothing of it could be recovered: record it again" : "name another log");
+    }
     if (times_are_computed(log.header())) {
         throw usage_error(name_of(log) + " was not recorded: its service times are computed", instead);
     }

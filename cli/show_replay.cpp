@@ -470,6 +470,9 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     if (!result.output.empty()) {
         json["output"] = printable(result.output.native());
     }
+    if (!result.output_lost.empty()) {
+        json["output_lost"] = printable(result.output_lost);
+    }
     return json;
 }
 
@@ -477,6 +480,10 @@ std::string_view recorded_word(const ReplayResult& result) { return result.compu
 
 void print_result(const ReplayResult& result, const RunFigures& figures) {
     std::vector<SummaryLine> lines = verdict_lines(figures.verdict(), recorded_word(result));
+    if (!result.output_lost.empty()) {
+        constexpr int kKeep = 14;  // before all else
+        lines.insert(lines.begin(), {kKeep, log_lost_sentence(result.output_lost), true});
+    }
     if (result.cache) {
         constexpr int kKeep = 7;
         const auto job = std::find_if(lines.begin(), lines.end(), [](const auto& line) { return !line.first; });

@@ -327,8 +327,9 @@ std::string shortened(std::string text) {
     return text.append(kMore);
 }
 
-/// Lines that go on matter less than others.
-constexpr int kContinuation = 4;
+/// Lines that go on matter less than others, but for some of what is said first: its point may be at its end.
+constexpr int kContinuation = 4, kToItsEnd = 100;
+constexpr size_t kLinesToItsEnd = 4;
 
 /// What must be read to its end goes on in further lines, all else stays one line.
 std::vector<std::string> continued(const std::string& text) {
@@ -348,10 +349,13 @@ struct Shown {
     bool cut = false;        // the lines that continue it are left out
 };
 
-/// Takes out the line that matters least; of a sentence the last one.
-void drop_one(std::vector<Shown>& lines) {
+/// Takes out the line that matters least; of a sentence the last one. False: none may go.
+bool drop_one(std::vector<Shown>& lines) {
     auto least = std::min_element(lines.begin(), lines.end(),
                                   [](const Shown& a, const Shown& b) { return a.line.keep < b.line.keep; });
+    if (least == lines.end() || least->line.keep == kToItsEnd) {
+        return false;
+    }
     if (least->continues) {
         while (std::next(least) != lines.end() && std::next(least)->continues) {
             ++least;
@@ -359,6 +363,7 @@ void drop_one(std::vector<Shown>& lines) {
         std::prev(least)->cut = true;
     }
     lines.erase(least);
+    return true;
 }
 
 }  // namespace
@@ -366,6 +371,8 @@ void drop_one(std::vector<Shown>& lines) {
 std::string what_if_sentence(std::string_view what_if) {
     return "what-if: " + printable(what_if) + "; not the job as recorded";
 }
+
+std::string log_lost_sentence(std::string_view why) { return "LOG NOT WRITTEN: " + printable(why); }
 
 bool far_apart(int64_t a, int64_t b) {
     constexpr double kShare = 0.1, kLeast = 1e3;
@@ -405,14 +412,15 @@ void print_summary(std::ostream& out, const std::vector<std::string>& first, std
     const auto add_wrapped = [&all](int keep, const std::string& sentence) {
         const std::vector<std::string> of_one = wrapped("", sentence);
         for (size_t i = 0; i < of_one.size(); ++i) {
-            all.push_back({{i == 0 ? keep : kContinuation, of_one[i], false}, i != 0, false});
+            const int further = keep == kToItsEnd && i < kLinesToItsEnd ? keep : kContinuation;
+            all.push_back({{i == 0 ? keep : further, of_one[i], false}, i != 0, false});
         }
     };
     const auto others = std::stable_partition(lines.begin(), lines.end(), [](const auto& line) { return line.first; });
-    std::for_each(lines.begin(), others, [&](const auto& line) { add_wrapped(line.keep, line.text); });
+    std::for_each(lines.begin(), others, [&](const auto& line) { add_wrapped(kToItsEnd, line.text); });
     lines.erase(lines.begin(), others);
     for (const std::string& sentence : first) {
-        add_wrapped(11, sentence);
+        add_wrapped(&sentence == &first.front() ? kToItsEnd : 11, sentence);
     }
     for (const SummaryLine& line : lines) {
         const std::vector<std::string> of_one = continued(line.text);
@@ -435,8 +443,7 @@ void print_summary(std::ostream& out, const std::vector<std::string>& first, std
         below.push_back((shown == 0 ? "" : "and ") + counted(notes.size() - shown, shown == 0 ? "note" : "more note") +
                         ": -v");
     }
-    while (!everything && all.size() + below.size() > kSummaryLines) {
-        drop_one(all);
+    while (!everything && all.size() + below.size() > kSummaryLines && drop_one(all)) {
     }
     for (const Shown& one : all) {
         out << (everything ? one.line.text : one.cut ? shortened(one.line.text) : cut_line(one.line.text)) << '\n';

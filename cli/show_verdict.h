@@ -24,6 +24,8 @@ struct SummaryLine {
 
 /// "what-if: --gpu-speed 2; not the job as recorded"
 std::string what_if_sentence(std::string_view what_if);
+/// Of a result whose op log could not be written.
+std::string log_lost_sentence(std::string_view why);
 
 /// The lines on one verdict. `beside`: what the other side is called, "recorded" or "A".
 std::vector<SummaryLine> verdict_lines(const Verdict& verdict, std::string_view beside);

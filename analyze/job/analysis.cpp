@@ -96,10 +96,10 @@ std::optional<double> JobAnalysis::amplification() const {
 }
 
 std::optional<double> JobAnalysis::hit_share() const {
-    if (!fetched || asked() == 0) {
+    if (!fetched || asked_of_cache() == 0) {
         return std::nullopt;
     }
-    return std::clamp(1 - static_cast<double>(*fetched) / static_cast<double>(asked()), 0.0, 1.0);
+    return std::clamp(1 - static_cast<double>(*fetched) / static_cast<double>(asked_of_cache()), 0.0, 1.0);
 }
 
 JobAnalysis analyze_job(const LogReader& log, const AnalyzeOptions& options) {

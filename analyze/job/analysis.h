@@ -2,6 +2,7 @@
 // What a job did, of its log alone: over time, by size, by file, by process, by epoch. `reprise analyze` shows it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -148,6 +149,7 @@ struct JobAnalysis {
 
     Context context;                          // empty: not recorded
     std::optional<uint64_t> fetched, cached;  // bytes, of what the job read; none: not recorded
+    uint64_t direct_read = 0;                 // bytes, with O_DIRECT: they pass the page cache by
     std::optional<double> cache_added, cache_evicted, device_read, device_written;  // bytes; none: not recorded
     std::optional<std::vector<HeldTotal>> memory;
     std::optional<int64_t> run_queue;  // ns that tasks waited for processors
@@ -156,11 +158,14 @@ struct JobAnalysis {
     double elapsed_s() const { return summary.elapsed_s(); }
     /// Bytes that were asked of files on storage: reads and touched pages.
     uint64_t asked() const { return summary.storage_bytes_read + summary.storage_bytes_touched; }
+    /// Those of them that the page cache was to serve.
+    uint64_t asked_of_cache() const { return asked() - std::min(asked(), direct_read); }
     /// Of a part of the files, which the device's counters do not tell from the others.
     bool filtered() const { return filter != OpFilter::all().to_string(); }
     /// What the device read for each byte that was asked for; none: not recorded, nothing was asked for, or filtered.
     std::optional<double> amplification() const;
-    /// Share of what was asked for that did not come into memory during the job; none: not recorded.
+    /// Share of what was asked of the page cache that did not come into memory during the job; none: not recorded, or
+    /// nothing was asked of it.
     std::optional<double> hit_share() const;
 };
 

@@ -291,6 +291,7 @@ Json to_json(const JobAnalysis& job, const Tables& tables) {
             {"switches", {{"blocking_waits", job.blocking_waits}, {"run_queue_ns", or_null(job.run_queue)}}},
             {"page_cache",
              {{"asked_bytes", job.asked()},
+              {"direct_bytes", job.direct_read},
               {"fetched_bytes", or_null(job.fetched)},
               {"cached_before_bytes", or_null(job.cached)},
               {"hit_share", or_null(job.hit_share())},

@@ -7,6 +7,7 @@
 
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/loader_marks.h"
+#include "formats/oplog/open_flags.h"
 #include "formats/oplog/touched.h"
 
 namespace reprise {
@@ -119,6 +120,10 @@ FileId JobCounter::file_at(const OpBlock& block, size_t i) const {
     return file < tables_.files.size() ? file : 0;
 }
 
+bool JobCounter::is_direct(HandleId handle) const {
+    return handle < tables_.handles.size() && (tables_.handles[handle].flags & kOpenDirect) != 0;
+}
+
 void JobCounter::op(const OpBlock& block, size_t i) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
     const OpInfo& info = reprise::info(kind);
@@ -139,7 +144,8 @@ void JobCounter::op(const OpBlock& block, size_t i) {
                     block.result[i],
                     file,
                     std::min(role, Role::system),
-                    on_storage(file)};
+                    on_storage(file),
+                    is_direct(block.handle[i])};
     Op timed;
     timed.kind = kind;
     timed.begin = begin;
@@ -278,6 +284,7 @@ void JobCounter::moved(Way way, const Seen& seen, int64_t, int64_t asked, int64_
     if (!seen.storage) {
         return;
     }
+    counted_.direct_read += way == Way::read && seen.direct ? static_cast<uint64_t>(bytes) : 0;
     if (const ProcessId process = tables_.tasks[seen.task].process; process < process_bytes_.size()) {
         process_bytes_[process] += static_cast<uint64_t>(bytes);
     }
@@ -366,6 +373,7 @@ void JobCounter::request(const OpBlock& block, size_t i, const Seen& seen) {
                         seen.file,
                         true,
                         asked.on_storage(),
+                        seen.direct,
                         request.end,
                         request.bytes};
     if (seen.file != 0) {
@@ -393,7 +401,8 @@ void JobCounter::completed(const Request& request, int64_t end, int64_t bytes, T
     if (request.way != Way::none) {
         const OpKind kind = request.way == Way::read ? OpKind::pread : OpKind::pwrite;
         moved(request.way,
-              {kind, info(kind), task, request.begin, std::max(end, request.begin), bytes, request.file, role, storage},
+              {kind, info(kind), task, request.begin, std::max(end, request.begin), bytes, request.file, role, storage,
+               request.direct},
               0, request.size, bytes, true);
     }
 }

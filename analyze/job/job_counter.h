@@ -35,6 +35,7 @@ private:
         FileId file;
         Role role;
         bool storage;  // JobCounter::on_storage()
+        bool direct;   // past the page cache
     };
     struct Stream {
         TaskId task = 0;
@@ -48,6 +49,7 @@ private:
         FileId file = 0;
         bool known = false;
         bool on_storage = false;     // AsyncRequest::on_storage
+        bool direct = false;         // past the page cache
         int64_t end = 0, bytes = 0;  // of a completion that came first
     };
     /// A fine interval: a 200th of a shown one.
@@ -74,6 +76,7 @@ private:
     Stream& stream_of(HandleId handle, TaskId task);
     KindOfRole& kind_of(OpKind kind, Role role);
     FileId file_at(const OpBlock& block, size_t i) const;
+    bool is_direct(HandleId handle) const;
 
     void finish_cells(JobAnalysis& out);
     void finish_files(JobAnalysis& out);

@@ -27,6 +27,7 @@ void JobCounter::finish(JobAnalysis& out) {
     finish_cells(out);
     finish_lanes(out);
     out.time = std::move(counted_.time);
+    out.direct_read = counted_.direct_read;
     out.reads_by_size = std::move(counted_.reads_by_size);
     out.writes_by_size = std::move(counted_.writes_by_size);
     out.metadata_calls = counted_.metadata_calls;

@@ -79,13 +79,17 @@ void add_data(const JobAnalysis& job, Figures& out) {
 
 void add_cache(const JobAnalysis& job, Figures& out) {
     const auto hit = job.hit_share();
-    std::string cache =
-        hit           ? format_share(*hit) + " of the bytes were in memory, " + format_bytes(*job.fetched) + " fetched"
-        : job.fetched ? "nothing read"
-                      : kNotRecorded;
+    const bool past = job.direct_read != 0;
+    std::string cache = hit ? format_share(*hit) + (past ? " of the other bytes" : " of the bytes") +
+                                  " were in memory, " + format_bytes(*job.fetched) + " fetched"
+                        : job.fetched ? past ? "nothing else read" : "nothing read"
+                                      : kNotRecorded;
     if (job.cache_added && *job.cache_added > 0) {
         cache = (job.fetched ? cache + ", " : "") + bytes(*job.cache_added) + " came in, " +
                 bytes(job.cache_evicted.value_or(0)) + " evicted";
+    }
+    if (past) {
+        cache = format_bytes(job.direct_read) + " read past it (O_DIRECT); " + cache;
     }
     out.emplace_back("page cache", cache);
     const auto times = job.amplification();

@@ -5,17 +5,16 @@
 // needs beyond that was learnt by running 3.33: times are microseconds; a delay is the difference to the line before,
 // taken only where that one is not 0, so times begin at 1; a file must be added and opened before use and not opened
 // twice; a file named by a path that `directory=` changed is not found again, so names are relative to where fio is
-// started; names end at white space and after 256 bytes; a job without data is refused; direct= is of a whole job, so
-// what a task does with O_DIRECT and without are two.
+// started, and those of before the first rename (FioNames); names end at white space and after 256 bytes; a job without
+// data is refused; direct= is of a whole job, so what a task does with O_DIRECT and without are two.
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <unordered_map>
 
 #include "formats/export/exporter.h"
+#include "formats/export/fio_names.h"
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/open_flags.h"
 #include "formats/support/error.h"
@@ -25,8 +24,6 @@
 
 namespace reprise {
 namespace {
-
-constexpr size_t kLongestName = 255;
 
 enum class Action { none, open, close, duplicate, read, write, sync, datasync };
 
@@ -131,75 +128,10 @@ Action action_of(const Op& op) {
     return Action::none;
 }
 
-bool can_be_named(std::string_view name) {
-    if (name.empty() || name.size() > kLongestName) {
-        return false;
-    }
-    for (const char c : name) {
-        if (c == '\0' || std::isspace(static_cast<unsigned char>(c))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// Names relative to the root, by path; names that fio cannot read are replaced and listed in the job file's comments.
-class Names {
-public:
-    explicit Names(const Tables& tables) : tables_(tables) {}
-
-    const std::string& of(FileId file) {
-        const StringId path = tables_.files[file].path;
-        const auto [at, added] = names_.try_emplace(path);
-        if (!added) {
-            return at->second;
-        }
-        std::string_view name = tables_.strings[path];
-        while (name.starts_with('/')) {
-            name.remove_prefix(1);
-        }
-        if (can_be_named(name)) {
-            at->second = name;
-        } else {
-            at->second = "reprise-file-" + std::to_string(file);
-            renamed_.emplace_back(at->second, std::string(tables_.strings[path]));
-        }
-        return at->second;
-    }
-    const std::vector<std::pair<std::string, std::string>>& renamed() const { return renamed_; }
-
-    /// That the job made a directory, which fio does not.
-    void made(FileId directory) {
-        if (directory != 0 && directory < tables_.files.size()) {
-            made_.insert(std::string(tables_.strings[tables_.files[directory].path]));
-        }
-    }
-    /// Directories of files that lie in one that the job made, relative to the root.
-    std::set<std::string> missing() const {
-        std::set<std::string> out;
-        for (const auto& [path, name] : names_) {
-            const std::filesystem::path folder = std::filesystem::path(tables_.strings[path]).parent_path();
-            for (std::filesystem::path at = folder; at.has_relative_path(); at = at.parent_path()) {
-                if (made_.contains(at.string())) {
-                    out.insert(folder.relative_path().string());
-                    break;
-                }
-            }
-        }
-        return out;
-    }
-
-private:
-    const Tables& tables_;
-    std::set<std::string> made_;
-    std::unordered_map<StringId, std::string> names_;
-    std::vector<std::pair<std::string, std::string>> renamed_;
-};
-
 // One task's iolog. fio keeps one descriptor per name and job, so instances of one file are counted.
 class Job {
 public:
-    Job(const std::filesystem::path& path, const Tables& tables, Names& names, ExportReport& report, int64_t origin)
+    Job(const std::filesystem::path& path, const Tables& tables, FioNames& names, ExportReport& report, int64_t origin)
         : out_(path), tables_(tables), names_(names), report_(report), origin_(origin) {
         out_.put("fio version 3 iolog\n");
     }
@@ -221,12 +153,13 @@ public:
             report_.count(Count::failed_calls);
             return;
         }
-        State& state = files_[tables_.files[file].path];
+        const uint32_t name = names_.of(op);
+        State& state = files_[name];
         switch (action) {
             case Action::none: return;
             case Action::open:
                 ++state.instances;
-                ensure_open(state, file, op.begin);
+                ensure_open(state, name, op.begin);
                 break;
             case Action::duplicate: ++state.instances; break;
             case Action::close:
@@ -234,14 +167,14 @@ public:
                     --state.instances;
                 }
                 if (state.instances == 0 && state.open) {
-                    line(op.begin, file, "close");
+                    line(op.begin, name, "close");
                     state.open = false;
                 }
                 break;
-            case Action::read: data(state, file, op, "read"); return;
-            case Action::write: data(state, file, op, "write"); return;
-            case Action::sync: use(state, file, op, "sync", 0); break;
-            case Action::datasync: use(state, file, op, "datasync", 0); break;
+            case Action::read: data(state, name, op, "read"); return;
+            case Action::write: data(state, name, op, "write"); return;
+            case Action::sync: use(state, name, op, "sync", 0); break;
+            case Action::datasync: use(state, name, op, "datasync", 0); break;
         }
         ++ops_;
     }
@@ -264,34 +197,34 @@ private:
         append_number(out_.text, (begin > origin_ ? (begin - origin_) / 1000 : 0) + 1);
         out_.text += ' ';
     }
-    void line(int64_t begin, FileId file, std::string_view action) {
+    void line(int64_t begin, uint32_t name, std::string_view action) {
         stamp(begin);
-        out_.text += names_.of(file);
+        out_.text += names_.text(name);
         out_.text += ' ';
         out_.text += action;
         out_.text += '\n';
         out_.drain();
     }
-    void ensure_open(State& state, FileId file, int64_t begin) {
+    void ensure_open(State& state, uint32_t name, int64_t begin) {
         if (!state.added) {
-            line(first_line_ ? origin_ : begin, file, "add");
+            line(first_line_ ? origin_ : begin, name, "add");
         }
         first_line_ = false;
         state.added = true;
         if (!state.open) {
-            line(begin, file, "open");
+            line(begin, name, "open");
         }
         state.open = true;
     }
-    void use(State& state, FileId file, const Op& op, std::string_view action, int64_t size) {
+    void use(State& state, uint32_t name, const Op& op, std::string_view action, int64_t size) {
         if (!state.open) {
             ++state.instances;
             report_.count(Count::opens_synthesised);
-            ensure_open(state, file, op.begin);
+            ensure_open(state, name, op.begin);
         }
         stamp(op.begin);
         std::string& text = out_.text;
-        text += names_.of(file);
+        text += names_.text(name);
         text += ' ';
         text += action;
         text += ' ';
@@ -301,7 +234,7 @@ private:
         text += '\n';
         out_.drain();
     }
-    void data(State& state, FileId file, const Op& op, std::string_view action) {
+    void data(State& state, uint32_t name, const Op& op, std::string_view action) {
         const bool async = info(op.kind).is(Trait::async);
         const int64_t size = async ? op.size : op.result;
         if (size <= 0 || size > 0xffffffffLL) {
@@ -311,19 +244,19 @@ private:
         if (async) {
             report_.count(Count::asynchronous);
         }
-        use(state, file, op, action, size);
+        use(state, name, op, action, size);
         ++data_lines_;
         ++ops_;
     }
 
     TextOutput out_;
     const Tables& tables_;
-    Names& names_;
+    FioNames& names_;
     ExportReport& report_;
     const int64_t origin_;
     bool first_line_ = true;
     uint64_t ops_ = 0, data_lines_ = 0;
-    std::unordered_map<StringId, State> files_;
+    std::unordered_map<uint32_t, State> files_;  // by name
 };
 
 // OUT, OUT.1, OUT/task-1.iolog: where the log of a task goes.
@@ -389,8 +322,8 @@ void make_places(const Places& places, std::span<const TaskId> tasks, bool direc
     }
 }
 
-void write_job_file(const Places& places, std::span<const Section> sections, const Tables& tables, const Names& names,
-                    ExportReport& report) {
+void write_job_file(const Places& places, std::span<const Section> sections, const Tables& tables,
+                    const FioNames& names, ExportReport& report) {
     TextOutput out(places.job_file());
     std::string& text = out.text;
     text +=
@@ -405,7 +338,8 @@ void write_job_file(const Places& places, std::span<const Section> sections, con
     text += ";   export IOLOGS=<folder of this file>\n;   fio $IOLOGS/" + places.job_file().filename().string() +
             "\n"
             "; Add --replay_no_stall=1 for as fast as possible.\n";
-    for (const auto& [name, path] : names.renamed()) {
+    text += names.renames() ? "; fio renames nothing: files keep the names that they had first.\n" : "";
+    for (const auto& [name, path] : names.replaced()) {
         text += "; " + name + " stands for ";
         append_quoted(text, path);
         text += ", a name fio cannot read: link it\n";
@@ -477,16 +411,13 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
                                     [](const HandleRow& row) { return (row.flags & kOpenDirect) != 0; });
     make_places(places, tasks, direct, options);
     ExportReport report;
-    Names names(tables);
+    FioNames names(log);
     std::vector<Section> written;
     uint64_t seen = 0;
     for (const TaskId task : tasks) {
         Job buffered(places.log(task, false), tables, names, report, origin);
         std::optional<Job> past;  // the page cache
         log.for_each(task, [&](const Op& op, uint64_t) {
-            if (op.kind == OpKind::mkdir && op.result >= 0) {
-                names.made(tables.file_of(op));
-            }
             if (selector.keeps(op)) {
                 const bool directly = is_direct(tables, op);
                 if (directly && !past) {
@@ -515,7 +446,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     if (written.empty()) {
         refuse_empty(log, report);
     }
-    report.count(Count::names_replaced, names.renamed().size());
+    report.count(Count::names_replaced, names.replaced().size());
     write_job_file(places, written, tables, names, report);
     return report;
 }

@@ -57,6 +57,9 @@ std::string FileModel::resolved(const std::string& path, bool last) const {
         const size_t slash = rest.find('/');
         const std::string part = rest.substr(0, slash);
         rest = slash == std::string::npos ? "" : rest.substr(slash + 1);
+        if (part.empty() || part == ".") {
+            continue;  // the root itself is there, and has no name in it
+        }
         const std::string here = out.empty() ? part : out + "/" + part;
         const auto found = names_.find(here);
         if (found != names_.end() && found->second->type == FileType::symlink && (last || !rest.empty())) {
@@ -102,6 +105,9 @@ ModelFilePointer FileModel::make(const std::string& path, FileType type) {
 }
 
 void FileModel::add(const std::string& path, FileType type, uint64_t size, const std::string& target) {
+    if (path == ".") {
+        return;
+    }
     const ModelFilePointer file = make(path, type);
     file->target = target;
     file->size = size;

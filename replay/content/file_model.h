@@ -91,7 +91,7 @@ public:
     /// The plan outlives this.
     explicit FileModel(const Plan& plan) : plan_(plan) {}
 
-    /// What lies there before the first op. `path` is relative to the root.
+    /// What lies there before the first op. `path` is relative to the root; "." itself is none of it.
     void add(const std::string& path, FileType type, uint64_t size, const std::string& target);
     void add_hole(const std::string& path, uint64_t from, uint64_t to);
     void add_link(const std::string& path, const std::string& first);

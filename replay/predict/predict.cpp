@@ -53,6 +53,8 @@ Prediction Simulation::run() {
     out_.epochs = epochs_.finish(last_end_, calls_);
     if (output_) {
         output_->finish(out_, options_.storage);
+        out_.output_lost = output_->lost();
+        out_.output = out_.output_lost.empty() ? out_.output : std::filesystem::path();
     }
     return std::move(out_);
 }

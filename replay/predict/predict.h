@@ -112,7 +112,8 @@ struct Prediction {
     PathTimes path;              // what the time goes to on the critical path
     /// How far the real job's time there may lie from `elapsed_ns`; none where the prediction is not to be trusted.
     std::optional<TimeInterval> interval;
-    std::filesystem::path output;
+    std::filesystem::path output;                                // empty: no log of the predicted run
+    std::string output_lost;                                     // why there is none, though one was begun
     std::vector<BrokenEdge> broken;                              // edges dropped to break dependency cycles
     std::vector<Counter> counters;                               // of the plan
     std::vector<std::pair<std::string, uint64_t>> not_modelled;  // what bears on storage and takes its recorded time
@@ -139,7 +140,7 @@ private:
 
 /// The rules of pace `causal` (replay/plan/causal_step.h) in virtual time. Each call takes what the storage model says,
 /// or its recorded time where that is not about storage. Throws Error where the log cannot be read or the output not be
-/// written.
+/// begun.
 Prediction predict(const LogReader& log, const PredictOptions& options);
 
 /// Why a prediction from a model that was measured in memory is not one of storage.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "replay/predict/predicted_log.h"
 
+#include <memory>
 #include <string>
 
 #include "formats/oplog/copy_tables.h"
@@ -8,7 +9,9 @@
 
 namespace reprise {
 
-PredictedLog::PredictedLog(const LogReader& log, const PredictOptions& options) {
+namespace {
+
+std::unique_ptr<LogWriter> writer_for(const LogReader& log, const PredictOptions& options) {
     Header header;
     header.time_unit_ns = 1;
     header.origin_unix_ns = log.header().origin_unix_ns;
@@ -23,8 +26,13 @@ PredictedLog::PredictedLog(const LogReader& log, const PredictOptions& options) 
     write_fact(header, fact::recording, log.path().filename().string());
     WriterOptions how;
     how.level = 1;
-    writer_ = std::make_unique<LogWriter>(options.output, header, how);
-    strings_ = copy_tables(log.tables(), *writer_);
+    return std::make_unique<LogWriter>(options.output, header, how);
+}
+
+}  // namespace
+
+PredictedLog::PredictedLog(const LogReader& log, const PredictOptions& options) : log_(writer_for(log, options)) {
+    log_.write([&](LogWriter& writer) { strings_ = copy_tables(log.tables(), writer); });
 }
 
 void PredictedLog::append(TaskId task, Op op, bool later) {
@@ -37,7 +45,7 @@ void PredictedLog::append(TaskId task, Op op, bool later) {
         }
         return;
     }
-    writer_->append(task, op);
+    write(task, op);
 }
 
 void PredictedLog::done(uint32_t request, int64_t at) {
@@ -61,7 +69,7 @@ void PredictedLog::write_closed(TaskId task) {
     while (!rows.empty() && !rows.front().open) {
         Row& row = rows.front();
         row.op.list = row.list;
-        writer_->append(task, row.op);
+        write(task, row.op);
         rows.pop_front();
     }
     if (rows.empty()) {
@@ -80,24 +88,26 @@ void PredictedLog::finish(const Prediction& result, const StorageModel& model) {
     for (const TaskId task : tasks) {
         write_closed(task);
     }
-    Header& header = writer_->header();
-    const std::string poor = poor_reason(result, model), fair = fair_reason(result);
-    write_fact(header, fact::trust, poor.empty() ? "fair" : "poor");
-    write_fact(header, fact::trust_reason,
-               !poor.empty()                      ? poor
-               : !fair.empty()                    ? fair
-               : result.calls == CallTimes::model ? "predicted from a storage model, not run"
-                                                  : "predicted with the service times of a recording, not run");
-    if (result.interval) {
-        write_fact(header, fact::elapsed_low, result.interval->low_ns);
-        write_fact(header, fact::elapsed_high, result.interval->high_ns);
-    }
-    for (const Counter& counter : result.counters) {
-        if (counter.severity == Severity::loss) {
-            writer_->count(counter);  // what the recording lacks, the prediction does too
+    log_.write([&](LogWriter& writer) {
+        Header& header = writer.header();
+        const std::string poor = poor_reason(result, model), fair = fair_reason(result);
+        write_fact(header, fact::trust, poor.empty() ? "fair" : "poor");
+        write_fact(header, fact::trust_reason,
+                   !poor.empty()                      ? poor
+                   : !fair.empty()                    ? fair
+                   : result.calls == CallTimes::model ? "predicted from a storage model, not run"
+                                                      : "predicted with the service times of a recording, not run");
+        if (result.interval) {
+            write_fact(header, fact::elapsed_low, result.interval->low_ns);
+            write_fact(header, fact::elapsed_high, result.interval->high_ns);
         }
-    }
-    writer_->finish();
+        for (const Counter& counter : result.counters) {
+            if (counter.severity == Severity::loss) {
+                writer.count(counter);  // what the recording lacks, the prediction does too
+            }
+        }
+        writer.finish();
+    });
 }
 
 }  // namespace reprise

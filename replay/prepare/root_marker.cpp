@@ -236,6 +236,9 @@ void mark_changed(int root, std::string_view root_name, RootLock& lock, uint32_t
         return;
     }
     if (marker->state == MarkerState::changed && copies <= marker->copies) {
+        if (::faccessat(root, ".", W_OK | X_OK, AT_EACCESS) != 0) {  // as where the marker had to be written
+            throw cannot("write", root_name, errno);
+        }
         return;
     }
     marker->state = MarkerState::changed;

@@ -59,7 +59,8 @@ bool needs_reset(const std::filesystem::path& root);
 /// Replaces the marker in one step and syncs it; `lock` then holds the new one. Where `lock` holds nothing, there was
 /// no marker, and one that has appeared since is not replaced. Throws Error (machine).
 void write_marker(int root, std::string_view root_name, const Marker& marker, RootLock& lock);
-/// Says that a replay is about to change files. Does nothing where there is no marker or it says so already.
+/// Says that a replay is about to change files. Does nothing where there is no marker; where it says so already, only
+/// looks whether this user may. Throws Error (machine).
 void mark_changed(int root, std::string_view root_name, RootLock& lock, uint32_t copies = 1);
 
 /// Marker::copies of a root of that log; 1 where the root is none.

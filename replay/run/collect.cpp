@@ -9,6 +9,7 @@
 
 #include "formats/oplog/copy_tables.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/side_log.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/open_loop.h"
 #include "replay/plan/what_if.h"
@@ -79,13 +80,13 @@ void write_verdict(Header& header, const ReplayResult& result) {
 
 class Collector {
 public:
-    Collector(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
-              LogWriter* writer, std::vector<StringId> strings, ReplayResult& result)
+    Collector(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock, SideLog& log,
+              std::vector<StringId> strings, ReplayResult& result)
         : plan_(plan),
           run_(run),
           options_(options),
           clock_(clock),
-          writer_(writer),
+          log_(log),
           strings_(std::move(strings)),
           result_(result),
           start_(run.control().start_ns),
@@ -211,7 +212,7 @@ private:
         if (!here.own_reason && result_differs(kind, block_, i, recorded, actual, listings_)) {
             mismatch(id, op, kind, i, recorded, actual, here.reason);
         }
-        if (writer_ != nullptr || options_.observe) {
+        if (log_.open() || options_.observe) {
             const Op was = block_.row(i);
             Op out = was;
             out.begin = begin - start_ + plan_.first_begin;
@@ -224,10 +225,10 @@ private:
             if (options_.observe) {
                 options_.observe({id, was, out, performed, !plan_.streams.empty(), epoch_at(begin - start_), op});
             }
-            if (writer_ != nullptr) {
+            if (log_.open()) {
                 out.duration = end - begin;
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;
-                writer_->append(id, out);
+                log_.write([&](LogWriter& writer) { writer.append(id, out); });
             }
         }
     }
@@ -415,7 +416,7 @@ private:
     SharedRun& run_;
     const ReplayOptions& options_;
     const TickTimeline& clock_;
-    LogWriter* writer_;
+    SideLog& log_;
     std::vector<StringId> strings_;  // new id of each string
     ReplayResult& result_;
     const int64_t start_;
@@ -445,15 +446,20 @@ private:
 void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, const TickTimeline& clock,
              int64_t start_unix_ns, ReplayResult& result, const std::function<void()>& judge) {
     const int64_t begun = monotonic_ns();
-    std::unique_ptr<LogWriter> writer;
+    SideLog log;  // what was measured is worth more
     std::vector<StringId> strings;
     if (!options.output.empty()) {
-        writer = std::make_unique<LogWriter>(options.output, run_header(plan, options, result.what_if, start_unix_ns));
-        strings = copy_tables(plan.log->tables(), *writer);
-        writer->header().host = result.machine.host;
-        writer->header().kernel = result.machine.kernel;
+        log.open([&] {
+            return std::make_unique<LogWriter>(options.output,
+                                               run_header(plan, options, result.what_if, start_unix_ns));
+        });
+        log.write([&](LogWriter& writer) {
+            strings = copy_tables(plan.log->tables(), writer);
+            writer.header().host = result.machine.host;
+            writer.header().kernel = result.machine.kernel;
+        });
     }
-    Collector collector(plan, run, options, clock, writer.get(), std::move(strings), result);
+    Collector collector(plan, run, options, clock, log, std::move(strings), result);
     for (TaskId task = 1; task < plan.tasks.size(); ++task) {
         collector.task(task);
     }
@@ -461,21 +467,22 @@ void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, con
     if (judge) {
         judge();
     }
-    if (writer) {
-        write_verdict(writer->header(), result);
+    log.write([&](LogWriter& writer) {
+        write_verdict(writer.header(), result);
         for (const Counter& counter : plan.counters) {
-            writer->count(counter);
+            writer.count(counter);
         }
         for (size_t i = 1; i < kLeftOutReasons; ++i) {
             const auto reason = static_cast<LeftOut>(i);
-            writer->count(left_out_counter(reason), result.left_out[i]);
+            writer.count(left_out_counter(reason), result.left_out[i]);
         }
         if (result.no_space != 0) {
-            writer->count(Count::no_space, result.no_space);
+            writer.count(Count::no_space, result.no_space);
         }
-        writer->finish();
+        writer.finish();
         result.output = options.output;
-    }
+    });
+    result.output_lost = log.lost();
     result.collect_ns = monotonic_ns() - begun;
 }
 

@@ -23,8 +23,12 @@ std::optional<uint64_t> device_data(const ReplayResult& result) {
     }
     // With much more the kernel takes pages back, and reads them again.
     const uint64_t most = result.memory ? result.memory->limit / 4 : result.machine.memory_bytes / 4;
-    const bool fits = *result.cache->data_bytes <= most && result.bytes_written <= most;
-    return fits ? result.cache->data_bytes : std::nullopt;
+    if (*result.cache->data_bytes > most || result.bytes_written > most) {
+        return std::nullopt;
+    }
+    // What is read past the page cache comes from the device each time.
+    const uint64_t direct = result.access_counts[AccessCount::direct_fetched];
+    return *result.cache->data_bytes + std::min(direct, UINT64_MAX - *result.cache->data_bytes);
 }
 
 uint64_t moved_by_others(const ReplayResult& result) {

@@ -187,8 +187,9 @@ struct ReplayResult {
     std::vector<EpochProof> epochs;       // that the run began
     std::optional<LimitedMemory> memory;  // none: it was not limited
     IoLimits io_limits;
-    std::string lost_io_limits;  // why limits of this process's control group do not hold for the run; empty: they do
-    std::filesystem::path output;
+    std::string lost_io_limits;    // why limits of this process's control group do not hold for the run; empty: they do
+    std::filesystem::path output;  // empty: no log of the run
+    std::string output_lost;       // why there is none, though one was asked for
     int64_t plan_ns = 0, collect_ns = 0;
 };
 
@@ -217,8 +218,8 @@ bool reads_no_data(const ReplayResult& result);
 /// Throws Error (bad_input) where the log says that it is not whole, unless that is allowed.
 void check_losses(const LogReader& log, bool allow, bool recover = false);
 
-/// Replays `log`. Throws Error where it cannot begin or the result cannot be written; whatever happens to the run
-/// itself is in the result. No process or thread outlives the call.
+/// Replays `log`. Throws Error where it cannot begin; whatever happens to the run itself, and to its log, is in the
+/// result. No process or thread outlives the call.
 ReplayResult replay(const LogReader& log, const ReplayOptions& options);
 
 }  // namespace reprise

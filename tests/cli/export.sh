@@ -127,6 +127,11 @@ else
     echo "SKIPPED: the replay by fio, fio is not installed"
 fi
 
+# commands FOLDER LOG ROOT: those of its job file
+commands() {
+    sed -n 's/^;   //p' "$1/replay.fio" |
+        sed "s|<folder of this file>|$1|; s|prepare LOG|prepare -q $2|; s|^reprise|\"\$REPRISE\"|; s|ROOT|$3|"
+}
 # The commands of the job file, with the directories that the job made.
 cat >"$tmp/made.strace" <<'END'
 100 1700000000.000000 execve("/usr/bin/job", ["job"], 0x7ffe /* 1 var */) = 0 <0.000100>
@@ -139,10 +144,43 @@ cat >"$tmp/made.strace" <<'END'
 END
 run 0 "$REPRISE" import -q "$tmp/made.strace" -o "$tmp/made.oplog"
 run 0 "$REPRISE" export "$tmp/made.oplog" --to fio -o "$tmp/made/"
-sed -n 's/^;   //p' "$tmp/made/replay.fio" | sed "s|<folder of this file>|$tmp/made|; s|reprise prepare LOG --root ROOT|\"\$REPRISE\" prepare -q made.oplog --root ROOT|" >"$tmp/made.sh"
+commands "$tmp/made" made.oplog ROOT >"$tmp/made.sh"
 contains "$tmp/made.sh" "mkdir -p -- "
 if command -v fio >/dev/null; then
     run 0 env -C "$tmp" bash -e made.sh
     equal "$(stat -c %s "$tmp/ROOT/out/it's/model")" 4096
+fi
+
+# fio renames nothing: what is renamed, or lies in what is, keeps the name that it had first.
+cat >"$tmp/renamed.strace" <<'END'
+100 1700000000.000000 execve("/usr/bin/job", ["job"], 0x7ffe /* 1 var */) = 0 <0.000100>
+100 1700000000.001000 mkdir("/out", 0777) = 0 <0.000100>
+100 1700000000.002000 openat(AT_FDCWD, "/out/f", O_RDWR|O_CREAT, 0644) = 3 <0.000100>
+100 1700000000.003000 write(3, ""..., 4096) = 4096 <0.000100>
+100 1700000000.004000 rename("/out", "/was") = 0 <0.000100>
+100 1700000000.005000 pread64(3, ""..., 1024, 0) = 1024 <0.000100>
+100 1700000000.006000 rename("/was/f", "/was/g") = 0 <0.000100>
+100 1700000000.007000 rename("/old", "/new") = 0 <0.000100>
+100 1700000000.008000 fork() = 101 <0.000100>
+101 1700000000.009000 openat(AT_FDCWD, "/was/g", O_RDONLY) = 4 <0.000100>
+101 1700000000.010000 read(4, ""..., 4096) = 4096 <0.000100>
+101 1700000000.011000 openat(AT_FDCWD, "/new/data", O_RDONLY) = 5 <0.000100>
+101 1700000000.012000 read(5, ""..., 2048) = 2048 <0.000100>
+101 1700000000.013000 +++ exited with 0 +++
+100 1700000000.014000 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q "$tmp/renamed.strace" -o "$tmp/renamed.oplog"
+run 0 "$REPRISE" export "$tmp/renamed.oplog" --to fio -o "$tmp/renamed/"
+contains "$tmp/renamed/replay.fio" "; fio renames nothing: files keep the names that they had first."
+cat "$tmp"/renamed/*.iolog >"$tmp/renamed.iolog"
+equal "$(grep -c ' out/f read 0 ' "$tmp/renamed.iolog") $(grep -c ' old/data read 0 2048' "$tmp/renamed.iolog")" "2 1"
+lacks "$tmp/renamed.iolog" "was"
+lacks "$tmp/renamed.iolog" "new"
+if command -v fio >/dev/null; then
+    commands "$tmp/renamed" renamed.oplog RENAMED >"$tmp/renamed.sh"
+    run 0 env -C "$tmp" bash -e renamed.sh
+    equal "$(stat -c %s "$tmp/RENAMED/out/f")" 4096
+else
+    echo "SKIPPED: the replay by fio of what is renamed, fio is not installed"
 fi
 finish

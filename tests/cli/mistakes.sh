@@ -50,8 +50,16 @@ if command -v setpriv >/dev/null && [[ $EUID == 0 ]]; then
     mistake 4 "cannot use the root root: Permission denied" \
         setpriv --reuid 65534 --regid 65534 --clear-groups "$REPRISE" replay job.oplog --root root --pace afap --read-only
     chmod 755 root
+    # ... or not write to, where earlier replays changed it, or none did.
+    mistake 4 "cannot write root/.reprise-prepared: Permission denied" \
+        setpriv --reuid 65534 --regid 65534 --clear-groups "$REPRISE" replay job.oplog --root root --pace afap
+    run 0 "$REPRISE" prepare job.oplog --root root --reset
+    mistake 4 "cannot write root/.reprise-prepared: Permission denied" \
+        setpriv --reuid 65534 --regid 65534 --clear-groups "$REPRISE" replay job.oplog --root root --pace afap
+    run 0 setpriv --reuid 65534 --regid 65534 --clear-groups "$REPRISE" replay job.oplog --root root --pace afap --read-only
+    run 0 "$REPRISE" replay job.oplog --root root --pace afap
 else
-    echo "NOT TESTED: a root that its user may not enter: that needs root and setpriv"
+    echo "NOT TESTED: a root that its user may not enter or write to: that needs root and setpriv"
 fi
 
 # It is named beside the reason where the run was another job.
@@ -300,7 +308,7 @@ contains half.json '"what_if": "--time-scale 0.5"'
 run 0 "$REPRISE" replay job.oplog --root root --pace afap --time-scale 0.5 --runs 2
 said "what-if: --time-scale 0.5; not the job as recorded"
 run 1 "$REPRISE" replay job.oplog --root empty --read-only --pace timed --time-scale 0.5
-sed -n 2p "$out" | grep -qxF "what-if: --time-scale 0.5 --read-only; not the job as recorded" || { fail "no what-if after the reason"; head -n 3 "$out"; }
+sed -n 3p "$out" | grep -qxF "what-if: --time-scale 0.5 --read-only; not the job as recorded" || { fail "no what-if after the reason"; head -n 4 "$out"; }
 run 0 "$REPRISE" replay job.oplog --root root --pace afap --read-only -o reads.oplog
 said "what-if: --read-only; not the job as recorded"
 run 0 "$REPRISE" compare job.oplog reads.oplog
@@ -475,6 +483,16 @@ if [[ -z ${REPRISE_SANITIZE:-} ]]; then
     contains "$out" "INCOMPLETE: interrupted: no memory for a buffer of 2147479552 bytes; free memory, or raise its limit (ulimit -v)"
     lacks huge.json 'bytes\n'
 fi
+
+# The head of a log, without any op.
+head -c 300 job.oplog >none.oplog
+no_ops() {
+    mistakes=$((mistakes + 1))
+    run 3 "$@"
+    contains "$err" "none.oplog: the log has no ops, and so no service times"
+}
+no_ops "$REPRISE" predict none.oplog --service recorded --recover
+no_ops "$REPRISE" predict job.oplog --service none.oplog --recover
 
 # A key that is a directory, or nothing.
 : >nothing

@@ -217,15 +217,22 @@ TEST_CASE("what is cut off is cut at a word, and says so") {
         sentence += " word" + std::to_string(i);
     }
     const std::vector<std::string> lines = printed(full_verdict(), {sentence, sentence});
-    CHECK(lines[0].ends_with("..."));
     CHECK(lines[0].starts_with("NOT FAITHFUL: word1000 word1001"));
-    CHECK(lines[1].ends_with("..."));
-    CHECK(lines[1].starts_with("NOT FAITHFUL: "));
-    CHECK(lines[2].starts_with("job "));
+    CHECK(lines[3].ends_with("..."));
+    CHECK(lines[4].ends_with("..."));
+    CHECK(lines[4].starts_with("NOT FAITHFUL: "));
+    CHECK(lines[5].starts_with("job "));
+    CHECK(lines.size() <= kSummaryLines);
     const std::vector<std::string> more = printed(full_verdict(), {sentence});
     CHECK(more[1].starts_with("            word"));
-    CHECK(more[1].ends_with("..."));
+    CHECK(more[3].ends_with("..."));
     CHECK_FALSE(more[0].ends_with("..."));
+    // What is said first is said to its end, before less is said of the rest.
+    const std::string why = sentence.substr(0, 400);
+    const std::vector<std::string> whole = printed(full_verdict(), {why + " end.", sentence});
+    CHECK(whole[3].ends_with(" end."));
+    CHECK(whole[4].starts_with("NOT FAITHFUL: "));
+    CHECK(whole.size() <= kSummaryLines);
 }
 
 TEST_CASE("why ops were left out, as far as there is room") {

@@ -96,4 +96,25 @@ run 2 "$REPRISE" replay job.oplog --root root --verify content
 contains "$err" "requires random content, and the root has content zero"
 run 2 "$REPRISE" replay job.oplog --root root --verify tree --read-only
 contains "$err" "--verify checks the job as recorded"
+
+# What is mapped to the root itself is there, and has no name in it.
+cat >top.strace <<'END'
+100 1700001000.000000 execve("/usr/bin/job", ["job"], 0x7ffe /* 1 var */) = 0 <0.000100>
+100 1700001000.001000 openat(AT_FDCWD, "/data", O_RDONLY) = 3 <0.000020>
+100 1700001000.002000 fstat(3, {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0 <0.000010>
+100 1700001000.003000 fsync(3) = 0 <0.000200>
+100 1700001000.004000 close(3) = 0 <0.000010>
+100 1700001000.005000 openat(AT_FDCWD, "/data/in", O_RDONLY) = 3 <0.000020>
+100 1700001000.006000 read(3, ""..., 5000) = 5000 <0.000200>
+100 1700001000.007000 close(3) = 0 <0.000010>
+100 1700001000.008000 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q top.strace -o top.oplog
+for verify in tree content; do
+    run 0 "$REPRISE" prepare -q top.oplog --root top --map /data=.
+    run 0 "$REPRISE" replay -q top.oplog --root top --pace afap --tolerance-results 0 --verify "$verify"
+done
+printf '[suite]\nruns = 2\nwarm-up = 0\n[job j]\nlog = top.oplog\nprepare = --map /data=.\nreplay = --pace afap\n' >top.ini
+mkdir target
+run 0 "$REPRISE" regress -q top.ini --target t=target
 finish

@@ -8,8 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "analyze/job/job_page.h"
 #include "analyze/job/not_recorded.h"
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/open_flags.h"
 #include "tests/samples.h"
 #include "tests/support.h"
 #include "transform/epochs.h"
@@ -255,6 +258,51 @@ TEST_CASE("analysis: what goes to devices as /dev/null is not written to storage
         CHECK((job.by_process.most > 0) == storage);
         CHECK((job.data_ns > 0) == storage);
         CHECK(job.summary.ops == 4);
+    }
+}
+
+TEST_CASE("analysis: what is read with O_DIRECT passes the page cache by") {
+    constexpr int64_t kPage = 4096, kUringRead = 22;
+    Made made;
+    const TaskId task = made.task();
+    const FileId other = made.file("/b");
+    const HandleId direct = made.writer.add_handle({.file = made.file("/a"), .flags = kOpenDirect});
+    RangeSet fetched;
+    fetched.add(0, kPage);
+    made.writer.keep(encode_fetched({{other, fetched}}));
+    made.read(task, direct, 0, kMs, 0, 40 * kPage);
+    made.add(task, OpKind::uring_submit, kMs, 1000, [&](Op& op) {
+        op.handle = direct;
+        op.request = 1;
+        op.arg = kUringRead;
+        op.size = 20 * kPage;
+    });
+    made.add(task, OpKind::uring_complete, 2 * kMs, 1000, [&](Op& op) {
+        op.request = 1;
+        op.result = 20 * kPage;
+    });
+    const auto cache = [](JobAnalysis&& job) {
+        for (const auto& [name, value] : key_figures({{}, std::move(job), {}})) {
+            if (name == "page cache") {
+                return value;
+            }
+        }
+        return std::string();
+    };
+    SUBCASE("alone") {
+        JobAnalysis job = made.analyze();
+        CHECK(job.direct_read == 60 * kPage);
+        CHECK(job.asked() == 60 * kPage);
+        CHECK_FALSE(job.hit_share());
+        CHECK(cache(std::move(job)) == "240 KiB read past it (O_DIRECT); nothing else read");
+    }
+    SUBCASE("beside others") {
+        made.read(task, made.handle(other), 5 * kMs, kMs, 0, 4 * kPage);
+        JobAnalysis job = made.analyze();
+        CHECK(job.asked() == 64 * kPage);
+        CHECK(job.hit_share() == doctest::Approx(0.75));
+        CHECK(cache(std::move(job)) ==
+              "240 KiB read past it (O_DIRECT); 75.0 % of the other bytes were in memory, 4.00 KiB fetched");
     }
 }
 

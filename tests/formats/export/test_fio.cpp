@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The iologs are what fio 3.33 accepts (tests/cli/export.sh runs it), and what they cannot hold is counted.
+#include <cerrno>
+#include <string>
+#include <vector>
+
 #include "formats/export/exporter.h"
 #include "formats/support/error.h"
 #include "tests/samples.h"
@@ -144,6 +148,77 @@ TEST_CASE("what was opened with O_DIRECT is read with direct=1, in a section of 
     CHECK_FALSE(std::filesystem::exists(dir / "out/task-1.iolog"));
     CHECK(report.ops == 8);
     CHECK(report.files.size() == 4);
+}
+
+TEST_CASE("files keep the names that they had first, whatever is renamed") {
+    const test::TempDir dir;
+    LogWriter log(dir / "a.oplog", {}, {.sync = false});
+    const TaskId task = log.add_task({.process = log.add_process({.pid = 1}), .tid = 1});
+    int64_t now = 0;
+    const auto file = [&](std::string_view path) {
+        FileRow row;
+        row.path = log.intern(path);
+        row.type = FileType::regular;
+        return log.add_file(row);
+    };
+    const auto names = [&](OpKind kind, std::string_view from, std::string_view to = {}, int64_t flags = 0,
+                           int64_t result = 0) {
+        Op op;
+        op.kind = kind;
+        op.begin = now += 1'000'000;
+        op.file = file(from);
+        op.file2 = to.empty() ? 0 : file(to);
+        op.flags = flags;
+        op.result = result;
+        log.append(task, op);
+    };
+    const auto opened = [&](std::string_view path) {
+        Op op;
+        op.kind = OpKind::open;
+        op.begin = now += 1'000'000;
+        op.file = file(path);
+        op.handle = log.add_handle({.file = op.file});
+        op.result = 3;
+        log.append(task, op);
+        return op.handle;
+    };
+    const auto read = [&](HandleId handle, int64_t bytes) {
+        Op op;
+        op.kind = OpKind::pread;
+        op.begin = now += 1'000'000;
+        op.handle = handle;
+        op.size = op.result = bytes;
+        log.append(task, op);
+    };
+    const HandleId before = opened("/d/f");
+    names(OpKind::rename, "/d", "/failed", 0, -ENOENT);
+    names(OpKind::rename, "/d", "/e");
+    names(OpKind::mkdir, "/e/made");
+    read(before, 1);
+    read(opened("/e/f"), 2);
+    read(opened("/e/made/x"), 3);
+    names(OpKind::rename, "/e/f", "/e/g");
+    names(OpKind::rename, "/e", "/h");
+    read(opened("/h/g"), 4);
+    names(OpKind::rename, "/p", "/q", 2);  // RENAME_EXCHANGE
+    read(opened("/p/a"), 5);
+    read(opened("/q/a"), 6);
+    names(OpKind::link, "/p/a", "/l");
+    read(opened("/l"), 7);
+    names(OpKind::rename, "/else", "/l");
+    read(opened("/l"), 8);
+    read(opened("/dd/f"), 9);  // begins like one
+    log.finish();
+    find_exporter("fio").write(LogReader(dir / "a.oplog"), (dir / "out").string() + "/", {});
+    const std::string lines = test::read_file(dir / "out/task-1.iolog");
+    const std::vector<std::string> want = {"d/f", "d/f", "d/made/x", "d/f", "q/a", "p/a", "q/a", "else", "dd/f"};
+    for (size_t i = 0; i < want.size(); ++i) {
+        CHECK_MESSAGE(lines.find(" " + want[i] + " read 0 " + std::to_string(i + 1) + "\n") != std::string::npos,
+                      lines);
+    }
+    const std::string job = test::read_file(dir / "out/replay.fio");
+    CHECK(job.find(";   mkdir -p -- d/made\n") != std::string::npos);
+    CHECK(job.find(";   mkdir -p -- e/made\n") == std::string::npos);
 }
 
 TEST_CASE("a log of which fio can do nothing is refused, and no job file is left") {

@@ -113,6 +113,26 @@ TEST_CASE("file model: names: links, removed ones, directories that move") {
     CHECK(model.find("e")->type == FileType::directory);
 }
 
+TEST_CASE("file model: the root is no file in it, whatever the job does with it") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const FileId top = job.file("/d", Origin::existed, Role::dataset, FileType::directory),
+                 file = job.file("/d/f", Origin::created);
+    const HandleId opened = job.open(task, top, O_RDONLY);  // without O_DIRECTORY, as `sync DIR` does
+    job.add(task, {.kind = OpKind::fsync, .handle = opened, .fd = job.fd(opened)});
+    job.write(task, job.open(task, file, O_WRONLY | O_CREAT), 0, 5);
+    const LogReader log = job.finish();
+    const Plan plan = make_plan(log, OpFilter::all(), PathMap::parse({"/d=."}));
+    FileModel model(plan);
+    model.add(".", FileType::directory, 0, "");
+    log.for_each_in_time([&](TaskId by, const Op& op, uint64_t number) { model.apply(by, number, op); });
+    REQUIRE(model.names().size() == 1);
+    CHECK(model.names().begin()->first == "f");
+    CHECK(model.find("f")->size == 5);
+    CHECK(model.unchecked().empty());
+}
+
 TEST_CASE("file model: directories that are exchanged take along what lies below them") {
     const TempDir folder;
     JobBuilder job(folder / "log");
