@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "capture/stacked_disks.h"
 
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -39,64 +37,7 @@ std::string disk_at(const fs::path& entry) {
     return line_of(device / "dev");
 }
 
-/// Octal \040 and the like of /proc/self/mountinfo.
-std::string unescaped(std::string_view text) {
-    std::string out;
-    for (size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '\\' && i + 3 < text.size()) {
-            out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-            i += 3;
-        } else {
-            out += text[i];
-        }
-    }
-    return out;
-}
-
-/// What is mounted where a path lies, e.g. "/dev/sda1".
-std::string source_of(const fs::path& path) {
-    std::error_code error;
-    const std::string place = fs::canonical(path, error).string();
-    std::ifstream in("/proc/self/mountinfo");
-    std::string source;
-    size_t longest = 0;
-    for (std::string line; std::getline(in, line);) {
-        std::istringstream words(line);
-        std::string word, at, type, what;
-        words >> word >> word >> word >> word >> at;
-        at = unescaped(at);
-        const bool holds =
-            at == "/" || (place.starts_with(at) && (place.size() == at.size() || place[at.size()] == '/'));
-        if (!holds || at.size() < longest) {
-            continue;
-        }
-        while (words >> word && word != "-") {
-        }
-        if (words >> type >> what) {
-            longest = at.size();
-            source = unescaped(what);
-        }
-    }
-    return source;
-}
-
 }  // namespace
-
-std::optional<dev_t> device_of_file(const fs::path& path) {
-    struct stat st {};
-    if (path.empty() || ::stat(path.c_str(), &st) != 0) {
-        return std::nullopt;
-    }
-    if (major(st.st_dev) != 0) {
-        return st.st_dev;
-    }
-    // btrfs has numbers of its own.
-    const std::string source = source_of(path);
-    if (!source.starts_with('/') || ::stat(source.c_str(), &st) != 0 || !S_ISBLK(st.st_mode)) {
-        return std::nullopt;
-    }
-    return st.st_rdev;
-}
 
 StackedDisks stacked_disks(const fs::path& sys, const std::function<std::optional<dev_t>(const fs::path&)>& device_of) {
     StackedDisks out;

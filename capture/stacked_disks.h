@@ -11,18 +11,17 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/mounted.h"
+
 namespace reprise {
 
 /// By "MAJOR:MINOR", those of whole disks also for what stands on partitions. Left out: loop devices whose file is on
 /// no disk (tmpfs, overlayfs, a network), or in no directory that can be reached.
 using StackedDisks = std::map<std::string, std::vector<std::string>>;
 
-/// The block device of the file system that holds a path; none where there is none.
-std::optional<dev_t> device_of_file(const std::filesystem::path& path);
-
-/// `device_of` as device_of_file().
+/// `device_of`: the disk that a path lies on; none where it is on no one.
 StackedDisks stacked_disks(
     const std::filesystem::path& sys = "/sys",
-    const std::function<std::optional<dev_t>(const std::filesystem::path&)>& device_of = device_of_file);
+    const std::function<std::optional<dev_t>(const std::filesystem::path&)>& device_of = disk_of);
 
 }  // namespace reprise

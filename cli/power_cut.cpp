@@ -18,6 +18,7 @@
 #include "disk/logged_disk.h"
 #include "disk/write_log.h"
 #include "formats/support/error.h"
+#include "formats/support/one_line.h"
 #include "formats/support/unique_fd.h"
 #include "replay/plan/paths.h"
 
@@ -179,7 +180,7 @@ private:
         try {
             mounted = std::make_unique<MountedDevice>(loop.name(), mount_, disk_.mount_options);
         } catch (const Error& error) {
-            return {std::string("cannot be mounted: ") + error.what()};
+            return {"cannot be mounted: " + in_one_line(error.what())};
         }
         const fs::path root = mount_ / disk_.job;
         const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

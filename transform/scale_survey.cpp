@@ -8,6 +8,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/support/error.h"
+#include "formats/support/one_line.h"
 #include "transform/scale.h"
 
 namespace reprise {
@@ -180,7 +181,7 @@ ScalingSurvey survey_scaling(const LogReader& log, const std::vector<SampleOverr
                      (score.by_causes ? ", which waits for what is read (by its recorded causes)"
                                       : ", which reads the most (by time)");
     } catch (const Error& error) {
-        out.obstacle = error.what();
+        out.obstacle = in_one_line(error.what());
     }
     return out;
 }

@@ -8,6 +8,7 @@
 
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
+#include "formats/support/one_line.h"
 
 namespace reprise {
 
@@ -46,10 +47,7 @@ private:
         try {
             act();
         } catch (const Error& error) {
-            lost_ = error.what();
-            for (size_t at = 0; (at = lost_.find("\n  ", at)) != std::string::npos;) {
-                lost_.replace(at, 3, "; ");
-            }
+            lost_ = in_one_line(error.what());
             remove();
         }
     }

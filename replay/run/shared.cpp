@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
+#include "formats/support/one_line.h"
 
 namespace reprise {
 namespace {
@@ -97,14 +97,7 @@ void DeviceSlot::submit(int64_t now_ns, int64_t busy_ns) {
 void RunControl::fail(const char* message) {
     uint32_t none = 0;
     if (failure_state.compare_exchange_strong(none, 1)) {
-        // What is wrong, and what to do on a line of its own: here, one line.
-        constexpr std::string_view kBreak = "\n  ";
-        std::string_view left = message;
-        for (size_t at = 0; !left.empty() && at + 1 < sizeof failure; ++at) {
-            const bool breaks = left.starts_with(kBreak);
-            failure[at] = breaks ? ';' : left.front();
-            left.remove_prefix(breaks ? 2 : 1);  // a blank is left
-        }
+        std::strncpy(failure, in_one_line(message).c_str(), sizeof failure - 1);
         failure_state.store(2, std::memory_order_release);
     }
     stop.store(1);

@@ -89,9 +89,9 @@ TEST_CASE("slaves are below, partitions are their disk, a loop device is on its 
 }
 
 TEST_CASE("the device of a file; none of what is on no device") {
-    CHECK_FALSE(device_of_file("").has_value());
-    CHECK_FALSE(device_of_file("/no/such/file").has_value());
-    CHECK_FALSE(device_of_file("/proc/self/maps").has_value());
+    CHECK_FALSE(disk_of("").has_value());
+    CHECK_FALSE(disk_of("/no/such/file").has_value());
+    CHECK_FALSE(disk_of("/proc/self/maps").has_value());
 }
 
 TEST_CASE("what the recorder writes is what the assembly reads") {

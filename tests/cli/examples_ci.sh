@@ -74,6 +74,7 @@ lacks "$out" "is the first bad commit"
 cd "$tmp" || exit 1
 
 # --- the workflow, on the default branch and then on another one
+[[ $failures == 0 ]] || finish
 python3 -c 'import yaml' 2>/dev/null || skip "python3-yaml is not installed: the workflow is not tried"
 mkdir -p repository/ci runner
 storage=$(cat <<'END'
