@@ -8,6 +8,23 @@
 #include "formats/oplog/op_fields.h"
 
 namespace reprise {
+namespace {
+
+/// Of those that have one.
+template <class Parts>
+std::optional<double> mean_au_mlperf(const Parts& parts) {
+    double sum = 0;
+    uint64_t count = 0;
+    for (const auto& part : parts) {
+        if (const std::optional<double> au = part.au_mlperf()) {
+            sum += *au;
+            ++count;
+        }
+    }
+    return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
+}
+
+}  // namespace
 
 std::optional<double> Utilisation::au() const {
     if (end <= begin) {
@@ -16,7 +33,7 @@ std::optional<double> Utilisation::au() const {
     return static_cast<double>(busy) / (static_cast<double>(end) - static_cast<double>(begin));
 }
 
-std::optional<double> Utilisation::au_mlperf() const {
+std::optional<double> Utilisation::au_after_first_step() const {
     if (later_elapsed <= 0) {
         return std::nullopt;
     }
@@ -200,7 +217,10 @@ void AcceleratorTracker::end_epoch(Process& process, size_t index, int64_t at, b
     const auto place = static_cast<std::ptrdiff_t>(index);
     for (auto& [id, device] : process.devices) {
         EpochUtilisation epoch;
-        static_cast<Utilisation&>(epoch) = device.epochs[index].close(at, device.recent);
+        // What is queued when the log ends belongs to an epoch that it does not end, as to the run: so that the parts
+        // of a run, which end at different times, add up to the whole.
+        const int64_t until = complete ? at : std::max(at, device.busy_until);
+        static_cast<Utilisation&>(epoch) = device.epochs[index].close(until, device.recent);
         epoch.number = process.open[index].number;
         epoch.complete = complete;
         if (epoch.submits > 0) {
@@ -281,28 +301,11 @@ std::optional<double> AcceleratorUse::au() const {
     return busy / elapsed;
 }
 
-std::optional<double> AcceleratorUse::au_mlperf() const {
-    double sum = 0;
-    uint64_t count = 0;
-    const auto add = [&](const Utilisation& part) {
-        if (const auto au = part.au_mlperf()) {
-            sum += *au;
-            ++count;
-        }
-    };
-    for (const DeviceUtilisation& device : devices) {
-        if (device.epochs.empty()) {
-            add(device);
-        }
-        for (const EpochUtilisation& epoch : device.epochs) {
-            add(epoch);
-        }
-    }
-    if (count == 0) {
-        return std::nullopt;
-    }
-    return sum / static_cast<double>(count);
+std::optional<double> DeviceUtilisation::au_mlperf() const {
+    return epochs.empty() ? au_after_first_step() : mean_au_mlperf(epochs);
 }
+
+std::optional<double> AcceleratorUse::au_mlperf() const { return mean_au_mlperf(devices); }
 
 int64_t AcceleratorUse::stall() const {
     int64_t sum = 0;

@@ -29,8 +29,8 @@ struct Utilisation {
 
     /// Busy share of the stretch; none where it has no length.
     std::optional<double> au() const;
-    /// Busy share by MLPerf's rule; none where there is only one step.
-    std::optional<double> au_mlperf() const;
+    /// Busy share from the end of the first step's work on; none where there is only one step.
+    std::optional<double> au_after_first_step() const;
     /// Idle time of the device between its first and last work (ns): it waited for data or the host.
     int64_t stall() const;
 };
@@ -48,6 +48,8 @@ struct StepTimes {
 struct EpochUtilisation : Utilisation {
     int64_t number = -1;   // -1: unknown
     bool complete = true;  // false: its end is not in the log
+
+    std::optional<double> au_mlperf() const { return au_after_first_step(); }
 };
 
 /// A device as one process sees it: a device that processes share has a row for each.
@@ -56,6 +58,10 @@ struct DeviceUtilisation : Utilisation {
     int64_t device = 0;
     std::vector<EpochUtilisation> epochs;  // in the order of their ends
     StepTimes steps;
+
+    /// MLPerf's variant: the mean of the epochs', where epochs are marked, else the run's after its first step. None
+    /// where none has a second step.
+    std::optional<double> au_mlperf() const;
 };
 
 /// What all devices of a log or a run did.
@@ -66,7 +72,7 @@ struct AcceleratorUse {
     int64_t busy() const;
     /// Busy time of all devices over their number and the elapsed time; none without accelerators.
     std::optional<double> au() const;
-    /// Mean over devices of MLPerf's variant: of its epochs where there are any, else of the run.
+    /// Mean over devices of DeviceUtilisation::au_mlperf().
     std::optional<double> au_mlperf() const;
     int64_t stall() const;  // ns, of all devices
 };
@@ -147,6 +153,9 @@ public:
     /// `tables`: of the log that is run.
     explicit AcceleratorObserver(const Tables& tables) : tables_(tables) {}
     void add(TaskId task, const Op& op);
+    /// ns: first begin and last end of the ops so far; begin beyond end: none.
+    int64_t begin() const { return begin_; }
+    int64_t end() const { return end_; }
     AcceleratorUse finish();
 
 private:

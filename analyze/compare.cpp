@@ -134,8 +134,19 @@ std::vector<OpFilter> filters_of(const LogReader& a, const LogReader& b) {
 
 // One filter that leaves out what any of them leaves out.
 OpFilter all_of(const std::vector<OpFilter>& filters) {
+    if (filters.size() == 1) {
+        return filters[0];
+    }
+    const auto refuse = [&] {
+        return usage_error(
+            "the two runs replayed different paths (" + filters[0].to_string() + " and " + filters[1].to_string() + ")",
+            "compare each with the recording");
+    };
     OpFilter out = OpFilter::all();
     for (const OpFilter& filter : filters) {
+        if (!filter.also_paths.empty()) {
+            throw refuse();
+        }
         for (const Role role : filter.leave_out) {
             if (std::find(out.leave_out.begin(), out.leave_out.end(), role) == out.leave_out.end()) {
                 out.leave_out.push_back(role);
@@ -146,9 +157,7 @@ OpFilter all_of(const std::vector<OpFilter>& filters) {
             continue;
         }
         if (!out.only_paths.empty() && out.only_paths != filter.only_paths) {
-            throw usage_error("the two runs replayed different paths (" + filters[0].to_string() + " and " +
-                                  filters[1].to_string() + ")",
-                              "compare each with the recording");
+            throw refuse();
         }
         out.only_paths = filter.only_paths;
     }

@@ -181,6 +181,7 @@ RunRecord run_record(const LogReader& log) {
     out.trust = read_fact(header, fact::trust).value_or("");
     out.reason = read_fact(header, fact::trust_reason).value_or("");
     out.losses = losses_of(log.tables());
+    out.cache = read_fact(header, fact::cache_regime).value_or("");
     add_conditions(header, out);
     Summary summary = summarize(log);
     if (const auto begin = read_fact(header, fact::run_begin); begin && *begin < summary.begin) {
@@ -232,6 +233,7 @@ Json to_json(const RunRecord& run) {
             {"elapsed_s", run.elapsed_s},
             {"bytes", run.bytes},
             {"au", run.au ? Json(*run.au) : Json(nullptr)},
+            {"cache", run.cache},
             {"device_share", run.device_share ? Json(*run.device_share) : Json(nullptr)},
             {"kinds", std::move(kinds)},
             {"requests", kind_json(run.requests)},
@@ -257,7 +259,9 @@ RunRecord run_record_of(const Json& json) {
     if (!json.at("au").is_null()) {
         out.au = json.at("au").get<double>();
     }
-    if (json.contains("device_share") && !json.at("device_share").is_null()) {  // records of before have none
+    // Records of before have none of these two.
+    out.cache = json.value("cache", "");
+    if (json.contains("device_share") && !json.at("device_share").is_null()) {
         out.device_share = json.at("device_share").get<double>();
     }
     const auto kind_of = [](const Json& kind) {

@@ -35,6 +35,7 @@ struct RunRecord {
     double elapsed_s = 0;
     double bytes = 0;
     std::optional<double> au;
+    std::string cache;                   // of a run: its cache regime (replay --cache); empty: not known
     std::optional<double> device_share;  // of a run: bytes that the device read over those read; none: not known
     std::map<std::string, Kind> kinds;   // of I/O, by name
     Kind requests;                       // asynchronous ones, from submission to completion

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <limits>
 
+#include "analyze/passed_reads.h"
 #include "formats/oplog/cached_pages.h"
+#include "formats/oplog/header_facts.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
 
@@ -94,21 +97,37 @@ private:
     void page_cache() {
         const std::optional<CachedPages> cached = cached_pages(log_);
         const std::optional<FetchedPages> fetched = fetched_pages(log_);
+        passed_ = PassedReads(tables_, fetched, cached);
         for (RoleSummary& role : roles_) {
             role.bytes_cached = cached ? std::optional<uint64_t>(0) : std::nullopt;
             role.bytes_fetched = fetched ? std::optional<uint64_t>(0) : std::nullopt;
         }
-        // The last page of a file counts as far as the file goes.
-        const auto within = [&](FileId file, uint64_t bytes) {
-            const FileRow& row = tables_.files[file];
-            return row.size_exact ? std::min(bytes, row.size) : bytes;
-        };
         for (const auto& [file, pages] : cached.value_or(CachedPages())) {
             *role_of(file).bytes_cached += selector_.keeps_file(file) ? within(file, pages * RangeSet::kPage) : 0;
         }
         for (const auto& [file, pages] : fetched.value_or(FetchedPages())) {
             *role_of(file).bytes_fetched += selector_.keeps_file(file) ? within(file, pages.bytes()) : 0;
         }
+        const std::optional<RefetchedPages> again = fetched ? refetched_pages(log_) : std::nullopt;
+        for (const auto& [file, pages] : again.value_or(RefetchedPages())) {
+            *role_of(file).bytes_fetched += selector_.keeps_file(file) ? again_bytes(file, pages) : 0;
+        }
+    }
+
+    /// The last page of a file counts as far as the file goes.
+    uint64_t within(FileId file, uint64_t bytes) const {
+        const FileRow& row = tables_.files[file];
+        return row.size_exact ? std::min(bytes, row.size) : bytes;
+    }
+    /// As above; how often the last page came is not known: as often as the others.
+    uint64_t again_bytes(FileId file, uint64_t pages) const {
+        const FileRow& row = tables_.files[file];
+        const uint64_t bytes = pages * RangeSet::kPage,
+                       whole = (row.size + RangeSet::kPage - 1) & ~(RangeSet::kPage - 1);
+        return row.size_exact && row.size > 0 && whole > 0
+                   ? static_cast<uint64_t>(std::llround(static_cast<double>(bytes) * static_cast<double>(row.size) /
+                                                        static_cast<double>(whole)))
+                   : bytes;
     }
 
     RoleSummary& role_of(FileId file) {
@@ -175,6 +194,7 @@ private:
         RoleSummary& role = role_of(file);
         (way == Way::read ? out_.bytes_read : out_.bytes_written) += bytes;
         (way == Way::read ? role.bytes_read : role.bytes_written) += bytes;
+        way == Way::read ? passed_.read(file, bytes) : passed_.written(file);
         out_.storage_bytes_read += way == Way::read && spent_.on_storage(file) ? bytes : 0;
     }
 
@@ -254,7 +274,7 @@ private:
     void special(OpKind kind, const OpBlock& block, size_t i) {
         if (kind == OpKind::gpu_submit || kind == OpKind::marker) {
             accelerated_[std::min<size_t>(block.task, accelerated_.size() - 1)] = true;
-            any_accelerator_ = any_accelerator_ || kind == OpKind::gpu_submit;
+            any_accelerator_ = any_accelerator_ || (kind == OpKind::gpu_submit && !no_time_);
         } else if (kind == OpKind::touch) {
             out_.bytes_touched += touched_bytes(block.size[i], block.list_of(i));
         } else if (info(kind).is(Trait::async) && !(is_run_ && block.result[i] == -ECANCELED)) {
@@ -300,6 +320,7 @@ private:
         out_.writes = latency_of_all(Trait::writes, latencies_);
         out_.time = spent_.result();
         out_.storage_bytes_touched = spent_.bytes_touched();
+        passed_.each([&](FileId file, uint64_t bytes) { *role_of(file).bytes_fetched += within(file, bytes); });
         for (size_t role = 0; role < kRoles; ++role) {
             RoleSummary& row = roles_[role];
             row.role = static_cast<Role>(role);
@@ -338,6 +359,7 @@ private:
     const Tables& tables_;
     const OpSelector selector_;
     const bool is_run_ = log_.header().source == "replay";
+    const bool no_time_ = is_run_ && read_fact(log_.header(), fact::pace) == "afap";  // accelerators took none
     const std::function<void(uint64_t)>& progress_;
     const SeeBusy& busy_;
     Summary out_;
@@ -346,6 +368,7 @@ private:
     std::array<Histogram, kOpKindLimit> latencies_;
     std::array<RoleSummary, kRoles> roles_;
     int64_t begin_ = std::numeric_limits<int64_t>::max(), end_ = std::numeric_limits<int64_t>::min();
+    PassedReads passed_{tables_, {}, {}};
     RequestMatcher requests_, left_out_;
     InFlightCounter in_flight_;
     std::vector<bool> accelerated_;  // tasks with accelerator ops or markers

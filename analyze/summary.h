@@ -49,7 +49,8 @@ struct RoleSummary {
     uint64_t bytes_on_disk = 0;  // sizes as the log knows them
     uint64_t ops = 0;
     uint64_t bytes_read = 0, bytes_written = 0;
-    /// In the page cache when their files were first opened, and brought there by the recording. None: not recorded.
+    /// In the page cache when their files were first opened, and brought there by the recording, as often as it was.
+    /// None: not recorded.
     std::optional<uint64_t> bytes_cached, bytes_fetched;
 };
 

@@ -11,7 +11,8 @@ using Json = nlohmann::ordered_json;
 
 Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json utilisation(const Utilisation& part) {
+template <class Part>
+Json utilisation(const Part& part) {
     return {{"begin_ns", part.begin},
             {"end_ns", part.end},
             {"submits", part.submits},

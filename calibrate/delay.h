@@ -43,6 +43,11 @@ public:
         return anchor_.ns +
                static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(tick - anchor_.tick)) * tick_ns_);
     }
+    /// The tick at a time that is not long ago.
+    uint64_t tick_at(int64_t ns) const {
+        return anchor_.tick +
+               static_cast<uint64_t>(static_cast<int64_t>(static_cast<double>(ns - anchor_.ns) / tick_ns_));
+    }
     /// Returns at or after `deadline_ns` (CLOCK_MONOTONIC), or earlier where stopped.
     void until(int64_t deadline_ns);
     /// For tests: the present margin in nanoseconds.

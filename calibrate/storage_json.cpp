@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 // model.json: a storage model on disk, written and read side by side.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "calibrate/storage_model.h"
 #include "formats/support/error.h"
+#include "formats/support/nearest.h"
 
 namespace reprise {
 namespace {
@@ -153,6 +158,49 @@ Json depth_json(const std::vector<DepthRow>& rows) {
     return list;
 }
 
+using SharedField = std::pair<const char*, double SharedStorage::*>;
+constexpr std::array kSharedFields{SharedField{"read_bytes_per_s", &SharedStorage::read_bytes_per_s},
+                                   SharedField{"reads_per_s", &SharedStorage::reads_per_s},
+                                   SharedField{"write_bytes_per_s", &SharedStorage::write_bytes_per_s},
+                                   SharedField{"names_per_s", &SharedStorage::names_per_s},
+                                   SharedField{"client_read_bytes_per_s", &SharedStorage::client_read_bytes_per_s},
+                                   SharedField{"client_reads_per_s", &SharedStorage::client_reads_per_s}};
+
+SharedStorage read_shared(Reader& r) {
+    SharedStorage out;
+    if (!r.has("shared")) {
+        return out;
+    }
+    const Json& given = r.field("shared");
+    if (!given.is_object()) {
+        r.bad("shared", "is not an object");
+    }
+    Reader fields(r.path(), given, "/shared");
+    std::vector<std::string> names;
+    for (const auto& [key, member] : kSharedFields) {
+        names.emplace_back(key);
+        out.*member = fields.has(key) ? fields.number(key, 0) : 0;
+    }
+    for (const auto& [key, value] : given.items()) {
+        if (std::find(names.begin(), names.end(), key) == names.end()) {
+            throw Error(ExitCode::bad_input, r.path().string() + ":/shared/" + escape_line(key),
+                        "the field is unknown" + did_you_mean(nearest_names(key, names)),
+                        "docs/predict.md lists the limits that clients share");
+        }
+    }
+    return out;
+}
+
+Json shared_json(const SharedStorage& shared) {
+    Json out = Json::object();
+    for (const auto& [key, member] : kSharedFields) {
+        if (shared.*member > 0) {
+            out[key] = shared.*member;
+        }
+    }
+    return out;
+}
+
 /// What models of earlier versions do not have.
 void read_newer(Reader& r, StorageModel& m) {
     constexpr double kMostRequest = 1 << 30, kMostMemory = 1e15;
@@ -189,53 +237,57 @@ void read_newer(Reader& r, StorageModel& m) {
     m.write_depth = depth_rows(r, "write_depth");
     m.sync_depth = depth_rows(r, "sync_depth");
     m.mixed_depth = depth_rows(r, "mixed_depth");
+    m.shared = read_shared(r);
 }
 
 }  // namespace
 
 std::string to_json(const StorageModel& m) {
-    return Json{{"storage_model", StorageModel::kVersion},
-                {"host", m.host},
-                {"directory", m.directory},
-                {"file_system", m.file_system},
-                {"device", m.device},
-                {"measured_unix_s", m.measured_unix_s},
-                {"open_ns", m.open_ns},
-                {"open_cold_ns", m.open_cold_ns},
-                {"stat_ns", m.stat_ns},
-                {"close_ns", m.close_ns},
-                {"ioctl_ns", m.ioctl_ns},
-                {"fstat_ns", m.fstat_ns},
-                {"make_ns", m.make_ns},
-                {"remove_ns", m.remove_ns},
-                {"change_ns", m.change_ns},
-                {"list_ns", m.list_ns},
-                {"write_part_ns", m.write_part_ns},
-                {"list_name_ns", m.list_name_ns},
-                {"list_cold_ns", m.list_cold_ns},
-                {"call_ns", m.call_ns},
-                {"fsync_ns", m.fsync_ns},
-                {"read", latencies_json(m.read)},
-                {"write", latencies_json(m.write)},
-                {"read_bytes_per_s", m.read_bytes_per_s},
-                {"reads_per_s", m.reads_per_s},
-                {"read_burst_ns", m.read_burst_ns},
-                {"read_step_ns", m.read_step_ns},
-                {"parallelism", m.parallelism},
-                {"write_bytes_per_s", m.write_bytes_per_s},
-                {"writes_per_s", m.writes_per_s},
-                {"cached_bytes_per_s", m.cached_bytes_per_s},
-                {"read_ahead_bytes", m.read_ahead_bytes},
-                {"request_bytes", m.request_bytes},
-                {"dirty_background_bytes", m.dirty_background_bytes},
-                {"dirty_bytes", m.dirty_bytes},
-                {"dirty_expire_ns", m.dirty_expire_ns},
-                {"read_depth", depth_json(m.read_depth)},
-                {"write_depth", depth_json(m.write_depth)},
-                {"sync_depth", depth_json(m.sync_depth)},
-                {"mixed_depth", depth_json(m.mixed_depth)},
-                {"cold", m.cold}}
-        .dump(2, ' ', false, Json::error_handler_t::replace);
+    Json json{{"storage_model", StorageModel::kVersion},
+              {"host", m.host},
+              {"directory", m.directory},
+              {"file_system", m.file_system},
+              {"device", m.device},
+              {"measured_unix_s", m.measured_unix_s},
+              {"open_ns", m.open_ns},
+              {"open_cold_ns", m.open_cold_ns},
+              {"stat_ns", m.stat_ns},
+              {"close_ns", m.close_ns},
+              {"ioctl_ns", m.ioctl_ns},
+              {"fstat_ns", m.fstat_ns},
+              {"make_ns", m.make_ns},
+              {"remove_ns", m.remove_ns},
+              {"change_ns", m.change_ns},
+              {"list_ns", m.list_ns},
+              {"write_part_ns", m.write_part_ns},
+              {"list_name_ns", m.list_name_ns},
+              {"list_cold_ns", m.list_cold_ns},
+              {"call_ns", m.call_ns},
+              {"fsync_ns", m.fsync_ns},
+              {"read", latencies_json(m.read)},
+              {"write", latencies_json(m.write)},
+              {"read_bytes_per_s", m.read_bytes_per_s},
+              {"reads_per_s", m.reads_per_s},
+              {"read_burst_ns", m.read_burst_ns},
+              {"read_step_ns", m.read_step_ns},
+              {"parallelism", m.parallelism},
+              {"write_bytes_per_s", m.write_bytes_per_s},
+              {"writes_per_s", m.writes_per_s},
+              {"cached_bytes_per_s", m.cached_bytes_per_s},
+              {"read_ahead_bytes", m.read_ahead_bytes},
+              {"request_bytes", m.request_bytes},
+              {"dirty_background_bytes", m.dirty_background_bytes},
+              {"dirty_bytes", m.dirty_bytes},
+              {"dirty_expire_ns", m.dirty_expire_ns},
+              {"read_depth", depth_json(m.read_depth)},
+              {"write_depth", depth_json(m.write_depth)},
+              {"sync_depth", depth_json(m.sync_depth)},
+              {"mixed_depth", depth_json(m.mixed_depth)},
+              {"cold", m.cold}};
+    if (const Json shared = shared_json(m.shared); !shared.empty()) {
+        json["shared"] = shared;
+    }
+    return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 StorageModel read_storage_model(const std::filesystem::path& path) {

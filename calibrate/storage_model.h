@@ -29,6 +29,18 @@ struct DepthRow {
     bool operator==(const DepthRow&) const = default;
 };
 
+/// What all clients of a storage system share, where a model of one client is asked about many. 0: not known; then
+/// what the one client could do is taken for what all can do together.
+struct SharedStorage {
+    double read_bytes_per_s = 0, reads_per_s = 0;
+    double write_bytes_per_s = 0;
+    double names_per_s = 0;              // open, stat, create, remove ...; 0: no limit
+    double client_read_bytes_per_s = 0;  // each client; 0: what was measured
+    double client_reads_per_s = 0;
+
+    bool given() const { return read_bytes_per_s > 0 || reads_per_s > 0; }
+};
+
 struct StorageModel {
     static constexpr int kVersion = 2;                         // 1: without the rows by depth
     static constexpr int64_t kReadAhead = int64_t{128} << 10;  // Linux's own default
@@ -67,6 +79,7 @@ struct StorageModel {
     static constexpr int kMixedReads = 70;
     int64_t read_ahead_bytes = kReadAhead;  // largest window that the kernel reads ahead there
     int64_t request_bytes = kReadAhead;     // largest that it asks for at once (max_sectors_kb)
+    SharedStorage shared;                   // not measured: given by who knows the system
     bool cold = true;                       // reads were served by the storage, not by memory
 
     /// Of one read of `bytes`, by the nearest measured sizes.

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/timex.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "capture/rank_variables.h"
 #include "capture/stacked_disks.h"
 #include "formats/support/error.h"
 
@@ -126,6 +128,15 @@ nlohmann::ordered_json read_ahead(const nlohmann::ordered_json& file_systems) {
     return bytes;
 }
 
+/// How far the wall clock may be off, ns, as the kernel says where something keeps it (NTP, PTP).
+std::optional<int64_t> clock_error_ns() {
+    timex state{};
+    if (::adjtimex(&state) < 0 || (state.status & STA_UNSYNC) != 0) {
+        return std::nullopt;
+    }
+    return int64_t{state.maxerror} * 1000;
+}
+
 }  // namespace
 
 uint64_t monotonic_ns() { return static_cast<uint64_t>(clock_ns(CLOCK_MONOTONIC)); }
@@ -178,6 +189,10 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     meta["own_files"] = own;
     meta["clock"] = {
         {"monotonic", monotonic_ns()}, {"realtime", clock_ns(CLOCK_REALTIME)}, {"boottime", clock_ns(CLOCK_BOOTTIME)}};
+    meta["boot"] = safe(first_line("/proc/sys/kernel/random/boot_id"));
+    if (const std::optional<int64_t> error = clock_error_ns()) {
+        meta["clock_error_ns"] = *error;
+    }
     auto groups = nlohmann::ordered_json::array({"calls"});
     for (const CaptureGroup& group : capture_groups()) {
         if (std::find(options.without.begin(), options.without.end(), group.name) == options.without.end()) {
@@ -267,6 +282,27 @@ void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* 
         std::memcpy(record.data() + offsetof(raw_head, size), &size, sizeof size);
         to.append(record);
     }
+}
+
+void rank_record(RawWriter& to, pid_t pid) {
+    const std::optional<RankVariables> found = rank_of_process(pid);
+    if (!found) {
+        return;
+    }
+    raw_rank rank{};
+    rank.head.type = RAW_RANK;
+    rank.head.pid = static_cast<raw_u32>(pid);
+    rank.head.time = monotonic_ns();
+    rank.rank = found->rank;
+    rank.world = found->world;
+    rank.local = found->local.value_or(RAW_NO_RANK);
+    Bytes record;
+    put_fixed(record, rank);
+    put_text(record, RAW_PART_STRING, 0, found->source);
+    put_text(record, RAW_PART_STRING, 1, found->job.substr(0, 256));
+    const auto size = static_cast<raw_u16>(record.size());
+    std::memcpy(record.data() + offsetof(raw_head, size), &size, sizeof size);
+    to.append(record);
 }
 
 std::vector<pid_t> process_tree(pid_t root) {

@@ -35,6 +35,9 @@ void pressure_record(RawWriter& to);
 /// RAW_SEED_TASK for each thread of a process; `command` instead of its command line where it has not begun yet.
 void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* command);
 
+/// RAW_RANK of a process, where a launcher's variables are in its environment.
+void rank_record(RawWriter& to, pid_t pid);
+
 /// A process and all its descendants. Throws Error (machine) where there is none.
 std::vector<pid_t> process_tree(pid_t root);
 /// All processes of a control group and those below it. Throws Error (usage) where it is none.

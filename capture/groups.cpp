@@ -12,6 +12,7 @@ const std::vector<CaptureGroup>& capture_groups() {
         {"pagecache", "pages of recorded files added to and evicted from the page cache"},
         {"block", "requests of block devices"},
         {"memory", "memory besides files that each process holds, every 100 ms"},
+        {"network", "TCP connections: addresses, bytes, retransmits, round-trip times"},
         {"pressure", "CPU, memory and I/O pressure, every 100 ms"},
     };
     return groups;

@@ -157,6 +157,7 @@ const std::vector<BpfHook>& bpf_hooks() {
         {"task_switch", "causes", "sched_switch", "compute and waiting cannot be told apart"},
         {"cache_add", "pagecache", "mm_filemap_add_to_page_cache", "read-ahead is not recorded"},
         {"cache_delete", "pagecache", "mm_filemap_delete_from_page_cache", "evictions are not recorded"},
+        {"connection_over", "network", "tcp_destroy_sock", "what a connection did in its last second is not recorded"},
         {"block_issue", "block", "block_rq_issue", "block requests are not recorded"},
         {"block_complete", "block", "block_rq_complete", "block requests are not recorded"},
     };
@@ -401,6 +402,7 @@ void BpfPrograms::Impl::load(const Options& options, bool raw) {
     impl.set<bool>("switch_state", types.trace_arguments("sched_switch") >= 4);
     impl.set<bool>("exit_group_dead", types.trace_arguments("sched_process_exit") >= 2);
     impl.set<bool>("want_pagecache", !options.without.contains("pagecache"));
+    impl.set<bool>("want_network", !options.without.contains("network"));
     impl.set<bool>("want_cgroups", options.cgroups);
     impl.set<uint32_t>("page_bytes", static_cast<uint32_t>(::sysconf(_SC_PAGESIZE)));
 

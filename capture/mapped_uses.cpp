@@ -139,7 +139,7 @@ void MappedUses::check_marks(uint64_t address) {
     for (const page_root& one : bpf_.page_roots()) {
         root = one.pid == static_cast<uint32_t>(::getpid()) ? one.table : root;
     }
-    constexpr int kTries = 50;
+    constexpr int kTries = 1000;  // where other programs have the processors it takes its time
     bool cleared = false;
     for (int i = 0; i < kTries; ++i) {
         if (!clear_marks(::getpid())) {

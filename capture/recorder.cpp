@@ -187,6 +187,9 @@ private:
         }
         for (const pid_t pid : pids) {
             seed_task_record(*writer_, pid, child_ ? &options_.command : nullptr);
+            if (!child_) {
+                rank_record(*writer_, pid);
+            }
         }
         bpf_->seed_descriptors();
         if (!child_) {
@@ -223,8 +226,17 @@ private:
     void drain() {
         guarded([&] {
             note_lag(Clock::now());
-            drained_ = ring_->drain(*writer_);
+            drained_ = ring_->drain(*writer_, execs_);
+            note_ranks();
         });
+    }
+
+    /// Of programs that were begun since the last drain, before they can have ended.
+    void note_ranks() {
+        for (const pid_t pid : execs_) {
+            rank_record(*writer_, pid);
+        }
+        execs_.clear();
     }
 
     /// A drain begins.
@@ -280,7 +292,7 @@ private:
             return;
         }
         CaptureProgress now;
-        static_assert(RAW_USES < std::tuple_size_v<decltype(now.by_type)>);
+        static_assert(RAW_SOCKET < std::tuple_size_v<decltype(now.by_type)>);
         std::copy_n(ring_->by_type().begin(), now.by_type.size(), now.by_type.begin());
         now.records = ring_->records();
         now.bytes = writer_->bytes();
@@ -373,7 +385,7 @@ private:
         const auto live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
         result_.still_running = live > 0 ? static_cast<uint64_t>(live) : 0;
         guarded([&] {
-            for (auto now = Clock::now(); ring_->drain(*writer_) != 0; now = Clock::now()) {
+            for (auto now = Clock::now(); ring_->drain(*writer_, execs_) != 0; now = Clock::now()) {
                 note_lag(now);  // only where records waited
             }
             loss_record(true);
@@ -404,6 +416,7 @@ private:
     Clock::time_point begin_, last_drain_;
     int64_t cpu_begin_ = 0;
     std::chrono::nanoseconds longest_wait_{};
+    std::vector<pid_t> execs_;
     uint64_t drained_ = 0, told_lost_ = 0, ticks_ = 0;
 };
 

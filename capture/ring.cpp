@@ -70,9 +70,15 @@ uint64_t Ring::consume(const Take& take) {
     return at - begin;
 }
 
-uint64_t Ring::drain(RawWriter& to) {
+uint64_t Ring::drain(RawWriter& to, std::vector<pid_t>& execs) {
     return consume([&](ByteView record) {
-        ++by_type_[record[offsetof(raw_head, type)]];
+        const uint8_t type = record[offsetof(raw_head, type)];
+        ++by_type_[type];
+        if (type == RAW_EXEC) {
+            raw_u32 pid = 0;
+            std::memcpy(&pid, record.data() + offsetof(raw_head, pid), sizeof pid);
+            execs.push_back(static_cast<pid_t>(pid));
+        }
         // Some records are reserved larger than they became.
         raw_u16 size = 0;
         std::memcpy(&size, record.data(), sizeof size);

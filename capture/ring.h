@@ -3,9 +3,12 @@
 // the kernel's side reads at every record.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "formats/raw/log.h"
 
@@ -19,8 +22,9 @@ public:
     Ring(const Ring&) = delete;
     Ring& operator=(const Ring&) = delete;
 
-    /// Moves what is there now into the log; at most one ring full, so that it ends. How many bytes that were.
-    uint64_t drain(RawWriter& to);
+    /// Moves what is there now into the log; at most one ring full, so that it ends. How many bytes that were. `execs`:
+    /// processes that began another program meanwhile are added.
+    uint64_t drain(RawWriter& to, std::vector<pid_t>& execs);
     /// Throws the contents away, once `see` has seen each record.
     void discard(const std::function<void(const raw_head&)>& see);
     /// By enum raw_type.

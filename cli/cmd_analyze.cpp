@@ -5,12 +5,14 @@
 #include <set>
 
 #include "analyze/job/job_page.h"
+#include "analyze/network.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/show_analysis.h"
+#include "cli/show_network.h"
 #include "cli/units.h"
 #include "cli/what_bounds.h"
 #include "formats/support/error.h"
@@ -94,12 +96,15 @@ int run(const po::variables_map& values) {
     const auto paths = values["log"].as<std::vector<std::string>>();
     const std::vector<std::string> names = short_names(paths);
     std::vector<AnalyzedJob> jobs;
+    std::vector<NetworkUse> networks;
     Json logs = Json::array();
     for (size_t i = 0; i < paths.size(); ++i) {
         const LogReader log = open_log(paths[i], values);
         jobs.push_back(analyzed(log, names[i], values));
+        networks.push_back(network_use(log));
         if (json_wanted(values)) {
             logs.push_back(analysis_json(jobs.back(), log.tables()));
+            logs.back()["network"] = network_table(networks.back()).json();
         }
     }
     if (!page.empty()) {
@@ -113,6 +118,10 @@ int run(const po::variables_map& values) {
     }
     if (jobs.size() == 1) {
         print_analysis(std::cout, jobs.front());
+        if (!networks.front().empty()) {
+            std::cout << "\nNetwork: " << network_waits(networks.front()) << '\n';
+            network_table(networks.front()).print(std::cout, 2);
+        }
     } else {
         print_side_by_side(std::cout, jobs);
     }

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,10 +22,12 @@
 #include "capture/contents.h"
 #include "capture/gpu/collection.h"
 #include "capture/holes.h"
+#include "capture/rank_variables.h"
 #include "cli/capture_metrics.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
+#include "cli/links_on_disk.h"
 #include "cli/log_arguments.h"
 #include "cli/metrics_option.h"
 #include "cli/named_files.h"
@@ -39,6 +43,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/oplog.h"
 #include "formats/raw/log.h"
+#include "formats/support/end_signals.h"
 #include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
 
@@ -201,12 +206,35 @@ void write_log(const fs::path& raw, const fs::path& output, const RawAssembleOpt
     gpu->remove();
 }
 
+/// What is left, and what to do, where the op log was not made.
+std::string retry_words(const fs::path& raw, const fs::path& output) {
+    std::error_code ignored;
+    const char* const over = fs::exists(output, ignored) ? " -f" : "";
+    return "  the raw records are in " + printable(raw.native()) + "; retry with: reprise import " +
+           printable(raw.native()) + " -o " + printable(output.native()) + over + "\n";
+}
+
+/// While it lives, a signal that ends this process says so first: the job has ended, and its records are kept.
+UndoneAtEnd told_where_interrupted(const fs::path& raw, const fs::path& output, const GpuCollection* gpu) {
+    std::string text = ::isatty(STDERR_FILENO) == 1 ? "\n" : "";  // after the line of the progress
+    text += "reprise: interrupted while the op log was made\n" + retry_words(raw, output);
+    if (gpu != nullptr) {
+        text += "  GPU events are kept in " + escape_line(gpu->folder()) + "\n";
+    }
+    const auto tell = [](const char* said, const char*) {
+        [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, said, std::strlen(said));
+    };
+    return UndoneAtEnd(tell, text);
+}
+
 // Returns the number of ops in the log, 0 on failure. Keeps the raw records if they are still needed.
 uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::path& output, const RoleOverrides& roles,
                   const po::variables_map& values, GpuCollection* gpu, Words& of_gpus) {
+    const UndoneAtEnd told = told_where_interrupted(raw, output, gpu);
     try {
         Progress progress("assembling", ProgressUnit::bytes);
         RawAssembleOptions how;
+        ask_for_links(how);
         how.amend = [&](LogWriter& writer) {
             note_holes(writer);
             if (is_wanted(values, "content")) {
@@ -224,8 +252,7 @@ uint64_t assemble(const CaptureResult& result, const fs::path& raw, const fs::pa
         std::cerr << "reprise: cannot write the op log: " << error.what() << "\n";
         std::error_code gone;
         if (fs::exists(raw, gone)) {
-            std::cerr << "  the raw records are in " << printable(raw.native()) << "; retry with: reprise import "
-                      << printable(raw.native()) << " -o " << printable(output.native()) << "\n";
+            std::cerr << retry_words(raw, output);
         } else {
             std::cerr << "  the raw records are lost: " << printable(raw.native())
                       << " was removed while it was written; record again, with -o outside what the job removes\n";
@@ -259,7 +286,8 @@ void print_recorder(const CaptureResult& result, const fs::path& output, uint64_
 /// What the options led to, as the log says it.
 void print_counters(const std::vector<Counter>& counters) {
     for (const Counter& counter : counters) {
-        for (const Count which : {Count::roles_unmatched, Count::cache_files_unknown, Count::own_files_left_out}) {
+        for (const Count which :
+             {Count::roles_unmatched, Count::cache_files_unknown, Count::own_files_left_out, Count::marker_names_cut}) {
             const CounterInfo& row = info(which);
             if (counter.name == row.name && (row.severity != Severity::note || !quiet())) {
                 std::cerr << severity_name(row.severity) << ": " << format_count(counter.value) << " "
@@ -269,8 +297,26 @@ void print_counters(const std::vector<Counter>& counters) {
     }
 }
 
+/// While it lives, what goes to standard error is kept, and then written at once: the recorders of several ranks have
+/// one terminal.
+class AtOnce {
+public:
+    AtOnce() : before_(std::cerr.rdbuf(kept_.rdbuf())) {}
+    ~AtOnce() {
+        std::cerr.rdbuf(before_);
+        std::cerr << kept_.str() << std::flush;
+    }
+    AtOnce(const AtOnce&) = delete;
+    AtOnce& operator=(const AtOnce&) = delete;
+
+private:
+    std::ostringstream kept_;
+    std::streambuf* before_;
+};
+
 void print_report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus,
                   bool wait_all, int64_t after_ns) {
+    const AtOnce lines;
     if (!quiet()) {
         std::error_code ignored;
         const bool whole = result.failure.empty();
@@ -401,15 +447,52 @@ CaptureResult capture_or_clean_up(const CaptureOptions& how) {
     }
 }
 
+/// `%q{NAME}`, as other profilers have it: the value of a variable of the environment.
+std::string with_variables(const std::string& given) {
+    std::string out;
+    for (size_t at = 0; at < given.size();) {
+        const size_t begin = given.find("%q{", at);
+        const size_t end = begin == std::string::npos ? begin : given.find('}', begin);
+        if (end == std::string::npos) {
+            return out + given.substr(at);
+        }
+        const std::string name = given.substr(begin + 3, end - begin - 3);
+        const char* const value = std::getenv(name.c_str());
+        if (value == nullptr || *value == '\0' || std::strchr(value, '/') != nullptr) {
+            throw usage_error("-o '" + escape_line(given) + "': the variable " + escape_line(name) +
+                                  (value == nullptr ? " is not set" : " cannot be a part of a file name"),
+                              "name one that the launcher sets for each rank, such as OMPI_COMM_WORLD_RANK");
+        }
+        out += given.substr(at, begin - at) + value;
+        at = end + 1;
+    }
+    return out;
+}
+
+/// job.oplog, or, of a rank of several, job.rank2.oplog.
+fs::path output_of_rank(const std::string& given) {
+    fs::path output = with_variables(given);
+    const std::optional<RankVariables> rank = own_rank();
+    if (!rank || rank->world < 2 || output != given) {
+        return output;
+    }
+    const fs::path ending = output.extension();
+    output.replace_extension(".rank" + std::to_string(rank->rank) + ending.string());
+    if (!quiet()) {
+        std::cerr << "reprise: rank " << rank->rank << " of " << rank->world << " (" << rank->source
+                  << "), recorded to " << printable(output.native()) << "\n";
+    }
+    return output;
+}
+
 fs::path wanted_output(const po::variables_map& values) {
     if (values.count("output") == 0) {
         throw usage_error("-o is required", values.count("command") == 0
                                                 ? "name the op log to write"
                                                 : "name the op log to write, before the command: -o FILE CMD");
     }
-    fs::path output = values["output"].as<std::string>();
-    check_log_name(output);
-    return output;
+    check_log_name(values["output"].as<std::string>());
+    return output_of_rank(values["output"].as<std::string>());
 }
 
 /// `metrics`: none where nobody looks.

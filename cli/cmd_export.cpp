@@ -66,6 +66,9 @@ void print_report(const ExportReport& report, const Exporter& exporter, bool by_
                               : " by the filter");
         }
         std::cerr << '\n';
+        for (const std::string& note : report.notes) {
+            std::cerr << "note: " << note << ".\n";
+        }
     }
     Table table({{"approximation", ""}, {"count", "", true}, {"meaning", ""}});
     for (const Counter& counter : report.counters) {
@@ -92,6 +95,7 @@ Json report_json(const ExportReport& report) {
     return {{"ops", report.ops},
             {"left_out", report.left_out},
             {"files", std::move(files)},
+            {"notes", report.notes},
             {"counters", std::move(counters)}};
 }
 

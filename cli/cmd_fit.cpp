@@ -63,6 +63,9 @@ Table unseen_table(const FittedJob& job) {
 }
 
 void print(const FittedJob& job) {
+    if (!job.differs.empty()) {
+        std::cout << "NOT THE RECORDED JOB: " << job.differs << '\n';
+    }
     std::cout << "[" << printable(job.name) << "]  data in " << printable(job.directory) << '\n';
     words_table(job).print(std::cout, 2, kSummaryColumns);
     std::cout << "\nCould not be seen\n";
@@ -92,12 +95,15 @@ int run(const po::variables_map& values) {
                           {"words", words_table(job).json()},
                           {"unseen", unseen_table(job).json()},
                           {"notes", job.notes},
+                          {"differs", job.differs.empty() ? Json(nullptr) : Json(job.differs)},
                           {"output", writes ? Json(printable(output)) : Json(nullptr)}});
     }
     if (!json_alone(values) && output != "-" && !(quiet() && writes)) {
         print(job);
+    } else if (!job.differs.empty()) {
+        std::cerr << "reprise: " << printable(log.path().string()) << ": NOT THE RECORDED JOB: " << job.differs << '\n';
     }
-    return 0;
+    return job.differs.empty() ? 0 : 1;
 }
 
 const Registration registration{{
@@ -111,8 +117,11 @@ const Registration registration{{
         "another batch, more workers, a data set of another size.\n\n"
         "Prints how each parameter is known and how far it may be off (95 % interval, of the mean and of the "
         "deviation; KS: the greatest distance between the distribution and what was recorded), and what the log cannot "
-        "show. Such parameters are guesses; the file says so. A log without a training loop is refused. See "
-        "docs/fit.md.",
+        "show. Such parameters are guesses; the file says so. A log without a training loop is refused. Where the "
+        "fitted "
+        "job would read another number of samples or bytes than the recorded one, by more than 5 %, the first line "
+        "says so and the "
+        "exit code is 1. See docs/fit.md.",
     .examples = {{"reprise fit job.oplog", "what the job is like"},
                  {"reprise fit job.oplog -o job.ini", "as a job file"},
                  {"reprise generate job.ini -o again.oplog", "and the log of that"},

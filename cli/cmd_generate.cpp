@@ -110,13 +110,17 @@ nlohmann::json to_json(const GenerateResult& result, const Job& job, const std::
                             {"begin_ns", each.begin},
                             {"end_ns", each.end}});
     }
+    std::vector<std::string> notes = job.notes;
+    for (std::string& note : notes_of(result)) {
+        notes.push_back(std::move(note));
+    }
     return {{"output", printable(output)},
             {"ops", result.ops},
             {"tasks", result.tasks},
             {"bytes_read", result.read_bytes},
             {"bytes_written", result.written_bytes},
             {"sections", sections},
-            {"notes", job.notes}};
+            {"notes", notes}};
 }
 
 void draw(const Job& job, const po::variables_map& values) {
@@ -160,12 +164,27 @@ void check_files_of(const Job& job, const po::variables_map& values) {
     }
 }
 
+/// Of an option that prints and stops.
+void refuse_outputs(const po::variables_map& values, const std::string& option) {
+    for (const char* output : {"output", "diagram"}) {
+        if (values.count(output) != 0) {
+            throw usage_error("generate: --" + option + " prints and stops: nothing would be written to " +
+                                  escape_line(values[output].as<std::string>()),
+                              "leave out one of --" + option + " and --" + output);
+        }
+    }
+}
+
 int run(const po::variables_map& values) {
     if (values.count("words") != 0) {
+        refuse_outputs(values, "words");
         return show_words(values);
     }
     if (values.count("job") == 0) {
         throw usage_error("generate: no job file", "e.g. reprise generate job.ini -o job.oplog");
+    }
+    if (values.count("show") != 0) {
+        refuse_outputs(values, "show");
     }
     const std::string file = values["job"].as<std::string>();
     Job job = job_of(file, values);
@@ -184,17 +203,20 @@ int run(const po::variables_map& values) {
         std::cout << show_job(job);
         return 0;
     }
+    const bool wants_log = values.count("output") != 0;
+    if (wants_log) {
+        check_log_output(values["output"].as<std::string>(), values.count("force") != 0);
+    }
     if (values.count("diagram") != 0) {
         draw(job, values);
-        if (values.count("output") == 0) {
+        if (!wants_log) {
             return 0;
         }
     }
-    if (values.count("output") == 0) {
+    if (!wants_log) {
         throw usage_error("generate: -o is required", "e.g. reprise generate " + escape_line(file) + " -o job.oplog");
     }
     const std::string output = values["output"].as<std::string>();
-    check_log_output(output, values.count("force") != 0);
     GenerateOptions how;
     how.writer.derive = derive_queues;
     how.writer.level = 3;  // offsets that are drawn do not become smaller with more work
@@ -224,8 +246,10 @@ int run(const po::variables_map& values) {
         }
         std::cout << "; " << format_duration(each.end - each.begin) << " on storage as fast as memory\n";
     }
-    for (const std::string& note : job.notes) {
-        std::cout << "note: " << note << ".\n";
+    for (const auto& notes : {job.notes, notes_of(result)}) {
+        for (const std::string& note : notes) {
+            std::cout << "note: " << note << ".\n";
+        }
     }
     return 0;
 }

@@ -160,7 +160,14 @@ int run(const po::variables_map& values) {
     importer.import(files, output, how);
     progress.finish();
 
-    report(LogReader(output), importer.name, files.size(), values);
+    const LogReader log(output);
+    if (log.op_count() == 0) {
+        std::error_code ignored;
+        fs::remove(output, ignored);
+        throw bad_input(files.front().string(), "has no operation that could be replayed: no log was written",
+                        "record the job again, and look whether it ran");
+    }
+    report(log, importer.name, files.size(), values);
     return 0;
 }
 

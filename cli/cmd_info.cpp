@@ -5,12 +5,14 @@
 #include <limits>
 #include <optional>
 
+#include "analyze/network.h"
 #include "analyze/summary.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
 #include "cli/scale_options.h"
+#include "cli/show_network.h"
 #include "cli/show_queues.h"
 #include "cli/show_recorder.h"
 #include "cli/show_requests.h"
@@ -19,6 +21,7 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/ranks.h"
 #include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
 
@@ -129,6 +132,19 @@ std::string edges_text(const Summary& summary) {
     return format_count(summary.edges) + ", inferred " + format_count(summary.inferred_edges) + by;
 }
 
+/// "4 (torchrun)", "rank 2 of 4 (Open MPI)"; empty: the log names none.
+std::string ranks_text(const LogReader& log) {
+    const Header& header = log.header();
+    const std::string source = read_fact(header, fact::ranks_source).value_or("");
+    const std::string by = source.empty() ? std::string() : " (" + source + ")";
+    const int64_t world = read_fact(header, fact::ranks_world).value_or(0);
+    if (const std::optional<int64_t> rank = read_fact(header, fact::rank)) {
+        return "rank " + std::to_string(*rank) + (world != 0 ? " of " + std::to_string(world) : std::string()) + by;
+    }
+    const uint32_t count = recorded_ranks(header, log.tables()).count;
+    return count < 2 ? std::string() : std::to_string(count) + by;
+}
+
 void print_head(const LogReader& log, const Summary& summary) {
     const Header& header = log.header();
     std::cout << printable(log.path().string()) << ": op log, format version " << log.format_version() << '\n';
@@ -146,13 +162,15 @@ void print_head(const LogReader& log, const Summary& summary) {
                       format_duration(header.time_unit_ns));
     for (const auto& [key, value] : header.extra) {
         // The series is for scripts; how and where the log was captured is in the line "host" and, all of it, with -v.
-        if (key != fact::context.key && (verbosity() > 0 || !key.starts_with("capture."))) {
+        const bool told = key == fact::context.key || key == fact::ranks.key || key.starts_with("ranks.");
+        if (!told && (verbosity() > 0 || !key.starts_with("capture."))) {
             line(key, value);
         }
     }
     for (const std::string& sentence : {taken_off_sentence(header), dear_memory_sentence(header)}) {
         line(sentence.find("memory") == std::string::npos ? "recorder" : "memory", sentence);
     }
+    line("ranks", ranks_text(log));
     line("time span", format_duration(summary.elapsed()));
     line("tasks", format_count(summary.tasks_with_ops) + " with ops of " + format_count(summary.tasks) + ", in " +
                       counted(summary.processes, "process", "processes"));
@@ -187,8 +205,15 @@ void section(std::string_view title, const Table& table) {
     table.print(std::cout, 2, kSummaryColumns);
 }
 
-void print(const LogReader& log, const Summary& summary, const QueueInference& queues, const OpFilter& filter,
-           const po::variables_map& values) {
+struct Shown {
+    Summary summary;
+    QueueInference queues;
+    NetworkUse network;
+};
+
+void print(const LogReader& log, const Shown& shown, const OpFilter& filter, const po::variables_map& values) {
+    const Summary& summary = shown.summary;
+    const QueueInference& queues = shown.queues;
     print_head(log, summary);
     section("Ops by kind (service time)", kinds_table(summary));
     section("Files by role", roles_table(summary));
@@ -199,6 +224,7 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
     section("Asynchronous requests by ring", rings_table(summary.requests, nullptr, ""));
     section("Time by requests in flight", depths_table(summary.requests, nullptr, ""));
     section("Accelerators", devices_table(summary, log.tables()));
+    section("Network: " + network_waits(shown.network), network_table(shown.network));
     if (values.count("tasks")) {
         section("Tasks", tasks_table(log));
     }
@@ -226,17 +252,20 @@ void print(const LogReader& log, const Summary& summary, const QueueInference& q
     }
 }
 
-Json json(const LogReader& log, const Summary& summary, const QueueInference& queues, const OpFilter& filter,
-          const po::variables_map& values) {
+Json json(const LogReader& log, const Shown& shown, const OpFilter& filter, const po::variables_map& values) {
     Json out = {{"log", printable(log.path().string())}, {"format_version", log.format_version()}};
     out["header"] = header_json(log.header());
     out["filter"] = filter.to_string();
     out["recovered"] = log.recovered() ? Json(*log.recovered()) : Json(nullptr);
     out["losses"] = log.tables().losses();
     out["counters"] = counters_json(log.tables().counters);
-    out["summary"] = to_json(summary, log.tables());
-    out["queues"] = queues_table(queues).json();
-    out["doubts"] = queue_doubts(queues);
+    out["summary"] = to_json(shown.summary, log.tables());
+    const std::optional<int64_t> rank = read_fact(log.header(), fact::rank);
+    out["rank"] = rank ? Json(*rank) : Json(nullptr);
+    out["ranks"] = recorded_ranks(log.header(), log.tables()).count;
+    out["queues"] = queues_table(shown.queues).json();
+    out["doubts"] = queue_doubts(shown.queues);
+    out["network"] = network_table(shown.network).json();
     if (values.count("tasks")) {
         out["tasks"] = tasks_table(log).json();
     }
@@ -263,16 +292,20 @@ int run(const po::variables_map& values) {
         throw usage_error("info: --scale-as requires --scaling", "");
     }
     Progress progress("reading");
-    const Summary summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
+    Shown shown;
+    shown.summary = summarize(log, filter, [&](uint64_t ops) { progress.update(ops, log.op_count()); });
     progress.finish();
     Progress looking("inferring queues");
-    const QueueInference queues = queues_of(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
+    shown.queues = queues_of(log, [&](uint64_t ops) { looking.update(ops, log.op_count()); });
     looking.finish();
+    Progress talking("reading the network's part");
+    shown.network = network_use(log, [&](uint64_t ops) { talking.update(ops, log.op_count()); });
+    talking.finish();
     if (json_wanted(values)) {
-        put_json(values, json(log, summary, queues, filter, values));
+        put_json(values, json(log, shown, filter, values));
     }
     if (!json_alone(values)) {
-        print(log, summary, queues, filter, values);
+        print(log, shown, filter, values);
     }
     return 0;
 }

@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "analyze/accelerator.h"
@@ -17,7 +19,9 @@
 #include "cli/json_output.h"
 #include "cli/limit_options.h"
 #include "cli/log_arguments.h"
+#include "cli/named_files.h"
 #include "cli/outputs.h"
+#include "cli/predict_cluster.h"
 #include "cli/predict_memory.h"
 #include "cli/predict_service.h"
 #include "cli/predict_sweep.h"
@@ -52,6 +56,7 @@ void options(po::options_description& add) {
         "cpus", po::value<std::string>()->value_name("N"), "CPUs that computing threads share [default: as recorded]");
     add_memory_options(add);
     add_sweep_option(add);
+    add_cluster_options(add);
     add_what_if_options(add, false);
     add_filter_options(add);
     add.add_options()("allow-loss", "accept a log with losses")(
@@ -230,7 +235,7 @@ PredictOptions predict_options(const po::variables_map& values, const LogReader&
         how.filter_asked = true;
         how.what_if += (how.what_if.empty() ? "" : " ") + only;
     }
-    if (values.count("output") != 0 && values.count("sweep") == 0) {
+    if (values.count("output") != 0 && values.count("sweep") == 0 && !cluster_given(values)) {
         how.output = values["output"].as<std::string>();
         check_log_output(how.output, values.count("force") != 0);
     }
@@ -302,11 +307,13 @@ fs::path sweep_folder(const po::variables_map& values) {
         return {};
     }
     fs::path folder = values["output"].as<std::string>();
+    constexpr std::array<std::string_view, 3> kFiles = {"cells.csv", "sweep.svg", "sweep.png"};
+    check_folder_too("predict", values, folder, kFiles);
     if (fs::exists(folder / "runs.jsonl")) {
         throw usage_error(escape_line(folder.string()) + " has the runs of a sweep", "choose another folder with -o");
     }
     if (values.count("force") == 0) {
-        for (const char* const name : {"cells.csv", "sweep.svg", "sweep.png"}) {
+        for (const std::string_view name : kFiles) {
             if (fs::exists(fs::symlink_status(folder / name))) {
                 throw usage_error(escape_line((folder / name).string()) + " exists",
                                   "choose another folder with -o, or replace it with -f");
@@ -361,6 +368,9 @@ int run(const po::variables_map& values) {
     if (values.count("storage") == 0 && !service_given(values)) {
         throw usage_error("--storage is required", "measure one: reprise calibrate --storage DIR -o model.json");
     }
+    if (cluster_given(values)) {
+        check_cluster_options(values);
+    }
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     check_losses(log, values.count("allow-loss") != 0, values.count("recover") != 0);
     const WhatIf what_if = what_if_of(values);
@@ -375,6 +385,9 @@ int run(const po::variables_map& values) {
     }
     const Predictor predictor(log, how.filter, how.access);
     put_hidden(log, predictor, how);
+    if (cluster_given(values)) {
+        return run_cluster(values, log, predictor, how);
+    }
     if (values.count("sweep") != 0) {
         return run_sweep(values, {log, predictor, {}}, how);
     }
@@ -459,10 +472,14 @@ const Registration registration{{
                   "with accelerators four times as fast"},
                  {"reprise predict job.oplog --storage model.json --ratio 4", "with memory for a quarter of the data"},
                  {"reprise predict job.oplog --storage model.json --sweep read=10M..1G --sweep ratio=1,4",
-                  "how fast the device has to be"}},
+                  "how fast the device has to be"},
+                 {"reprise predict job.oplog --storage model.json --gpus 10000 --hosts 1250 --network net.json",
+                  "ten thousand accelerators that share the storage"},
+                 {"reprise predict job.oplog --storage model.json --gpus 8 --hosts 1 --sweep gpus=1..10000 -o curve",
+                  "AU and throughput over accelerators, eight on each host"}},
     .options = options,
     .positionals = {{"log", "LOG"}},
-    .choices = {{"cache", {"cold", "warm"}}, {"page-cache", {"lru", "two-lists"}}},
+    .choices = {{"cache", {"cold", "warm"}}, {"page-cache", {"lru", "two-lists"}}, {"scatter", {"none", "recorded"}}},
     .run = run,
 }};
 

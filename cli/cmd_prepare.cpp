@@ -8,6 +8,7 @@
 #include <csignal>
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "cli/command.h"
@@ -15,12 +16,18 @@
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/recordings.h"
 #include "cli/scale_options.h"
+#include "cli/show_prepare.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "cli/words_check.h"
+#include "formats/oplog/ranks.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
+#include "hosts/dealing.h"
+#include "hosts/hosts.h"
 #include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
 #include "transform/copies.h"
@@ -52,116 +59,21 @@ void options(po::options_description& add) {
 
 constexpr std::string_view kRefused = "refused";
 
-uint64_t count_of(const Survey& survey, Action action) { return survey.count[static_cast<size_t>(action)]; }
-
-/// What may be wrong with the root.
-void print_doubts(const Preparation& preparation) {
-    for (const Counter& counter : preparation.layout().counters) {
-        if (counter.severity != Severity::note) {
-            std::cout << "  " << severity_name(counter.severity) << ": " << format_count(counter.value) << ' '
-                      << counter.meaning << '\n';
-        }
-    }
-}
-
-void print_plan(const Preparation& preparation) {
-    const Survey& survey = preparation.survey();
-    std::cout << "prepare " << printable(preparation.options().root.string())
-              << (preparation.root_missing() ? " (will be created)" : "") << " for "
-              << printable(preparation.options().log_name) << ", content " << content_name(preparation.content())
-              << '\n';
-    Table table({{"", "what"}, {"count", "count", true}, {"bytes", "bytes", true}});
-    const auto row = [&](const char* what, uint64_t count, Cell bytes = Cell("")) {
-        if (count > 0) {
-            table.row({what, count_cell(count), std::move(bytes)});
-        }
-    };
-    row("files to create", survey.files, bytes_cell(survey.bytes));
-    row("directories to create", survey.directories);
-    row("symbolic links to create", survey.links);
-    row("listing entries to create", survey.listing_entries);
-    row("already in place", count_of(survey, Action::keep));
-    row("to restore", count_of(survey, Action::refill));
-    row("created by the log, to remove", count_of(survey, Action::remove));
-    row("directories to rename back", survey.renames_back.size());
-    row("excluded by role or path", preparation.layout().files_left_out);
-    for (const Counter& counter : preparation.layout().counters) {
-        if (counter.severity == Severity::note) {
-            row(counter.name.c_str(), counter.value);
-        }
-    }
-    if (!table.empty()) {
-        table.print(std::cout, 2);
-    }
-    for (const Demand& demand : survey.demands) {
-        if (demand.bytes == 0 && demand.inodes == 0 && demand.replay_bytes == 0) {
-            continue;
-        }
-        std::cout << "  needs " << format_bytes(demand.bytes) << " and " << counted(demand.inodes, "inode");
-        if (demand.replay_bytes > 0) {
-            std::cout << ", and the replay " << format_bytes(demand.replay_bytes);
-        }
-        std::cout << "; free: " << format_bytes(demand.free_bytes);
-        if (demand.free_inodes != UINT64_MAX) {
-            std::cout << " and " << counted(demand.free_inodes, "inode");
-        }
-        std::cout << " at " << printable(demand.where) << '\n';
-    }
-    print_doubts(preparation);
-    for (const std::string& remark : preparation.remarks()) {
-        std::cout << "  " << remark << '\n';
-    }
-    std::cout.flush();
-}
-
-Json plan_json(const Preparation& preparation) {
-    const Survey& survey = preparation.survey();
-    Json demands = Json::array();
-    for (const Demand& demand : survey.demands) {
-        demands.push_back({{"where", printable(demand.where)},
-                           {"bytes", demand.bytes},
-                           {"replay_bytes", demand.replay_bytes},
-                           {"free_bytes", demand.free_bytes},
-                           {"inodes", demand.inodes},
-                           {"free_inodes", demand.free_inodes == UINT64_MAX ? Json() : Json(demand.free_inodes)},
-                           {"fits", demand.fits()}});
-    }
-    Json counters = Json::array();
-    for (const Counter& counter : preparation.layout().counters) {
-        counters.push_back({{"name", counter.name},
-                            {"severity", severity_name(counter.severity)},
-                            {"value", counter.value},
-                            {"meaning", counter.meaning}});
-    }
-    return {{"root", printable(preparation.options().root.string())},
-            {"log", printable(preparation.options().log_name)},
-            {"fingerprint", preparation.marker().fingerprint},
-            {"content", content_name(preparation.content())},
-            {"filter", preparation.marker().filter},
-            {"files", survey.files},
-            {"directories", survey.directories},
-            {"links", survey.links},
-            {"listing_entries", survey.listing_entries},
-            {"bytes", survey.bytes},
-            {"bytes_laid_out", survey.bytes_laid_out},
-            {"keep", count_of(survey, Action::keep)},
-            {"make", count_of(survey, Action::make)},
-            {"remake", count_of(survey, Action::remake)},
-            {"refill", count_of(survey, Action::refill)},
-            {"remove", count_of(survey, Action::remove)},
-            {"rename_back", survey.renames_back.size()},
-            {"left_out", preparation.layout().files_left_out},
-            {"file_systems", std::move(demands)},
-            {"counters", std::move(counters)},
-            {"remarks", preparation.remarks()}};
-}
-
 /// The last line of the command.
 struct Outcome {
     std::string_view state;
     double seconds = 0;
-    uint64_t entries = 0, bytes = 0;
+    uint64_t entries = 0, bytes = 0, holes = 0;
 };
+
+/// One line: such files are not what the recording found.
+void print_refused_attributes(const Examples& refused) {
+    if (refused.count > 0) {
+        std::cout << "  warning: " << counted(refused.count, "file") << " without the extended attributes of the "
+                  << "recording, which the file system refused; reading them fails in a replay: "
+                  << printable(refused.paths.front()) << (refused.count > 1 ? ", ..." : "") << '\n';
+    }
+}
 
 void print_outcome(const Outcome& outcome, const Preparation& preparation, const WriteState& state) {
     if (outcome.entries == 0) {
@@ -171,6 +83,9 @@ void print_outcome(const Outcome& outcome, const Preparation& preparation, const
         if (outcome.bytes > 0) {
             std::cout << ", " << format_bytes(outcome.bytes) << " at "
                       << format_rate(static_cast<double>(outcome.bytes) / outcome.seconds);
+        }
+        if (outcome.holes > 0) {
+            std::cout << ", holes of " << format_bytes(outcome.holes);
         }
         std::cout << ", in " << format_duration(static_cast<int64_t>(outcome.seconds * 1e9)) << '\n';
     }
@@ -183,15 +98,36 @@ void print_outcome(const Outcome& outcome, const Preparation& preparation, const
     }
 }
 
-int run(const po::variables_map& values) {
-    if (values.count("root") == 0) {
-        throw usage_error("prepare: --root is required",
-                          "name the directory to create the files in, e.g. --root /mnt/new");
+/// What all ranks did together.
+void add_ranks(Hosts& hosts, Outcome& outcome) {
+    const std::string mine =
+        std::to_string(outcome.entries) + " " + std::to_string(outcome.bytes) + " " + std::to_string(outcome.holes);
+    outcome.entries = outcome.bytes = outcome.holes = 0;
+    for (const std::string& one : hosts.ranks().share(mine)) {
+        uint64_t entries = 0, bytes = 0, holes = 0;
+        std::istringstream(one) >> entries >> bytes >> holes;
+        outcome.entries += entries;
+        outcome.bytes += bytes;
+        outcome.holes += holes;
     }
+    if (outcome.entries == 0) {
+        outcome.state = "nothing to do, everything is in place";
+    }
+}
+
+/// The root may be missing: then its parent tells who shares it.
+void meet_at(Hosts& hosts, const std::filesystem::path& root) {
+    std::error_code error;
+    const bool missing = !std::filesystem::exists(root, error);
+    const std::vector<std::string> all = hosts.ranks().share(missing ? "1" : "0");
+    const bool any = std::find(all.begin(), all.end(), "1") != all.end();
+    const std::filesystem::path above = std::filesystem::absolute(root, error).lexically_normal().parent_path();
+    hosts.set_root(any ? above : root);
+}
+
+/// What the words say without a look at the log.
+PrepareOptions prepare_options(const po::variables_map& values) {
     PrepareOptions options;
-    const std::string chosen = chosen_log(values).path;
-    const ScaleOptions scale = scale_options(values);
-    options.log_name = name_at_scale(chosen, scale, values);
     options.root = values["root"].as<std::string>();
     options.tool = "reprise " + std::string(tool_version());
     options.reset = values.count("reset") != 0;
@@ -205,16 +141,47 @@ int run(const po::variables_map& values) {
         constexpr int64_t kMostThreads = 1024;
         options.threads = static_cast<unsigned>(whole_number(values, "jobs", 1, kMostThreads));
     }
-    const bool as_json = json_wanted(values);
+    return options;
+}
 
-    const LogReader recording = log_at_scale(chosen, scale, values);
+/// Adds what they say of a log's files.
+void choose_files(const po::variables_map& values, const LogReader& recording, PrepareOptions& options) {
     options.maps = wanted_maps(values, recording);
     if (values.count("only") != 0 || values.count("not") != 0) {
         options.filter = wanted_filter(values, recording, Base::job);
     }
+}
+
+int prepare_as(const po::variables_map& values, Hosts* hosts) {
+    if (values.count("root") == 0) {
+        throw usage_error("prepare: --root is required",
+                          "name the directory to create the files in, e.g. --root /mnt/new");
+    }
+    PrepareOptions options = prepare_options(values);
+    std::string chosen = chosen_log(values).path;
+    Hosts::Received received;
+    std::optional<RootShare> share;
+    const bool speaks = hosts == nullptr || hosts->rank() == 0;
+    const ScaleOptions scale = scale_options(values);
+    options.log_name = name_at_scale(chosen, scale, values);
+    if (hosts != nullptr) {
+        chosen = hosts->fetch_log(chosen, received).string();
+    }
+    const bool as_json = json_wanted(values);
+
+    const LogReader recording = log_at_scale(chosen, scale, values);
+    choose_files(values, recording, options);
     options.fingerprint = log_fingerprint(recording);
     std::optional<LogReader> variant;
     GpuCopies copies = GpuCopies::parse(values["gpus"].as<std::string>());
+    if (hosts != nullptr) {
+        hosts->check_log(options.fingerprint);
+        meet_at(*hosts, options.root);
+        share.emplace(hosts->ranks(), hosts->root_group());
+        options.peers = &*share;
+        const RecordedRanks recorded = recorded_ranks(recording.header(), recording.tables());
+        copies.count = copies_for(recorded.count, copies.count, hosts->size());
+    }
     if (options.reset) {
         copies.count = std::max(copies.count, copies_below(options.root, options.fingerprint));
     }
@@ -223,21 +190,27 @@ int run(const po::variables_map& values) {
         variant.emplace(make_variant(recording, {copies, {}}));
     }
     Preparation preparation(variant ? *variant : recording, std::move(options));
-    if (!json_alone(values)) {
+    const bool refused = preparation.options().reset && preparation.root_missing();  // write() says why
+    if (!json_alone(values) && speaks && !refused) {
         quiet() ? print_doubts(preparation) : print_plan(preparation);
     }
     Json json = as_json ? plan_json(preparation) : Json();
     const auto finish = [&](const Outcome& outcome, const WriteState& state) {
-        if (as_json) {
+        if (as_json && speaks) {
             json["state"] = outcome.state;
             json["seconds"] = outcome.seconds;
             json["entries_done"] = outcome.entries;
             json["bytes_done"] = outcome.bytes;
+            json["hole_bytes"] = outcome.holes;
             json["directories_left"] = state.left.count;
+            json["attributes_refused"] = state.attributes_refused.count;
             put_json(values, json);
         }
-        if (!json_alone(values) && !quiet() && outcome.state != kRefused) {
+        if (!json_alone(values) && !quiet() && speaks && outcome.state != kRefused) {
             print_outcome(outcome, preparation, state);
+        }
+        if (!json_alone(values) && speaks) {
+            print_refused_attributes(state.attributes_refused);
         }
     };
 
@@ -254,7 +227,7 @@ int run(const po::variables_map& values) {
         finish({.state = "dry run, nothing was changed"}, state);
         return 0;
     }
-    if (preparation.nothing_to_do()) {
+    if (preparation.nothing_to_do() && hosts == nullptr) {
         finish({.state = "nothing to do, everything is in place"}, state);
         return 0;
     }
@@ -278,19 +251,28 @@ int run(const po::variables_map& values) {
     const auto start = Clock::now();
     const bool complete = preparation.run(state, [&] {
         context.poll();
+        state.stop = state.stop || (hosts != nullptr && !hosts->stopped().empty());
         progress.update(by_bytes ? state.bytes.load() : state.entries.load(), by_bytes ? survey.bytes : entries);
     });
     progress.finish();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    finish({.state = complete ? "done" : "interrupted",
-            .seconds = seconds,
-            .entries = state.entries.load(),
-            .bytes = state.bytes.load()},
-           state);
+    Outcome outcome{.state = complete ? "done" : "interrupted",
+                    .seconds = seconds,
+                    .entries = state.entries.load(),
+                    .bytes = state.bytes.load(),
+                    .holes = state.holes.load()};
+    if (hosts != nullptr) {
+        add_ranks(*hosts, outcome);
+    }
+    finish(outcome, state);
     if (!complete) {
         throw machine_error("interrupted; the root is marked incomplete", "run the same command again to continue");
     }
     return 0;
+}
+
+int run(const po::variables_map& values) {
+    return with_ranks([&](Hosts* hosts) { return prepare_as(values, hosts); });
 }
 
 const Registration registration{{
@@ -315,4 +297,17 @@ const Registration registration{{
 }};
 
 }  // namespace
+
+void check_prepare_words(const std::vector<std::string>& words) {
+    const int level = verbosity();
+    const po::variables_map values = parse(*find_command("prepare"), words);
+    set_verbosity(level);  // the words' own is another process's
+    const LogReader recording(values["log"].as<std::vector<std::string>>().front(),
+                              ReadOptions{.recover = values.count("recover") != 0});
+    scale_options(values);
+    PrepareOptions options = prepare_options(values);
+    choose_files(values, recording, options);
+    GpuCopies::parse(values["gpus"].as<std::string>());
+}
+
 }  // namespace reprise::cli

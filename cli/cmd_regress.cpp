@@ -12,9 +12,11 @@
 #include "cli/log_arguments.h"
 #include "cli/named_files.h"
 #include "cli/outputs.h"
+#include "cli/ranks.h"
 #include "cli/regress_suite.h"
 #include "cli/show_verdict.h"
 #include "cli/units.h"
+#include "cli/words_check.h"
 #include "formats/support/error.h"
 #include "replay/prepare/root_marker.h"
 
@@ -367,7 +369,30 @@ Suite suite_of(const po::variables_map& values) {
     return suite;
 }
 
+/// Before anything is made: a mistake found later leaves roots and a folder behind.
+void check_words_of(const Suite& suite) {
+    for (const SuiteJob& job : suite.jobs) {
+        for (const auto* const words : {&job.prepare, &job.replay}) {
+            const bool prepares = words == &job.prepare;
+            Words all = prepares ? prepare_words(job, suite.targets.front().folder)
+                                 : replay_words(job, suite.targets.front().folder, {"--verify", "tree"});
+            if (!prepares) {
+                all.insert(all.end(), {"-o", "run.oplog", "--json=run.json"});  // as the runs have; nothing is written
+            }
+            try {
+                prepares ? check_prepare_words(all) : check_replay_words(all);
+            } catch (const Error& error) {
+                if (error.code() != ExitCode::usage) {
+                    throw;
+                }
+                throw usage_error("[job " + job.name + "] " + (prepares ? "prepare: " : "replay: ") + error.what(), "");
+            }
+        }
+    }
+}
+
 int run(const po::variables_map& values) {
+    refuse_ranks("regress");
     const Thresholds thresholds = wanted_thresholds(values);
     check_report_files(values);
     const Baseline baseline(values.count("baseline") != 0 ? values["baseline"].as<std::string>() : std::string());
@@ -379,6 +404,7 @@ int run(const po::variables_map& values) {
     how.suite_file = values["suite"].as<std::string>();
     how.folder = values.count("output") != 0 ? fs::path(values["output"].as<std::string>())
                                              : fs::path(how.suite_file.string() + ".regress");
+    check_folder_too("regress", values, how.folder, kRegressFiles);
     how.verify = values.count("verify") != 0;
     how.fresh = values.count("force") != 0;
     how.exclude_doubtful = values.count("exclude-doubtful") != 0;
@@ -387,6 +413,7 @@ int run(const po::variables_map& values) {
     }
     Suite wanted = suite_of(values);
     baseline.check(wanted);
+    check_words_of(wanted);
     RegressSuite suite(std::move(wanted), how);
     if (!suite.aside().empty() && !quiet()) {
         std::cerr << "note: the runs of the last call were judged: they are now in "

@@ -23,6 +23,8 @@
 #include "cli/outputs.h"
 #include "cli/phase_progress.h"
 #include "cli/progress.h"
+#include "cli/rank_results.h"
+#include "cli/ranks.h"
 #include "cli/recordings.h"
 #include "cli/replay_metrics.h"
 #include "cli/run_series.h"
@@ -34,9 +36,13 @@
 #include "cli/show_verify.h"
 #include "cli/units.h"
 #include "cli/what_if_options.h"
+#include "cli/words_check.h"
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "formats/oplog/ranks.h"
 #include "formats/support/error.h"
+#include "hosts/dealing.h"
+#include "hosts/hosts.h"
 #include "replay/prepare/cache_regime.h"
 #include "replay/prepare/prepare.h"
 #include "replay/prepare/root_marker.h"
@@ -171,13 +177,33 @@ void check_outputs(const po::variables_map& values, const fs::path& output) {
     }
 }
 
-ReplayOptions replay_options(const po::variables_map& values, const LogReader& recording, const WhatIf& what_if) {
+/// What has no effect under a pace is a mistake.
+void check_paced(const po::variables_map& values, const ReplayOptions& how) {
+    check_factors(how.speeds, how.pace == Pace::causal);
+    if (how.pace != Pace::afap) {
+        return;
+    }
+    const auto refuse = [](const std::string& option, const char* why) {
+        throw usage_error(option + " with --pace afap, which " + why, "leave out one of them");
+    };
+    if (how.speeds.time_scale != 1.0) {
+        refuse("--time-scale", "keeps no recorded time");
+    }
+    if (!values["delay"].defaulted() && how.delay != DelayPolicy::automatic) {
+        refuse("--delay", "computes nothing");
+    }
+}
+
+/// `there`: the root is there, and what is written is checked, too.
+ReplayOptions replay_options(const po::variables_map& values, const LogReader& recording, const WhatIf& what_if,
+                             bool there) {
     ReplayOptions how;
     const auto& pace = values["pace"].as<std::string>();
     how.pace = pace == "afap" ? Pace::afap : pace == "causal" ? Pace::causal : Pace::timed;
     how.engine = *engine_by_name(values["engine"].as<std::string>());  // one of the choices
     how.delay = policy_of(values["delay"].as<std::string>());
     how.speeds = what_if.speeds;
+    check_paced(values, how);
     how.what_if = what_if_words(what_if, recording);
     check_has_accelerators(recording, what_if);
     how.access = access_of(what_if);
@@ -193,6 +219,8 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     }
     if (values.count("root") != 0) {
         how.root = values["root"].as<std::string>();
+    }
+    if (values.count("root") != 0 && there) {
         check_read_ahead(how.access, how.root.string());
     }
     how.maps = wanted_maps(values, recording);
@@ -211,20 +239,59 @@ ReplayOptions replay_options(const po::variables_map& values, const LogReader& r
     if (how.limits.any()) {
         how.what_if += (how.what_if.empty() ? "" : " ") + limit_words(how.limits);
     }
-    if (values.count("output") != 0) {
+    if (values.count("output") != 0 && there) {
         how.output = values["output"].as<std::string>();
         check_outputs(values, how.output);
     }
     return how;
 }
 
+int exit_code_of(const ReplayResult& result) {
+    // An interrupted run has a valid result but did not finish; one whose log could not be written has one, too.
+    if (result.ended != "complete" || !result.output_lost.empty()) {
+        return static_cast<int>(ExitCode::machine);
+    }
+    const bool believed =
+        result.not_same_job.empty() && result.fidelity.failures.empty() && not_measured(result).empty();
+    return static_cast<int>(believed ? ExitCode::done : ExitCode::check_failed);
+}
+
+/// What several ranks cannot do yet.
+void check_ranks(const po::variables_map& values) {
+    for (const char* const option : {"until-stable", "verify", "memory", "ratio", "io-limit"}) {
+        if (values.count(option) != 0) {
+            throw usage_error("--" + std::string(option) + " with several ranks", "leave it out, or start one process");
+        }
+    }
+}
+
+/// As asked for. Ranks beyond the recorded ones perform copies of the job.
+WhatIf what_if_for(const po::variables_map& values, const LogReader& recording, const Hosts* hosts) {
+    WhatIf what_if = what_if_of(values);
+    if (hosts != nullptr) {
+        const GpuCopies asked = GpuCopies::parse(what_if.gpus);
+        const RecordedRanks recorded = recorded_ranks(recording.header(), recording.tables());
+        what_if.gpus =
+            std::to_string(copies_for(recorded.count, asked.count, hosts->size())) + (asked.in_step ? "" : ":free");
+    }
+    return what_if;
+}
+
+/// "run.rank3.oplog"
+fs::path of_rank(const fs::path& output, uint32_t rank) {
+    fs::path name = output;
+    return name.replace_extension(".rank" + std::to_string(rank) + output.extension().string());
+}
+
 /// A recording, or what a what-if makes of it, ready to be replayed as often as asked.
 class Replayed {
 public:
-    Replayed(const po::variables_map& values, const ChosenLog& log)
+    /// `hosts`: the other ranks; none: this process performs all.
+    Replayed(const po::variables_map& values, const ChosenLog& log, Hosts* hosts)
         : recording_(log_at_scale(log.path, scale_options(values), values)),
-          what_if_(what_if_of(values)),
-          how_(replay_options(values, recording_, what_if_)),
+          hosts_(hosts),
+          what_if_(what_if_for(values, recording_, hosts)),
+          how_(replay_options(values, recording_, what_if_, true)),
           pace_(values["pace"].as<std::string>()),
           tolerated_by_("--tolerance-results " + values["tolerance-results"].as<std::string>()) {
         how_.recordings = log.times;
@@ -239,8 +306,9 @@ public:
             variant_.emplace(make_variant(recording_, asked));
             how_.copies = asked.copies.count;
         }
+        meet_ranks();
         how_.epochs = epochs();
-        if (values.count("metrics") != 0) {
+        if (values.count("metrics") != 0 && speaks()) {
             const ReplayMetricsInfo info{fs::path(log.path).filename().string(), pace_,
                                          std::string(engine_name(how_.engine)), how_.pace != Pace::afap};
             metrics_ = std::make_unique<ReplayMetrics>(info, this->log().tables());
@@ -249,14 +317,22 @@ public:
     }
 
     const OpFilter& filter() const { return how_.filter; }
+    /// Whether this rank is the one that prints.
+    bool speaks() const { return hosts_ == nullptr || hosts_->rank() == 0; }
+    /// As asked for, or as the ranks imply.
+    const std::string& gpus() const { return what_if_.gpus; }
+    /// How many hosts the ranks are on.
+    size_t hosts() const { return hosts_ == nullptr ? 1 : hosts_->hosts(); }
 
     /// `output`: the run's log; empty: none.
     SeriesRun once(const fs::path& output) {
         PhaseProgress progress;
         ReplayOptions how = how_;
-        how.output = output;
+        how.output = output.empty() || hosts_ == nullptr ? output : of_rank(output, hosts_->rank());
         how.progress = [&](const ReplayProgress& now) {
-            progress(now);
+            if (speaks()) {
+                progress(now);
+            }
             if (metrics_) {
                 metrics_->progress(now);
             }
@@ -273,6 +349,12 @@ public:
             metrics_->end_run();
         }
         complete(run.result);
+        if (hosts_ != nullptr) {
+            report_ranks(run, output);
+        }
+        if (!what_if_.gpu_model.empty()) {
+            run.figures->without_recorded_accelerators();
+        }
         run.figures->finish(run.result, pace_, how.engine, tolerated_by_);
         return run;
     }
@@ -280,7 +362,7 @@ public:
 
     /// Restores what an earlier run changed in a prepared root.
     void restore() {
-        if (how_.root.empty() || !uses_root(how_.engine) || !needs_reset(how_.root)) {
+        if (how_.root.empty() || !uses_root(how_.engine) || !any_needs_reset()) {
             return;
         }
         PrepareOptions options;
@@ -294,6 +376,11 @@ public:
         if (options.copies > how_.copies) {  // an earlier replay left them
             more.emplace(make_variant(recording_, {{options.copies, true}, {}}));
         }
+        std::optional<RootShare> share;
+        if (hosts_ != nullptr) {
+            share.emplace(hosts_->ranks(), hosts_->root_group());
+            options.peers = &*share;
+        }
         Preparation preparation(more ? *more : log(), std::move(options));
         preparation.check();
         WriteState state;
@@ -303,6 +390,58 @@ public:
     }
 
 private:
+    /// The others have the same log; which processes are whose, and who shares a root.
+    void meet_ranks() {
+        if (hosts_ == nullptr) {
+            return;
+        }
+        hosts_->check_log(how_.fingerprint + " " + std::to_string(log().op_count()));
+        const RecordedRanks recorded = recorded_ranks(log().header(), log().tables());
+        hosts_->set_dealing(recorded);
+        if (uses_root(how_.engine)) {
+            hosts_->set_root(how_.root);
+        }
+        how_.peers = hosts_;
+        if (recorded.count > hosts_->size()) {
+            warnings_.push_back(std::to_string(recorded.count) + " recorded ranks on " +
+                                std::to_string(hosts_->size()) + " started ones: several on each.");
+        }
+    }
+
+    /// On any rank: they restore together.
+    bool any_needs_reset() const {
+        const bool here = needs_reset(how_.root);
+        if (hosts_ == nullptr) {
+            return here;
+        }
+        const std::vector<std::string> all = hosts_->ranks().share(here ? "1" : "0");
+        return std::find(all.begin(), all.end(), "1") != all.end();
+    }
+
+    void report_ranks(SeriesRun& run, const fs::path& output) {
+        PeerRow row = run.result.peer.value_or(PeerRow{});
+        row.ops = run.result.ops;
+        row.bytes_read = run.result.bytes_read;
+        row.bytes_written = run.result.bytes_written;
+        row.elapsed_ns = run.result.elapsed_ns;
+        row.waited_ns = run.result.rank_wait_ns;
+        row.ended = run.result.ended;
+        row.code = exit_code_of(run.result);
+        row.why = !run.result.not_same_job.empty()        ? "NOT THE SAME JOB: " + run.result.not_same_job.front()
+                  : !run.result.fidelity.failures.empty() ? "NOT FAITHFUL: " + run.result.fidelity.failures.front()
+                                                          : std::string();
+        const fs::path part = run.result.output;
+        merge_ranks(*hosts_, row, log(), uses_root(how_.engine) ? how_.root : fs::path(), run);
+        const bool whole = hosts_->ranks().stopped().empty() && !hosts_->ranks().lost();
+        if (!output.empty() && whole) {
+            const std::string lost = join_logs(*hosts_, part, output);
+            if (hosts_->rank() == 0) {
+                run.result.output = lost.empty() ? output : part;
+                run.result.output_lost = lost;
+            }
+        }
+    }
+
     /// Where they are no epochs that could be told apart, and of huge logs that nobody asked about, none.
     std::vector<LogEpoch> epochs() const {
         constexpr uint64_t kMostOps = 5'000'000;
@@ -341,6 +480,7 @@ private:
     }
 
     LogReader recording_;
+    Hosts* const hosts_;  // none: this process performs all
     WhatIf what_if_;
     ReplayOptions how_;
     std::string pace_, tolerated_by_, doubt_;
@@ -350,14 +490,13 @@ private:
     std::unique_ptr<MetricsServer> server_;  // uses all above
 };
 
-int exit_code_of(const ReplayResult& result) {
-    // An interrupted run has a valid result but did not finish; one whose log could not be written has one, too.
-    if (result.ended != "complete" || !result.output_lost.empty()) {
-        return static_cast<int>(ExitCode::machine);
+/// The exit code of all ranks together.
+int worst_of(const PeersReport& ranks) {
+    int worst = 0;
+    for (const PeerRow& row : ranks.rows) {
+        worst = std::max(worst, row.code);
     }
-    const bool believed =
-        result.not_same_job.empty() && result.fidelity.failures.empty() && not_measured(result).empty();
-    return static_cast<int>(believed ? ExitCode::done : ExitCode::check_failed);
+    return worst;
 }
 
 int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed& job) {
@@ -371,6 +510,9 @@ int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed
     });
     const SeriesRun& middle = series.median_run();
     middle.figures->put_interval(middle.result.interval);
+    if (!job.speaks()) {
+        return 0;
+    }
     if (!json_alone(values)) {
         if (!lost.empty()) {
             for (const std::string& line : wrapped("", log_lost_sentence(lost))) {
@@ -379,10 +521,15 @@ int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed
         }
         series.print(std::cout);
         print_result(middle.result, *middle.figures);
+        print_ranks(std::cout, middle.ranks, job.hosts());
     }
     if (json_wanted(values)) {
         Json json = result_json(middle.result, *middle.figures, values, job.filter());
         json["series"] = series.json();
+        if (!middle.ranks.rows.empty()) {
+            json["ranks"] = ranks_json(middle.ranks);
+            json["gpus"] = job.gpus();
+        }
         if (!lost.empty()) {
             json["output_lost"] = printable(lost);
         }
@@ -391,7 +538,8 @@ int run_series(const po::variables_map& values, const SeriesGoal& goal, Replayed
     if (!series.finished() || !lost.empty()) {
         return static_cast<int>(ExitCode::machine);
     }
-    return static_cast<int>(series.believed() ? ExitCode::done : ExitCode::check_failed);
+    const int code = static_cast<int>(series.believed() ? ExitCode::done : ExitCode::check_failed);
+    return std::max(code, worst_of(middle.ranks));
 }
 
 /// What this process took around the run's elapsed time: reading the log, planning and making processes before it;
@@ -410,15 +558,25 @@ TimeAround time_around(const ReplayResult& result) {
             std::max<int64_t>(unix_ns(std::chrono::system_clock::now()) - end, 0)};
 }
 
-int run(const po::variables_map& values) {
-    Replayed job(values, chosen_log(values));
+int replay_as(const po::variables_map& values, Hosts* hosts) {
+    ChosenLog chosen = chosen_log(values);
+    Hosts::Received received;
+    if (hosts != nullptr) {
+        check_ranks(values);
+        chosen.path = hosts->fetch_log(chosen.path, received);
+    }
+    Replayed job(values, chosen, hosts);
     if (is_series(values)) {
         return run_series(values, series_goal(values), job);
     }
     const SeriesRun run = job.once(job.output());
+    if (!job.speaks()) {
+        return 0;
+    }
     const TimeAround around = time_around(run.result);
     if (!json_alone(values)) {
         print_result(run.result, *run.figures);
+        print_ranks(std::cout, run.ranks, job.hosts());
         if (verbosity() > 0) {
             std::cout << "the replay took " << format_duration(around.before_ns) << " before its first op was due and "
                       << format_duration(around.after_ns) << " after its last one\n";
@@ -428,9 +586,17 @@ int run(const po::variables_map& values) {
         Json json = result_json(run.result, *run.figures, values, job.filter());
         json["before_s"] = static_cast<double>(around.before_ns) / 1e9;
         json["after_s"] = static_cast<double>(around.after_ns) / 1e9;
+        if (!run.ranks.rows.empty()) {
+            json["ranks"] = ranks_json(run.ranks);
+            json["gpus"] = job.gpus();
+        }
         put_json(values, json);
     }
-    return exit_code_of(run.result);
+    return std::max(exit_code_of(run.result), worst_of(run.ranks));
+}
+
+int run(const po::variables_map& values) {
+    return with_ranks([&](Hosts* hosts) { return replay_as(values, hosts); });
 }
 
 const Registration registration{{
@@ -481,4 +647,20 @@ const Registration registration{{
 }};
 
 }  // namespace
+
+void check_replay_words(const std::vector<std::string>& words) {
+    const int level = verbosity();
+    const po::variables_map values = parse(*find_command("replay"), words);
+    set_verbosity(level);  // the words' own is another process's
+    const LogReader recording(values["log"].as<std::vector<std::string>>().front(),
+                              ReadOptions{.recover = values.count("recover") != 0});
+    scale_options(values);
+    const WhatIf what_if = what_if_of(values);
+    const ReplayOptions how = replay_options(values, recording, what_if, false);
+    variant_options(what_if, how.pace);
+    if (is_series(values)) {
+        series_goal(values);
+    }
+}
+
 }  // namespace reprise::cli

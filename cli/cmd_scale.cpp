@@ -30,6 +30,11 @@ int run(const po::variables_map& values) {
     const std::string output = values["output"].as<std::string>();
     const LogReader log = open_log(values["log"].as<std::string>(), values);
     if (!how.changes_anything()) {
+        if (!values["scale"].defaulted() || values.count("epochs") != 0) {
+            throw usage_error(
+                "scale: the log would be the same: --scale is 1, and no other number of epochs is asked for",
+                "e.g. --scale 2");
+        }
         throw usage_error("scale: --scale or --epochs is required", "e.g. --scale 2");
     }
     check_log_output(output, values.count("force") != 0);

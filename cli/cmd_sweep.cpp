@@ -3,12 +3,14 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,11 +18,16 @@
 #include "cli/help.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
+#include "cli/named_files.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/self_run.h"
 #include "cli/show_sweep.h"
+#include "cli/sweep_axes.h"
 #include "cli/sweep_cache.h"
 #include "cli/table.h"
+#include "cli/units.h"
+#include "cli/words_check.h"
 #include "experiment/sweep.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/error.h"
@@ -37,10 +44,8 @@ namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 constexpr const char* kRows = "runs.jsonl";
+constexpr std::array<std::string_view, 5> kFiles = {kRows, "run.json", "cells.csv", "sweep.svg", "sweep.png"};
 constexpr uint64_t kMostRuns = 100'000;
-// Axes, the first of those given is the one of the pictures.
-constexpr const char* kListed[] = {"ratio", "memory", "gpu-speed"};
-
 void options(po::options_description& add) {
     add.add_options()("root", po::value<std::string>()->value_name("DIR"),
                       "replay root; prepared first where it is not")(
@@ -50,10 +55,10 @@ void options(po::options_description& add) {
         "io-limit", po::value<Words>()->value_name("LIMITS")->composing(),
         "as in replay, e.g. read=50M; give it several times to compare")("no-ballast",
                                                                          "do not stand in for the job's own memory")(
-        "runs", po::value<unsigned>()->default_value(3)->value_name("N"), "runs of each cell")(
+        "runs", po::value<std::string>()->default_value("3")->value_name("N"), "runs of each cell")(
         "beside", po::value<Words>()->value_name("NAME=FILE")->composing(),
         "show what was measured or predicted elsewhere, a CSV file with the columns of cells.csv")(
-        "seed", po::value<uint64_t>()->default_value(1)->value_name("N"), "of the order of the runs")(
+        "seed", po::value<std::string>()->default_value("1")->value_name("N"), "of the order of the runs")(
         "tolerance-results", po::value<std::string>()->value_name("N|SHARE"), "as in replay");
     add_sweep_cache_option(add);
     add_filter_options(add);
@@ -62,44 +67,6 @@ void options(po::options_description& add) {
         "runs so far, table, CSV and pictures [default: LOG.sweep]; a sweep that was stopped goes on there")(
         "force,f", "begin anew");
     add_json_option(add);
-}
-
-Words listed(const std::string& option, const std::string& text) {
-    Words values;
-    std::string value;
-    for (const char c : text + ",") {
-        if (c != ',') {
-            value += c;
-            continue;
-        }
-        if (value.empty() || std::find(values.begin(), values.end(), value) != values.end()) {
-            throw usage_error(
-                "--" + option + " is '" + escape_line(text) + "', expected different values with commas between them",
-                "for example --ratio 0.5,1,2,4");
-        }
-        values.push_back(value);
-        value.clear();
-    }
-    return values;
-}
-
-std::vector<SweepAxis> axes_of(const po::variables_map& values) {
-    std::vector<SweepAxis> axes;
-    for (const char* const option : kListed) {
-        if (values.count(option) != 0) {
-            axes.push_back({option, listed(option, values[option].as<std::string>())});
-        }
-    }
-    if (values.count("io-limit") != 0) {
-        axes.push_back({"io-limit", values["io-limit"].as<Words>()});
-    }
-    if (axes.empty()) {
-        throw usage_error("nothing is varied", "for example --ratio 0.5,1,2,4, --gpu-speed 1,2 or --io-limit read=50M");
-    }
-    if (values.count("ratio") != 0 && values.count("memory") != 0) {
-        throw usage_error("--memory and --ratio both say how much memory there is", "leave out one of them");
-    }
-    return axes;
 }
 
 /// What every run has in common.
@@ -161,21 +128,23 @@ public:
           axes_(axes_of(values)),
           cells_(sweep_cells(axes_)),
           common_(common_words(values)),
-          runs_(values["runs"].as<unsigned>()),
-          seed_(values["seed"].as<uint64_t>()) {
+          runs_(static_cast<size_t>(whole_number(values, "runs", 1, int64_t{kMostRuns}))),
+          seed_(static_cast<uint64_t>(whole_number(values, "seed", 0, INT64_MAX))) {
         if (root_.empty()) {
             throw usage_error("sweep needs --root", "name the directory to replay in; it is prepared where it is not");
         }
-        if (runs_ == 0 || runs_ * cells_.size() > kMostRuns) {
+        if (runs_ * cells_.size() > kMostRuns) {
             throw usage_error(std::to_string(cells_.size()) + " cells of " + std::to_string(runs_) + " runs",
                               "use --runs from 1, and at most 100000 runs in all");
         }
+        check_folder_too("sweep", values, folder_, kFiles);
         const LogReader log{fs::path(log_)};
         cache_ = sweep_cache(values, log, wanted_filter(values, log, Base::job),
                              values.count("ratio") + values.count("memory") != 0);
         if (!cache_.option.empty()) {
             common_.insert(common_.end(), {"--cache", cache_.option});
         }
+        check_words();
         conditions_ = "reprise " + std::string(tool_version()) + " on " + machine_facts({}).host + ", log " +
                       log_fingerprint(log) + ", root " + fs::absolute(root_).string() + ", seed " +
                       std::to_string(seed_);
@@ -189,7 +158,7 @@ public:
             conditions_ += " " + word;
         }
         for (const std::string& given : values.count("beside") != 0 ? values["beside"].as<Words>() : Words{}) {
-            beside_.push_back(read_beside(given, axes_.front().option, sweep_columns()));
+            beside_.push_back(read_beside(given, axes_.front().option, sweep_columns(), axis_names()));
         }
         std::error_code error;
         made_folder_ = fs::create_directories(folder_, error);
@@ -267,6 +236,27 @@ private:
         return text;
     }
 
+    /// Each value once, with the first ones of the other axes.
+    void check_words() const {
+        // The root may be still to be made: what is above it is there.
+        fs::path there = fs::absolute(root_);
+        std::error_code error;
+        while (!fs::is_directory(there, error) && there.has_relative_path()) {
+            there = there.parent_path();
+        }
+        for (size_t axis = 0; axis < axes_.size(); ++axis) {
+            for (size_t value = axis == 0 ? 0 : 1; value < axes_[axis].values.size(); ++value) {
+                SweepCell cell(axes_.size(), 0);
+                cell[axis] = value;
+                Words words = {log_, "--root", there.string()};
+                for (const Words& more : {options_of(cell), common_}) {
+                    words.insert(words.end(), more.begin(), more.end());
+                }
+                check_replay_words(words);
+            }
+        }
+    }
+
     /// The last run of a sweep that was killed may still be ending. Another reprise is told by the step that finds it.
     void wait_for(int root) const {
         for (int tries = 0; tries < 50; ++tries) {
@@ -332,6 +322,7 @@ private:
 };
 
 int run(const po::variables_map& values) {
+    refuse_ranks("sweep");
     Sweep sweep(values);
     const bool finished = sweep.run();
     const SweepResult result = sweep.result();

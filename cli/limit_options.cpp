@@ -22,7 +22,8 @@ constexpr IoWord kIoWords[] = {{"read", &IoLimits::read_bytes, true},
                                {"riops", &IoLimits::reads, false},
                                {"wiops", &IoLimits::writes, false}};
 
-/// "read=50M,riops=1000"
+}  // namespace
+
 IoLimits io_limits_of(const std::string& text) {
     constexpr const char* kHint = "for example --io-limit read=50M,write=20M,riops=1000,wiops=500";
     IoLimits limits;
@@ -56,8 +57,6 @@ IoLimits io_limits_of(const std::string& text) {
     }
     return limits;
 }
-
-}  // namespace
 
 double ratio_of_text(const std::string& text) {
     size_t used = 0;

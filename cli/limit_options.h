@@ -15,6 +15,8 @@ namespace reprise::cli {
 void add_limit_options(po::options_description& add);
 /// Throws Error (usage).
 RunLimits run_limits(const po::variables_map& values);
+/// "read=50M,riops=1000". Throws Error (usage).
+IoLimits io_limits_of(const std::string& text);
 /// Data to memory. Throws Error (usage).
 double ratio_of_text(const std::string& text);
 /// Throws Error (usage) where other options contradict them.

@@ -42,21 +42,15 @@ fs::path in_brackets(const std::string& value) {
     return value.starts_with(kBefore) && end != value.npos ? value.substr(kBefore.size(), end - kBefore.size()) : "";
 }
 
-constexpr std::array kFileOptions = {FileOption{"output", true, whole},
-                                     FileOption{"html", true, whole},
-                                     FileOption{"json", true, whole},
-                                     FileOption{"diagram", true, whole},
-                                     FileOption{"junit", true, whole},
-                                     FileOption{"markdown", true, whole},
-                                     FileOption{"baseline", true, whole},
-                                     FileOption{"storage", false, whole},
-                                     FileOption{"service", false, log_of},
-                                     FileOption{"key-file", false, whole},
-                                     FileOption{"compare", false, whole},
-                                     FileOption{"against", false, whole},
-                                     FileOption{"threshold", false, unless_assigned},
-                                     FileOption{"beside", false, assigned},
-                                     FileOption{"gpu-model", false, in_brackets}};
+constexpr std::array kFileOptions = {
+    FileOption{"output", true, whole},     FileOption{"html", true, whole},
+    FileOption{"json", true, whole},       FileOption{"diagram", true, whole},
+    FileOption{"junit", true, whole},      FileOption{"markdown", true, whole},
+    FileOption{"baseline", true, whole},   FileOption{"storage", false, whole},
+    FileOption{"network", false, whole},   FileOption{"service", false, log_of},
+    FileOption{"key-file", false, whole},  FileOption{"compare", false, whole},
+    FileOption{"against", false, whole},   FileOption{"threshold", false, unless_assigned},
+    FileOption{"beside", false, assigned}, FileOption{"gpu-model", false, in_brackets}};
 
 std::vector<std::string> texts_of(const po::variables_map& values, const std::string& name) {
     if (values.count(name) == 0) {
@@ -161,6 +155,13 @@ void check_written_too(std::string_view command, const po::variables_map& values
     const NamedFile output{escape_line(path.native()) + " of " + std::string(option), path, true};
     for (const NamedFile& other : named_files(command_named(command), values)) {
         check_pair(command, output, other);
+    }
+}
+
+void check_folder_too(std::string_view command, const po::variables_map& values, const fs::path& folder,
+                      std::span<const std::string_view> names) {
+    for (const std::string_view name : names) {
+        check_written_too(command, values, folder / name, "-o " + escape_line(folder.native()));
     }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ void check_named_files(const Command& command, const po::variables_map& values);
 /// The same of a file that is written besides, whose name an option's value ("-o fi") leads to.
 void check_written_too(std::string_view command, const po::variables_map& values, const std::filesystem::path& path,
                        std::string_view option);
+/// The same of the files that are written into a folder.
+void check_folder_too(std::string_view command, const po::variables_map& values, const std::filesystem::path& folder,
+                      std::span<const std::string_view> names);
 /// The same of a file that is read besides, as a log that a suite names.
 void check_read_too(std::string_view command, const po::variables_map& values, const std::filesystem::path& path);
 

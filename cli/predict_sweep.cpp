@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -30,7 +31,7 @@ const Axis& axis_named(const std::string& name) {
     const auto* const found =
         std::find_if(kAxes.begin(), kAxes.end(), [&](const Axis& axis) { return name == axis.name; });
     if (found == kAxes.end()) {
-        throw usage_error("--sweep: '" + escape_line(name) + "' is none of read, riops, ratio, memory, gpu-speed",
+        throw usage_error("--sweep: '" + escape_line(name) + "' is none of read, riops, ratio, memory, gpu-speed, gpus",
                           kHint);
     }
     return *found;
@@ -97,13 +98,20 @@ std::vector<std::string> range_of(const Axis& axis, const std::string& from, con
 
 std::vector<std::string> list_of(const Axis& axis, const std::string& text) {
     std::vector<std::string> values;
+    std::map<double, std::string> seen;  // however it is written
     for (size_t from = 0; from <= text.size();) {
         const size_t comma = std::min(text.find(',', from), text.size());
         const std::string value = text.substr(from, comma - from);
-        number_of(axis, value);
-        if (std::find(values.begin(), values.end(), value) != values.end() || values.size() == kMostValues) {
+        const auto [before, is_new] = seen.emplace(number_of(axis, value), value);
+        if (!is_new) {
+            throw usage_error("--sweep " + std::string(axis.name) +
+                                  " has one value twice: " + escape_line(before->second) + " and " + escape_line(value),
+                              kHint);
+        }
+        if (values.size() == kMostValues) {
             throw usage_error(
-                "--sweep " + std::string(axis.name) + " has " + escape_line(value) + " twice, or too many", kHint);
+                "--sweep " + std::string(axis.name) + " has more than " + std::to_string(kMostValues) + " values",
+                kHint);
         }
         values.push_back(value);
         from = comma + 1;
@@ -141,9 +149,10 @@ void set_read_rate(StorageModel& model, double bytes_per_s) {
 }  // namespace
 
 void add_sweep_option(po::options_description& add) {
-    add.add_options()("sweep", po::value<std::vector<std::string>>()->value_name("AXIS=VALUES")->composing(),
-                      "predict over a list, or a range of about eight values, e.g. read=10M..1G or ratio=0.5,1,2; of "
-                      "read, riops, ratio, memory, gpu-speed; at most twice. With -o FOLDER, CSV and pictures");
+    add.add_options()(
+        "sweep", po::value<std::vector<std::string>>()->value_name("AXIS=VALUES")->composing(),
+        "predict over a list, or a range of about eight values, e.g. read=10M..1G or ratio=0.5,1,2; of "
+        "read, riops, ratio, memory, gpu-speed, at most twice; or of gpus. With -o FOLDER, CSV and pictures");
 }
 
 std::vector<SweepAxis> predicted_axes(const std::vector<std::string>& asked) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "analyze/summary.h"
 #include "cli/json_output.h"
 #include "cli/log_arguments.h"
 #include "cli/units.h"
@@ -82,6 +83,17 @@ int in_a_process(WhileRecording& signals, const std::function<int()>& work) {
     return code_of(status);
 }
 
+/// As `info` counts them; -1: not known.
+int64_t fetched_of(const LogReader& log) {
+    uint64_t bytes = 0;
+    bool known = false;
+    for (const RoleSummary& role : summarize(log).roles) {
+        known = known || role.bytes_fetched;
+        bytes += role.bytes_fetched.value_or(0);
+    }
+    return known ? static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX)) : -1;
+}
+
 }  // namespace
 
 unsigned wanted_runs(const po::variables_map& values) {
@@ -98,6 +110,7 @@ Recordings::Recordings(const std::vector<std::string>& logs) : logs_(logs) {
     for (const std::string& log : logs) {
         const LogReader reader(log);
         facts_.push_back(recording_facts(reader));
+        facts_.back().fetched_bytes = fetched_of(reader);
         prints.push_back(log_fingerprint(reader));
         const auto before = std::find(prints.begin(), prints.end() - 1, prints.back());
         if (before != prints.end() - 1) {

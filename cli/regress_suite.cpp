@@ -182,12 +182,28 @@ void RegressSuite::keep(size_t cell, const Json& key, Json row) {
     rows_.push_back(std::move(row));
 }
 
+std::vector<std::string> prepare_words(const SuiteJob& job, const fs::path& root) {
+    std::vector<std::string> words = {job.log.string(), "--root", root.string(), "-q"};
+    words.insert(words.end(), job.prepare.begin(), job.prepare.end());
+    return words;
+}
+
+std::vector<std::string> replay_words(const SuiteJob& job, const fs::path& root, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {job.log.string(), "--root", root.string(), "-q", "--runs", "1", "--force"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), job.replay.begin(), job.replay.end());
+    if (!gives(job.replay, "--tolerance-results")) {
+        words.insert(words.end(), {"--tolerance-results", "0"});
+    }
+    return words;
+}
+
 void RegressSuite::prepare(const RegressCell& cell) const {
-    Words words = {"prepare", cell.job->log.string(), "--root", cell.root.string(), "-q"};
+    Words words = prepare_words(*cell.job, cell.root);
+    words.insert(words.begin(), "prepare");
     if (needs_reset(cell.root)) {
         words.emplace_back("--reset");
     }
-    words.insert(words.end(), cell.job->prepare.begin(), cell.job->prepare.end());
     const SelfRun prepared = run_self(words, false);
     if (prepared.code == static_cast<int>(ExitCode::usage)) {
         throw usage_error("[job " + cell.job->name + "] prepare: " + prepared.message, "");
@@ -203,22 +219,9 @@ void RegressSuite::prepare(const RegressCell& cell) const {
 std::optional<RegressSuite::Json> RegressSuite::replay_once(const RegressCell& cell, const Words& more) const {
     const fs::path json_file = scratch_.string() + ".json", log_file = scratch_.string() + ".oplog",
                    run_log = scratch_.string() + ".1.oplog";
-    Words words = {"replay",
-                   cell.job->log.string(),
-                   "--root",
-                   cell.root.string(),
-                   "-q",
-                   "--runs",
-                   "1",
-                   "--force",
-                   "-o",
-                   log_file.string(),
-                   "--json=" + json_file.string()};
-    words.insert(words.end(), more.begin(), more.end());
-    words.insert(words.end(), cell.job->replay.begin(), cell.job->replay.end());
-    if (!gives(cell.job->replay, "--tolerance-results")) {
-        words.insert(words.end(), {"--tolerance-results", "0"});
-    }
+    Words words = {"replay", "-o", log_file.string(), "--json=" + json_file.string()};
+    const Words rest = replay_words(*cell.job, cell.root, more);
+    words.insert(words.end(), rest.begin(), rest.end());
     fs::remove(json_file);
     const SelfRun ended = run_self(words, false);
     if (Interrupts::any()) {

@@ -2,9 +2,11 @@
 // The runs of `regress`: jobs x targets, warmed up, interleaved, restored in between, kept one by one.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/run_record.h"
@@ -44,6 +46,15 @@ struct RegressOptions {
     /// Of a baseline that the runs are to be compared with: neither these nor runs that were judged before are new.
     std::optional<std::vector<RunRecord>> baseline = {};
 };
+
+/// What a suite writes into RegressOptions::folder.
+inline constexpr std::array<std::string_view, 5> kRegressFiles = {"runs.jsonl", "runs.before.jsonl", "run.json",
+                                                                  "run.oplog", "run.1.oplog"};
+
+/// What `prepare` and `replay` are started with, without their names and what they write.
+std::vector<std::string> prepare_words(const SuiteJob& job, const std::filesystem::path& root);
+std::vector<std::string> replay_words(const SuiteJob& job, const std::filesystem::path& root,
+                                      const std::vector<std::string>& more);
 
 class RegressSuite {
 public:

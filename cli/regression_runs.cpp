@@ -145,6 +145,17 @@ std::string values_of(const Runs& runs, std::string RunRecord::*fact) {
     return text;
 }
 
+/// "A cold; B warm", where runs began with different things in memory (replay --cache); empty: they did not, or it is
+/// not known of some.
+std::string other_regimes(const RegressionSides& sides) {
+    const std::string a = values_of(sides.a, &RunRecord::cache), b = values_of(sides.b, &RunRecord::cache);
+    const std::string both = a + ", " + b;
+    if (a == b && a.find(", ") == std::string::npos) {
+        return {};
+    }
+    return both.find("unknown") != std::string::npos ? "" : sides.name_a + " " + a + "; " + sides.name_b + " " + b;
+}
+
 void note_differences(const RegressionSides& sides, std::vector<std::string>& notes) {
     struct Fact {
         const char* what;
@@ -158,18 +169,27 @@ void note_differences(const RegressionSides& sides, std::vector<std::string>& no
                             sides.name_b + " " + b + ".");
         }
     }
+    if (const std::string regimes = other_regimes(sides); !regimes.empty()) {
+        notes.push_back("The cache regime differs: " + regimes + ".");
+    }
 }
 
 /// Where the median runs found other things in memory; empty: they did not, or nobody counted.
 std::string other_cache(const RegressionSides& sides) {
     constexpr double kApart = 0.2;
+    constexpr const char* kAlike =
+        ", so the times differ whatever the storage does (replay --cache cold makes them alike).";
     const std::vector<double> a = device_shares(sides.a), b = device_shares(sides.b);
+    const std::string regimes = a.empty() || b.empty() ? other_regimes(sides) : "";
+    if (!regimes.empty()) {
+        return "NOT COMPARABLE: the cache regime differs, and what the device served is not known: " + regimes + kAlike;
+    }
     if (a.empty() || b.empty() || std::abs(median(a) - median(b)) <= kApart) {
         return {};
     }
     return "NOT COMPARABLE: the page cache differs between the sides: the device served " + whole_percent(median(a)) +
            " of the bytes read in " + sides.name_a + " and " + whole_percent(median(b)) + " in " + sides.name_b +
-           ", so the times differ whatever the storage does (replay --cache cold makes them alike).";
+           kAlike;
 }
 
 std::string change_text(const MetricFinding& one) {

@@ -44,10 +44,8 @@ RunFiles::RunFiles(const std::filesystem::path& recording, const std::filesystem
             }
         });
         run.for_each(task, [&](const Op& op, uint64_t number) {
-            if (number < numbers.size() && shapes_files(op)) {
-                ops_.push_back({task, numbers[number], op});
-                ops_.back().op.list = {};
-                ops_.back().op.edges = {};
+            if (number < numbers.size()) {
+                add_shaping(ops_, task, numbers[number], op);
             }
         });
     }

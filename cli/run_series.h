@@ -26,6 +26,7 @@ SeriesGoal series_goal(const po::variables_map& values);
 struct SeriesRun {
     ReplayResult result;
     std::unique_ptr<RunFigures> figures;
+    PeersReport ranks = {};  // of all ranks of the run, on rank 0; empty: it had one
 };
 
 class RunSeries {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <utility>
 
 #include "cli/show_cache.h"
 #include "cli/show_epochs.h"
@@ -299,12 +300,20 @@ void RunFigures::add(const ObservedOp& op) {
     recorded_.add(op.task, op.recorded, op.performed);
     const uint64_t before = here_.asked_so_far();
     here_.add(op.task, op.here, op.performed);
-    asked_.resize(std::max(asked_.size(), op.epoch + 1));
-    asked_[op.epoch] += here_.asked_so_far() - before;
+    sums_.asked.resize(std::max(sums_.asked.size(), op.epoch + 1));
+    sums_.asked[op.epoch] += here_.asked_so_far() - before;
     if (op.accelerators) {  // it keeps markers, of which a log may have many
         recorded_use_.add(op.task, op.recorded);
         here_use_.add(op.task, op.here);
     }
+}
+
+const RunSums& RunFigures::sums() {
+    if (!std::exchange(counted_, true)) {
+        sums_.recorded = sums_of(recorded_, recorded_use_);
+        sums_.here = sums_of(here_, here_use_);
+    }
+    return sums_;
 }
 
 void RunFigures::finish(const ReplayResult& result, const std::string& pace, EngineKind engine,
@@ -319,9 +328,9 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
     verdict_.lost_events = result.doubts.lost_events;
     verdict_.access = result.access;
     verdict_.ops = job_ops(result);
-    verdict_.recorded = recorded_.finish();
+    verdict_.recorded = sums().recorded.figures;
     verdict_.recorded.elapsed = result.recorded_ns;
-    verdict_.here = here_.finish();
+    verdict_.here = sums().here.figures;
     verdict_.here.elapsed = result.elapsed_ns;
     if (device_reads_known(result)) {
         verdict_.device_read = result.device_read_bytes;
@@ -341,8 +350,10 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
         side.busy = use.busy();
         side.stall = use.stall();
     };
-    put(verdict_.recorded, recorded_use_.finish());
-    accelerators_.emplace(here_use_.finish(), tables_);
+    if (recorded_use_known_) {
+        put(verdict_.recorded, sums_.recorded.use);
+    }
+    accelerators_.emplace(sums_.here.use, tables_);
     put(verdict_.here, *accelerators_);
 }
 

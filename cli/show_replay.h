@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analyze/job_figures.h"
+#include "analyze/run_sums.h"
 #include "analyze/summary.h"
 #include "analyze/verdict.h"
 #include "cli/command.h"
@@ -32,26 +33,37 @@ public:
     /// `tables`: of the replayed log.
     explicit RunFigures(const Tables& tables)
         : tables_(tables), recorded_(tables), here_(tables), recorded_use_(tables), here_use_(tables) {}
+    /// Of several ranks, counted elsewhere.
+    RunFigures(const Tables& tables, RunSums sums) : RunFigures(tables) {
+        sums_ = std::move(sums);
+        counted_ = true;
+    }
     void add(const ObservedOp& op);
+    /// After the run: what was counted.
+    const RunSums& sums();
     /// After the run. Call once, before the others.
     void finish(const ReplayResult& result, const std::string& pace, EngineKind engine,
                 const std::string& tolerated_by);
 
+    /// The replayed log has other work for the accelerators than the recording: none is shown as recorded.
+    void without_recorded_accelerators() { recorded_use_known_ = false; }
     /// That of a series, in place of the run's own.
     void put_interval(const std::optional<TimeInterval>& interval);
     const Verdict& verdict() const { return verdict_; }
     /// Of the run; none without accelerators, and where time means nothing to them.
     const std::optional<Accelerators>& accelerators() const { return accelerators_; }
     /// Bytes asked for of files on storage, before the first epoch and in each.
-    const std::vector<uint64_t>& asked() const { return asked_; }
-    const Histogram& recorded_latency(OpKind kind) const { return recorded_.latency(kind); }
+    const std::vector<uint64_t>& asked() const { return sums_.asked; }
+    const Histogram& recorded_latency(OpKind kind) const { return sums_.recorded.latency[static_cast<size_t>(kind)]; }
 
 private:
     const Tables& tables_;
     FigureCounter recorded_, here_;
     AcceleratorObserver recorded_use_, here_use_;
+    RunSums sums_;
+    bool recorded_use_known_ = true;
+    bool counted_ = false;  // sums_ has what the counters had
     Verdict verdict_;
-    std::vector<uint64_t> asked_;
     std::optional<Accelerators> accelerators_;
 };
 

@@ -17,8 +17,9 @@ Cell share_or_dash(const std::optional<double>& share) {
     return share_cell(share.value_or(std::numeric_limits<double>::quiet_NaN()));
 }
 
+template <class Part>
 std::vector<Cell> utilisation_cells(std::string_view process, std::string_view device, std::string_view part,
-                                    const Utilisation& row, const Histogram* steps) {
+                                    const Part& row, const Histogram* steps) {
     const auto step = [&](double share) {
         return steps && steps->count() > 0 ? duration_cell(steps->percentile(share)) : Cell("", nullptr);
     };

@@ -63,7 +63,8 @@ const SweepFigure* SweepBeside::find(const std::string& value, const std::string
     return found == row->second.end() ? nullptr : &found->second;
 }
 
-SweepBeside read_beside(std::string_view given, const std::string& axis, const std::vector<std::string>& columns) {
+SweepBeside read_beside(std::string_view given, const std::string& axis, const std::vector<std::string>& columns,
+                        const std::vector<std::string>& others) {
     const size_t equals = given.find('=');
     if (equals == 0 || equals == std::string_view::npos || equals + 1 == given.size()) {
         throw usage_error("--beside is '" + escape_line(given) + "', expected NAME=FILE", "for example real=real.csv");
@@ -87,6 +88,7 @@ SweepBeside read_beside(std::string_view given, const std::string& axis, const s
     };
     const auto at = static_cast<size_t>(place - head.begin());
     std::map<std::string, std::map<std::string, std::vector<SweepFigure>>> runs;
+    std::map<std::string, std::string> varied;  // by other axis: its first value
     for (size_t row = 2; std::getline(in, line); ++row) {
         const Cells cells = split(line);
         const auto value_at = [&](size_t column) -> std::optional<double> {
@@ -102,6 +104,18 @@ SweepBeside read_beside(std::string_view given, const std::string& axis, const s
             }
             return value;
         };
+        for (const std::string& other : others) {
+            const size_t column = column_at(other);
+            if (column < cells.size() && !cells[column].empty() && other != axis) {
+                const std::string& first = varied.try_emplace(other, cells[column]).first->second;
+                if (first != cells[column]) {
+                    throw bad_input(path,
+                                    "has rows of different '" + other + "' (" + escape_line(first) + ", " +
+                                        escape_line(cells[column]) + "), which are told apart by '" + axis + "' only",
+                                    "keep those of one value");
+                }
+            }
+        }
         for (const std::string& column : columns) {
             const std::optional<double> value = value_at(column_at(column));
             if (value && at < cells.size()) {

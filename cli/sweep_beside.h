@@ -22,6 +22,7 @@ struct SweepBeside {
 
 /// `given`: "NAME=FILE". `columns`: the figures. Throws Error (usage) where it is not that, Error (bad_input) where the
 /// file has no column of the axis or of any figure, or a cell that is no number.
-SweepBeside read_beside(std::string_view given, const std::string& axis, const std::vector<std::string>& columns);
+SweepBeside read_beside(std::string_view given, const std::string& axis, const std::vector<std::string>& columns,
+                        const std::vector<std::string>& others = {});
 
 }  // namespace reprise::cli

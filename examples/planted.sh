@@ -51,7 +51,7 @@ broken() {
     echo "planted: broken_fuse does not come up" >&2
     exit 4
 }
-printf '[suite]\ncuts = 40\n[job loader]\nlog = %s\nreplay = %s\n' "$log" "${REPLAY:---delay sleep --pace afap --cache as-is}" >"$work/suite.ini"
+printf '[suite]\ncuts = 40\n[job loader]\nlog = %s\nreplay = %s\n' "$log" "${REPLAY:---pace afap --cache as-is}" >"$work/suite.ini"
 
 failures=0
 # found NAME TEXT COMMAND...: it must fail, and say so

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/percentile.h"
@@ -35,12 +34,6 @@ RecordingFacts recording_facts(const LogReader& log) {
     out.run_queue_ns = read_fact(log.header(), fact::run_queue).value_or(-1);
     out.cpus =
         static_cast<int>(std::clamp<int64_t>(read_fact(log.header(), fact::capture_cpus).value_or(1), 1, 1 << 20));
-    if (const std::optional<FetchedPages> fetched = fetched_pages(log)) {
-        out.fetched_bytes = 0;
-        for (const auto& [file, pages] : *fetched) {
-            out.fetched_bytes += static_cast<int64_t>(pages.bytes());
-        }
-    }
     return out;
 }
 

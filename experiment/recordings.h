@@ -23,8 +23,9 @@ struct RecordingFacts {
     int64_t stolen_ns = -1;     // steal time of all tasks; -1: not known
     int64_t run_queue_ns = -1;  // that all tasks waited for a CPU; -1: not known
     int cpus = 1;
-    int64_t fetched_bytes = -1;  // that were not in the page cache; -1: not known
+    int64_t fetched_bytes = -1;  // that were not in the page cache, as often as they came; -1: not known
 };
+/// All but fetched_bytes, which is the summary's account (analyze).
 RecordingFacts recording_facts(const LogReader& log);
 
 /// Each as a run of its job. Disturbed by steal time, or where its tasks waited for CPUs for a tenth of its time longer

@@ -5,9 +5,11 @@
 #include <cctype>
 
 #include "fit/data_set_fit.h"
+#include "fit/fit_check.h"
 #include "fit/order_fit.h"
 #include "fit/saves.h"
 #include "fit/steps_fit.h"
+#include "formats/oplog/run_times.h"
 #include "formats/support/error.h"
 #include "formats/support/quantity.h"
 #include "generate/job_text.h"
@@ -105,6 +107,9 @@ void FittedJob::cannot_see(std::string word, std::string why) {
 
 std::string FittedJob::text(std::string_view log) const {
     std::string out = "; fitted to " + escape_line(log) + " by reprise fit\n";
+    if (!differs.empty()) {
+        out += "; NOT THE RECORDED JOB: " + differs + '\n';
+    }
     for (const std::string& note : notes) {
         out += "; " + note + '\n';
     }
@@ -123,6 +128,7 @@ std::string FittedJob::text(std::string_view log) const {
 }
 
 FittedJob fit_job(const LogReader& log) {
+    refuse_without_times(log);
     const std::string name = log.path().string();
     const JobTrace trace(log);
     const TrainingLoop loop = find_training_loop(trace, name);
@@ -140,7 +146,14 @@ FittedJob fit_job(const LogReader& log) {
     const auto place = [](const FittedWord& word) { return find_word(word.word); };
     std::stable_sort(job.words.begin(), job.words.end(),
                      [&](const FittedWord& x, const FittedWord& y) { return place(x) < place(y); });
-    (void)parse_job(job.text(name), "the fitted job");  // it is one
+    const FittedWord* const size = job.find("sample_size");
+    job.differs = differing_reads(trace, loaded, parse_job(job.text(name), "the fitted job").sections.at(0),
+                                  size == nullptr ? 0 : size->mean_error);
+    if (std::string gathered = gathered_batches(trace, loop); !gathered.empty()) {
+        job.cannot_see("loader_workers", "a batch comes from several of them");
+        job.cannot_see("prefetch", "a batch comes from several loaders");
+        job.differs = job.differs.empty() ? std::move(gathered) : job.differs + "; " + gathered;
+    }
     return job;
 }
 

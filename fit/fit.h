@@ -31,6 +31,7 @@ struct FittedJob {
     std::vector<FittedWord> words;
     std::vector<UnseenWord> unseen;
     std::vector<std::string> notes;  // what of the recording the job leaves out
+    std::string differs;             // how far it reads something else than the recording; empty: it does not
 
     const FittedWord* find(std::string_view word) const;
     bool sees(std::string_view word) const;

@@ -207,6 +207,21 @@ FittedValues fit_values(std::vector<double> values, double least, Distribution::
             best.b = plain.deviation;
         }
     }
+    Distribution chosen;
+    chosen.kind = best.kind;
+    chosen.a = std::max(best.a, least);
+    chosen.b = best.b;
+    chosen.least = least;
+    if (chosen.share_below() > Distribution::kMostBelow && plain.mean > least) {
+        // No job file may say it: at least mean and deviation shall be right.
+        out.fits = false;
+        const double variance = std::log1p(plain.deviation * plain.deviation / (plain.mean * plain.mean));
+        best.kind = Kind::lognormal;
+        best.a = plain.mean;
+        best.b = plain.deviation;
+        best.mu = std::log(plain.mean) - variance / 2;
+        best.sigma = std::max(std::sqrt(variance), 1e-9);
+    }
     constexpr double kFew = 50;
     out.kind_sure = candidates.size() < 2 || (count >= kFew && best.likelihood - candidates[1].likelihood >= kClearly);
     out.distribution.kind = best.kind;

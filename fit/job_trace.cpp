@@ -156,14 +156,23 @@ void JobTrace::read(const LogReader& log) {
     for (TaskId task = 1; task < tasks.size(); ++task) {
         TraceTask& of = tasks[task];
         of.process = tables.tasks[task].process;
+        std::set<HandleId> sends;
         log.for_each(task, [&](const Op& op, uint64_t number) {
             for (const Edge& edge : op.edges) {
                 if (edge.task != task && edge.task != 0 && edge.task < tasks.size()) {
-                    of.edges.push_back({number, edge.task, edge.op, edge.kind});
+                    TraceEdge& made = of.edges.emplace_back();
+                    made = {number, edge.task, edge.op, edge.kind, 0, 0};
+                    if (op.kind == OpKind::receive) {
+                        made.channel = op.handle;
+                        made.size = op.size;
+                    }
                 }
             }
             if (op.kind == OpKind::spawn && op.peer != 0 && op.peer < tasks.size()) {
                 tasks[op.peer].parent = task;
+            }
+            if (op.kind == OpKind::send && op.handle != 0) {
+                sends.insert(op.handle);
             }
             of.idle = of.idle && op.kind == OpKind::exit;
             FileId file = tables.file_of(op);
@@ -212,6 +221,7 @@ void JobTrace::read(const LogReader& log) {
                 }
             }
         });
+        of.sends.assign(sends.begin(), sends.end());
     }
     maps = touches > reads;
 }

@@ -42,6 +42,8 @@ struct TraceEdge {
     TaskId source = 0;
     uint64_t source_op = 0;
     EdgeKind kind = EdgeKind::message;
+    HandleId channel = 0;  // of an op that receives: whence
+    int64_t size = 0;      // ... and how much it asked for, bytes
 };
 
 struct TraceTask {
@@ -49,8 +51,9 @@ struct TraceTask {
     TaskId parent = 0;  // that started it
     std::vector<TraceOp> ops;
     std::vector<TraceEdge> edges;
-    uint64_t reads = 0;  // ops that read the data set
-    bool idle = true;    // did nothing but end
+    std::vector<HandleId> sends;  // into these, in the order of their numbers
+    uint64_t reads = 0;           // ops that read the data set
+    bool idle = true;             // did nothing but end
 
     /// The first op whose number is `op` or more.
     size_t at(uint64_t op) const;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Batches of a loop that is found: their numbers and epochs, and what their loaders waited for.
 #include <algorithm>
+#include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "fit/training_loop.h"
 
@@ -36,6 +39,32 @@ void number_batches(const JobTrace& trace, RankLoop& rank) {
 
 namespace {
 
+/// An epoch begins with the first batch that has what one of the epoch had before it; how many there are then.
+uint64_t split_where_read_again(const JobTrace& trace, RankLoop& rank) {
+    std::set<std::pair<FileId, int64_t>> seen;
+    uint32_t epoch = 0;
+    uint64_t number = 0;
+    for (BatchLoad& batch : rank.batches) {
+        std::set<std::pair<FileId, int64_t>> own;
+        const TraceTask& loader = trace.tasks[batch.loader];
+        for (size_t at = loader.at(batch.first); at < loader.ops.size() && loader.ops[at].op <= batch.last; ++at) {
+            const TraceOp& op = loader.ops[at];
+            if (op.part == OpPart::data && info(op.kind).is(Trait::reads) && op.result > 0) {
+                own.emplace(op.file, op.offset);
+            }
+        }
+        if (std::any_of(own.begin(), own.end(), [&](const auto& each) { return seen.contains(each); })) {
+            ++epoch;
+            number = 0;
+            seen.clear();
+        }
+        seen.merge(own);
+        batch.epoch = epoch;
+        batch.number = number++;
+    }
+    return uint64_t{epoch} + 1;
+}
+
 void count_epochs(const JobTrace& trace, TrainingLoop& loop) {
     uint64_t marked = 0;
     for (const RankLoop& rank : loop.ranks) {
@@ -46,8 +75,11 @@ void count_epochs(const JobTrace& trace, TrainingLoop& loop) {
     if (marked > 0 || loop.epochs < 2) {
         return;
     }
-    for (RankLoop& rank : loop.ranks) {  // as many in each
-        const uint64_t each = (rank.batches.size() + loop.epochs - 1) / loop.epochs;
+    for (RankLoop& rank : loop.ranks) {
+        if (split_where_read_again(trace, rank) == loop.epochs) {
+            continue;
+        }
+        const uint64_t each = (rank.batches.size() + loop.epochs - 1) / loop.epochs;  // as many in each
         for (uint64_t i = 0; i < rank.batches.size(); ++i) {
             rank.batches[i].epoch = static_cast<uint32_t>(i / each);
             rank.batches[i].number = i % each;
@@ -96,7 +128,47 @@ void count_idle(const JobTrace& trace, RankLoop& rank) {
     }
 }
 
+/// The most tasks that there were at any time.
+uint64_t most_at_once(const JobTrace& trace, const std::vector<TaskId>& tasks) {
+    std::vector<std::pair<int64_t, int64_t>> changes;  // when, and by how many
+    for (const TaskId task : tasks) {
+        if (const std::vector<TraceOp>& ops = trace.tasks[task].ops; !ops.empty()) {
+            changes.emplace_back(ops.front().begin, 1);
+            changes.emplace_back(ops.back().end(), -1);
+        }
+    }
+    std::sort(changes.begin(), changes.end());
+    int64_t there = 0, most = 0;
+    for (const auto& [time, change] : changes) {
+        there += change;
+        most = std::max(most, there);
+    }
+    return static_cast<uint64_t>(most);
+}
+
 }  // namespace
+
+LoaderCount count_loaders(const JobTrace& trace, const TrainingLoop& loop) {
+    LoaderCount out;
+    for (const RankLoop& rank : loop.ranks) {
+        std::map<uint32_t, std::set<TaskId>> of_epoch;
+        std::set<TaskId> all;
+        for (const BatchLoad& batch : rank.batches) {
+            if (batch.loader != 0 && batch.loader != rank.task) {
+                of_epoch[batch.epoch].insert(batch.loader);
+                all.insert(batch.loader);
+                out.processes = out.processes || trace.tasks[batch.loader].process != trace.tasks[rank.task].process;
+            }
+        }
+        for (const auto& [epoch, loaders] : of_epoch) {
+            out.of_epoch = std::max<uint64_t>(out.of_epoch, loaders.size() + rank.idle_loaders);
+        }
+        if (!all.empty()) {
+            out.at_once = std::max(out.at_once, most_at_once(trace, {all.begin(), all.end()}) + rank.idle_loaders);
+        }
+    }
+    return out;
+}
 
 void finish_loop(const JobTrace& trace, TrainingLoop& loop) {
     count_epochs(trace, loop);

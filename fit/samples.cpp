@@ -298,6 +298,11 @@ private:
             out_.each = stream ? work : each;
             out_.each_share = stream ? work_share : share;
         }
+        if (out_.format == SampleFormat::files && out_.each == 0 && !accesses.empty()) {
+            const uint64_t all = std::accumulate(accesses.begin(), accesses.end(), uint64_t{0});
+            out_.each = std::max<uint64_t>((all + accesses.size() / 2) / accesses.size(), 1);
+            out_.uneven = true;
+        }
         if (out_.format == SampleFormat::hdf5 && out_.piece != 0) {
             // A sample of whole pieces seems to go on in the next one.
             const uint64_t last = loop_.batches_per_epoch() - 1;

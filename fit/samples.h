@@ -39,6 +39,7 @@ struct LoadedSamples {
     std::vector<BatchSamples> batches;  // in the order of the job: by epoch, batch and rank
     uint64_t each = 0;                  // samples of a rank's batch; 0: not seen
     double each_share = 0;              // of the batches that have so many
+    bool uneven = false;                // they differ too much for that: it is their mean
     bool computes_are_samples = false;  // each sample is followed by one op that computes
     int64_t piece = 0;                  // bytes of the reads that a sample takes several of; 0: none
     bool pieces_or_samples = false;     // reads go on where the one before ended, and all are equally large

@@ -21,7 +21,13 @@ class StepFitter {
 public:
     StepFitter(const JobTrace& trace, const TrainingLoop& loop, const LoadedSamples& loaded, const DataSetFit& set,
                const SavesFit& saves, FittedJob& job)
-        : trace_(trace), loop_(loop), loaded_(loaded), set_(set), saves_(saves), job_(job) {
+        : trace_(trace),
+          loop_(loop),
+          loaded_(loaded),
+          set_(set),
+          saves_(saves),
+          job_(job),
+          loaders_(count_loaders(trace, loop)) {
         for (const TraceTask& task : trace.tasks) {
             nobody_computes_ =
                 nobody_computes_ && std::none_of(task.ops.begin(), task.ops.end(),
@@ -66,7 +72,7 @@ private:
         std::snprintf(share, sizeof share, ", %.3g %% of them as large", 100 * loaded_.each_share);
         evidence += loaded_.each_share > 0 && loaded_.each_share < 1 ? share : "";
         job_.add("batch", std::to_string(std::max<uint64_t>(each / gpus, 1)), evidence);
-        if (loaded_.each == 0 && !set_.batch_is_sample && trace_.every_touch) {
+        if (loaded_.uneven || (loaded_.each == 0 && !set_.batch_is_sample && (trace_.every_touch || !trace_.maps))) {
             job_.cannot_see("batch", "batches are not equally large");
         }
         if (each % gpus != 0) {
@@ -74,34 +80,39 @@ private:
         }
     }
 
-    uint64_t workers() const {
-        uint64_t most = 0;
-        for (const RankLoop& rank : loop_.ranks) {
-            std::map<uint32_t, std::set<TaskId>> of_epoch;
-            for (const BatchLoad& batch : rank.batches) {
-                if (batch.loader != 0 && batch.loader != rank.task) {
-                    of_epoch[batch.epoch].insert(batch.loader);
-                }
-            }
-            for (const auto& [epoch, loaders] : of_epoch) {
-                most = std::max<uint64_t>(most, loaders.size() + rank.idle_loaders);
-            }
-        }
-        return most;
-    }
-
     void loaders() {
-        const uint64_t many = workers();
+        const uint64_t many = loaders_.workers();
         job_.add("loader_workers", std::to_string(many),
                  many == 0 ? "the rank itself reads" : "tasks that read the batches of a rank");
         if (many == 0) {
             return job_.cannot_see("prefetch", "nobody loads ahead");
         }
-        uint64_t fewest = UINT64_MAX;
-        for (const RankLoop& rank : loop_.ranks) {
-            fewest = std::min<uint64_t>(fewest, rank.batches.size());
+        if (loaders_.of_epoch != loaders_.at_once) {
+            job_.cannot_see("loader_workers", counted(loaders_.of_epoch, "task") + " had batches of one epoch, and " +
+                                                  std::to_string(loaders_.at_once) + " were there at once");
+        } else if (loaders_.processes && loop_.batches_per_epoch() <= many) {
+            job_.cannot_see("loader_workers", "an epoch has no more batches: some may have had none");
         }
         prefetch(many);
+    }
+
+    /// How many batches loaders had been asked for when the first of an epoch was taken.
+    std::vector<uint64_t> asked_ahead() const {
+        std::vector<uint64_t> out;
+        for (const RankLoop& rank : loop_.ranks) {
+            int64_t first_taken = 0;
+            for (const BatchLoad& batch : rank.batches) {
+                if (!batch.asked_at) {
+                    return {};
+                }
+                if (batch.number == 0) {
+                    first_taken = batch.taken_at;
+                    out.push_back(0);
+                }
+                out.back() += *batch.asked_at < first_taken ? 1 : 0;
+            }
+        }
+        return out;
     }
 
     void prefetch(uint64_t many) {
@@ -134,6 +145,12 @@ private:
             job_.add("prefetch", std::to_string(lag / many),
                      counted(lags.size(), "batch", "batches") + " began when one " + std::to_string(lag) +
                          " before was taken");
+            return;
+        }
+        if (const auto [first, share_of_epochs] = LoadedSamples::usual(asked_ahead());
+            first > 0 && share_of_epochs >= kMostly && first % many == 0 && first < loop_.batches_per_epoch()) {
+            job_.add("prefetch", std::to_string(first / many),
+                     counted(first, "batch", "batches") + " are asked for before the first is taken");
             return;
         }
         const uint64_t most = ahead.empty() ? 0 : *std::max_element(ahead.begin(), ahead.end());
@@ -275,7 +292,7 @@ private:
         } else if (each_gpus_ == 0) {
             job_.cannot_see("gpus", "no accelerator is in the log: one for each rank");
         }
-        if (each_gpus_ == 0 && trains() && workers() == 0 && computes_alone_) {
+        if (each_gpus_ == 0 && trains() && loaders_.workers() == 0 && computes_alone_) {
             job_.cannot_see("compute", "the rank itself loads, and nothing tells its steps from decode=");
         }
         const uint64_t many = by_host ? own.size() : busy.size();
@@ -330,6 +347,9 @@ private:
             return;
         }
         const uint64_t epochs = loop_.epochs, per_step = batch * gpus;
+        if (loop_.by == TrainingLoop::By::hand_overs && !loop_.asked && (loaded_.uneven || loaded_.each == 0)) {
+            job_.cannot_see("steps", "nothing marks them, and the batches that are handed over cannot be told apart");
+        }
         uint64_t each = set_.samples / per_step;
         if (each < loop_.batches_per_epoch() && samples != nullptr && !job_.sees("samples")) {
             each = loop_.batches_per_epoch();
@@ -354,6 +374,7 @@ private:
     const DataSetFit& set_;
     const SavesFit& saves_;
     FittedJob& job_;
+    const LoaderCount loaders_;
     uint64_t each_gpus_ = 0;       // of a rank
     bool computes_alone_ = false;  // whoever loads computes, too
     bool nobody_computes_ = true;  // as in logs of calls alone, which do not tell computing from waiting

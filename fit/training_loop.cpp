@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
+#include "fit/hand_overs.h"
 #include "formats/support/error.h"
 
 namespace reprise {
@@ -13,19 +15,11 @@ namespace {
 
 constexpr uint64_t kLeastSteps = 2;
 constexpr uint64_t kLeastHandOvers = 8;  // where nothing is marked
+constexpr uint64_t kFewReads = 20;       // of them, a task that trains may do one itself: to see what samples are like
 
 class LoopFinder {
 public:
-    LoopFinder(const JobTrace& trace, const std::string& name) : trace_(trace), name_(name) {
-        std::map<ProcessId, TaskId> most;  // that reads most in its process
-        for (TaskId task = 1; task < trace.tasks.size(); ++task) {
-            TaskId& reader = most[trace.tasks[task].process];
-            if (trace.tasks[task].reads > (reader == 0 ? 0 : trace.tasks[reader].reads)) {
-                reader = task;
-            }
-        }
-        reader_of_process_ = std::move(most);
-    }
+    LoopFinder(const JobTrace& trace, const std::string& name) : trace_(trace), name_(name), hands_(trace) {}
 
     TrainingLoop find() {
         choose_ranks();
@@ -118,15 +112,38 @@ private:
             return;
         }
         out_.by = TrainingLoop::By::hand_overs;
-        std::map<TaskId, uint64_t> hand_overs;
-        for (TaskId task = 1; task < trace_.tasks.size(); ++task) {
-            if (trace_.tasks[task].reads == 0) {
-                hand_overs[task] = fresh_takes(task).size();
-            }
-        }
-        if (!choose(hand_overs, kLeastHandOvers)) {
+        if (!choose(count_hand_overs(), kLeastHandOvers)) {
             refuse();
         }
+    }
+
+    /// By who gets them; not those who pass them on.
+    std::map<TaskId, uint64_t> count_hand_overs() const {
+        uint64_t reads = 0;
+        for (const TraceTask& task : trace_.tasks) {
+            reads += task.reads;
+        }
+        std::map<TaskId, uint64_t> out;
+        std::set<std::pair<TaskId, TaskId>> sends;  // for a loader, and to whom
+        for (TaskId task = 1; task < trace_.tasks.size(); ++task) {
+            if (trace_.tasks[task].reads * kFewReads > reads) {
+                continue;
+            }
+            const std::vector<Take> takes = hands_.fresh(batches_of(task));
+            out[task] = takes.size();
+            for (const Take& take : takes) {
+                if (take.source != take.loader) {
+                    sends.emplace(take.source, task);
+                }
+            }
+        }
+        for (const auto& [source, task] : sends) {
+            const auto found = out.find(source);
+            if (found != out.end() && found->second <= out[task]) {
+                found->second = 0;
+            }
+        }
+        return out;
     }
 
     /// The last op of each stretch of work for accelerators, between waits for others and reads of its own.
@@ -147,80 +164,16 @@ private:
         return out;
     }
 
-    /// Who reads for that task: itself, or the one of its process that reads most.
-    TaskId reader_of(TaskId task) const {
-        if (trace_.tasks[task].reads > 0) {
-            return task;
-        }
-        const auto found = reader_of_process_.find(trace_.tasks[task].process);
-        return found == reader_of_process_.end() ? 0 : found->second;
-    }
-
-    struct Take {
-        uint64_t op = 0;
-        TaskId loader = 0;
-        uint64_t last = 0;  // of the loader's ops
-    };
-
-    /// Edges into the task from those who read, or did not read yet.
-    std::vector<Take> takes_of(TaskId task) const {
-        std::vector<Take> out;
-        for (const TraceEdge& edge : trace_.tasks[task].edges) {
-            const bool rank = std::find(consumers_.begin(), consumers_.end(), edge.source) != consumers_.end();
-            if (edge.kind == EdgeKind::lifecycle || rank) {
-                continue;
-            }
-            const TaskId reader = reader_of(edge.source);
-            if (reader == 0 || reader == task) {
-                continue;
-            }
-            uint64_t last = edge.source_op;
-            if (reader != edge.source) {  // a thread that sends for it: as far as the reader is then
-                const TraceTask& source = trace_.tasks[edge.source];
-                const size_t at = std::min(source.at(edge.source_op), source.ops.empty() ? 0 : source.ops.size() - 1);
-                if (source.ops.empty()) {
-                    continue;
-                }
-                const TraceTask& of = trace_.tasks[reader];
-                const auto after = std::partition_point(of.ops.begin(), of.ops.end(), [&](const TraceOp& each) {
-                    return each.end() <= source.ops[at].end();
-                });
-                if (after == of.ops.begin()) {
-                    continue;
-                }
-                last = std::prev(after)->op;
-            }
-            out.push_back({edge.op, reader, last});
-        }
-        return out;
-    }
-
-    /// Those after which the loader has read more than before.
-    std::vector<Take> fresh_takes(TaskId task) const {
-        std::vector<Take> out;
-        std::unordered_map<TaskId, size_t> read;  // of its ops, so many seen
-        for (const Take& take : takes_of(task)) {
-            const TraceTask& of = trace_.tasks[take.loader];
-            size_t& at = read[take.loader];
-            const size_t end = of.at(take.last + 1);
-            bool fresh = false;
-            for (; at < end; ++at) {
-                fresh = fresh || of.ops[at].part == OpPart::data;
-            }
-            if (fresh) {
-                out.push_back(take);
-            }
-        }
-        return out;
-    }
+    std::vector<Take> edges_of(TaskId task) const { return hands_.edges(task, consumers_); }
+    std::vector<Take> batches_of(TaskId task) const { return hands_.batches(task, edges_of(task)); }
 
     void take_batches(RankLoop& rank) {
         std::vector<Take> takes;
         switch (out_.by) {
-            case TrainingLoop::By::hand_overs: takes = fresh_takes(rank.task); break;
+            case TrainingLoop::By::hand_overs: takes = hands_.fresh(batches_of(rank.task)); break;
             case TrainingLoop::By::batch_marks: {
                 const std::set<uint64_t> marks(rank.step_ends.begin(), rank.step_ends.end());
-                for (const Take& take : takes_of(rank.task)) {
+                for (const Take& take : edges_of(rank.task)) {
                     if (marks.contains(take.op)) {
                         takes.push_back(take);
                     }
@@ -231,7 +184,7 @@ private:
             case TrainingLoop::By::step_marks: {
                 // The last one before each mark.
                 size_t step = 0;
-                for (const Take& take : takes_of(rank.task)) {
+                for (const Take& take : batches_of(rank.task)) {
                     const size_t before = step;
                     while (step < rank.step_ends.size() && rank.step_ends[step] < take.op) {
                         ++step;
@@ -255,8 +208,12 @@ private:
         for (const Take& take : takes) {
             BatchLoad& batch = rank.batches.emplace_back();
             batch.loader = take.loader;
-            batch.first = next[take.loader];
+            batch.first = take.asked && out_.by == TrainingLoop::By::hand_overs ? take.first : next[take.loader];
             batch.last = take.last;
+            out_.asked = out_.asked && take.asked;
+            if (take.asked) {
+                batch.asked_at = take.asked_at;
+            }
             next[take.loader] = std::max(next[take.loader], take.last + 1);
             batch.taken = take.op;
             batch.until = UINT64_MAX;
@@ -326,7 +283,7 @@ private:
 
     const JobTrace& trace_;
     const std::string& name_;
-    std::map<ProcessId, TaskId> reader_of_process_;
+    const HandOvers hands_;
     std::vector<TaskId> consumers_;
     TrainingLoop out_;
 };

@@ -29,7 +29,7 @@ DataSet::DataSet(const JobSection& section, const TrainingJob& job)
                 if (chosen) {
                     offsets_[sample] = at + record_head();
                 }
-                at += record_size(sample_size(sample));
+                at += record_size(job.sample_size.draw(seed_, sample, &sizes_below_));
             }
         } else {
             at += static_cast<int64_t>(count) * record_size(sample_size(0));

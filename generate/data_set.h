@@ -36,6 +36,8 @@ public:
     uint64_t file_of(uint64_t sample) const { return sample / job_.samples_per_file; }
     uint64_t first_sample(uint64_t file) const { return file * job_.samples_per_file; }
     uint64_t samples_of(uint64_t file) const;
+    /// Samples whose size was drawn below the least.
+    uint64_t sizes_below() const { return sizes_below_; }
     int64_t sample_size(uint64_t sample) const { return job_.sample_size.draw(seed_, sample); }
     /// Of a format whose samples are chosen (not is_stream()).
     SamplePlace place(uint64_t sample) const;
@@ -56,7 +58,7 @@ private:
 
     const JobSection& section_;
     const TrainingJob& job_;
-    uint64_t seed_;
+    uint64_t seed_, sizes_below_ = 0;
     std::vector<int64_t> sizes_;    // of files, bytes
     std::vector<int64_t> offsets_;  // of samples in their file
     FileId first_ = 0, first_index_ = 0;

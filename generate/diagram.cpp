@@ -56,7 +56,8 @@ std::vector<Box> boxes_of(const JobSection& section, const TrainingJob& job) {
             lines.emplace_back("by the rank itself");
             out.push_back({"read", lines, ""});
         } else {
-            lines.push_back("ahead by " + counted(job.prefetch, "batch", "batches") + " each");
+            lines.push_back("ahead by " + counted(job.prefetch, "batch", "batches") +
+                            (job.interleave ? " together" : " each"));
             const std::string per = job.ranks == 1 ? "" : ", each rank";
             out.push_back({counted(job.workers, "loader thread") + per, lines,
                            "batches of " + format_count(job.batch * job.gpus_per_rank())});

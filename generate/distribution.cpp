@@ -34,13 +34,40 @@ std::optional<int64_t> read_time(std::string_view text, double unit_ns) {
     return whole(read_time_quantity(trimmed(text), unit_ns));
 }
 
-int64_t Distribution::draw(uint64_t seed, uint64_t index) const {
+double Distribution::share_below() const {
+    const auto normal_below = [](double deviations) { return std::erfc(-deviations / std::sqrt(2.0)) / 2; };
+    switch (kind) {
+        case Kind::constant: break;
+        case Kind::uniform: return b > a ? std::clamp((least - a) / (b - a), 0.0, 1.0) : a < least ? 1 : 0;
+        case Kind::normal:
+            if (b > 0) {
+                return normal_below((least - a) / b);
+            }
+            break;
+        case Kind::lognormal: {
+            const double variance = std::log1p(b * b / (a * a));
+            if (least <= 0) {
+                return 0;
+            }
+            if (variance > 0) {
+                return normal_below((std::log(least) - std::log(a) + variance / 2) / std::sqrt(variance));
+            }
+            break;
+        }
+    }
+    return a < least ? 1 : 0;
+}
+
+int64_t Distribution::draw(uint64_t seed, uint64_t index, uint64_t* below) const {
     double value = a;
     switch (kind) {
         case Kind::constant: break;
         case Kind::uniform: value = a + (b - a) * uniform_of(mixed_bits(seed, index)); break;
         case Kind::normal: value = a + b * gauss_draw(seed, index); break;
         case Kind::lognormal: value = lognormal_of(a, b, gauss_draw(seed, index)); break;
+    }
+    if (below != nullptr && value < least) {
+        ++*below;
     }
     return std::llround(std::clamp(value, least, kMost));
 }

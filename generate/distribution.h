@@ -23,8 +23,12 @@ struct Distribution {
 
     bool varies() const { return kind != Kind::constant && b != (kind == Kind::uniform ? a : 0); }
     double mean() const { return kind == Kind::uniform ? (a + b) / 2 : a; }
-    /// Draw number `index` of that seed.
-    int64_t draw(uint64_t seed, uint64_t index) const;
+    /// Share of draws that is to be expected below `least`. More than kMostBelow: what is drawn is another
+    /// distribution.
+    double share_below() const;
+    static constexpr double kMostBelow = 0.05;
+    /// Draw number `index` of that seed. Counts one that was below `least`.
+    int64_t draw(uint64_t seed, uint64_t index, uint64_t* below = nullptr) const;
 
     enum class Unit : uint8_t { bytes, seconds };
     /// "150k", "normal(140MiB,65MiB)", "lognormal(3ms,1ms)", "uniform(4k,64k)". None where it is none of these.

@@ -199,8 +199,15 @@ void loader(DlioJob& job, const Format& format, uint64_t samples) {
     job.word("loader_workers", threads);
     const uint64_t given = keys.count("reader.prefetch_size", 2, 0, 1'000'000);
     const uint64_t batches = given == 0 ? 2 : given;
-    job.word("prefetch", threads > 1 ? (batches + threads - 1) / threads : batches);
-    if (threads > 1 && !torch) {
+    // The threads of tf.data read files of their own, and a batch takes records from all of them; it is mapped by so
+    // many calls at once, each of which has its batch.
+    const bool interleaves = format.format == "tfrecord" && !torch && threads > 1;
+    const uint64_t maps = keys.count("reader.computation_threads", 1, 0, 4096);
+    if (interleaves) {
+        job.word("interleave", 1);
+    }
+    job.word("prefetch", interleaves ? batches + maps : threads > 1 ? (batches + threads - 1) / threads : batches);
+    if (threads > 1 && !torch && !interleaves) {
         job.note("reader.prefetch_size: batches are kept by each of the " + std::to_string(threads) +
                  " threads; TensorFlow and DALI keep them for all");
     }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "generate/generate.h"
 
+#include <cmath>
+
+#include "formats/support/error.h"
+#include "formats/support/quantity.h"
 #include "generate/section_writer.h"
 
 namespace reprise {
@@ -53,6 +57,31 @@ GenerateResult write_sections(const Job& job, LogWriter& log, const GenerateOpti
 }
 
 }  // namespace
+
+void GeneratedSection::drew(const std::string& word, const Distribution& from, uint64_t below, uint64_t drawn) {
+    if (below != 0) {
+        clipped.push_back({word + "=" + from.text, below, drawn, std::llround(from.least)});
+    }
+}
+
+std::vector<std::string> notes_of(const GenerateResult& result) {
+    std::vector<std::string> notes;
+    for (const GeneratedSection& section : result.sections) {
+        const std::string name = "[" + escape_line(section.name) + "] ";
+        for (const ClippedDraws& each : section.clipped) {
+            const std::string least = std::to_string(each.least);
+            notes.push_back(name + escape_line(each.word) + ": " + format_count(each.below) + " of " +
+                            counted(each.drawn, "draw") + (each.below == 1 ? " was" : " were") + " below " + least +
+                            " and became " + least);
+        }
+        for (const std::string& less : {section.fewer_steps, section.no_checkpoint}) {
+            if (!less.empty()) {
+                notes.push_back(name + less);
+            }
+        }
+    }
+    return notes;
+}
 
 GenerateResult generate(const Job& job, const std::filesystem::path& output, const GenerateOptions& options) {
     Header header;

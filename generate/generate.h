@@ -13,6 +13,13 @@
 
 namespace reprise {
 
+/// Draws of a word's distribution that were below its least value, and became it.
+struct ClippedDraws {
+    std::string word;
+    uint64_t below = 0, drawn = 0;
+    int64_t least = 0;
+};
+
 struct GeneratedSection {
     std::string name;
     uint64_t files = 0;
@@ -20,6 +27,11 @@ struct GeneratedSection {
     uint64_t steps = 0;          // of the job; 0: plain I/O
     uint64_t requests = 0;       // of an open loop
     int64_t begin = 0, end = 0;  // ns, on storage as fast as memory
+    std::vector<ClippedDraws> clipped;
+    std::string fewer_steps;    // than steps= asks for, and why; empty: as many
+    std::string no_checkpoint;  // why none was made that was asked for; empty: it was, or none was
+
+    void drew(const std::string& word, const Distribution& from, uint64_t below, uint64_t drawn);
 };
 
 struct GenerateResult {
@@ -35,6 +47,9 @@ struct GenerateOptions {
     /// Called now and then with how much of the job is written, in [0,1].
     std::function<void(double)> progress = {};
 };
+
+/// Sentences: where the log is not what the job file says.
+std::vector<std::string> notes_of(const GenerateResult& result);
 
 /// Memory is bounded by the data set's files and by what is opened, not by the number of ops. Throws Error (machine)
 /// where the log cannot be written.

@@ -3,6 +3,7 @@
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -74,8 +75,8 @@ private:
     struct File {
         FileId id = 0;
         OpenFile opened;
-        int64_t at = 0;      // sequential: next byte
-        uint64_t block = 0;  // random: how many of its blocks were used in this round
+        std::array<int64_t, 2> at{};  // sequential: next byte to read, and to write
+        uint64_t block = 0;           // random: how many of its blocks were used in this round
         uint64_t round = 0;
         std::optional<Permutation> order = {};
     };
@@ -89,13 +90,17 @@ private:
 
     /// The next block of the job; none at its end.
     std::optional<Block> next() {
-        if (loop_ >= job_.loops || (job_.number_ios && made_ >= *job_.number_ios)) {
+        if (loop_ >= job_.loops) {
             return std::nullopt;
         }
-        if (moved_ >= job_.size) {
+        if (moved_ >= job_.size || (job_.number_ios && made_ - loop_began_ >= *job_.number_ios)) {
             moved_ = 0;
+            loop_began_ = made_;
             if (++loop_ >= job_.loops) {
                 return std::nullopt;
+            }
+            for (File& file : files_) {
+                file.at = {};
             }
         }
         File& file = files_[turn_];
@@ -107,7 +112,6 @@ private:
             const auto steps = static_cast<uint64_t>((job_.bs_most - job_.bs_least) / job_.bs_least) + 1;
             block.bytes *= static_cast<int64_t>(1 + mixed_bits(seed_ + kSizes, made_) % steps);
         }
-        block.bytes = std::min(block.bytes, job_.size - moved_);
         block.reads = job_.reads && (!job_.writes || mixed_bits(seed_ + kDirections, made_) % 100 < job_.read_percent);
         if (job_.random) {
             if (!file.order || file.block == blocks_) {
@@ -116,14 +120,15 @@ private:
                 file.block = 0;
             }
             block.offset = static_cast<int64_t>((*file.order)(file.block++)) * job_.bs_least;
-            block.bytes = std::min(block.bytes, job_.file_size - block.offset);
+            block.bytes = std::min(block.bytes, used_ - block.offset);
         } else {
-            if (file.at >= job_.file_size) {
-                file.at = 0;
+            int64_t& at = file.at[block.reads ? 0 : 1];
+            if (at >= used_) {
+                at = 0;
             }
-            block.bytes = std::min(block.bytes, job_.file_size - file.at);
-            block.offset = file.at;
-            file.at += block.bytes;
+            block.bytes = std::min(block.bytes, used_ - at);
+            block.offset = at;
+            at += block.bytes;
         }
         moved_ += block.bytes;
         ++made_;
@@ -353,8 +358,10 @@ private:
     std::vector<File> files_;
     const uint64_t blocks_ = static_cast<uint64_t>(job_.file_size / job_.bs_least);  // of a file
     size_t turn_ = 0;                                                                // in files_
+    const int64_t used_ = static_cast<int64_t>(blocks_) * job_.bs_least;             // bytes of a file
     uint64_t made_ = 0, loop_ = 0, written_ = 0;
-    int64_t moved_ = 0;  // bytes of this loop
+    uint64_t loop_began_ = 0;  // made_ when it did
+    int64_t moved_ = 0;        // bytes of this loop
     HandleId ring_ = 0;
     int32_t ring_fd_ = -1;
     std::deque<Flying> flying_;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Sections of plain I/O, open loops among them.
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "formats/support/quantity.h"
 #include "generate/section_words.h"
@@ -55,7 +60,50 @@ void open_loop(const SectionWords& words, IoJob& job) {
     }
 }
 
+/// Bytes with fio's prefixes (kb_base=1024): k, kb and KB are 1024. So is KiB here; see unit_notes().
+std::optional<int64_t> fio_bytes(std::string text) {
+    const auto lower = [&](size_t from_end) {
+        return text.size() < from_end
+                   ? '\0'
+                   : static_cast<char>(std::tolower(static_cast<unsigned char>(text[text.size() - from_end])));
+    };
+    constexpr std::string_view kPrefixes = "kmgtp";
+    if (lower(1) == 'b' && kPrefixes.find(lower(2)) != kPrefixes.npos) {
+        text.pop_back();
+    }
+    return read_bytes(text);
+}
+
+int64_t size_of(const SectionWords& words, const char* word) {
+    const auto value = fio_bytes(words.text(word));
+    if (!value || *value < 1) {
+        words.wrong(word, "a size such as 4k, 1m or 2g");
+    }
+    return *value;
+}
+
 }  // namespace
+
+void use_whole_blocks(IoJob& job) {
+    const int64_t used = job.file_size / job.bs_least * job.bs_least;
+    job.size = std::min(job.size, used * static_cast<int64_t>(job.files));
+}
+
+std::vector<std::string> unit_notes(const SectionWords& words) {
+    std::vector<std::string> notes;
+    for (const char* const word : {"bs", "bsrange", "size", "filesize"}) {
+        if (!words.given(word)) {
+            continue;
+        }
+        const std::string text = words.text(word);
+        const size_t at = text.find_first_of("iI");
+        if (at != text.npos) {
+            notes.push_back("[" + words.section().name + "] " + word + "=" + escape_line(text) +
+                            ": powers of 1024 here, of 1000 in fio (kb_base=1024), where 4k and 4kb are 4096");
+        }
+    }
+    return notes;
+}
 
 std::optional<Arrivals> open_arrivals(const SectionWords& words, const char* rate) {
     const std::string how = words.text("arrivals");
@@ -91,12 +139,16 @@ IoJob io_job(const SectionWords& words) {
     job.writes = way.writes;
     job.random = way.random;
     job.engine = words.choice("ioengine", kEngines);
-    const std::string range = words.text("bs");
+    const char* const bs = words.given("bsrange") ? "bsrange" : "bs";
+    if (words.given("bsrange") && words.given("bs")) {
+        words.fail("bsrange", "bs= and bsrange= both say how large blocks are", "leave out one of them");
+    }
+    const std::string range = words.text(bs);
     const size_t dash = range.find('-');
-    const auto least = read_bytes(range.substr(0, dash));
-    const auto most = dash == range.npos ? least : read_bytes(range.substr(dash + 1));
+    const auto least = fio_bytes(range.substr(0, dash));
+    const auto most = dash == range.npos ? least : fio_bytes(range.substr(dash + 1));
     if (!least || !most || *least < 1 || *most < *least) {
-        words.wrong("bs", "a size such as 4k, or a range such as 4k-64k");
+        words.wrong(bs, "a size such as 4k, or a range such as 4k-64k");
     }
     job.bs_least = *least;
     job.bs_most = *most;
@@ -114,11 +166,11 @@ IoJob io_job(const SectionWords& words) {
     job.fsync = words.count("fsync", 0);
     job.fdatasync = words.count("fdatasync", 0);
     if (words.given("filesize")) {
-        job.file_size = words.bytes("filesize");
-        job.size = words.given("size") ? words.bytes("size") : job.file_size * static_cast<int64_t>(job.files);
+        job.file_size = size_of(words, "filesize");
+        job.size = words.given("size") ? size_of(words, "size") : job.file_size * static_cast<int64_t>(job.files);
     } else {
         words.require("size", "bytes that each job reads and writes, e.g. size=1g");
-        job.size = words.bytes("size");
+        job.size = size_of(words, "size");
         job.file_size = job.size / static_cast<int64_t>(job.files);
     }
     if (static_cast<double>(job.file_size) * static_cast<double>(job.files) > kMostBytes ||
@@ -129,6 +181,7 @@ IoJob io_job(const SectionWords& words) {
         words.fail("size", "a file of " + format_bytes(static_cast<uint64_t>(job.file_size)) + " is smaller than bs=",
                    "a larger size=, fewer nrfiles=, or a smaller bs=");
     }
+    use_whole_blocks(job);
     const bool asynchronous = job.engine == IoJob::Engine::uring || job.engine == IoJob::Engine::aio;
     if (job.depth > 1 && !asynchronous) {
         words.fail("iodepth", "iodepth= above 1 needs requests in flight, which psync and sync do not have",
@@ -154,6 +207,9 @@ std::string resolved_io(const SectionWords& words, const IoJob& io, std::string_
         return of_it ? words.text(word.data()) : "";
     }
     if (word == "loops" && io.loops == kMostCount) {
+        return "";
+    }
+    if (word == (words.given("bsrange") ? "bs" : "bsrange")) {
         return "";
     }
     return word == "filesize"                                ? std::to_string(io.file_size)

@@ -135,6 +135,10 @@ TrainingJob training_job(const SectionWords& words) {
     if (job.format != SampleFormat::none) {
         job.workers = words.count("loader_workers", 0, 4096);
     }
+    job.interleave = words.yes("interleave");
+    if (job.interleave && job.workers == 0) {
+        words.fail("interleave", "interleave=1 needs loaders", "loader_workers= of 1 or more");
+    }
     job.prefetch = words.count("prefetch", 1, 1'000'000);
     const std::string shuffle = words.text("shuffle");
     job.shuffled = shuffle != "none";
@@ -162,6 +166,9 @@ TrainingJob training_job(const SectionWords& words) {
         job.samples = *job.steps * job.samples_per_step();
     }
     check_steps(words, job);
+    if (job.steps && !words.given("epochs")) {
+        job.epochs = (*job.steps + job.steps_per_epoch() - 1) / job.steps_per_epoch();
+    }
     return job;
 }
 
@@ -185,7 +192,10 @@ std::string resolved(const SectionWords& words, const JobSection& section, std::
     if (word == "ranks") {
         return std::to_string(job.ranks);
     }
-    constexpr std::string_view kLoader[] = {"loader_workers", "prefetch", "shuffle", "decode"};
+    if (word == "epochs") {
+        return std::to_string(job.epochs);
+    }
+    constexpr std::string_view kLoader[] = {"loader_workers", "interleave", "prefetch", "shuffle", "decode"};
     if (!data && std::find(std::begin(kLoader), std::end(kLoader), word) != std::end(kLoader)) {
         return "";
     }
@@ -231,7 +241,12 @@ Job parse_job(std::string_view text, const std::string& name) {
             case WordPlace::kv: out.what = kv_cache_job(words); break;
             case WordPlace::load: out.what = model_load_job(words); break;
             case WordPlace::prep: out.what = preprocess_job(words); break;
-            default: out.what = io_job(words); break;
+            default:
+                out.what = io_job(words);
+                for (std::string& note : unit_notes(words)) {
+                    job.notes.push_back(std::move(note));
+                }
+                break;
         }
         out.words = resolved_words(words, out);
     }

@@ -37,6 +37,9 @@ struct IoJob {
     uint64_t servers = 1;              // tasks of each job that serve arrivals
 };
 
+/// A loop moves at most what the files have of whole blocks, as with fio.
+void use_whole_blocks(IoJob& job);
+
 enum class SampleFormat : uint8_t { none, files, tfrecord, tar, hdf5, indexed, parquet, arrow, lmdb };
 /// Read from front to back: samples are not chosen, files are.
 constexpr bool is_stream(SampleFormat format) {
@@ -55,6 +58,7 @@ struct TrainingJob {
     int64_t bs = 0;                             // of each read, bytes; 0: the sample as a whole
     bool direct = false;
     uint64_t batch = 1, workers = 4, prefetch = 2;
+    bool interleave = false;  // a batch takes samples from all workers in turn
     bool shuffled = false;
     uint64_t shuffle_buffer = 0;  // samples; 0: all
     uint64_t epochs = 1;
@@ -68,6 +72,8 @@ struct TrainingJob {
     int64_t checkpoint_copy_ns = 0;
 
     uint64_t gpus_per_rank() const { return gpus / ranks; }
+    /// Of each rank, in batches.
+    uint64_t ahead() const { return interleave ? prefetch : workers * prefetch; }
     uint64_t files() const {
         return format == SampleFormat::none ? 0 : (samples + samples_per_file - 1) / samples_per_file;
     }

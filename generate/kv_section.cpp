@@ -52,6 +52,8 @@ public:
         out.requests = requests_;
         out.begin = begin;
         out.end = main.now();
+        out.drew("prompt_tokens", job_.prompt_tokens, prompts_.below, prompts_.drawn);
+        out.drew("output_tokens", job_.output_tokens, outputs_.below, outputs_.drawn);
     }
 
 private:
@@ -123,13 +125,14 @@ private:
 
     void request(const Arrival& arrival, Thread& server, Thread& store) {
         const uint64_t number = requests_++;
-        const auto drawn = [&](const Distribution& of, uint64_t what) {
-            return static_cast<uint64_t>(of.draw(mixed_bits(section_.seed, what), number));
+        const auto drawn = [&](const Distribution& of, uint64_t what, Draws& draws) {
+            ++draws.drawn;
+            return static_cast<uint64_t>(of.draw(mixed_bits(section_.seed, what), number, &draws.below));
         };
         const uint64_t prompt = arrival.prompt_tokens != 0 ? static_cast<uint64_t>(arrival.prompt_tokens)
-                                                           : drawn(job_.prompt_tokens, kPrompts);
-        const uint64_t output =
-            arrival.new_tokens != 0 ? static_cast<uint64_t>(arrival.new_tokens) : drawn(job_.output_tokens, kOutputs);
+                                                           : drawn(job_.prompt_tokens, kPrompts, prompts_);
+        const uint64_t output = arrival.new_tokens != 0 ? static_cast<uint64_t>(arrival.new_tokens)
+                                                        : drawn(job_.output_tokens, kOutputs, outputs_);
         const uint64_t blocks = prompt / job_.block_tokens, loaded = hits(number, blocks);
         server.task.wait_until(arrival.ns);
         server.task.mark(request_name_, number + 1, MarkerPhase::begin);
@@ -271,6 +274,10 @@ private:
     int32_t rings_ = 0;
     std::deque<Thread> servers_, stores_;
     uint64_t requests_ = 0;
+    struct Draws {
+        uint64_t drawn = 0, below = 0;
+    };
+    Draws prompts_, outputs_;
 };
 
 }  // namespace

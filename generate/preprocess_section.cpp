@@ -27,7 +27,7 @@ public:
         for (uint64_t i = 0; i < job_.samples; ++i) {
             const FileId id = add_file(i, extension(), Origin::existed, size_of(i));
             first_input_ = i == 0 ? id : first_input_;
-            out.file_bytes += size_of(i);
+            out.file_bytes += size_of(i, &sizes_below_);
         }
         if (job_.kind == PreprocessJob::Kind::decode_cache) {
             for (uint64_t i = 0; i < job_.samples; ++i) {
@@ -57,12 +57,16 @@ public:
         place_.result.written_bytes += main.written_bytes();
         ends.push_back(main.last());
         out.end = main.now();
+        out.drew("sample_size", job_.sample_size, sizes_below_, job_.samples);
+        out.drew("decode", job_.decode, decodes_below_, decoded_);
         place_.result.sections.push_back(out);
     }
 
 private:
     std::string extension() const { return job_.kind == PreprocessJob::Kind::tokenize ? ".txt" : ".bin"; }
-    int64_t size_of(uint64_t sample) const { return job_.sample_size.draw(mixed_bits(section_.seed, kSizes), sample); }
+    int64_t size_of(uint64_t sample, uint64_t* below = nullptr) const {
+        return job_.sample_size.draw(mixed_bits(section_.seed, kSizes), sample, below);
+    }
     int64_t output_of(int64_t bytes) const {
         return std::max<int64_t>(bytes / 100 * static_cast<int64_t>(job_.output_percent) +
                                      bytes % 100 * static_cast<int64_t>(job_.output_percent) / 100,
@@ -136,7 +140,10 @@ private:
         task.close(out.file);
     }
 
-    int64_t compute_of(uint64_t sample) const { return job_.decode.draw(mixed_bits(section_.seed, kDecode), sample); }
+    int64_t compute_of(uint64_t sample) {
+        ++decoded_;
+        return job_.decode.draw(mixed_bits(section_.seed, kDecode), sample, &decodes_below_);
+    }
 
     /// The whole of a file, with one read.
     void read_whole(TaskWriter& task, FileId file, int64_t bytes) {
@@ -212,6 +219,7 @@ private:
     StringId epoch_name_;
     Descriptors descriptors_;
     FileId first_input_ = 0, first_cached_ = 0;
+    uint64_t sizes_below_ = 0, decodes_below_ = 0, decoded_ = 0;
     std::vector<TaskWriter> workers_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "formats/support/error.h"
 #include "formats/support/nearest.h"
+#include "formats/support/quantity.h"
 #include "generate/distribution.h"
 #include "generate/job.h"
 #include "generate/job_text.h"
@@ -85,7 +87,22 @@ public:
                               : "250ms, normal(250ms,20ms), lognormal(3ms,1ms) or uniform(1ms,2ms)");
         }
         value->least = least;
+        check_draws(word, *value);
         return *value;
+    }
+    /// Refuses what would mostly, or often, be drawn below the least.
+    void check_draws(const char* word, const Distribution& value) const {
+        const std::string least = std::to_string(std::llround(value.least));
+        if (value.kind == Distribution::Kind::constant && value.a < value.least) {
+            fail(word, std::string(word) + "=" + escape_line(text(word)) + " is less than " + least,
+                 least + " or more");
+        }
+        if (value.share_below() > Distribution::kMostBelow) {
+            fail(word,
+                 std::string(word) + "=" + escape_line(text(word)) + " is below " + least + " in " +
+                     format_share(value.share_below()) + " of all draws, which would become " + least,
+                 "a smaller deviation, or lognormal(MEAN,DEVIATION)");
+        }
     }
     double rate(const char* word) const {
         constexpr double kLeast = 1e-6, kMost = 1e9;
@@ -122,6 +139,8 @@ private:
 /// When the requests of an open loop arrive, at the rate that the word `rate` gives; none: a closed loop.
 std::optional<Arrivals> open_arrivals(const SectionWords& words, const char* rate);
 IoJob io_job(const SectionWords& words);
+/// Where a section of plain I/O has units that fio reads otherwise.
+std::vector<std::string> unit_notes(const SectionWords& words);
 KvCacheJob kv_cache_job(const SectionWords& words);
 ModelLoadJob model_load_job(const SectionWords& words);
 PreprocessJob preprocess_job(const SectionWords& words);

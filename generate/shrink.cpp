@@ -79,6 +79,7 @@ void shrink_io(Job& job, JobSection& section, IoJob& what, double factor) {
     };
     what.file_size = part(what.file_size);
     what.size = std::max<int64_t>(part(what.size), what.file_size);
+    use_whole_blocks(what);
     set_word(section, "filesize", std::to_string(what.file_size));
     set_word(section, "size", std::to_string(what.size));
     job.notes.push_back("[" + section.name + "] is shrunk: " + format_bytes(was) + " of each job became " +

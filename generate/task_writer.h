@@ -66,7 +66,8 @@ public:
 
     TaskId task() const { return task_; }
     int64_t now() const { return now_; }
-    /// The op that was written last.
+    /// The op that was written last. A marker is none where there are others: it takes no time, and a thread that is
+    /// late to it would hold up who waits for it.
     TaskMoment last() const { return {task_, op_, now_}; }
     uint64_t ops() const { return ops_; }
     int64_t read_bytes() const { return read_; }
@@ -196,11 +197,14 @@ public:
         put({.kind = OpKind::join, .peer = other.task, .edges = edges_}, std::max<int64_t>(other.time - now_, 0));
     }
     void mark(StringId name, uint64_t number, MarkerPhase phase) {
+        const uint64_t before = op_;
+        const bool others = ops_ != 0;
         put({.kind = OpKind::marker,
              .flags = static_cast<int64_t>(phase),
              .arg = static_cast<int64_t>(number),
              .text = name},
             0);
+        op_ = others ? before : op_;
     }
     void exit() { put({.kind = OpKind::exit}, 0); }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "formats/support/quantity.h"
 #include "generate/sample_order.h"
 #include "generate/sample_reader.h"
 #include "generate/section_writer.h"
@@ -117,8 +118,9 @@ private:
         for (uint64_t rank = 0; rank < ranks_.size(); ++rank) {
             for (uint64_t worker = 0; worker < workers; ++worker) {
                 (job_.workers == 0 ? own_next_[rank] : ranks_[rank].workers[worker].next) = next;
-                const uint64_t batches = steps / workers + (worker < steps % workers ? 1 : 0);
-                next += batches * job_.batch * job_.gpus_per_rank();
+                const uint64_t all = job_.interleave ? steps * job_.batch * job_.gpus_per_rank() : steps;
+                const uint64_t mine = all / workers + (worker < all % workers ? 1 : 0);
+                next += job_.interleave ? mine : mine * job_.batch * job_.gpus_per_rank();
             }
         }
     }
@@ -137,15 +139,40 @@ private:
         return (*file_order_)(file)*job_.samples_per_file + at % job_.samples_per_file;
     }
 
-    void load(TaskWriter& task, SampleReader& reader, uint64_t& next) {
-        for (uint64_t i = 0; i < job_.batch * job_.gpus_per_rank(); ++i) {
+    void load(TaskWriter& task, SampleReader& reader, uint64_t& next, uint64_t samples) {
+        for (uint64_t i = 0; i < samples; ++i) {
             if (is_stream(job_.format)) {
                 reader.read_on(task, streamed(next++));
             } else {
                 reader.read(task, order_->next());
             }
-            task.compute(job_.decode.draw(mixed_bits(section_.seed, kDecode), decoded_++));
+            task.compute(job_.decode.draw(mixed_bits(section_.seed, kDecode), decoded_++, &decodes_below_));
         }
+    }
+
+    /// A batch whose samples come from all workers in turn.
+    void gather(Rank& rank, uint64_t batch) {
+        const uint64_t samples = job_.batch * job_.gpus_per_rank(), begin = batch * samples;
+        for (uint64_t i = 0; i < samples; ++i) {
+            Worker& worker = rank.workers[(begin + i) % job_.workers];
+            if (batch >= job_.ahead()) {
+                if (i < job_.workers) {
+                    worker.task.wait_for(rank.taken.front());
+                }
+            } else if (begin + i < job_.workers) {
+                worker.task.wait_for(rank.epoch_begins);
+            }
+            load(worker.task, worker.reader, worker.next, 1);
+        }
+        if (batch >= job_.ahead()) {
+            rank.taken.pop_front();
+        }
+        std::vector<TaskMoment> all;
+        for (uint64_t i = 0; i < std::min(samples, job_.workers); ++i) {
+            all.push_back(rank.workers[(begin + samples - 1 - i) % job_.workers].task.last());
+        }
+        rank.main.wait_for(all);
+        rank.taken.push_back(rank.main.last());
     }
 
     /// The batch that a rank needs next, by whoever loads it.
@@ -156,17 +183,20 @@ private:
         Rank& rank = ranks_[number];
         if (job_.workers == 0) {
             uint64_t none = 0;
-            return load(rank.main, *rank.own, own_next_.empty() ? none : own_next_[number]);
+            const uint64_t samples = job_.batch * job_.gpus_per_rank();
+            return load(rank.main, *rank.own, own_next_.empty() ? none : own_next_[number], samples);
+        }
+        if (job_.interleave) {
+            return gather(rank, batch);
         }
         Worker& worker = rank.workers[batch % job_.workers];
-        const uint64_t ahead = job_.workers * job_.prefetch;
-        if (batch >= ahead) {
+        if (batch >= job_.ahead()) {
             worker.task.wait_for(rank.taken.front());  // its place in the queue was free then
             rank.taken.pop_front();
         } else if (batch < job_.workers) {
             worker.task.wait_for(rank.epoch_begins);
         }
-        load(worker.task, worker.reader, worker.next);
+        load(worker.task, worker.reader, worker.next, job_.batch * job_.gpus_per_rank());
         rank.main.wait_for(worker.task.last());
         rank.taken.push_back(rank.main.last());
     }
@@ -179,8 +209,8 @@ private:
             const int64_t begin = rank.main.now();
             int64_t longest = 0;
             for (uint64_t gpu = 0; gpu < each; ++gpu) {
-                const int64_t busy =
-                    job_.compute.draw(mixed_bits(section_.seed, kCompute), step * job_.gpus + number * each + gpu);
+                const int64_t busy = job_.compute.draw(mixed_bits(section_.seed, kCompute),
+                                                       step * job_.gpus + number * each + gpu, &computes_below_);
                 if (job_.on_processor) {
                     rank.main.compute(busy);
                 } else if (busy > 0) {
@@ -234,6 +264,7 @@ private:
     }
 
     void checkpoint(uint64_t step) {
+        ++checkpoints_;
         const auto ranks = static_cast<int64_t>(ranks_.size());
         const std::string path = section_.directory + "/" + section_.name + "-checkpoint-" + std::to_string(step);
         switch (job_.checkpoint_mode) {
@@ -290,6 +321,11 @@ private:
         out.file_bytes = data_.bytes();
         out.steps = steps;
         out.begin = begin_;
+        out.drew("sample_size", job_.sample_size, data_.sizes_below(), job_.samples);
+        out.drew("decode", job_.decode, decodes_below_, decoded_);
+        out.drew("compute", job_.compute, computes_below_, steps * job_.gpus);
+        out.fewer_steps = fewer_steps(steps);
+        out.no_checkpoint = no_checkpoint(steps);
         const auto done = [&](TaskWriter& task) {
             task.exit();
             add(task);
@@ -311,6 +347,28 @@ private:
         }
     }
 
+    /// The epochs end before: they are given, or the data set was shrunk.
+    std::string fewer_steps(uint64_t steps) const {
+        return !job_.steps || *job_.steps == steps
+                   ? ""
+                   : "makes " + counted(steps, "step") + ", not the " + format_count(*job_.steps) +
+                         " of steps=: " + counted(job_.epochs, "epoch") + " of " +
+                         format_count(job_.steps_per_epoch()) + (job_.epochs == 1 ? " has" : " have") + " no more";
+    }
+
+    std::string no_checkpoint(uint64_t steps) const {
+        if (checkpoints_ != 0 || (job_.checkpoint_steps == 0 && job_.checkpoint_epochs == 0)) {
+            return {};
+        }
+        const bool by_steps = job_.checkpoint_steps != 0;
+        const std::string every =
+            by_steps ? std::to_string(job_.checkpoint_steps)
+                     : std::to_string(job_.checkpoint_epochs) + (job_.checkpoint_epochs == 1 ? "epoch" : "epochs");
+        const std::string has =
+            by_steps ? counted(steps, "step") : counted(steps / job_.steps_per_epoch(), "whole epoch");
+        return "writes no checkpoint: checkpoint_every=" + every + ", and the job has " + has;
+    }
+
     void add(const TaskWriter& task) {
         place_.result.ops += task.ops();
         place_.result.read_bytes += task.read_bytes();
@@ -326,7 +384,7 @@ private:
     std::optional<EpochOrder> order_;
     std::optional<Permutation> file_order_;  // of a stream
     std::vector<uint64_t> own_next_;         // as Worker::next, of ranks without workers
-    uint64_t decoded_ = 0;
+    uint64_t decoded_ = 0, decodes_below_ = 0, computes_below_ = 0, checkpoints_ = 0;
     int64_t begin_ = 0;
     TaskMoment saved_;
 };

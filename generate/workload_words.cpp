@@ -20,6 +20,7 @@ Distribution tokens(const SectionWords& words, const char* word) {
         words.wrong(word, "so many tokens: 2000, lognormal(2000,3000), uniform(1k,32k)");
     }
     value->least = 1;
+    words.check_draws(word, *value);
     return *value;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Marks for `reprise capture`: a job says what it is doing. Owns the C side of docs/markers.md; there is no library to
  * link. A mark is one prctl that the kernel refuses and the recorder sees: half a microsecond, and no effect
- * on the job (errno is kept). Names of at most 63 bytes; "epoch", "step", "batch" and "fetch" have a meaning. */
+ * on the job (errno is kept). Names of at most 4095 bytes; "epoch", "step", "batch" and "fetch" have a meaning. */
 #ifndef REPRISE_MARKER_H
 #define REPRISE_MARKER_H
 

@@ -6,12 +6,17 @@ usage: scripts/docs_tables.py            write them
        scripts/docs_tables.py --check    exit 1 if a page differs from its data
 
 The data files are written by `tests/bench/run.sh --write-docs`, `tests/bench/many.py --write-docs`,
-`tests/bench/bench_limit.py --write-docs`, `tests/bench/bench_content.py --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
+`tests/bench/ranks.py --write-docs`, `tests/bench/cluster/shared.py --write-docs`,
+`tests/bench/cluster/faults.py --write-docs`, `tests/bench/dlio/dlio.py --write-docs`,
+`tests/bench/accuracy/fit_jobs.py --write-docs`, `tests/bench/bench_limit.py --write-docs`, `tests/bench/bench_content.py --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
 never edit them by hand.
 """
 
+import datetime
 import json
+import os
 import pathlib
+import platform
 import re
 import statistics
 import sys
@@ -401,6 +406,8 @@ def content_lines(data):
 
 # --- pages
 
+KEPT = {"shared": "docs/scale.md", "faults": "docs/scale.md", "dlio": "docs/jobs-dlio.md", "fitted": "docs/fit.md"}  # tables of tables.json
+
 
 def between(text, name, lines, path):
     body = "\n".join(lines).rstrip("\n")
@@ -410,10 +417,33 @@ def between(text, name, lines, path):
     return found
 
 
+def keep_table(name, lines, command, add=False):
+    """Keeps a table that a benchmark made, `lines` of Markdown, and writes the page that it is for. `add`: rows that the table has
+    already, and that were not measured now, stay; rows are told apart by their first cell."""
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if line.startswith("model name")), "?")
+    data = load("tables")
+    if add and name in data and data[name]["table"][:2] == lines[:2]:
+        new = {line.split("|")[1]: line for line in lines[2:]}
+        old = {line.split("|")[1]: line for line in data[name]["table"][2:]}
+        lines = [*lines[:2], *(old | new).values()]
+    data[name] = {"machine": f"{os.cpu_count()} x {cpu}, Linux {platform.release()}", "date": datetime.date.today().isoformat(), "command": command,
+                  "table": lines}
+    save("tables", data)
+    write()
+
+
+def kept_lines(data, name):
+    """The lines of a kept table, under its machine and command."""
+    part = data[name]
+    return [f"{part['machine']}; {part['date']}; `{part['command']}`.", "", *part["table"]]
+
+
 def pages():
     """Path -> what it has to hold."""
-    benchmarks, accuracy = load("benchmarks"), load("accuracy")
+    benchmarks, accuracy, tables = load("benchmarks"), load("accuracy"), load("tables")
     parts = [("docs/benchmarks.md", "benchmarks", benchmark_lines(benchmarks)), ("docs/benchmarks.md", "many", benchmark_lines(load("many"))),
+             ("docs/scale.md", "ranks", benchmark_lines(load("ranks"))),
+             *((path, name, kept_lines(tables, name)) for name, path in KEPT.items() if name in tables),
              ("docs/accuracy.md", "accuracy", accuracy_lines(accuracy)),
              ("docs/prepare.md", "content", content_lines(load("content"))),
              ("docs/ratios.md", "limit", limit_lines(load("limit"))), ("README.md", "headline", headline_lines(accuracy, benchmarks))]

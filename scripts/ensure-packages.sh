@@ -20,6 +20,7 @@ declare -A packages=(
     [peers]='strace linux-perf bpftrace'
     [docs]='man-db groff-base'
     [timeline]='chromium fonts-liberation python3'
+    [mpi]='libopenmpi-dev openmpi-bin libmpich-dev mpich slurm-wlm munge iproute2'
     [live]='prometheus python3-jsonschema python3'
 )
 

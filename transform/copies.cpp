@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/ranks.h"
 #include "formats/support/error.h"
 #include "transform/copies_steps.h"
 #include "transform/shares.h"
@@ -47,8 +48,21 @@ public:
         if (copies_ != 1) {
             write_fact(out, fact::gpus,
                        std::to_string(copies_) + (options_.copies.in_step ? " in step" : " free of each other"));
+            write_ranks(out, tables_, copied_ranks());
         }
         return out;
+    }
+    /// Recorded rank r of copy k of a job of n ranks is rank k * n + r.
+    std::vector<uint32_t> copied_ranks() const {
+        const RecordedRanks recorded = recorded_ranks(log_.header(), recorded_);
+        std::vector<uint32_t> ranks(tables_.processes.size(), kNoRank);
+        for (uint32_t copy = 0; copy < copies_; ++copy) {
+            for (ProcessId id = 1; id < recorded_.processes.size(); ++id) {
+                const uint32_t rank = recorded.of_process[id];
+                ranks[process(copy, id)] = rank == kNoRank ? kNoRank : copy * recorded.count + rank;
+            }
+        }
+        return ranks;
     }
     Tables take_tables() { return std::move(tables_); }
 

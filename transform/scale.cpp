@@ -10,6 +10,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/held_memory.h"
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/run_times.h"
 #include "formats/support/error.h"
 #include "transform/scale_edges.h"
 #include "transform/scale_listings.h"
@@ -409,6 +410,9 @@ private:
         op.peer = op.peer != 0 && op.peer < tables_.tasks.size() ? task_for(op.peer) : 0;
         for (const uint32_t id : {op.file, op.file2, op.handle, op.handle2, op.map, op.request, op.peer}) {
             if (id == Stand::kNone) {
+                if (op.kind == OpKind::mmap) {
+                    stand_.of[Stand::map][map] = Stand::kNone;  // nor is what is done with it
+                }
                 return false;
             }
         }
@@ -464,22 +468,27 @@ private:
         }
     }
 
+    /// What is known of a file holds for those that were made like it.
+    template <class ByFile>
+    ByFile with_added(ByFile known) const {
+        for (FileId i = 0; i < set_.added().size(); ++i) {
+            if (const auto like = known.find(set_.added()[i].like); like != known.end()) {
+                const auto copy = like->second;
+                known[static_cast<FileId>(tables_.files.size() + i)] = copy;
+            }
+        }
+        return known;
+    }
+
     void keep_page_cache() {
         if (auto fetched = fetched_pages(log_)) {
-            for (FileId i = 0; i < set_.added().size(); ++i) {
-                if (const auto like = fetched->find(set_.added()[i].like); like != fetched->end()) {
-                    (*fetched)[static_cast<FileId>(tables_.files.size() + i)] = RangeSet(like->second);
-                }
-            }
-            writer_.keep(encode_fetched(*fetched));
+            writer_.keep(encode_fetched(with_added(std::move(*fetched))));
+        }
+        if (auto again = refetched_pages(log_)) {
+            writer_.keep(encode_refetched(with_added(std::move(*again))));
         }
         if (auto cached = cached_pages(log_)) {
-            for (FileId i = 0; i < set_.added().size(); ++i) {
-                if (const auto like = cached->find(set_.added()[i].like); like != cached->end()) {
-                    (*cached)[static_cast<FileId>(tables_.files.size() + i)] = uint64_t{like->second};
-                }
-            }
-            writer_.keep(encode_cached(*cached));
+            writer_.keep(encode_cached(with_added(std::move(*cached))));
         }
         if (!held_.empty()) {
             writer_.keep(encode_held_memory({{ProcessId{1}, held_}}));
@@ -527,6 +536,7 @@ private:
 
 ScaleResult scale_log(const LogReader& log, const std::filesystem::path& output, const ScaleOptions& options,
                       const WriterOptions& writer) {
+    refuse_without_times(log);
     return LogScaler(log, output, options, writer).run();
 }
 

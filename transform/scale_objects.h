@@ -30,6 +30,8 @@ Stand carry(const ScaleRecording& recording, const Cut& from, const Cut& to, con
 
 /// Whether the object was made before the cut and is used after it.
 bool lives_at(const ScaleObject& object, const Cut& cut);
+/// Whether the object was made before the cut, and no op had ended any of it by then.
+bool never_ended(const ScaleObject& object, const Cut& cut);
 /// Whether it is made between two cuts.
 inline bool made_between(const ScaleObject& object, const Cut& from, const Cut& to) {
     return object.task != 0 && object.op >= from[object.task] && object.op < to[object.task];

@@ -7,8 +7,9 @@
 
 namespace reprise {
 
-/// `made`: the first op that uses the object makes it. `name`: what goes on without its name once it is open.
-void ScaleRecording::add_order(const ScaleObject& object, bool made, bool name) {
+/// `made`: the first op that uses the object makes it. `ends`: who ends it waits for who uses it: not with instances,
+/// of which each process ends its own. `name`: what goes on without its name once it is open.
+void ScaleRecording::add_order(const ScaleObject& object, bool made, bool ends, bool name) {
     constexpr size_t kMostTasks = 64;  // more do not hand it over from one to the next
     const auto order = [&](TaskId task, uint32_t op, TaskId before, uint32_t source) {
         if (task != before && tasks_[before].begin[source] <= tasks_[task].begin[op]) {
@@ -19,9 +20,9 @@ void ScaleRecording::add_order(const ScaleObject& object, bool made, bool name) 
         if (made) {
             order(use.task, use.first, object.task, object.op);
         }
-        for (const auto& [task, op] : object.ends) {
+        for (size_t i = 0; ends && i < object.ends.size(); ++i) {
             // What goes on after that is of another descriptor, or another mapping in its place.
-            order(task, op, use.task, name ? use.first : use.last);
+            order(object.ends[i].first, object.ends[i].second, use.task, name ? use.first : use.last);
         }
         // Between processes messages tell, and who is done with its own descriptor first is chance.
         for (size_t i = 0; i < object.uses.size() && object.uses.size() <= kMostTasks; ++i) {
@@ -44,19 +45,19 @@ void ScaleRecording::add_order() {
     };
     for (HandleId id = 1; id < handles_.size(); ++id) {
         if (is_opened(id)) {
-            add_order(handles_[id], makes(handles_[id], Trait::makes_handle), false);
+            add_order(handles_[id], makes(handles_[id], Trait::makes_handle), false, false);
         }
     }
     for (uint32_t row = 1; row < held_.size(); ++row) {
         if (is_opened(held_handles_[row])) {
-            add_order(held_[row], false, false);
+            add_order(held_[row], false, true, false);
         }
     }
     for (const auto& [id, map] : maps_) {
-        add_order(map, map.made, false);
+        add_order(map, map.made, true, false);
     }
     for (FileId id = 1; id < made_files_.size(); ++id) {
-        add_order(made_files_[id], makes(made_files_[id], Trait::makes_name), true);
+        add_order(made_files_[id], makes(made_files_[id], Trait::makes_name), true, true);
     }
     for (RecordedTask& task : tasks_) {
         std::sort(task.order.begin(), task.order.end(), [](const InEdge& a, const InEdge& b) { return a.op < b.op; });

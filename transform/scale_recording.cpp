@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <unordered_set>
 
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/op_fields.h"
@@ -270,17 +271,26 @@ ScaleObject& ScaleRecording::hold(HandleId handle, TaskId task, uint32_t op, int
     return held_[at->second];
 }
 
-/// Drops what only one process has: that is the instance itself.
+/// Drops what only one process has: that is the instance itself. Unless another process has one like it: whether a
+/// forked process gets to closing what it inherited before it ends is chance, and one shall stand for the other.
 void ScaleRecording::keep_shared() {
     std::vector<uint32_t> users(handles_.size());
     for (const HandleId handle : held_handles_) {
         ++users[handle];
     }
+    std::unordered_set<uint64_t> shared;
+    for (HandleId handle = 1; handle < handles_.size(); ++handle) {
+        if (users[handle] > 1) {
+            shared.insert(handles_[handle].likeness);
+        }
+    }
     std::vector<ScaleObject> held(1);
     std::vector<HandleId> handles(1);
     std::unordered_map<uint64_t, uint32_t> rows;
     for (const auto& [key, row] : held_rows_) {
-        if (const HandleId handle = held_handles_[row]; users[handle] > 1) {
+        auto& ends = handles_[held_handles_[row]].ends;
+        ends.insert(ends.end(), held_[row].ends.begin(), held_[row].ends.end());
+        if (const HandleId handle = held_handles_[row]; shared.count(handles_[handle].likeness) != 0) {
             rows.emplace(key, static_cast<uint32_t>(held.size()));
             held.push_back(std::move(held_[row]));
             held.back().likeness = handles_[handle].likeness;

@@ -140,7 +140,7 @@ private:
     void see_objects(const OpBlock& block, size_t i, TaskId task, uint32_t op);
     ScaleObject& hold(HandleId handle, TaskId task, uint32_t op, int64_t begin);
     void add_order();
-    void add_order(const ScaleObject& object, bool made, bool name);
+    void add_order(const ScaleObject& object, bool made, bool ends, bool name);
     void keep_shared();
     void use(ScaleObject& object, TaskId task, uint32_t op, int64_t begin, bool makes);
     void sort_units();

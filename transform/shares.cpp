@@ -80,8 +80,15 @@ void Shares::see(const OpBlock& block, size_t i) {
     if (kind == OpKind::mmap && file != 0) {
         maps_[block.map[i]] = file;
         reads(file, kMapped);
-        if ((block.flags[i] & MAP_SHARED) != 0 && (block.mode[i] & PROT_WRITE) != 0) {
-            write(file);
+        if ((block.flags[i] & MAP_SHARED) != 0) {
+            map_shared(block.map[i], file, (block.mode[i] & PROT_WRITE) != 0);
+        }
+        return;
+    }
+    if (kind == OpKind::mprotect && done && (block.mode[i] & PROT_WRITE) != 0) {
+        made_writable_.insert(block.map[i]);
+        if (read_only_maps_.contains(block.map[i])) {
+            write(maps_[block.map[i]]);
         }
         return;
     }
@@ -112,6 +119,14 @@ void Shares::see(const OpBlock& block, size_t i) {
     write(block.file[i]);
     write(block.file2[i]);
     write(row.has(Field::handle2) ? file_of(block.handle2[i]) : file);
+}
+
+void Shares::map_shared(uint32_t map, FileId file, bool writable) {
+    if (writable || made_writable_.contains(map)) {  // by a task whose ops come first
+        write(file);
+    } else {
+        read_only_maps_.insert(map);
+    }
 }
 
 void Shares::own_files() {

@@ -53,6 +53,7 @@ private:
     };
     void scan();
     void see(const OpBlock& block, size_t i);
+    void map_shared(uint32_t map, FileId file, bool writable);
     void own_files();
     void group_files();
     FileId file_of(HandleId handle) const;
@@ -67,6 +68,7 @@ private:
     std::vector<Place> place_;
     std::vector<std::vector<FileId>> groups_{1};
     std::unordered_map<uint32_t, FileId> maps_;
+    std::unordered_set<uint32_t> read_only_maps_, made_writable_;  // shared, of a file; by mprotect
     std::unordered_map<uint32_t, Request> requests_;
     uint32_t map_limit_ = 1, request_limit_ = 1;
     uint64_t rotated_ = 0, shifted_ = 0, shared_ = 0, written_ = 0;

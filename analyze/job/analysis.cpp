@@ -64,6 +64,11 @@ void around_the_job(const LogReader& log, JobAnalysis& out) {
             add(out.cached, role.bytes_cached);
         }
     }
+    // A capture of an earlier version has only the sum of what came again.
+    if (out.fetched && !out.filtered() && !refetched_pages(log)) {
+        *out.fetched +=
+            static_cast<uint64_t>(std::max<int64_t>(read_fact(log.header(), fact::refetched).value_or(0), 0));
+    }
 }
 
 /// What the device read during each epoch, by the intervals that lie in it.

@@ -11,6 +11,7 @@
 #define NR_PROCESS_VM_WRITEV 311
 #define O_DIRECT 040000
 #define HUGE_BYTES 0x200000
+#include "folios.h"
 #define TMPFS_MAGIC 0x01021994
 
 struct fault_place {
@@ -45,12 +46,15 @@ static __always_inline int record_fault(struct task_state* state, const struct f
 static __always_inline int begin_fault(__u64 address, unsigned long code) {
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state) {
+    if (!state || state->fault_looks) {
         return 0;
     }
     if (state->fault_counted) {
         add_touch(state);
     }
+    state->folio_mapping = 0;
+    state->folio_counted = PAGES_COUNTED(task->mm, MM_SHMEMPAGES);
+    state->fault_pages = 1;
     if (!state->enter) {
         settle_stolen(task, state);
         ++state->faults;
@@ -125,6 +129,9 @@ static __always_inline int file_fault(struct address_space* mapping, __u64 offse
         return state->enter ? fault_of_call(state, mapping, offset, slow) : 0;
     }
     const bool major = slow && !(state->fault_write & RAW_FAULT_WRITES);
+    if (slow && !major) {
+        expect_folio(state, mapping, offset, PAGES_COUNTED(task->mm, MM_FILEPAGES));
+    }
     if (state->fault_told && !major) {
         return 0;
     }
@@ -232,14 +239,21 @@ int BPF_PROG(fault_count, struct mm_struct* memory, int member) {
     }
     struct task_struct* task = bpf_get_current_task_btf();
     struct task_state* state = state_of(task);
-    if (!state || !state->fault_enter || state->fault_told || state->fault_present || state->fault_counted) {
+    if (!state || !state->fault_enter || memory != task->mm) {
         return 0;
     }
-    if (memory != task->mm) {
+    /* A call that began since may unmap pages. */
+    if (state->folio_mapping && member == MM_FILEPAGES && state->fault_enter >= state->enter) {
+        return tell_folio(state, PAGES_COUNTED(memory, MM_FILEPAGES));
+    }
+    if (state->fault_told || state->fault_present || state->fault_counted) {
         return 0;
     }
     state->fault_counted = 1;
-    state->fault_write |= member == MM_SHMEMPAGES ? RAW_FAULT_MEMORY : 0;
+    if (member == MM_SHMEMPAGES) {
+        note_huge_write(state, PAGES_COUNTED(memory, MM_SHMEMPAGES));
+        state->fault_write |= RAW_FAULT_MEMORY;
+    }
     state->fault_end = bpf_ktime_get_ns();
     return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef REPRISE_CAPTURE_FILES_H
 #define REPRISE_CAPTURE_FILES_H
 
-#include "common.h"
+#include "sockets.h"
 
 #define ANON_INODE_MAGIC 0x09041934
 #define TMPFS_MAGIC 0x01021994
@@ -15,7 +15,6 @@
 #define FMODE_CREATED 0x100000
 #define AF_UNIX 1
 #define AF_INET 2
-#define AF_INET6 10
 #define SOCK_STREAM 1
 #define O_PATH 010000000
 
@@ -77,8 +76,10 @@ static __always_inline __u64 peer_of_connection(struct sock* sock) {
     return (((both | RAW_PEER_CONNECTION) & ~1ULL) | which) * connected;
 }
 
-/* Of a Unix socket the inode number of the socket at the other end; of a TCP connection what names that end. */
-static __noinline __u64 peer_of(struct file* file) {
+/* Of a Unix socket the inode number of the socket at the other end; of a TCP connection what names that end. Not
+ * static, so that the verifier looks at it once and not at each of its calls. */
+__noinline __u64 peer_of(__u64 address) {
+    struct file* file = (struct file*)address;
     struct socket* socket = (struct socket*)BPF_CORE_READ(file, private_data);
     struct sock* sock = (struct sock*)BPF_CORE_READ(socket, sk);
     if (!sock) {
@@ -86,7 +87,14 @@ static __noinline __u64 peer_of(struct file* file) {
     }
     __u32 family = BPF_CORE_READ(sock, __sk_common.skc_family);
     if (family == AF_INET || family == AF_INET6) {
-        return BPF_CORE_READ(socket, type) == SOCK_STREAM ? peer_of_connection(sock) : 0;
+        if (BPF_CORE_READ(socket, type) != SOCK_STREAM) {
+            return 0;
+        }
+        const __u64 name = peer_of_connection(sock);
+        if (want_network && name) {
+            note_connection(sock, socket, name);
+        }
+        return name;
     }
     if (family != AF_UNIX) {
         return 0;
@@ -170,7 +178,7 @@ static __always_inline void fill_file(struct raw_fd* out, struct file* address, 
     out->fd = fd;
     out->info = created & FMODE_CREATED ? RAW_FD_CREATED : 0;
     if ((mode & S_IFMT) == S_IFSOCK) {
-        out->peer_or_pages = peer_of(address);
+        out->peer_or_pages = peer_of(*(volatile __u64*)&out->file); /* the address as a number, see fill_cached */
     }
     if (magic == ANON_INODE_MAGIC || magic == TMPFS_MAGIC) {
         out->info |= kind_by_name(address);

@@ -78,8 +78,17 @@ struct files_struct {
 struct list_head {
     struct list_head *next, *prev;
 };
+struct xarray {
+    void* xa_head;
+};
+struct xa_node {
+    unsigned char shift;
+    void* slots[64];
+};
 struct address_space {
     struct inode* host;
+    unsigned long flags;
+    struct xarray i_pages;
     unsigned long nrpages;
 };
 struct folio {
@@ -181,12 +190,26 @@ struct socket_alloc {
     struct socket socket;
     struct inode vfs_inode;
 };
+struct in6_addr {
+    unsigned char bytes[16];
+};
+struct ns_common {
+    unsigned int inum;
+};
+struct net {
+    struct ns_common ns;
+};
+typedef struct {
+    struct net* net;
+} possible_net_t;
 struct sock_common {
     __u32 skc_daddr;     /* the other end, network order */
     __u32 skc_rcv_saddr; /* this end */
     __u16 skc_dport;     /* network order */
     __u16 skc_num;       /* this end's port, host order */
     unsigned short skc_family;
+    possible_net_t skc_net;
+    struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 };
 struct sock {
     struct sock_common __sk_common;
@@ -194,6 +217,11 @@ struct sock {
 };
 struct unix_sock {
     struct sock* peer;
+};
+struct tcp_sock { /* begins with its sock */
+    __u64 bytes_received, bytes_sent;
+    __u32 total_retrans;
+    __u32 srtt_us; /* eighths */
 };
 
 struct io_uring_sqe; /* user ABI: read whole, see uring.h */

@@ -129,6 +129,19 @@ int seed_files(struct bpf_iter__task_file* ctx) {
     return 0;
 }
 
+static __always_inline void add_size(struct composer* c, struct file* file) {
+    struct raw_part* part = place(c);
+    if (!part) {
+        return;
+    }
+    part->type = RAW_PART_VALUES;
+    part->size = sizeof *part + sizeof(raw_s64);
+    part->which = 0;
+    part->length = 1;
+    *(raw_s64*)(part + 1) = BPF_CORE_READ(file, f_inode, i_size);
+    c->at += sizeof *part + sizeof(raw_s64);
+}
+
 SEC("iter/task_vma")
 int seed_maps(struct bpf_iter__task_vma* ctx) {
     struct task_struct* task = ctx->task;
@@ -158,6 +171,7 @@ int seed_maps(struct bpf_iter__task_vma* ctx) {
     record->prot = flags & 7;                  /* VM_READ, VM_WRITE, VM_EXEC are PROT_* */
     record->flags = flags & VM_SHARED ? 1 : 2; /* MAP_SHARED, MAP_PRIVATE */
     record->pad = 0;
+    add_size(&c, file);
     add_file_path(&c, &file->f_path, RAW_PART_PATH);
     send(&c);
     return 0;

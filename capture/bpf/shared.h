@@ -92,6 +92,7 @@ struct task_state {
     raw_u8 fault_present; /* the page was there: not its first touch */
     raw_u8 fault_counted; /* pages of a file were mapped, and nothing of the file system told which */
     raw_u8 fault_broken;  /* the task left the processor since it began */
+    raw_u8 fault_looks;   /* these programs look whether a page is mapped */
     raw_u64 fault_end;
     raw_u64 dear_ns; /* see raw_faults; not emitted yet, as the two below */
     raw_u32 dear, faults;
@@ -101,6 +102,10 @@ struct task_state {
     raw_u8 pages;          /* a run of page-cache traffic is at hand */
     raw_u8 waker_deferred; /* RAW_FLAG_DEFERRED */
     raw_u8 ended;          /* its last record was sent */
+    raw_u64 folio_mapping,
+        folio_page;        /* page cache and number of the page that a fault writes to; 0: none is awaited */
+    raw_s64 folio_counted; /* pages of files (before: of tmpfs) that the process had mapped by then */
+    raw_u64 fault_pages;   /* that the fault mapped, from its address on */
     struct raw_fd at_enter;
     struct { /* faults on neighbouring pages, not emitted yet */
         raw_u64 enter, end, busy, address;

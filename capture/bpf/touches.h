@@ -29,12 +29,12 @@ static __noinline int send_touch(struct task_state* state) {
 
 /* The fault at hand is over, and nothing else told of it. */
 static __noinline int add_touch(struct task_state* state) {
-    const __u64 address = state->fault_address & ~((__u64)page_bytes - 1);
+    const __u64 address = state->fault_address & ~((__u64)page_bytes - 1), pages = state->fault_pages;
     state->fault_counted = 0;
     if (state->touch.pages) {
         if (address == state->touch.address + (__u64)state->touch.pages * page_bytes &&
             state->touch.write == state->fault_write && state->fault_enter - state->touch.end < TOUCH_APART) {
-            ++state->touch.pages;
+            state->touch.pages += pages;
             state->touch.busy += state->fault_end - state->fault_enter;
             state->touch.end = state->fault_end;
             return 0;
@@ -43,7 +43,7 @@ static __noinline int add_touch(struct task_state* state) {
     }
     state->touch.address = address;
     state->touch.write = state->fault_write;
-    state->touch.pages = 1;
+    state->touch.pages = pages;
     state->touch.enter = state->fault_enter;
     state->touch.busy = state->fault_end - state->fault_enter;
     state->touch.end = state->fault_end;

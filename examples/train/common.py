@@ -2,6 +2,7 @@
 """What both training jobs share: options, the training loop, checkpoints."""
 
 import argparse
+import contextlib
 import os
 import time
 
@@ -11,6 +12,16 @@ try:
     import reprise  # marks, where PYTHONPATH leads to it; the jobs need none
 except ImportError:
     reprise = None
+
+
+@contextlib.contextmanager
+def marked(name, number):
+    """A span with marks at both ends, where there are marks."""
+    if reprise:
+        reprise.begin(name, number)
+    yield
+    if reprise:
+        reprise.end(name, number)
 
 
 def options(description):
@@ -54,11 +65,8 @@ def train(arguments, model, loader, loss_of):
             batch = [part.to(device) for part in batch]
             if arguments.model_sleep is not None:
                 start = time.monotonic()
-                if reprise:
-                    reprise.begin("accelerator", steps)
-                time.sleep(arguments.model_sleep)
-                if reprise:
-                    reprise.end("accelerator", steps)
+                with marked("accelerator", steps):
+                    time.sleep(arguments.model_sleep)
                 busy += time.monotonic() - start
             else:
                 loss = loss_of(model, batch)

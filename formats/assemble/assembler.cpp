@@ -217,9 +217,9 @@ void Assembler::Impl::call(const RawCall& raw) {
         case OpKind::uring_submit:
         case OpKind::aio_submit: return request(t, raw, op);
         case OpKind::uring_complete:
+        case OpKind::aio_complete: return completed(t, raw, op);
         case OpKind::uring_enter:
-        case OpKind::aio_reap:
-        case OpKind::aio_complete: return on_descriptor(t, raw, op, Evidence::none);
+        case OpKind::aio_reap: return on_descriptor(t, raw, op, Evidence::none);
         case OpKind::mmap: return mmap(t, raw, op);
         case OpKind::munmap:
         case OpKind::madvise:
@@ -281,7 +281,7 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
 void Assembler::set_directory(int32_t pid, std::string_view directory) {
     Process& process = impl_->process(pid);
     process.directory = impl_->files.behind_links(
-        impl_->behind_magic_link(process, clean_path(process.directory, directory), true), true);
+        impl_->behind_magic_link(process, impl_->resolved(process, process.directory, directory), true), true);
     if (directory.starts_with('/')) {
         process.directory_known = true;
     }

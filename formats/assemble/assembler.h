@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,7 +27,8 @@ struct SeenInstance {
     uint32_t generation = 0;         // of the inode
     uint64_t peer = 0;  // sockets: inode of the other end, or the name of a connection's (kConnection); 0: unknown
     int64_t flags = 0;  // O_*
-    std::optional<int64_t> when;  // it was seen then; else when its call began
+    std::optional<uint64_t> size = {};  // bytes, of a regular file that was there before the recording
+    std::optional<int64_t> when;        // it was seen then; else when its call began
 
     /// In `peer`: it is no inode number. The two ends of a connection differ in the last bit.
     static constexpr uint64_t kConnection = uint64_t{1} << 63U;
@@ -113,6 +116,9 @@ public:
         const RoleOverrides* roles = nullptr;  // outlives the assembler
         /// Paths of the recording itself: calls on them are counted, and the files get the role system.
         std::vector<std::string> own_files = {};
+        /// What the symbolic link at a clean path holds, as a process sees it; empty: it is none. Asked where ".."
+        /// stands behind what the calls so far do not tell of.
+        std::function<std::string(int32_t pid, const std::string& path)> link_of = {};
     };
     /// The writer outlives the assembler.
     Assembler(LogWriter& writer, Options options);
@@ -147,7 +153,9 @@ public:
     void name_task(TaskId task, std::string_view name);
     /// Where relative paths of the process start.
     std::string directory_of(int32_t pid);
-    /// Path of an open instance's file; empty: unknown.
+    /// A path of the process, absolute and clean.
+    std::string resolved(int32_t pid, std::string_view path);
+    /// The present path of an open instance's file; empty: unknown.
     std::string path_of(int32_t pid, int32_t fd, const SeenInstance* seen);
     /// The mapping at an address of a process; map 0: none.
     struct Mapped {
@@ -175,6 +183,13 @@ public:
 
     /// Ops without descriptors (marker, gpu_*, compute, wait, idle): passed through, sorted with the rest.
     void op(int32_t pid, int32_t tid, const Op& op);
+
+    /// The sockets among the open instances, as the source told them last (SeenInstance).
+    struct SocketSeen {
+        uint64_t inode = 0, peer = 0;
+        bool made = false;  // by a recorded call, so that its bytes are counted from the first one on
+    };
+    const std::map<HandleId, SocketSeen>& sockets() const;
 
     /// Writes what is pending, sets sizes, origins and roles of all files. Call once, before LogWriter::finish.
     void finish();

@@ -92,14 +92,17 @@ struct Assembler::Impl {
     void copy(Task& task, const RawCall& raw, Op& op);
     void lseek(Task& task, const RawCall& raw, Op& op);
     void on_descriptor(Task& task, const RawCall& raw, Op& op, Evidence evidence);
-    void request(Task& task, const RawCall& raw, Op& op);
     void mmap(Task& task, const RawCall& raw, Op& op);
     void on_memory(Task& task, const RawCall& raw, Op& op);
     void mremap(Task& task, const RawCall& raw, Op& op);
     void pass(Instance& instance, bool reads, int64_t result, int64_t& offset);
-    int64_t place(Instance& instance, const std::optional<int64_t>& given, bool reads, bool& at_unknown_end);
+    int64_t place(Instance& instance, const std::optional<int64_t>& given, bool appends, bool& at_unknown_end);
     void moved_data(Instance& instance, int64_t offset, int64_t asked, int64_t result, bool reads, bool at_unknown_end,
                     bool certain);
+
+    // --- requests.cpp: asynchronous requests
+    void request(Task& task, const RawCall& raw, Op& op);
+    void completed(Task& task, const RawCall& raw, Op& op);
 
     // --- paths.cpp: calls by path
     std::string absolute(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
@@ -107,6 +110,7 @@ struct Assembler::Impl {
     void move_directories(std::string_view from, std::string_view to, bool exchange);
     std::string from_start(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
                            const SeenInstance* seen);
+    std::string resolved(const Process& process, std::string_view directory, std::string_view path) const;
     std::string behind_magic_link(const Process& process, std::string path, bool follow) const;
     std::string opened_name(std::string path, const RawCall& raw);
     FileState& named(std::string_view path, const RawCall& raw);
@@ -135,6 +139,7 @@ struct Assembler::Impl {
     std::unordered_map<uint64_t, std::vector<Bearer>> bearers;
     std::unordered_map<uint64_t, std::weak_ptr<Channel>> channels_of_inodes;
     size_t channels_checked = 1024;
+    std::map<HandleId, Assembler::SocketSeen> sockets;
     std::vector<Task*> task_by_id{nullptr};
     int64_t released = INT64_MIN;
     CallEffect effect;                   // of the current call
@@ -146,6 +151,11 @@ struct Assembler::Impl {
         bool writes_file = false;  // shared and writable, of a file that is not in /dev/shm
     };
     std::vector<MapOrigin> origins;  // by map
+    struct ReadInFlight {
+        FileState* file = nullptr;
+        int64_t offset = 0, size = 0;
+    };
+    std::unordered_map<uint32_t, ReadInFlight> reads_in_flight;  // by request
     size_t pending_ops = 0;
     uint64_t offsets_followed = 0, offsets_from_unknown_position = 0;
     uint32_t unnamed_files = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "formats/assemble/assembler_impl.h"
-#include "formats/oplog/async_request.h"
+#include "formats/oplog/op_fields.h"
 #include "formats/oplog/syscall_numbers.h"
 #include "formats/support/bytes.h"
 
@@ -54,14 +54,14 @@ bool lock_memory(int nr, RawCall& call, bool& locks_all) {
 }
 
 // Offset of a call on a file: as given, else the instance's position.
-int64_t Assembler::Impl::place(Instance& instance, const std::optional<int64_t>& given, bool reads,
+int64_t Assembler::Impl::place(Instance& instance, const std::optional<int64_t>& given, bool appends,
                                bool& at_unknown_end) {
     at_unknown_end = false;
     if (given) {
         return *given;
     }
     ++offsets_followed;
-    if (!reads && instance.flags & kAppend && instance.file) {
+    if (appends && instance.file) {
         if (const auto end = files.end_of(*instance.file)) {
             return *end;
         }
@@ -128,14 +128,15 @@ void Assembler::Impl::data(Task& task, const RawCall& raw, Op& op, bool explicit
                        : raw.position    ? raw.position
                        : explicit_offset ? std::nullopt
                                          : raw.offset;
-    op.offset = place(*instance, given, reads, at_unknown_end);
+    const bool appends = !reads && goes_to_end(op.kind, raw.flags, (instance->flags & kAppend) != 0);
+    op.offset = place(*instance, given, appends, at_unknown_end);
     if (at_position && op.result >= 0) {
         instance->position = plus(op.offset, op.result);
         instance->position_known |= raw.position || (raw.offset && !explicit_offset);
     }
     // With O_APPEND, Linux writes at the end whatever the offset; the log keeps the call as it was made.
-    const bool ends = !reads && !at_position && (instance->flags & kAppend) != 0;
-    const int64_t at = ends ? place(*instance, std::nullopt, reads, at_unknown_end) : op.offset;
+    const bool elsewhere = appends && !at_position;
+    const int64_t at = elsewhere ? place(*instance, std::nullopt, appends, at_unknown_end) : op.offset;
     moved_data(*instance, at, raw.size, op.result, reads, at_unknown_end, certain);
     add(task, op);
 }
@@ -174,7 +175,8 @@ void Assembler::Impl::copy(Task& task, const RawCall& raw, Op& op) {
         }
         bool at_unknown_end = false;
         const bool certain = given || instance.position_known;
-        const int64_t offset = place(instance, given, reads, at_unknown_end);
+        const bool appends = !reads && (instance.flags & kAppend) != 0;
+        const int64_t offset = place(instance, given, appends, at_unknown_end);
         if (!given) {
             instance.position = plus(offset, moved);
         }
@@ -252,6 +254,11 @@ void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evid
         instance->kind_certain = true;  // character devices stay "other"
         update_row(*instance);
     }
+    constexpr int64_t kNotDirectory = -20;  // ENOTDIR
+    if (FileState* file = instance->file;
+        file && raw.kind == OpKind::getdents && raw.result == kNotDirectory && file->type == FileType::unknown) {
+        file->type = FileType::regular;
+    }
     if (FileState* file = instance->file; file && raw.result >= 0) {
         note_attributes(*file, raw, false);
         if (raw.kind == OpKind::getdents && file->type != FileType::directory) {
@@ -272,37 +279,6 @@ void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evid
         if (raw.kind == OpKind::fsync || raw.kind == OpKind::fdatasync) {
             file->synced = true;
         }
-    }
-    add(task, op);
-}
-
-// An asynchronous request: what it will move counts when it is asked for.
-void Assembler::Impl::request(Task& task, const RawCall& raw, Op& op) {
-    const AsyncRequest asked = async_request(raw.kind, raw.arg);
-    const bool reads = asked.reads(), writes = asked.writes();
-    if (!raw.path.empty()) {
-        op.file = files.id(named(absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen), raw));
-        op.fd = -1;
-        return add(task, op);
-    }
-    if (raw.fd < 0 && raw.fd2 >= 0) {
-        op.fd = raw.fd2;
-    }
-    const bool known = raw.fd >= 0 || (raw.seen && raw.seen->key);
-    if (!known) {
-        return add(task, op);
-    }
-    const auto evidence = reads || writes ? Evidence::file : Evidence::none;
-    const auto instance = for_call(*task.process, raw, raw.fd, raw.fd_path, evidence, raw.seen);
-    if (!instance) {
-        return;
-    }
-    op.handle = instance->id;
-    if (instance->file && reads) {
-        instance->file->read = instance->file->followed = true;
-    }
-    if (instance->file && writes) {
-        files.did_write(*instance->file, op.offset, raw.size, false);
     }
     add(task, op);
 }

@@ -76,36 +76,6 @@ std::string FileTable::present_path_of(const FileState& file) const {
     return path_of(*named);
 }
 
-std::string FileTable::behind_links(std::string path, bool follow) const {
-    if (made_links_.empty()) {
-        return path;
-    }
-    constexpr int kMostLinks = 40;  // as the kernel
-    size_t from = 1;
-    for (int links = 0; links < kMostLinks && from <= path.size();) {
-        const size_t end = std::min(path.find('/', from), path.size());
-        const auto found =
-            end < path.size() || follow ? made_links_.find(std::string_view(path).substr(0, end)) : made_links_.end();
-        if (found == made_links_.end() || found->second->gone) {
-            from = end + 1;
-            continue;
-        }
-        const size_t slash = path.rfind('/', end - 1);
-        std::string target = clean_path(slash == 0 ? "/" : std::string_view(path).substr(0, slash),
-                                        writer_.tables().strings[found->second->target]);
-        if (end < path.size()) {
-            target = clean_path(target, std::string_view(path).substr(end + 1));
-        }
-        path = std::move(target);
-        from = 1;
-        ++links;
-    }
-    return path;
-}
-
-// Of a link whose target is known.
-void FileTable::note_made_link(FileState& file) { made_links_.insert_or_assign(path_of(file), &file); }
-
 void FileTable::was_there(FileState& file) {
     file.presence = FileState::Presence::present;
     if (file.created) {
@@ -225,15 +195,34 @@ FileState& FileTable::move(FileState& from, std::string_view to) {
     file.bytes_written = from.bytes_written;
     file.moved_from = &from;
     from.moved_to = &file;
-    if (const auto link = made_links_.find(path_of(from)); link != made_links_.end() && link->second == &from) {
-        note_made_link(file);
+    if (file.target && file.is_link) {
+        note_link(file);
     }
     return file;
 }
 
+// Whether another path is a hard link of the file.
+bool FileTable::has_name(const FileState& file, std::string_view path) {
+    const FileState* there = slot(writer_.intern(path)).state;
+    if (!there || there == &file || there->gone || there->presence != FileState::Presence::present) {
+        return false;
+    }
+    const FileState& other = *there;
+    const auto first = [](const FileState* name) {
+        while (name->moved_from != nullptr) {
+            name = name->moved_from;
+        }
+        return name;
+    };
+    const bool same_inode = file.inode != 0 && file.inode == other.inode && file.device == other.device;
+    return same_inode ? !is_another(file, other.device, other.inode, other.inode_generation)
+                      : first(&file) == first(&other);
+}
+
 FileTable::Names FileTable::renamed(std::string_view from, std::string_view to, bool exchange) {
     FileState& source = present(from);
-    if (from == to) {
+    // Of two names of one file the kernel takes away neither: as if they were the same name.
+    if (from == to || has_name(source, to)) {
         return {source, source};
     }
     if (exchange) {
@@ -415,16 +404,6 @@ FileState* FileTable::by_inode(uint64_t device, uint64_t inode, uint32_t inode_g
         return nullptr;
     }
     return it->second;
-}
-
-void FileTable::saw_link(FileState& file, std::string_view target) {
-    file.is_link = true;
-    if (!target.empty()) {
-        file.target = writer_.intern(target);
-        if (file.created) {
-            note_made_link(file);
-        }
-    }
 }
 
 void FileTable::did_read(FileState& file, int64_t offset, int64_t asked, int64_t got, bool certain) {

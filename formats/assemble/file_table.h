@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -78,6 +79,11 @@ public:
     /// Where a clean path leads through symbolic links that the recording made itself. Those that were there before
     /// stand for what they lead to. `follow`: also where the whole path is one.
     std::string behind_links(std::string path, bool follow) const;
+    /// What the link at a clean path holds; empty: it is none. For what the recording's calls do not tell.
+    using LinkOf = std::function<std::string(const std::string& path)>;
+    /// `path` as seen from `directory`, which is absolute: clean, and with links followed where ".." stands behind
+    /// them.
+    std::string resolved(std::string_view directory, std::string_view path, const LinkOf& link_of) const;
 
     /// The path was found, or was looked for in vain.
     FileState& present(std::string_view path);
@@ -135,13 +141,16 @@ private:
     Slot& slot(StringId path);
     FileState& make(StringId path, Slot& at);
     void retire(Slot& at);
+    bool has_name(const FileState& file, std::string_view path);
     FileState& move(FileState& from, std::string_view to);
     static FileState* first_name(const FileState& file);
     void move_children(std::string_view from, std::string_view to);
     FileState* from_moved_directory(std::string_view path);
     bool parent_is_new(std::string_view path);
     void was_there(FileState& file);
-    void note_made_link(FileState& file);
+    void note_link(FileState& file);
+    std::string resolved(std::string_view directory, std::string_view path, const LinkOf& link_of, int& links) const;
+    std::string target_of(const std::string& path, const LinkOf& link_of) const;
     void settle_links();
     std::vector<std::string_view> all_paths() const;
     void settle_roles(const RoleOverrides* overrides);
@@ -151,7 +160,8 @@ private:
     std::deque<FileState> states_;
     std::deque<Slot> slots_;  // by StringId of the path; growing keeps references
     std::vector<Move> moved_directories_;
-    std::map<std::string, const FileState*, std::less<>> made_links_;  // by path; those that are gone among them
+    /// Links by path, those that are gone among them: that the recording made, and that it read.
+    std::map<std::string, const FileState*, std::less<>> made_links_, seen_links_;
     std::vector<std::string> own_;
     std::vector<FileId> own_ids_;
     std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode

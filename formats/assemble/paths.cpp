@@ -92,12 +92,13 @@ std::string Assembler::Impl::behind_magic_link(const Process& process, std::stri
     return clean_path(files.present_path_of(*it->second.instance->file), rest);
 }
 
-// What an open of /dev or /proc led to, where the source says it: `path` else.
+// What an open of /dev or /proc, or by a path with "..", led to, where the source says it: `path` else.
 std::string Assembler::Impl::opened_name(std::string path, const RawCall& raw) {
-    if (!may_be_magic(path) || raw.result < 0) {
+    const bool climbs = raw.path.find("..") != raw.path.npos;
+    if ((!climbs && !may_be_magic(path)) || raw.result < 0) {
         return path;
     }
-    if (raw.made && raw.made->kind == HandleKind::file && raw.made->type == FileType::regular) {
+    if (!climbs && raw.made && raw.made->kind == HandleKind::file && raw.made->type == FileType::regular) {
         const FileState* const known = files.by_inode(raw.made->device, raw.made->inode, raw.made->generation);
         return known && !known->gone ? files.path_of(*known) : path;
     }
@@ -105,6 +106,17 @@ std::string Assembler::Impl::opened_name(std::string path, const RawCall& raw) {
     const bool another = !raw.fd_path.empty() && what.kind == HandleKind::file && what.path.starts_with('/') &&
                          !what.deleted && !may_be_magic(what.path);
     return another ? clean_path("/", what.path) : path;
+}
+
+// `path` as the process names it from a directory; links before ".." are followed, so far as they are known.
+std::string Assembler::Impl::resolved(const Process& process, std::string_view directory, std::string_view path) const {
+    return files.resolved(directory, path, [&](const std::string& link) {
+        std::string behind = behind_magic_link(process, link, true);
+        if (behind != link) {
+            return behind;
+        }
+        return options.link_of ? options.link_of(process.pid, link) : std::string();
+    });
 }
 
 std::string Assembler::Impl::absolute(Process& process, std::string_view path, std::string_view directory,
@@ -116,28 +128,28 @@ std::string Assembler::Impl::absolute(Process& process, std::string_view path, s
 std::string Assembler::Impl::from_start(Process& process, std::string_view path, std::string_view directory,
                                         int32_t dirfd, const SeenInstance* seen) {
     if (path.starts_with('/')) {
-        return clean_path("/", path);
+        return resolved(process, "/", path);
     }
     if (!directory.empty()) {
-        return clean_path(directory, path);
+        return resolved(process, directory, path);
     }
     if (dirfd >= 0 && seen && seen->key) {
         const auto instance = find_seen(process, dirfd, *seen, INT64_MAX);
         if (instance->file) {
-            return clean_path(files.present_path_of(*instance->file), path);
+            return resolved(process, files.present_path_of(*instance->file), path);
         }
     }
     if (dirfd >= 0) {
         const auto it = process.descriptors->find(dirfd);
         if (it != process.descriptors->end() && it->second.instance->file) {
-            return clean_path(files.present_path_of(*it->second.instance->file), path);
+            return resolved(process, files.present_path_of(*it->second.instance->file), path);
         }
         count(Count::directories_unknown);
     }
     if (!process.directory_known && !path.empty()) {
         count(Count::relative_paths_assumed);
     }
-    return clean_path(process.directory, path);
+    return resolved(process, process.directory, path);
 }
 
 // An empty name that was taken for one, not for a descriptor's or the current directory's file.
@@ -195,7 +207,8 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
     FileState& file = *found;
     op.file = files.id(file);
 
-    if (raw.kind == OpKind::mkdir && (done || raw.result == kExists)) {
+    // What is in the way of a new directory is mostly one, but may be anything.
+    if (raw.kind == OpKind::mkdir && (done || (raw.result == kExists && file.type == FileType::unknown))) {
         file.type = FileType::directory;
     }
     if (raw.kind == OpKind::mkdir && done) {
@@ -276,7 +289,7 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
         raw.kind == OpKind::rename ? files.renamed(from, to, raw.flags & kExchange) : files.linked(from, to);
     op.file = files.id(names.from);
     op.file2 = files.id(names.to);
-    if (raw.kind == OpKind::rename && names.from.type != FileType::regular) {
+    if (raw.kind == OpKind::rename && &names.from != &names.to && names.from.type != FileType::regular) {
         move_directories(from, to, (raw.flags & kExchange) != 0);
     }
     add(task, op);

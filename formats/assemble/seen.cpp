@@ -55,6 +55,9 @@ void Assembler::Impl::connect(Instance& instance, const SeenInstance& seen) {
         // Whoever is at the other end is often known later than the socket.
         instance.to_peer = seen.peer ? channel_of_inode(seen.peer) : std::make_shared<Channel>();
         instance.peer = seen.peer;
+        SocketSeen& socket = sockets[instance.id];
+        socket.inode = seen.inode;
+        socket.peer = seen.peer;
     }
 }
 
@@ -88,6 +91,9 @@ std::shared_ptr<Instance> Assembler::Impl::make_seen(Process* owner, int32_t fd,
             file->type = seen.type;
         }
         files.saw_inode(*file, seen.device, seen.inode, seen.generation);
+        if (seen.size && seen.type == FileType::regular) {
+            files.saw_attributes(*file, seen.size, std::nullopt, false);
+        }
     }
     auto made = new_instance(seen.kind, file, seen.flags, owner, fd);
     made->kind_certain = true;
@@ -97,7 +103,9 @@ std::shared_ptr<Instance> Assembler::Impl::make_seen(Process* owner, int32_t fd,
         return made;
     }
     if (how == Came::inherited) {
-        count(Count::descriptors_inherited);
+        if (fd >= 0) {  // else a mapping
+            count(Count::descriptors_inherited);
+        }
     } else {
         count(Count::descriptors_received);
     }
@@ -137,6 +145,8 @@ std::shared_ptr<Instance> Assembler::Impl::find_seen(Process& process, int32_t f
     return found;
 }
 
+const std::map<HandleId, Assembler::SocketSeen>& Assembler::sockets() const { return impl_->sockets; }
+
 TaskId Assembler::Impl::begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags) {
     Process& from = *task(parent, ptid).process;
     if (flags & kCloneThread) {
@@ -162,6 +172,9 @@ void Assembler::adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::st
     const bool is_known = known != impl_->bearers.end();
     auto instance =
         is_known ? impl_->find_seen(process, -1, seen, INT64_MAX) : impl_->make_seen(&process, fd, seen, path, how);
+    if (how == Came::made && instance->kind == HandleKind::socket) {
+        impl_->sockets[instance->id].made = true;
+    }
     impl_->put(process, fd, std::move(instance), seen.flags & kCloseOnExec);
 }
 
@@ -180,6 +193,11 @@ void Assembler::name_task(TaskId task, std::string_view name) {
 
 std::string Assembler::directory_of(int32_t pid) { return impl_->process(pid).directory; }
 
+std::string Assembler::resolved(int32_t pid, std::string_view path) {
+    const Process& process = impl_->process(pid);
+    return impl_->resolved(process, process.directory, path);
+}
+
 std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen) {
     Process& process = impl_->process(pid);
     std::shared_ptr<Instance> instance;
@@ -188,7 +206,7 @@ std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen
     } else if (const auto it = process.descriptors->find(fd); it != process.descriptors->end()) {
         instance = it->second.instance;
     }
-    return instance && instance->file ? impl_->files.path_of(*instance->file) : std::string();
+    return instance && instance->file ? impl_->files.present_path_of(*instance->file) : std::string();
 }
 
 int64_t Assembler::size_of(int32_t pid, int32_t fd) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 // CSV (RFC 4180, CRLF, header row): one record per op in the order of time, a column per field of the op table. Fields
-// that are not in an op's schema are empty. Byte strings are escaped (formats/support/escape.h), so a record is one
-// line of UTF-8.
+// that are not in an op's schema are empty. The result of an asynchronous request has that request's path. Byte strings
+// are escaped (formats/support/escape.h), so a record is one line of UTF-8.
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
 #include "formats/export/dump.h"
 #include "formats/export/exporter.h"
+#include "formats/oplog/async_request.h"
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/time_order.h"
 #include "formats/support/escape.h"
@@ -61,6 +66,37 @@ void append_fields(std::string& out, const Tables& tables, const Op& op) {
     }
 }
 
+/// Asynchronous requests without a result yet: a result has the file of its request, and what that moved.
+class OpenRequests {
+public:
+    struct Moved {
+        FileId file = 0;
+        int64_t bytes = 0;
+    };
+    /// Ops in the order of time. None: not a result of a request that was seen.
+    std::optional<Moved> see(const Tables& tables, const Op& op) {
+        if (info(op.kind).is(Trait::submits)) {
+            const AsyncRequest asked = async_request(op);
+            open_[op.request] = {tables.file_of(op), asked.reads() || asked.writes()};
+            return std::nullopt;
+        }
+        const auto found = info(op.kind).is(Trait::completes) ? open_.find(op.request) : open_.end();
+        if (found == open_.end()) {
+            return std::nullopt;
+        }
+        const Asked asked = found->second;
+        open_.erase(found);
+        return Moved{asked.file, asked.moves ? std::max<int64_t>(op.result, 0) : 0};
+    }
+
+private:
+    struct Asked {
+        FileId file = 0;
+        bool moves = false;
+    };
+    std::unordered_map<uint32_t, Asked> open_;
+};
+
 ExportReport write(const LogReader& log, const std::filesystem::path& output, const ExportOptions& options) {
     const Tables& tables = log.tables();
     const OpSelector selector(log, options.filter);
@@ -68,6 +104,7 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     check_written(output, options);
     TextOutput out(output);
     append_header(out.text);
+    OpenRequests requests;
     for_each_between(log, {}, options.tasks, [&](TaskId task, const Op& op, uint64_t number) {
         if (!selector.keeps(op)) {
             ++report.left_out;
@@ -85,9 +122,10 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
         text += ',';
         append_number(text, op.result);
         text += ',';
-        append_number(text, data_bytes(op));
+        const std::optional<OpenRequests::Moved> moved = requests.see(tables, op);
+        append_number(text, moved ? moved->bytes : data_bytes(op));
         text += ',';
-        append_csv(text, tables.path(tables.file_of(op)));
+        append_csv(text, tables.path(moved ? moved->file : tables.file_of(op)));
         text += ',';
         append_csv(text, tables.path(tables.file2_of(op)));
         append_fields(text, tables, op);

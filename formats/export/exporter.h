@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct ExportReport {
     uint64_t left_out = 0;  // by the filter
     std::vector<Counter> counters;
     std::vector<std::filesystem::path> files;
+    std::vector<std::string> notes;  // sentences without a full stop: what is not kept beyond that
 
     void count(Count what, uint64_t n = 1, std::string_view detail = {}) { reprise::count(counters, what, n, detail); }
 };

@@ -15,6 +15,7 @@
 
 #include "formats/export/exporter.h"
 #include "formats/export/fio_names.h"
+#include "formats/export/fio_order.h"
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/open_flags.h"
 #include "formats/support/error.h"
@@ -131,8 +132,9 @@ Action action_of(const Op& op) {
 // One task's iolog. fio keeps one descriptor per name and job, so instances of one file are counted.
 class Job {
 public:
-    Job(const std::filesystem::path& path, const Tables& tables, FioNames& names, ExportReport& report, int64_t origin)
-        : out_(path), tables_(tables), names_(names), report_(report), origin_(origin) {
+    Job(const std::filesystem::path& path, TaskId task, const Tables& tables, FioNames& names, FioOrder& order,
+        ExportReport& report, int64_t origin)
+        : out_(path), task_(task), tables_(tables), names_(names), order_(order), report_(report), origin_(origin) {
         out_.put("fio version 3 iolog\n");
     }
 
@@ -245,13 +247,16 @@ private:
             report_.count(Count::asynchronous);
         }
         use(state, name, op, action, size);
+        order_.see(name, task_, action == "write", op.begin);
         ++data_lines_;
         ++ops_;
     }
 
     TextOutput out_;
+    const TaskId task_;
     const Tables& tables_;
     FioNames& names_;
+    FioOrder& order_;
     ExportReport& report_;
     const int64_t origin_;
     bool first_line_ = true;
@@ -338,6 +343,9 @@ void write_job_file(const Places& places, std::span<const Section> sections, con
     text += ";   export IOLOGS=<folder of this file>\n;   fio $IOLOGS/" + places.job_file().filename().string() +
             "\n"
             "; Add --replay_no_stall=1 for as fast as possible.\n";
+    for (const std::string& note : report.notes) {
+        text += "; " + note + ".\n";
+    }
     text += names.renames() ? "; fio renames nothing: files keep the names that they had first.\n" : "";
     for (const auto& [name, path] : names.replaced()) {
         text += "; " + name + " stands for ";
@@ -412,16 +420,17 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
     make_places(places, tasks, direct, options);
     ExportReport report;
     FioNames names(log);
+    FioOrder order;
     std::vector<Section> written;
     uint64_t seen = 0;
     for (const TaskId task : tasks) {
-        Job buffered(places.log(task, false), tables, names, report, origin);
+        Job buffered(places.log(task, false), task, tables, names, order, report, origin);
         std::optional<Job> past;  // the page cache
         log.for_each(task, [&](const Op& op, uint64_t) {
             if (selector.keeps(op)) {
                 const bool directly = is_direct(tables, op);
                 if (directly && !past) {
-                    past.emplace(places.log(task, true), tables, names, report, origin);
+                    past.emplace(places.log(task, true), task, tables, names, order, report, origin);
                 }
                 (directly ? *past : buffered).op(op);
             } else {
@@ -447,6 +456,9 @@ ExportReport write(const LogReader& log, const std::filesystem::path& output, co
         refuse_empty(log, report);
     }
     report.count(Count::names_replaced, names.replaced().size());
+    if (std::string note = order.note(names); !note.empty()) {
+        report.notes.push_back(std::move(note));
+    }
     write_job_file(places, written, tables, names, report);
     return report;
 }

@@ -43,11 +43,12 @@ struct AsyncRequest {
     /// Changes the data of an open file. Copies between descriptors (splice) are not among these: no replay makes them.
     bool alters() const { return does == Does::write || does == Does::allocate; }
     /// Occupies the storage; timers, polls and sockets wait beside others without a load.
-    bool on_storage() const { return does >= Does::read && does <= Does::allocate; }
+    bool on_storage() const { return (does >= Does::read && does <= Does::allocate) || is_call(); }
     /// A replay makes it as a request. Timers, polls, sockets and what is newer than this code take their recorded
     /// time.
     bool is_made() const { return does <= Does::advise; }
-    /// Recordings keep it as the op of the call that it stands for.
+    /// Recordings keep what it asks for in the op of the call that it stands for, right before its uring_complete. A
+    /// replay makes it as a request where it has that op (replay/plan/ring_calls.h).
     bool is_call() const { return does >= Does::open && does <= Does::end_name; }
 };
 

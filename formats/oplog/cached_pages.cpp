@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kFetched = "fetched", kCached = "cached", kHoles = "holes";
+constexpr std::string_view kFetched = "fetched", kRefetched = "refetched", kCached = "cached", kHoles = "holes";
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kMostPages = UINT64_MAX / RangeSet::kPage;
 
@@ -76,6 +76,15 @@ void take_ranges(ByteReader& in, RangeSet& pages) {
     }
 }
 
+void put_count(uint64_t pages, Bytes& out) { put_varint(out, pages); }
+
+void take_count(ByteReader& in, uint64_t& pages) {
+    pages = in.varint();
+    if (pages > kMostPages) {
+        throw Corrupt("more pages than any file has");
+    }
+}
+
 }  // namespace
 
 Derived encode_fetched(const FetchedPages& fetched) { return encode(kFetched, fetched, put_ranges); }
@@ -84,20 +93,26 @@ FetchedPages decode_fetched(ByteView bytes, size_t files) { return decode<Fetche
 
 std::optional<FetchedPages> fetched_pages(const LogReader& log) { return decoded(log, kFetched, decode_fetched); }
 
-Derived encode_cached(const CachedPages& cached) {
-    return encode(kCached, cached, [](uint64_t pages, Bytes& out) { put_varint(out, pages); });
+Derived encode_refetched(const RefetchedPages& pages) { return encode(kRefetched, pages, put_count); }
+
+RefetchedPages decode_refetched(ByteView bytes, size_t files) {
+    return decode<RefetchedPages>(bytes, files, take_count);
 }
 
-CachedPages decode_cached(ByteView bytes, size_t files) {
-    return decode<CachedPages>(bytes, files, [](ByteReader& in, uint64_t& pages) {
-        pages = in.varint();
-        if (pages > kMostPages) {
-            throw Corrupt("more pages than any file has");
-        }
-    });
+std::optional<RefetchedPages> refetched_pages(const LogReader& log) {
+    return decoded(log, kRefetched, decode_refetched);
 }
+
+Derived encode_cached(const CachedPages& cached) { return encode(kCached, cached, put_count); }
+
+CachedPages decode_cached(ByteView bytes, size_t files) { return decode<CachedPages>(bytes, files, take_count); }
 
 std::optional<CachedPages> cached_pages(const LogReader& log) { return decoded(log, kCached, decode_cached); }
+
+bool passes_page_cache(const FetchedPages& fetched, const std::optional<CachedPages>& cached, FileId file) {
+    const auto seen = cached ? cached->find(file) : CachedPages::const_iterator{};
+    return cached && seen != cached->end() && seen->second == 0 && !fetched.contains(file);
+}
 
 Derived encode_holes(const Holes& holes) { return encode(kHoles, holes, put_ranges); }
 
@@ -106,7 +121,7 @@ Holes decode_holes(ByteView bytes, size_t files) { return decode<Holes>(bytes, f
 Holes recorded_holes(const LogReader& log) { return decoded(log, kHoles, decode_holes).value_or(Holes()); }
 
 void copy_page_cache(const LogReader& from, LogWriter& to) {
-    for (const std::string_view name : {kFetched, kCached, kHoles}) {
+    for (const std::string_view name : {kFetched, kRefetched, kCached, kHoles}) {
         if (std::optional<Derived> stored = from.derived(name)) {
             to.keep(std::move(*stored));
         }

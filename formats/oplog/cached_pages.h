@@ -24,6 +24,17 @@ FetchedPages decode_fetched(ByteView bytes, size_t files);
 /// holds something that cannot be that.
 std::optional<FetchedPages> fetched_pages(const LogReader& log);
 
+/// Of each file, how many pages came from its device after they had been in memory: dropped, or evicted, and read
+/// again. A page counts as often as it came. Files without a row had none.
+using RefetchedPages = std::map<FileId, uint64_t>;
+
+Derived encode_refetched(const RefetchedPages& pages);
+/// Throws Corrupt.
+RefetchedPages decode_refetched(ByteView bytes, size_t files);
+
+/// None where the log does not say. Throws Error (bad_input) as above.
+std::optional<RefetchedPages> refetched_pages(const LogReader& log);
+
 /// Of each file, how many of its pages were in memory when it was first seen open. Files without a row were never seen
 /// so.
 using CachedPages = std::map<FileId, uint64_t>;
@@ -34,6 +45,10 @@ CachedPages decode_cached(ByteView bytes, size_t files);
 
 /// None where the log does not say. Throws Error (bad_input) as above.
 std::optional<CachedPages> cached_pages(const LogReader& log);
+
+/// Whether a file's data passes the page cache by, as its file system has none (DAX, 9p, ZFS): it was seen open with no
+/// page in memory, and none came. What the job reads of it, and did not write, its storage was asked for.
+bool passes_page_cache(const FetchedPages& fetched, const std::optional<CachedPages>& cached, FileId file);
 
 /// Of each file, the pages that are holes: no block of the device holds them, or only preallocated ones. Files without
 /// a row have none, or it is not known.
@@ -46,7 +61,7 @@ Holes decode_holes(ByteView bytes, size_t files);
 /// Empty where the log does not say. Throws Error (bad_input) as above.
 Holes recorded_holes(const LogReader& log);
 
-/// All three, for logs made from others with the same files.
+/// All four, for logs made from others with the same files.
 void copy_page_cache(const LogReader& from, LogWriter& to);
 
 }  // namespace reprise

@@ -28,6 +28,15 @@ inline int64_t field_value(const Op& op, Field field) {
     return 0;
 }
 
+/// Whether a write goes to the end of its file, whatever its offset: by O_APPEND of its instance, or by its own RWF_*.
+inline bool goes_to_end(OpKind kind, int64_t flags, bool instance_appends) {
+    constexpr int64_t kAppend = 0x10, kNoAppend = 0x20;  // RWF_APPEND, RWF_NOAPPEND
+    if (kind == OpKind::pwritev || kind == OpKind::writev) {
+        return (flags & kNoAppend) == 0 && (instance_appends || (flags & kAppend) != 0);
+    }
+    return instance_appends;
+}
+
 /// Begin plus duration without overflow, whatever a file says (ns).
 inline int64_t end_of(int64_t begin, int64_t duration) {
     int64_t end;

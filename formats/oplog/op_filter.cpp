@@ -161,11 +161,14 @@ OpFilter OpFilter::from_words(const std::vector<std::string>& only, const std::v
             add_globs(filter.only_paths, word);
         }
     }
-    if (all_roles || (wanted.empty() && !filter.only_paths.empty())) {
+    if (all_roles) {
         filter.leave_out.clear();
-    }
-    if (!all_roles && !wanted.empty()) {
+        filter.only_paths.clear();
+    } else if (wanted.empty() && !filter.only_paths.empty()) {
         filter.leave_out.clear();
+    } else if (!wanted.empty()) {
+        filter.leave_out.clear();
+        filter.also_paths = std::exchange(filter.only_paths, {});
         for (const Role role : kRoles) {
             if (!contains(wanted, role)) {
                 filter.leave_out.push_back(role);
@@ -173,12 +176,13 @@ OpFilter OpFilter::from_words(const std::vector<std::string>& only, const std::v
         }
     }
     for (const std::string& word : split_words(leave)) {
+        std::vector<Role>& roles = filter.also_paths.empty() ? filter.leave_out : filter.not_roles;
         if (word == "all") {
             for (const Role role : kRoles) {
-                add_role(filter.leave_out, role);
+                add_role(roles, role);
             }
         } else if (const auto role = role_or_path("--not", word)) {
-            add_role(filter.leave_out, *role);
+            add_role(roles, *role);
         } else {
             add_globs(filter.not_paths, word);
         }
@@ -222,10 +226,11 @@ bool OpFilter::keeps_file(const Tables& tables, FileId file) const {
     if (file == 0 || file >= tables.files.size()) {
         return true;
     }
-    if (contains(leave_out, tables.files[file].role)) {
+    const Role role = tables.files[file].role;
+    const std::string_view path = tables.path(file);
+    if (contains(not_roles, role) || (contains(leave_out, role) && !matches_any(also_paths, path))) {
         return false;
     }
-    const std::string_view path = tables.path(file);
     if (!only_paths.empty() && !matches_any(only_paths, path)) {
         return false;
     }
@@ -244,12 +249,19 @@ bool OpFilter::keeps(const Tables& tables, const Op& op) const {
 }
 
 std::string OpFilter::to_string() const {
-    std::string out = "leave=";
-    for (size_t i = 0; i < leave_out.size(); ++i) {
-        if (i) {
-            out += ',';
+    const auto names = [](const std::vector<Role>& roles) {
+        std::vector<std::string> words;
+        for (const Role role : roles) {
+            words.emplace_back(role_name(role));
         }
-        out += role_name(leave_out[i]);
+        return join(words, ",");
+    };
+    std::string out = "leave=" + names(leave_out);
+    if (!not_roles.empty()) {
+        out += ";never=" + names(not_roles);
+    }
+    for (const std::string& glob : also_paths) {
+        out += ";also=" + encode(glob);
     }
     for (const std::string& glob : only_paths) {
         out += ";only=" + encode(glob);
@@ -269,21 +281,24 @@ OpFilter OpFilter::parse(std::string_view text) {
             throw bad_filter(text, "a part has no '='");
         }
         const std::string_view key = piece.substr(0, equals), value = piece.substr(equals + 1);
-        if (key == "leave") {
-            leave_seen = true;
+        if (key == "leave" || key == "never") {
+            leave_seen = leave_seen || key == "leave";
+            std::vector<Role>& roles = key == "leave" ? filter.leave_out : filter.not_roles;
             split(value, ',', [&](std::string_view name) {
                 const auto role = role_by_name(name);
                 if (!role) {
                     throw bad_filter(text, "'" + escape_line(name) + "' is not a role");
                 }
-                add_role(filter.leave_out, *role);
+                add_role(roles, *role);
             });
+        } else if (key == "also") {
+            filter.also_paths.push_back(decode(value, text));
         } else if (key == "only") {
             filter.only_paths.push_back(decode(value, text));
         } else if (key == "not") {
             filter.not_paths.push_back(decode(value, text));
         } else {
-            throw bad_filter(text, "'" + escape_line(key) + "' is none of leave, only, not");
+            throw bad_filter(text, "'" + escape_line(key) + "' is none of leave, never, also, only, not");
         }
     });
     if (!leave_seen) {

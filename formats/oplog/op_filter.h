@@ -13,18 +13,22 @@
 
 namespace reprise {
 
-/// A file is kept where its role is not left out, a glob of only_paths matches its path (or there are none), and none
-/// of not_paths does. Globs are fnmatch(3) without flags: `*` also matches "/". Files without a path match no glob.
+/// A file is kept where its role is not left out or a glob of also_paths matches its path, its role is none of
+/// not_roles, a glob of only_paths matches (or there are none), and none of not_paths does. Globs are fnmatch(3)
+/// without flags: `*` also matches "/". Files without a path match no glob.
 struct OpFilter {
     std::vector<Role> leave_out = default_left_out();  // program and system
+    std::vector<std::string> also_paths = {};
+    std::vector<Role> not_roles = {};
     std::vector<std::string> only_paths, not_paths;
 
     static std::vector<Role> default_left_out();
     /// A filter that keeps everything.
     static OpFilter all();
     /// From what was given to --only and --not: words apart by commas ("\\," is a comma), each a role's name, a path or
-    /// glob, or "all" (every role). A path stands for what lies below it, too. Roles in `only` replace the default;
-    /// globs alone in `only` switch it off, as naming a path is a choice. Throws Error (usage) where a word is empty,
+    /// glob, or "all" (every role). A path stands for what lies below it, too. `only`
+    /// selects what has one of the roles or one of the paths, `leave` takes that from it. Without `only` the default
+    /// holds, too. Throws Error (usage) where a word is empty,
     /// and where one without "/" and "*" is not a role.
     static OpFilter from_words(const std::vector<std::string>& only, const std::vector<std::string>& leave);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reads the op log. The writer of the same bytes is writer.cpp.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +28,12 @@ namespace {
 
 constexpr std::string_view kRecoverHint =
     "copy the file again, or use what is whole of it: info, prepare, replay, predict and others take --recover";
+
+/// Guards the tables of shared blocks of all logs. Held over a fork: a replay forks processes while other threads
+/// decode, and a child would inherit it locked by a thread that it does not have, or a table that is half changed.
+std::mutex shared_blocks_mutex;
+[[maybe_unused]] const int held_over_fork = pthread_atfork(
+    [] { shared_blocks_mutex.lock(); }, [] { shared_blocks_mutex.unlock(); }, [] { shared_blocks_mutex.unlock(); });
 
 class Mapping {
 public:
@@ -152,12 +159,11 @@ struct LogReader::Impl {
     void check_head() {
         const ByteView all = mapping.bytes();
         if (all.empty()) {
-            throw bad_input(path.string() + ":0", "the file is empty, an op log was expected",
-                            "record or import again");
+            throw bad_input(path.string(), "the file is empty, an op log was expected", "record or import again");
         }
         const size_t shown = std::min(all.size(), kMagic.size());
         if (std::memcmp(all.data(), kMagic.data(), shown) != 0) {
-            throw bad_input(path.string() + ":0", "this is not an op log",
+            throw bad_input(path.string(), "this is not an op log",
                             "make one with `reprise import` or `reprise capture`");
         }
         if (all.size() < sizeof(FileHead)) {
@@ -352,7 +358,6 @@ struct LogReader::Impl {
     }
 
     // Sections of several blocks that some OpBlock holds decoded, by file offset.
-    std::mutex shared_mutex;
     std::unordered_map<uint64_t, std::weak_ptr<OpBlock::Storage>> shared;
 
     void decode(const BlockInfo& block, OpBlock& into);
@@ -414,7 +419,7 @@ void LogReader::Impl::decode(const BlockInfo& block, OpBlock& into) {
         throw Corrupt("these blocks are not those the index names");
     };
     {
-        const std::lock_guard lock(shared_mutex);
+        const std::lock_guard lock(shared_blocks_mutex);
         if (const auto found = shared.find(block.file_offset); found != shared.end()) {
             if (auto storage = found->second.lock()) {
                 into.storage_ = std::move(storage);
@@ -442,7 +447,7 @@ void LogReader::Impl::decode(const BlockInfo& block, OpBlock& into) {
     look();
     if (runs.size() > 1) {
         storage.shared = true;
-        const std::lock_guard lock(shared_mutex);
+        const std::lock_guard lock(shared_blocks_mutex);
         shared[block.file_offset] = into.storage_;
     }
 }

@@ -50,18 +50,19 @@ enum class CallAction : uint8_t {
 
 /// Why a blocked call goes on. A call can end another's wait where the one's `wakes` and the other's `waits` meet.
 namespace wake {
-inline constexpr uint8_t futex = 1;
-inline constexpr uint8_t data = 2;  // data came, there is room for more, or the other end is closed
-inline constexpr uint8_t end = 4;   // a process or a program ended
-inline constexpr uint8_t signal = 8;
-inline constexpr uint8_t connect = 16;
-inline constexpr uint8_t queue =
+inline constexpr uint16_t futex = 1;
+inline constexpr uint16_t data = 2;  // data came, there is room for more, or the other end is closed
+inline constexpr uint16_t end = 4;   // a process or a program ended
+inline constexpr uint16_t signal = 8;
+inline constexpr uint16_t connect = 16;
+inline constexpr uint16_t queue =
     32;  // System V's and POSIX's: of messages, one came or there is room for one; semaphores
-inline constexpr uint8_t lock = 64;                        // of a range of a file
-inline constexpr uint8_t fifo = 128;                       // its other end was opened
-inline constexpr uint8_t bytes = data | connect | signal;  // a signal comes out of a signalfd
-inline constexpr uint8_t ready = data | connect | end | signal;
-inline constexpr uint8_t ended = futex | data | end | signal | lock;
+inline constexpr uint16_t lock = 64;                        // of a range of a file
+inline constexpr uint16_t fifo = 128;                       // its other end was opened
+inline constexpr uint16_t names = 256;                      // what inotify tells: a name or a file changed
+inline constexpr uint16_t bytes = data | connect | signal;  // a signal comes out of a signalfd
+inline constexpr uint16_t ready = data | connect | end | signal | names;
+inline constexpr uint16_t ended = futex | data | end | signal | lock;
 }  // namespace wake
 
 /// Syscall::strace of calls that are not imported from strace logs.
@@ -78,8 +79,8 @@ struct Syscall {
     CallAction action = CallAction::op;
     int64_t flags = 0;
     int64_t arg = 0;
-    uint8_t wakes = 0;
-    uint8_t waits = 0;
+    uint16_t wakes = 0;
+    uint16_t waits = 0;
     std::string_view strace{};
     std::string_view also{};
     bool recorded = true;

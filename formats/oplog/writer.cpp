@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Writes the op log. The reader of the same bytes is reader.cpp.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "formats/oplog/block_codec.h"
-#include "formats/oplog/layout.h"
 #include "formats/oplog/oplog.h"
+#include "formats/oplog/section_file.h"
 #include "formats/oplog/table_codec.h"
-#include "formats/oplog/unfinished.h"
-#include "formats/support/error.h"
-#include "formats/support/limits.h"
-#include "formats/support/new_file.h"
-#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -114,7 +105,6 @@ struct Dirty {
 }  // namespace
 
 struct LogWriter::Impl {
-    std::filesystem::path path, partial;
     WriterOptions options;
     Header header;
     uint32_t unit_ns;
@@ -127,106 +117,49 @@ struct LogWriter::Impl {
     Dirty files, handles, processes, tasks;
     Compressor compressor;
     BlockCodec::Encoder encoder;
-    UniqueFd fd;
-    UndoneAtEnd unfinished;
-    uint64_t offset = 0;
-    std::vector<std::pair<SectionType, uint64_t>> sections;
+    SectionFile file;
     std::vector<Derived> known;  // written at the end
-    std::vector<BlockInfo> blocks;
-    bool finished = false;
-    bool failed = false;
     Bytes payload;
 
     Impl(std::filesystem::path to, Header head, WriterOptions with)
-        : path(std::move(to)),
-          partial(unfinished_log(path)),
-          options(std::move(with)),
-          header(std::move(head)),
+        : options(std::move(with)),
+          header(checked(std::move(head))),
           unit_ns(header.time_unit_ns),
           compressor(options.level),
-          encoder(options.level) {
-        if (unit_ns == 0) {
-            throw std::logic_error("time_unit_ns must not be 0");
-        }
+          encoder(options.level),
+          file(std::move(to)) {
         options.block_ops = std::clamp<size_t>(options.block_ops, 1, kBlockOps);
-        // The final rename would put a file in the place of a device, a pipe or a folder.
-        std::error_code ignored;
-        if (const auto there = std::filesystem::status(path, ignored);
-            std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
-            throw machine_error(path.string() + " is not a regular file, and a log cannot be written there",
-                                "name a file that may be made or replaced");
-        }
-        check_unfinished_log(path);
-        {
-            const EndsHeld held;
-            fd = create_new_file(partial);
-            unfinished = fd.valid() ? unfinished_file(partial) : UndoneAtEnd();
-        }
-        if (!fd.valid() && errno == EBUSY) {
-            throw machine_error(partial.string() + " is being written by another reprise",
-                                "wait until that is done, or choose another file");
-        }
-        if (!fd.valid()) {
-            fail("cannot be created", "choose a folder that exists and may be written to");
-        }
         try {
-            const FileHead head_bytes;
-            write({reinterpret_cast<const uint8_t*>(&head_bytes), sizeof head_bytes});
-            section(SectionType::header, encode_header(header));
+            file.section(SectionType::header, encode_header(header));
         } catch (...) {
-            ::unlink(partial.c_str());  // nobody has a writer to discard
+            file.discard();  // nobody has a writer to
             throw;
         }
     }
 
-    [[noreturn]] void fail(const char* what, const char* todo) {
-        const int error = errno;
-        failed = true;
-        throw machine_error(partial.string() + ": " + what + ": " + reason(error), remedy(error, todo));
-    }
-
-    void write(ByteView bytes) {
-        while (!bytes.empty()) {
-            const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
-            if (n < 0 && errno == EINTR) {
-                continue;
-            }
-            if (n < 0) {
-                fail("cannot be written", "check the disk it lies on");
-            }
-            bytes = bytes.subspan(static_cast<size_t>(n));
-            offset += static_cast<uint64_t>(n);
+    static Header checked(Header header) {
+        if (header.time_unit_ns == 0) {
+            throw std::logic_error("time_unit_ns must not be 0");
         }
-    }
-
-    void section(SectionType type, ByteView bytes) {
-        SectionHead head;
-        head.type = static_cast<uint8_t>(type);
-        head.size = static_cast<uint32_t>(bytes.size());
-        head.checksum = section_checksum(head.type, bytes);
-        if (type != SectionType::ops) {
-            sections.emplace_back(type, offset);
-        }
-        write({reinterpret_cast<const uint8_t*>(&head), sizeof head});
-        write(bytes);
+        return header;
     }
 
     void flush_tables() {
         if (tables.strings.size() > strings_written) {
-            section(SectionType::strings, encode_strings(tables.strings, strings_written, compressor));
+            file.section(SectionType::strings, encode_strings(tables.strings, strings_written, compressor));
             strings_written = tables.strings.size();
         }
         if (const auto ids = processes.take(tables.processes.size()); !ids.empty()) {
-            section(SectionType::processes, encode_processes(tables, ids, compressor));
+            file.section(SectionType::processes, encode_processes(tables, ids, compressor));
         }
         if (const auto ids = tasks.take(tables.tasks.size()); !ids.empty()) {
-            section(SectionType::tasks, encode_tasks(tables, ids, compressor));
+            file.section(SectionType::tasks, encode_tasks(tables, ids, compressor));
         }
         if (const auto ids = files.take(tables.files.size()); !ids.empty()) {
-            section(SectionType::files, encode_files(tables, ids, compressor));
+            file.section(SectionType::files, encode_files(tables, ids, compressor));
         }
         if (const auto ids = handles.take(tables.handles.size()); !ids.empty()) {
-            section(SectionType::handles, encode_handles(tables, ids, compressor));
+            file.section(SectionType::handles, encode_handles(tables, ids, compressor));
         }
         table_bytes = 0;
     }
@@ -251,7 +184,7 @@ struct LogWriter::Impl {
         payload.clear();
         put_varint(payload, group.size());
         std::vector<Run> runs;
-        const size_t first_block = blocks.size();
+        const size_t first_block = file.blocks().size();
         uint32_t start = 0;
         for (const TaskId task : group) {
             Pending& p = pending[task];
@@ -259,7 +192,7 @@ struct LogWriter::Impl {
             block.task = task;
             block.ops = static_cast<uint32_t>(p.count);
             block.first = p.done;
-            block.file_offset = offset;
+            block.file_offset = file.offset();
             block.start = start;
             block.begin = round_down(p.chunks.front().front().begin);
             block.end = round_down(p.last_end);
@@ -270,13 +203,14 @@ struct LogWriter::Impl {
             put_signed(payload, block.begin);
             put_signed(payload, wrapping_sub(block.end, block.begin));
             runs.push_back({p.chunks});
-            blocks.push_back(block);
+            file.add_block(block);
             start += block.ops;
         }
         encoder.encode(runs, unit_ns, tables.handles, payload);
-        section(SectionType::ops, payload);
-        for (size_t i = first_block; i < blocks.size(); ++i) {
-            blocks[i].stored_bytes = static_cast<uint32_t>(offset - blocks[i].file_offset);
+        file.section(SectionType::ops, payload);
+        for (size_t i = first_block; i < file.blocks().size(); ++i) {
+            BlockInfo& block = file.blocks()[i];
+            block.stored_bytes = static_cast<uint32_t>(file.offset() - block.file_offset);
         }
         for (const TaskId task : group) {
             Pending& p = pending[task];
@@ -310,59 +244,19 @@ struct LogWriter::Impl {
         }
     }
 
-    // The index and the end mark.
-    void seal() {
-        FileEnd end;
-        end.index_offset = offset;
-        section(SectionType::index, index());
-        write({reinterpret_cast<const uint8_t*>(&end), sizeof end});
-    }
-
     // Puts what is derived of the log in place of its end, and seals it again.
     void add_derived(uint64_t index_offset) {
         std::optional<Derived> derived;
         {
-            const LogReader log(partial, {.verify_checksums = false});
+            const LogReader log(file.partial(), {.verify_checksums = false});
             derived = options.derive(log);
         }
         if (!derived || derived->bytes.size() > Derived::kMostBytes) {
             return;
         }
-        const auto at = static_cast<off_t>(index_offset);
-        if (::ftruncate(fd.get(), at) != 0 || ::lseek(fd.get(), at, SEEK_SET) != at) {
-            fail("cannot be written", "check the disk it lies on");
-        }
-        offset = index_offset;
-        sections.pop_back();  // the index
-        section(SectionType::derived, encode_derived(*derived, compressor));
-        seal();
-    }
-
-    Bytes index() {
-        Bytes raw;
-        put_varint(raw, sections.size());
-        uint64_t last = 0;
-        for (const auto& [type, at] : sections) {
-            raw.push_back(static_cast<uint8_t>(type));
-            put_varint(raw, at - last);
-            last = at;
-        }
-        put_varint(raw, blocks.size());
-        BlockInfo before;
-        for (const BlockInfo& block : blocks) {
-            put_varint(raw, block.task);
-            put_varint(raw, block.ops);
-            put_varint(raw, block.first);
-            put_varint(raw, block.file_offset - before.file_offset);
-            put_varint(raw, block.stored_bytes);
-            put_varint(raw, block.start);
-            put_signed(raw, wrapping_sub(block.begin, before.begin));
-            put_signed(raw, wrapping_sub(block.end, block.begin));
-            before = block;
-        }
-        Bytes out;
-        put_blob(out, raw, compressor);
-        return out;
+        file.unseal(index_offset);
+        file.section(SectionType::derived, encode_derived(*derived, compressor));
+        file.seal(compressor);
     }
 };
 
@@ -485,45 +379,26 @@ void LogWriter::keep(Derived known) {
 
 void LogWriter::finish() {
     Impl& s = *impl_;
-    if (s.finished) {
+    if (s.file.finished()) {
         return;
     }
     s.flush_all();
     s.flush_tables();
     s.header.time_unit_ns = s.unit_ns;
-    s.section(SectionType::header, encode_header(s.header));
-    s.section(SectionType::counters, encode_counters(s.tables));
+    s.file.section(SectionType::header, encode_header(s.header));
+    s.file.section(SectionType::counters, encode_counters(s.tables));
     for (const Derived& known : s.known) {
-        s.section(SectionType::derived, encode_derived(known, s.compressor));
+        s.file.section(SectionType::derived, encode_derived(known, s.compressor));
     }
-    const uint64_t index_offset = s.offset;
-    s.seal();
+    const uint64_t index_offset = s.file.seal(s.compressor);
     if (s.options.derive) {
         s.add_derived(index_offset);
     }
-    if (s.options.sync && ::fsync(s.fd.get()) != 0 && errno != EINVAL) {
-        s.fail("cannot be flushed", "check the disk it lies on");
-    }
-    if (::close(s.fd.release()) != 0) {
-        s.fail("cannot be closed", "check the disk it lies on");
-    }
-    if (::rename(s.partial.c_str(), s.path.c_str()) != 0) {
-        s.fail("cannot be renamed to its final name", "choose another name with -o");
-    }
-    s.unfinished.forget();
-    s.finished = true;
+    s.file.finish(s.options.sync);
 }
 
-void LogWriter::discard() {
-    if (impl_->finished) {
-        return;
-    }
-    impl_->fd.reset();
-    ::unlink(impl_->partial.c_str());
-    impl_->unfinished.forget();
-    impl_->finished = true;
-}
+void LogWriter::discard() { impl_->file.discard(); }
 
-uint64_t LogWriter::bytes_written() const { return impl_->offset; }
+uint64_t LogWriter::bytes_written() const { return impl_->file.offset(); }
 
 }  // namespace reprise

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "formats/raw/dump.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
+#include "formats/oplog/sockets.h"
 #include "formats/oplog/syscalls.h"
 #include "formats/support/error.h"
 
@@ -170,6 +172,19 @@ void put_uring(std::string& out, const raw_uring& record) {
         record.completed);
 }
 
+void put_socket(std::string& out, const raw_socket& record) {
+    Endpoint local, remote;
+    std::copy_n(record.local, local.address.size(), local.address.begin());
+    std::copy_n(record.remote, remote.address.size(), remote.address.begin());
+    local.port = record.local_port;
+    remote.port = record.remote_port;
+    put(out, " inode=%llu peer=%llx %s -> ", static_cast<unsigned long long>(record.inode),
+        static_cast<unsigned long long>(record.peer), to_text(local).c_str());
+    put(out, "%s sent=%llu received=%llu retransmits=%u rtt=%u", to_text(remote).c_str(),
+        static_cast<unsigned long long>(record.sent), static_cast<unsigned long long>(record.received),
+        record.retransmits, record.rtt_us);
+}
+
 void put_body(std::string& out, const raw_head& head) {
     switch (head.type) {
         case RAW_CALL: put_call(out, as<raw_call>(head)); break;
@@ -199,8 +214,9 @@ void put_body(std::string& out, const raw_head& head) {
         }
         case RAW_TOUCH: {
             const auto& record = as<raw_touch>(head);
-            put(out, " %llx pages=%u busy=%llu%s", static_cast<unsigned long long>(record.address), record.pages,
-                static_cast<unsigned long long>(record.busy), record.write & RAW_FAULT_WRITES ? " write" : "");
+            put(out, " %llx pages=%u busy=%llu%s%s", static_cast<unsigned long long>(record.address), record.pages,
+                static_cast<unsigned long long>(record.busy), record.write & RAW_FAULT_WRITES ? " write" : "",
+                record.write & RAW_FAULT_FOLIO ? " folio" : "");
             break;
         }
         case RAW_STOLEN: put(out, " stolen=%llu", static_cast<unsigned long long>(as<raw_stolen>(head).stolen)); break;
@@ -251,6 +267,12 @@ void put_body(std::string& out, const raw_head& head) {
             out += " from=";
             put_time(out, as<raw_uses>(head).from);
             break;
+        case RAW_RANK: {
+            const auto& record = as<raw_rank>(head);
+            put(out, " rank=%u world=%u", record.rank, record.world);
+            break;
+        }
+        case RAW_SOCKET: put_socket(out, as<raw_socket>(head)); break;
         case RAW_PRESSURE: {
             const auto& record = as<raw_pressure>(head);
             put(out, " cpu=%llu memory=%llu io=%llu", static_cast<unsigned long long>(record.cpu_some),
@@ -287,8 +309,8 @@ const char* raw_type_name(uint8_t type) {
     static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
                                         "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
                                         "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH",    "STOLEN",
-                                        "FAULTS",    "BACKING", "MEMORY",   "USES"};
-    static_assert(std::size(names) == RAW_USES + 1, "every record type has a name");
+                                        "FAULTS",    "BACKING", "MEMORY",   "USES",       "RANK",  "SOCKET"};
+    static_assert(std::size(names) == RAW_SOCKET + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }
 

@@ -76,6 +76,8 @@ size_t raw_struct_bytes(uint8_t type) {
         case RAW_BACKING: return sizeof(raw_backing);
         case RAW_MEMORY: return sizeof(raw_memory);
         case RAW_USES: return sizeof(raw_uses);
+        case RAW_RANK: return sizeof(raw_rank);
+        case RAW_SOCKET: return sizeof(raw_socket);
         default: return 0;
     }
 }

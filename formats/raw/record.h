@@ -24,7 +24,7 @@ typedef int64_t raw_s64;
 
 /* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
 
-#define RAW_VERSION 5
+#define RAW_VERSION 6
 
 enum raw_type {
     RAW_META = 1, /* first record: JSON text (user space) */
@@ -51,6 +51,8 @@ enum raw_type {
     RAW_BACKING,  /* overlayfs: the file below, which has the pages of an opened one */
     RAW_MEMORY,   /* memory besides files that a process holds from now on (user space) */
     RAW_USES,     /* mapped pages that a process used again (user space) */
+    RAW_RANK,     /* which rank of a job a process is, as its environment says (user space) */
+    RAW_SOCKET,   /* a connection's two addresses, and how it does so far */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
@@ -209,6 +211,8 @@ struct raw_fault {
 #define RAW_FAULT_WRITES 1u
 /* Of tmpfs: a page that a shared writable mapping has read can be written to without another fault. */
 #define RAW_FAULT_MEMORY 2u
+/* Of the fault of the same task and enter before it: all pages of the folio, which it mapped at once, for writing. */
+#define RAW_FAULT_FOLIO 4u
 
 /* Faults on neighbouring pages, each at once after the one before. Which file it is, the mapping at the address says.
  */
@@ -350,7 +354,32 @@ struct raw_seed_map {
     struct raw_head head;
     raw_u64 address, size, offset, inode;
     raw_u32 device, prot, flags, pad;
-    /* parts: RAW_PART_PATH */
+    /* parts: RAW_PART_VALUES {size of the file}, RAW_PART_PATH */
+};
+
+/* Of the program that the process runs; those it forks are of the same rank. */
+struct raw_rank {
+    struct raw_head head; /* pid: of the process */
+    raw_u32 rank, world;  /* world 0: not said */
+    raw_u32 local, pad;   /* number on its host, RAW_NO_RANK: not said */
+    /* parts: RAW_PART_STRING which 0: who says so, 1: name of the job, empty: not said */
+};
+#define RAW_NO_RANK 0xffffffffu
+
+/* Told when a followed task uses a connection for the first time, then once a second at most, and when it is over.
+ * head.pid 0: no task's sequence. */
+struct raw_socket {
+    struct raw_head head;
+    raw_u64 inode;     /* as raw_fd has it */
+    raw_u64 peer;      /* as raw_fd has it: RAW_PEER_CONNECTION is set */
+    raw_u8 local[16];  /* addresses as IPv6 has them; those of IPv4 mapped, ::ffff:a.b.c.d */
+    raw_u8 remote[16]; /* ... */
+    raw_u16 local_port, remote_port;
+    raw_u32 net;            /* network namespace: its inode */
+    raw_u64 sent, received; /* bytes, as TCP counts them; 0 where the kernel does not tell */
+    raw_u32 retransmits;    /* segments sent again */
+    raw_u32 rtt_us;         /* smoothed round-trip time, 0: not known */
+    raw_u32 family, pad;    /* AF_INET, AF_INET6 */
 };
 
 struct raw_loss {

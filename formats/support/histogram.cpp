@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "formats/support/percentile.h"
 
@@ -70,6 +71,57 @@ int64_t Histogram::percentile(double share) const {
         }
     }
     return max_;
+}
+
+void Histogram::pack(Bytes& out) const {
+    put_varint(out, count_);
+    if (count_ == 0) {
+        return;
+    }
+    put_fixed(out, sum_);
+    put_varint(out, static_cast<uint64_t>(min_));
+    uint64_t filled = 0;
+    for (const Bucket& bucket : buckets_) {
+        filled += bucket.count != 0 ? 1 : 0;
+    }
+    put_varint(out, filled);
+    uint64_t before = 0;  // ascending, as the buckets are
+    for (const Bucket& bucket : buckets_) {
+        if (bucket.count != 0) {
+            put_varint(out, static_cast<uint64_t>(bucket.greatest) - before);
+            put_varint(out, bucket.count);
+            before = static_cast<uint64_t>(bucket.greatest);
+        }
+    }
+}
+
+Histogram Histogram::unpack(ByteReader& in) {
+    Histogram out;
+    const uint64_t count = in.varint();
+    if (count == 0) {
+        return out;
+    }
+    const auto sum = in.fixed<double>();
+    const uint64_t least = in.count(INT64_MAX);
+    uint64_t value = 0;
+    size_t last = SIZE_MAX;
+    for (size_t n = in.count(in.left()); n > 0; --n) {
+        value += in.count(static_cast<size_t>(INT64_MAX) - value);
+        const uint64_t times = in.varint();
+        const size_t bucket = bucket_of(value);
+        if (times == 0 || bucket == last || times > count - out.count_) {
+            throw Corrupt("the buckets of a histogram contradict each other");
+        }
+        last = bucket;
+        out.add(static_cast<int64_t>(value), times);
+    }
+    if (out.count_ != count || least > static_cast<uint64_t>(out.min_) ||
+        bucket_of(least) != bucket_of(static_cast<uint64_t>(out.min_)) || !std::isfinite(sum) || sum < 0) {
+        throw Corrupt("the figures of a histogram contradict its buckets");
+    }
+    out.min_ = static_cast<int64_t>(least);
+    out.sum_ = sum;
+    return out;
 }
 
 }  // namespace reprise

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "formats/support/bytes.h"
+
 namespace reprise {
 
 /// Log-linear buckets: values below 256 exactly, above in 128 buckets per power of two (the scheme of HdrHistogram). A
@@ -22,6 +24,9 @@ public:
     double sum() const { return sum_; }
     /// `share` in 0..1; 0 where there are no values.
     int64_t percentile(double share) const;
+    /// As bytes, and back: exactly the same. unpack() throws Corrupt for bytes that pack() does not make.
+    void pack(Bytes& out) const;
+    static Histogram unpack(ByteReader& in);
     /// Calls visit(greatest value, count) of every bucket that has any, by value.
     template <class Visit>
     void each(Visit&& visit) const {

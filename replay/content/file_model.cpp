@@ -9,6 +9,7 @@
 
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/touched.h"
 #include "replay/content/content.h"
 #include "replay/content/written.h"
 
@@ -41,9 +42,8 @@ std::string cleaned(const std::string& path) {
 
 std::string FileModel::path_of(FileId file) const {
     const std::vector<FileRow>& rows = plan_.log->tables().files;
-    const bool in_memory = file < rows.size() && rows[file].role == Role::ipc;
-    if (file == 0 || in_memory || file >= plan_.paths.size() || plan_.paths[file].relative == nullptr ||
-        !plan_.keeps_file(file)) {
+    if (file == 0 || (file < rows.size() && in_memory(rows[file])) || file >= plan_.paths.size() ||
+        plan_.paths[file].relative == nullptr || !plan_.keeps_file(file)) {
         return {};
     }
     return plan_.paths[file].relative;
@@ -177,6 +177,8 @@ void FileModel::apply(TaskId task, uint64_t number, const Op& op) {
         case OpKind::splice: copy(task, number, op); break;
         case OpKind::uring_submit:
         case OpKind::aio_submit: request(op); break;
+        case OpKind::mmap: map(op); break;
+        case OpKind::touch: touch(task, number, op); break;
         case OpKind::fallocate: allocate(op); break;
         case OpKind::fcntl:
             if (op.arg == F_SETFL && op.handle != 0) {
@@ -220,6 +222,9 @@ void FileModel::open(const Op& op) {
         nameless_[op.file] = handles_[op.handle] = make("", FileType::regular);
         return;
     }
+    if (plan_.log->tables().files[op.file].type == FileType::fifo) {
+        return;  // an open makes none, and nothing stays in it
+    }
     const std::string place = resolved(path, (op.flags & O_NOFOLLOW) == 0);
     ModelFilePointer file = find(place);
     if (file == nullptr) {
@@ -261,21 +266,23 @@ void FileModel::write(TaskId task, uint64_t number, const Op& op) {
     if (file == nullptr || op.result == 0) {
         return;
     }
-    constexpr int64_t kAppends = 0x10;  // RWF_APPEND
-    const bool appends = this->appends(op.handle);
-    if (op.offset < 0 || (op.kind == OpKind::pwritev && (op.flags & kAppends) != 0)) {
+    const bool appends = goes_to_end(op.kind, op.flags, this->appends(op.handle));
+    if (op.offset < 0) {
         doubt(*file, "written where the log does not tell");
     } else if (appends && file->appends != 0 && file->appends != op.handle) {
         doubt(*file, "appended to by several instances");
+    } else if (appends && file->appender != 0 && file->appender != task && file->appended > op.begin) {
+        doubt(*file, "appended to by several tasks at once");
     }
     if (appends) {
         file->appends = op.handle;
+        file->appender = task;
+        file->appended = std::max(file->appended, op.end());
     }
-    // With O_APPEND, Linux writes at the end whatever the offset.
-    const bool given = op.kind == OpKind::pwrite || op.kind == OpKind::pwritev;
-    const uint64_t from = appends && given ? file->size : unsigned_of(op.offset);
+    // Engines write what belongs to the call's offset, wherever Linux puts it.
+    const uint64_t asked = unsigned_of(op.offset), from = appends ? file->size : asked;
     put(*file, from, from + unsigned_of(op.result),
-        {Source::Is::written, write_seed(task, number), 0, task, number, op.end()}, op);
+        {Source::Is::written, write_seed(task, number), asked - from, task, number, op.end()}, op);
 }
 
 void FileModel::copy(TaskId task, uint64_t number, const Op& op) {
@@ -311,6 +318,28 @@ void FileModel::request(const Op& op) {
     if (const ModelFilePointer file = asked.alters() ? of(op.handle) : nullptr) {
         doubt(*file, "written asynchronously");
     }
+}
+
+void FileModel::map(const Op& op) {
+    const bool writes = op.map < plan_.map_flags.size() && (plan_.map_flags[op.map] & kMapWritesFile) != 0;
+    if (const ModelFilePointer file = writes && op.offset >= 0 ? of(op.handle) : nullptr) {
+        maps_[op.map] = {file, unsigned_of(op.offset)};
+    }
+}
+
+void FileModel::touch(TaskId task, uint64_t number, const Op& op) {
+    const auto found = op.flags == kTouchWrites ? maps_.find(op.map) : maps_.end();
+    if (found == maps_.end()) {
+        return;
+    }
+    ModelFile& file = *found->second.file;
+    each_touched(op.offset, op.size, op.list, [&](int64_t offset, int64_t bytes) {
+        const uint64_t from = found->second.begin + static_cast<uint64_t>(offset);
+        const uint64_t to = std::min(from + static_cast<uint64_t>(bytes), file.size);
+        if (from < to) {
+            put(file, from, to, {Source::Is::written, write_seed(task, number), 0, task, number, op.end()}, op);
+        }
+    });
 }
 
 void FileModel::allocate(const Op& op) {

@@ -77,6 +77,8 @@ struct ModelFile {
     std::string target;                                // of a symbolic link
     bool unordered = false;                            // its size and content depend on what the log cannot tell
     HandleId appends = 0;                              // the instance that appended to it
+    TaskId appender = 0;                               // who did so last
+    int64_t appended = INT64_MIN;                      // ns, when that ended
     uint32_t names = 0;                                // that it has now
     std::string path;                                  // its latest name
     std::vector<std::pair<std::string, int64_t>> had;  // names, and when it lost them, ns; INT64_MAX: it has it
@@ -112,6 +114,9 @@ public:
     /// Those of the whole file system.
     const std::vector<Sync>& syncs() const { return syncs_; }
 
+    /// Whether a replay keeps the file in memory, so that it is nowhere in the tree.
+    static bool in_memory(const FileRow& file) { return file.role == Role::ipc && file.type != FileType::fifo; }
+
 private:
     std::string path_of(FileId file) const;
     std::string resolved(const std::string& path, bool last) const;
@@ -124,6 +129,9 @@ private:
     void write(TaskId task, uint64_t number, const Op& op);
     void copy(TaskId task, uint64_t number, const Op& op);
     void request(const Op& op);
+    void map(const Op& op);
+    /// Bytes stored through a mapping.
+    void touch(TaskId task, uint64_t number, const Op& op);
     void allocate(const Op& op);
     void resize(ModelFile& file, uint64_t size, const Op& op);
     void put(ModelFile& file, uint64_t from, uint64_t to, const Source& source, const Op& op);
@@ -138,7 +146,12 @@ private:
     std::map<std::string, ModelFilePointer> names_;
     std::vector<ModelFilePointer> files_;
     std::unordered_map<HandleId, ModelFilePointer> handles_;
-    std::unordered_map<HandleId, bool> appends_;             // where F_SETFL changed it
+    std::unordered_map<HandleId, bool> appends_;  // where F_SETFL changed it
+    struct Mapped {
+        ModelFilePointer file;
+        uint64_t begin = 0;  // in the file
+    };
+    std::unordered_map<uint32_t, Mapped> maps_;              // that may be written to
     std::unordered_map<FileId, ModelFilePointer> nameless_;  // made last in a directory by O_TMPFILE
     std::vector<Sync> syncs_;
     std::map<std::string, uint64_t> unchecked_;

@@ -238,8 +238,8 @@ int64_t ChangedAccess::write(const OpBlock& b, size_t i, OpKind kind) {
     if (refusal != 0 || fd < 0) {
         return refusal != 0 ? refusal : PosixEngine::submit(b, i);
     }
-    auto* const pattern = const_cast<std::byte*>(worker_.pattern.data());  // only read from
-    const int count = pieces(b.list_of(i), b.size[i], pattern, worker_.pattern.size());
+    std::byte* const bytes = outgoing(b.handle[i], write_size(b.size[i]));
+    const int count = pieces(b.list_of(i), b.size[i], bytes, worker_.pattern.size());
     const int64_t own = kind == OpKind::pwritev ? b.flags[i] & 0xffffffff : 0;
     const int64_t offset = at_position(kind) ? -1 : b.offset[i];
     const int64_t result = sys::call(SYS_pwritev2, fd, iov_.data(), count, offset, 0, own | kDsync);
@@ -278,8 +278,8 @@ int64_t ChangedAccess::request(const OpBlock& b, size_t i) {
     const int64_t aligned = reads && (flags & kReadsDirect) != 0 ? alignment(b.handle[i], fd) : 0;
     int64_t result = 0;
     if (writes) {
-        auto* const pattern = const_cast<std::byte*>(worker_.pattern.data());
-        const int count = pieces(b.list_of(i), asked.size, pattern, worker_.pattern.size());
+        std::byte* const bytes = outgoing(b.handle[i], write_size(asked.size));
+        const int count = pieces(b.list_of(i), asked.size, bytes, worker_.pattern.size());
         result = sys::call(SYS_pwritev2, fd, iov_.data(), count, asked.offset, 0, kDsync);
         ++counts_[AccessCount::sync_writes];
         counts_[AccessCount::sync_bytes] += static_cast<uint64_t>(std::max<int64_t>(result, 0));

@@ -62,9 +62,9 @@ namespace {
     }
 }
 
-}  // namespace
-
-int touch_pages(std::byte* at, size_t bytes, bool write) {
+/// Uses memory whose file may have become shorter. 0, or -EFAULT.
+template <class Use>
+int guarded(const Use& use) {
     sigjmp_buf here;
     if (sigsetjmp(here, 0) != 0) {
         touching = nullptr;
@@ -72,10 +72,20 @@ int touch_pages(std::byte* at, size_t bytes, bool write) {
     }
     touching = &here;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    touch_all(at, bytes, write);
+    use();
     std::atomic_signal_fence(std::memory_order_seq_cst);
     touching = nullptr;
     return 0;
+}
+
+}  // namespace
+
+int touch_pages(std::byte* at, size_t bytes, bool write) {
+    return guarded([&] { touch_all(at, bytes, write); });
+}
+
+int fill_pages(std::span<std::byte> memory, const std::function<void(std::span<std::byte>)>& fill) {
+    return guarded([&] { fill(memory); });
 }
 
 MappingTable::Pieces::const_iterator MappingTable::find(const Pieces& pieces, uint64_t offset) {

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +20,8 @@ void install_touch_guard();
 /// Reads, or rewrites with itself, one byte of every page of [at, at + bytes). 0, or -EFAULT where a page cannot be
 /// had.
 int touch_pages(std::byte* at, size_t bytes, bool write);
+/// Fills that memory by `fill`, which holds nothing: it may be left in the middle. Likewise.
+int fill_pages(std::span<std::byte> memory, const std::function<void(std::span<std::byte>)>& fill);
 
 class MappingTable {
 public:

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "formats/support/error.h"
+#include "formats/support/random.h"
 
 namespace reprise {
 
@@ -23,6 +24,8 @@ PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes)
       buffer_bytes_(context.task.read_bytes),
       outgoing_(worker_.pattern.data()),
       task_(context.task) {
+    // Each task begins elsewhere.
+    next_out_ = splitmix64(static_cast<uint64_t>(&context.task - context.plan.tasks.data())) % (uint64_t{1} << 48);
     mapped_bytes_ = (std::max(buffer_bytes_, least_bytes) + 4095) & ~size_t{4095};
     void* const at =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -37,6 +40,12 @@ PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes)
 }
 
 PosixEngine::~PosixEngine() {
+    if (!named_.empty()) {  // the run was stopped
+        const std::lock_guard guard(worker_.lock);
+        for (auto& [request, each] : named_) {
+            worker_.until_rings_end.push_back(std::shared_ptr<NamedRequest>(std::move(each)));
+        }
+    }
     munmap(buffer_, mapped_bytes_);
     for (const int fd : {pipe_[0], pipe_[1], null_}) {
         if (fd >= 0) {
@@ -45,8 +54,28 @@ PosixEngine::~PosixEngine() {
     }
 }
 
+std::byte* PosixEngine::outgoing(HandleId handle, size_t bytes) {
+    auto* const base = const_cast<std::byte*>(outgoing_);
+    if (outgoing_ != worker_.pattern.data()) {
+        return base;
+    }
+    // Writes go through a part that stays in the processor's cache, eight bytes on each time round: a block of 4 KiB
+    // comes again after 512 MiB. O_DIRECT wants whole pages: after 4 MiB.
+    constexpr size_t kCached = size_t{1} << 20, kPage = 4096;
+    const auto& flags = worker_.plan.handle_flags;
+    const bool direct = handle < flags.size() && (flags[handle] & kHandleDirect) != 0;
+    const size_t whole = bytes < kPage && !direct ? 8 : kPage, part = direct ? WritePattern::kPeriod : kCached;
+    const size_t from = (next_out_ + whole - 1) & ~(whole - 1);  // all are powers of two
+    next_out_ = from + ((bytes + whole - 1) & ~(whole - 1));
+    return base + (from & (part - 1)) + (direct ? 0 : from / kCached * 8 % kPage);
+}
+
 int PosixEngine::descriptor(HandleId handle, int64_t* refusal) {
     int fd = worker_.descriptors.get(handle);
+    if (fd == DescriptorTable::kUnknown && !opening_.empty()) {
+        opened_by_now(handle);
+        fd = worker_.descriptors.get(handle);
+    }
     if (fd == DescriptorTable::kUnknown) {
         fd = worker_.open_again(handle);
         if (fd == DescriptorTable::kUnknown) {
@@ -60,6 +89,15 @@ int PosixEngine::descriptor(HandleId handle, int64_t* refusal) {
 }
 
 int64_t PosixEngine::submit_other(const OpBlock& b, size_t i, OpKind kind) {
+    const auto& calls = task_.requests.calls.by_call;
+    while (next_call_ < calls.size() && calls[next_call_].first < b.first + i) {
+        ++next_call_;
+    }
+    const bool by_ring = next_call_ < calls.size() && calls[next_call_].first == b.first + i;
+    return by_ring ? ring_called(b, i, kind) : submit_plain(b, i, kind);
+}
+
+int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
     if (worker_.read_only && alters_files(worker_.plan, b, i)) {
         leave_request(b, i);
         if (kind == OpKind::open) {
@@ -104,10 +142,15 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
             return with_fd(
                 [&](int fd) { return sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); });
         case OpKind::write:
-            return with_fd([&](int fd) { return sys::call(SYS_write, fd, outgoing_, write_size(b.size[i])); });
+            return with_fd([&](int fd) {
+                const size_t size = write_size(b.size[i]);
+                return sys::call(SYS_write, fd, outgoing(b.handle[i], size), size);
+            });
         case OpKind::pwrite:
-            return with_fd(
-                [&](int fd) { return sys::call(SYS_pwrite64, fd, outgoing_, write_size(b.size[i]), b.offset[i]); });
+            return with_fd([&](int fd) {
+                const size_t size = write_size(b.size[i]);
+                return sys::call(SYS_pwrite64, fd, outgoing(b.handle[i], size), size, b.offset[i]);
+            });
         case OpKind::readv:
         case OpKind::preadv:
         case OpKind::writev:
@@ -219,7 +262,15 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     if (worker_.read_only && (flags & O_PATH) == 0) {
         flags &= ~int64_t{O_ACCMODE | O_CREAT};  // it is there: see alters_files()
     }
-    const int64_t fd = worker_.open_file(worker_.plan.paths[file], flags, b.mode[i]);
+    const bool fstat_follows = i + 1 < b.count() && static_cast<OpKind>(b.kind[i + 1]) == OpKind::fstat &&
+                               b.handle[i + 1] == handle && handle != 0;
+    return opened({file, handle, flags, b.result[i], fstat_follows},
+                  worker_.open_file(worker_.plan.paths[file], flags, b.mode[i]));
+}
+
+/// `fd`: of the open that was made, or -errno.
+int64_t PosixEngine::opened(const OpenedFile& what, int64_t fd) {
+    const auto& [file, handle, flags, recorded, fstat_follows] = what;
     if (fd < 0) {
         worker_.descriptors.set_absent(handle, LeftOut::not_open);
         return fd;
@@ -228,8 +279,6 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     // A device must not be used, not even one that lies below the root. The fstat that mostly follows an open tells;
     // where none follows, one is made, once per name where names keep their meaning.
     if ((flags & O_PATH) == 0) {
-        const bool fstat_follows = i + 1 < b.count() && static_cast<OpKind>(b.kind[i + 1]) == OpKind::fstat &&
-                                   b.handle[i + 1] == handle && handle != 0;
         std::atomic<uint8_t>& verified = worker_.verified[file];
         if (fstat_follows) {
             unverified_ = handle;
@@ -244,14 +293,14 @@ int64_t PosixEngine::open(const OpBlock& b, size_t i) {
     }
     if (handle == 0) {  // the recorded open failed; this one did not
         ::close(real);
-        return b.result[i] >= 0 ? b.result[i] : fd;
+        return recorded >= 0 ? recorded : fd;
     }
-    worker_.descriptors.opened(handle, real, static_cast<int>(b.result[i]));
+    worker_.descriptors.opened(handle, real, static_cast<int>(recorded));
     if ((flags & O_TMPFILE) == O_TMPFILE) {
         worker_.made_nameless(file, handle);
     }
     worker_.pass_on(file, real);
-    return b.result[i] >= 0 ? b.result[i] : fd;
+    return recorded >= 0 ? recorded : fd;
 }
 
 // Jobs open thousands of files in random order: where a path is stored is not in any cache by then. It is fetched while

@@ -11,10 +11,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "formats/oplog/oplog.h"
+#include "formats/support/unique_fd.h"
 #include "replay/engine/engine.h"
 #include "replay/engine/process_state.h"
 #include "replay/engine/syscalls.h"
@@ -87,8 +90,12 @@ protected:
 
     WorkerState& worker_;
     std::byte* buffer_ = nullptr;
-    size_t buffer_bytes_ = 0;              // what ops may use
-    const std::byte* outgoing_ = nullptr;  // what ops write; only read from
+    size_t buffer_bytes_ = 0;  // what ops may use
+    /// What a write writes, at least so many bytes; only read from. Other bytes each time, as a storage that compresses
+    /// or finds what it has already would else do less than for the job.
+    std::byte* outgoing(HandleId handle, size_t bytes);
+    const std::byte* outgoing_ = nullptr;  // the bytes of all writes, or of the next one
+    size_t next_out_ = 0;                  // where among them the next write starts
     std::vector<iovec> iov_;
 
 private:
@@ -96,7 +103,17 @@ private:
     int64_t submit_refused(const OpBlock& b, size_t i, OpKind kind);
     int64_t perform(const OpBlock& b, size_t i, OpKind kind);
     /// Descriptors
+    /// What an open makes.
+    struct OpenedFile {
+        FileId file = 0;
+        HandleId handle = 0;  // 0: the recorded open failed
+        int64_t flags = 0;    // as performed
+        int64_t recorded = 0;
+        bool fstat_follows = false;
+    };
+    int64_t submit_plain(const OpBlock& b, size_t i, OpKind kind);
     int64_t open(const OpBlock& b, size_t i);
+    int64_t opened(const OpenedFile& what, int64_t fd);
     void expect_open(const OpBlock& b, size_t i);
     int64_t close(const OpBlock& b, size_t i);
     int64_t duplicate(const OpBlock& b, size_t i);
@@ -109,7 +126,7 @@ private:
     static bool gives_offset(int fd, int64_t offset, bool told);
     int64_t into_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
     int64_t clone(int from, int64_t offset, int to, int64_t offset2, size_t bytes);
-    int64_t from_nothing(int fd, int64_t offset, bool by_offset, size_t bytes);
+    int64_t from_nothing(HandleId handle, int fd, int64_t offset, bool by_offset, size_t bytes);
     /// Requests
     int64_t request(const OpBlock& b, size_t i);
     int64_t make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd);
@@ -131,6 +148,27 @@ private:
         }
         ring_->look();
     }
+    /// Requests that stand for calls on names and descriptors (replay/plan/ring_calls.h)
+    struct NamedRequest {
+        NameCall call;
+        UniqueFd parent, parent2;  // where they are not kept
+        std::string target;        // of a symbolic link
+        RequestNeed need;          // its own result
+        OpenedFile later = {};     // of an open that the task did not wait for at its op
+    };
+    struct ToldResult {
+        int64_t result = 0;
+        uint64_t tick = 0;
+    };
+    int64_t ring_call(const OpBlock& b, size_t i);
+    int64_t ring_called(const OpBlock& b, size_t i, OpKind kind);
+    int64_t named_done(uint32_t request, int64_t result);
+    void opened_by_now(HandleId handle);
+    bool others_wait_for(uint64_t op) const;
+    std::unique_ptr<NamedRequest> named(const RingCall& call, const ReplayedRing& ring);
+    bool name_in(FileId file, int* parent, const char** name, UniqueFd* closes);
+    const RootPath* place_of(FileId file) const;
+    bool waits_at(uint64_t op) const;
     static bool storage_refused(const OpBlock& b, size_t i, OpKind kind);
     int64_t lock(const OpBlock& b, size_t i);
     /// Names
@@ -144,6 +182,9 @@ private:
     int64_t on_map(const OpBlock& b, size_t i, OpKind kind);
     int64_t populate(const OpBlock& b, size_t i) const;
     int64_t touch(const OpBlock& b, size_t i);
+    bool writes_file(uint32_t map) const;
+    bool stores_to_file(uint32_t map) const;
+    int64_t store(uint64_t op, uint64_t at, std::span<std::byte> memory) const;
     template <class Each>
     int64_t on_each_piece(uint32_t map, int64_t offset, int64_t bytes, int64_t hole, const Each& each) const;
 
@@ -164,6 +205,10 @@ private:
     bool in_line_ = false;                  // some of its requests were not handed over yet
     bool at_once_ = false;
     std::vector<Untold> untold_;
+    size_t next_call_ = 0, ring_number_ = 0;                             // in task_.requests.calls.by_call; of ring_
+    std::unordered_map<uint32_t, std::unique_ptr<NamedRequest>> named_;  // in flight, by request
+    std::unordered_map<uint32_t, ToldResult> told_;                      // of calls whose uring_complete is to come
+    std::unordered_map<HandleId, uint32_t> opening_;                     // by an open in flight, its request
     int pipe_[2] = {-1, -1};
     int null_ = -1;
 };

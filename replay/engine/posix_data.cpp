@@ -32,7 +32,7 @@ int64_t PosixEngine::vectored(const OpBlock& b, size_t i, OpKind kind) {
         return refusal;
     }
     const bool reads = kind == OpKind::readv || kind == OpKind::preadv;
-    std::byte* const base = reads ? buffer_ : const_cast<std::byte*>(outgoing_);
+    std::byte* const base = reads ? buffer_ : outgoing(b.handle[i], write_size(b.size[i]));
     const int count = pieces(b.list_of(i), b.size[i], base, reads ? buffer_bytes_ : worker_.pattern.size());
     const bool at_position = kind == OpKind::readv || kind == OpKind::writev;
     const int64_t offset = at_position ? -1 : b.offset[i];
@@ -89,14 +89,14 @@ int64_t PosixEngine::into_nothing(int fd, int64_t offset, bool by_offset, size_t
     return static_cast<int64_t>(done);
 }
 
-int64_t PosixEngine::from_nothing(int fd, int64_t offset, bool by_offset, size_t bytes) {
+int64_t PosixEngine::from_nothing(HandleId handle, int fd, int64_t offset, bool by_offset, size_t bytes) {
     if (!open_pipe() || worker_.pattern.size() == 0) {
         return -EMFILE;
     }
     size_t done = 0;
     while (done < bytes) {
         const size_t most = std::min(bytes - done, std::min(worker_.pattern.size(), size_t{1} << 16));
-        const int64_t in = sys::call(SYS_write, pipe_[1], worker_.pattern.data(), most);
+        const int64_t in = sys::call(SYS_write, pipe_[1], outgoing(handle, most), most);
         if (in <= 0) {
             return done > 0 ? static_cast<int64_t>(done) : in;
         }
@@ -165,7 +165,7 @@ int64_t PosixEngine::copy(const OpBlock& b, size_t i, OpKind kind) {
             return to_refusal;
         }
         const bool by_offset = kind == OpKind::splice && gives_offset(to, b.offset2[i], to_told);
-        return from_nothing(to, b.offset2[i], by_offset, bytes);
+        return from_nothing(b.handle2[i], to, b.offset2[i], by_offset, bytes);
     }
     if (to_pipe) {
         if (from_refusal != 0) {

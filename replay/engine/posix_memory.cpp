@@ -4,6 +4,7 @@
 
 #include "formats/oplog/result_rule.h"
 #include "formats/oplog/touched.h"
+#include "replay/content/written.h"
 #include "replay/engine/posix.h"
 #include "replay/plan/fault_reach.h"
 
@@ -112,6 +113,8 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
     if (kind == OpKind::madvise && !harmless_advice(b.arg[i])) {
         return not_performed(LeftOut::unsupported);
     }
+    const bool may_write = !worker_.read_only || !writes_file(map);
+    const int64_t allowed = may_write ? PROT_READ | PROT_WRITE : PROT_READ;
     return on_each_piece(map, b.offset[i], b.size[i], -ENOMEM, [&](const MappingTable::Range& range) -> int64_t {
         if (kind == OpKind::madvise) {
             return sys::call(SYS_madvise, range.at, range.bytes, b.arg[i]);
@@ -119,7 +122,7 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
         if (kind == OpKind::msync) {
             return sys::call(SYS_msync, range.at, range.bytes, b.flags[i] & (MS_SYNC | MS_ASYNC | MS_INVALIDATE));
         }
-        return sys::call(SYS_mprotect, range.at, range.bytes, b.mode[i] & (PROT_READ | PROT_WRITE));
+        return sys::call(SYS_mprotect, range.at, range.bytes, b.mode[i] & allowed);
     });
 }
 
@@ -128,8 +131,7 @@ int64_t PosixEngine::on_map(const OpBlock& b, size_t i, OpKind kind) {
 int64_t PosixEngine::populate(const OpBlock& b, size_t i) const {
     const uint32_t map = b.map[i];
     const bool to_write = b.arg[i] == MADV_POPULATE_WRITE;
-    const bool writes =
-        to_write && map < worker_.plan.map_flags.size() && (worker_.plan.map_flags[map] & kMapWritesFile) != 0;
+    const bool writes = to_write && writes_file(map);
     if (to_write && !worker_.mappings.of_file(map)) {
         return not_performed(LeftOut::unsupported);
     }
@@ -145,6 +147,25 @@ int64_t PosixEngine::populate(const OpBlock& b, size_t i) const {
     return on_each_piece(map, b.offset[i], b.size[i], -ENOMEM, each);
 }
 
+bool PosixEngine::writes_file(uint32_t map) const {
+    return map < worker_.plan.map_flags.size() && (worker_.plan.map_flags[map] & kMapWritesFile) != 0;
+}
+
+// What is written through a mapping of a file that storage holds is new to that storage, as what a call writes is.
+bool PosixEngine::stores_to_file(uint32_t map) const {
+    const std::vector<FileRow>& files = worker_.plan.log->tables().files;
+    const FileId file = worker_.mappings.place(map).file;
+    return writes_file(map) && file < files.size() && files[file].role != Role::ipc;
+}
+
+// `at`: in the file.
+int64_t PosixEngine::store(uint64_t op, uint64_t at, std::span<std::byte> memory) const {
+    const uint64_t seed = write_seed(static_cast<TaskId>(&task_ - worker_.plan.tasks.data()), op);
+    const bool checked = worker_.plan.verify != nullptr;
+    return fill_pages(
+        memory, [&](std::span<std::byte> out) { checked ? fill_written(seed, at, out) : fill_noise(seed + at, out); });
+}
+
 // Storage whose files the page cache has in small pieces faults where the recording's had one of 2 MiB: pages that came
 // with a fault there are touched here.
 int64_t PosixEngine::touch(const OpBlock& b, size_t i) {
@@ -156,9 +177,13 @@ int64_t PosixEngine::touch(const OpBlock& b, size_t i) {
         return last != 0 && place.file != 0 && place.begin < INT64_MAX - at &&
                came_with_fault(worker_.plan, place.file, place.begin + last, place.begin + at, false);
     };
+    const bool stores = write && stores_to_file(b.map[i]);
     const auto one = [&](int64_t from, int64_t bytes) {
+        auto at = static_cast<uint64_t>(worker_.mappings.place(b.map[i]).begin + from);
         return on_each_piece(b.map[i], from, bytes, -EFAULT, [&](const MappingTable::Range& range) -> int64_t {
-            return touch_pages(range.at, range.bytes, write);
+            at += range.bytes;
+            return stores ? store(b.first + i, at - range.bytes, {range.at, range.bytes})
+                          : touch_pages(range.at, range.bytes, write);
         });
     };
     each_touched(b.offset[i], b.size[i], b.list_of(i), [&](int64_t at, int64_t bytes) {

@@ -32,6 +32,7 @@ auto as_call(const Do& what) {
 ReplayedRing* PosixEngine::ring_at(uint64_t op) {
     const auto& rings = task_.requests.rings;
     for (; next_ring_ < rings.size() && rings[next_ring_].first <= op; ++next_ring_) {
+        ring_number_ = rings[next_ring_].second;
         ring_ = &worker_.ring(rings[next_ring_].second);
     }
     return ring_;
@@ -111,7 +112,7 @@ RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, const AsyncRequest&
     call.id = b.request[i];
     call.order = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) ? b.flags[i] & kOrderFlags : 0;
     const bool writes = call.asked.writes();
-    call.buffer = writes ? const_cast<std::byte*>(outgoing_) : buffer;
+    call.buffer = writes ? outgoing(b.handle[i], write_size(asked.size)) : buffer;
     most = writes ? worker_.pattern.size() : most;
     call.bytes = std::min(static_cast<size_t>(std::max<int64_t>(call.asked.size, 0)), most);
     if (call.asked.vectored) {
@@ -127,6 +128,9 @@ int64_t PosixEngine::request(const OpBlock& b, size_t i) {
     }
     const uint64_t op = b.first + i;
     const AsyncRequest asked = async_request(b, i);
+    if (asked.is_call()) {
+        return ring_call(b, i);
+    }
     const bool known = makes_request(b, i, asked);
     ReplayedRing* const ring = known && !at_once_ ? ring_at(op) : nullptr;
     int64_t refusal = known ? 0 : not_performed(LeftOut::unsupported);
@@ -155,7 +159,10 @@ void PosixEngine::leave_request(const OpBlock& b, size_t i) {
 }
 
 int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd) {
-    ring.add(call_of(b, i, asked, fd, ring.buffer(), buffer_bytes_));
+    if (!ring.add(call_of(b, i, asked, fd, ring.buffer(), buffer_bytes_))) {
+        ring.skip(1);
+        return not_performed(LeftOut::unsupported);
+    }
     in_line_ = true;
     const bool aio = b.kind[i] == static_cast<uint8_t>(OpKind::aio_submit);
     // The requests of one call of io_submit follow one another, and the first one has its time.
@@ -213,6 +220,12 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
     }
     const uint32_t request = b.request[i];
     int64_t result = 0;
+    if (const auto known = told_.find(request); known != told_.end()) {
+        const ToldResult told = known->second;
+        told_.erase(known);
+        sys::call_ticks.left = told.tick;
+        return told.result;
+    }
     if (at_once_) {
         return take_kept(request);
     }
@@ -228,6 +241,7 @@ int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
         ring.look();
         if (ring.claim(request, &result, &tick, &known)) {
             sys::call_ticks.left = tick;
+            result = named_done(request, result);
             return true;
         }
         if (known) {
@@ -270,12 +284,19 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
         size_t count = 0;
         ReplayedRing* looked = nullptr;
         for (auto at = untold_.begin(); at != untold_.end() && count < out.size();) {
+            if (const auto told = told_.find(at->request); told != told_.end()) {
+                out[count++] = {at->op, told->second.result, told->second.tick};
+                told_.erase(told);
+                at = untold_.erase(at);
+                continue;
+            }
             ReplayedRing& ring = *at->ring;
             if (looked == nullptr || looked != &ring) {
                 looked = &ring;
                 ring.look();
             }
-            if (!ring.has_claimed()) {
+            // With nothing in flight a result that is not there never comes: a log may ask twice for one.
+            if (!ring.has_claimed() && ring.in_flight() != 0) {
                 ++at;
                 continue;
             }
@@ -284,6 +305,7 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
             uint64_t tick = 0;
             const bool done = ring.claim(at->request, &result, &tick, &known);
             if (done || !known) {
+                result = done ? named_done(at->request, result) : result;
                 out[count++] = {at->op, done ? result : not_performed(LeftOut::unsupported), tick};
                 at = untold_.erase(at);
             } else {

@@ -22,7 +22,6 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kPatternBytes = size_t{4} << 20;
 constexpr int kMostDirectories = 512;
 
 #ifndef O_LARGEFILE_KERNEL
@@ -44,24 +43,25 @@ bool write_all(int fd, const std::vector<uint64_t>& words) {
 
 }  // namespace
 
-WritePattern::WritePattern(size_t bytes) : size_((bytes + kPatternBytes - 1) / kPatternBytes * kPatternBytes) {
-    if (size_ == 0) {
+WritePattern::WritePattern(size_t bytes) : most_(bytes) {
+    if (bytes == 0) {
         return;
     }
+    mapped_ = (bytes + kPeriod - 1) / kPeriod * kPeriod + kPeriod;
     const int fd = memfd_create("reprise-pattern", MFD_CLOEXEC);
-    std::vector<uint64_t> words(kPatternBytes / sizeof(uint64_t));
+    std::vector<uint64_t> words(kPeriod / sizeof(uint64_t));
     uint64_t state = kGolden;
     for (uint64_t& word : words) {
         word = splitmix64(state += kGolden);
     }
     void* at = MAP_FAILED;
     if (fd >= 0 && write_all(fd, words)) {
-        at = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        at = mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }
     bool good = at != MAP_FAILED;
-    for (size_t done = 0; good && done < size_; done += kPatternBytes) {
-        good = mmap(static_cast<std::byte*>(at) + done, kPatternBytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) !=
-               MAP_FAILED;
+    for (size_t done = 0; good && done < mapped_; done += kPeriod) {
+        good =
+            mmap(static_cast<std::byte*>(at) + done, kPeriod, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
     }
     const int error = errno;
     if (fd >= 0) {
@@ -76,7 +76,7 @@ WritePattern::WritePattern(size_t bytes) : size_((bytes + kPatternBytes - 1) / k
 
 WritePattern::~WritePattern() {
     if (data_ != nullptr) {
-        munmap(data_, size_);
+        munmap(data_, mapped_);
     }
 }
 
@@ -91,12 +91,17 @@ int64_t open_flags(int64_t recorded) {
     return (recorded & known) | O_NOCTTY | O_NONBLOCK;
 }
 
-int64_t open_inside(int root, const char* relative, int64_t flags, int64_t mode) {
+open_how how_inside(int64_t flags, int64_t mode) {
     open_how how{};
     how.flags = static_cast<uint64_t>(flags);
     const bool makes = (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) != 0;
     how.mode = makes ? static_cast<uint64_t>(mode) & 01777 : 0;  // never set-user-id
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    return how;
+}
+
+int64_t open_inside(int root, const char* relative, int64_t flags, int64_t mode) {
+    const open_how how = how_inside(flags, mode);
     for (int tries = 0;; ++tries) {
         // One with O_PATH is mostly made for another call.
         const int64_t fd = (flags & O_PATH) != 0 ? sys::aside(SYS_openat2, root, relative, &how, sizeof how)

@@ -2,6 +2,8 @@
 // What the tasks of one worker process share: descriptors, mappings, directories, requests. fork copies it.
 #pragma once
 
+#include <linux/openat2.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +28,15 @@ public:
     ~WritePattern();
     WritePattern(const WritePattern&) = delete;
     WritePattern& operator=(const WritePattern&) = delete;
+    /// From how many places on writes may start: each as many bytes as a write has at most.
+    static constexpr size_t kPeriod = size_t{4} << 20;
     const std::byte* data() const { return data_; }
-    size_t size() const { return size_; }
+    /// Bytes of the longest write.
+    size_t size() const { return most_; }
 
 private:
     std::byte* data_ = nullptr;
-    size_t size_ = 0;
+    size_t most_ = 0, mapped_ = 0;
 };
 
 /// Of a process whose files are got at otherwise than recorded (Plan::access).
@@ -117,6 +122,8 @@ struct WorkerState {
     /// By number; null: not used yet.
     ReplayedRing* known_ring(size_t number) const { return rings_[number].load(std::memory_order_acquire); }
     size_t ring_count() const { return rings_.size(); }
+    /// What the kernel may still look at until the rings end.
+    std::vector<std::shared_ptr<const void>> until_rings_end;  // guarded by `lock`
     std::unordered_map<uint32_t, int64_t> requests;  // result of an asynchronous request that was made at once
     std::vector<std::atomic<uint8_t>> verified;      // by file: its name was seen to be no device
     std::unique_ptr<AccessState> access;             // null: as recorded. Its tables are guarded by `lock`
@@ -141,6 +148,8 @@ private:
     std::atomic<int> kept_directories_{0};
 };
 
+/// What openat2 is to do, so that it cannot leave the directory that it begins in.
+open_how how_inside(int64_t flags, int64_t mode);
 /// openat2 that cannot leave `root`. -errno. `flags` are checked by open_flags().
 int64_t open_inside(int root, const char* relative, int64_t flags, int64_t mode);
 /// What the replay passes of recorded O_* flags: known ones only, never waiting for the other end of a FIFO.

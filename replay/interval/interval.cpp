@@ -11,8 +11,14 @@ namespace {
 
 constexpr double kNormal = 1.96;  // standard deviations of 95 %
 
-/// By PathPart: standard deviation of that time from one run of a job to the next, as a share.
-constexpr std::array<double, kPathParts> kVaries{0.03, 0.03, 0.01, 0.005, 0.001, 0.1};
+/// By PathPart: standard deviation of that time from one run of a job to the next, as a share. What other ranks took
+/// is mostly compute and calls, too.
+constexpr std::array<double, kPathParts> kVaries{0.03, 0.03, 0.01, 0.005, 0.001, 0.1, 0.03};
+/// Of TimeInterval::Part, in the order of interval_of().
+constexpr const char* kSources[] = {
+    "the job's own variation", "the runs' variation", "CPU speed",      "storage model",
+    "inodes around",           "inferred edges",      "order of reads", "helpers that went on",
+    "added by the replay",     "other load",          "start and end"};
 /// How far a storage model may be off, of the time in calls, as a standard deviation.
 constexpr double kModelOff = 0.05;
 /// How far another order of an event loop's or a pool's reads may lead, as a share of the time.
@@ -54,6 +60,11 @@ Scatter scatter_of(const std::vector<double>& values) {
     return {values.size(), mean > 0 ? std::sqrt(squares / (count - 1)) / mean : 0.0};
 }
 
+const char* error_source_name(std::string_view text) {
+    const auto found = std::find(std::begin(kSources), std::end(kSources), text);
+    return found == std::end(kSources) ? nullptr : *found;
+}
+
 std::optional<TimeInterval> interval_of(const ErrorSources& sources) {
     const auto elapsed = static_cast<double>(sources.elapsed_ns);
     if (sources.elapsed_ns <= 0) {
@@ -76,17 +87,17 @@ std::optional<TimeInterval> interval_of(const ErrorSources& sources) {
     const double taken = std::max(sources.taken_share, 0.0) * (computed + part_ns(PathPart::call));
     const double guessed = kGuessed * std::max(sources.guessed_reads_ns, 0.0);
     TimeInterval out;
-    out.parts = {{"the job's own variation", job, job},
-                 {"the runs' variation", runs, runs},
-                 {"CPU speed", speed, speed},
-                 {"storage model", model, model},
-                 {"inodes around", guessed, guessed},
-                 {"inferred edges", sources.path.doubtful_ns, 0},
-                 {"order of reads", order, order},
-                 {"helpers that went on", static_cast<double>(sources.alone_ns), 0},
-                 {"added by the replay", std::max(sources.added_ns, 0.0), 0},
-                 {"other load", taken, 0},
-                 {"start and end", kEdges, kEdges}};
+    out.parts = {{kSources[0], job, job},
+                 {kSources[1], runs, runs},
+                 {kSources[2], speed, speed},
+                 {kSources[3], model, model},
+                 {kSources[4], guessed, guessed},
+                 {kSources[5], sources.path.doubtful_ns, 0},
+                 {kSources[6], order, order},
+                 {kSources[7], static_cast<double>(sources.alone_ns), 0},
+                 {kSources[8], std::max(sources.added_ns, 0.0), 0},
+                 {kSources[9], taken, 0},
+                 {kSources[10], kEdges, kEdges}};
     std::erase_if(out.parts, [](const TimeInterval::Part& part) { return part.down_ns < 1 && part.up_ns < 1; });
     double down = 0, up = 0;
     for (const TimeInterval::Part& part : out.parts) {

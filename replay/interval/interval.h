@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "replay/interval/path_times.h"
@@ -48,6 +49,9 @@ struct TimeInterval {
     };
     std::vector<Part> parts;
 };
+
+/// The name of TimeInterval::Part that reads so; null: none does.
+const char* error_source_name(std::string_view text);
 
 /// None where there was no time. It holds the time that is shown.
 std::optional<TimeInterval> interval_of(const ErrorSources& sources);

@@ -16,6 +16,7 @@ const char* path_part_name(PathPart part) {
         case PathPart::accelerator: return "accelerator";
         case PathPart::asleep: return "asleep";
         case PathPart::unexplained: return "unexplained";
+        case PathPart::ranks: return "ranks";
     }
     return "";
 }

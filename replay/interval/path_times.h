@@ -19,8 +19,9 @@ enum class PathPart : uint8_t {
     accelerator,  // waits for one
     asleep,       // sleeps that the job asked for, idle
     unexplained,  // waits whose cause the recording does not know
+    ranks,        // waits for what other ranks perform; their own time is theirs
 };
-inline constexpr size_t kPathParts = 6;
+inline constexpr size_t kPathParts = 7;
 
 /// "compute", "calls", ...; keys in JSON.
 const char* path_part_name(PathPart part);

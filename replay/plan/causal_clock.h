@@ -68,6 +68,11 @@ public:
         most_ = think_.most;
     }
 
+    /// What lies between the op before and this one is a wait for others, and no think time.
+    void waits_for_others(int64_t begin) {
+        recorded_ = std::max(recorded_, begin);
+        most_ = think_.most;
+    }
     /// It was performed.
     void performed(int64_t recorded_end, int64_t due, int64_t begin, int64_t end) {
         passed(end - std::max<int64_t>(begin - due, 0), recorded_end);

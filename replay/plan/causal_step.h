@@ -97,6 +97,8 @@ public:
           waits_(plan.tasks[task].waits),
           speeds_(speeds),
           noise_(noise),
+          generated_(plan.log->header().source == "generate"),
+          of_run_(plan.log->header().source == "replay"),
           loop_begin_(spawned_ns.value_or(run_start_ns)) {}
 
     /// The filter leaves it out.
@@ -108,6 +110,9 @@ public:
     /// When the op may go. `released`: when the last op was done that it waits for before it is issued; INT64_MIN: it
     /// did not wait.
     int64_t due(const OpBlock& b, size_t i, int64_t released) {
+        if (of_run_ && needs_queue(b.first + i)) {
+            clock_.waits_for_others(b.begin[i]);
+        }
         return due_ = std::max(clock_.due(b.begin[i]), released);
     }
     /// How long the recorded task waited for a processor before the op, as far as the log tells.
@@ -119,7 +124,9 @@ public:
         const auto kind = static_cast<OpKind>(b.kind[i]);
         begin_ = begin;
         recorded_end_ = OpRef::end_of(b.begin[i], b.duration[i]);
-        role_ = causal_role(kind, b.arg[i], explained_.at(b.first + i), performed);
+        const bool explained = explained_.at(b.first + i);
+        role_ = causal_role(kind, b.arg[i], explained, performed);
+        inside_ = reprise::waits_inside(kind, explained);
         // The kernel reports a result at any time, also within a call or while the task computes.
         beside_ = info(kind).is(Trait::completes) && (kind == OpKind::uring_complete || b.duration[i] == 0);
         if (next_timer_ < timers_.size() && timers_[next_timer_].armed == b.first + i) {
@@ -132,8 +139,10 @@ public:
         }
         return role_;
     }
-    /// It was over at `end`.
-    void ended(int64_t end) {
+    /// It was over at `end`. wait, drain: what it waited for was there at `arrived`; kNotKnown: not known. Where that
+    /// was before the op was issued, the op would have been over as much earlier as it was issued late.
+    static constexpr int64_t kNotKnown = INT64_MAX;
+    void ended(int64_t end, int64_t arrived = kNotKnown) {
         switch (role_) {
             case CausalRole::call:
                 if (beside_) {
@@ -143,7 +152,7 @@ public:
                 }
                 return;
             case CausalRole::wait:
-            case CausalRole::drain: clock_.waited(recorded_end_, end); return;
+            case CausalRole::drain: clock_.waited(recorded_end_, end - carried(arrived)); return;
             case CausalRole::submit: return;
             case CausalRole::compute:
                 clock_.waited(recorded_end_, compute_passed(until_, end, noise_.overshoot));
@@ -171,6 +180,18 @@ public:
 
     // Of the op that was issued last:
 
+    /// When it was due.
+    int64_t due() const { return due_; }
+    /// Whether it was a wait for others, see waits_inside().
+    bool inside() const { return inside_; }
+    /// Whether it is over when what it waits for is there, and not only when its thread woke up from that, which is
+    /// late by no more than that. A recorded wait is as long as the thread slept; in a generated job, and of an
+    /// accelerator, waking up takes no time.
+    bool over_on_arrival() const { return role_ == CausalRole::drain || (inside_ && generated_); }
+    /// wait, drain: what it was issued late by and what it waited for was there for, which delays nothing.
+    int64_t carried(int64_t arrived) const {
+        return arrived == kNotKnown ? 0 : std::max<int64_t>(begin_ - std::max(due_, arrived), 0);
+    }
     /// The result of a request, which is no time of the task.
     bool beside() const { return beside_; }
     /// delay, submit: when it is over. compute: when it is over where the thread has the processor all the time.
@@ -186,6 +207,19 @@ public:
     int64_t after_wait_ns() const { return after_wait_ns_; }
 
 private:
+    /// In a run, a task waits before the op for what a queue has for it. In a recording there is an op for the wait, or
+    /// there was none.
+    bool needs_queue(uint64_t op) {
+        while (next_wait_ < waits_.size() && waits_[next_wait_].op < op) {
+            ++next_wait_;
+        }
+        bool needs = false;
+        for (size_t at = next_wait_; at < waits_.size() && waits_[at].op == op; ++at) {
+            needs = needs || waits_[at].kind == EdgeKind::queue;
+        }
+        return needs;
+    }
+
     /// By how much a wait that ends with a timer is longer than recorded.
     int64_t timer(const OpBlock& b, size_t i) {
         if (waits_until(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
@@ -252,8 +286,10 @@ private:
     const std::vector<WaitFor>& waits_;
     Speeds speeds_;
     TimingNoise noise_;
+    bool generated_, of_run_;
+    size_t next_wait_ = 0;  // of a run's log
     CausalRole role_ = CausalRole::call;
-    bool computes_ = false, warms_ = false, beside_ = false;
+    bool computes_ = false, warms_ = false, beside_ = false, inside_ = false;
     int64_t due_ = 0, begin_ = 0, recorded_end_ = 0;
     int64_t until_ = 0, compute_ns_ = 0, after_wait_ns_ = 0;
     size_t next_timer_ = 0;

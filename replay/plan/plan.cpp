@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/open_flags.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "replay/plan/async_depth.h"
@@ -242,17 +243,21 @@ private:
         if (row.is(Trait::async)) {
             async_depth.see(block_, i);
         }
-        if (row.is(Trait::async) || kind == OpKind::wait || kind == OpKind::compute) {
+        if (row.is(Trait::async) || kind == OpKind::wait || kind == OpKind::compute || requests.calls_wait()) {
             requests.see(block_, i, task.process);
         }
         buffers(task, row, kind, i);
+        const bool direct = kind == OpKind::fcntl && block_.arg[i] == F_SETFL && (block_.flags[i] & kOpenDirect) != 0;
+        if (direct && block_.handle[i] < plan_.handle_flags.size()) {
+            plan_.handle_flags[block_.handle[i]] |= kHandleDirect;
+        }
         if (kind == OpKind::dup && block_.handle[i] < plan_.handle_flags.size()) {
             plan_.handle_flags[block_.handle[i]] |= kHandleDuplicated;
         }
         if (block_.map[i] != 0 && block_.map[i] < kMostMaps) {
             plan_.map_limit = std::max(plan_.map_limit, block_.map[i] + 1);
-            if (kind == OpKind::mmap) {
-                mapping(i);
+            if (kind == OpKind::mmap || (kind == OpKind::mprotect && block_.result[i] >= 0)) {
+                mapping(kind, i);
             }
         }
         if (!plan_.inherited.empty()) {
@@ -371,14 +376,20 @@ private:
         sites.push_back({id, block_.first + i, peer, block_.begin[i]});
     }
 
-    void mapping(size_t i) {
+    void mapping(OpKind kind, size_t i) {
         const uint32_t map = block_.map[i];
         if (map >= plan_.map_flags.size()) {
             plan_.map_flags.resize(std::max<size_t>(map + 1, plan_.map_flags.size() * 2));
         }
-        const bool shared = (block_.flags[i] & MAP_SHARED) != 0;
-        if (block_.handle[i] != 0 && shared && (block_.mode[i] & PROT_WRITE) != 0) {
-            plan_.map_flags[map] |= kMapWritesFile;
+        uint8_t& flags = plan_.map_flags[map];
+        const bool writable = (block_.mode[i] & PROT_WRITE) != 0;
+        if (kind == OpKind::mprotect) {  // perhaps by a task that comes before the one that mapped it
+            flags |= writable ? kMapMadeWritable : 0;
+        } else if (block_.handle[i] != 0 && (block_.flags[i] & MAP_SHARED) != 0) {
+            flags |= writable ? kMapSharesFile | kMapWritesFile : kMapSharesFile;
+        }
+        if ((flags & kMapSharesFile) != 0 && (flags & kMapMadeWritable) != 0) {
+            flags |= kMapWritesFile;
         }
     }
 
@@ -454,7 +465,8 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         flags |= plan.keeps_file(row.file) ? 0 : kHandleLeftOut;
         const bool fifo = row.file < tables.files.size() && tables.files[row.file].type == FileType::fifo;
         flags |= opens_in_replay(row.kind) && !fifo ? 0 : kHandleNotFile;
-        if (row.inherited && flags == 0 && row.process < plan.processes.size()) {
+        flags |= (row.flags & kOpenDirect) != 0 ? kHandleDirect : 0;
+        if (row.inherited && (flags & ~kHandleDirect) == 0 && row.process < plan.processes.size()) {
             plan.processes[row.process].inherited.push_back(handle);
             plan.inherited.emplace(handle, InheritedUse{});
         }

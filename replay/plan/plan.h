@@ -53,6 +53,7 @@ struct TaskPlan {
     std::vector<uint64_t> sources;    // ops that others wait for, ascending
     std::vector<uint32_t> listens;    // by source: its first among `listeners`; one more at the end
     std::vector<Listener> listeners;  // by source
+    std::vector<uint32_t> told;       // published counts that other ranks wait for, ascending; perform_only()
     std::vector<uint64_t> explained;  // waits that edges of the log explain, ascending; not by inferred ones
     std::vector<Timer> timers;        // by op
     TaskRequests requests;            // asynchronous ones
@@ -91,12 +92,15 @@ enum HandleFlag : uint8_t {
     kHandleLeftOut = 1,     // its file is left out by the filter
     kHandleDuplicated = 2,  // has several descriptors at some time
     kHandleNotFile = 4,     // pipe, socket, eventfd, epoll...: never opened
+    kHandleDirect = 8,      // O_DIRECT, at open or by a later F_SETFL
 };
 
 /// Bits of Plan::map_flags.
 enum MapFlag : uint8_t {
     kMapLeftOut = 1,
-    kMapWritesFile = 2,  // shared and writable, of a file
+    kMapWritesFile = 2,    // shared, of a file, and writable from the begin or by mprotect
+    kMapSharesFile = 4,    // shared, of a file
+    kMapMadeWritable = 8,  // by mprotect, all or some of it
 };
 
 /// How the log uses an instance that was open before the recording began.
@@ -129,6 +133,8 @@ struct Plan {
     std::unique_ptr<OpSelector> selector;
     std::vector<TaskPlan> tasks;         // by TaskId; 0 unused
     std::vector<ProcessPlan> processes;  // by ProcessId; 0 unused
+    std::vector<uint8_t> elsewhere;      // by ProcessId, not 0: another rank performs it; empty: this one performs all
+    std::vector<uint32_t> rank_of;       // by ProcessId: which rank performs it; empty: this one performs all
     std::vector<uint8_t> file_left_out;  // by FileId
     std::vector<uint8_t> handle_flags;   // by HandleId
     std::unordered_map<HandleId, InheritedUse> inherited;
@@ -179,6 +185,7 @@ struct Plan {
         return computes ? kOwnLock : 0;
     }
     static constexpr uint32_t kOwnLock = 1;
+    bool performs(ProcessId process) const { return process >= elsewhere.size() || elsewhere[process] == 0; }
     bool keeps_file(FileId file) const { return file >= file_left_out.size() || file_left_out[file] == 0; }
 };
 

@@ -23,6 +23,7 @@
 #include "formats/oplog/request_matcher.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/quantity.h"
+#include "replay/plan/held_locks.h"
 
 namespace reprise {
 namespace {
@@ -117,6 +118,7 @@ private:
     void see(const OpBlock& block, size_t i) {
         const auto kind = static_cast<OpKind>(block.kind[i]);
         const OpInfo& row = info(kind);
+        held_.see(block, i);
         if (row.is(Trait::io)) {
             call(block, i);
             ++(keeps(plan_, block, i) ? out_.kept_ops : out_.left_out_ops);
@@ -364,6 +366,7 @@ private:
             out_.traced_ns = static_cast<int64_t>(std::min(most, kMostCalls)) * kStraceCall;
         }
         out_.mpi_processes = mpi_.size();
+        out_.held_locks_ns = held_.waited(out_.span_ns);
         out_.unclear_locks = plan_.counted(Count::guards_unclear);
         for (TaskId task = 1; task < servers_.size(); ++task) {
             const uint64_t syncs = std::min(servers_[task].syncs, servers_[task].others);
@@ -424,7 +427,8 @@ private:
     std::vector<Server> servers_;   // by TaskId
     std::vector<uint64_t> walked_;  // by TaskId: directories on the way to what it names
     std::unordered_map<FileId, std::map<TaskId, uint64_t>> syncs_;
-    std::set<ProcessId> mpi_;    // that loaded a library of MPI
+    std::set<ProcessId> mpi_;  // that loaded a library of MPI
+    HeldLocks held_{plan_};
     std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 
@@ -466,6 +470,9 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     doubts.truncated = is_truncated(plan.log->tables());
     doubts.lost_events = lost_events(plan.log->tables(), &doubts.losses);
     doubts.calls_filtered = plan.counted(Count::calls_filtered) != 0;
+    if (const Header& header = plan.log->header(); header.source == "replay") {
+        doubts.run_pace = read_fact(header, fact::pace).value_or("causal");
+    }
     doubts.unseen_children = plan.counted(Count::children_unseen);
     for (const RequestRing& ring : plan.rings) {
         doubts.polled_requests += ring.polled ? ring.requests : 0;
@@ -569,6 +576,13 @@ std::string unclear_locks(const RecordedDoubts& doubts) {
                                            " for locks held during I/O: which I/O is not known, so it may overlap here";
 }
 
+std::string held_locks(const RecordedDoubts& doubts) {
+    return doubts.held_locks_ns == 0 || doubts.unclear_locks != 0
+               ? ""
+               : "a task waited " + format_duration(doubts.held_locks_ns) + " of " + format_duration(doubts.span_ns) +
+                     " for locks while another used files: it does not wait for them here";
+}
+
 std::string mpi_waits(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns) {
     constexpr double kOtherwise = 0.05;
     const double off = std::abs(static_cast<double>(elapsed_ns) - static_cast<double>(recorded_ns));
@@ -605,6 +619,18 @@ std::string part_of_job(const RecordedDoubts& doubts) {
     return doubts.lost_events == 0 ? std::string()
                                    : "the recording lost " + counted(doubts.lost_events, "event") + " (" +
                                          doubts.losses + "): what they did is missing here, too";
+}
+
+std::string timeless_run(const RecordedDoubts& doubts) {
+    return doubts.run_pace != "afap" ? std::string()
+                                     : "the log is of a run at pace afap, in which nothing was computed: take the "
+                                       "recording's, or that of a causal run";
+}
+
+std::string is_of_run(const RecordedDoubts& doubts) {
+    return doubts.run_pace.empty() ? std::string()
+                                   : "the log is of a run, which has the replay's own costs in its times: take the "
+                                     "recording where you have it";
 }
 
 std::string filtered_calls(const RecordedDoubts& doubts) {

@@ -60,11 +60,13 @@ struct RecordedDoubts {
     bool flags_assumed = false;
     uint64_t mpi_processes = 0;               // that loaded a library of MPI
     uint64_t unclear_locks = 0;               // waits, see find_guards()
+    int64_t held_locks_ns = 0;                // waited for locks during I/O of others, see HeldLocks
     bool truncated = false;                   ///< the log was cut: this is a part of the job
     uint64_t lost_events = 0;                 ///< by its counters, the recording lost so many: likewise
     std::string losses;                       ///< which: "3 malformed_lines"
     uint64_t unseen_children = 0;             ///< processes and threads that the job started, and none of whose calls
     bool calls_filtered = false;              ///< strace was told to leave out calls
+    std::string run_pace;                     ///< the log is of a run at that pace, and no recording; else empty
     int64_t traced_ns = 0;                    ///< about what strace took of the task with most calls; 0: not strace
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
 
@@ -141,6 +143,9 @@ std::string looks_for_results(const RecordedDoubts& doubts);
 std::string assumed_flags(const RecordedDoubts& doubts);
 /// "tasks waited 40 times for locks held during I/O: ..."; else empty.
 std::string unclear_locks(const RecordedDoubts& doubts);
+
+/// "a task waited 71.3 ms of 2.23 s for locks ..."; else "".
+std::string held_locks(const RecordedDoubts& doubts);
 /// "2 processes are ranks of MPI, which wait for each other by computing: ...", where there are two or more, and the
 /// time is not about the recorded one; else empty.
 std::string mpi_waits(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns);
@@ -154,6 +159,10 @@ std::string part_of_job(const RecordedDoubts& doubts);
 std::string unseen_children(const RecordedDoubts& doubts);
 /// "strace stopped the job at each call, about 600 ms of the 740 ms: ...", where that is more than a share; else empty.
 std::string stopped_at_calls(const RecordedDoubts& doubts, double share);
+/// "the log is of a run at pace afap, ...", whose ops say nothing of the job's times; else empty.
+std::string timeless_run(const RecordedDoubts& doubts);
+/// "the log is of a run, not of the job: ..."; else empty.
+std::string is_of_run(const RecordedDoubts& doubts);
 /// "strace had a filter: ..."; else empty.
 std::string filtered_calls(const RecordedDoubts& doubts);
 /// Of the accesses of a scaled log's epochs.

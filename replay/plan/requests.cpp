@@ -99,6 +99,9 @@ void RequestScan::polled_for(const Completed& done) {
 void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
     const auto kind = static_cast<OpKind>(block.kind[i]);
     const OpInfo& row = info(kind);
+    if (row.is(Trait::async) || calls_.waits()) {
+        calls_.see(block, i);
+    }
     if (kind == OpKind::wait) {
         if (block.arg[i] == kWaitSleep) {
             see_pause(block, i);
@@ -128,10 +131,12 @@ void RequestScan::see(const OpBlock& block, size_t i, ProcessId process) {
         }
     }
     if (row.is(Trait::submits)) {
-        if (!makes_request(block, i)) {
+        const AsyncRequest asked = async_request(block, i);
+        if (!makes_request(block, i, asked) && !stands_for_call(block, i, asked)) {
             return;
         }
         Submitted made;
+        made.call = asked.is_call();
         made.task = block.task;
         made.request = block.request[i];
         made.op = op;
@@ -349,6 +354,8 @@ void RequestScan::join_polled() {
 
 void RequestScan::finish(Plan& plan) {
     leave_task();
+    calls_.finish(plan);
+    std::erase_if(submitted_, [&](const Submitted& each) { return each.call && !calls_.has(each.request); });
     join_polled();
     plan.rings = rings_;
     std::unordered_map<uint32_t, Submitted*> by_request;

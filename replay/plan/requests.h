@@ -15,10 +15,9 @@
 
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/oplog.h"
+#include "replay/plan/ring_calls.h"
 
 namespace reprise {
-
-struct Plan;
 
 /// A ring of io_uring, or all that a process has of libaio.
 struct RequestRing {
@@ -52,11 +51,12 @@ struct TaskRequests {
     std::vector<RequestNeed> needs;                    // by op
     std::vector<std::pair<uint64_t, uint32_t>> rings;  // from that op on requests go to that ring; by op
     std::vector<uint64_t> polls;                       // waits for requests; by op
+    TaskRingCalls calls;                               // of the requests, those that stand for calls on names
     bool any() const { return !needs.empty() || !rings.empty(); }
 };
 
 /// Whether a replay makes the request. Timers, polls, sockets and what is newer than this code take their recorded
-/// time.
+/// time. Of calls, TaskRequests::calls says.
 bool makes_request(const OpBlock& block, size_t i);
 /// The same where what it asks for is known.
 inline bool makes_request(const OpBlock& block, size_t i, const AsyncRequest& asked) {
@@ -66,12 +66,15 @@ inline bool makes_request(const OpBlock& block, size_t i, const AsyncRequest& as
 /// Waits for requests are explained: TaskPlan::explained has them from here on.
 void explain_polls(Plan& plan);
 
-/// Fed with all ops that the filter keeps, task after task, each in order. Results are taken before the job computes or
+/// Fed with ops that the filter keeps, task after task, each in order: requests, waits, compute, and all while
+/// calls_wait(). Results are taken before the job computes or
 /// sleeps, and so before the submission that shows it. A poll (or epoll, or read of an eventfd)
 /// that nobody else ended, in which requests of the task were done, was a wait for the first of them.
 class RequestScan {
 public:
     void see(const OpBlock& block, size_t i, ProcessId process);
+    /// Whether the op of a call is to come, which a request stands for.
+    bool calls_wait() const { return calls_.waits(); }
     /// Fills Plan::rings and TaskPlan::requests.
     void finish(Plan& plan);
 
@@ -87,6 +90,7 @@ private:
         uint64_t reaped = 0;               // 1 + op of the latest completion that the job had taken; 0: not told
         std::vector<uint64_t> needs = {};  // 1 + op of the completion of each very request
         uint64_t had = 0;                  // results of the ring that the job had taken; count()
+        bool call = false;                 // stands for a call, which may not be in the log
     };
     struct Completed {
         TaskId task = 0;
@@ -136,6 +140,7 @@ private:
     void need_at_submissions(Plan& plan, uint32_t number, const Ring& ring);
     static void need_in_waits(Plan& plan, uint32_t number, const Ring& ring);
 
+    RingCallScan calls_;
     std::vector<RequestRing> rings_;
     std::map<std::pair<ProcessId, std::pair<HandleId, bool>>, uint32_t> by_handle_;
     std::vector<Submitted> submitted_;

@@ -165,11 +165,15 @@ Bytes encode_queues(const QueueInference& queues) {
 
 QueueInference decode_queues(ByteView bytes, const LogReader& log) { return Decoder(bytes, log).run(); }
 
+Derived stored_queues(const QueueInference& queues) {
+    return Derived{std::string(kName), kInferenceVersion, encode_queues(queues)};
+}
+
 std::optional<Derived> derive_queues(const LogReader& log) {
     if (log.op_count() > kMostOpsDerived) {
         return std::nullopt;
     }
-    return Derived{std::string(kName), kInferenceVersion, encode_queues(infer_queues(log))};
+    return stored_queues(infer_queues(log));
 }
 
 QueueInference queues_of(const LogReader& log, const std::function<void(uint64_t)>& progress) {

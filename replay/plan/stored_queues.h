@@ -18,6 +18,8 @@ inline constexpr uint32_t kInferenceVersion = 2;
 /// Inferring takes up to 40 bytes of memory per op; beyond so many ops it is left to those who need it.
 inline constexpr uint64_t kMostOpsDerived = uint64_t{1} << 25;
 
+/// For LogWriter::keep.
+Derived stored_queues(const QueueInference& queues);
 /// For WriterOptions::derive.
 std::optional<Derived> derive_queues(const LogReader& log);
 

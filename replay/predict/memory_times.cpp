@@ -100,7 +100,8 @@ void MemoryTimes::settle(uint32_t key, const Class& of) {
     out.most = 2 * quick + kSlack;
     out.typical = quick;
     // The median of what memory served.
-    for (double share = 0.9; share > 0.05; share -= 0.1) {
+    for (int tenths = 9; tenths > 0; --tenths) {
+        const double share = tenths / 10.0;
         if (of.recorded.percentile(share) <= out.most) {
             out.typical = std::max(out.typical, of.recorded.percentile(share / 2));
             break;

@@ -69,7 +69,11 @@ void Simulation::start(TaskId id, const VirtualPath* spawner, std::optional<int6
     }
     task.phase = Phase::next;
     task.step.emplace(plan_, id, speeds_, 0, spawned, TimingNoise{0, 0});
+    task.end = now_;
     at(now_, id);
+    if (options_.watcher != nullptr) {
+        options_.watcher->started(id, spawner == nullptr ? 0 : plan_.tasks[id].spawner);
+    }
 }
 
 void Simulation::start_process(ProcessId process, const VirtualPath* spawner, std::optional<int64_t> spawned) {
@@ -176,6 +180,9 @@ bool Simulation::next(TaskId id, Task& task) {
     task.phase = Phase::issue;
     task.begin = -1;
     task.waited = false;
+    if (options_.watcher != nullptr) {
+        task.think = task.step->due(b, i, INT64_MIN) - task.end;
+    }
     return until(task.step->due(b, i, task.released), id);
 }
 
@@ -200,7 +207,7 @@ bool Simulation::issue(TaskId id, Task& task) {
     }
     task.released = released;  // a wait that is over does not delay the op after it
     if (!task.inside && tells_others(kind, b.arg[i])) {
-        publish_if_source(task, plan_.tasks[id], b.first + i);
+        publish_if_source(task, plan_.tasks[id], b.first + i, true);
     }
     if (kind == OpKind::spawn) {
         spawn(id, b.peer[i], b.first + i);
@@ -213,6 +220,8 @@ bool Simulation::perform(TaskId id, Task& task) {
     const OpBlock& b = task.block;
     const size_t i = task.i;
     const auto kind = static_cast<OpKind>(b.kind[i]);
+    task.performed = now_;
+    task.fetches = task.fetched = 0;
     task.phase = Phase::finish;
     const CausalRole role = task.role = task.step->issued(b, i, task.begin, calls_.performs(b, i));
     if (kind == OpKind::compute) {
@@ -228,7 +237,8 @@ bool Simulation::perform(TaskId id, Task& task) {
                 break;
             }
             make_room();
-            task.end = calls_.start(task.call, b, i, now_);
+            fetching(task, [&] { task.end = calls_.start(task.call, b, i, now_); });
+            task.end = task.call.done ? called_before(task, task.end) : task.end;
             task.phase = task.call.done ? Phase::finish : Phase::calling;
             break;
         case CausalRole::wait: task.end = now_; break;
@@ -323,7 +333,7 @@ bool Simulation::timer(TaskId id, Task& task) {
 
 bool Simulation::calling(TaskId id, Task& task) {
     make_room();
-    task.end = calls_.go_on(task.call, now_);
+    fetching(task, [&] { task.end = calls_.go_on(task.call, now_); });
     task.phase = task.call.done ? Phase::finish : Phase::calling;
     return until(task.end, id);
 }
@@ -365,6 +375,9 @@ void Simulation::finish(TaskId id, Task& task) {
     }
     if (output_ || observes_) {
         write(id, task);
+    }
+    if (options_.watcher != nullptr) {
+        watch(id, task);
     }
     if (task.lock != nullptr) {
         give_lock(task);

@@ -46,6 +46,7 @@ enum class CallTimes : uint8_t {
     drawn,     // PredictOptions::service
 };
 
+class OpWatcher;
 class ServiceTimes;
 
 struct PredictOptions {
@@ -71,6 +72,7 @@ struct PredictOptions {
     /// Given every op of the predicted run where the log uses accelerators; strings are those of the log. In the order
     /// in which the ops end.
     std::function<void(TaskId, const Op&)> observe = {};
+    OpWatcher* watcher = nullptr;  // told of every op; none: nobody is
 };
 
 /// From the first access of one epoch to that of the next, or to the end.

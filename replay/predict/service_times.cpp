@@ -104,7 +104,7 @@ std::optional<ServiceKeys::Call> ServiceKeys::of(const Op& op, int64_t now) {
 
 std::optional<ServiceKeys::Call> ServiceKeys::of(const AsyncRequest& request, FileId file, int64_t now) {
     const bool data = request.reads() || request.writes();
-    if (!request.on_storage()) {
+    if (!request.on_storage() || request.is_call()) {
         return std::nullopt;
     }
     const uint32_t family = request.reads() ? async_reads : request.writes() ? async_writes : async_syncs;

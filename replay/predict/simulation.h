@@ -8,12 +8,14 @@
 #include <deque>
 #include <optional>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "replay/plan/causal_step.h"
 #include "replay/plan/open_loop.h"
 #include "replay/plan/plan.h"
+#include "replay/predict/op_watcher.h"
 #include "replay/predict/planned_job.h"
 #include "replay/predict/predict.h"
 #include "replay/predict/predicted_epochs.h"
@@ -85,6 +87,8 @@ private:
         std::optional<CausalStep> step;
         VirtualCall call;  // the current op, where it is one
         int64_t released = INT64_MIN, begin = 0, end = 0;
+        int64_t think = 0, performed = 0;  // for the watcher: since `end` of the op before, and when it went
+        uint64_t fetches = 0, fetched = 0;
         int64_t left = 0, slice = 0, wanted = 0;  // of the processor
         std::vector<TaskId> waiters;
         uint32_t turn = 0;                   // of its events, those of earlier turns are void
@@ -95,7 +99,9 @@ private:
         int64_t waits_since = -1;               // for some to be done
         bool waited = false;                    // inside the op
         uint32_t own = VirtualRequests::kNone;  // that the op makes and waits for
-        int64_t row_begin = INT64_MIN;          // of the last row, in the predicted log
+        std::unordered_map<uint64_t, int64_t>
+            called;                     // calls on names in flight: when they were submitted, by their op
+        int64_t row_begin = INT64_MIN;  // of the last row, in the predicted log
     };
     struct Event {
         int64_t time = 0;
@@ -106,6 +112,17 @@ private:
             return std::pair{time, order} > std::pair{other.time, other.order};  // the earliest on top
         }
     };
+
+    /// When a call ends that takes until `end` from now on; its ring may have had it before.
+    int64_t called_before(Task& task, int64_t end) const {
+        const auto found = task.called.empty() ? task.called.end() : task.called.find(task.block.first + task.i);
+        if (found == task.called.end()) {
+            return end;
+        }
+        const int64_t before = now_ - found->second;
+        task.called.erase(found);
+        return std::max(now_, end - before);
+    }
 
     void at(int64_t time, TaskId task) { events_.push({std::max(time, now_), order_++, task, tasks_[task].turn}); }
 
@@ -143,6 +160,16 @@ private:
 
     void spawn(TaskId spawner, TaskId peer, uint64_t op);
     bool perform(TaskId id, Task& task);
+    /// A call begins or goes on; what it asks the storage for is its own.
+    template <class Go>
+    void fetching(Task& task, Go go) {
+        const VirtualStorage& storage = calls_.storage();
+        const uint64_t reads = storage.reads, bytes = storage.bytes_read;
+        go();
+        task.fetches += storage.reads - reads;
+        task.fetched += storage.bytes_read - bytes;
+    }
+    void watch(TaskId id, Task& task);
 
     // --- memory
 
@@ -187,12 +214,15 @@ private:
     void passed(Task& task, const TaskPlan& plan, uint64_t op) {
         ++task.i;
         ++passed_;
-        publish_if_source(task, plan, op);
+        publish_if_source(task, plan, op, false);
     }
 
-    void publish_if_source(Task& task, const TaskPlan& plan, uint64_t op) {
+    void publish_if_source(Task& task, const TaskPlan& plan, uint64_t op, bool begins) {
         if (task.source < plan.sources.size() && plan.sources[task.source] == op) {
             publish(task, static_cast<uint32_t>(++task.source));
+            if (options_.watcher != nullptr) {
+                options_.watcher->published(static_cast<TaskId>(&plan - plan_.tasks.data()), task.published, begins);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What tasks of a prediction wait for beside each other: requests, locks, processors; and what is given up where all
-// wait.
+// What tasks of a prediction wait for beside each other: requests, locks, processors; what is given up where all
+// wait; and what a watcher is told.
 #include <algorithm>
 #include <utility>
 
@@ -74,9 +74,16 @@ bool Simulation::asynchronous(Task& task) {
                                             : now_ + call_ns;
         return true;
     }
-    const VirtualRequests::Made made = makes_request(b, i) ? requests_.make(b, i) : VirtualRequests::Made();
+    // A call on names takes its time at its op, from here on.
+    const RingCall* const calls = plan_.tasks[b.task].requests.calls.submitted_by(b.first + i);
+    const VirtualRequests::Made made =
+        makes_request(b, i) || calls != nullptr ? requests_.make(b, i) : VirtualRequests::Made();
     if (made.slot == VirtualRequests::kNone) {
         return false;
+    }
+    if (calls != nullptr) {
+        requests_.at(made.slot).asked.does = AsyncRequest::Does::nothing;
+        task.called[calls->called] = now_;
     }
     open_loops_.made(requests_.at(made.slot).task, requests_.at(made.slot).number);
     if (model && calls_.waits_in_submit(b, i)) {
@@ -137,7 +144,8 @@ void Simulation::complete(uint32_t slot) {
 }
 
 void Simulation::skip_request(const OpBlock& b, size_t i) {
-    if (info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) && makes_request(b, i)) {
+    const bool calls = plan_.tasks[b.task].requests.calls.submitted_by(b.first + i) != nullptr;
+    if (info(static_cast<OpKind>(b.kind[i])).is(Trait::submits) && (makes_request(b, i) || calls)) {
         if (const VirtualRequests::Made made = requests_.make(b, i); made.begins) {
             complete(made.slot);
         } else if (made.slot != VirtualRequests::kNone) {
@@ -248,6 +256,25 @@ bool Simulation::let_request_go() {
     }
     at(now_, waits);
     return true;
+}
+
+void Simulation::watch(TaskId id, Task& task) {
+    const OpBlock& b = task.block;
+    const size_t i = task.i;
+    WatchedOp op{id, b, i, task.role, task.inside};
+    op.think_ns = std::max<int64_t>(task.think, 0);
+    const bool accelerator = info(static_cast<OpKind>(b.kind[i])).is(Trait::accelerator);
+    const bool waited = task.role == CausalRole::wait || task.role == CausalRole::drain;
+    op.took_ns = waited ? 0 : std::max<int64_t>(task.end - task.performed, 0);
+    op.compute_ns = task.role == CausalRole::compute ? op.took_ns : 0;
+    op.waits = task.wait;
+    op.fetches = task.fetches;
+    op.fetched = task.fetched;
+    if (accelerator) {
+        op.stream = plan_.streams.at({b.arg[i], b.flags[i]});
+        op.busy_ns = task.role == CausalRole::submit ? speeds_.busy(b.size[i]) : 0;
+    }
+    options_.watcher->ended(op);
 }
 
 }  // namespace reprise

@@ -109,6 +109,9 @@ int64_t VirtualCalls::write(HandleId handle, int64_t offset, int64_t bytes, int6
     const bool direct = (flags & kOpenDirect) != 0;
     const int64_t end =
         direct ? storage_.write_direct(bytes, now) : storage_.write(data_of(handle), offset, bytes, now);
+    if (direct) {
+        storage_.holes().fill(data_of(handle), offset, offset > INT64_MAX - bytes ? INT64_MAX : offset + bytes);
+    }
     const bool synchronous = (flags & kOpenDsync) != 0 || (own_flags & (kRwfDsync | kRwfSync)) != 0 ||
                              (access_of(handle) & kWritesSync) != 0;
     return synchronous && bytes > 0 ? storage_.sync(data_of(handle), end) : end;
@@ -277,54 +280,6 @@ int64_t VirtualCalls::sync(const OpBlock& b, size_t i, int64_t now) {
     }
 }
 
-/// The file whose name another one is given.
-void VirtualCalls::forget_replaced(FileId by) {
-    if (const FileId before = data_.before(by); before != by && data_.of(before) != data_.of(by)) {
-        storage_.forget(data_.of(before));
-    }
-}
-
-/// What a call changes about which name leads to which data.
-void VirtualCalls::name(const OpBlock& b, size_t i, int64_t now) {
-    switch (static_cast<OpKind>(b.kind[i])) {
-        case OpKind::rename:
-            if (limited_) {
-                forget_replaced(b.file2[i]);
-            }
-            data_.renamed(b.file[i], b.file2[i]);
-            break;
-        case OpKind::link: data_.linked(b.file[i], b.file2[i]); break;
-        case OpKind::unlink:
-            if (data_.removed(b.file[i])) {
-                storage_.drop(data_.of(b.file[i]), now);
-            }
-            break;
-        case OpKind::open:
-            if ((b.flags[i] & int64_t{O_TRUNC}) != 0) {
-                storage_.drop(data_.of(b.file[i]), now);
-            }
-            break;
-        default: break;
-    }
-}
-
-/// Whether a copy shares the blocks. Where the model does not name its file system, as it did in the recording.
-bool VirtualCalls::clones(const OpBlock& b, size_t i, int64_t moved) const {
-    const bool did = (b.flags[i] & kCopyClones) != 0;
-    if (model_.file_system.empty()) {
-        return did;
-    }
-    constexpr std::array<std::string_view, 5> kThey = {"btrfs", "xfs", "bcachefs", "ocfs2", "zfs"};
-    if (std::find(kThey.begin(), kThey.end(), model_.file_system) == kThey.end()) {
-        return false;
-    }
-    // copy_file_range clones what is whole blocks, up to the end of the file.
-    const auto whole = [](int64_t bytes) { return bytes % kPageBytes == 0; };
-    const int64_t size = size_of(file_of(b.handle[i]));
-    return did || (static_cast<OpKind>(b.kind[i]) == OpKind::copy_file_range && moved > 0 && whole(b.offset[i]) &&
-                   whole(b.offset2[i]) && (whole(moved) || (size > 0 && b.offset[i] >= size - moved)));
-}
-
 /// A read, a write or a copy.
 int64_t VirtualCalls::data(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
     const auto kind = static_cast<OpKind>(b.kind[i]);
@@ -332,6 +287,7 @@ int64_t VirtualCalls::data(VirtualCall& call, const OpBlock& b, size_t i, int64_
     const int64_t moved = std::max<int64_t>(b.result[i], 0);
     const bool copies = row.is(Trait::reads) && row.is(Trait::writes);
     if (copies && clones(b, i, moved)) {
+        clone(b, i, moved);
         return now + ((b.flags[i] & kCopyClones) != 0 ? recorded(b, i) : model_.call_ns);  // no data moves
     }
     const auto moves = [&](HandleId handle) { return !copies || (handle != 0 && is_storage(handle)); };
@@ -364,8 +320,7 @@ void VirtualCalls::note_unmodelled(const OpBlock& b, size_t i) {
         note_unmodelled(Unmodelled::drops);
     } else if (kind == OpKind::truncate || kind == OpKind::ftruncate || kind == OpKind::fallocate) {
         note_unmodelled(Unmodelled::sizes);
-    } else if (kind == OpKind::touch && b.flags[i] == kTouchWrites && b.map[i] < plan_.map_flags.size() &&
-               (plan_.map_flags[b.map[i]] & kMapWritesFile) != 0) {
+    } else if (kind == OpKind::touch && b.flags[i] == kTouchWrites && writes_file(b.map[i])) {
         note_unmodelled(Unmodelled::mapped_writes);
     } else if (kind == OpKind::getdents && model_.list_ns <= 0) {
         note_unmodelled(Unmodelled::listings);

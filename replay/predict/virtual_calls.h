@@ -66,8 +66,9 @@ public:
           listed_(tables_.files.size()),
           fetched_(tables_.files.size()) {
         for (auto& [file, holes] : recorded_holes(*plan.log)) {
-            storage_.set_holes(data_.of(file), std::move(holes));
+            recorded_holes_.insert_or_assign(data_.of(file), std::move(holes));
         }
+        storage_.holes().begin_with([this](FileId file) { return first_holes(file); });
         if (!warm && model.open_cold_ns > 0) {
             cold_names_.emplace(*plan.log, model.file_system);
         }
@@ -119,6 +120,12 @@ private:
     bool was_fetched(const OpBlock& b, size_t i);
     void name(const OpBlock& b, size_t i, int64_t now);
     void forget_replaced(FileId by);
+    /// What calls do to the data of files (virtual_files.cpp):
+    std::optional<RangeSet> first_holes(FileId file) const;
+    void make_empty(FileId file);
+    void truncate(FileId file, int64_t size, int64_t now);
+    void allocate(FileId file, int64_t from, int64_t bytes, int64_t mode);
+    void clone(const OpBlock& b, size_t i, int64_t moved);
     int64_t data(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t read(VirtualCall& call, HandleId handle, int64_t offset, int64_t bytes, int64_t now);
     int64_t write(HandleId handle, int64_t offset, int64_t bytes, int64_t own_flags, int64_t now);
@@ -139,6 +146,9 @@ private:
     int64_t asynchronous(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t perform_request(VirtualCall& call, HandleId handle, const AsyncRequest& asked, int64_t now);
     void add_range(PageWalk& walk, const Mapping& mapping, int64_t at, int64_t bytes) const;
+    bool writes_file(uint32_t map) const {
+        return map < plan_.map_flags.size() && (plan_.map_flags[map] & kMapWritesFile) != 0;
+    }
     void note_unmodelled(const OpBlock& b, size_t i);
     void note_unmodelled(Unmodelled what) { ++unmodelled[static_cast<size_t>(what)]; }
 
@@ -149,6 +159,7 @@ private:
     VirtualStorage storage_;
     std::optional<ColdNames> cold_names_;  // none: names are cached, or what finding one takes is not known
     VirtualData data_;
+    Holes recorded_holes_;       // by VirtualData::of()
     std::vector<bool> named_;    // files whose name is cached
     std::vector<bool> listed_;   // directories that are cached
     std::vector<bool> fetched_;  // files of which something was fetched since their attributes were asked for

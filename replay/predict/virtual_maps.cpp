@@ -149,6 +149,7 @@ int64_t VirtualCalls::touch(VirtualCall& call, const OpBlock& b, size_t i, int64
     PageWalk& walk = call.walk;
     walk.by = PageWalk::By::touch;
     walk.writes = b.flags[i] == kTouchWrites;
+    walk.dirties = walk.writes && writes_file(b.map[i]);
     walk.file = data_.of(mapping.file);
     walk.handle = mapping.handle;
     walk.map = b.map[i];

@@ -14,11 +14,11 @@ namespace {
 
 // A fault maps what is in the cache of so many pages around it (fault_around_bytes: 64 KiB).
 constexpr int64_t kAroundPages = 16;
+// That one folio has on x86-64: a huge page.
+constexpr int64_t kMostFolio = (int64_t{2} << 20) / kPageBytes;
 // A fault takes about a microsecond where the page is there, some more where it makes a request or sleeps: a window of
 // pages is allocated. A recorded one that took longer waited for its storage.
 constexpr int64_t kMostFault = 4'000, kMostAsking = 20'000;  // ns
-// Malformed logs read anywhere; beyond this offset nothing is cached.
-constexpr int64_t kMostOffset = VirtualPages::kMostPages * kPageBytes / 2;
 
 int64_t at_rate(int64_t bytes, double per_second) {
     return static_cast<int64_t>(static_cast<double>(bytes) * 1e9 / per_second);
@@ -29,7 +29,6 @@ bool has_large_folios(const std::string& file_system) {
                                                        "nfs",  "nfs4", "cifs",  "smb3"};
     return std::find(kThey.begin(), kThey.end(), file_system) != kThey.end();
 }
-int64_t pages_of(int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
 
 }  // namespace
 
@@ -37,6 +36,7 @@ VirtualStorage::VirtualStorage(const StorageModel& model, bool warm, std::option
     : model_(model),
       warm_(warm),
       kind_{std::max<int64_t>(model.request_bytes / kPageBytes, 1), has_large_folios(model.file_system)},
+      sends_parts_(sends_parts(model.file_system)),
       device_(model),
       write_back_(model),
       syncs_by_depth_(model.sync_depth) {
@@ -134,31 +134,20 @@ int64_t VirtualStorage::beside_syncs(int64_t now, int64_t end) {
 
 /// Pages [from, to): those of holes are there at once.
 void VirtualStorage::fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now) {
-    const auto found = holes_.find(file);
-    if (found == holes_.end()) {
-        add(file, cache, from, to, fetch((to - from) * kPageBytes, now), now);
-        return;
-    }
-    RangeSet all;
-    all.add(static_cast<uint64_t>(from * kPageBytes), static_cast<uint64_t>(to * kPageBytes));
-    const RangeSet data = all.without(found->second), none = all.without(data);
-    for (const auto& [begin, end] : none.ranges()) {
-        add(file, cache, static_cast<int64_t>(begin) / kPageBytes, static_cast<int64_t>(end) / kPageBytes, now, now);
-    }
-    for (const auto& [begin, end] : data.ranges()) {
-        const int64_t there = fetch(static_cast<int64_t>(end - begin), now);
-        add(file, cache, static_cast<int64_t>(begin) / kPageBytes, static_cast<int64_t>(end) / kPageBytes, there, now);
-    }
+    holes_.each(file, from * kPageBytes, to * kPageBytes, [&](int64_t begin, int64_t end, bool is_hole) {
+        const int64_t there = is_hole ? now : fetch(end - begin, now);
+        add(file, cache, begin / kPageBytes, end / kPageBytes, there, now);
+    });
 }
 
-int64_t VirtualStorage::data_bytes(FileId file, int64_t offset, int64_t bytes) const {
-    const auto found = holes_.find(file);
-    if (found == holes_.end() || bytes <= 0 || offset < 0 || offset >= kMostOffset) {
+int64_t VirtualStorage::data_bytes(FileId file, int64_t offset, int64_t bytes) {
+    if (bytes <= 0 || offset < 0 || offset >= kMostOffset) {
         return bytes;
     }
-    RangeSet asked;
-    asked.add(static_cast<uint64_t>(offset), static_cast<uint64_t>(offset + bytes));
-    return std::min(bytes, static_cast<int64_t>(asked.without(found->second).bytes()));
+    int64_t data = 0;
+    holes_.each(file, offset, offset + bytes,
+                [&](int64_t begin, int64_t end, bool is_hole) { data += is_hole ? 0 : end - begin; });
+    return data;
 }
 
 PageWalk VirtualStorage::reading(FileId file, HandleId handle, int64_t offset, int64_t bytes, int64_t size) const {
@@ -294,6 +283,12 @@ bool VirtualStorage::fault(PageWalk& walk, const PageWalk::Range& range, int64_t
 
 void VirtualStorage::next_page(PageWalk& walk, int64_t now) {
     walk.worked += std::min(walk.page_ns, walk.asked || walk.waited ? kMostAsking : kMostFault);
+    if (walk.dirties) {
+        // Of a folio of several pages the fault maps all, and the log has none for what was written there.
+        const int64_t most = kind_.large_folios ? walk.page + kMostFolio : walk.page + 1;
+        holes_.fill(walk.file, walk.page * kPageBytes,
+                    std::max(cached_[walk.file].next_missing(walk.page, most), walk.page + 1) * kPageBytes);
+    }
     walk.waited = walk.asked = false;
     const int64_t around = (walk.page / kAroundPages + 1) * kAroundPages;
     use(walk, walk.writes ? walk.page : around - kAroundPages, walk.writes ? walk.page + 1 : around);
@@ -329,24 +324,6 @@ int64_t VirtualStorage::go_on_touching(PageWalk& walk, int64_t now) {
     return now + walk.worked;
 }
 
-int64_t VirtualStorage::write(FileId file, int64_t offset, int64_t bytes, int64_t now) {
-    int64_t held = now;
-    if (bytes > 0) {
-        held = write_back_.dirty(file, offset, bytes, now);
-        if (offset >= 0 && offset < kMostOffset && !warm_) {
-            const int64_t from = offset / kPageBytes, to = pages_of(offset + bytes);
-            cached_[file].add(from, to, now, now);
-            if (room_) {
-                room_->write(file, from, to, now);
-            }
-        }
-    }
-    const int64_t took = bytes <= 0 ? model_.call_ns : model_.write.empty() ? cached_ns(bytes) : model_.write_ns(bytes);
-    const int64_t within = offset >= 0 ? offset % kPageBytes : 0;
-    const bool parts = within != 0 && bytes > kPageBytes - within;
-    return std::max(held, now + took + (parts ? model_.write_part_ns : 0));
-}
-
 int64_t VirtualStorage::read_direct(int64_t bytes, int64_t now, VirtualDevice::By by) {
     const bool waits = by == VirtualDevice::By::call;
     now += waits ? model_.call_ns : 0;
@@ -366,11 +343,6 @@ int64_t VirtualStorage::read_metadata(uint32_t requests, uint32_t needed, int64_
     }
     time_ns += end - now;
     return end;
-}
-
-int64_t VirtualStorage::write_direct(int64_t bytes, int64_t now) {
-    now += model_.call_ns;
-    return bytes > 0 ? device_.write(bytes, now, write_back_) : now;
 }
 
 }  // namespace reprise

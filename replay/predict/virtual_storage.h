@@ -6,16 +6,17 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "calibrate/storage_model.h"
 #include "formats/oplog/op.h"
-#include "formats/support/range_set.h"
 #include "replay/predict/page_cache.h"
 #include "replay/predict/read_ahead.h"
 #include "replay/predict/virtual_device.h"
+#include "replay/predict/virtual_holes.h"
 #include "replay/predict/virtual_pages.h"
 #include "replay/predict/write_back.h"
 
@@ -34,7 +35,8 @@ struct PageWalk {
         MapAdvice advice{};
     };
     By by = By::read;
-    bool writes = false;  // faults that write map nothing around them
+    bool writes = false;   // faults that write map nothing around them
+    bool dirties = false;  // and what they write is the file's
     FileId file = 0;
     HandleId handle = 0;        // whose read-ahead state
     uint32_t map = 0;           // touch, populate: by which mapping; 0: a call
@@ -79,7 +81,8 @@ public:
     /// POSIX_FADV_* that says how an instance reads.
     void set_reading(HandleId handle, int advice);
 
-    /// A write into the cache: it may be held up until there is room for it.
+    /// A write into the cache: it may be held up until there is room for it. Of a page that is not there and of which
+    /// it replaces a part, the rest is read before.
     int64_t write(FileId file, int64_t offset, int64_t bytes, int64_t now);
     /// Past the cache (O_DIRECT). A model without rows by depth has no latency of writes: one takes as long as a read
     /// of its size.
@@ -96,15 +99,17 @@ public:
     int64_t sync_all(int64_t now) { return write_back_.sync_all(now) + model_.fsync_ns; }
     /// When that data is there, without what belongs to it (sync_file_range).
     int64_t write_out(FileId file, int64_t now) { return write_back_.sync(file, now); }
-    /// Bytes of the file that no device holds: nothing is asked for them.
-    void set_holes(FileId file, RangeSet holes) { holes_.insert_or_assign(file, std::move(holes)); }
+    /// What no device holds of files: nothing is asked for it.
+    VirtualHoles& holes() { return holes_; }
     /// How many bytes of [offset, offset + bytes) the device holds.
-    int64_t data_bytes(FileId file, int64_t offset, int64_t bytes) const;
+    int64_t data_bytes(FileId file, int64_t offset, int64_t bytes);
     /// What was written to the file goes away, and need not get to the device.
     void drop(FileId file, int64_t now) {
         write_back_.drop(file, now);
         forget(file);
     }
+    /// [from, to) of the file gets a hole.
+    void cut_out(FileId file, int64_t from, int64_t to);
     /// What is cached of the file takes no room any more.
     void forget(FileId file);
 
@@ -124,6 +129,7 @@ private:
     int64_t fetch(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
     int64_t beside_syncs(int64_t now, int64_t end);
     void fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now);
+    int64_t read_parts(FileId file, int64_t offset, int64_t bytes, int64_t now);
     int64_t go_on_reading(PageWalk& walk, int64_t now);
     int64_t go_on_touching(PageWalk& walk, int64_t now);
     bool fault(PageWalk& walk, const PageWalk::Range& range, int64_t now);
@@ -134,9 +140,15 @@ private:
     void next_page(PageWalk& walk, int64_t now);
     static bool enter(PageWalk& walk);
 
+    static bool sends_parts(const std::string& file_system);
+    static int64_t pages_of(int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
+    // Malformed logs read anywhere; beyond this offset nothing is cached.
+    static constexpr int64_t kMostOffset = VirtualPages::kMostPages * kPageBytes / 2;
+
     const StorageModel& model_;
     const bool warm_;
     const ReadAheadRules::Kind kind_;
+    const bool sends_parts_;  // of pages to its device, which others read first
     VirtualDevice device_;
     WriteBack write_back_;
     const DepthCurve syncs_by_depth_;
@@ -144,7 +156,7 @@ private:
     std::unordered_map<FileId, VirtualPages> cached_;
     std::optional<PageCache> room_;  // which of them leave; none: all stay
     std::unordered_map<HandleId, ReadAhead> states_;
-    std::unordered_map<FileId, RangeSet> holes_;
+    VirtualHoles holes_;
 };
 
 }  // namespace reprise

@@ -16,6 +16,7 @@
 #include "formats/oplog/file_names.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/text_index.h"
+#include "replay/plan/file_systems.h"
 #include "replay/plan/recorded_doubts.h"
 #include "replay/prepare/reads.h"
 
@@ -63,6 +64,11 @@ void estimate(const LogReader& recording, RecordedCache& recorded) {
     const uint64_t from_device =
         std::min(bytes_of_series(context, "device read"), bytes_of_series(context, "page cache added"));
     recorded.fetched_bytes = std::min(from_device, recorded.read_bytes);
+}
+
+bool has_device(std::string_view file_system) {
+    constexpr std::string_view kOnDevice[] = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "exfat"};
+    return std::find(std::begin(kOnDevice), std::end(kOnDevice), file_system) != std::end(kOnDevice);
 }
 
 class CachePlanner {
@@ -136,11 +142,12 @@ private:
     }
 
     /// What of `reads` was in memory when the recording began.
-    RangeSet resident(FileId file, const RangeSet& reads) {
-        const auto none = [&] { return cached_ && cached_->contains(file) && cached_->at(file) == 0; };
+    RangeSet resident(FileId file, const RangeSet& reads, const RangeSet& made) {
         if (fetched_) {
             const auto found = fetched_->find(file);
-            return none() ? RangeSet() : found == fetched_->end() ? reads : reads.without(found->second);
+            return found != fetched_->end()                      ? reads.without(found->second)
+                   : passes_page_cache(*fetched_, cached_, file) ? common(reads, made)
+                                                                 : reads;
         }
         const auto found = cached_->find(file);
         const uint64_t bytes = found == cached_->end() ? 0 : found->second * RangeSet::kPage;
@@ -179,7 +186,7 @@ private:
                 return used && tables.files[file].origin == Origin::existed && target_of(file) != kNone;
             },
             [&](FileId one, FileId file) {
-                for (FileRanges* what : {&all.reads, &all.advised, &all.touched}) {
+                for (FileRanges* what : {&all.reads, &all.made, &all.advised, &all.touched}) {
                     if (!(*what)[file].empty()) {
                         add_all(what->of(one), (*what)[file]);
                         what->of(file) = {};
@@ -218,7 +225,9 @@ private:
 
     void know(FileReads all) {
         join_names(all);
-        const Holes holes = recorded_holes(recording_);
+        const Holes holes = holes_at_first(recording_, all);
+        const RecordedFileSystems systems(recording_.header());
+        uint64_t from_devices = 0;  // fetched, of file systems that keep their data on a device of this machine
         const Tables& tables = recording_.tables();
         RecordedCache& recorded = out_.recorded;
         recorded.pages_known = true;
@@ -239,9 +248,10 @@ private:
                 recorded.hole_bytes += common(reads, none->second).bytes();
                 reads = reads.without(none->second);
             }
-            const RangeSet found = resident(file, reads);
+            const RangeSet found = resident(file, reads, all.made[file]);
             recorded.read_bytes += reads.bytes();
             *recorded.fetched_bytes += reads.bytes() - found.bytes();
+            from_devices += has_device(systems.type(tables.files[file].device)) ? reads.bytes() - found.bytes() : 0;
             const RangeSet touched = common(all.touched[file], reads);
             recorded.touched_bytes += touched.bytes();
             recorded.touched_in_memory += common(touched, found).bytes();
@@ -251,6 +261,13 @@ private:
                 add_all(out_.targets[target].reads, near);
             }
             add_all(out_.targets[target].resident, found);
+        }
+        const Context context = read_context(recording_.header());
+        const bool counted = std::any_of(context.series.begin(), context.series.end(),
+                                         [](const ContextSeries& series) { return series.name == "device read"; });
+        // A merged log has the counters of one machine.
+        if (fetched_ && counted && !read_fact(recording_.header(), fact::merged)) {
+            recorded.unserved_bytes = from_devices - std::min(from_devices, bytes_of_series(context, "device read"));
         }
     }
 

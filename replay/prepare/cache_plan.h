@@ -23,6 +23,9 @@ struct RecordedCache {
     uint64_t guessed_files = 0;
     /// Read besides, and on no device: holes that the recording knows and `prepare` makes.
     uint64_t hole_bytes = 0;
+    /// Of fetched_bytes, what no device of the recording's machine read: sparse or compressed then, and nobody knows
+    /// where, as the job filled, removed or replaced the files.
+    uint64_t unserved_bytes = 0;
     /// Of read_bytes, what page faults touched, and what of that was in memory.
     uint64_t touched_bytes = 0, touched_in_memory = 0;
     /// Besides read_bytes: what was fetched around these pages and mapped with them, so that no fault shows whether it

@@ -416,16 +416,26 @@ std::optional<double> CacheKeeper::resident_share(size_t most_files) const {
     return seen && bytes != 0 ? std::optional(static_cast<double>(there) / static_cast<double>(bytes)) : std::nullopt;
 }
 
-/// The run may have made a file shorter or longer: what is said of it is said of the bytes from before.
+/// The run may have made a file shorter or longer, punched or replaced it: what is said of it is said of the file from
+/// before.
 void CacheKeeper::look_after(size_t target) {
     FileState& state = states_[target];
-    const bool was_there = state.there;
-    const uint64_t bytes = state.bytes;
+    const FileState before = state;
     look(target, Name::any, &FileState::after);
-    if (was_there) {
+    if (before.inode != 0) {
+        const uint64_t after = std::min(state.after, before.bytes);
+        const bool known = state.known;
+        state = before;
         state.there = true;
-        state.bytes = bytes;
-        state.after = std::min(state.after, bytes);
+        state.uncached_name = false;
+        state.known = known;
+        state.after = after;
+        return;
+    }
+    if (before.uncached_name) {
+        // Nobody looked, as that would have brought the name into memory. What the job reads was there, as a rule.
+        state.bytes = std::max(state.bytes, plan_.targets[target].reads.bytes());
+        state.size = std::max(state.size, state.bytes);
     }
 }
 

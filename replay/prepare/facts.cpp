@@ -14,6 +14,9 @@
 #include <unordered_map>
 
 #include "formats/oplog/async_request.h"
+#include "replay/prepare/refused_names.h"
+#include "replay/prepare/renamed_types.h"
+#include "replay/prepare/size_facts.h"
 
 namespace reprise {
 
@@ -25,67 +28,6 @@ uint64_t unsigned_or_zero(int64_t value) { return value > 0 ? static_cast<uint64
 
 /// offset + size without overflow; both come from the log.
 uint64_t range_end(int64_t offset, int64_t size) { return unsigned_or_zero(offset) + unsigned_or_zero(size); }
-
-uint64_t add_saturating(uint64_t a, uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
-
-/// How much of a disk the files take. Ops come task by task; where tasks share a file, this tells less than it takes.
-class SizeFacts {
-public:
-    SizeFacts(const Tables& tables, std::vector<SizeFact>& into) : into_(into), now_(tables.files.size()) {
-        for (FileId id = 1; id < now_.size(); ++id) {
-            const FileRow& row = tables.files[id];
-            now_[id].taken = row.origin == Origin::created ? 0 : row.size;
-        }
-    }
-
-    void wrote(FileId id, int64_t time, uint64_t end, uint64_t bytes) {
-        if (id == 0 || id >= now_.size()) {
-            return;
-        }
-        Now& file = now_[id];
-        file.reach = std::max(file.reach, end);
-        file.most = add_saturating(file.most, bytes);
-        const uint64_t size = std::min(file.reach, add_saturating(file.taken, file.most));
-        if (size <= std::max(file.told, file.taken)) {
-            return;
-        }
-        file.told = size;
-        if (file.grown != 0) {
-            SizeFact& fact = into_[file.grown - 1];
-            fact.time = std::max(fact.time, time);
-            fact.size = size;
-            return;
-        }
-        into_.push_back({SizeFact::Kind::grown, id, 0, time, size});
-        file.grown = into_.size();
-    }
-    void cut(FileId id, int64_t time, uint64_t size) {
-        if (id == 0 || id >= now_.size()) {
-            return;
-        }
-        into_.push_back({SizeFact::Kind::cut, id, 0, time, size});
-        Now& file = now_[id];
-        file = {.taken = std::min(size, std::max(file.taken, file.told))};
-    }
-    void moved(FileId from, FileId to, int64_t time) {
-        if (from == 0 || from >= now_.size() || to == 0 || to >= now_.size() || from == to) {
-            return;
-        }
-        into_.push_back({SizeFact::Kind::moved, from, to, time, 0});
-        now_[to] = {.taken = std::max(now_[from].taken, now_[from].told)};
-        now_[from] = {};
-    }
-
-private:
-    struct Now {
-        uint64_t taken = 0;            // before the writes that `reach` and `most` count
-        uint64_t reach = 0, most = 0;  // end of the furthest; bytes of all
-        uint64_t told = 0;             // size of the last fact
-        size_t grown = 0;              // index + 1 of that, where nothing else has happened since
-    };
-    std::vector<SizeFact>& into_;
-    std::vector<Now> now_;  // by FileId
-};
 
 class Gatherer {
 public:
@@ -107,6 +49,7 @@ public:
         if (row.is(Trait::path) && op.file != 0) {
             named(op);
         }
+        note_attribute(op, subject_id(op), facts_.attributes);
         if (op.result < 0) {
             return;
         }
@@ -114,6 +57,10 @@ public:
             data(op, row);
         }
         special(op);
+    }
+    void finish() {
+        mapped_sizes_.finish();
+        refused_.finish();
     }
 
 private:
@@ -129,19 +76,31 @@ private:
     void named(const Op& op) {
         FileFacts& file = touch(op.file);
         if (op.result < 0) {
+            if (op.kind == OpKind::rename || op.kind == OpKind::link) {
+                return refused_.add(op);
+            }
             // It was in the way.
-            if (op.result == -EEXIST && op.kind != OpKind::link && op.kind != OpKind::rename) {
+            if (op.result == -EEXIST) {
                 earliest(file.used, op.begin);
-                if (op.kind == OpKind::mkdir) {
+                const FileType type = op.file < tables_.files.size() ? tables_.files[op.file].type : FileType::unknown;
+                if (op.kind == OpKind::mkdir && (type == FileType::unknown || type == FileType::directory)) {
                     file.directory = true;
                 }
-            } else if (op.result == -ENOENT && op.kind != OpKind::link && op.kind != OpKind::rename) {
+            } else if (op.result == -ENOENT) {
                 file.missing = true;
-            } else if (op.result == -ENOTDIR && op.kind != OpKind::link && op.kind != OpKind::rename) {
+            } else if (op.result == -ENOTDIR) {
                 // Where a directory was asked for, the name itself mostly leads to something else.
                 const bool asks =
                     op.kind == OpKind::rmdir || (op.kind == OpKind::open && (op.flags & O_DIRECTORY) != 0);
                 earliest(asks ? file.used : file.blocked, op.begin);
+            } else if (op.result == -EISDIR || (op.result == -ENOTEMPTY && op.kind == OpKind::rmdir)) {
+                earliest(file.used, op.begin);
+                file.directory = true;
+                file.not_empty |= op.result == -ENOTEMPTY;
+            } else if (op.result == -ELOOP) {
+                const bool last = follows_last(op);
+                earliest(last ? file.looped : file.looped_above, op.begin);
+                file.is_loop |= last && !(op.kind == OpKind::open && (op.flags & O_NOFOLLOW) != 0);
             }
             return;
         }
@@ -157,6 +116,26 @@ private:
             if (op.kind == OpKind::access && (op.mode & X_OK) != 0) {
                 earliest(file.runnable, op.begin);
             }
+        }
+    }
+
+    /// Whether a link at the end of the path is followed, or refused as O_NOFOLLOW does.
+    static bool follows_last(const Op& op) {
+        switch (op.kind) {
+            case OpKind::open: return (op.flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+            case OpKind::stat:
+            case OpKind::chown:
+            case OpKind::utimens:
+            case OpKind::statx: return (op.flags & AT_SYMLINK_NOFOLLOW) == 0;
+            case OpKind::getxattr:
+            case OpKind::setxattr:
+            case OpKind::listxattr:
+            case OpKind::removexattr: return (op.flags & kXattrNoFollow) == 0;
+            case OpKind::access:
+            case OpKind::chmod:
+            case OpKind::statfs:
+            case OpKind::truncate: return true;
+            default: return false;
         }
     }
 
@@ -198,6 +177,8 @@ private:
     void special(const Op& op) {
         if (op.kind == OpKind::mmap && op.handle != 0) {
             mapped(op);
+        } else if (op.kind == OpKind::touch || op.kind == OpKind::madvise) {
+            mapped_sizes_.touched(op);
         } else if (op.kind == OpKind::truncate || op.kind == OpKind::ftruncate) {
             subject(op).change(unsigned_or_zero(op.size), kEnd);
             sizes_.cut(subject_id(op), op.begin, unsigned_or_zero(op.size));
@@ -239,6 +220,7 @@ private:
         // A mapping of a writable instance can be made writable later.
         const bool writable = (op.mode & PROT_WRITE) != 0 || (handle.flags & O_ACCMODE) == O_RDWR;
         if ((op.flags & MAP_SHARED) != 0 && writable) {
+            mapped_sizes_.mapped(op.map, handle.file, unsigned_or_zero(op.offset));
             touch(handle.file).change(unsigned_or_zero(op.offset), range_end(op.offset, op.size));
         }
     }
@@ -279,6 +261,9 @@ private:
     }
 
     void renamed(const Op& op) {
+        if (op.file == op.file2) {  // two names of one file: both stay
+            return earliest(touch(op.file).used, op.begin);
+        }
         if ((op.flags & RENAME_EXCHANGE) != 0) {
             return exchanged(op);
         }
@@ -321,6 +306,8 @@ private:
     const Tables& tables_;
     LogFacts& facts_;
     SizeFacts sizes_;
+    MappedSizes mapped_sizes_{sizes_};
+    RefusedNames refused_{tables_, facts_.files};
     struct Listing {
         int64_t begin;
         uint64_t bytes;
@@ -333,10 +320,9 @@ private:
 std::array<bool, 256> kinds_of_interest() {
     std::array<bool, 256> of_interest{};
     for (const OpInfo& row : all_ops()) {
-        of_interest[static_cast<size_t>(row.kind)] = row.is(Trait::path) || row.is(Trait::changes) ||
-                                                     row.is(Trait::writes) || row.is(Trait::reads) ||
-                                                     row.is(Trait::async) || row.kind == OpKind::mmap ||
-                                                     row.kind == OpKind::getdents || row.kind == OpKind::lseek;
+        of_interest[static_cast<size_t>(row.kind)] =
+            row.is(Trait::path) || row.is(Trait::changes) || row.is(Trait::writes) || row.is(Trait::reads) ||
+            row.is(Trait::async) || row.is(Trait::memory) || row.kind == OpKind::getdents || row.kind == OpKind::lseek;
     }
     return of_interest;
 }
@@ -357,8 +343,10 @@ LogFacts gather_facts(const LogReader& log) {
         }
         log.forget(place);
     }
+    gatherer.finish();
     std::stable_sort(facts.renames.begin(), facts.renames.end(),
                      [](const RenameFact& a, const RenameFact& b) { return a.time < b.time; });
+    find_renamed_directories(log.tables(), facts);
     std::stable_sort(facts.sizes.begin(), facts.sizes.end(),
                      [](const SizeFact& a, const SizeFact& b) { return a.time < b.time; });
     return facts;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/oplog/oplog.h"
+#include "replay/prepare/attributes.h"
 
 namespace reprise {
 
@@ -23,10 +24,15 @@ struct FileFacts {
     uint64_t listed = 0;                           ///< most bytes of entries that one listing of it returned
     int64_t listed_at = kNever;                    ///< when that listing began
     uint64_t reach = 0;                            ///< furthest byte read or written, plus one
+    int64_t looped = kNever;                       ///< first op that found a loop of links at its end, or a link there
+                                                   ///< that it refused (O_NOFOLLOW)
+    int64_t looped_above = kNever;                 ///< likewise, before its end
+    bool is_loop = false;                          ///< certainly the former
     bool missing = false;                          ///< not found, so no part of the path was a file
     bool opened = false;                           ///< opened, following links
     bool directory = false;                        ///< used as only a directory can be
     bool gone = false;                             ///< removed or renamed
+    bool not_empty = false;                        ///< a directory that an op found to hold something
     int64_t runnable = kNever;                     ///< first access check that allowed to execute it
     int64_t attributes_at = kNever;                ///< first op that set permission bits or extended attributes
     bool nameless = false;                         ///< made by O_TMPFILE: the path is its directory
@@ -62,6 +68,7 @@ struct LogFacts {
     std::vector<FileFacts> files;     ///< by FileId
     std::vector<RenameFact> renames;  ///< by time
     std::vector<SizeFact> sizes;      ///< by time
+    AttributeFacts attributes;
 };
 
 /// One pass over all ops; blocks are decoded one at a time.

@@ -19,6 +19,7 @@
 #include "replay/plan/scatter.h"
 #include "replay/prepare/facts.h"
 #include "replay/prepare/listing_names.h"
+#include "replay/prepare/reads.h"
 
 namespace reprise {
 
@@ -46,7 +47,7 @@ public:
           maps_(maps),
           listing_(listing),
           facts_(gather_facts(log)),
-          holes_(recorded_holes(log)) {}
+          holes_(first_holes(log)) {}
 
     Layout make() {
         find_renames();
@@ -60,13 +61,16 @@ public:
         add_growth();
         add_parents();
         add_blockers();
+        add_loops();
         settle();
         add_holes();
         add_hard_links();
+        add_attributes();
         find_places();
         if (listing_ != ListingEntries::none) {
             add_listing_entries();
         }
+        fill_directories();
         group();
         for (const auto& [what, n] : counted_) {
             reprise::count(out_.counters, what, n);
@@ -75,6 +79,13 @@ public:
     }
 
 private:
+    static Holes first_holes(const LogReader& log) {
+        const Holes after = recorded_holes(log);
+        if (after.empty()) {
+            return {};
+        }
+        return holes_at_first(log, gather_reads(log, [&](FileId file) { return after.contains(file); }));
+    }
     void count(Count what) { ++counted_[what]; }
 
     struct TimedRename {
@@ -384,6 +395,10 @@ private:
     }
 
     void add_link(LayoutEntry& entry, const FileRow& row, const FileFacts& facts) {
+        if (row.target == 0 && facts.is_loop) {
+            entry.target = entry.name();
+            return;
+        }
         if (row.target == 0) {
             entry.target = "target-not-recorded";
             if (row.size != 0) {
@@ -538,6 +553,53 @@ private:
         }
     }
 
+    /// What no op names, and what was a loop of symbolic links, as ELOOP says: a link to itself.
+    void add_loops() {
+        std::set<std::string> loops;  // what is above comes first
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            const FileFacts& facts = facts_.files[id];
+            const bool above = facts.looped_above != FileFacts::kNever;
+            const int64_t time = above ? facts.looped_above : facts.looped;
+            if (time == FileFacts::kNever || !filter_.keeps_file(tables_, id)) {
+                continue;
+            }
+            auto path = maps_.map(tables_.path(id));
+            path = path ? locate(std::move(*path), time, false) : std::nullopt;
+            if (!path) {
+                continue;  // the links of the loop are known
+            }
+            if (std::string place(above ? parent_of(*path) : *path); !place.empty() && place != ".") {
+                loops.insert(std::move(place));
+            }
+        }
+        std::set<std::string> made;
+        for (const std::string& path : loops) {
+            std::string above(parent_of(path));
+            while (!above.empty() && !made.contains(above)) {
+                above = parent_of(above);
+            }
+            if (!above.empty()) {
+                continue;  // leads through one of them
+            }
+            const uint32_t known = index_.find(path);
+            const bool taken = known != kRoot && (out_.entries[known].initial || out_.entries[known].made ||
+                                                  out_.entries[known].type != FileType::unknown);
+            if (taken || lies_below_file(path)) {
+                const bool is_link = taken && out_.entries[known].type == FileType::symlink;
+                counted_[Count::link_loops_left_out] += is_link ? 0 : 1;
+                continue;
+            }
+            LayoutEntry& entry = entry_at(path);
+            entry.initial = true;
+            entry.type = FileType::symlink;
+            entry.target = entry.name();
+            made.insert(path);
+        }
+        if (!made.empty()) {
+            add_parents();
+        }
+    }
+
     /// Decides what is still open and drops what cannot be. From the top down, as what is dropped takes all below
     /// along.
     void settle() {
@@ -617,6 +679,34 @@ private:
         for (const auto& [name, one] : out_.hard_links) {
             merge(out_.entries[one], out_.entries[name]);
             out_.entries[name].size = out_.entries[one].size;
+        }
+    }
+
+    void add_attributes() {
+        for (const auto& [key, fact] : facts_.attributes) {
+            const auto& [id, name] = key;
+            if (!fact.there_at_first() || id >= tables_.files.size() || name >= tables_.strings.size() ||
+                !filter_.keeps_file(tables_, id)) {
+                continue;
+            }
+            uint32_t at = entry_of_[id];
+            if (at == kNowhere || (at != kRoot && !out_.entries[at].initial)) {
+                continue;
+            }
+            Attribute attribute{std::string(tables_.strings[name]), fact.size};
+            const FileType type = at == kRoot ? FileType::unknown : out_.entries[at].type;
+            if (!can_give(attribute) || (type != FileType::regular && type != FileType::directory)) {
+                count(Count::attributes_left_out);
+                continue;
+            }
+            if (const auto first = out_.hard_links.find(at); first != out_.hard_links.end()) {
+                at = first->second;
+            }
+            Attributes& all = out_.attributes[at];
+            const auto same = [&](const Attribute& one) { return one.name == attribute.name; };
+            if (std::none_of(all.begin(), all.end(), same)) {
+                all.push_back(std::move(attribute));
+            }
         }
     }
 
@@ -770,6 +860,27 @@ private:
         entry.initial = listing_ == ListingEntries::add;
         entry.made = !entry.initial;
         place_.push_back(place);
+    }
+
+    /// A file in what an op found not to be empty, where nothing is known to be in it.
+    void fill_directories() {
+        std::set<uint32_t> empty;
+        for (FileId id = 1; id < tables_.files.size(); ++id) {
+            const uint32_t at = entry_of_[id];
+            if (facts_.files[id].not_empty && at != kNowhere && at != kRoot && can_have_others(at)) {
+                empty.insert(at);
+            }
+        }
+        for (size_t i = 0; i < out_.entries.size() && !empty.empty(); ++i) {
+            empty.erase(out_.entries[i].parent);
+        }
+        for (const uint32_t directory : empty) {
+            LayoutEntry& entry = entry_at(out_.entries[directory].path + "/.reprise-something");
+            entry.parent = directory;
+            entry.type = FileType::regular;
+            entry.initial = true;
+            place_.push_back(UINT64_MAX);
+        }
     }
 
     void group() {

@@ -16,6 +16,7 @@
 #include "formats/oplog/oplog.h"
 #include "formats/support/range_set.h"
 #include "replay/plan/paths.h"
+#include "replay/prepare/attributes.h"
 
 namespace reprise {
 
@@ -63,6 +64,7 @@ struct Layout {
     std::vector<Counter> counters;                   ///< what was left out or guessed
     std::map<uint32_t, RangeSet> holes;              ///< by entry: bytes that no block of the device held
     std::map<uint32_t, uint32_t> hard_links;         ///< further names of a file, to the entry of its first one
+    std::map<uint32_t, Attributes> attributes;       ///< by entry, files and directories: what they had at first
     uint64_t files_left_out = 0;                     ///< by the filter
     uint64_t unnamed_files = 0;  ///< of the entries with `listing`, those that recorded inode numbers tell of
     /// Directories whose files, and the empty ones between them, are to be made in the order of `children`.

@@ -53,8 +53,10 @@ Preparation::Preparation(const LogReader& log, PrepareOptions options)
         options_.threads = default_prepare_threads();
     }
     open_root();
-    if (root_.valid()) {
+    if (root_.valid() && leads()) {
         lock_ = RootLock::take(root_.get(), root_name_, RootLock::Kind::exclusive);
+    }
+    if (root_.valid()) {
         found_ = read_marker(root_.get(), root_name_);
     }
     choose_settings();
@@ -306,43 +308,95 @@ void Preparation::check_sizes() const {
     }
 }
 
-bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
-    if (!root_.valid()) {
-        if (::mkdir(root_name_.c_str(), 0755) != 0) {
-            throw machine_error("cannot make the root " + escape_line(root_name_) + ": " + reason(errno),
-                                remedy(errno, "create it by hand, writable by this user"));
-        }
-        root_.reset(::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        if (!root_.valid()) {
-            throw machine_error("cannot open the root " + escape_line(root_name_) + ": " + reason(errno),
-                                remedy(errno, "check that this user may read and write there"));
-        }
+void Preparation::make_root() {
+    if (root_.valid()) {
+        return;
     }
+    if (leads() && ::mkdir(root_name_.c_str(), 0755) != 0) {
+        if (errno == EEXIST) {
+            throw machine_error("the root " + escape_line(root_name_) + " was made by another program just now",
+                                "wait for the other prepare, or choose another root");
+        }
+        throw machine_error("cannot make the root " + escape_line(root_name_) + ": " + reason(errno),
+                            remedy(errno, "create it by hand, writable by this user"));
+    }
+    if (options_.peers != nullptr) {
+        options_.peers->gate();
+    }
+    root_.reset(::open(root_name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root_.valid()) {
+        throw machine_error("cannot open the root " + escape_line(root_name_) + ": " + reason(errno),
+                            remedy(errno, "check that this user may read and write there"));
+    }
+}
+
+WriteJob Preparation::write_job() const {
+    return {.layout = layout_,
+            .survey = survey_,
+            .root = root_.get(),
+            .root_name = root_name_,
+            .content = marker_.content,
+            .contents = contents_,
+            .reset = options_.reset,
+            .threads = options_.threads,
+            .peers = options_.peers};
+}
+
+void Preparation::mark(MarkerState state) {
+    marker_.state = state;
+    marker_.time_unix_ns = unix_now_ns();
+    write_marker(root_.get(), root_name_, marker_, lock_);
+}
+
+bool Preparation::run(WriteState& state, const std::function<void()>& tick) {
+    return options_.peers == nullptr ? run_alone(state, tick) : run_together(state, tick);
+}
+
+bool Preparation::run_alone(WriteState& state, const std::function<void()>& tick) {
+    make_root();
     if (nothing_to_do()) {
         return true;
     }
-    const WriteJob job{.layout = layout_,
-                       .survey = survey_,
-                       .root = root_.get(),
-                       .root_name = root_name_,
-                       .content = marker_.content,
-                       .contents = contents_,
-                       .reset = options_.reset,
-                       .threads = options_.threads};
+    const WriteJob job = write_job();
     if (options_.reset) {
         free_room(job, state, tick);  // the replay may have filled the file system: the marker needs room, too
     }
     // The marker comes before what is made: whatever is made from now on is known to be ours.
-    marker_.state = options_.reset ? MarkerState::resetting : MarkerState::incomplete;
-    marker_.time_unix_ns = unix_now_ns();
-    write_marker(root_.get(), root_name_, marker_, lock_);
+    mark(options_.reset ? MarkerState::resetting : MarkerState::incomplete);
     write_layout(job, state, tick);
     if (state.stop) {
         return false;
     }
-    marker_.state = MarkerState::complete;
-    marker_.time_unix_ns = unix_now_ns();
-    write_marker(root_.get(), root_name_, marker_, lock_);
+    mark(MarkerState::complete);
+    return true;
+}
+
+/// As alone, with all ranks at the same gates, whether or not theirs is a root where something is to be done.
+bool Preparation::run_together(WriteState& state, const std::function<void()>& tick) {
+    PreparePeers& peers = *options_.peers;
+    peers.gate();  // all have looked at the root as it was
+    const bool missing = !root_.valid();
+    make_root();
+    if (!missing) {
+        peers.gate();  // that of make_root()
+    }
+    const bool leaves_marks = leads() && !nothing_to_do();
+    const WriteJob job = write_job();
+    if (leaves_marks) {
+        if (options_.reset) {
+            free_room(job, state, tick);
+        }
+        mark(options_.reset ? MarkerState::resetting : MarkerState::incomplete);
+    }
+    write_layout(job, state, tick);
+    if (state.stop) {
+        throw machine_error("interrupted; the root is marked incomplete", "run the same command again to continue");
+    }
+    peers.gate();  // all files are on the device
+    if (leaves_marks) {
+        mark(MarkerState::complete);
+    }
+    peers.gate();
     return true;
 }
 

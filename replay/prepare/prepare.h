@@ -15,6 +15,7 @@
 #include "formats/support/unique_fd.h"
 #include "replay/plan/paths.h"
 #include "replay/prepare/layout.h"
+#include "replay/prepare/prepare_peers.h"
 #include "replay/prepare/root_marker.h"
 #include "replay/prepare/survey.h"
 #include "replay/prepare/write.h"
@@ -35,7 +36,8 @@ struct PrepareOptions {
     uint32_t copies = 1;                       ///< of the recorded job, that the log runs
     std::optional<bool> listing_entries = {};  ///< lay out what makes listings as long as recorded; not given: as above
     bool reset = false;
-    unsigned threads = 0;  ///< 0: default_prepare_threads()
+    unsigned threads = 0;           ///< 0: default_prepare_threads()
+    PreparePeers* peers = nullptr;  ///< ranks that do the same at the same time; none: this process does all
 };
 
 /// More than processors, as most of them wait for the device.
@@ -79,6 +81,12 @@ private:
     void note_unnamed_files();
     void note_recorded_files();
     void check_sizes() const;
+    void make_root();
+    bool leads() const { return options_.peers == nullptr || options_.peers->place() == 0; }
+    bool run_alone(WriteState& state, const std::function<void()>& tick);
+    bool run_together(WriteState& state, const std::function<void()>& tick);
+    void mark(MarkerState state);
+    WriteJob write_job() const;
 
     const LogReader& log_;
     PrepareOptions options_;

@@ -2,14 +2,17 @@
 #include "replay/prepare/reads.h"
 
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "formats/oplog/async_request.h"
+#include "formats/oplog/op_fields.h"
 #include "formats/oplog/open_flags.h"
 #include "formats/oplog/touched.h"
 
@@ -22,22 +25,17 @@ class ReadGatherer {
 public:
     ReadGatherer(const LogReader& log, const std::function<bool(FileId)>& wanted)
         : log_(log), tables_(log.tables()), wanted_(tables_.files.size()) {
-        out_.reads = out_.advised = out_.touched = FileRanges(tables_.files.size());
         for (FileId file = 1; file < wanted_.size(); ++file) {
             wanted_[file] = wanted(file);
         }
     }
 
     FileReads run() {
-        std::vector<BlockInfo> with_touches;
-        OpBlock block;
-        for (const BlockInfo& where : log_.blocks()) {
-            log_.decode(where, block);
-            if (first_pass(block)) {
-                with_touches.push_back(where);
-            }
-            log_.forget(where);
+        std::vector<BlockInfo> with_touches = first_pass();
+        if (!set_direct_.empty()) {
+            with_touches = first_pass();  // some of these were used in blocks before
         }
+        OpBlock block;
         // A mapping may be made in a block behind that of its touches: by another task.
         for (const BlockInfo& where : with_touches) {
             log_.decode(where, block);
@@ -48,6 +46,23 @@ public:
     }
 
 private:
+    /// Returns the blocks that touch mappings.
+    std::vector<BlockInfo> first_pass() {
+        const FileRanges none(tables_.files.size());
+        out_ = FileReads{none, none, none, none, none};
+        mappings_.clear();
+        made_at_.clear();
+        std::vector<BlockInfo> with_touches;
+        OpBlock block;
+        for (const BlockInfo& where : log_.blocks()) {
+            log_.decode(where, block);
+            if (first_pass(block)) {
+                with_touches.push_back(where);
+            }
+            log_.forget(where);
+        }
+        return with_touches;
+    }
     /// Whether the block touches mappings.
     bool first_pass(const OpBlock& block) {
         bool touches = false;
@@ -64,9 +79,14 @@ private:
                 out_.drops = true;
             } else if (info(kind).is(Trait::submits)) {
                 submit(block, i);
+            } else if (kind == OpKind::fcntl) {
+                if (block.arg[i] == F_SETFL && (block.flags[i] & kOpenDirect) != 0) {
+                    set_direct_.insert(block.handle[i]);
+                }
             } else {
                 note_uncached(block, i);
                 move_data(block, i);
+                resize(block, i);
             }
         }
         return touches;
@@ -75,13 +95,35 @@ private:
     void move_data(const OpBlock& block, size_t i) {
         const OpInfo& row = info(static_cast<OpKind>(block.kind[i]));
         const uint64_t offset = not_negative(block.offset[i]), moved = not_negative(block.result[i]);
+        const Time time = time_of(block, i);
         if (row.is(Trait::reads)) {
-            read(block.handle[i], offset, moved);
+            read(block.handle[i], offset, moved, time);
             if (row.is(Trait::writes)) {
-                write(block.handle2[i], not_negative(block.offset2[i]), moved);
+                write(block.handle2[i], not_negative(block.offset2[i]), moved, time);
             }
         } else if (row.is(Trait::writes)) {
-            write(block.handle[i], offset, moved);
+            write(block.handle[i], offset, moved, time);
+        }
+    }
+    /// What is cut off or punched is on no device any more.
+    void resize(const OpBlock& block, size_t i) {
+        const auto kind = static_cast<OpKind>(block.kind[i]);
+        const int64_t end = time_of(block, i).end;
+        const bool cuts = kind == OpKind::open ? (block.flags[i] & int64_t{O_TRUNC}) != 0
+                                               : kind == OpKind::truncate || kind == OpKind::ftruncate;
+        if (block.result[i] < 0) {
+            return;
+        }
+        if (cuts) {
+            const FileId file = block.file[i] != 0 ? block.file[i] : file_of(block.handle[i]);
+            make(file, kind == OpKind::open ? 0 : not_negative(block.size[i]), UINT64_MAX, end);
+        } else if (kind == OpKind::fallocate &&
+                   (block.flags[i] & int64_t{FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE}) != 0) {
+            const uint64_t from = not_negative(block.offset[i]);
+            make(file_of(block.handle[i]), from, from + not_negative(block.size[i]), end);
+        } else if (kind == OpKind::fallocate &&
+                   (block.flags[i] & int64_t{FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE}) != 0) {
+            add_to(out_.shifted, file_of(block.handle[i]), not_negative(block.offset[i]), UINT64_MAX);
         }
     }
     /// RWF_DONTCACHE: what it brings into memory leaves it again.
@@ -90,19 +132,45 @@ private:
         const auto kind = static_cast<OpKind>(block.kind[i]);
         out_.drops |= (kind == OpKind::preadv || kind == OpKind::pwritev) && (block.flags[i] & kDontCache) != 0;
     }
-    void read(HandleId handle, uint64_t offset, uint64_t bytes) {
-        if (is_direct(handle)) {
+    struct Time {
+        int64_t begin = 0, end = 0;  // ns
+    };
+    static Time time_of(const OpBlock& block, size_t i) {
+        return {block.begin[i], end_of(block.begin[i], block.duration[i])};
+    }
+    void read(HandleId handle, uint64_t offset, uint64_t bytes, Time time) {
+        const bool now_and_then = set_direct_.contains(handle);
+        if (is_direct(handle) || now_and_then) {
             beside(bytes);
-        } else {
-            add(file_of(handle), offset, bytes);
+        }
+        if (!is_direct(handle)) {
+            add(file_of(handle), offset, bytes, time.begin);
         }
     }
-    void write(HandleId handle, uint64_t offset, uint64_t bytes) {
+    void write(HandleId handle, uint64_t offset, uint64_t bytes, Time time) {
+        if (!is_direct(handle) && !set_direct_.contains(handle) && bytes != 0) {
+            make(file_of(handle), offset, offset + bytes, time.end);
+        }
         const auto is_part = [](uint64_t at) { return at % RangeSet::kPage != 0; };
         if (wanted_[file_of(handle)] && (is_part(offset) || is_part(offset + bytes))) {
             beside(2 * RangeSet::kPage);
         }
     }
+    /// Whole pages of [from, to), and the last one of the file.
+    void make(FileId file, uint64_t from, uint64_t to, int64_t end) {
+        if (file == 0 || file >= wanted_.size() || !wanted_[file]) {
+            return;
+        }
+        const FileRow& row = tables_.files[file];
+        const uint64_t first = from > UINT64_MAX - RangeSet::kPage ? from : whole(from);
+        const uint64_t last = row.size_exact && to >= row.size ? std::max(to, whole(row.size)) : to;
+        if (first < last / RangeSet::kPage * RangeSet::kPage) {
+            out_.made.of(file).add(first, last / RangeSet::kPage * RangeSet::kPage);
+            int64_t& made = made_at_.try_emplace(file, end).first->second;
+            made = std::max(made, end);
+        }
+    }
+    static uint64_t whole(uint64_t bytes) { return (bytes + RangeSet::kPage - 1) / RangeSet::kPage * RangeSet::kPage; }
     void beside(uint64_t bytes) { out_.beside_bytes += std::min(bytes, UINT64_MAX - out_.beside_bytes); }
 
     void map(const OpBlock& block, size_t i) {
@@ -112,16 +180,16 @@ private:
         constexpr int64_t kAccess = PROT_READ | PROT_WRITE | PROT_EXEC;
         const bool populates = (block.flags[i] & MAP_POPULATE) != 0 && (block.flags[i] & MAP_NONBLOCK) == 0;
         if (populates && (block.mode[i] & kAccess) != 0) {
-            add(file, offset, not_negative(block.size[i]));
+            add(file, offset, not_negative(block.size[i]), block.begin[i]);
         }
     }
 
     void submit(const OpBlock& block, size_t i) {
         const AsyncRequest asked = async_request(block, i);
         if (asked.reads()) {
-            read(block.handle[i], not_negative(asked.offset), not_negative(asked.size));
+            read(block.handle[i], not_negative(asked.offset), not_negative(asked.size), time_of(block, i));
         } else if (asked.writes()) {
-            write(block.handle[i], not_negative(asked.offset), not_negative(asked.size));
+            write(block.handle[i], not_negative(asked.offset), not_negative(asked.size), time_of(block, i));
         } else if (asked.does == AsyncRequest::Does::advise && asked.own_flags == POSIX_FADV_WILLNEED) {
             advise(block.handle[i], not_negative(asked.offset), not_negative(asked.size));
         }
@@ -138,14 +206,14 @@ private:
             const uint64_t offset = found->second.offset;
             if (kind == OpKind::touch) {
                 each_touched(block.offset[i], block.size[i], block.list_of(i), [&](int64_t at, int64_t bytes) {
-                    add(file, offset + not_negative(at), not_negative(bytes));
+                    add(file, offset + not_negative(at), not_negative(bytes), block.begin[i]);
                     add_to(out_.touched, file, offset + not_negative(at), not_negative(bytes));
                 });
                 continue;
             }
             const uint64_t from = offset + not_negative(block.offset[i]), bytes = not_negative(block.size[i]);
             if (block.arg[i] == MADV_POPULATE_READ || block.arg[i] == MADV_POPULATE_WRITE) {
-                add(file, from, bytes);
+                add(file, from, bytes, block.begin[i]);
             } else if (block.arg[i] == MADV_WILLNEED) {
                 add_to(out_.advised, file, from, bytes);
             } else if (block.arg[i] == MADV_PAGEOUT) {
@@ -170,7 +238,27 @@ private:
         const uint64_t end = bytes <= UINT64_MAX - from ? from + bytes : UINT64_MAX;
         to.of(file).add(from, row.size_exact ? std::min(end, std::max(row.size, from)) : end);
     }
-    void add(FileId file, uint64_t from, uint64_t bytes) { add_to(out_.reads, file, from, bytes); }
+    /// What is made later does not count, nor what is made meanwhile: tasks and blocks are not in the order of time.
+    void add(FileId file, uint64_t from, uint64_t bytes, int64_t begin) {
+        const auto made = made_at_.find(file);
+        if (made == made_at_.end() || made->second > begin || bytes > UINT64_MAX - from) {
+            add_to(out_.reads, file, from, bytes);
+            return;
+        }
+        const uint64_t end = from + bytes;
+        for (const auto& [first, last] : out_.made[file].ranges_from(from)) {
+            if (first >= end) {
+                break;
+            }
+            if (from < first) {
+                add_to(out_.reads, file, from, first - from);
+            }
+            from = std::max(from, last);
+        }
+        if (from < end) {
+            add_to(out_.reads, file, from, end - from);
+        }
+    }
     /// By direct I/O or not, advice is about the page cache. `bytes` 0: to the end of the file.
     void advise(HandleId handle, uint64_t from, uint64_t bytes) {
         const FileId file = file_of(handle);
@@ -182,14 +270,25 @@ private:
     const Tables& tables_;
     FileReads out_;
     std::vector<bool> wanted_;
+    std::unordered_set<HandleId> set_direct_;  // by F_SETFL, for a part of their use
     struct Mapped {
         FileId file = 0;
         uint64_t offset = 0;
     };
     std::unordered_map<uint32_t, Mapped> mappings_;
+    std::unordered_map<FileId, int64_t> made_at_;  // ns: when the last of it was
 };
 
 }  // namespace
+
+Holes holes_at_first(const LogReader& log, const FileReads& reads) {
+    Holes holes = recorded_holes(log);
+    for (auto& [file, ranges] : holes) {
+        ranges = ranges.without(reads.made[file]).without(reads.shifted[file]);
+    }
+    std::erase_if(holes, [](const auto& one) { return one.second.empty(); });
+    return holes;
+}
 
 FileReads gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted) {
     return ReadGatherer(log, wanted).run();

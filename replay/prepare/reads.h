@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/oplog.h"
 #include "formats/support/range_set.h"
 
@@ -31,19 +32,27 @@ private:
 /// By FileId.
 struct FileReads {
     /// What ops that succeeded read or, of a mapping, touch or populate. Direct I/O passes the page cache by and does
-    /// not count.
+    /// not count, and neither does what the job had made before.
     FileRanges reads;
+    /// What ops wrote into the page cache, cut off, or punched: whole pages.
+    FileRanges made;
     /// What the kernel was advised to read (readahead, WILLNEED). It reads less of it where its limit for one call is
     /// lower, or memory is short.
     FileRanges advised;
     /// Of `reads`, what page faults touched.
     FileRanges touched;
+    /// What lies elsewhere since a part before it was taken out or put in.
+    FileRanges shifted;
     /// What a device may serve besides: direct reads, and the pages of which writes replace a part.
     uint64_t beside_bytes = 0;
     /// Whether some of what was read or written was dropped again, so that it may be read from the device more than
     /// once.
     bool drops = false;
 };
+
+/// The holes that files had when the recording began. Where they are was asked after the job: what it wrote, cut off or
+/// punched says nothing of before, and is taken for data.
+Holes holes_at_first(const LogReader& log, const FileReads& reads);
 
 /// Files that `wanted` refuses have nothing. Up to two passes over the log.
 FileReads gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted);

@@ -284,7 +284,10 @@ private:
     /// `status`: what is there; nullptr: nothing.
     void decide(Tally& tally, uint32_t index, const struct stat* status, int directory = -1) {
         const LayoutEntry& entry = layout_.entries[index];
-        const Action action = action_for(tally, entry, status, directory);
+        Action action = action_for(tally, entry, status, directory);
+        if (action == Action::keep && options_.licence != Licence::strange && lacks_attributes(index)) {
+            action = Action::refill;
+        }
         out_.actions[index] = action;
         ++tally.count[static_cast<size_t>(action)];
         const bool further_name = layout_.hard_links.contains(index);
@@ -313,14 +316,17 @@ private:
                 tally.largest_entry = &entry;
             }
             if (options_.content != Content::sparse) {
-                const uint64_t data =
-                    layout_.holes.contains(index) ? layout_.data_of(index, 0, entry.size).bytes() : entry.size;
+                const auto data_between = [&](uint64_t from, uint64_t to) {
+                    const bool holes = layout_.holes.contains(index);
+                    return from >= to ? 0 : holes ? layout_.data_of(index, from, to).bytes() : to - from;
+                };
+                const uint64_t data = data_between(0, entry.size);
                 const uint64_t whole = round_up(data, out_.demands[device_[index]].block);
                 bytes = std::min(data, entry.size);
                 if (action == Action::refill) {
                     const uint64_t from = entry.changed_from - entry.changed_from % kContentUnit;
                     const uint64_t to = std::min(entry.changed_to, entry.size);
-                    bytes = to > from ? to - from : 0;
+                    bytes = data_between(from, to);
                 }
                 const uint64_t held = action == Action::refill ? there : 0;
                 need.bytes = add_saturating(need.bytes, whole > held ? whole - held : 0);
@@ -384,6 +390,21 @@ private:
             }
         }
         return entry.attributes && entry.type != FileType::symlink ? Action::refill : Action::keep;
+    }
+
+    /// Of those that it had at first. Where it cannot be opened, writing will tell.
+    bool lacks_attributes(uint32_t index) const {
+        const auto had = layout_.attributes.find(index);
+        if (had == layout_.attributes.end()) {
+            return false;
+        }
+        const LayoutEntry& entry = layout_.entries[index];
+        const std::string place =
+            entry.type == FileType::directory
+                ? place_of(index)
+                : (entry.parent == kRoot ? "" : place_of(entry.parent) + "/") + std::string(entry.name());
+        const UniqueFd fd(open_beneath(root_, place.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, Links::refuse));
+        return fd.valid() && !has_attributes(fd.get(), had->second);
     }
 
     /// Empty: what is there is what should be.

@@ -100,13 +100,20 @@ public:
     void run() {
         const NoUmask modes_as_given;
         list_directories();
-        set_aside(false);
-        make_directories();
-        if (job_.reset) {
-            remove_made(true);
+        if (leads()) {
+            set_aside(false);
+            make_directories();
+            if (job_.reset) {
+                remove_made(true);
+            }
         }
+        gate();
         make_files();
-        make_hard_links();
+        gate();
+        if (leads()) {
+            make_hard_links();
+            give_all_attributes();
+        }
         if (!state_.stop) {
             sync();
         }
@@ -120,6 +127,21 @@ public:
     }
 
 private:
+    bool leads() const { return job_.peers == nullptr || job_.peers->place() == 0; }
+    void gate() const {
+        if (job_.peers != nullptr) {
+            job_.peers->gate();
+        }
+    }
+    /// Of several ranks, each fills its share of the files; those whose names are made in order are the first one's.
+    bool fills(uint32_t entry) const {
+        if (job_.peers == nullptr) {
+            return true;
+        }
+        const uint32_t turn = layout_.in_order.contains(layout_.entries[entry].parent) ? 0 : entry;
+        return turn % job_.peers->count() == job_.peers->place();
+    }
+
     Action action(uint32_t entry) const { return job_.survey.actions[entry]; }
     bool makes(uint32_t entry) const { return action(entry) == Action::make || action(entry) == Action::remake; }
 
@@ -349,6 +371,9 @@ private:
     /// Where others lay between the files of a directory, all get their inodes one after the other, in their order,
     /// before several threads fill them.
     void make_names() {
+        if (!leads()) {
+            return;
+        }
         std::vector<uint32_t> directories;
         for (const uint32_t directory : directories_) {
             const auto [begin, end] = layout_.children_of(directory);
@@ -493,7 +518,7 @@ private:
                     continue;
                 }
                 if ((!makes(*child) && action(*child) != Action::refill) || layout_.hard_links.contains(*child) ||
-                    (is_named(*child) && entry.size == 0)) {
+                    (is_named(*child) && entry.size == 0) || !fills(*child)) {
                     continue;
                 }
                 const auto [from, to] = range_of(*child);
@@ -555,12 +580,18 @@ private:
         }
         const uint64_t seed = content_seed(layout_.entries[index].path);
         buffer.compresses(compressible(layout_.entries[index].path), layout_.entries[index].size);
+        const bool holes = layout_.holes.contains(index);
+        std::atomic<uint64_t> with_edges{0};
         for (const auto& [from, to] : units.ranges()) {
             const int error = -write_content(fd, seed, std::max(from, range.first), std::min(to, range.second), buffer,
-                                             stop, state_.bytes);
+                                             stop, holes ? with_edges : state_.bytes);
             if (error != 0) {
                 return error;
             }
+        }
+        if (holes) {
+            state_.bytes += std::min(data.bytes(), with_edges.load());
+            state_.holes += range.second - range.first - data.bytes();
         }
         return 0;
     }
@@ -603,6 +634,27 @@ private:
                 make_regular(parent.get(), index, *buffer);
             }
             did_one();
+        }
+    }
+
+    /// A file system without extended attributes is none to fail on: it is said which files lack theirs.
+    void give_all_attributes() {
+        for (const auto& [index, attributes] : layout_.attributes) {
+            if (state_.stop || (!makes(index) && action(index) != Action::refill)) {
+                continue;
+            }
+            const std::string& path = layout_.entries[index].path;
+            const UniqueFd fd(
+                open_beneath(job_.root, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, Links::refuse));
+            if (fd.get() < 0) {
+                fail("open", path, -fd.get());
+            }
+            if (const int error = give_attributes(fd.get(), attributes); error != 0) {
+                state_.attributes_refused.add(path, reason(error));
+            }
+            if (tick_) {
+                tick_();
+            }
         }
     }
 
@@ -719,6 +771,9 @@ private:
             put_back_attributes(fd.get(), entry);
         }
         int error = 0;
+        const bool holes = layout_.holes.contains(index);
+        // Files of one write have no size before it, so theirs tells whether they are whole.
+        const bool begun = job_.content != Content::sparse && makes(index) && (to - from > kWriteBytes || holes);
         if (job_.content == Content::sparse) {
             if (!makes(index) && entry.data_changed()) {
                 error = -finish_file(fd.get(), 0);
@@ -727,9 +782,7 @@ private:
                 error = -finish_file(fd.get(), entry.size);
             }
         } else {
-            // Files of one write have no size before it, so theirs tells whether they are whole.
-            const bool holes = layout_.holes.contains(index);
-            if (makes(index) && (to - from > kWriteBytes || holes)) {
+            if (begun) {
                 error = -begin(fd.get(), index);
             }
             static const std::atomic<bool> never{false};
@@ -739,11 +792,11 @@ private:
             if (error == 0 && !state_.stop) {
                 punch_holes(fd.get(), index, {from, to});
             }
-            if (error == 0 && (direct || holes) && !state_.stop) {
+            if (error == 0 && (direct || holes || begun) && !state_.stop) {
                 error = -finish_file(fd.get(), entry.size);
             }
         }
-        if (makes(index) && (error != 0 || (state_.stop && (direct || layout_.holes.contains(index))))) {
+        if (makes(index) && (error != 0 || (state_.stop && (direct || begun || holes)))) {
             ::unlinkat(directory, entry.name().data(), 0);
         }
         filled(index);

@@ -9,6 +9,7 @@
 
 #include "formats/oplog/contents.h"
 #include "replay/prepare/layout.h"
+#include "replay/prepare/prepare_peers.h"
 #include "replay/prepare/survey.h"
 
 namespace reprise {
@@ -22,14 +23,17 @@ struct WriteJob {
     const Contents& contents;  ///< how far files compress, for Content::recorded
     bool reset;
     unsigned threads;
+    PreparePeers* peers = nullptr;  ///< none: everything is this process's to do
 };
 
 /// Shared with whoever watches; `stop` may be set from a signal.
 struct WriteState {
     std::atomic<bool> stop{false};
-    std::atomic<uint64_t> bytes{0};    ///< written
+    std::atomic<uint64_t> bytes{0};    ///< of data written; what was written beside it into the edges of holes is gone
+    std::atomic<uint64_t> holes{0};    ///< bytes that files have between their data, of files that were filled
     std::atomic<uint64_t> entries{0};  ///< made, remade, refilled or removed
-    Examples left;                     ///< directories the log made that hold things it does not name: not removed
+    Examples attributes_refused;  ///< files that the file system gave none of their extended attributes, or not all
+    Examples left;                ///< directories the log made that hold things it does not name: not removed
 };
 
 /// The first step of a reset: removes the files that the log makes and those that are to be made anew, so that a full

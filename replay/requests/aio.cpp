@@ -44,7 +44,7 @@ public:
         }
         const bool vectored = call.asked.vectored;
         iocb control{};
-        control.aio_data = call.id;
+        control.aio_data = RequestDone::word(call.id, call.serial);
         control.aio_fildes = static_cast<uint32_t>(call.fd);
         control.aio_offset = call.asked.offset;
         control.aio_rw_flags = static_cast<__kernel_rwf_t>(call.asked.own_flags);
@@ -54,7 +54,7 @@ public:
             case Does::sync: control.aio_lio_opcode = IOCB_CMD_FSYNC; break;
             case Does::sync_data: control.aio_lio_opcode = IOCB_CMD_FDSYNC; break;
             default:
-                refused({call.id, 0});
+                refused({call.id, 0, call.serial});
                 ++not_in_line_;
                 return true;  // IOCB_CMD_NOOP, which no kernel knows
         }
@@ -86,7 +86,7 @@ public:
                 // As much is in flight as the context holds: some of it has to be done first.
                 drain_into_refused();
             } else {
-                refused({static_cast<uint32_t>(line_[at].aio_data), -errno});
+                refused(RequestDone::of(line_[at].aio_data, -errno));
                 ++at;
             }
         }
@@ -115,7 +115,7 @@ public:
         const long most = static_cast<long>(std::min(out.size() - count, std::size(events)));
         const long found = syscall(SYS_io_getevents, context_, least, most, events, &limit);
         for (long i = 0; i < found; ++i) {
-            out[count++] = {static_cast<uint32_t>(events[i].data), events[i].res};
+            out[count++] = RequestDone::of(events[i].data, events[i].res);
         }
         return count;
     }
@@ -140,7 +140,7 @@ private:
         const long found =
             syscall(SYS_io_getevents, context_, 1L, static_cast<long>(std::size(events)), events, &limit);
         for (long i = 0; i < found; ++i) {
-            refused({static_cast<uint32_t>(events[i].data), events[i].res});
+            refused(RequestDone::of(events[i].data, events[i].res));
         }
     }
 

@@ -2,6 +2,8 @@
 // Who performs asynchronous requests: a ring of io_uring, a context of libaio, or threads where neither is to be had.
 #pragma once
 
+#include <linux/openat2.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include <cstddef>
@@ -13,20 +15,43 @@
 
 namespace reprise {
 
+/// A call on names or descriptors. It names what it acts on in directories that were resolved before, and follows no
+/// link at the end of a name; only an open resolves by itself, as `how` says.
+struct NameCall {
+    uint8_t code = 0;  // IORING_OP_OPENAT2, _CLOSE, _STATX, _MKDIRAT, _UNLINKAT, _RENAMEAT, _LINKAT, _SYMLINKAT
+    int directory = -1, directory2 = -1;
+    int fd = -1;              // to close
+    const char* name = "";    // in `directory`; of a symbolic link its target
+    const char* name2 = "";   // in `directory2`; of a symbolic link its name
+    uint32_t flags = 0;       // AT_*, RENAME_*
+    uint32_t mask = 0;        // of statx
+    uint32_t mode = 0;        // of mkdir
+    open_how how = {};        // of an open
+    struct statx found = {};  // what statx found
+};
+
 /// One request, as the queue is asked to perform it. `pieces` need to last until prepare() returns.
 struct RequestCall {
     AsyncRequest asked;
     int fd = -1;
-    uint8_t order = 0;  // IOSQE_IO_DRAIN, _IO_LINK, _IO_HARDLINK, _ASYNC, _CQE_SKIP_SUCCESS; of io_uring only
-    uint32_t id = 0;    // not 0
+    uint8_t order = 0;    // IOSQE_IO_DRAIN, _IO_LINK, _IO_HARDLINK, _ASYNC, _CQE_SKIP_SUCCESS; of io_uring only
+    uint32_t id = 0;      // not 0
+    uint32_t serial = 0;  // told again when it is done: a log may use a number twice
     std::byte* buffer = nullptr;
     size_t bytes = 0;                    // of the buffer
     std::span<const iovec> pieces = {};  // of vectored ones
+    NameCall* name = nullptr;  // of those that stand for calls (AsyncRequest::is_call); lasts until it is done
 };
 
 struct RequestDone {
     uint32_t id = 0;
     int64_t result = 0;  // or -errno
+    uint32_t serial = 0;
+    /// Of a request in the 64 bits that the kernel's queues hand back.
+    static uint64_t word(uint32_t id, uint32_t serial) { return uint64_t{serial} << 32 | id; }
+    static RequestDone of(uint64_t word, int64_t result) {
+        return {static_cast<uint32_t>(word), result, static_cast<uint32_t>(word >> 32)};
+    }
 };
 
 struct QueueOptions {
@@ -48,6 +73,8 @@ public:
     virtual size_t take(std::span<RequestDone> out, int64_t wait_ns) = 0;
     /// Whether something may be done: take() would find it without a system call.
     virtual bool ready() const { return true; }
+    /// Whether it makes such a NameCall.
+    virtual bool makes(uint8_t) const { return false; }
 };
 
 /// -errno where the kernel refuses.

@@ -75,26 +75,35 @@ ReplayedRing::Slot* ReplayedRing::find(uint32_t id) {
     return found == further_.end() ? nullptr : &found->second;
 }
 
-void ReplayedRing::flew(uint32_t id) {
+bool ReplayedRing::flew(uint32_t id, uint32_t serial) {
+    Slot* const known = find(id);
+    if (known != nullptr && known->state == State::flying) {
+        return false;
+    }
     flying_.fetch_add(1, std::memory_order_relaxed);
     Slot& slot = slots_[id & (slots_.size() - 1)];
     if (slot.state == State::free || slot.id == id) {
-        slot = {id, State::flying, false, 0, 0};
+        slot = {id, State::flying, false, 0, 0, serial};
     } else {
-        further_[id] = {id, State::flying, false, 0, 0};
+        further_[id] = {id, State::flying, false, 0, 0, serial};
     }
+    return true;
 }
 
-void ReplayedRing::add(const RequestCall& call) {
+bool ReplayedRing::add(RequestCall call) {
     const Guard submitting(shared_, submitting_);
+    call.serial = ++serial_;
     if ((call.order & IOSQE_CQE_SKIP_SUCCESS) == 0) {  // else nothing will tell that it is done
         const Guard table(shared_, table_);
-        flew(call.id);
+        if (!flew(call.id, call.serial)) {
+            return false;
+        }
     }
     while (!queue_->prepare(call)) {
         hand_over();
     }
     ++line_;
+    return true;
 }
 
 void ReplayedRing::submit() {
@@ -122,7 +131,7 @@ void ReplayedRing::put(std::span<const RequestDone> done) {
     {
         const Guard table(shared_, table_);
         for (const RequestDone& each : done) {
-            if (Slot* const slot = find(each.id)) {
+            if (Slot* const slot = find(each.id); slot != nullptr && slot->serial == each.serial) {
                 flying_.fetch_sub(slot->state == State::flying ? 1 : 0, std::memory_order_relaxed);
                 slot->state = State::done;
                 slot->result = each.result;

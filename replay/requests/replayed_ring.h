@@ -35,13 +35,14 @@ public:
 
     /// -errno where the kernel made no queue, so that threads perform the requests; 0: it did.
     int refused() const { return refused_; }
+    bool makes(uint8_t code) const { return queue_->makes(code); }
     /// Where the next read goes.
     std::byte* buffer() {
         return area_ + next_buffer_.fetch_add(1, std::memory_order_relaxed) % buffers_ * buffer_bytes_;
     }
 
-    /// Puts a request in line, after submit() where the line is full.
-    void add(const RequestCall& call);
+    /// Puts a request in line, after submit() where the line is full. False: one with its number is in flight.
+    bool add(RequestCall call);
     /// The next ones, which do not go through this ring, count as done.
     void skip(uint64_t count);
     bool shared() const { return shared_; }
@@ -72,11 +73,12 @@ private:
         bool claimed = false;  // asked for while it was in flight
         int64_t result = 0;
         uint64_t tick = 0;
+        uint32_t serial = 0;
     };
     class Guard;
     Slot* find(uint32_t id);
     void put(std::span<const RequestDone> done);
-    void flew(uint32_t id);
+    bool flew(uint32_t id, uint32_t serial);
     void hand_over();
 
     std::unique_ptr<RequestQueue> queue_;
@@ -86,7 +88,7 @@ private:
     size_t area_bytes_ = 0, buffer_bytes_ = 0;
     uint32_t buffers_ = 1;
     std::atomic<uint32_t> next_buffer_{0};
-    uint32_t line_ = 0;
+    uint32_t line_ = 0, serial_ = 0;
     std::atomic<uint64_t> done_{0}, flying_{0};
     std::atomic<uint32_t> claimed_{0};            // done, and asked for before
     std::vector<Slot> slots_;                     // by id, the lowest bits of it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Requests where the kernel makes none: as many threads as were in flight.
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,6 +62,8 @@ public:
         return count;
     }
 
+    bool makes(uint8_t) const override { return true; }
+
     size_t take(std::span<RequestDone> out, int64_t wait_ns) override {
         std::unique_lock guard(lock_);
         if (wait_ns > 0) {
@@ -115,7 +118,7 @@ private:
             ++busy_;
             guard.unlock();
             mine.call.pieces = mine.pieces;
-            const RequestDone done{mine.call.id, perform_at_once(mine.call)};
+            const RequestDone done{mine.call.id, perform_at_once(mine.call), mine.call.serial};
             guard.lock();
             --busy_;
             done_.push_back(done);
@@ -140,6 +143,22 @@ int64_t call_of(long number, Args... args) {
     return result < 0 ? -errno : result;
 }
 
+int64_t call_on_name(NameCall& call) {
+    switch (call.code) {
+        case IORING_OP_OPENAT2: return call_of(SYS_openat2, call.directory, call.name, &call.how, sizeof call.how);
+        case IORING_OP_CLOSE: return call_of(SYS_close, call.fd);
+        case IORING_OP_STATX: return call_of(SYS_statx, call.directory, call.name, call.flags, call.mask, &call.found);
+        case IORING_OP_MKDIRAT: return call_of(SYS_mkdirat, call.directory, call.name, call.mode);
+        case IORING_OP_UNLINKAT: return call_of(SYS_unlinkat, call.directory, call.name, call.flags);
+        case IORING_OP_RENAMEAT:
+            return call_of(SYS_renameat2, call.directory, call.name, call.directory2, call.name2, call.flags);
+        case IORING_OP_LINKAT:
+            return call_of(SYS_linkat, call.directory, call.name, call.directory2, call.name2, call.flags);
+        case IORING_OP_SYMLINKAT: return call_of(SYS_symlinkat, call.name, call.directory2, call.name2);
+        default: return -EINVAL;
+    }
+}
+
 }  // namespace
 
 std::unique_ptr<RequestQueue> make_threads(const QueueOptions& options) {
@@ -147,6 +166,9 @@ std::unique_ptr<RequestQueue> make_threads(const QueueOptions& options) {
 }
 
 int64_t perform_at_once(const RequestCall& call) {
+    if (call.name != nullptr) {
+        return call_on_name(*call.name);
+    }
     const AsyncRequest& asked = call.asked;
     const auto flags = static_cast<long>(asked.own_flags);
     const iovec one{call.buffer, call.bytes};

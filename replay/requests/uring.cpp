@@ -34,6 +34,7 @@ public:
         const int error = io_uring_queue_init_params(entries, &ring_, &params);
         made_ = error == 0;
         waits_here_ = (params.features & IORING_FEAT_EXT_ARG) != 0;
+        probe_.reset(made_ ? io_uring_get_probe_ring(&ring_) : nullptr);
         return error;
     }
 
@@ -42,15 +43,19 @@ public:
         if (sqe == nullptr) {
             return false;
         }
-        fill(*sqe, call);
+        if (call.name != nullptr) {
+            fill(*sqe, *call.name);
+        } else {
+            fill(*sqe, call);
+        }
         sqe->flags |= call.order & kOrder;
         last_ = sqe;
-        io_uring_sqe_set_data64(sqe, call.id);
+        io_uring_sqe_set_data64(sqe, RequestDone::word(call.id, call.serial));
         return true;
     }
 
     size_t submit() override {
-        // What was linked to it in the recording is no request here (a close, a timer). The kernel would hand it to a
+        // What was linked to it in the recording may be no request here (a timer). The kernel would hand it to a
         // thread.
         if (last_ != nullptr) {
             last_->flags &= static_cast<uint8_t>(~(IOSQE_IO_LINK | IOSQE_IO_HARDLINK));
@@ -80,6 +85,10 @@ public:
         return count;
     }
 
+    bool makes(uint8_t code) const override {
+        return probe_ != nullptr && io_uring_opcode_supported(probe_.get(), code) != 0;
+    }
+
     bool ready() const override {
         return io_uring_cq_ready(&ring_) != 0 || (IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) != 0;
     }
@@ -99,7 +108,7 @@ private:
             if (count == out.size()) {
                 break;
             }
-            out[count++] = {static_cast<uint32_t>(io_uring_cqe_get_data64(cqe)), cqe->res};
+            out[count++] = RequestDone::of(io_uring_cqe_get_data64(cqe), cqe->res);
         }
         io_uring_cq_advance(&ring_, static_cast<unsigned>(count));
         return count;
@@ -113,6 +122,30 @@ private:
         }
         asked_buffers_ = true;
         return fixed_buffers_;
+    }
+
+    static void fill(io_uring_sqe& sqe, NameCall& call) {
+        switch (call.code) {
+            case IORING_OP_OPENAT2: io_uring_prep_openat2(&sqe, call.directory, call.name, &call.how); return;
+            case IORING_OP_CLOSE: io_uring_prep_close(&sqe, call.fd); return;
+            case IORING_OP_STATX:
+                io_uring_prep_statx(&sqe, call.directory, call.name, static_cast<int>(call.flags), call.mask,
+                                    &call.found);
+                return;
+            case IORING_OP_MKDIRAT: io_uring_prep_mkdirat(&sqe, call.directory, call.name, call.mode); return;
+            case IORING_OP_UNLINKAT:
+                io_uring_prep_unlinkat(&sqe, call.directory, call.name, static_cast<int>(call.flags));
+                return;
+            case IORING_OP_RENAMEAT:
+                io_uring_prep_renameat(&sqe, call.directory, call.name, call.directory2, call.name2, call.flags);
+                return;
+            case IORING_OP_LINKAT:
+                io_uring_prep_linkat(&sqe, call.directory, call.name, call.directory2, call.name2,
+                                     static_cast<int>(call.flags));
+                return;
+            case IORING_OP_SYMLINKAT: io_uring_prep_symlinkat(&sqe, call.name, call.directory2, call.name2); return;
+            default: io_uring_prep_nop(&sqe); return;  // makes() knows no other
+        }
     }
 
     void fill(io_uring_sqe& sqe, const RequestCall& call) {
@@ -161,8 +194,12 @@ private:
         sqe.len = static_cast<unsigned>(asked.size);
     }
 
+    struct FreeProbe {
+        void operator()(io_uring_probe* probe) const { io_uring_free_probe(probe); }
+    };
     io_uring ring_{};
-    io_uring_sqe* last_ = nullptr;  // in line
+    std::unique_ptr<io_uring_probe, FreeProbe> probe_;  // of the codes that the kernel knows
+    io_uring_sqe* last_ = nullptr;                      // in line
     std::span<std::byte> area_;
     bool one_task_;  // until it is registered
     bool made_ = false, waits_here_ = false, asked_buffers_ = false, fixed_buffers_ = false;

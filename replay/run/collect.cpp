@@ -7,15 +7,20 @@
 #include <optional>
 #include <utility>
 
+#include "formats/oplog/cached_pages.h"
+#include "formats/oplog/contents.h"
 #include "formats/oplog/copy_tables.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/ranks.h"
 #include "formats/oplog/side_log.h"
 #include "replay/plan/causal_step.h"
 #include "replay/plan/open_loop.h"
+#include "replay/plan/stored_queues.h"
 #include "replay/plan/what_if.h"
 #include "replay/run/critical_path.h"
 #include "replay/run/request_bytes.h"
 #include "replay/run/row_result.h"
+#include "replay/run/run_edges.h"
 
 namespace reprise {
 namespace {
@@ -52,12 +57,18 @@ Header run_header(const Plan& plan, const ReplayOptions& options, const std::str
         write_fact(header, fact::recording_fingerprint, options.fingerprint);
     }
     write_fact(header, fact::read_only, options.read_only);
+    if (const auto ranks = read_fact(plan.log->header(), fact::ranks)) {
+        write_fact(header, fact::ranks, *ranks);
+    }
     return header;
 }
 
 /// What the run came to, for those who compare its log.
 void write_verdict(Header& header, const ReplayResult& result) {
     write_fact(header, fact::ended, result.ended);
+    if (result.cache) {
+        write_fact(header, fact::cache_regime, std::string(cache_regime_name(result.cache->choice.regime)));
+    }
     if (result.device_read_bytes && device_reads_known(result)) {
         write_fact(header, fact::device_read, static_cast<int64_t>(*result.device_read_bytes));
     }
@@ -94,12 +105,26 @@ public:
           serial_writers_(plan),
           slept_through_(plan),
           open_loops_(plan.log->tables()) {
+        if (log_.open()) {
+            edges_.emplace(plan, run);
+        }
         result_.latency.resize(kOpKindLimit);
         examples_.resize(kOpKindLimit);
+        for (const TaskPlan& task : plan.tasks) {
+            mine_ += plan.performs(task.process) ? task.ops : 0;
+        }
     }
 
+    /// Of a process that another rank performs: nothing.
     void task(TaskId id) {
         const TaskPlan& task = plan_.tasks[id];
+        if (!plan_.performs(task.process)) {
+            return;
+        }
+        result_.tasks += task.ops != 0 ? 1 : 0;
+        result_.edges += task.waits.size();
+        waited_elsewhere_ = 0;
+        waited_by_rank_.assign(waited_by_rank_.size(), 0);
         SpoolRow* const rows = run_.spool(task.spool_first);
         const uint64_t done = run_.task(id).done.load(std::memory_order_acquire);
         result_.edge_waits += run_.task(id).edge_waits;
@@ -124,6 +149,22 @@ public:
             report();
         }
         result_.names_cached_ns = std::max(result_.names_cached_ns, std::exchange(names_cached_ns_, 0));
+        if (waited_elsewhere_ > result_.rank_wait_ns) {
+            result_.rank_wait_ns = waited_elsewhere_;
+            result_.rank_waits = waited_by_rank_;
+            result_.rank_waiter = id;
+        }
+    }
+
+    /// What the run's log tells of the recorded job besides its ops, so that it can stand for the recording.
+    void write_job(LogWriter& writer) const {
+        if (!plan_.queues.empty() && plan_.elsewhere.empty()) {
+            writer.keep(stored_queues(edges_->queues()));
+        }
+        copy_contents(*plan_.log, writer);
+        if (const Holes holes = recorded_holes(*plan_.log); !holes.empty()) {
+            writer.keep(encode_holes(holes));
+        }
     }
 
     void finish() {
@@ -149,7 +190,7 @@ public:
 private:
     void report() {
         if (options_.progress) {
-            options_.progress({ReplayProgress::Phase::collecting, seen_, plan_.ops, monotonic_ns() - begun_, 0});
+            options_.progress({ReplayProgress::Phase::collecting, seen_, mine_, monotonic_ns() - begun_, 0});
         }
     }
 
@@ -172,6 +213,9 @@ private:
             leave_out(here.reason, i);
             if (here.reason == LeftOut::filter) {
                 step_->left_out(block_, i);
+                if (edges_) {
+                    edges_->of(id, block_, i, false);
+                }
                 return;
             }
         }
@@ -188,14 +232,16 @@ private:
             count(kind, i, begin, end, actual);
         }
         if (options_.pace == Pace::causal) {
-            const PathRow path = follow_causes(id, op, kind, i, performed, begin, end, row.begin);
+            const PathRow path = follow_causes(id, op, kind, i, performed, {begin, end, done}, row.begin);
             if (performed) {
                 helper_time_.see(id, block_, i, begin, end);
                 serial_writers_.see(id, block_, i, begin, end);
                 slept_through_.see(id, block_, i, end);
                 row.result = path.pack();
-                row.end = with_part(row.end, path_part(kind, block_.arg[i], recorded, role_, end - begin));
+                row.end = with_part(row.end, part_of_op(kind, i, begin, end));
             }
+        } else if (performed) {
+            waited_without_causes(id, op, i, begin, end);
         }
         if (performed && options_.pace != Pace::afap) {
             arrived(id, kind, i, begin, done);
@@ -228,6 +274,7 @@ private:
             if (log_.open()) {
                 out.duration = end - begin;
                 out.text = out.text < strings_.size() ? strings_[out.text] : 0;
+                out.edges = edges_->of(id, block_, i, true);
                 log_.write([&](LogWriter& writer) { writer.append(id, out); });
             }
         }
@@ -315,17 +362,30 @@ private:
         result_.fidelity.delay_error.add(end - over);
     }
 
+    /// Of an op, ns. `done` is before `begin` where it was over before its task got there.
+    struct Times {
+        int64_t begin, end, done;
+    };
+
     /// Lateness under `causal`, by the rules that the run followed.
-    PathRow follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, int64_t begin, int64_t end,
+    PathRow follow_causes(TaskId id, uint64_t op, OpKind kind, size_t i, bool performed, const Times& times,
                           uint64_t flags) {
-        const Released by = released(id, op, i);
+        const int64_t begin = times.begin, end = times.end;
+        Released by = released(id, op, i);
+        if (by.elsewhere) {
+            count_ranks(id, op, by, step_->due(block_, i, by.before), begin, end);
+        }
+        last_released_ = by;
         const bool locked = (flags & kWaitedForLock) != 0;
         const int64_t due = step_->due(block_, i, locked ? std::max(by.before, begin) : by.before);
         const int64_t run_queue = by.before == INT64_MIN ? step_->waited_for_cpu(block_, i) : 0;
         const CausalRole role = role_ = step_->issued(block_, i, begin, performed);
         // The task did not wait for the result of a request.
         const int64_t left = step_->beside() ? begin : end;
-        step_->ended(left);
+        const bool known = by.inside != INT64_MIN && by.ranks_inside == INT64_MIN;
+        const bool in_row = role == CausalRole::drain || (known && step_->over_on_arrival());
+        const int64_t arrived = in_row ? times.done : known ? by.inside : CausalStep::kNotKnown;
+        step_->ended(left, arrived);
         last_left_ = left;
         if (performed) {
             result_.lateness.add(std::max<int64_t>(begin - due, 0));
@@ -339,7 +399,7 @@ private:
         } else if (performed && (role == CausalRole::delay || role == CausalRole::submit)) {
             delayed(step_->until() - due, std::max(step_->until(), begin), end);
         }
-        PathRow path = path_row(role, kind, i, due, begin, end);
+        PathRow path = path_row(role, kind, i, begin, end, arrived);
         if (by.inside > begin) {
             path.added_ns = std::max<int64_t>(end - by.inside - kWakeUp, 0);
         } else {
@@ -350,8 +410,8 @@ private:
     }
 
     /// By how much the op moved its task's clock, and how far the task is behind that clock now.
-    PathRow path_row(CausalRole role, OpKind kind, size_t i, int64_t due, int64_t begin, int64_t end) {
-        const int64_t late = std::max<int64_t>(begin - due, 0);
+    PathRow path_row(CausalRole role, OpKind kind, size_t i, int64_t begin, int64_t end, int64_t arrived) {
+        const int64_t due = step_->due(), late = std::max<int64_t>(begin - due, 0);
         switch (role) {
             case CausalRole::call: {
                 const bool starts_or_ends = kind == OpKind::spawn || kind == OpKind::exit;
@@ -363,8 +423,8 @@ private:
                 const int64_t passed = compute_passed(step_->until(), end, TimingNoise{}.overshoot);
                 return {passed - due - step_->compute_ns(), end - passed, false};
             }
-            case CausalRole::wait: return {late, 0, false};
-            case CausalRole::drain: return {std::max<int64_t>(late - (end - begin), 0), 0, false};
+            case CausalRole::wait: return {late - step_->carried(arrived), step_->carried(arrived), false};
+            case CausalRole::drain: return {0, step_->carried(arrived), false};
         }
         return {};
     }
@@ -373,7 +433,69 @@ private:
     struct Released {
         int64_t before = INT64_MIN;  // the op was issued
         int64_t inside = INT64_MIN;  // the op, which is a wait for them
+        // The same by tasks that other ranks perform; INT64_MAX: nobody told this rank when.
+        int64_t ranks_before = INT64_MIN, ranks_inside = INT64_MIN;
+        const WaitFor *last_before = nullptr, *last_inside = nullptr;  // of these the one that came last
+        bool elsewhere = false;                                        // there are such waits
+        bool unknown_inside = false;
     };
+
+    bool elsewhere(const WaitFor& wait) const { return !plan_.performs(plan_.tasks[wait.task].process); }
+    uint32_t rank_of(const WaitFor& wait) const {
+        const ProcessId process = plan_.tasks[wait.task].process;
+        return process < plan_.rank_of.size() ? plan_.rank_of[process] : kNoRank;
+    }
+    void waited_for(TaskId id, uint64_t op, const WaitFor& wait, int64_t ns) {
+        waited_elsewhere_ += ns;
+        const uint32_t rank = rank_of(wait);
+        if (rank == kNoRank || ns <= 0) {
+            return;
+        }
+        waited_by_rank_.resize(std::max<size_t>(waited_by_rank_.size(), rank + 1));
+        waited_by_rank_[rank] += ns;
+        if (result_.rank_holds.size() < RankHold::kMost) {
+            result_.rank_holds.push_back({id, op, ns, rank, wait.task, wait.source});
+        }
+    }
+
+    /// Waits for other ranks: adds up how long the task stood still for them alone, and takes them among all waits.
+    /// `due`: without them.
+    void count_ranks(TaskId id, uint64_t op, Released& by, int64_t due, int64_t begin, int64_t end) {
+        // Where this rank does not know when it was let go, all of the time that it stood still is that wait.
+        const int64_t before = std::min(by.ranks_before, begin);
+        if (before > due) {
+            waited_for(id, op, *by.last_before, before - due);
+            by.before = std::max(by.before, before);
+        }
+        const int64_t inside = std::min(by.ranks_inside, end);
+        if (inside > begin) {
+            waited_for(id, op, *by.last_inside, std::max<int64_t>(inside - std::max(begin, by.inside), 0));
+            by.unknown_inside = by.ranks_inside == INT64_MAX;
+            by.inside = std::max(by.inside, inside);
+        }
+    }
+
+    PathPart part_of_op(OpKind kind, size_t i, int64_t begin, int64_t end) const {
+        return last_released_.unknown_inside ? PathPart::ranks
+                                             : path_part(kind, block_.arg[i], block_.result[i], role_, end - begin);
+    }
+
+    /// Under paces that follow no causes: the time before an op that waits for other ranks.
+    void waited_without_causes(TaskId id, uint64_t op, size_t i, int64_t begin, int64_t end) {
+        if (plan_.tasks[id].waits.empty() || plan_.elsewhere.empty()) {
+            return;
+        }
+        Released by = released(id, op, i);
+        if (by.elsewhere) {
+            int64_t since = std::max(last_left_, by.before);
+            if (options_.pace == Pace::timed) {
+                const auto due = static_cast<double>(block_.begin[i] - plan_.first_begin) * options_.speeds.time_scale;
+                since = std::max(since, start_ + static_cast<int64_t>(due));
+            }
+            count_ranks(id, op, by, since, begin, end);
+        }
+        last_left_ = end;
+    }
 
     /// When the task was released, where it had to wait for other ops. In the order of the ops.
     Released released(TaskId id, uint64_t op, size_t i) {
@@ -381,8 +503,20 @@ private:
         const bool inside = step_->waits_inside(block_, i);
         Released last;
         for (; wait_ < waits.size() && waits[wait_].op <= op; ++wait_) {
-            int64_t& at = inside && waits[wait_].op == op ? last.inside : last.before;
-            at = std::max(at, ended(waits[wait_]));
+            const bool within = inside && waits[wait_].op == op;
+            const int64_t done = ended(waits[wait_]);
+            if (elsewhere(waits[wait_])) {
+                int64_t& at = within ? last.ranks_inside : last.ranks_before;
+                const int64_t told = done == INT64_MIN ? INT64_MAX : done;
+                if (told > at) {
+                    at = told;
+                    (within ? last.last_inside : last.last_before) = &waits[wait_];
+                }
+                last.elsewhere = true;
+                continue;
+            }
+            int64_t& at = within ? last.inside : last.before;
+            at = std::max(at, done);
         }
         // What was done before the task got there did not hold it up.
         last.before = last.before > last_left_ ? last.before : INT64_MIN;
@@ -393,11 +527,8 @@ private:
     int64_t ended(const WaitFor& wait) {
         const SpoolRow& source = run_.spool(plan_.tasks[wait.task].spool_first)[wait.source];
         const bool done = run_.task(wait.task).done.load(std::memory_order_relaxed) > wait.source;
-        if (!done || (source.begin & kNotPerformed) != 0) {
-            return INT64_MIN;
-        }
-        const bool early = (source.begin & kReleasedEarly) != 0;
-        return clock_.ns(early ? source.begin & kSpoolTicks : source.end & kSpoolEndTicks);
+        const std::optional<uint64_t> tick = done ? let_go(source) : std::nullopt;
+        return tick ? clock_.ns(*tick & kSpoolEndTicks) : INT64_MIN;
     }
 
     void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
@@ -429,13 +560,17 @@ private:
     int64_t last_end_ = INT64_MIN, recorded_end_ = INT64_MIN;
     TaskId last_task_ = 0;  // of the op that ended last
     uint64_t last_op_ = 0;
-    uint64_t seen_ = 0;
+    uint64_t seen_ = 0, mine_ = 0;        // ops, of those that this rank performs
     int64_t names_cached_ns_ = 0;         // of the present task
     std::optional<CausalStep> step_;      // of the present task
     size_t wait_ = 0;                     // in the waits of the present task
     CausalRole role_ = CausalRole::call;  // of its last op
     int64_t last_left_ = 0;               // when its last op was over, or it began
-    ListingResults listings_;             // by open instance
+    Released last_released_;              // its last op
+    int64_t waited_elsewhere_ = 0;        // it waited for ops that other ranks perform
+    std::vector<int64_t> waited_by_rank_;
+    std::optional<RunEdges> edges_;  // where there is a log
+    ListingResults listings_;        // by open instance
     RequestBytes request_bytes_;
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;
@@ -469,6 +604,7 @@ void collect(const Plan& plan, SharedRun& run, const ReplayOptions& options, con
     }
     log.write([&](LogWriter& writer) {
         write_verdict(writer.header(), result);
+        collector.write_job(writer);
         for (const Counter& counter : plan.counters) {
             writer.count(counter);
         }

@@ -64,15 +64,22 @@ public:
             const int64_t released = wait == nullptr ? INT64_MIN : finished_.ended(*wait);
             cut_ = plan_.helpers.is_cut(task);
             passed(spool, released);
+            const bool elsewhere = path.released && (wait == nullptr ? waits_elsewhere(here, op) : !performs(*wait));
             if (wait != nullptr) {
                 doubtful(*wait, task, op, released);
                 spend(PathPart::call, released);
+            }
+            if (elsewhere) {  // the path of the other rank is that rank's: this one goes on in the task that waited
+                const bool within = begin_of(spool) < released || part_of(spool.end) == PathPart::ranks;
+                spend(PathPart::ranks, within ? begin_of(spool) : left_before(task, op));
+            }
+            if (wait != nullptr && !elsewhere) {
                 task = wait->task;
                 op = wait->source;
                 out_.added_ns += path_of(row(task, op)).behind_ns;
             } else if (op != 0) {
                 --op;
-            } else if (here.spawner != 0) {
+            } else if (here.spawner != 0 && performs(here.spawner)) {
                 op = here.spawn_op;
                 task = here.spawner;
                 out_.added_ns += path_of(row(task, op)).behind_ns;
@@ -92,6 +99,25 @@ private:
     int64_t begin_of(const SpoolRow& row) const { return finished_.ns(row.begin & kSpoolTicks); }
     int64_t end_of(const SpoolRow& row) const {
         return performed(row) ? finished_.ns(row.end & kSpoolEndTicks) : finished_.start_ns;
+    }
+
+    /// Whether the op waited for one that another rank performs, before it was issued or within.
+    bool waits_elsewhere(const TaskPlan& task, uint64_t op) const {
+        const auto first = std::partition_point(task.waits.begin(), task.waits.end(),
+                                                [&](const WaitFor& wait) { return wait.op < op; });
+        const auto after = std::find_if(first, task.waits.end(), [&](const WaitFor& wait) { return wait.op != op; });
+        return std::any_of(first, after, [&](const WaitFor& wait) { return !performs(wait); });
+    }
+    bool performs(TaskId task) const { return plan_.performs(plan_.tasks[task].process); }
+    bool performs(const WaitFor& wait) const { return performs(wait.task); }
+    /// When the last op was over that the task performed before `op`.
+    int64_t left_before(TaskId task, uint64_t op) {
+        while (op > 0) {
+            if (const SpoolRow& before = row(task, --op); performed(before)) {
+                return end_of(before);
+            }
+        }
+        return finished_.start_ns;
     }
 
     /// The time from `from` to where the walk is.

@@ -109,4 +109,11 @@ double stolen_between(const ProcessorUse& from, const ProcessorUse& to) {
     return std::max(to.stolen_ns - from.stolen_ns, 0.0) / static_cast<double>(to.at_ns - from.at_ns);
 }
 
+double own_between(const ProcessorUse& from, const ProcessorUse& to) {
+    if (to.at_ns <= from.at_ns) {
+        return -1.0;
+    }
+    return std::max(to.own_ns - from.own_ns, 0.0) / static_cast<double>(to.at_ns - from.at_ns);
+}
+
 }  // namespace reprise

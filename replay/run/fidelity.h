@@ -20,6 +20,7 @@ struct Fidelity {
     int64_t recorded_run_queue_ns = -1;  // what recorded tasks waited for processors; -1: unknown
     double other_cpus = -1.0;            // CPUs that other programs used; -1: unknown
     double stolen_cpus = -1.0;           // steal time, in CPUs; -1: unknown
+    double own_cpus = -1.0;              // CPUs that this run used itself; -1: unknown
     std::vector<std::string> failures;   // plain sentences; none: it kept up
 
     /// Share by which all delays together took too long.
@@ -46,5 +47,6 @@ ProcessorUse read_processor_use();
 /// In processors; -1 where /proc/stat cannot be read.
 double others_between(const ProcessorUse& from, const ProcessorUse& to);
 double stolen_between(const ProcessorUse& from, const ProcessorUse& to);
+double own_between(const ProcessorUse& from, const ProcessorUse& to);
 
 }  // namespace reprise

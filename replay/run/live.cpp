@@ -143,6 +143,9 @@ void LiveRun::look_at_tasks() {
     until_.swap(sampled_);
     for (TaskId task = 1; task < from_.plan.tasks.size(); ++task) {
         const TaskSlot& slot = from_.run.task(task);
+        if (slot.elsewhere) {
+            continue;
+        }
         sampled_[task] = slot.done.load(std::memory_order_acquire);
         figures_.passed += sampled_[task];
         const TaskState state = slot.state.load(std::memory_order_relaxed);
@@ -247,7 +250,7 @@ void LiveRun::count(Cursor& cursor, TaskId task, const OpBlock& block, size_t i)
         }
     }
     const int64_t begin = clock_.ns(row.begin & kSpoolTicks);
-    const int64_t end = result.performed ? std::max(clock_.ns(row.end), begin) : begin;
+    const int64_t done = result.performed ? clock_.ns(row.end) : begin, end = std::max(done, begin);
     if (result.performed) {
         performed(cursor, task, block, i, begin, end);
         const OpInfo& of = info(kind);
@@ -264,7 +267,7 @@ void LiveRun::count(Cursor& cursor, TaskId task, const OpBlock& block, size_t i)
         }
     }
     if (from_.pace != Pace::afap) {
-        late(cursor, task, block, i, row, begin, end, result.performed);
+        late(cursor, task, block, i, row, begin, done, result.performed);
     }
     if (!result.own_reason && result_differs(kind, block, i, block.result[i], result.actual, listings_)) {
         ++of_kind.mismatches;
@@ -293,7 +296,7 @@ void LiveRun::performed(const Cursor&, TaskId task, const OpBlock& block, size_t
 
 /// As the collector has it.
 void LiveRun::late(Cursor& cursor, TaskId task, const OpBlock& block, size_t i, const SpoolRow& row, int64_t begin,
-                   int64_t end, bool performed) {
+                   int64_t done, bool performed) {
     if (from_.pace == Pace::timed) {
         if (performed) {
             const auto since = static_cast<double>(block.begin[i] - from_.plan.first_begin) * from_.speeds.time_scale;
@@ -301,37 +304,39 @@ void LiveRun::late(Cursor& cursor, TaskId task, const OpBlock& block, size_t i, 
         }
         return;
     }
-    const int64_t by = released(cursor, task, block, i);
+    const Released by = released(cursor, task, block, i);
     const bool locked = (row.begin & kWaitedForLock) != 0;
-    const int64_t due = cursor.step->due(block, i, locked ? std::max(by, begin) : by);
-    cursor.step->issued(block, i, begin, performed);
+    const int64_t due = cursor.step->due(block, i, locked ? std::max(by.before, begin) : by.before);
+    const CausalRole role = cursor.step->issued(block, i, begin, performed);
     // The task did not wait for the result of a request.
-    const int64_t left = cursor.step->beside() ? begin : end;
-    cursor.step->ended(left);
+    const int64_t left = cursor.step->beside() ? begin : std::max(done, begin);
+    const bool in_row =
+        role == CausalRole::drain || (by.inside != CausalStep::kNotKnown && cursor.step->over_on_arrival());
+    cursor.step->ended(left, in_row ? done : by.inside);
     cursor.last_left = left;
     if (performed) {
         figures_.lateness.add(begin - due);
     }
 }
 
-/// When other tasks let a task go on before the op was issued; INT64_MIN: they did not hold it up.
-int64_t LiveRun::released(Cursor& cursor, TaskId task, const OpBlock& block, size_t i) {
+/// When other tasks let a task go on.
+LiveRun::Released LiveRun::released(Cursor& cursor, TaskId task, const OpBlock& block, size_t i) {
     const std::vector<WaitFor>& waits = from_.plan.tasks[task].waits;
     const uint64_t op = block.first + i;
     const bool inside = cursor.step->waits_inside(block, i);
-    int64_t before = INT64_MIN;
+    int64_t before = INT64_MIN, within = INT64_MIN;
     for (; cursor.wait < waits.size() && waits[cursor.wait].op <= op; ++cursor.wait) {
         const WaitFor& wait = waits[cursor.wait];
         const SpoolRow& source = from_.run.spool(from_.plan.tasks[wait.task].spool_first)[wait.source];
         const bool done = from_.run.task(wait.task).done.load(std::memory_order_acquire) > wait.source;
-        if ((inside && wait.op == op) || !done || (source.begin & kNotPerformed) != 0) {
-            continue;
-        }
-        const bool early = (source.begin & kReleasedEarly) != 0;
-        before = std::max(before, clock_.ns(early ? source.begin & kSpoolTicks : source.end));
+        const std::optional<uint64_t> tick = done ? let_go(source) : std::nullopt;
+        const bool here = from_.plan.performs(from_.plan.tasks[wait.task].process);
+        int64_t& last = inside && wait.op == op ? within : before;
+        last = std::max(last, tick ? clock_.ns(*tick) : INT64_MIN);
+        within = here || &last != &within ? within : CausalStep::kNotKnown;
     }
     // What was done before the task got there did not hold it up.
-    return before > cursor.last_left ? before : INT64_MIN;
+    return {before > cursor.last_left ? before : INT64_MIN, within == INT64_MIN ? CausalStep::kNotKnown : within};
 }
 
 }  // namespace reprise

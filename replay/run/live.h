@@ -96,8 +96,12 @@ private:
     void count(Cursor& cursor, TaskId task, const OpBlock& block, size_t i);
     void performed(const Cursor& cursor, TaskId task, const OpBlock& block, size_t i, int64_t begin, int64_t end);
     void late(Cursor& cursor, TaskId task, const OpBlock& block, size_t i, const SpoolRow& row, int64_t begin,
-              int64_t end, bool performed);
-    int64_t released(Cursor& cursor, TaskId task, const OpBlock& block, size_t i);
+              int64_t done, bool performed);
+    /// INT64_MIN: they did not hold it up before the op was issued; CausalStep::kNotKnown: the op is no wait for them.
+    struct Released {
+        int64_t before, inside;
+    };
+    Released released(Cursor& cursor, TaskId task, const OpBlock& block, size_t i);
     void look_at_tasks();
     void look_at_devices();
     void tell();

@@ -24,6 +24,7 @@
 #include "formats/support/quantity.h"
 #include "formats/support/unique_fd.h"
 #include "replay/engine/syscalls.h"
+#include "replay/plan/elsewhere.h"
 #include "replay/plan/guards.h"
 #include "replay/plan/one_lock.h"
 #include "replay/plan/shared_places.h"
@@ -98,10 +99,36 @@ PathMap check_root(const ReplayOptions& options, int root, std::optional<Marker>
     return marker ? marker->maps : PathMap{};
 }
 
+/// The other ranks follow the run for as long as this lives.
+class AttachedPeers {
+public:
+    AttachedPeers(Peers* peers, const Plan& plan, SharedRun& run) : peers_(peers) {
+        if (peers_ != nullptr) {
+            peers_->attach(plan, run);
+        }
+    }
+    ~AttachedPeers() {
+        if (peers_ != nullptr) {
+            peers_->forget();
+        }
+    }
+    AttachedPeers(const AttachedPeers&) = delete;
+    AttachedPeers& operator=(const AttachedPeers&) = delete;
+
+private:
+    Peers* const peers_;
+};
+
+/// Of the ranks that share a root, one locks and marks it.
+bool leads_root(const ReplayOptions& options) { return options.peers == nullptr || options.peers->leads_root(); }
+
 /// Keeps other runs out, and reads the marker again: another run may have changed it meanwhile.
 RootLock lock_root(const ReplayOptions& options, int root, bool modifies, std::optional<Marker>& marker) {
-    RootLock lock =
-        RootLock::take(root, options.root.string(), modifies ? RootLock::Kind::exclusive : RootLock::Kind::shared);
+    RootLock lock;
+    if (leads_root(options)) {
+        lock =
+            RootLock::take(root, options.root.string(), modifies ? RootLock::Kind::exclusive : RootLock::Kind::shared);
+    }
     check_root(options, root, marker);
     return lock;
 }
@@ -127,7 +154,9 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
         }
         ++result.processes;
         // A process counts its child processes, too.
-        if (slot.device_read_bytes.load() >= 0 && plan.processes[process].spawner == 0) {
+        const TaskId spawner = plan.processes[process].spawner;
+        const bool child = spawner != 0 && plan.performs(plan.tasks[spawner].process);
+        if (slot.device_read_bytes.load() >= 0 && !child) {
             known = true;
             read += slot.device_read_bytes.load();
             written += std::max<int64_t>(slot.device_write_bytes.load(), 0);
@@ -136,10 +165,6 @@ void sum_up(const Plan& plan, SharedRun& run, ReplayResult& result) {
     if (known) {
         result.device_read_bytes = static_cast<uint64_t>(read);
         result.device_write_bytes = result.dirtied_bytes = static_cast<uint64_t>(written);
-    }
-    for (TaskId task = 1; task < plan.tasks.size(); ++task) {
-        result.tasks += plan.tasks[task].ops != 0 ? 1 : 0;
-        result.edges += plan.tasks[task].waits.size();
     }
     result.edges_by_kind = plan.edges_by_kind;
     int64_t device = 0;
@@ -175,12 +200,15 @@ std::unique_ptr<CacheKeeper> keep_cache(const Plan& plan, const ReplayOptions& o
 
 /// Recorded compute takes the processor, unless this machine has too few: then the run would measure the processors and
 /// not the storage system.
-Computing choose_computing(const Plan& plan, DelayPolicy asked, ReplayResult& result) {
+Computing choose_computing(const Plan& plan, DelayPolicy asked, const Peers* peers, ReplayResult& result) {
     constexpr double kAbout = 1.1;  // short overlaps in a recording come from preemption
     // Overlaps beyond the CPUs that there were are preemption.
     const auto recorded_cpus = static_cast<double>(read_fact(plan.log->header(), fact::capture_cpus).value_or(0));
     result.compute_peak = plan.compute_load.peak();
     result.compute_peak = recorded_cpus > 0 ? std::min(result.compute_peak, recorded_cpus) : result.compute_peak;
+    if (peers != nullptr) {
+        result.compute_peak *= static_cast<double>(peers->ranks_here()) / static_cast<double>(peers->size());
+    }
     Computing how{asked, asked != DelayPolicy::automatic};
     if (asked == DelayPolicy::automatic) {
         const bool enough = result.compute_peak <= kAbout * result.machine.cpus;
@@ -319,6 +347,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         find_locks(plan);
         find_guards(plan);
     }
+    if (options.peers != nullptr) {
+        perform_only(plan, options.peers->rank_of(), options.peers->rank());
+    }
     if (options.access.any()) {
         plan.access = std::make_shared<const AccessPlan>(plan_access(plan, options.access));
     }
@@ -366,7 +397,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
                   options.output.parent_path());
     const WritePattern pattern(uses_root ? plan.write_bytes : 0);
     if (options.pace != Pace::afap) {
-        options.speeds.computing = choose_computing(plan, options.delay, result);
+        options.speeds.computing = choose_computing(plan, options.delay, options.peers, result);
     }
     WorkerSetup setup{&plan,
                       &run,
@@ -391,7 +422,10 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         result.io_limits = options.limits.io;
         note_group_limits(limited->group().kept_io(), limited->group().lost_io(), result);
     }
-    if (modifies) {
+    if (options.peers != nullptr) {
+        options.peers->gate();  // all have read the marker
+    }
+    if (modifies && leads_root(options)) {
         mark_changed(root->get(), options.root.string(), lock, options.copies);
     }
     result.recorded_memory =
@@ -413,6 +447,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     clock.add(first_point);
     const std::unique_ptr<LiveRun> live = follow_live(setup, options, limited.get(), cache.get(), clock);
     setup.live = live.get();
+    const AttachedPeers attached(options.peers, plan, run);
     const SupervisedRun supervised = supervise(setup, options, first_point, clock);
     watch_end_signals();  // the supervisor had them
     const int64_t end_ns = monotonic_ns();
@@ -421,6 +456,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         live->finish();
     }
     result.ended = supervised.ended;
+    if (options.peers != nullptr) {
+        result.peer = options.peers->detach(run);
+    }
     if (limited) {
         result.memory = limited->finish();
         if (result.memory && result.memory->group.killed != 0 && result.ended != "complete") {
@@ -428,8 +466,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         }
     }
     const ProcessorUse after = read_processor_use();
-    result.fidelity.other_cpus = others_between(before, after);
+    result.fidelity.other_cpus = others_between(before, after);  // merge_results() takes off what other ranks used
     result.fidelity.stolen_cpus = stolen_between(before, after);
+    result.fidelity.own_cpus = own_between(before, after);
     sum_up(plan, run, result);
     note_no_queue(run.no_queue(false), run.no_queue(true), result);
     if (plan.access != nullptr) {
@@ -462,12 +501,13 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         if (const std::optional<int64_t> waited = read_fact(log.header(), fact::run_queue)) {
             result.fidelity.recorded_run_queue_ns = *waited;
         }
-        judge_results(options.tolerated, result);
+        judge_results(options.tolerated, result, options.peers == nullptr);
         if (marker && marker->state == MarkerState::changed && !result.not_same_job.empty()) {
             result.not_same_job.front() += " Earlier replays changed this root: " + reset_command(options) + ".";
         }
         judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
         result.doubts = recorded_doubts(plan);
+        judge_whole(result);
         result.name_walk_ns = uses_root ? name_walk_ns(plan, result.doubts.deep_file, root->get()).value_or(0) : 0;
         result.one_place = uses_root && on_one_place(plan, root->get(), result.doubts.file_systems);
         if (options.filter_asked) {

@@ -29,6 +29,8 @@
 #include "replay/run/fidelity.h"
 #include "replay/run/live.h"
 #include "replay/run/machine.h"
+#include "replay/run/peers.h"
+#include "replay/run/rank_holds.h"
 #include "replay/run/trust.h"
 #include "replay/run/verification.h"
 #include "replay/run/worker.h"
@@ -89,6 +91,7 @@ struct ReplayOptions {
     std::vector<LogEpoch> epochs = {};       // of the log; empty: they are not told apart
     Verify verify = Verify::none;            // needs a root as `prepare` left it, content random
     bool catch_signals = true;  // SIGINT and SIGTERM end the run with a valid result; a second one kills it
+    Peers* peers = nullptr;     // other ranks that perform parts of the log; none: this process performs all
     size_t spool_memory = 0;    // bytes of results kept in memory; 0: a quarter of the machine's
     std::function<void(const ReplayProgress&)> progress;  // on the calling thread, about ten times a second
     std::function<void(const LiveFigures&)> live;         // likewise on a thread of its own, while the run lasts
@@ -161,6 +164,13 @@ struct ReplayResult {
     int pinned_cpus = 0;            // those that they might use, together
     double compute_peak = 0.0;      // processors that the recording computed on at once
     uint64_t edges = 0, edge_waits = 0;
+    /// Under ranks: what the task that waited longest for ops of other ranks waited for them in all, ns.
+    int64_t rank_wait_ns = 0;
+    /// The same by the rank that it waited for: of several, the last that came. Of the result of all ranks: their sum,
+    /// as pass_on() leaves it.
+    std::vector<int64_t> rank_waits;
+    TaskId rank_waiter = 0;            // that task; of the result of all ranks: 0
+    std::vector<RankHold> rank_holds;  // of all tasks; of the result of all ranks: none
     std::array<uint64_t, 8> edges_by_kind{};
     int64_t repeated_sleep_ns = 0;        // recorded, of all tasks: sleeps one after the other, which may be polls
     double unexplained_wait_share = 0.0;  // of the recorded wait; -1: no wait was recorded
@@ -191,6 +201,7 @@ struct ReplayResult {
     std::filesystem::path output;  // empty: no log of the run
     std::string output_lost;       // why there is none, though one was asked for
     int64_t plan_ns = 0, collect_ns = 0;
+    std::optional<PeerRow> peer;  // this rank among those of the run; none: it is alone
 };
 
 /// Whether `device_read_bytes` of 0 means that memory served the reads: a file system on the network, or one that reads

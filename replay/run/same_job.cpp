@@ -31,6 +31,18 @@ std::string example_of(const ReplayResult& result) {
            ": here " + result_text(shown->actual) + ", recorded " + result_text(shown->recorded);
 }
 
+constexpr const char* kNothing = "There was nothing to replay: the log has no I/O op.";
+
+/// Of a run that performed no I/O op.
+std::string nothing_done(const ReplayResult& result) {
+    const auto& left_out = result.left_out_io;
+    if (left_out[static_cast<size_t>(LeftOut::filter)] != 0) {
+        return "No I/O op was performed: the filter leaves nothing of the log.";
+    }
+    const bool any = std::any_of(left_out.begin(), left_out.end(), [](uint64_t ops) { return ops != 0; });
+    return any ? "No I/O op was performed: none of the log's could be." : kNothing;
+}
+
 /// ", 3 of them refused to this user"
 std::string refused_in(const ReplayResult& result) {
     return result.refused == 0 ? "" : ", " + std::to_string(result.refused) + " of them refused to this user";
@@ -48,7 +60,7 @@ uint64_t comparable_ops(const ReplayResult& result) {
     return ops;
 }
 
-void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result) {
+void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result, bool alone) {
     const uint64_t all = std::max(comparable_ops(result), result.mismatches);
     const double most =
         tolerated.ops ? static_cast<double>(*tolerated.ops) : tolerated.share * static_cast<double>(all);
@@ -68,14 +80,20 @@ void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result) 
                                       format_bytes(result.recorded_bytes) + " were not read or written" +
                                       example_of(result) + ".");
     }
-    const bool filtered = result.left_out[static_cast<size_t>(LeftOut::filter)] != 0;
-    if (result.ended == "complete" && (result.ops == 0 || (filtered && all == 0))) {
-        result.not_same_job.push_back(std::string("No ") + (result.ops == 0 ? "op" : "I/O op") +
-                                      " was performed: the log, or what the filter leaves of it, is empty.");
+    const bool filtered = result.left_out_io[static_cast<size_t>(LeftOut::filter)] != 0;
+    if (result.ended == "complete" && (result.ops == 0 || (all == 0 && (alone || filtered)))) {
+        result.not_same_job.push_back(nothing_done(result));
     }
     if (result.no_space != 0) {
         result.not_same_job.push_back("The file system was full: " + counted(result.no_space, "op") +
                                       " failed for lack of space. Times after the first of these are not meaningful.");
+    }
+}
+
+void judge_whole(ReplayResult& result) {
+    const bool any = result.doubts.kept_ops + result.doubts.left_out_ops != 0;
+    if (result.ended == "complete" && !any && result.not_same_job.empty()) {
+        result.not_same_job.emplace_back(kNothing);
     }
 }
 

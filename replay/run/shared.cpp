@@ -103,6 +103,12 @@ void RunControl::fail(const char* message) {
     stop.store(1);
 }
 
+void RunControl::call_bridge() {
+    if (bridge.load(std::memory_order_seq_cst) != 0 && bridge.exchange(0, std::memory_order_seq_cst) != 0) {
+        futex_wake_all(bridge);
+    }
+}
+
 void SharedRun::populate() const {
     state_.populate();
     spool_.populate();

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "calibrate/delay.h"
@@ -59,6 +60,7 @@ struct alignas(64) TaskSlot {
     std::atomic<int64_t> lag_ns{0};         // timed: how late the latest op was issued
     std::atomic<uint64_t> spawned_tick{0};  // when its spawner's op began; 0: starts with the run
     uint64_t edge_waits = 0;                // edges that really had to be waited for
+    bool elsewhere = false;                 // another rank performs it: the bridge writes `published`; set before go
 };
 
 enum class ProcessState : uint32_t { none, running, ended };
@@ -83,12 +85,16 @@ struct alignas(64) DeviceSlot {
 };
 
 struct alignas(64) RunControl {
-    std::atomic<uint32_t> stop{0};               // not 0: leave at the next op
-    alignas(64) std::atomic<uint32_t> ready{0};  // tasks that wait at the start line
-    std::atomic<uint32_t> go{0};                 // futex word
-    int64_t start_ns = 0;                        // CLOCK_MONOTONIC of log time `first_begin`; set before go
-    double tick_ns = 1.0;                        // length of a tick; set before go
-    SpinTokens tokens;
+    std::atomic<uint32_t> stop{0};                 // not 0: leave at the next op
+    alignas(64) std::atomic<uint32_t> ready{0};    // tasks that wait at the start line
+    std::atomic<uint32_t> go{0};                   // futex word
+    int64_t start_ns = 0;                          // CLOCK_MONOTONIC of log time `first_begin`; set before go
+    double tick_ns = 1.0;                          // length of a tick; set before go
+    bool in_step = false;                          // tasks leave the start line at start_ns sharp; set before go
+    std::atomic<int64_t> left_line_ns{INT64_MAX};  // when the first of them did, where in_step
+    alignas(64) std::atomic<uint32_t> bridge{0};   // futex word: 1: what connects the ranks sleeps
+    std::atomic<uint32_t> waits_elsewhere{0};      // tasks that wait for one of another rank now
+    alignas(64) SpinTokens tokens;
     std::array<std::atomic<uint64_t>, kAccessCounts> access{};  // by AccessCount
     std::array<std::atomic<int>, 2> no_queue{};                 // errno of io_uring_setup, io_setup; 0: none
     struct alignas(64) LockWord {
@@ -104,6 +110,8 @@ struct alignas(64) RunControl {
     std::atomic<uint32_t>& guard(uint32_t number) { return guards[number % guards.size()].word; }
     /// Records why the run cannot go on, and stops it.
     void fail(const char* message);
+    /// There is something to tell other ranks, or to be heard soon.
+    void call_bridge();
 };
 
 /// What one op did. 24 bytes, written by the hot loop, read by the collector.
@@ -120,6 +128,13 @@ inline constexpr uint64_t kReleasedEarly = uint64_t{1} << 62;
 /// The task waited for its process's lock before the op was issued.
 inline constexpr uint64_t kWaitedForLock = uint64_t{1} << 61;
 inline constexpr uint64_t kSpoolTicks = kWaitedForLock - 1;
+/// The tick at which an op that is done let others go on; none: it was not performed.
+inline std::optional<uint64_t> let_go(const SpoolRow& row) {
+    if ((row.begin & kNotPerformed) != 0) {
+        return std::nullopt;
+    }
+    return (row.begin & kReleasedEarly) != 0 ? row.begin & kSpoolTicks : row.end;
+}
 
 /// All shared memory of one run.
 class SharedRun final : public RunContext {

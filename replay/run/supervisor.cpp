@@ -27,6 +27,7 @@
 #include "replay/run/epoch_proof.h"
 #include "replay/run/live.h"
 #include "replay/run/machine.h"
+#include "replay/run/peers.h"
 
 namespace reprise {
 namespace {
@@ -38,6 +39,8 @@ constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr auto kTickAfterCircle = std::chrono::milliseconds(1);
 // After a stop, tasks leave at their next op. Those that have not left by then are stuck in a call.
 constexpr int64_t kKillAfter = 20'000'000'000;
+// The same where other ranks have to end, too.
+constexpr int64_t kKillAfterOfRanks = 1'000'000'000;
 // The same where a signal asks for the end: somebody waits for it.
 constexpr int64_t kKillAfterSignal = 400'000'000;
 
@@ -101,7 +104,8 @@ public:
           run_(*setup.run),
           control_(setup.run->control()),
           watchdog_(plan_, run_),
-          clock_(clock) {
+          clock_(clock),
+          peers_(options.peers) {
         watches_.resize(plan_.processes.size());
     }
     ~Supervisor() { end_all(); }
@@ -131,7 +135,9 @@ public:
         held.release();
         reap();
         tick(timer);
-        io.run();
+        if (!over()) {
+            io.run();
+        }
         for (Watch& watch : watches_) {
             watch.pidfd.reset();
         }
@@ -157,7 +163,7 @@ private:
         std::fflush(nullptr);  // what is buffered must not be written once per worker
         for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
             const ProcessPlan& row = plan_.processes[process];
-            if (row.spawner != 0 || row.tasks_at_start.empty()) {
+            if (row.spawner != 0 || row.tasks_at_start.empty() || !plan_.performs(process)) {
                 continue;
             }
             const pid_t pid = fork();
@@ -201,16 +207,33 @@ private:
                 reap();
             } else if (stop_reason_.empty()) {
                 signalled_ = true;
-                stop(std::string("signal ") + std::to_string(number) + " (" + strsignal(number) + ")");
+                stop(std::string("signal ") + std::to_string(number) + " (" + strsignal(number) + ")" + of_launcher());
             } else {
                 kill_all();
             }
-            if (alive_ > 0) {
+            if (!over()) {
                 wait_signal(signals);
             } else {
                 io_->stop();
             }
         });
+    }
+
+    /// Launchers of MPI end all ranks with a signal, and soon kill them, also where one has died.
+    std::string of_launcher() {
+        if (peers_ == nullptr) {
+            return {};
+        }
+        peers_->hurry();
+        return " from the launcher: Ctrl-C, or another rank has died, which it names";
+    }
+
+    /// All processes have ended, here and, where there are other ranks, there.
+    bool over() {
+        if (alive_ == 0 && peers_ != nullptr) {
+            peers_->ended();
+        }
+        return alive_ == 0 && (peers_ == nullptr || peers_->all_ended());
     }
 
     void stop(const std::string& why) {
@@ -245,7 +268,7 @@ private:
             }
             ended_process(process);
         }
-        if (alive_ == 0) {
+        if (over()) {
             io_->stop();
         }
     }
@@ -297,6 +320,9 @@ private:
         int64_t lag = 0;
         for (TaskId task = 1; task < plan_.tasks.size(); ++task) {
             const TaskSlot& slot = run_.task(task);
+            if (slot.elsewhere) {
+                continue;
+            }
             done += slot.done.load(std::memory_order_relaxed);
             const TaskState state = slot.state.load(std::memory_order_relaxed);
             if (state == TaskState::running) {
@@ -309,29 +335,61 @@ private:
         if (setup_.epochs != nullptr) {
             setup_.epochs->tick(run_, now);
         }
-        const bool gave_up = started_ && !control_.stopped() && watchdog_.look(now);
+        look_at_peers(done);
+        const bool gave_up =
+            started_ && !control_.stopped() && watchdog_.look(now, peers_ != nullptr && peers_->others_run());
         if (control_.stopped()) {
-            if (stopped_at_ == 0) {
-                stopped_at_ = now;  // a worker stopped the run
-            }
-            wake_all();
-            if (now - stopped_at_ > (signalled_ ? kKillAfterSignal : kKillAfter)) {
-                kill_all();
-            }
+            stopping(now);
         }
         if (options_.progress) {
-            options_.progress({ReplayProgress::Phase::running, done, plan_.ops,
+            const uint64_t elsewhere = peers_ != nullptr ? peers_->ops_elsewhere() : 0;
+            options_.progress({ReplayProgress::Phase::running, done + elsewhere, plan_.ops,
                                control_.start_ns == 0 ? 0 : now - control_.start_ns, lag,
                                started_ ? watchdog_.stalled(now) : std::string()});
         }
         timer.expires_after(gave_up ? kTickAfterCircle : kTick);
         timer.async_wait([&](const boost::system::error_code& error) {
-            if (!error && alive_ > 0) {
+            if (!error && !over()) {
                 tick(timer);
+            } else if (!error) {
+                io_->stop();
             }
         });
-        if (alive_ == 0) {
+        if (over()) {
             io_->stop();
+        }
+    }
+
+    void stopping(int64_t now) {
+        if (stopped_at_ == 0) {
+            stopped_at_ = now;  // a worker stopped the run
+        }
+        wake_all();
+        if (now - stopped_at_ > (signalled_ ? kKillAfterSignal : peers_ != nullptr ? kKillAfterOfRanks : kKillAfter)) {
+            kill_all();
+        }
+    }
+
+    /// Whoever forked a worker that died tells its status soon.
+    bool knows_why() {
+        constexpr int64_t kSoon = 300'000'000;  // ns
+        return dead_ == 0 || watches_[dead_].gone || run_.process(dead_).reaped.load() ||
+               monotonic_ns() - stopped_at_ > kSoon;
+    }
+
+    void look_at_peers(uint64_t done) {
+        if (peers_ == nullptr) {
+            return;
+        }
+        peers_->progress(done, !started_ || watchdog_.any_runs());
+        if (const std::string why = peers_->stopped(); !why.empty() && !told_stop_ && dead_ == 0) {
+            told_stop_ = true;
+            stop(why);
+        }
+        if (control_.stopped() && !told_stop_ && knows_why()) {
+            told_stop_ = true;
+            const std::string how = ended();
+            peers_->stop(how.substr(how.find(": ") + 2));
         }
     }
 
@@ -346,7 +404,7 @@ private:
             const timespec pause{0, 500'000};
             nanosleep(&pause, nullptr);
         }
-        if (control_.ready.load() < wanted) {
+        if (control_.ready.load() < wanted || (peers_ != nullptr && !peers_agreed())) {
             return;
         }
         started_ = true;
@@ -356,13 +414,24 @@ private:
         clock_.add(now);
         // Under a clock the first ops are due when every task has been woken.
         const int64_t head_start = options_.pace != Pace::afap ? 1'000'000 + int64_t{20'000} * wanted : 0;
-        control_.start_ns = now.ns + head_start;
-        start_unix_ns_ = int64_t{wall.tv_sec} * 1'000'000'000 + wall.tv_nsec + head_start;
+        control_.start_ns = peers_ != nullptr ? *peers_->start_ns() : now.ns + head_start;
+        control_.in_step = peers_ != nullptr;
+        start_unix_ns_ = int64_t{wall.tv_sec} * 1'000'000'000 + wall.tv_nsec + control_.start_ns - now.ns;
         control_.go.store(1);
         futex_wake_all(control_.go);
         if (setup_.live != nullptr) {
             setup_.live->start();
         }
+    }
+
+    /// Tells the others that this rank is ready. Whether they have agreed on when to start.
+    bool peers_agreed() {
+        peers_->ready();
+        for (int turn = 0; turn < 50 && !peers_->start_ns() && !control_.stopped(); ++turn) {
+            const timespec pause{0, 500'000};
+            nanosleep(&pause, nullptr);
+        }
+        return peers_->start_ns().has_value();
     }
 
     void kill_all() {
@@ -400,6 +469,9 @@ private:
         if (!stop_reason_.empty()) {
             return "interrupted: " + stop_reason_ + (killed_ ? ", killed" : "");
         }
+        if (peers_ != nullptr && control_.stopped() && !peers_->stopped().empty()) {
+            return "interrupted: " + peers_->stopped();
+        }
         return "complete";
     }
 
@@ -410,11 +482,13 @@ private:
     RunControl& control_;
     Watchdog watchdog_;
     SharedTimeline& clock_;
+    Peers* const peers_;  // none: this process performs all
     asio::io_context* io_ = nullptr;
     std::vector<ProcessId> roots_;
     std::vector<Watch> watches_;  // by process
     size_t alive_ = 0;            // roots
     bool started_ = false, killed_ = false, signalled_ = false;
+    bool told_stop_ = false;  // the other ranks know that the run ends, or told it
     std::string stop_reason_;
     int64_t stopped_at_ = 0, start_unix_ns_ = 0;
     ProcessId dead_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The path that issues ops: one task, its blocks, its edges, its clock. Everything here runs once per op or less;
-// tests/bench/bench_replay_pread.cpp measures it.
+// The path that issues ops: one task, its blocks, its edges; its clock is a pace (paces.h). Everything here runs once
+// per op or less; tests/bench/bench_replay.cpp measures it.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "calibrate/clock.h"
-#include "calibrate/compute.h"
-#include "calibrate/delay.h"
 #include "formats/oplog/oplog.h"
 #include "replay/engine/engine.h"
 #include "replay/engine/syscalls.h"
@@ -20,237 +18,10 @@
 #include "replay/plan/edges_rules.h"
 #include "replay/plan/left_out.h"
 #include "replay/plan/plan.h"
+#include "replay/run/paces.h"
 #include "replay/run/shared.h"
 
 namespace reprise {
-
-/// The machine's time. A parameter of the paces, so that a test can own time.
-struct MachineClock {
-    using Delay = reprise::Delay;
-    using Compute = reprise::Compute;
-    static uint64_t ticks() { return ticks_now(); }
-};
-
-/// Order and edges, no delays. The end of one op is the begin of the next: one clock read per op.
-class AfapPace {
-public:
-    using Clock = MachineClock;
-    static constexpr bool kChained = true;
-    bool due(const OpBlock&, size_t) { return true; }
-    template <class Watch>
-    uint64_t after(const OpBlock&, size_t, uint64_t, int64_t, const Watch&) {
-        return Clock::ticks();
-    }
-    void released() {}
-    int64_t lag_ns() const { return 0; }
-};
-
-/// Every op at its recorded time, counted from the common start.
-template <class TheClock = MachineClock>
-class TimedPace {
-public:
-    using Clock = TheClock;
-    static constexpr bool kChained = false;
-    TimedPace(const Plan& plan, SharedRun& run, const Speeds& speeds)
-        : plan_(plan),
-          run_(run),
-          delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
-          compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
-          start_(run.control().start_ns),
-          scale_(speeds.time_scale),
-          computing_(speeds.computing) {
-        use_least_timer_slack();
-    }
-
-    /// Waits until the op is due. False where the op is left out and nothing is waited for.
-    bool due(const OpBlock& b, size_t i) {
-        if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
-            return false;
-        }
-        due_ = at(b.begin[i]);
-        delay_.until(due_);
-        lag_ = std::max<int64_t>(delay_.now_ns() - due_, 0);
-        return true;
-    }
-
-    /// Ops that stand for time take it; those of accelerators use the virtual device. `watch`: as of CausalPace.
-    template <class Watch>
-    uint64_t after(const OpBlock& b, size_t i, uint64_t, int64_t, const Watch& watch) {
-        const auto kind = static_cast<OpKind>(b.kind[i]);
-        if (waits_until(kind, b.arg[i])) {
-            watch(at(OpRef::end_of(b.begin[i], b.duration[i])));
-        }
-        if (computing_.takes_processor(kind, b.flags[i])) {
-            compute_.fill(at(OpRef::end_of(b.begin[i], b.duration[i])));
-        } else if (info(kind).is(Trait::passes_time)) {
-            delay_.until(at(OpRef::end_of(b.begin[i], b.duration[i])));
-        } else if (kind == OpKind::gpu_submit) {
-            stream(b, i).submit(delay_.now_ns(), scaled(b.size[i]));
-        } else if (kind == OpKind::gpu_wait) {
-            delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed));
-        } else if (sys::call_ticks.left != 0) {
-            return sys::call_ticks.left;
-        }
-        return Clock::ticks();
-    }
-    void released() {}
-    int64_t lag_ns() const { return lag_; }
-
-private:
-    int64_t scaled(int64_t ns) const {
-        return scale_ == 1.0 ? ns : static_cast<int64_t>(static_cast<double>(ns) * scale_);
-    }
-    int64_t at(int64_t recorded) const { return start_ + scaled(recorded - plan_.first_begin); }
-    DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
-
-    const Plan& plan_;
-    SharedRun& run_;
-    typename Clock::Delay delay_;
-    typename Clock::Compute compute_;
-    int64_t start_;
-    double scale_;
-    Computing computing_;
-    int64_t due_ = 0, lag_ = 0;
-};
-
-/// Every op when what it depends on is done and the think time since the op before it has passed. Waits that the log
-/// explains take as long as what they wait for takes now.
-template <class TheClock = MachineClock>
-class CausalPace {
-public:
-    using Clock = TheClock;
-    static constexpr bool kChained = false;
-    /// The task begins now, or waits at the start line.
-    CausalPace(const Plan& plan, SharedRun& run, TaskId task, const Speeds& speeds)
-        : plan_(plan),
-          run_(run),
-          delay_(&run.control().tokens, &run.control().stop, run.control().tick_ns),
-          task_(task),
-          process_(run.process(plan.tasks[task].process)),
-          step_(plan, task, speeds, run.control().start_ns, spawned_ns(run.task(task))),
-          compute_(speeds.computing.policy, &run.control().tokens, &run.control().stop, run.control().tick_ns),
-          speeds_(speeds) {
-        use_least_timer_slack();
-    }
-
-    bool due(const OpBlock& b, size_t i) {
-        if (!plan_.selector->keeps_everything() && !keeps(plan_, b, i)) {
-            step_.left_out(b, i);
-            return false;
-        }
-        int64_t due = step_.due(b, i, released_);
-        pass(due);
-        flags_ = 0;
-        if (const uint32_t number = plan_.lock_of(task_, b, i); number != 0) {
-            std::atomic<uint32_t>& word = number == Plan::kOwnLock ? process_.lock : run_.control().guard(number);
-            const LockTaken lock = take_lock(word, run_.control());
-            locked_ = lock.had ? &word : nullptr;
-            if (!lock.free) {
-                flags_ = kWaitedForLock;
-                due = step_.due(b, i, delay_.now_ns());
-            }
-        }
-        lag_ = std::max<int64_t>(delay_.now_ns() - due, 0);
-        return true;
-    }
-
-    /// `begin`: tick at which the op was issued. Returns when it ended. `watch(until)`: takes note of requests that are
-    /// done while the task waits for the next one of an open loop, and is back before `until`.
-    template <class Watch>
-    uint64_t after(const OpBlock& b, size_t i, uint64_t begin, int64_t result, const Watch& watch) {
-        const uint64_t end = pass_op(b, i, begin, result, watch);
-        if (locked_ != nullptr) {
-            give_lock(*locked_);
-            locked_ = nullptr;
-        }
-        return end;
-    }
-    /// Of the op at hand, for its row.
-    uint64_t flags() const { return flags_; }
-    /// The op at hand waited until now for others: it was not late before.
-    void released() { released_ = delay_.ns_at(left()); }
-    int64_t lag_ns() const { return lag_; }
-
-private:
-    template <class Watch>
-    uint64_t pass_op(const OpBlock& b, size_t i, uint64_t begin, int64_t result, const Watch& watch) {
-        switch (step_.issued(b, i, delay_.ns_at(begin), !is_not_performed(result))) {
-            case CausalRole::call:
-            case CausalRole::wait: {
-                const uint64_t end = left();
-                step_.ended(delay_.ns_at(end));
-                return end;
-            }
-            case CausalRole::compute: compute_.take(step_.until()); break;
-            case CausalRole::delay:
-                if (step_.arrival()) {
-                    watch(step_.until());
-                }
-                if (const WaitFor* const by = step_.ended_by()) {
-                    until_timer(*by);
-                } else if (gives_processor_back(b, i)) {
-                    delay_.until(step_.until());
-                } else {
-                    pass(step_.until());
-                }
-                break;
-            case CausalRole::submit:
-                stream(b, i).submit(delay_.now_ns(), speeds_.busy(b.size[i]));
-                delay_.until(step_.until());
-                break;
-            case CausalRole::drain: delay_.until(stream(b, i).end_ns.load(std::memory_order_relaxed)); break;
-        }
-        step_.ended(delay_.now_ns());
-        return Clock::ticks();
-    }
-    /// The wait of an event loop, which its timer ends or what another task sends.
-    void until_timer(const WaitFor& by) {
-        constexpr int64_t kLook = 500'000;  // ns
-        const TaskSlot& source = run_.task(by.task);
-        const int64_t until = step_.until();
-        while (source.published.load(std::memory_order_acquire) < by.count && delay_.now_ns() < until &&
-               !run_.control().stopped()) {
-            delay_.until(std::min(until, delay_.now_ns() + kLook));
-        }
-    }
-    /// Whether the recorded thread slept. A call that woke others did not.
-    static bool gives_processor_back(const OpBlock& b, size_t i) {
-        const auto kind = static_cast<OpKind>(b.kind[i]);
-        return kind == OpKind::idle || (kind == OpKind::wait && b.arg[i] != kWaitWokeOthers);
-    }
-    /// When the last call or wait of the op at hand was over; now, where it had none.
-    uint64_t left() {
-        delay_.now_ns();  // ns_at() must not count from long ago
-        return sys::call_ticks.left != 0 ? sys::call_ticks.left : Clock::ticks();
-    }
-    /// Think time, and calls that are not made: where it is short the thread was on its processor, and keeps it, as a
-    /// thread that computes would not give it back for milliseconds.
-    void pass(int64_t until) {
-        constexpr int64_t kBrief = 100'000;  // ns
-        if (speeds_.computing.policy != DelayPolicy::sleep && until - delay_.now_ns() < kBrief) {
-            compute_.take(until);
-        } else {
-            delay_.until(until);
-        }
-    }
-    DeviceSlot& stream(const OpBlock& b, size_t i) { return run_.device(plan_.streams.at({b.arg[i], b.flags[i]})); }
-    std::optional<int64_t> spawned_ns(const TaskSlot& slot) const {
-        const uint64_t tick = slot.spawned_tick.load(std::memory_order_relaxed);
-        return tick == 0 ? std::optional<int64_t>{} : delay_.ns_at(tick);
-    }
-
-    const Plan& plan_;
-    SharedRun& run_;
-    typename Clock::Delay delay_;
-    TaskId task_;
-    ProcessSlot& process_;
-    CausalStep step_;
-    typename Clock::Compute compute_;
-    Speeds speeds_;
-    int64_t lag_ = 0, released_ = INT64_MIN;
-    uint64_t flags_ = 0;
-    std::atomic<uint32_t>* locked_ = nullptr;  // the lock that the op at hand holds
-};
 
 /// Wakes who waits for the sources [from, to) of `task`.
 inline void wake_listeners(SharedRun& run, const TaskPlan& task, size_t from, size_t to) {
@@ -266,6 +37,9 @@ inline void publish_end(const Plan& plan, SharedRun& run, TaskId id) {
     const uint32_t before = slot.published.exchange(UINT32_MAX, std::memory_order_seq_cst);
     if (!task.sources.empty()) {
         wake_listeners(run, task, std::min<size_t>(before, task.sources.size()), task.sources.size());
+    }
+    if (!task.told.empty()) {
+        run.control().call_bridge();
     }
 }
 
@@ -311,6 +85,8 @@ public:
                 }
                 if (slot_.edge_waits != before) {
                     pace_.released();
+                } else {
+                    pace_.there(op);
                 }
             }
             const bool spawns = spawn_ < task_.spawns.size() && task_.spawns[spawn_] == op;
@@ -359,6 +135,10 @@ private:
         slot_.published.store(static_cast<uint32_t>(source_ + 1), std::memory_order_seq_cst);
         wake_listeners(run_, task_, source_, source_ + 1);
         ++source_;
+        if (__builtin_expect(told_ < task_.told.size(), 0) && task_.told[told_] == source_) {
+            ++told_;
+            control_.call_bridge();
+        }
     }
 
     bool wait_for_edges(uint64_t op, int spin) {
@@ -371,7 +151,14 @@ private:
             slot_.waits_edge.store(wait_ + 1);
             slot_.state.store(TaskState::waiting_for_edge, std::memory_order_relaxed);
             ++slot_.edge_waits;
+            if (source.elsewhere) {
+                control_.waits_elsewhere.fetch_add(1);
+                control_.call_bridge();
+            }
             const bool arrived = wait_published(source, edge.count, slot_, control_, spin);
+            if (source.elsewhere) {
+                control_.waits_elsewhere.fetch_sub(1);
+            }
             sys::call_ticks.left = Clock::ticks();
             slot_.waits_edge.store(0);
             slot_.state.store(TaskState::running, std::memory_order_relaxed);
@@ -385,7 +172,7 @@ private:
     /// Ops [from, to) of a block: none of them waits or spawns, and none is waited for but the last.
     bool span(const OpBlock& b, size_t from, size_t to) {
         SpoolRow* const rows = rows_ + b.first;
-        uint64_t begin = Clock::ticks(), early = 0;
+        uint64_t begin = Clock::ticks();
         for (size_t i = from; i < to; ++i) {
             if (__builtin_expect(control_.stopped(), 0)) {
                 return false;
@@ -402,7 +189,7 @@ private:
                 if (i + 1 == to && source_ < task_.sources.size() && task_.sources[source_] == b.first + i &&
                     tells_others(static_cast<OpKind>(b.kind[i]), b.arg[i])) {
                     publish();
-                    early = kReleasedEarly;
+                    early_ = kReleasedEarly;
                 }
             }
             if constexpr (CompletesLater<Engine>) {
@@ -432,9 +219,6 @@ private:
                 }
             }
             begin = finish(b, i, rows[i], begin, result);
-        }
-        if constexpr (!Pace::kChained) {
-            rows[to - 1].begin |= early;
         }
         return true;
     }
@@ -492,6 +276,7 @@ private:
         if constexpr (requires { pace_.flags(); }) {
             row.begin |= pace_.flags();
         }
+        row.begin |= std::exchange(early_, 0);
         advance(b.first + i + 1);
         if constexpr (!Pace::kChained) {
             slot_.lag_ns.store(pace_.lag_ns(), std::memory_order_relaxed);
@@ -543,11 +328,11 @@ private:
     // --- asynchronous requests whose result the job took note of before they are done here
 
     auto watch() {
-        return [this](int64_t until) {
-            if constexpr (requires { engine_.watch(until); }) {
-                engine_.watch(until);
-            }
-        };
+        if constexpr (requires { engine_.watch(int64_t{}); }) {
+            return [this](int64_t until) { engine_.watch(until); };
+        } else {
+            return [](int64_t) {};
+        }
     }
 
     static bool completes(const OpBlock& b, size_t i) {
@@ -632,7 +417,8 @@ private:
     Spawner* spawner_;
     const int spin_;
     ExplainedCursor explained_;
-    size_t wait_ = 0, source_ = 0, spawn_ = 0;
+    size_t wait_ = 0, source_ = 0, spawn_ = 0, told_ = 0;
+    uint64_t early_ = 0;               // of the op at hand: kReleasedEarly, or nothing
     std::vector<InFlight> in_flight_;  // in the order of the task
     std::vector<InFlight> untold_;     // results of requests that are not done yet, in the order of the task
     uint64_t next_ = 0;                // the op after the last that was passed; where ops overlap

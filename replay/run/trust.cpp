@@ -224,13 +224,17 @@ std::string filled_holes(const ReplayResult& result, double share) {
     // What is read here may have no data, either: compressed, or the files of somebody's own. Holes that the recording
     // knows are not among either.
     const uint64_t known = std::min(result.cache->hole_bytes, result.cache->recorded.hole_bytes);
-    const uint64_t here = std::min(result.cache->hole_bytes - known, result.recorded_holes),
-                   holes = std::min(result.recorded_holes - here, result.cache->bytes);
+    const uint64_t then = std::max(result.recorded_holes, result.cache->recorded.unserved_bytes);
+    const uint64_t here = std::min(result.cache->hole_bytes - known, then),
+                   holes = std::min(then - here, result.cache->bytes);
     if (holes <= kLittleAgain || static_cast<double>(holes) <= share * static_cast<double>(result.cache->bytes)) {
         return {};
     }
-    return format_bytes(holes) + " of the " + format_bytes(result.cache->bytes) +
-           " that are read were compressed or sparse on the recording's device, and are not here";
+    return format_bytes(holes) + " of the " + format_bytes(result.cache->bytes) + " that are read " +
+           (result.cache->recorded.unserved_bytes > result.recorded_holes
+                ? "came from no device in the recording: the files were sparse, compressed or in memory then, and are "
+                  "not here"
+                : "were compressed or sparse on the recording's device, and are not here");
 }
 
 std::string hidden_pages(const ReplayResult& result, double share) {
@@ -378,6 +382,9 @@ Trust trust_in(const ReplayResult& result) {
     if (std::string why = part_of_job(result.doubts); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
+    if (std::string why = timeless_run(result.doubts); !why.empty() && result.timed) {
+        return {Trust::Level::poor, std::move(why)};
+    }
     if (std::string why = unseen_children(result.doubts); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
@@ -468,7 +475,9 @@ Trust trust_in(const ReplayResult& result) {
           unseen_touches(result.doubts, kSomeShare),
           missed_by_scaling(result.doubts, kScaledShare),
           unclear_locks(result.doubts),
+          held_locks(result.doubts),
           filtered_calls(result.doubts),
+          result.timed ? is_of_run(result.doubts) : std::string(),
           result.timed ? stopped_at_calls(result.doubts, kSomeShare) : std::string(),
           hidden_pages(result, 0.0),
           used_again(result, kSomeShare),

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "formats/oplog/op_fields.h"
+#include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 
@@ -51,13 +52,32 @@ bool agree(const std::vector<Extent>& a, const std::vector<Extent>& b, int64_t b
     return true;
 }
 
-}  // namespace
-
 bool shapes_files(const Op& op) {
     const OpInfo& row = info(op.kind);
     return op.result >= 0 && row.is(Trait::io) &&
            (row.is(Trait::changes) || row.is(Trait::makes_handle) || row.is(Trait::syncs) || row.is(Trait::submits) ||
-            row.is(Trait::writes) || op.kind == OpKind::syncfs);
+            row.is(Trait::writes) || op.kind == OpKind::syncfs || op.kind == OpKind::mmap || op.kind == OpKind::fcntl ||
+            (op.kind == OpKind::touch && op.flags == kTouchWrites));
+}
+
+}  // namespace
+
+void add_shaping(std::vector<TimedOp>& ops, TaskId task, uint64_t number, const Op& op) {
+    if (!shapes_files(op)) {
+        return;
+    }
+    TimedOp made{task, number, op};
+    made.op.list = {};
+    made.op.edges = {};
+    if (op.kind != OpKind::touch) {
+        ops.push_back(made);
+        return;
+    }
+    each_touched(op.offset, op.size, op.list, [&](int64_t offset, int64_t bytes) {
+        made.op.offset = offset;
+        made.op.size = bytes;
+        ops.push_back(made);
+    });
 }
 
 void sort_by_time(std::vector<TimedOp>& ops) {
@@ -70,7 +90,7 @@ PreparedFiles::PreparedFiles(const Plan& plan, const OpFilter& filter, bool list
     : layout_(make_layout(*plan.log, filter, plan.maps, listing_entries ? ListingEntries::add : ListingEntries::none)) {
     const std::vector<FileRow>& rows = plan.log->tables().files;
     for (FileId file = 1; file < rows.size() && file < plan.paths.size(); ++file) {
-        if (rows[file].role == Role::ipc && plan.paths[file].relative != nullptr) {
+        if (FileModel::in_memory(rows[file]) && plan.paths[file].relative != nullptr) {
             ignored_.push_back(parent_of(plan.paths[file].relative));
         }
     }
@@ -135,10 +155,7 @@ void Verification::see(TaskId task, uint64_t number, const Op& op) {
         found->second = op;
         found->second.list = {};
     }
-    if (shapes_files(op)) {
-        ops_.push_back({task, number, op});
-        ops_.back().op.list = {};
-    }
+    add_shaping(ops_, task, number, op);
 }
 
 /// What engines found is by the recording's order: it counts where the run's order says the same.

@@ -35,8 +35,8 @@ struct TimedOp {
     uint64_t number = 0;  // within the recorded task
     Op op;                // its lists are not there
 };
-/// Whether a model needs the op.
-bool shapes_files(const Op& op);
+/// Adds an op of a run if a model needs it: touches range by range.
+void add_shaping(std::vector<TimedOp>& ops, TaskId task, uint64_t number, const Op& op);
 /// By begin, task and number.
 void sort_by_time(std::vector<TimedOp>& ops);
 

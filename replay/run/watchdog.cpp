@@ -17,6 +17,9 @@ constexpr int64_t kNoSource = 30'000'000'000;
 Watchdog::Wait Watchdog::wait_of(TaskId task) const {
     const TaskSlot& slot = run_.task(task);
     const TaskPlan& plan = plan_.tasks[task];
+    if (slot.elsewhere) {
+        return {};
+    }
     if (slot.state.load() == TaskState::waiting_for_start) {
         const ProcessPlan& process = plan_.processes[plan.process];
         const TaskId starter = plan.spawner != 0 ? plan.spawner : process.spawner;
@@ -66,7 +69,7 @@ bool Watchdog::give_up(const std::vector<TaskId>& tasks) {
     return true;
 }
 
-bool Watchdog::look(int64_t now_ns) {
+bool Watchdog::look(int64_t now_ns, bool others_run) {
     const size_t tasks = plan_.tasks.size();
     waits_.resize(tasks);
     for (TaskId task = 1; task < tasks; ++task) {
@@ -99,7 +102,7 @@ bool Watchdog::look(int64_t now_ns) {
         }
         any = (holds && give_up(cycle)) || any;
     }
-    if (any || any_runs() || ran_ns_ == 0) {
+    if (any || others_run || any_runs() || ran_ns_ == 0) {
         ran_ns_ = now_ns;
     } else if (now_ns - ran_ns_ > kNoSource) {
         std::vector<TaskId> all;

@@ -18,8 +18,10 @@ public:
     Watchdog(const Plan& plan, SharedRun& run) : plan_(plan), run_(run) {}
 
     /// Gives up the weakest edge of every dependency cycle, and of a wait whose source has not come although no task
-    /// ran for half a minute. True where it gave one up.
-    bool look(int64_t now_ns);
+    /// ran for half a minute. True where it gave one up. `others_run`: tasks of other ranks do.
+    bool look(int64_t now_ns, bool others_run = false);
+    /// Whether a task runs.
+    bool any_runs() const;
     /// What the run is blocked on, as text; empty while ops complete, or for two seconds after the last one.
     std::string stalled(int64_t now_ns);
 
@@ -32,7 +34,6 @@ private:
     };
     Wait wait_of(TaskId task) const;
     bool give_up(const std::vector<TaskId>& tasks);
-    bool any_runs() const;
     OpKind kind_of(TaskId task, uint64_t op);
 
     const Plan& plan_;

@@ -205,6 +205,14 @@ private:
         while (control.go.load() == 0 && !control.stopped()) {
             futex_wait(control.go, 0, 100'000'000);
         }
+        if (control.in_step && !control.stopped()) {
+            Delay delay(&control.tokens, &control.stop, control.tick_ns);
+            delay.until(control.start_ns);
+            const int64_t now = monotonic_ns();
+            int64_t first = control.left_line_ns.load();
+            while (now < first && !control.left_line_ns.compare_exchange_weak(first, now)) {
+            }
+        }
     }
 
     void run_task(TaskId id, bool at_start_line) {
@@ -311,7 +319,8 @@ void run_worker(const WorkerSetup& setup, ProcessId process) {
 uint32_t tasks_at_start(const Plan& plan) {
     size_t count = 0;
     for (const ProcessPlan& process : plan.processes) {
-        count += process.spawner == 0 ? process.tasks_at_start.size() : 0;
+        const auto id = static_cast<ProcessId>(&process - plan.processes.data());
+        count += process.spawner == 0 && plan.performs(id) ? process.tasks_at_start.size() : 0;
     }
     return static_cast<uint32_t>(count);
 }

@@ -9,9 +9,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,25 +29,17 @@
 #include "replay/prepare/cache_regime.h"
 #include "replay/prepare/prepare.h"
 #include "replay/run/runner.h"
+#include "tests/bench/in_child.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace reprise;
+using namespace reprise::bench;
 
 constexpr size_t kPerDirectory = 1000, kSize = 4096, kOpsPerFile = 10;
 
-[[noreturn]] void give_up(const std::string& why) {
-    std::fprintf(stderr, "bench_many: %s\n", why.c_str());
-    std::exit(1);
-}
-
 double since_s(int64_t begin) { return static_cast<double>(monotonic_ns() - begin) / 1e9; }
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 std::string directory_of(size_t file) {
     char name[32];
@@ -97,41 +87,6 @@ void write_log(const fs::path& path, size_t files) {
         }
     }
     writer.finish();
-}
-
-/// What a process of its own measured, and its greatest memory, MiB.
-struct Measured {
-    double value = 0, peak_mib = 0;
-};
-
-Measured in_child(const std::function<double()>& work) {
-    int ends[2];
-    if (::pipe(ends) != 0) {
-        give_up("no pipe");
-    }
-    const pid_t child = ::fork();
-    if (child == 0) {
-        double value = -1;
-        try {
-            value = work();
-        } catch (const std::exception& error) {
-            std::fprintf(stderr, "bench_many: %s\n", error.what());
-        }
-        const bool told = ::write(ends[1], &value, sizeof value) == sizeof value;
-        std::fflush(stderr);
-        std::_Exit(told && value >= 0 ? 0 : 1);
-    }
-    ::close(ends[1]);
-    Measured measured;
-    const bool heard = ::read(ends[0], &measured.value, sizeof measured.value) == sizeof measured.value;
-    ::close(ends[0]);
-    int status = 0;
-    rusage usage{};
-    if (!heard || ::wait4(child, &status, 0, &usage) != child || status != 0) {
-        give_up("a step went wrong");
-    }
-    measured.peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
-    return measured;
 }
 
 void sync_all(const fs::path& root) {

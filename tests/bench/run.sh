@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: tests/bench/run.sh [--dir DIR] [--write-docs] [PART...]
 # Builds the benchmarks, runs them all (about 40 minutes) or some parts, and prints one table of goals and measured values.
-# PARTS: oplog import analyze replay prepare delay generate requests capture epoch many; the other rows stay as they are in the docs.
+# PARTS: oplog import analyze replay prepare delay generate requests capture epoch many ranks; the other rows stay as they are in the docs.
 # DIR ($TMPDIR, or /tmp) holds the files, at most 10 GB at a time, removed at the end. Both sides of a comparison run in
 # turn, medians are compared. Run it on a quiet machine. The whole output is kept in build/bench/.
 # --write-docs: also write docs/data/benchmarks.json and docs/benchmarks.md.
@@ -15,7 +15,7 @@ while [[ $# != 0 ]]; do
     case $1 in
         --dir) dir=${2:?--dir requires a folder}; shift 2 ;;
         --write-docs) write_docs=$1; shift ;;
-        oplog | import | analyze | replay | prepare | delay | generate | requests | capture | epoch | many) parts+=("$1"); shift ;;
+        oplog | import | analyze | replay | prepare | delay | generate | requests | capture | epoch | many | ranks) parts+=("$1"); shift ;;
         *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
@@ -25,7 +25,7 @@ scripts/ensure-packages.sh peers || echo "bench: missing tracers are named below
 echo "Building ..." >&2
 mkdir -p build/bench
 { cmake --preset release -DREPRISE_TESTS=ON -DREPRISE_BENCH=ON &&
-    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_analyze bench_replay bench_prepare bench_many bench_delay reprise program_capture_load; } >build/bench/build.log 2>&1 ||
+    cmake --build --preset release -j "$(nproc)" --target bench_oplog bench_import bench_analyze bench_replay bench_prepare bench_many bench_ranks bench_delay reprise program_capture_load; } >build/bench/build.log 2>&1 ||
     { tail -n 40 build/bench/build.log >&2; exit 1; }
 
 bin=build/release/tests
@@ -65,4 +65,6 @@ recording epoch tests/bench/bench_epoch.py
 
 measure many tests/bench/many.py --dir "$dir" $write_docs
 if wanted many; then cat build/bench/many.txt; fi
+measure ranks tests/bench/ranks.py --dir "$dir" $write_docs
+if wanted ranks; then cat build/bench/ranks.txt; fi
 python3 tests/bench/table.py build/bench $write_docs

@@ -116,15 +116,15 @@ TEST_CASE("recorded calls: rules of some calls") {
     check(SYS_openat2, {RULE_RICH, RULE_WAKES, kResult, 1, 2, 0, 0, EXTRA_HOW, 3, 0});
     check(SYS_fstat, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0});
     check(SYS_statx, {RULE_RICH, 0, 1, 0, 2, 0, 0, EXTRA_STATX, 5, 0});
-    check(SYS_renameat2, {RULE_RICH, 0, 1, 3, 2, 4, 0, 0, 0, 0});
-    check(SYS_symlinkat, {RULE_RICH, 0, 2, 0, 3, 0, 1, 0, 0, 0});
+    check(SYS_renameat2, {RULE_RICH, RULE_WAKES, 1, 3, 2, 4, 0, 0, 0, 0});
+    check(SYS_symlinkat, {RULE_RICH, RULE_WAKES, 2, 0, 3, 0, 1, 0, 0, 0});
     check(SYS_mmap, {RULE_FD, RULE_NOT_ANON | RULE_POPULATES, 5, 0, 0, 0, 0, 0, 0, 0});
     check(SYS_munmap, {RULE_PLAIN, RULE_UNMAPS, 0, 0, 0, 0, 0, 0, 0, 0});
     check(SYS_mremap, {RULE_PLAIN, RULE_POPULATES | RULE_UNMAPS, 0, 0, 0, 0, 0, 0, 0, 0});
     check(SYS_mlock, {RULE_PLAIN, RULE_POPULATES, 0, 0, 0, 0, 0, 0, 0, 0});
     check(SYS_ioctl, {RULE_RICH, RULE_IF_CLONE, 1, 0, 0, 0, 0, EXTRA_CLONE, 3, 0});
     check(SYS_sendfile, {RULE_RICH, RULE_WAKES, 1, 2, 0, 0, 0, EXTRA_OFFSETS, 3, 0});
-    check(SYS_copy_file_range, {RULE_RICH, 0, 1, 3, 0, 0, 0, EXTRA_OFFSETS, 2, 4});
+    check(SYS_copy_file_range, {RULE_RICH, RULE_WAKES, 1, 3, 0, 0, 0, EXTRA_OFFSETS, 2, 4});
     check(SYS_recvmsg, {RULE_RICH, RULE_WAKES, 1, 0, 0, 0, 0, EXTRA_MESSAGE, 2, 1});
     check(SYS_socketpair, {RULE_RICH, 0, 0, 0, 0, 0, 0, EXTRA_PAIR, 4, 0});
     check(SYS_epoll_wait, {RULE_FD, 0, 1, 0, 0, 0, 0, 0, 0, 0});

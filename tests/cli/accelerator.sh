@@ -94,4 +94,20 @@ assert run["processes"] == 2 * one["processes"], run["processes"]
 assert run["mismatches"] <= 2 * one["mismatches"], run["examples"]
 assert any(counter["name"] == "steps_in_step" and counter["count"] == 5 for counter in run["counters"])
 END
+# A changed job has nothing recorded beside its accelerators; and where they took no time, there is no AU.
+printf '[t]\nformat=npz\nsamples=40\nsample_size=100KiB\nbatch=8\nloader_workers=1\nepochs=2\ncompute=2ms\n' >ck.ini
+run 0 "$REPRISE" generate ck.ini -q -o ck.oplog
+run "0 1" "$REPRISE" replay ck.oplog --engine null --json=plain.json
+run "0 1" "$REPRISE" replay ck.oplog --engine null --gpu-model 1ms --json=changed.json
+run "0 1" "$REPRISE" replay ck.oplog --engine null --pace afap -o af.oplog
+run 0 "$REPRISE" analyze af.oplog --no-what-if --json=af.json
+run 0 "$REPRISE" analyze ck.oplog --no-what-if --json=ck.json
+run 0 python3 - <<'END'
+import json
+plain, changed = (json.load(open(name))["verdict"] for name in ("plain.json", "changed.json"))
+assert plain["recorded"]["au"] > 0.9 and plain["here"]["au"] is not None, plain
+assert changed["recorded"]["au"] is None and changed["here"]["au"] is not None, changed
+af, ck = (json.load(open(name))["logs"][0]["summary"]["au_mlperf"] for name in ("af.json", "ck.json"))
+assert af is None and ck is not None, (af, ck)
+END
 finish

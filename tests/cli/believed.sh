@@ -77,7 +77,7 @@ equal "$(value "$out" 'r["not_same_job"], r["trust"], r["elapsed_interval_s"]')"
     "(['No I/O op is left: the filter leaves out all 900'], 'poor', None)"
 run 0 "$REPRISE" prepare -q none.oplog --root none
 run 1 "$REPRISE" replay none.oplog --root none
-first "NOT THE SAME JOB: No op was performed"
+first "NOT THE SAME JOB: No I/O op was performed: the filter leaves nothing of the log."
 
 # --- --allow-loss
 

@@ -61,6 +61,15 @@ if mkdir packed && truncate -s 400M image && mkfs.btrfs -q -f image >/dev/null 2
 else
     echo "not tested: btrfs that compresses cannot be mounted here"
 fi
+# Files longer than one write have their size, to the byte.
+mkdir sizes
+for size in 4194303 4194304 4194305 5000000 16777216; do head -c $size /dev/urandom >sizes/$size; done
+run 0 "$REPRISE" capture -q --with content -o sizes.oplog -- sh -c 'cat sizes/* >/dev/null'
+run 0 "$REPRISE" prepare -q sizes.oplog --root sized --map "$tmp/sizes=." --content recorded
+for size in 4194303 4194304 4194305 5000000 16777216; do equal "$(stat -c %s sized/$size)" $size; done
+run 0 "$REPRISE" prepare -q sizes.oplog --root sized --map "$tmp/sizes=." --content recorded
+run "0 1" "$REPRISE" replay sizes.oplog --root sized --pace afap
+contains "$out" "SAME"
 # What is made of the log knows it.
 run 0 "$REPRISE" anonymize -q job.oplog -o nobody.oplog
 run 0 "$REPRISE" prepare -q nobody.oplog --root nobody --content recorded

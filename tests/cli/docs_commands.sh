@@ -50,6 +50,7 @@ fresh() {
     cp "$tmp/train.py" train_resnet.py
     cp "$tmp/log/job.oplog" job.oplog
     cp "$tmp/log/job.oplog" resnet.oplog
+    cp "$tmp"/log/job.rank*.oplog . 2>/dev/null
     cp "$tmp/log/host.json" recorder.json
     cp "$tmp/log/model.json" model.json
     cp "$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt" job.dxt.txt
@@ -77,6 +78,7 @@ real_command() {
     line=${line//\/tmp\/new//mnt/new}
     line=${line//--map \/data=/--map $tmp/log=}
     line=${line//examples\/jobs/$REPRISE_SOURCE_DIR/examples/jobs}
+    line=${line//examples\/network.json/$REPRISE_SOURCE_DIR/examples/network.json}
     line=${line//regress suite.ini/regress suite.ini --runs 2}
     line=${line//--runs 2 --target ext4=\/mnt\/a --target xfs=\/mnt\/b --runs 10/--runs 2 --target ext4=/mnt/a --target xfs=/mnt/b}
     line=${line//--until-stable 10min/--until-stable 2s}
@@ -102,6 +104,7 @@ page_line() {
         *--gpu-model* | *--gpu-speed* | *--compare\ job.oplog*)
             [[ $bpf == yes ]] || { skipped["needs a log of reprise capture: $shown"]=1; return; } ;;
         *capture*--check*) ;;
+        *"merge job.rank"*) [[ $bpf == yes ]] || { skipped["this machine cannot record: $shown"]=1; return; } ;;
         *capture*) [[ $bpf == yes ]] || { skipped["this machine cannot record: $shown"]=1; return; } ;;
     esac
     if [[ $shown == *"--pid 4711"* ]]; then
@@ -170,6 +173,12 @@ for i in 1 2 3 4; do head -c 20000 /dev/urandom >"images/$i.jpg"; done
 run 0 strace -f -ttt -T -yy -o job.strace python3 "$tmp/train.py" images
 if [[ $bpf == yes ]]; then
     run 0 "$REPRISE" capture -q -o job.oplog -- python3 "$tmp/train.py" images
+    # Recordings of one run overlap: each rank waits for the other, as jobs do.
+    # shellcheck disable=SC2016
+    rank=(sh -c ': >there.$OMPI_COMM_WORLD_RANK; until [ -e there.0 ] && [ -e there.1 ]; do sleep 0.1; done; exec python3 "$@"' sh "$tmp/train.py" images)
+    OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$REPRISE" capture -q -o job.oplog -- "${rank[@]}" &
+    OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 run 0 "$REPRISE" capture -q -o job.oplog -- "${rank[@]}"
+    wait
 else
     run 0 "$REPRISE" import -q job.strace -o job.oplog
 fi

@@ -49,6 +49,23 @@ train, other = job["sections"]
 assert train["steps"] == 20 and train["files"] == 40 and other["steps"] == 0, job
 assert job["bytes_read"] == 2 * train["file_bytes"] + (1 << 20) and job["bytes_written"] == 2 << 20, job
 END
+# What prints and stops writes nothing: -o beside it is a mistake.
+for option in --show --words; do
+    run 2 "$REPRISE" generate job.ini $option -o shown.oplog
+    contains "$err" "$option prints and stops: nothing would be written to shown.oplog"
+    run 2 "$REPRISE" generate job.ini $option --diagram shown.svg
+done
+# What becomes another distribution is refused; little of it is said, as is a checkpoint that is never due.
+printf '[t]\nformat=npz\nsamples=1000\nsample_size=normal(1k,10k)\nbatch=10\n' >clipped.ini
+run 3 "$REPRISE" generate clipped.ini -o clipped.oplog
+contains "$err" "clipped.ini:4: sample_size=normal(1k,10k) is below 1 in 46.0 % of all draws, which would become 1"
+[[ ! -e clipped.oplog ]] || fail "a log was written"
+printf '[t]\nformat=npz\nsamples=1000\nsample_size=normal(10k,5k)\nbatch=10\ncheckpoint_every=101\ncheckpoint_size=1m\n' >clipped.ini
+run 0 "$REPRISE" generate clipped.ini -o clipped.oplog --json=clipped.json
+contains "$out" " of 1,000 draws were below 1 and became 1."
+contains "$out" "note: [t] writes no checkpoint: checkpoint_every=101, and the job has 100 steps."
+python3 -c 'import json; assert len(json.load(open("clipped.json"))["notes"]) == 2' || fail "notes of clipped.json"
+
 run 0 "$REPRISE" prepare -q job.oplog --root root
 run 0 "$REPRISE" replay job.oplog --root root -o run.oplog
 contains "$out" "job         SAME"
@@ -69,6 +86,9 @@ for wanted in ("[train]", "40 files", "2 loader threads, each rank", "2 accelera
 END
 run 2 "$REPRISE" generate job.ini --diagram job.svg
 contains "$err" "exists"
+run 2 "$REPRISE" generate job.ini --diagram other.svg -o job.oplog
+contains "$err" "job.oplog exists"
+[[ ! -e other.svg ]] || fail "a picture was drawn for a log that is not written"
 
 # The same job, the same log.
 run 0 "$REPRISE" generate job.ini -o again.oplog -q

@@ -29,7 +29,7 @@ for command in $commands; do
     # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one; and
     # whoever runs for hours is watched (docs/metrics.md).
     [[ $command == replay ]] && most=39
-    [[ $command == predict ]] && most=25
+    [[ $command == predict ]] && most=29  # many accelerators (docs/scale.md), too
     [[ $command == prepare ]] && most=17
     # capture says what it records and what the files are for in one go, and is watched.
     [[ $command == capture ]] && most=16

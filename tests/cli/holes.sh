@@ -31,6 +31,9 @@ for name in sys.argv[1:]:
 drop
 run 0 "$REPRISE" capture -q -o job.oplog -- md5sum d/holes d/preallocated d/a d/b
 run 0 "$REPRISE" prepare job.oplog --root root --only dataset
+# Data of d/holes and d/a; holes of d/holes, and all of d/preallocated.
+contains "$out" " entries, 15.7 MiB at "
+contains "$out" ", holes of 28.8 MiB, in "
 equal "$(stat -c %h "$(find root -name b)")" 2
 [[ $(stat -c %b "$(find root -name preallocated)") -lt 100 ]] || fail "what was preallocated is data"
 there=$(stat -c %b "$(find root -name holes)")

@@ -304,8 +304,13 @@ done
 said() { head -n 1 "$out" | grep -qxF -- "$1" || { fail "the first line is not '$1':"; head -n 3 "$out"; }; }
 run 0 "$REPRISE" replay job.oplog --root root --pace timed --time-scale 0.5 -o half.oplog --json=half.json
 said "what-if: --time-scale 0.5; not the job as recorded"
+# What a pace does not keep cannot be changed.
+mistake 2 "--time-scale with --pace afap, which keeps no recorded time" "$REPRISE" replay job.oplog --root root --pace afap --time-scale 0.5
+mistake 2 "--delay with --pace afap, which computes nothing" "$REPRISE" replay job.oplog --root root --pace afap --delay spin
+mistake 2 "--gpu-speed requires --pace causal" "$REPRISE" replay job.oplog --root root --pace afap --gpu-speed 2
+run 0 "$REPRISE" replay job.oplog --root root --pace afap --time-scale 1 --delay auto
 contains half.json '"what_if": "--time-scale 0.5"'
-run 0 "$REPRISE" replay job.oplog --root root --pace afap --time-scale 0.5 --runs 2
+run 0 "$REPRISE" replay job.oplog --root root --pace timed --time-scale 0.5 --runs 2
 said "what-if: --time-scale 0.5; not the job as recorded"
 run 1 "$REPRISE" replay job.oplog --root empty --read-only --pace timed --time-scale 0.5
 sed -n 3p "$out" | grep -qxF "what-if: --time-scale 0.5 --read-only; not the job as recorded" || { fail "no what-if after the reason"; head -n 4 "$out"; }
@@ -392,10 +397,14 @@ run 0 "$REPRISE" import -q big.log -o big.oplog
 run 0 "$REPRISE" prepare -q big.oplog --root bigroot
 truncate -s 600 bigroot/data/big
 mistake 1 "MiB were not read or written" "$REPRISE" replay big.oplog --root bigroot --pace afap
+# A log without a single I/O op is nothing to replay.
+printf '[t]\nformat=none\nsteps=3\ncompute=1ms\n' >compute.ini
+run 0 "$REPRISE" generate -q compute.ini -o compute.oplog
+mistake 1 "NOT THE SAME JOB: There was nothing to replay: the log has no I/O op." "$REPRISE" replay compute.oplog --root empty
+lacks "$out" "job         SAME"
 echo "fio version 3 iolog" >none.log
-run 0 "$REPRISE" import -q none.log -o none.oplog
-run 0 "$REPRISE" prepare -q none.oplog --root noneroot
-mistake 1 "No op was performed" "$REPRISE" replay none.oplog --root noneroot
+mistake 3 "none.log: has no operation that could be replayed: no log was written" "$REPRISE" import -q none.log -o none.oplog
+[[ ! -e none.oplog ]] || fail "a log of nothing was written"
 run 2 "$REPRISE" replay job.oplog --root root -o job.oplog
 contains "$err" "-o job.oplog would overwrite job.oplog"
 

@@ -54,6 +54,8 @@ refused "--json=y.oplog would overwrite --against y.oplog" compare x.oplog --aga
 refused "--junit x.oplog would overwrite x.oplog" compare x.oplog --against y.oplog -f --junit x.oplog
 echo 250ms >steps
 refused "--json=steps would overwrite --gpu-model empirical(steps)" replay x.oplog --root root -f --json=steps --gpu-model 'empirical(steps)'
+cp "$(dirname "$0")/../../examples/network.json" net.json 2>/dev/null || echo '{}' >net.json
+refused "--json=net.json would overwrite --network net.json" predict x.oplog --storage mm.json --gpus 2 --hosts 1 --network net.json -f --json=net.json
 refused "--json=real.csv would overwrite --beside real=real.csv" sweep x.oplog --root root -f --json=real.csv --beside real=real.csv
 for output in x.oplog ./x.oplog sub/to_x hard.oplog; do
     refused "-o $output would overwrite x.oplog" dump x.oplog -f -o "$output"
@@ -99,9 +101,18 @@ cat >suite/suite.ini <<'END'
 log = x.oplog
 END
 refused "regress: --html suite/x.oplog would overwrite suite/x.oplog" regress suite/suite.ini --target a=target --target b=sub -f --html suite/x.oplog
+mkdir sw
+for name in runs.jsonl run.json cells.csv sweep.svg; do
+    refused "sw/$name of -o sw and --json=sw/$name are the same file" sweep x.oplog --root root --ratio 1 -o sw "--json=sw/$name"
+done
+refused "sw/cells.csv of -o sw and --json=./sw/cells.csv are the same file" predict x.oplog --storage mm.json --sweep read=10M..1G -o sw --json=./sw/cells.csv
+printf '[t]\nformat=npz\nsamples=8\nsample_size=4k\ncompute=1ms\n' >trained.ini
+run 0 "$REPRISE" generate -q trained.ini -o trained.oplog
+refused "sw/cluster.csv of -o sw and --json=sw/cluster.csv are the same file" predict trained.oplog --storage mm.json --sweep gpus=1..4 -o sw --json=sw/cluster.csv
+refused "sw/runs.jsonl of -o sw and --html sw/runs.jsonl are the same file" regress suite/suite.ini --target a=target --target b=sub -o sw --html sw/runs.jsonl
 
 # Every option with a file is known there: add it to cli/named_files.cpp, a case above, and its name here.
-known=" --against --baseline --beside --compare --diagram --html --json --junit --key-file --markdown --output --service --storage --threshold "
+known=" --against --baseline --beside --compare --diagram --html --json --junit --key-file --markdown --network --output --service --storage --threshold "
 for command in $("$REPRISE" --help | sed -n '/^Record/,/^Typical/s/^  \([a-z]*\)  .*/\1/p'); do
     "$REPRISE" "$command" --help >help
     grep -oE -e '--[a-z-]+(\[=| )[A-Z=|]*(FILE\b|LOG\b|OUT\b|FOLDER\b|B\.\.\.)' help | sed 's/[[ ].*//' | sort -u >options

@@ -94,4 +94,12 @@ rm times.csv
 run 3 "$REPRISE" generate job.ini -o x.oplog
 contains "$err" "times.csv"
 contains "$err" "cannot be read"
+# In CSV, the results of requests have what they moved, and its file.
+printf '[a]\nrw=randread\nbs=4k\nsize=1m\nioengine=io_uring\niodepth=8\n' >u.ini
+run 0 "$REPRISE" generate u.ini -q -o u.oplog
+run 0 "$REPRISE" export u.oplog --to csv -o u.csv -q
+equal "$(python3 -c '
+import csv
+rows = [row for row in csv.DictReader(open("u.csv", newline="")) if row["kind"] == "uring_complete"]
+print(sum(int(row["bytes"]) for row in rows), {row["path"] for row in rows})')" "1048576 {'/data/a.0.0'}"
 finish

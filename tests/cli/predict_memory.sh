@@ -34,7 +34,7 @@ wrong "--cache warm with a memory limit" --cache warm --ratio 2
 wrong "--no-ballast without a memory limit" --no-ballast
 wrong "'speed' is none of read, riops, ratio, memory, gpu-speed" --sweep speed=1
 wrong "--sweep read names no values" --sweep read
-wrong "--sweep ratio has 2 twice" --sweep ratio=1,2,2
+wrong "--sweep ratio has one value twice: 2 and 2" --sweep ratio=1,2,2
 wrong "--ratio is ''" --sweep ratio=1,,2
 wrong "--sweep riops is '0', expected a number above 0" --sweep riops=0
 wrong "--sweep read goes from 1G to 10M, expected the smaller one first" --sweep read=1G..10M

@@ -146,6 +146,54 @@ run 0 "$REPRISE" replay "$log" --root "$tmp/copies" --gpus 3 --pace afap
 run 0 "$REPRISE" prepare "$log" --root "$tmp/copies" --reset
 tree "$tmp/copies" | diff "$tmp/before.copies" - || fail "--reset left what the copies changed"
 
+# What the recording found of extended attributes and of loops of links, a replay finds, too.
+cat >"$tmp/names.strace" <<'END'
+100 1700000000.000000 openat(AT_FDCWD, "/data/a", O_RDONLY|O_CLOEXEC) = 3</data/a> <0.000010>
+100 1700000000.000100 fstat(3</data/a>, {st_mode=S_IFREG|0644, st_size=4096, ...}) = 0 <0.000005>
+100 1700000000.000200 getxattr("/data/a", "user.label", "seven", 64) = 5 <0.000010>
+100 1700000000.000300 getxattr("/data/a", "user.other", 0x7ffd0, 64) = -1 ENODATA (No data available) <0.000010>
+100 1700000000.000400 setxattr("/data/a", "user.label", "nine-long", 9, 0) = 0 <0.000010>
+100 1700000000.000500 openat(AT_FDCWD, "/data/loop", O_RDONLY) = -1 ELOOP (Too many levels of symbolic links) <0.000010>
+100 1700000000.000600 stat("/data/loop/below", 0x7ffd0) = -1 ELOOP (Too many levels of symbolic links) <0.000010>
+100 1700000000.000700 read(3</data/a>, "x"..., 4096) = 4096 <0.000010>
+100 1700000000.000800 close(3</data/a>) = 0 <0.000010>
+100 1700000000.000900 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q "$tmp/names.strace" -o "$tmp/names.oplog"
+run 0 "$REPRISE" prepare "$tmp/names.oplog" --root "$tmp/names"
+if grep -q "which the file system refused" "$out"; then
+    echo "no user attributes on this file system: not tested"
+else
+    for _ in 1 2; do
+        run 0 "$REPRISE" replay "$tmp/names.oplog" --root "$tmp/names" --pace afap --tolerance-results 0
+        contains "$out" "SAME: 9 I/O ops as recorded"
+        run 0 "$REPRISE" prepare -q "$tmp/names.oplog" --root "$tmp/names" --reset
+    done
+    # Those of the system, and what does not fit, are said.
+    sed 's/user.label", "seven", 64) = 5/security.label", "seven", 64) = 5/' "$tmp/names.strace" >"$tmp/system.strace"
+    run 0 "$REPRISE" import -q "$tmp/system.strace" -o "$tmp/system.oplog"
+    run 0 "$REPRISE" prepare -q "$tmp/system.oplog" --root "$tmp/system"
+    contains "$out" "warning: 1 extended attributes of the system or of links, which prepare cannot give"
+fi
+
+# What a rename that failed found: a file below a directory, a directory below a file, a full directory.
+cat >"$tmp/renames.strace" <<'END'
+100 1700000000.000000 rename("/data/saved", "/data/best") = -1 ENOTDIR (Not a directory) <0.000010>
+100 1700000000.000100 rename("/data/model.tmp", "/data/model") = -1 EISDIR (Is a directory) <0.000010>
+100 1700000000.000200 rename("/data/step-2", "/data/last") = -1 ENOTEMPTY (Directory not empty) <0.000010>
+100 1700000000.000300 link("/data/x", "/data/y") = -1 EEXIST (File exists) <0.000010>
+100 1700000000.000400 rename("/data/saved", "/data/kept") = 0 <0.000010>
+100 1700000000.000500 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q "$tmp/renames.strace" -o "$tmp/renames.oplog"
+run 0 "$REPRISE" prepare -q "$tmp/renames.oplog" --root "$tmp/renames"
+for _ in 1 2; do
+    run 0 "$REPRISE" replay "$tmp/renames.oplog" --root "$tmp/renames" --pace afap --tolerance-results 0
+    contains "$out" "SAME: 5 I/O ops as recorded"
+    [[ -d $tmp/renames/data/kept && -d $tmp/renames/data/last && -f $tmp/renames/data/best ]] || fail "no such names"
+    run 0 "$REPRISE" prepare -q "$tmp/renames.oplog" --root "$tmp/renames" --reset
+done
+
 # Ctrl-C: what is there is whole, the marker says incomplete, nothing half-written stays.
 sed 's/st_size=3000000/st_size=6000000000/' "$tmp/job.strace" >"$tmp/large.strace"
 run 0 "$REPRISE" import "$tmp/large.strace" -o "$tmp/large.oplog"

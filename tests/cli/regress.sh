@@ -43,7 +43,13 @@ run 2 "$REPRISE" regress suite.ini --target a=a --target b=b --threshold elapsd=
 printf '[job x]\nlog = job.oplog\nreplay = --paec afap\n' >option.ini
 run 2 "$REPRISE" regress option.ini --target a=a
 contains "$err" "[job x] replay: "
-rm -rf option.ini.regress
+for words in 'replay = --pace afap --delay sleep' 'replay = --ratio x' 'replay = --runs 3' 'replay = --cache cold --verify content' \
+    'prepare = --content blue' 'prepare = --jobs 0' 'replay = --only nothing-like-this'; do
+    printf '[job x]\nlog = job.oplog\n%s\n' "$words" >option.ini
+    run 2 "$REPRISE" regress option.ini --target a=a
+    contains "$err" "[job x] ${words%% *}: "
+done
+[[ ! -e option.ini.regress && ! -e a/x ]] || fail "a mistake in the words left a root or a folder"
 
 # A folder with files of others is left as it is.
 mkdir theirs

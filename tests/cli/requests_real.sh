@@ -10,20 +10,6 @@ head -c 16M /dev/urandom >data
 job() { # ENGINE
     echo fio --name=j --filename="$tmp/data" --rw=randread --bs=4k --iodepth=8 --ioengine="$1" --number_ios=2000 --thread
 }
-# Without these calls: io_uring_setup 425, io_setup 206 (x86-64).
-without_queues() {
-    python3 - "$@" <<'PY'
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-code = [(0x20, 0, 0, 0), (0x15, 1, 0, 425), (0x15, 0, 1, 206), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
-text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in code))
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code), ctypes.addressof(text)))
-if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
-    sys.exit(f"seccomp: {os.strerror(ctypes.get_errno())}")
-os.execvp(sys.argv[1], sys.argv[1:])
-PY
-}
-
 for engine in io_uring libaio; do
     # shellcheck disable=SC2046
     run 0 "$REPRISE" capture -q -o "$engine.oplog" -- $(job "$engine")
@@ -39,7 +25,7 @@ for side in (here, recorded):
     assert side["requests"] == 2000 and side["bytes_read"] == 2000 * 4096, side
     assert side["in_flight"]["max"] <= 8, side["in_flight"]
 PY
-    run 0 without_queues "$REPRISE" replay "$engine.oplog" --root "root-$engine" --pace afap -v
+    run 0 python3 "$REPRISE_SOURCE_DIR/tests/cli/without_queues.py" "$REPRISE" replay "$engine.oplog" --root "root-$engine" --pace afap -v
     contains "$out" "job         SAME"
     contains "$out" "threads made its requests"
 done

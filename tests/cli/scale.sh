@@ -27,6 +27,10 @@ run 2 "$REPRISE" scale "$log" --scale 2 -o "$tmp/twice.oplog"
 contains "$err" "exists"
 run 2 "$REPRISE" scale "$log" -o "$tmp/same.oplog"
 contains "$err" "--scale or --epochs is required"
+run 2 "$REPRISE" scale "$log" --scale 1 -o "$tmp/same.oplog"
+contains "$err" "the log would be the same: --scale is 1"
+run 3 "$REPRISE" info /etc/passwd
+contains "$err" "/etc/passwd: this is not an op log"
 for factor in 0 -1 x 5000; do
     run 2 "$REPRISE" scale "$log" --scale "$factor" -o "$tmp/no.oplog"
     contains "$err" "expected a number from 0.01 to 1000"

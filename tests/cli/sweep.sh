@@ -26,11 +26,25 @@ wrong() {
 }
 wrong "nothing is varied" --root root
 wrong "sweep needs --root" --gpu-speed 1
-wrong "--ratio is '1,,2', expected different values" --root root --ratio 1,,2
-wrong "--ratio is '1,1', expected different values" --root root --ratio 1,1
+wrong "--ratio is '1,,2', expected values" --root root --ratio 1,,2
+wrong "--ratio has one value twice: 1 and 1" --root root --ratio 1,1
+wrong "--ratio has one value twice: 1 and 1.0" --root root --ratio 2,1,1.0
+wrong "--memory has one value twice: 1G and 1024M" --root root --memory 1G,1024M
+wrong "--gpu-speed has one value twice: 2 and 2.0" --root root --gpu-speed 2,2.0
+wrong "--io-limit has one value twice: read=1M,riops=5 and riops=5,read=1024K" --root root --io-limit read=1M,riops=5 --io-limit riops=5,read=1024K
 wrong "--memory and --ratio both say how much" --root root --ratio 1 --memory 1G
-wrong "0 runs" --root root --ratio 1 --runs 0
+wrong "--runs is '0', expected a whole number from 1" --root root --ratio 1 --runs 0
+wrong "--runs is '-1', expected a whole number from 1" --root root --ratio 1 --runs -1
+wrong "--seed is '-1', expected a whole number from 0" --root root --ratio 1 --seed -1
 wrong "--ratio is 'x'" --root root --ratio x
+wrong "--gpu-speed is 'x', expected a number" --root root --gpu-speed 1,x
+wrong "--gpu-speed: job.oplog has no accelerator work" --root root --gpu-speed 1,2
+wrong "--io-limit: 'raed=1M' is none of" --root root --io-limit read=1M --io-limit raed=1M
+wrong "--memory is 'x'" --root root --memory 60M,x
+wrong "--no-ballast without a memory limit" --root root --io-limit read=1M --no-ballast
+wrong "--tolerance-results: 'much' is not a tolerance" --root root --io-limit read=1M --tolerance-results much
+# Nothing was made until the words were right.
+[[ ! -e root && ! -e job.oplog.sweep ]] || fail "a mistake left a root or a folder"
 [[ $failures == 0 ]] || finish
 rm -rf job.oplog.sweep root
 

@@ -32,8 +32,9 @@ TEST_CASE("axes: lists as given, ranges by even steps of the logarithm") {
     CHECK(predicted_axes({"riops=1..2"})[0].values == Values{"1", "1.1", "1.2", "1.3", "1.5", "1.6", "1.8", "2"});
     // What rounds to the same is there once.
     CHECK(predicted_axes({"riops=100..104"})[0].values == Values{"100", "104"});
-    for (const char* const wrong : {"", "=", "read=", "read=..", "read=1M..", "read=x", "riops=inf", "riops=-1",
-                                    "riops=1x", "ratio=nan", "io-limit=read", "memory=0", "gpu-speed=0..1"}) {
+    for (const char* const wrong :
+         {"", "=", "read=", "read=..", "read=1M..", "read=x", "riops=inf", "riops=-1", "riops=1x", "ratio=nan",
+          "ratio=1,1.0", "memory=1G,1024M", "io-limit=read", "memory=0", "gpu-speed=0..1"}) {
         CAPTURE(wrong);
         CHECK_THROWS_AS(predicted_axes({wrong}), Error);
     }

@@ -161,6 +161,37 @@ TEST_CASE("regression of runs: a cold side and a warm one do not pass, whatever 
     CHECK(regression_of(sides, {}, false).passed());
 }
 
+TEST_CASE("regression of runs: other cache regimes are named, and do not pass where nobody counted what was read") {
+    RegressionSides sides{"A", "B", runs_of(10), runs_of(10)};
+    const auto regimes = [&](const char* a, const char* b) {
+        for (RunRecord& run : sides.a) {
+            run.cache = a;
+        }
+        for (RunRecord& run : sides.b) {
+            run.cache = b;
+        }
+        return regression_of(sides, {}, false);
+    };
+    CHECK(regimes("cold", "cold").notes.empty());
+    CHECK(regimes("", "cold").notes.empty());  // a record of before
+    const Regression other = regimes("cold", "warm");
+    CHECK(other.notes == std::vector<std::string>{"The cache regime differs: A cold; B warm."});
+    CHECK_FALSE(other.passed());
+    CHECK(other.sentences()[0].starts_with(
+        "NOT COMPARABLE: the cache regime differs, and what the device served is not known: A cold; B warm, so "));
+    for (auto* side : {&sides.a, &sides.b}) {
+        for (RunRecord& run : *side) {
+            run.device_share = 1.0;  // what was found in memory did not matter
+        }
+    }
+    const Regression alike = regimes("cold", "as-is");
+    CHECK(alike.notes.size() == 1);
+    CHECK(alike.passed());
+    sides.a[0].cache = "warm";
+    CHECK(regression_of(sides, {}, false).notes ==
+          std::vector<std::string>{"The cache regime differs: A cold, warm; B as-is."});
+}
+
 TEST_CASE("thresholds: by name, of all kinds, from a file; unknown names say what is near") {
     Thresholds thresholds;
     thresholds.add("p99=30%");
@@ -208,8 +239,12 @@ TEST_CASE("run records survive being stored") {
     run.au.reset();
     CHECK(run_record_of(to_json(run)) == run);
     run.requests = {51'200, 2e9, 4e6, 5e6};
+    run.cache = "cold";
+    CHECK(run_record_of(to_json(run)).cache == "cold");
     CHECK(run_record_of(to_json(run)) == run);
     auto json = to_json(run);
     json.erase("requests");  // of a record of before
+    json.erase("cache");
+    CHECK(run_record_of(json).cache.empty());
     CHECK(run_record_of(json).requests.ops == 0);
 }

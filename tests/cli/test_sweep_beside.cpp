@@ -19,7 +19,7 @@ struct File {
     TempDir dir;
     SweepBeside read(const std::string& text) const {
         write_file(dir / "real.csv", text);
-        return read_beside("real=" + (dir / "real.csv").string(), "ratio", kColumns);
+        return read_beside("real=" + (dir / "real.csv").string(), "ratio", kColumns, {"ratio", "gpu-speed"});
     }
     std::string problem(const std::string& text) const {
         try {
@@ -59,6 +59,9 @@ TEST_CASE("a row may say its own interval, as the CSV of a sweep does") {
 TEST_CASE("what is no such file is refused with its reason") {
     const File file;
     CHECK(file.problem("memory,elapsed_s\n1,2\n").find("has no column 'ratio'") != std::string::npos);
+    CHECK(file.problem("ratio,gpu-speed,elapsed_s\n1,2,2\n2,1,2\n").find("rows of different 'gpu-speed' (2, 1)") !=
+          std::string::npos);
+    CHECK(file.problem("ratio,gpu-speed,elapsed_s\n1,2,2\n2,2,2\n").empty());
     CHECK(file.problem("ratio,elapsed_s\n1,fast\n").find("line 2: 'fast' of column elapsed_s is no number") !=
           std::string::npos);
     CHECK(file.problem("ratio,speed\n1,2\n").find("has no row with a figure") != std::string::npos);

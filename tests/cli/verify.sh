@@ -97,6 +97,61 @@ contains "$err" "requires random content, and the root has content zero"
 run 2 "$REPRISE" replay job.oplog --root root --verify tree --read-only
 contains "$err" "--verify checks the job as recorded"
 
+# With O_APPEND, Linux writes at the end, whatever the offset: there the bytes of such a call are looked for.
+cat >append.strace <<'END'
+100 1700001000.000000 execve("/usr/bin/job", ["job"], 0x7ffe /* 1 var */) = 0 <0.000100>
+100 1700001000.001000 openat(AT_FDCWD, "/out/app", O_RDWR|O_CREAT|O_APPEND, 0644) = 3 <0.000050>
+100 1700001000.002000 write(3, ""..., 1000) = 1000 <0.000050>
+100 1700001000.003000 pwrite64(3, ""..., 100, 0) = 100 <0.000050>
+100 1700001000.004000 pwritev(3, [{iov_base=""..., iov_len=60}, {iov_base=""..., iov_len=40}], 2, 300) = 100 <0.000050>
+100 1700001000.005000 write(3, ""..., 10) = 10 <0.000050>
+100 1700001000.006000 pread64(3, ""..., 1210, 0) = 1210 <0.000050>
+100 1700001000.007000 close(3) = 0 <0.000010>
+100 1700001000.008000 openat(AT_FDCWD, "/out/plain", O_RDWR|O_CREAT, 0644) = 3 <0.000050>
+100 1700001000.009000 write(3, ""..., 1000) = 1000 <0.000050>
+100 1700001000.010000 pwritev2(3, [{iov_base=""..., iov_len=100}], 1, 500, RWF_APPEND) = 100 <0.000050>
+100 1700001000.011000 pread64(3, ""..., 1100, 0) = 1100 <0.000050>
+100 1700001000.012000 close(3) = 0 <0.000010>
+100 1700001000.013000 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q append.strace -o append.oplog
+run 0 "$REPRISE" prepare -q append.oplog --root append
+run 0 "$REPRISE" replay -q append.oplog --root append --pace afap --tolerance-results 0 --verify content --json=append.json
+equal "$(stat -c %s append/out/app append/out/plain | tr '\n' ' ')" "1210 1100 "
+python3 - <<'END' || fail "appends: what was checked"
+import json
+verify = json.load(open("append.json"))["verify"]
+assert verify["found"] == 0 and verify["read_bytes"] == 1210 + 1100 and verify["bytes"] == 1210 + 1100, verify
+END
+
+# O_APPEND that F_SETFL takes away; a FIFO that goes, which is a name in the tree, beside a file that stays.
+cat >later.strace <<'END'
+100 1700001000.000000 execve("/usr/bin/job", ["job"], 0x7ffe /* 1 var */) = 0 <0.000100>
+100 1700001000.001000 openat(AT_FDCWD, "/out/app", O_RDWR|O_CREAT|O_APPEND, 0644) = 3 <0.000020>
+100 1700001000.002000 pwrite64(3, ""..., 10, 1000) = 10 <0.000100>
+100 1700001000.003000 write(3, ""..., 10) = 10 <0.000100>
+100 1700001000.004000 fcntl(3, F_SETFL, O_RDONLY) = 0 <0.000010>
+100 1700001000.005000 pwrite64(3, ""..., 10, 1000) = 10 <0.000100>
+100 1700001000.006000 close(3) = 0 <0.000010>
+100 1700001000.007000 lstat("/in/ff", {st_mode=S_IFIFO|0644, st_size=0, ...}) = 0 <0.000010>
+100 1700001000.008000 openat(AT_FDCWD, "/in/data", O_RDONLY) = 3 <0.000020>
+100 1700001000.009000 read(3, ""..., 5000) = 5000 <0.000200>
+100 1700001000.010000 close(3) = 0 <0.000010>
+100 1700001000.011000 unlink("/in/ff") = 0 <0.000050>
+100 1700001000.012000 +++ exited with 0 +++
+END
+run 0 "$REPRISE" import -q later.strace -o later.oplog
+run 0 "$REPRISE" prepare -q later.oplog --root later
+[[ -p later/in/ff ]] || fail "no FIFO was prepared"
+run 0 "$REPRISE" replay -q later.oplog --root later --pace afap --tolerance-results 0 --verify content --json=later.json
+equal "$(stat -c %s later/out/app)" 1010
+[[ ! -e later/in/ff ]] || fail "the FIFO is still there"
+python3 - <<'END' || fail "later: what was checked"
+import json
+verify = json.load(open("later.json"))["verify"]
+assert verify["found"] == 0 and verify["read_bytes"] == 5000, verify
+END
+
 # What is mapped to the root itself is there, and has no name in it.
 cat >top.strace <<'END'
 100 1700001000.000000 execve("/usr/bin/job", ["job"], 0x7ffe /* 1 var */) = 0 <0.000100>

@@ -62,11 +62,24 @@ TEST_CASE("one value, or nearly one, is constant") {
 }
 
 TEST_CASE("draws that became the least value count as all that lies below it") {
-    // One of six is below 0.
-    const FittedValues found = fitted("normal(2ms,2ms)", 6000);
+    // One of thirty is below 0.
+    const FittedValues found = fitted("normal(2ms,1.1ms)", 6000);
     CHECK(found.distribution.kind == Kind::normal);
     CHECK(found.distribution.a == doctest::Approx(2e6).epsilon(0.05));
-    CHECK(found.distribution.b == doctest::Approx(2e6).epsilon(0.05));
+    CHECK(found.distribution.b == doctest::Approx(1.1e6).epsilon(0.05));
+}
+
+TEST_CASE("what a job file may not draw, as much is below the least value, has mean and deviation right") {
+    const std::vector<double> values = drawn("normal(2ms,2ms)", 6000);  // one of six
+    double mean = 0;
+    for (const double value : values) {
+        mean += value / 6000;
+    }
+    const FittedValues found = fit_values(values, 0, Distribution::Unit::seconds);
+    CHECK(found.distribution.kind == Kind::lognormal);
+    CHECK(found.distribution.a == doctest::Approx(mean).epsilon(0.001));
+    CHECK(found.distribution.share_below() == 0);
+    CHECK_FALSE(found.fits);
 }
 
 TEST_CASE("few values do not tell the kind") {

@@ -18,6 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 if (const std::optional<Derived> stored = log.derived("fetched")) {
                     static_cast<void>(decode_fetched(stored->bytes, log.tables().files.size()));
                 }
+                if (const std::optional<Derived> stored = log.derived("refetched")) {
+                    static_cast<void>(decode_refetched(stored->bytes, log.tables().files.size()));
+                }
                 if (const std::optional<Derived> stored = log.derived("cached")) {
                     static_cast<void>(decode_cached(stored->bytes, log.tables().files.size()));
                 }

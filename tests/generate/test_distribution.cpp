@@ -57,6 +57,23 @@ TEST_CASE("what is drawn is never less than the least") {
     }
 }
 
+TEST_CASE("draws below the least are counted, about as many as are expected") {
+    for (const char* text : {"normal(10k,6k)", "uniform(0,20k)", "lognormal(4k,4k)", "normal(100k,1k)", "3k"}) {
+        CAPTURE(text);
+        auto what = *Distribution::parse(text, Distribution::Unit::bytes);
+        what.least = 1000;
+        uint64_t below = 0;
+        for (uint64_t i = 0; i < 10'000; ++i) {
+            what.draw(1, i, &below);
+        }
+        CHECK(static_cast<double>(below) / 1e4 == doctest::Approx(what.share_below()).epsilon(0.1));
+    }
+    auto constant = *Distribution::parse("3", Distribution::Unit::bytes);
+    constant.least = 4;
+    CHECK(constant.share_below() == 1);
+    CHECK(Distribution::parse("normal(0,0)", Distribution::Unit::bytes)->share_below() == 0);
+}
+
 TEST_CASE("times and sizes are read with their units") {
     CHECK(Distribution::parse("250us", Distribution::Unit::seconds)->a == 250e3);
     CHECK(Distribution::parse("0.25", Distribution::Unit::seconds)->a == 250e6);

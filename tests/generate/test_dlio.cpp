@@ -107,6 +107,8 @@ TEST_CASE("a stream of several samples a file") {
     CHECK(what.samples_per_file == 1251);
     CHECK(what.sample_size.mean() == 114660);
     CHECK(what.bs == 1048576);
+    CHECK(what.interleave);
+    CHECK(what.prefetch == 3);  // and one that is mapped
     CHECK(what.steps == 100);
     CHECK(what.shuffled);
     CHECK(says(job, "shuffles whole files"));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/support/error.h"
 #include "generate/data_set.h"
 #include "generate/generate.h"
 #include "tests/support.h"
@@ -58,6 +59,55 @@ void check_edges(const LogReader& log) {
 }
 
 }  // namespace
+
+TEST_CASE("what was drawn below the least is said, and checkpoints that are never due") {
+    const Generated job(
+        "[t]\nformat=npz\nsamples=1000\nsample_size=normal(1000,600)\nbatch=10\nloader_workers=3\n"
+        "decode=uniform(0,1ms)\ncompute=normal(5ms,3ms)\ncheckpoint_every=101\ncheckpoint_size=1k\n"
+        "[e]\nformat=npz\nsamples=20\nsample_size=1k\nbatch=10\nsteps=1\ncheckpoint_every=1epoch\n"
+        "checkpoint_size=1k\n"
+        "[c]\nworkload=convert\nsamples=1000\nsample_size=normal(1000,600)\n");
+    uint64_t least = 0;
+    for (size_t file = 1; file < job.log.tables().files.size(); ++file) {
+        least += job.log.tables().path(static_cast<FileId>(file)).starts_with("/data/t-") &&
+                         job.log.tables().files[file].size == 1
+                     ? 1
+                     : 0;
+    }
+    REQUIRE(least > 10);
+    const std::vector<std::string> notes = notes_of(job.result);
+    REQUIRE(notes.size() == 5);
+    CHECK(notes[0] ==
+          "[t] sample_size=normal(1000,600): " + std::to_string(least) + " of 1,000 draws were below 1 and became 1");
+    CHECK(notes[1].starts_with("[t] compute=normal(5ms,3ms): "));
+    CHECK(notes[1].ends_with(" below 0 and became 0"));
+    CHECK(notes[1].find(" of 100 draws ") != std::string::npos);
+    CHECK(notes[2] == "[t] writes no checkpoint: checkpoint_every=101, and the job has 100 steps");
+    CHECK(notes[3] == "[e] writes no checkpoint: checkpoint_every=1epoch, and the job has 0 whole epochs");
+    CHECK(notes[4].starts_with("[c] sample_size=normal(1000,600): "));
+    CHECK(notes_of(Generated("[t]\nformat=npz\nsamples=20\nsample_size=1k\nbatch=10\ncheckpoint_every=2\n"
+                             "checkpoint_size=1k\n")
+                       .result)
+              .empty());
+}
+
+TEST_CASE("steps= takes as many epochs as it needs; where epochs= ends before, a note says so") {
+    constexpr const char* kSmall = "[t]\nformat=npz\nsamples=20\nsample_size=1k\nbatch=4\nsteps=12\n";
+    const Generated job(kSmall);
+    CHECK(job.result.sections[0].steps == 12);
+    CHECK(notes_of(job.result).empty());
+    for (const auto& [path, bytes] : job.bytes()) {
+        const int64_t epochs = bytes / 1024;  // 5 steps each, and two of the third
+        CHECK((epochs == 2 || epochs == 3));
+    }
+    const std::string note = "[t] makes 5 steps, not the 12 of steps=: 1 epoch of 5 has no more";
+    const Generated fewer(std::string(kSmall) + "epochs=1\n");
+    CHECK(fewer.result.sections[0].steps == 5);
+    CHECK(notes_of(fewer.result) == std::vector<std::string>{note});
+    CHECK(notes_of(Generated(std::string(kSmall) + "epochs=2\n").result) ==
+          std::vector<std::string>{"[t] makes 10 steps, not the 12 of steps=: 2 epochs of 5 have no more"});
+    CHECK(notes_of(Generated(std::string(kSmall) + "epochs=3\n").result).empty());
+}
 
 TEST_CASE("compute_on=processor: the ranks compute, and there is no accelerator") {
     const Generated job(
@@ -185,6 +235,42 @@ TEST_CASE("the loader is never further ahead than its queue") {
     CHECK(most <= 8);
 }
 
+TEST_CASE("interleave: a batch takes samples from all loaders in turn, and all together are ahead") {
+    const std::string text =
+        "[t]\nformat=npz\nsamples=64\nsample_size=1k\nbatch=6\nloader_workers=4\nprefetch=2\n"
+        "compute=10ms\nepochs=2\ninterleave=";
+    const Generated job(text + "1\n"), own(text + "0\n");
+    check_edges(job.log);
+    CHECK(job.bytes() == own.bytes());
+    CHECK(job.result.sections[0].steps == 20);
+    std::map<TaskId, uint64_t> opened;
+    int64_t begun = 0, done = 0, most = 0;
+    size_t waits_for = 0;
+    job.log.for_each_in_time([&](TaskId task, const Op& op, uint64_t) {
+        opened[task] += op.kind == OpKind::open ? 1 : 0;
+        begun += op.kind == OpKind::open ? 1 : 0;
+        done += op.kind == OpKind::gpu_wait ? 6 : 0;
+        most = std::max(most, begun - done);
+        waits_for = std::max(waits_for, op.edges.size());
+    });
+    CHECK(opened.size() == 5);  // of them one, the rank, opens nothing
+    for (const auto& [task, files] : opened) {
+        CHECK(files == (task == 1 ? 0 : 30));
+    }
+    CHECK(waits_for == 4);
+    CHECK(most >= 12);
+    CHECK(most <= 18 + 4);
+    for (const char* const format : {"tfrecord", "tar"}) {
+        const std::string stream = std::string("[t]\nformat=") + format +
+                                   "\nsamples=64\nsamples_per_file=8\nsample_size=10k\nbatch=8\nloader_workers=4\n"
+                                   "interleave=";
+        CHECK(Generated(stream + "1\n").bytes() == Generated(stream + "0\n").bytes());
+    }
+    CHECK_THROWS_WITH_AS(
+        parse_job("[t]\nformat=npz\nsamples=8\nsample_size=1k\nloader_workers=0\ninterleave=1\n", "x.ini"),
+        doctest::Contains("interleave=1 needs loaders"), Error);
+}
+
 TEST_CASE("checkpoints: who writes, and who waits") {
     const std::string job =
         "[t]\nformat=none\nsteps=4\ngpus=2\ncompute=10ms\ncheckpoint_every=2\ncheckpoint_size=100m\ncheckpoint_mode=";
@@ -226,10 +312,51 @@ TEST_CASE("plain I/O: every block once, mixed, behind each other, in flight") {
     }
     SUBCASE("a mix of sizes") {
         const Generated job("[m]\nrw=rw\nsize=4m\nbs=4k-64k\nfsync=10\nthinktime=5\nend_fsync=1\n");
-        CHECK(job.result.read_bytes + job.result.written_bytes == 4 << 20);
+        // The last block is whole, as with fio.
+        CHECK(job.result.read_bytes + job.result.written_bytes >= 4 << 20);
+        CHECK(job.result.read_bytes + job.result.written_bytes < (4 << 20) + (64 << 10));
         auto kinds = job.kinds();
         CHECK(kinds[OpKind::fsync] == kinds[OpKind::pwrite] / 10 + 1);
         CHECK(kinds[OpKind::wait] == kinds[OpKind::pread] + kinds[OpKind::pwrite]);
+    }
+    SUBCASE("as many as fio 3.33 makes") {
+        struct Case {
+            const char* words;
+            uint64_t requests;
+        };
+        for (const Case& one :
+             {Case{"rw=read\nsize=1MB\nbs=4kb", 256}, Case{"rw=read\nsize=10k\nbs=4k", 2},
+              Case{"rw=randread\nsize=10k\nfilesize=256k\nbs=4k", 3}, Case{"rw=read\nsize=20k\nnrfiles=2\nbs=4k", 4},
+              Case{"rw=randread\nsize=256k\nfilesize=64k\nnrfiles=2\nbs=4k", 32},
+              Case{"rw=read\nsize=300k\nfilesize=256k\nbs=4k\nloops=2", 128},
+              Case{"rw=randread\nsize=1m\nnrfiles=3\nbs=4k", 255},
+              Case{"rw=randread\nsize=64k\nnumber_ios=4\nloops=3\nbs=4k", 12},
+              Case{"rw=randread\nsize=64k\nnumber_ios=20\nloops=2\nbs=4k", 32}}) {
+            CAPTURE(one.words);
+            const Generated job("[a]\n" + std::string(one.words) + "\n");
+            auto kinds = job.kinds();
+            CHECK(kinds[OpKind::pread] == one.requests);
+        }
+    }
+    SUBCASE("a mix reads and writes each from the front") {
+        const Generated job("[m]\nrw=rw\nsize=64k\nbs=4k\n");
+        int64_t read = 0, written = 0;
+        job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+            if (op.kind == OpKind::pread || op.kind == OpKind::pwrite) {
+                int64_t& at = op.kind == OpKind::pread ? read : written;
+                CHECK(op.offset == at);
+                at += op.result;
+            }
+        });
+        CHECK(read + written == 64 << 10);
+        CHECK(written > 0);
+    }
+    SUBCASE("units that fio reads otherwise are named") {
+        CHECK(parse_job("[a]\nrw=read\nsize=1m\nbsrange=4kb-8kb\n", "x").notes.empty());
+        const Job job = parse_job("[a]\nrw=read\nsize=1MiB\nbs=4k\n", "x");
+        REQUIRE(job.notes.size() == 1);
+        CHECK(job.notes[0].find("size=1MiB") != std::string::npos);
+        CHECK_THROWS_AS(parse_job("[a]\nrw=read\nsize=1m\nbs=4k\nbsrange=4k-8k\n", "x"), Error);
     }
     SUBCASE("after the section before") {
         const Generated job(

@@ -66,6 +66,7 @@ TEST_CASE("what --show prints is the same job") {
          {"[t]\nformat=tfrecord\nsamples=100\nsample_size=normal(1MiB,1k)\ncheckpoint_every=2epochs\ncheckpoint_size="
           "1g\n"
           "checkpoint_mode=async\nshuffle=10\n",
+          "[e]\nformat=npz\nsamples=100\nsample_size=1k\nsteps=250\n",
           "[n]\nformat=none\nsteps=7\ngpus=4\nranks=2\ncompute=1\n",
           "[i]\nrw=randrw\nsize=1m\nnrfiles=3\nioengine=io_uring\niodepth=8\n",
           "[o]\nrw=read\nsize=1m\nrate_iops=2.5\nruntime=3\n",
@@ -143,6 +144,12 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {training + "gpus=3\nranks=2\n", "cannot be shared evenly"},
         {training + "sample_size=gauss(1,2)\n", "a second sample_size="},
         {training + "compute=fast\n", "250ms, normal(250ms,20ms)"},
+        {training + "decode=normal(1ms,10ms)\n",
+         "decode=normal(1ms,10ms) is below 0 in 46.0 % of all draws, which would become 0"},
+        {"[s]\nformat=npz\nsamples=30\nsample_size=normal(1k,10k)\n", "a smaller deviation, or lognormal"},
+        {"[s]\nformat=npz\nsamples=30\nsample_size=0\n", "4: sample_size=0 is less than 1"},
+        {"[c]\nworkload=convert\nsamples=3\nsample_size=0k\n", "sample_size=0k is less than 1"},
+        {std::string(kKv) + "request_rate=3\nruntime=9\nprompt_tokens=0\n", "prompt_tokens=0 is less than 1"},
         {training + "checkpoint_size=1m\n", "checkpoint_size= without checkpoint_every="},
         {training + "checkpoint_every=3x\n", "so many steps or epochs"},
         {training + "checkpoint_every=3\n", "has no checkpoint_size="},
@@ -196,7 +203,7 @@ TEST_CASE("a shrunk job keeps its steps and says what became smaller") {
     CHECK(training.sample_size.a == 1 << 20);
     CHECK(training.checkpoint_size == 1073742);
     CHECK(training.files() >= training.workers);
-    CHECK(std::get<IoJob>(job.sections[1].what).size == 1073742);
+    CHECK(std::get<IoJob>(job.sections[1].what).size == 1048576);
     REQUIRE(job.notes.size() == 2);
     CHECK(has(job.notes[0], "1,000,000 samples of 1.00 MiB in 1,000 files became 1,000"));
     const Job shown = parse_job(show_job(job), "shown.ini");

@@ -58,8 +58,12 @@ static void say_what_is_there(void)
         const int found = sscanf(line, "%lx-%lx %7s %lx %*s %lu %s", &from, &to, rights, &offset, &inode, path);
         if (found != 6 || path[0] != '/')
             continue;
-        say("seed_map %lu/%lu/%lu/%lu/%d/%d path0=%s", from, to - from, offset, inode,
-            (rights[0] == 'r') | (rights[1] == 'w') << 1 | (rights[2] == 'x') << 2, rights[3] == 's' ? 1 : 2, path);
+        struct stat st;
+        if (stat(path, &st) != 0)
+            give_up("no %s", path);
+        say("seed_map %lu/%lu/%lu/%lu/%d/%d values0=%ld path0=%s", from, to - from, offset, inode,
+            (rights[0] == 'r') | (rights[1] == 'w') << 1 | (rights[2] == 'x') << 2, rights[3] == 's' ? 1 : 2,
+            strstr(line, " (deleted)") ? (long)(to - from) : (long)st.st_size, path); /* shared memory: all of it */
     }
     if (maps != NULL)
         fclose(maps);

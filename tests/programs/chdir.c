@@ -9,6 +9,8 @@ static void setup(void)
     make_file("data", 100);
     make_file("one/data", 200);
     make_file("one/two/data", 300);
+    if (mkdir(full("one/goal"), 0755) != 0 || symlink("one/goal", full("there")) != 0)
+        give_up("setup");
 }
 
 /* `given` is what the call names, `path` what it means. */
@@ -54,6 +56,19 @@ int main(int argc, char **argv)
     do_close("g");
     say_open("h", "one/two/data", O_RDONLY, 0, WANT(CALL4(SYS_openat, fd_("dir"), "data", O_RDONLY, 0), ANY_FD));
     do_close("h");
+    /* Back to a directory that has another name by now, and above what a link leads to. */
+    do_rename("one/two", "one/away", 0);
+    WANT(CALL1(SYS_fchdir, fd_("dir")), 0);
+    rel("i", "data", "one/away/data", ANY_FD);
+    do_close("i");
+    rel("j", "../data", "one/data", ANY_FD);
+    do_close("j");
+    WANT(CALL1(SYS_chdir, full("")), 0);
+    rel("k", "there/../data", "one/data", ANY_FD);
+    do_close("k");
+    WANT(CALL1(SYS_chdir, "there"), 0);
+    rel("l", "../data", "one/data", ANY_FD);
+    do_close("l");
     do_close("dir");
     return 0;
 }

@@ -181,7 +181,7 @@ private:
 
     static bool is_numbered(const raw_head& head) {
         return head.pid != 0 && head.type != RAW_BLOCK && head.type != RAW_MEMORY && head.type != RAW_USES &&
-               (head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP);
+               head.type != RAW_RANK && (head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP);
     }
 
     // --- which task a record belongs to
@@ -390,17 +390,30 @@ private:
         if (run_before_.count(record.inode)) {
             ++program_faults_[record.major];
         }
+        if (record.write & RAW_FAULT_WRITES) {
+            last_writes_[{record.head.pid, record.head.tid}] = record;
+        }
         return record.enter && record.enter <= record.head.time && record.inode && record.offset % kPage == 0 &&
                (record.address || task.call_at(record.enter)) && record.write <= 3 && record.major <= 1 &&
                !(record.write & RAW_FAULT_WRITES && record.major);
     }
 
-    static bool touch(const raw_touch& record) {
+    // All pages of a folio: of the write fault before, whose page is among them.
+    bool folio(const raw_touch& record) {
+        const raw_fault& of = last_writes_[{record.head.pid, record.head.tid}];
+        return record.write == (RAW_FAULT_WRITES | RAW_FAULT_FOLIO) && record.pages > 1 && record.enter == of.enter &&
+               record.address <= of.address && of.address < record.address + record.pages * kPage;
+    }
+
+    bool touch(const raw_touch& record) {
+        if (record.write & RAW_FAULT_FOLIO && !folio(record)) {
+            return false;
+        }
         // Of writes to pages that were there only the begin is known.
         const bool lasts = record.write & RAW_FAULT_WRITES || (record.enter < record.end && record.busy);
         return record.enter && lasts && record.enter <= record.end && record.end <= record.head.time &&
                record.busy <= record.end - record.enter && record.address % kPage == 0 && record.address &&
-               record.pages && record.write <= 3;
+               record.pages && record.write <= 7;
     }
 
     bool switched(const raw_switch& record, const Task& task) {
@@ -653,6 +666,7 @@ private:
     const char* path_;
     std::vector<std::vector<uint64_t>> kept_;
     std::map<TaskKey, Task> tasks_;
+    std::map<TaskKey, raw_fault> last_writes_;          // to mapped files
     std::map<uint32_t, std::map<uint32_t, int>> ends_;  // by pid, by whether it was the last thread
     std::map<uint32_t, std::vector<ExpectedCall>> expected_;
     std::set<uint64_t> run_before_;                       // inodes of programs

@@ -32,6 +32,11 @@ int main(int argc, char **argv)
         do_read("b", 1000, 0, 200);
         do_close("b");
         rel("x", "/jail/data", "jail/jail/data", -ENOENT);
+        /* What an absolute link holds leads from the new root. */
+        say("symlink file=jail/soft text=\"%s\" result=%ld", full("jail/data"), WANT(CALL2(SYS_symlink, "/data", "/soft"), 0));
+        rel("s", "/soft", "jail/data", ANY_FD);
+        do_read("s", 1000, 0, 100);
+        do_close("s");
         do_read("before", 1000, 0, 100);
         _exit(0);
     }

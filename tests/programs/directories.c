@@ -41,7 +41,10 @@ int main(int argc, char **argv)
     do_close("o");
     do_open("f", "file", O_RDONLY, 0, ANY_FD);
     say("getdents %s size=100 result=%ld", on("f"), WANT(CALL3(SYS_getdents64, fd_("f"), g_buffer, 100), -ENOTDIR));
+    do_mkdir("file", 0750, -EEXIST); /* a file is in the way, and stays one */
     do_close("f");
+    do_open("g", "file", O_RDONLY, 0, ANY_FD);
+    do_close("g");
 
     do_rmdir("new", -ENOTEMPTY);
     do_rmdir("missing", -ENOENT);

@@ -17,14 +17,43 @@ UNUSED static void do_munmap(const char* map, char* at, long offset, long size) 
     const long got = WANT(CALL2(SYS_munmap, at + offset, size), 0);
     say("munmap map=%s offset=%ld size=%ld result=%ld", map, offset, size, got);
 }
+
+/* Pages that a write to one of them may map along: of 2 MiB on both sides. */
+enum { kAlong = 512 };
+struct mapped_pages {
+    unsigned long long page[2 * kAlong + 1]; /* bit 63: it is mapped */
+};
+UNUSED static void look_at_pages(const char* at, struct mapped_pages* pages) {
+    const int file = open("/proc/self/pagemap", O_RDONLY);
+    if (file < 0 || pread(file, pages, sizeof *pages, (L(at) / 4096 - kAlong) * 8) != sizeof *pages) {
+        give_up("/proc/self/pagemap does not tell");
+    }
+    close(file);
+}
+UNUSED static int was_mapped(const struct mapped_pages* pages, int page) { return (int)(pages->page[page] >> 63); }
+
+/* A write to a page that is not mapped may map those beside it, and is told of as a write to all of them. */
 UNUSED static void do_touch(const char* map, char* at, long offset, int writes) {
+    static struct mapped_pages before, after;
     volatile char* const byte = at + offset;
+    int first = kAlong, last = kAlong;
     if (writes) {
+        look_at_pages(at + offset, &before);
         *byte = 1;
+        look_at_pages(at + offset, &after);
     } else {
         (void)*byte;
     }
-    say("touch map=%s offset=%ld size=4096 flags=%d list= result=0", map, offset & ~4095L, writes);
+    while (writes && first > 0 && was_mapped(&after, first - 1) && !was_mapped(&before, first - 1)) {
+        --first;
+    }
+    while (writes && last < 2 * kAlong && was_mapped(&after, last + 1) && !was_mapped(&before, last + 1)) {
+        ++last;
+    }
+    for (int page = first; page <= last; page++) {
+        say("touch map=%s offset=%ld size=4096 flags=%d list= result=0", map,
+            (offset & ~4095L) + 4096L * (page - kAlong), writes);
+    }
 }
 
 #endif

@@ -25,8 +25,25 @@ static void setup(void)
     close(g_ring.fd);
 }
 
-/* The one request, submitted and done. */
+/* The one request, submitted and done. Its call is said next, and then completed(). */
+static char g_label[16];
+static long g_result;
 static long done(long want)
+{
+    static int number;
+    const struct io_uring_sqe asked = g_ring.requests[(*g_ring.tail - 1) & g_ring.mask];
+    enter(1);
+    const long got = WANT(take_completion(), want);
+    snprintf(g_label, sizeof g_label, "c%d", number++);
+    g_result = got < 0 ? got : 0;
+    say("uring_submit handle=- fd=-1 file=- offset=0 size=0 flags=%d arg=%d list= request=%s result=0", asked.flags,
+        asked.opcode, g_label);
+    say_enter(1);
+    return got;
+}
+static void completed(void) { say("uring_complete request=%s size=0 result=%ld", g_label, g_result); }
+/* Of a file without a descriptor: nothing but the call, where it was submitted. */
+static long direct_done(long want)
 {
     enter(1);
     return WANT(take_completion(), want);
@@ -42,21 +59,21 @@ static void ring_open(const char *name, const char *path, int flags, int mode, l
     openat_(AT_FDCWD, full(path), flags, mode);
     const long got = done(want);
     say_open(name, path, flags, mode, got);
-    say_enter(1);
+    completed();
 }
 static void ring_close(const char *name)
 {
     request(IORING_OP_CLOSE, fd_(name), 0, 0, 0, 0);
     const long got = done(0);
     say("close %s result=%ld", on(name), got);
-    say_enter(1);
+    completed();
     slot_(name, 0)->name[0] = 0;
 }
 /* Into a number of the ring, which it returns; `number` -1: one that the kernel chooses. */
 static int direct_open(const char *name, const char *path, int number)
 {
     openat_(AT_FDCWD, full(path), O_RDONLY, 0)->file_index = number < 0 ? IORING_FILE_INDEX_ALLOC : (unsigned)number + 1;
-    const long got = done(number < 0 ? ANY_FD : 0);
+    const long got = direct_done(number < 0 ? ANY_FD : 0);
     say("open file=%s handle=%s flags=0 mode=0 result=%ld", path, name, got);
     say_enter(1);
     return number < 0 ? (int)got : number;
@@ -64,7 +81,7 @@ static int direct_open(const char *name, const char *path, int number)
 static void direct_close(const char *name, int number)
 {
     request(IORING_OP_CLOSE, 0, 0, 0, 0, 0)->file_index = (unsigned)number + 1;
-    const long got = done(0);
+    const long got = direct_done(0);
     say("close handle=%s fd=%d result=%ld", name, number, got);
     say_enter(1);
 }
@@ -74,14 +91,14 @@ static void ring_statx(const char *path, int flags, unsigned mask, long want)
     request(IORING_OP_STATX, AT_FDCWD, full(path), mask, (long)room, 0)->statx_flags = (unsigned)flags;
     const long got = done(want);
     say("statx handle=- fd=-1 file=%s flags=%d arg=%u result=%ld", path, flags, mask, got);
-    say_enter(1);
+    completed();
 }
 static void ring_unlink(const char *kind, const char *path, int flags, long want)
 {
     request(IORING_OP_UNLINKAT, AT_FDCWD, full(path), 0, 0, 0)->unlink_flags = (unsigned)flags;
     const long got = done(want);
     say("%s file=%s result=%ld", kind, path, got);
-    say_enter(1);
+    completed();
 }
 
 int main(int argc, char **argv)
@@ -103,7 +120,7 @@ int main(int argc, char **argv)
     static struct how how = {.flags = O_CREAT | O_RDWR | O_TRUNC, .mode = 0600};
     request(IORING_OP_OPENAT2, AT_FDCWD, full("old"), sizeof how, (long)&how, 0);
     say_open("t", "old", (long)how.flags, (long)how.mode, done(ANY_FD));
-    say_enter(1);
+    completed();
     do_pwrite("t", 10, 0, 10);
     do_fstat("t");
     ring_close("t");
@@ -111,7 +128,7 @@ int main(int argc, char **argv)
     ring_open("d", "dir", O_RDONLY | O_DIRECTORY, 0, ANY_FD);
     openat_(fd_("d"), "inside", O_RDONLY, 0);
     say_open("i", "dir/inside", O_RDONLY, 0, done(ANY_FD));
-    say_enter(1);
+    completed();
     do_read("i", 100, 0, 10);
     ring_close("i");
 
@@ -143,19 +160,19 @@ int main(int argc, char **argv)
     ring_statx("missing", 0, STATX_BASIC_STATS, -ENOENT);
     request(IORING_OP_MKDIRAT, fd_("d"), "below", 0750, 0, 0);
     say("mkdir file=dir/below mode=%d result=%ld", 0750, done(0));
-    say_enter(1);
+    completed();
     request(IORING_OP_MKDIRAT, AT_FDCWD, full("dir"), 0750, 0, 0);
     say("mkdir file=dir mode=%d result=%ld", 0750, done(-EEXIST));
-    say_enter(1);
+    completed();
     request(IORING_OP_RENAMEAT, AT_FDCWD, full("made"), fd_("d"), (long)"below/moved", 0);
     say("rename file=made file2=dir/below/moved flags=0 result=%ld", done(0));
-    say_enter(1);
+    completed();
     request(IORING_OP_LINKAT, fd_("d"), "below/moved", AT_FDCWD, (long)full("second"), 0);
     say("link file=dir/below/moved file2=second flags=0 result=%ld", done(0));
-    say_enter(1);
+    completed();
     request(IORING_OP_SYMLINKAT, AT_FDCWD, "data", 0, (long)full("soft"), 0);
     say("symlink file=soft text=\"data\" result=%ld", done(0));
-    say_enter(1);
+    completed();
     do_open("s", "second", O_RDONLY, 0, ANY_FD);
     do_read("s", 10000, 0, 5100);
     do_close("s");

@@ -32,6 +32,14 @@ static void wake_poller(void)
     say("uring_enter %s size=0 arg=0 result=0", on("ring"));
 }
 
+/* The request of a call, and that it was done. */
+static void say_call(int code, const char *label)
+{
+    say("uring_submit handle=- fd=-1 file=- offset=0 size=0 flags=%ld arg=%d list= request=%s result=0", TAKEN_BY_THREAD,
+        code, label);
+}
+static void say_called(const char *label) { say("uring_complete request=%s size=0 result=0", label); }
+
 int main(int argc, char **argv)
 {
     begin(argc, argv, NULL);
@@ -53,13 +61,18 @@ int main(int argc, char **argv)
     wake_poller();
     const long opened = WANT(take_completion(), ANY_FD);
     g_say_for = poller;
+    say_call(IORING_OP_OPENAT, "o0");
     say_open("o", "other", O_RDONLY, 0, opened);
+    say_called("o0");
     g_say_for = 0;
     do_pread("o", 4096, 1000, 4096);
     request(IORING_OP_CLOSE, fd_("o"), 0, 0, 0, 0);
     wake_poller();
+    const long closed = WANT(take_completion(), 0);
     g_say_for = poller;
-    say("close %s result=%ld", on("o"), WANT(take_completion(), 0));
+    say_call(IORING_OP_CLOSE, "o1");
+    say("close %s result=%ld", on("o"), closed);
+    say_called("o1");
     g_say_for = 0;
     do_close("a");
     close(g_ring.fd);

@@ -363,6 +363,44 @@ TEST_CASE_FIXTURE(VariantJob, "of a dataset that is one large file each copy rea
     CHECK(result.mismatches == 0);
 }
 
+TEST_CASE_FIXTURE(VariantJob,
+                  "each copy has its own of what is written through a mapping, writable at first or later") {
+    constexpr int64_t kSize = 65'536;
+    const TaskId task = job.lone_task(), other = job.lone_task();
+    const auto map = [&](TaskId who, const char* path, uint32_t number, int64_t flags, int64_t mode) {
+        const HandleId handle = job.open(who, dataset(path, kSize), O_RDWR);
+        job.add(who, {.kind = OpKind::mmap,
+                      .handle = handle,
+                      .fd = job.fd(handle),
+                      .size = kSize,
+                      .flags = flags,
+                      .mode = mode,
+                      .map = number});
+    };
+    const auto protect = [&](uint32_t number, int64_t mode, int64_t result = 0) {
+        job.add(task, {.kind = OpKind::mprotect, .result = result, .size = kSize, .mode = mode, .map = number});
+    };
+    map(task, "/data/written", 1, MAP_SHARED, PROT_READ | PROT_WRITE);
+    map(task, "/data/later", 2, MAP_SHARED, PROT_READ);
+    protect(2, PROT_READ | PROT_WRITE);
+    protect(3, PROT_READ | PROT_WRITE);
+    map(other, "/data/by_another", 3, MAP_SHARED, PROT_READ);
+    map(task, "/data/private", 4, MAP_PRIVATE, PROT_READ);
+    protect(4, PROT_READ | PROT_WRITE);
+    map(task, "/data/refused", 5, MAP_SHARED, PROT_READ);
+    protect(5, PROT_WRITE, -EACCES);
+    map(task, "/data/read", 6, MAP_SHARED, PROT_READ);
+    protect(6, PROT_READ);
+    const LogReader log = variant({copies(2), {}});
+    std::set<std::string> own;
+    for (FileId file = 1; file < log.tables().files.size(); ++file) {
+        if (const std::string path(log.tables().path(file)); path.find("gpu1") != path.npos) {
+            own.insert(path);
+        }
+    }
+    CHECK(own == std::set<std::string>{"/data/gpu1.by_another", "/data/gpu1.later", "/data/gpu1.written"});
+}
+
 TEST_CASE_FIXTURE(VariantJob, "copies of a file at its position read at offsets, and seek to them") {
     const FileId file = dataset("/data/a", 100'000), other = dataset("/data/b", 100'500);
     const TaskId task = job.lone_task();

@@ -175,7 +175,7 @@ void RawAssembly::submit_before(TaskState& task, int64_t enter, int64_t begin) {
     for (Event& event : inside) {
         if (event.kind == Event::Kind::submit) {
             submitted(task, event, begin);
-        } else if (event.kind == Event::Kind::ring_call && event.op->begin >= enter) {
+        } else if (event.kind == Event::Kind::ring_call && event.direct && event.op->begin >= enter) {
             event.op->duration = std::max<int64_t>(event.op->end() - begin, 0);
             event.op->begin = event.begin = begin;
             ring_called(task, event, begin);
@@ -219,7 +219,7 @@ void RawAssembly::uring_submit(const raw_uring& record) {
             size += std::clamp<int64_t>(each, 0, INT32_MAX);
         }
     }
-    event.size = allocated(record).value_or(size);
+    event.size = is_ring_call(record) ? 0 : allocated(record).value_or(size);
     Request& request = uring_[record.request];
     request = {event.request, raw_task_key(task.pid, task.tid), event.size, record.ring, fixed ? record.fd : -1};
     if (async_request(OpKind::uring_submit, record.opcode).does == Does::read) {
@@ -246,7 +246,8 @@ void RawAssembly::uring_submit(const raw_uring& record) {
 
 void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) {
     const auto& record = *reinterpret_cast<const raw_uring*>(event.record->data());
-    if (is_ring_call(record)) {
+    const bool calls = is_ring_call(record);
+    if (calls && is_direct(record)) {
         return;  // an op when it is done
     }
     work_until(task, begin);
@@ -255,12 +256,17 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
     raw.tid = static_cast<int32_t>(task.tid);
     raw.kind = OpKind::uring_submit;
     raw.begin = begin;
-    raw.offset = static_cast<int64_t>(record.offset);
-    raw.size = event.size;
-    raw.flags =
-        (record.flags & 0xff) | int64_t{own_flags(record)} << kUringOwnFlags | (record.sqpoll ? kUringPolled : 0);
+    raw.flags = (record.flags & 0xff) | (record.sqpoll ? kUringPolled : 0);
     raw.arg = record.opcode;
     raw.request = event.request;
+    if (calls) {  // what it asks for is in the op of its call
+        const CallEffect effect = assembler_.call(raw);
+        began_request(task, effect, record, begin);
+        return;
+    }
+    raw.offset = static_cast<int64_t>(record.offset);
+    raw.size = event.size;
+    raw.flags |= int64_t{own_flags(record)} << kUringOwnFlags;
     // The number of a fixed file is not a descriptor.
     (record.flags & kFixedFile ? raw.fd2 : raw.fd) = record.fd;
     SeenInstance seen;
@@ -279,16 +285,20 @@ void RawAssembly::submitted(TaskState& task, const Event& event, int64_t begin) 
         }
     }
     const CallEffect effect = assembler_.call(raw);
+    began_request(task, effect, record, begin);
+    if (effect.ops != 0 && async_request(OpKind::uring_submit, record.opcode).does == Does::write) {
+        needs_reads(task, effect.first, record.address, first_piece(raw.list, raw.size));
+    }
+}
+
+void RawAssembly::began_request(TaskState& task, const CallEffect& effect, const raw_uring& record, int64_t begin) {
     if (effect.ops == 0) {
         return;
     }
     if (effect.first == 0) {
-        began(task, {task.id, 0, raw.begin, raw.begin, false, true});
+        began(task, {task.id, 0, begin, begin, false, true});
     }
     has_taken(task, effect.first, record.ring, record.taken);
-    if (async_request(OpKind::uring_submit, record.opcode).does == Does::write) {
-        needs_reads(task, effect.first, record.address, first_piece(raw.list, raw.size));
-    }
 }
 
 void RawAssembly::uring_complete(const raw_uring& record) {
@@ -316,19 +326,24 @@ void RawAssembly::uring_complete(const raw_uring& record) {
             }
         }
     }
+    push_completion(it->second, request, record);
+    bound_events(it->second);
+}
+
+void RawAssembly::push_completion(TaskState& task, const Request& request, const raw_uring& record) {
     Event event;
     event.kind = Event::Kind::complete;
     event.begin = event.end = at(record.head.time);
     event.request = request.id;
     event.size = request.size;
-    event.result = record.result;
+    // The descriptor that a call made is in the call's op.
+    event.result = request.record ? std::min<int64_t>(record.result, 0) : record.result;
     event.address = request.address;
     event.filled = filled_of(record.result, request.room);
     event.ring = record.ring;
     event.taken = record.taken;
     event.completed = record.completed;
-    it->second.events.push_back(std::move(event));
-    bound_events(it->second);
+    task.events.push_back(std::move(event));
 }
 
 void RawAssembly::completed(TaskState& task, const Event& event, int64_t begin) {

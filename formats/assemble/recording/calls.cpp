@@ -12,8 +12,10 @@ namespace {
 constexpr int64_t kInterrupted = -4;  // EINTR
 constexpr int64_t kTimedOut = -110;   // ETIMEDOUT
 constexpr int64_t kRestart = -516;    // ERESTART_RESTARTBLOCK
+constexpr int64_t kVfork = 0x4000;    // CLONE_VFORK
 constexpr int64_t kMapAnonymous = 0x20, kMapPopulate = 0x8000;
 constexpr uint64_t kPage = 4096;
+constexpr size_t kLongestMarker = 4095;      // docs/markers.md
 constexpr int64_t kDontNeed = 4, kFree = 8;  // MADV_*
 
 bool is_wait_action(CallAction action) {
@@ -212,6 +214,11 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
         submit_before(task, begin, raw.begin);
     }
     const uint64_t before = assembler_.op_count(task.id);
+    const bool vfork = row.action == CallAction::spawn && raw.flags & kVfork && record.result > 0 && sleeps;
+    const int64_t until_child = vfork ? std::clamp(last_sleep(task)->begin, raw.begin, end) : end;
+    if (vfork) {
+        raw.duration = until_child - raw.begin;
+    }
 
     CallEffect effect;
     if (row.action == CallAction::marker) {
@@ -235,7 +242,10 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
         if (row.action == CallAction::uring_enter && raw.arg > 0) {
             took_before(task, last);
         }
-        link(task, record, row, effect, {task.id, last, begin, end, sleeps, true, is_delivered(row)});
+        link(task, record, row, effect, {task.id, last, begin, until_child, sleeps && !vfork, true, is_delivered(row)});
+        if (vfork) {
+            wait_for_vforked(task, until_child);
+        }
         if (works_on_data(effect.kind)) {
             task.file_calls.add(begin, end);
         }
@@ -462,7 +472,11 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
 }
 
 void RawAssembly::mark(TaskState& task, const raw_call& record, const RawCall& raw) {
-    const std::string_view name = filler_.string_of(1);
+    std::string_view name = filler_.string_of(1);
+    if (name.size() > kLongestMarker) {
+        name = name.substr(0, kLongestMarker);
+        count(Count::marker_names_cut);
+    }
     Op op;
     op.kind = OpKind::marker;
     op.begin = raw.begin;
@@ -471,6 +485,7 @@ void RawAssembly::mark(TaskState& task, const raw_call& record, const RawCall& r
     op.arg = static_cast<int64_t>(record.args[2]);
     op.flags = static_cast<int64_t>(record.args[3]);
     const RawOpRef self{task.id, put(task, op), raw.begin, op.end(), false, true};
+    ranks_.mark(process_of(task.id), name, op.arg);
     if (is_accelerator_mark(name)) {
         if (op.flags == static_cast<int64_t>(MarkerPhase::begin)) {
             begin_accelerator(task, op.end());

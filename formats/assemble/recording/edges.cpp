@@ -14,9 +14,11 @@ constexpr size_t kMostFetches = 65536;      // of a loader
 
 }  // namespace
 
-bool can_wake(uint16_t waker_nr, uint16_t nr) {
+bool can_wake(uint16_t waker_nr, uint16_t nr, bool interruptible) {
     const Syscall *waker = find_syscall(waker_nr), *call = find_syscall(nr);
-    return waker && call && (waker->wakes & call->waits) != 0;
+    // Calls on names also make others wait for the kernel's own locks, in sleeps that no signal ends.
+    const int reasons = waker && call ? waker->wakes & call->waits : 0;
+    return (interruptible ? reasons : reasons & ~wake::names) != 0;
 }
 
 // A source that had not ended when the target continued had at least begun. If the source slept itself, it may have

@@ -105,6 +105,6 @@ private:
 };
 
 /// Whether a call of number `waker_nr` can end a wait inside a call of number `nr`.
-bool can_wake(uint16_t waker_nr, uint16_t nr);
+bool can_wake(uint16_t waker_nr, uint16_t nr, bool interruptible);
 
 }  // namespace reprise

@@ -31,15 +31,35 @@ void RawAssembly::below_root(RawCall& raw) {
     if (process == processes_.end() || process->second.root.empty()) {
         return;
     }
+    // What a symbolic link holds leads from the root of who follows it: mostly from that of who made or read it.
+    std::string_view& target = raw.kind == OpKind::symlink ? raw.text : raw.link_target;
     size_t i = 0;
-    for (std::string_view* path : {&raw.path, &raw.path2}) {
+    for (std::string_view* path : {&raw.path, &raw.path2, &target}) {
         std::string& whole = rooted_[i++];
         if (!path->starts_with('/')) {
             continue;
         }
-        whole = process->second.root + std::string(*path);
+        const bool climbs = !clean_path_within(*path);  // not above the new root
+        whole = process->second.root + (climbs ? clean_path("/", *path) : std::string(*path));
         *path = whole;
     }
+}
+
+// A symbolic link that was there before the job, as the disk has it now. Of links changed since then, and where another
+// mount namespace may hold something else, nothing is known.
+std::string RawAssembly::link_on_disk(uint32_t pid, const std::string& path) const {
+    constexpr int64_t kTick = 20'000'000;  // ns, of the clock that dates files
+    const auto process = processes_.find(pid);
+    const uint64_t mounts = process == processes_.end() ? 0 : process->second.mounts;
+    if (!options_.link_on_disk || (mounts != 0 && mounts != options_.mounts)) {
+        return {};
+    }
+    const std::optional<LinkOnDisk> link = options_.link_on_disk(path);
+    if (!link || link->changed_unix_ns > facts_.origin_unix - kTick) {
+        return {};
+    }
+    const bool rooted = link->target.starts_with('/') && process != processes_.end();
+    return rooted ? process->second.root + link->target : link->target;
 }
 
 // The state of a process when its recording began.
@@ -76,7 +96,7 @@ void RawAssembly::changed_names(const raw_call& record, const Syscall& row, cons
             return;
         case CallAction::chroot:
             if (!raw.path.empty()) {
-                process.root = without_slash(clean_path(assembler_.directory_of(pid), raw.path));
+                process.root = without_slash(assembler_.resolved(pid, raw.path));
             }
             return;
         case CallAction::unshare:
@@ -96,10 +116,8 @@ void RawAssembly::changed_names(const raw_call& record, const Syscall& row, cons
             assembler_.set_directory(pid, "/");
             return;
         }
-        case CallAction::pivot_root: {
-            const std::string directory = assembler_.directory_of(pid);
-            return pivoted(record.head.pid, clean_path(directory, raw.path), clean_path(directory, raw.path2));
-        }
+        case CallAction::pivot_root:
+            return pivoted(record.head.pid, assembler_.resolved(pid, raw.path), assembler_.resolved(pid, raw.path2));
         default: return;
     }
 }

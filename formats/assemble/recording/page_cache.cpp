@@ -119,19 +119,30 @@ FetchedPages RawPageCache::of(const Tables& tables) const {
     return out;
 }
 
-uint64_t RawPageCache::refetched(const Tables& tables) const {
-    std::set<Inode> data;
-    for (const FileRow& row : tables.files) {
-        if (row.role != Role::program && row.role != Role::system && row.role != Role::ipc) {
-            data.insert({row.device, row.inode});
-            if (const auto below = backings_.find({row.device, row.inode}); below != backings_.end()) {
-                data.insert(below->second.begin(), below->second.end());
+RefetchedPages RawPageCache::refetched(const Tables& tables) const {
+    RefetchedPages out;
+    std::set<Inode> counted;  // a file may have several rows, as inode numbers are used again: the last one counts
+    for (FileId id = static_cast<FileId>(tables.files.size()); id-- > 1;) {
+        const FileRow& row = tables.files[id];
+        const auto add = [&](const Inode& inode) {
+            const auto found = files_.find(inode);
+            if (found != files_.end() && found->second.again != 0 && counted.insert(inode).second) {
+                out[id] += found->second.again / RangeSet::kPage;
             }
+        };
+        add({row.device, row.inode});
+        if (const auto below = backings_.find({row.device, row.inode}); below != backings_.end()) {
+            std::for_each(below->second.begin(), below->second.end(), add);
         }
     }
+    return out;
+}
+
+uint64_t RawPageCache::data_bytes(const RefetchedPages& pages, const Tables& tables) {
     uint64_t bytes = 0;
-    for (const auto& [inode, pages] : files_) {
-        bytes += data.contains(inode) ? pages.again : 0;
+    for (const auto& [file, count] : pages) {
+        const Role role = tables.files[file].role;
+        bytes += role != Role::program && role != Role::system && role != Role::ipc ? count * RangeSet::kPage : 0;
     }
     return bytes;
 }

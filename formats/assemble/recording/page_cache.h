@@ -26,8 +26,10 @@ public:
     // Of the files that were there before the recording.
     FetchedPages of(const Tables& tables) const;
     CachedPages when_opened(const Tables& tables) const;
-    /// Bytes of data, of any file, that were fetched after they had been in memory.
-    uint64_t refetched(const Tables& tables) const;
+    /// Of any file, also of those that the job made: what was fetched after it had been in memory.
+    RefetchedPages refetched(const Tables& tables) const;
+    /// Bytes of these that are of data: not of programs, the system's files or /dev/shm.
+    static uint64_t data_bytes(const RefetchedPages& pages, const Tables& tables);
     /// Files that have their pages in another one, which the recorder did not find.
     uint64_t unknown(const Tables& tables) const;
 

@@ -86,7 +86,8 @@ bool is_fact_of_capture(std::string_view key) {
     constexpr std::string_view kKeys[] = {
         fact::capture_mode.key, fact::capture_groups.key,      fact::capture_absent.key,  fact::capture_programs.key,
         fact::fault_around.key, fact::capture_cpus.key,        fact::capture_profile.key, fact::event_costs.key,
-        fact::file_systems.key, fact::recorded_read_ahead.key, fact::mapped_uses.key,
+        fact::file_systems.key, fact::recorded_read_ahead.key, fact::mapped_uses.key,     fact::boot.key,
+        fact::clock_error.key,
     };
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
@@ -96,6 +97,7 @@ std::string complete_header(Header& header, const RawFacts& facts) {
     header.clock = "monotonic";
     header.source = "capture";
     header.origin_unix_ns = facts.origin_unix;
+    write_fact(header, fact::origin_monotonic, static_cast<int64_t>(facts.origin));
     std::string directory;
     const auto meta = nlohmann::json::parse(facts.meta, nullptr, false);
     if (!meta.is_object()) {
@@ -156,6 +158,9 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                      how.in_order = true;
                      how.roles = &options.roles;
                      how.own_files = own_files(facts);
+                     how.link_of = [this](int32_t pid, const std::string& path) {
+                         return link_on_disk(static_cast<uint32_t>(pid), path);
+                     };
                      if (initial_directory.starts_with('/')) {
                          how.initial_directory = initial_directory;
                      }
@@ -199,7 +204,12 @@ void RawAssembly::record(const raw_head& head) {
         (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH || head.type == RAW_STOLEN || head.type == RAW_FAULTS) &&
         head.type != RAW_META && head.type != RAW_EXEC;
     if (numbered && head.tid != 0) {
-        check_sequence(state(head.pid, head.tid), head);
+        TaskState& task = state(head.pid, head.tid);
+        if (task.ended && head.tid == head.pid) {
+            task.after_end.push_back(head);  // of a thread in an exec, which has taken the number over
+        } else {
+            check_sequence(task, head);
+        }
     }
     switch (head.type) {
         case RAW_CALL: return call(reinterpret_cast<const raw_call&>(head));
@@ -219,7 +229,17 @@ void RawAssembly::record(const raw_head& head) {
         case RAW_BLOCK: return context_.see(reinterpret_cast<const raw_block&>(head));
         case RAW_PRESSURE: return context_.see(reinterpret_cast<const raw_pressure&>(head));
         case RAW_GPU: return gpu(reinterpret_cast<const raw_gpu&>(head));
+        case RAW_RANK: return ranked(reinterpret_cast<const raw_rank&>(head));
+        case RAW_SOCKET: return network_.see(reinterpret_cast<const raw_socket&>(head));
         default: return;  // those of the first pass
+    }
+}
+
+void RawAssembly::ranked(const raw_rank& record) {
+    // One that has ended meanwhile is not made anew.
+    const auto task = tasks_.find(raw_task_key(record.head.pid, record.head.pid));
+    if (task != tasks_.end() && task->second.id != 0) {
+        ranks_.see(record, process_of(task->second.id));
     }
 }
 
@@ -333,6 +353,11 @@ void RawAssembly::executed(const raw_exec& record) {
             TaskState moved = std::move(it->second);
             tasks_.erase(it);
             moved.tid = tid;
+            if (const auto first = tasks_.find(raw_task_key(pid, tid)); first != tasks_.end()) {
+                for (const raw_head& head : first->second.after_end) {
+                    check_sequence(moved, head);
+                }
+            }
             assembler_.rename_task(static_cast<int32_t>(pid), static_cast<int32_t>(record.old_tid),
                                    static_cast<int32_t>(tid));
             tasks_[raw_task_key(pid, tid)] = std::move(moved);
@@ -487,6 +512,7 @@ void RawAssembly::seed_fd(const raw_head& head) {
     }
     page_cache_.see(*fd);
     SeenInstance seen = seen_instance(*fd);
+    seen.size = fd->size;
     constexpr int64_t kCloseOnExec = 02000000;
     if (fd->info & RAW_FD_CLOEXEC) {
         seen.flags |= kCloseOnExec;
@@ -496,7 +522,11 @@ void RawAssembly::seed_fd(const raw_head& head) {
 
 void RawAssembly::seed_map(const raw_seed_map& record) {
     std::string_view path;
+    SeenInstance seen;
     for (const raw_part& part : RawParts(record.head)) {
+        if (part.type == RAW_PART_VALUES && part.length > 0) {
+            seen.size = static_cast<uint64_t>(std::max<int64_t>(raw_part_numbers(part)[0], 0));
+        }
         if (part.type == RAW_PART_PATH || part.type == RAW_PART_STRING) {
             path = raw_part_text(part);
         }
@@ -504,7 +534,6 @@ void RawAssembly::seed_map(const raw_seed_map& record) {
     if (!path.starts_with('/') || record.size == 0) {
         return;
     }
-    SeenInstance seen;
     seen.key = UINT64_MAX - ++seed_instances_;  // no address of a file
     seen.type = FileType::regular;
     seen.device = user_device(record.device);
@@ -636,14 +665,20 @@ void RawAssembly::finish() {
     if (const std::string context = context_.json(); !context.empty()) {
         write_fact(header, fact::context, context);
     }
+    ranks_.write(header, writer_.tables());
+    if (const Sockets sockets = network_.of(assembler_.sockets()); !sockets.empty()) {
+        writer_.keep(encode_sockets(sockets));
+    }
     if (const uint64_t unknown = page_cache_.unknown(writer_.tables()); unknown != 0) {
         return count(Count::cache_files_unknown, unknown);
     }
     if (!page_cache_.empty() || records_page_cache(read_fact(header, fact::capture_groups).value_or(""),
                                                    read_fact(header, fact::capture_absent).value_or(""))) {
         writer_.keep(encode_fetched(page_cache_.of(writer_.tables())));
-        if (const uint64_t again = page_cache_.refetched(writer_.tables()); again != 0) {
-            write_fact(header, fact::refetched, static_cast<int64_t>(again));
+        const RefetchedPages again = page_cache_.refetched(writer_.tables());
+        writer_.keep(encode_refetched(again));
+        if (const uint64_t bytes = RawPageCache::data_bytes(again, writer_.tables()); bytes != 0) {
+            write_fact(header, fact::refetched, static_cast<int64_t>(bytes));
         }
     }
     if (const CachedPages cached = page_cache_.when_opened(writer_.tables()); !cached.empty()) {

@@ -8,11 +8,19 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "formats/assemble/roles.h"
 #include "formats/oplog/oplog.h"
 
 namespace reprise {
+
+/// A symbolic link on this machine.
+struct LinkOnDisk {
+    std::string target;
+    int64_t changed_unix_ns = 0;  // when it was made, renamed or linked
+};
 
 struct RawAssembleOptions {
     /// Told bytes of the raw log read so far, of twice its size.
@@ -20,6 +28,9 @@ struct RawAssembleOptions {
     RoleOverrides roles;
     /// Time on the processor between two calls below this is not an op of its own, only their distance.
     int64_t least_compute_ns = 1000;
+    /// The link at a path, where this is the machine of the recording; and the inode number of its mount namespace.
+    std::function<std::optional<LinkOnDisk>(const std::string& path)> link_on_disk = {};
+    uint64_t mounts = 0;
     /// Called when all ops and tables are in the log.
     std::function<void(LogWriter&)> amend = {};
 };

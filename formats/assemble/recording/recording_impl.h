@@ -17,7 +17,9 @@
 #include "formats/assemble/recording/facts.h"
 #include "formats/assemble/recording/held_memory.h"
 #include "formats/assemble/recording/memory.h"
+#include "formats/assemble/recording/network.h"
 #include "formats/assemble/recording/page_cache.h"
+#include "formats/assemble/recording/ranks.h"
 #include "formats/assemble/recording/raw_calls.h"
 #include "formats/assemble/recording/recording.h"
 #include "formats/assemble/recording/request_causes.h"
@@ -69,6 +71,7 @@ private:
         uint64_t address = 0, filled = 0;               // of a completion: memory that it filled, bytes
         uint32_t taken = 0, completed = 0;              // of a completion
         std::shared_ptr<Op> op;                         // of ring_call
+        bool direct = false;                            // of ring_call, see is_direct()
     };
     struct Touch {
         uint32_t map = 0;
@@ -98,7 +101,8 @@ private:
         int64_t cache_own = 0;    // ns that it took for the page cache since the last call ended
         bool started = false;
         bool ended = false;
-        std::vector<Event> events;  // since the last call, by the order of their ends
+        std::vector<raw_head> after_end;  // of records that came with its number then
+        std::vector<Event> events;        // since the last call, by the order of their ends
         std::optional<int64_t> exit_enter;
         std::optional<int64_t> cut_enter;  // of the call that the task ended in
         uint16_t restarts = 0;             // the call that restart_syscall goes on with
@@ -157,6 +161,8 @@ private:
     void seed_fd(const raw_head& head);
     void seed_map(const raw_seed_map& record);
     void seed_task(const raw_seed_task& record);
+    void ranked(const raw_rank& record);
+    ProcessId process_of(TaskId task) const { return writer_.tables().tasks.at(task).process; }
 
     // --- time.cpp: between calls
     uint64_t put(TaskState& task, const Op& op);
@@ -173,6 +179,8 @@ private:
     static int64_t waited_for_processor(const Event& off);
     void fault(const raw_fault& record);
     void touches(const raw_touch& record);
+    /// A fault mapped more than its page.
+    void touched_folio(TaskState& task, const raw_touch& record);
     /// Of tmpfs a page that was read in a mapping which may write needs no second fault to be written to.
     void note_unseen_writes(const Event& event, uint32_t how);
     std::vector<Place> places_of_call(const raw_fault& record);
@@ -198,6 +206,7 @@ private:
     bool held_in_calls(const TaskState& task) const;
     /// Of a lock or a terminal: what it waited becomes an op of its own. Returns when the wait was over, or `begin`.
     int64_t wait_apart(TaskState& task, const raw_call& record, const Syscall& row, int64_t begin);
+    void wait_for_vforked(TaskState& task, int64_t from);
     void after_cut_sleep(TaskState& task, const Syscall& row, bool makes_op);
     bool is_delivered(const Syscall& row) const;
     bool opens_fifo() const;
@@ -238,7 +247,9 @@ private:
     void mark(TaskState& task, const raw_call& record, const RawCall& raw);
     void link(TaskState& task, const raw_call& record, const Syscall& row, const CallEffect& effect, RawOpRef self);
     void uring_submit(const raw_uring& record);
+    void began_request(TaskState& task, const CallEffect& effect, const raw_uring& record, int64_t begin);
     void uring_complete(const raw_uring& record);
+    void push_completion(TaskState& task, const Request& request, const raw_uring& record);
     /// The file of a request, as this record tells it or one before did.
     std::optional<raw_fd> told_file(const raw_uring& record);
     /// Requests that a call of uring_enter, which begins at `enter`, submits become ops that begin at `begin`.
@@ -251,12 +262,15 @@ private:
 
     // --- ring_calls.cpp: requests that stand for calls on names and descriptors
     static bool is_ring_call(const raw_uring& record);
+    /// An open or close of a file that has a number of the ring and no descriptor.
+    static bool is_direct(const raw_uring& record);
     void ring_call_done(TaskState& task, const Request& request, const raw_uring& completion);
     /// `from`: it does not begin before that, but for a submission that lies inside a call
     void ring_called(TaskState& task, const Event& event, int64_t from);
 
     // --- names.cpp: roots, current directories, mount namespaces
     void below_root(RawCall& raw);
+    std::string link_on_disk(uint32_t pid, const std::string& path) const;
     void changed_names(const raw_call& record, const Syscall& row, const RawCall& raw);
     void seed_names(uint32_t pid, const raw_part& part);
     void pivoted(uint32_t pid, const std::string& new_root, const std::string& put_old);
@@ -270,6 +284,8 @@ private:
     RawPageCache page_cache_;
     RawHeldMemory memory_;
     UsedAgain used_again_;
+    RawRanks ranks_;
+    RawNetwork network_;
     RawCallFiller filler_;
     std::unordered_map<RawTaskKey, TaskState> tasks_;
     std::unordered_map<uint32_t, ProcessState> processes_;
@@ -279,7 +295,7 @@ private:
     std::map<std::pair<uint64_t, int32_t>, raw_fd> fixed_files_;  // by ring and number, as last seen
     std::unordered_map<uint64_t, raw_fd> told_files_;             // of requests, by raw_fd::file
     TakenResults taken_;
-    std::string rooted_[2];
+    std::string rooted_[3];
     uint64_t namespaces_ = 0;                                                  // made by the recorded job
     std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb
     struct GpuTask {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Requests of io_uring that stand for calls on names and descriptors (open, close, rename...): each is the op of its
-// call.
+// call, right before the uring_complete that reports its result.
 #include <fcntl.h>
 #include <linux/io_uring.h>
 
@@ -88,20 +88,31 @@ bool RawAssembly::is_ring_call(const raw_uring& record) {
     return async_request(OpKind::uring_submit, record.opcode).is_call();
 }
 
+bool RawAssembly::is_direct(const raw_uring& record) {
+    const bool opens = record.opcode == IORING_OP_OPENAT || record.opcode == IORING_OP_OPENAT2;
+    return record.result != 0 && (opens || record.opcode == IORING_OP_CLOSE);
+}
+
 // The effects happen now, in the order of all records: other tasks may use what it opened before the submitting task
-// leaves its call. The op is placed where it was submitted, unless the task has moved on.
+// leaves its call. One of a file that is no descriptor is placed where it was submitted, unless the task has moved on:
+// requests that follow in the same call may use the file.
 void RawAssembly::ring_call_done(TaskState& task, const Request& request, const raw_uring& completion) {
     const auto& asked = *reinterpret_cast<const raw_uring*>(request.record->data());
     RawCall raw;
     SeenInstance seen[2], made;
+    const bool direct = is_direct(asked);
+    const int64_t end = at(completion.head.time);
     if (!fill(asked, raw, seen)) {
         count(Count::calls_with_unreadable_paths);
+        if (!direct) {
+            push_completion(task, request, completion);
+        }
         return;
     }
     raw.pid = static_cast<int32_t>(task.pid);
     raw.tid = static_cast<int32_t>(task.tid);
-    raw.begin = at(asked.head.time);
-    raw.duration = std::max<int64_t>(at(completion.head.time) - raw.begin, 0);
+    raw.begin = direct ? at(asked.head.time) : end;  // else its time is that of the request
+    raw.duration = std::max<int64_t>(end - raw.begin, 0);
     raw.result = completion.result;
     const int32_t slot = slot_of(asked, completion);
     const std::pair<uint64_t, int32_t> fixed{asked.ring, slot};
@@ -144,26 +155,29 @@ void RawAssembly::ring_call_done(TaskState& task, const Request& request, const 
     }
     below_root(raw);
     std::optional<Op> op = assembler_.effect_of(raw);
-    if (!op) {
-        return;
+    if (op) {
+        if (slot >= 0 && raw.kind == OpKind::close) {
+            op->fd = slot;
+        }
+        count(Count::ring_calls);
+        Event event;
+        event.kind = Event::Kind::ring_call;
+        event.begin = event.end = end;
+        event.op = std::make_shared<Op>(*op);
+        event.direct = direct;
+        const auto waiting = std::find_if(task.events.begin(), task.events.end(), [&](const Event& each) {
+            return direct && each.kind == Event::Kind::submit && each.request == request.id;
+        });
+        if (waiting != task.events.end()) {
+            event.begin = event.end = waiting->begin;
+            *waiting = std::move(event);
+            return;
+        }
+        task.events.push_back(std::move(event));
     }
-    if (slot >= 0 && raw.kind == OpKind::close) {
-        op->fd = slot;
+    if (!direct) {
+        push_completion(task, request, completion);
     }
-    count(Count::ring_calls);
-    Event event;
-    event.kind = Event::Kind::ring_call;
-    event.begin = event.end = at(completion.head.time);
-    event.op = std::make_shared<Op>(*op);
-    const auto waiting = std::find_if(task.events.begin(), task.events.end(), [&](const Event& each) {
-        return each.kind == Event::Kind::submit && each.request == request.id;
-    });
-    if (waiting != task.events.end()) {
-        event.begin = event.end = waiting->begin;
-        *waiting = std::move(event);
-        return;
-    }
-    task.events.push_back(std::move(event));
     bound_events(task);
 }
 

@@ -174,6 +174,9 @@ void RawAssembly::touches(const raw_touch& record) {
     event.kind = Event::Kind::fault;
     event.begin = at(record.enter);
     event.end = std::max(at(record.end), event.begin);
+    if ((record.write & RAW_FAULT_FOLIO) != 0) {
+        return touched_folio(task, record);
+    }
     if (event.begin <= task.last_fault || event.begin < task.cursor) {
         return;
     }
@@ -185,6 +188,19 @@ void RawAssembly::touches(const raw_touch& record) {
     note_unseen_writes(event, record.write);
     task.events.push_back(event);
     bound_events(task);
+}
+
+void RawAssembly::touched_folio(TaskState& task, const raw_touch& record) {
+    const int64_t begin = at(record.enter);
+    const auto found = std::find_if(task.events.rbegin(), task.events.rend(), [&](const Event& event) {
+        return event.kind == Event::Kind::fault && event.begin == begin;
+    });
+    if (found != task.events.rend() && !found->places.empty()) {
+        found->places = places(task.pid, record.address, std::min<uint32_t>(record.pages, 1 << 20));
+        found->end = std::max(at(record.end), found->end);  // all of the fault, as they are mapped in its end
+        found->busy = found->end - found->begin;
+        count(Count::pages_written_along, record.pages - 1);
+    }
 }
 
 void RawAssembly::note_unseen_writes(const Event& event, uint32_t how) {

@@ -20,8 +20,8 @@ const RawAssembly::Event* RawAssembly::last_sleep(const TaskState& task) {
 
 // What was left to the kernel reaches sleeps for a message, but none for a device, which are not interruptible.
 bool RawAssembly::may_be_woken(const Event& event, uint16_t nr) {
-    return event.waker.task && can_wake(event.waker_nr, nr) &&
-           (!event.waker.deferred || event.state == RAW_OFF_SLEEPING);
+    const bool interruptible = event.state == RAW_OFF_SLEEPING;
+    return event.waker.task && can_wake(event.waker_nr, nr, interruptible) && (!event.waker.deferred || interruptible);
 }
 
 // A call waits for what ended its last sleep.
@@ -100,8 +100,22 @@ bool RawAssembly::opens_fifo() const {
     return made != nullptr && (made->mode & kType) == kFifo;
 }
 
-bool RawAssembly::may_have_woken(const Syscall& row) const {
-    return row.wakes != 0 && (row.kind != OpKind::open || !row.makes_op || opens_fifo());
+bool RawAssembly::may_have_woken(const Syscall& row) const { return row.wakes != 0; }
+
+// The parent sleeps until its child has another program or ends.
+void RawAssembly::wait_for_vforked(TaskState& task, int64_t from) {
+    const Event* event = last_sleep(task);
+    Op op;
+    op.kind = OpKind::wait;
+    op.arg = kWaitChild;
+    op.begin = from;
+    op.duration = std::max<int64_t>(event->end - from, 0);
+    const RawOpRef self{task.id, put(task, op), from, op.end(), true, true};
+    if (event->waker.task) {
+        RawWaker waker = event->waker;
+        waker.kind = EdgeKind::lifecycle;
+        edges_.woken(self, waker);
+    }
 }
 
 // Such calls are not made by a replay and keep their time, so that the time they waited is told apart: for the lock of

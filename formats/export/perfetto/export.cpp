@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Chrome's Trace Event Format (JSON), which ui.perfetto.dev and chrome://tracing open: processes, tasks as threads, ops
 // as complete events, edges as flow arrows, markers as nested slices, a lane per stream of an accelerator, a lane of
-// asynchronous requests per ring, throughput, requests in flight and what happened around the job as counters.
+// asynchronous requests per ring, a lane of network waits per task, throughput, requests in flight and what happened
+// around the job as counters.
 //
 // Complete events of one thread must nest: where calls of a task overlap otherwise (asynchronous ones), the later goes
 // to a further lane of the task. Overlaps of up to two units of the log's resolution are rounding; there the later
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "formats/export/exporter.h"
+#include "formats/export/perfetto/network_lanes.h"
 #include "formats/export/perfetto/request_lanes.h"
 #include "formats/export/perfetto/timeline_edges.h"
 #include "formats/export/perfetto/trace_events.h"
@@ -127,9 +129,12 @@ public:
           report_(report),
           edges_(edges),
           tracks_(tables_.tasks.size()),
-          requests_(tables_, to_, pids_, [this](const DoneRequest& request) {
-              moved(request.begin, std::max(request.begin, request.end), request.bytes(), request.what.reads());
-          }) {
+          requests_(tables_, to_, pids_,
+                    [this](const DoneRequest& request) {
+                        moved(request.begin, std::max(request.begin, request.end), request.bytes(),
+                              request.what.reads());
+                    }),
+          network_(log, to_, [this](TaskId task) { return network_lane(task); }) {
         pids_ = viewer_ids(tables_.processes, [](const ProcessRow& row) { return int64_t{row.pid}; });
         tids_ = viewer_ids(tables_.tasks, [](const TaskRow& row) { return int64_t{row.tid}; });
         used_.insert(pids_.begin(), pids_.end());
@@ -200,6 +205,7 @@ public:
         if (!(is_run_ && op.result == -ECANCELED)) {
             requests_.op(task, op);
         }
+        network_.op(task, op);
         call(task, op, number);
     }
 
@@ -272,6 +278,12 @@ private:
                            : task_name(task, true) + " (overlap " + std::to_string(ids.size() - 1) + ")");
         }
         return ids[lane];
+    }
+
+    NetworkLanes::Lane network_lane(TaskId task) {
+        const int64_t id = new_id(tids_[task] + 1);
+        to_.name("thread_name", pid_of(task), id, "network of " + task_name(task, true));
+        return {pid_of(task), id};
     }
 
     void call(TaskId task, const Op& op, uint64_t number) {
@@ -556,6 +568,7 @@ private:
     std::unordered_map<uint32_t, FileId> maps_;
     const bool is_run_ = log_.header().source == "replay";
     RequestLanes requests_;
+    NetworkLanes network_;
     int64_t begin_ = 0, end_ = 0, bin_ns_ = kShortestBin;
     std::vector<double> read_, written_;  // bytes per bin
 };

@@ -95,6 +95,7 @@ private:
     static constexpr uint32_t kNoJob = UINT32_MAX;
     std::vector<uint32_t> job_of_file_;  // by name, within one input: jobs that append to one log interleave
     uint64_t done_ = 0, malformed_ = 0, cut_ = 0, waits_in_v3_ = 0, adopted_ = 0, relative_ = 0;
+    uint64_t calls_ = 0;  // lines that are one: not `add`, waits, and what fio ignores
     std::string adopted_name_;
     std::string first_malformed_;
 };
@@ -311,6 +312,7 @@ void Import::feed(const Line& line, Assembler& assembler) {
         case Action::wait: break;
     }
     assembler.call(raw);
+    ++calls_;
 }
 
 void Import::feed(LogWriter& writer) {
@@ -326,8 +328,8 @@ void Import::feed(LogWriter& writer) {
     }
     assembler.finish();
 
-    writer.count(Count::durations_unknown, lines_.size());
-    writer.count(Count::results_not_recorded, lines_.size());
+    writer.count(Count::durations_unknown, calls_);
+    writer.count(Count::results_not_recorded, calls_);
     writer.count(Count::flags_assumed, jobs_.size());
     writer.count(Count::opens_synthesised, adopted_);
     writer.count(Count::relative_paths_assumed, relative_);

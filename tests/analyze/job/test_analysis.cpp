@@ -306,6 +306,52 @@ TEST_CASE("analysis: what is read with O_DIRECT passes the page cache by") {
     }
 }
 
+TEST_CASE("analysis: what is read of a file system without a page cache was fetched") {
+    constexpr int64_t kPage = 4096;
+    Made made;
+    const TaskId task = made.task();
+    const FileId data = made.file("/d/a", Role::dataset);
+    const HandleId handle = made.handle(data);
+    made.writer.keep(encode_fetched({}));
+    bool passes = false;
+    SUBCASE("none of it came into memory") {
+        made.writer.keep(encode_cached({{data, 0}}));
+        passes = true;
+    }
+    SUBCASE("the job wrote it") {
+        made.writer.keep(encode_cached({{data, 0}}));
+        made.add(task, OpKind::pwrite, 0, 1000, [&](Op& op) {
+            op.handle = handle;
+            op.size = op.result = 8 * kPage;
+        });
+    }
+    SUBCASE("it was opened with O_DIRECT") {
+        made.writer.keep(encode_cached({{data, 0}}));
+        made.writer.add_handle({.file = data, .flags = kOpenDirect});
+    }
+    SUBCASE("some of it was in memory") { made.writer.keep(encode_cached({{data, 1}})); }
+    made.read(task, handle, kMs, kMs, 0, 8 * kPage);
+    CHECK(made.analyze().fetched == (passes ? 8 * kPage : 0));
+}
+
+TEST_CASE("analysis: what was dropped and read again was fetched again") {
+    constexpr int64_t kPage = 4096;
+    Made made;
+    const TaskId task = made.task();
+    const FileId data = made.file("/d/a", Role::dataset);
+    const HandleId handle = made.handle(data);
+    made.writer.keep(encode_fetched({}));  // in memory when the recording began
+    made.writer.keep(encode_refetched({{data, 8}}));
+    for (const int64_t begin : {0, 2, 4}) {
+        made.read(task, handle, begin * kMs, kMs, 0, 4 * kPage);
+    }
+    const JobAnalysis job = made.analyze();
+    CHECK(job.fetched == uint64_t{8 * kPage});
+    CHECK(job.hit_share() == doctest::Approx(1.0 / 3));
+    REQUIRE(job.summary.roles.size() == 1);
+    CHECK(job.summary.roles[0].bytes_fetched == uint64_t{8 * kPage});
+}
+
 TEST_CASE("analysis: epochs of a set of files, their order, and whether it is the same again") {
     Made made;
     const TaskId task = made.task();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""usage: fit_jobs.py --bin BUILD_FOLDER [--dir DIR] [--rounds N] [--lock FILE] [--quick] [--keep DIR] [JOB...]
+"""usage: fit_jobs.py --bin BUILD_FOLDER [--dir DIR] [--rounds N] [--lock FILE] [--quick] [--keep DIR] [--write-docs] [JOB...]
 
 A job is recorded on fast storage and fitted (`reprise fit`), the job file is generated, and its log is replayed on slow storage,
 beside the real job there, which it has never seen. Prints the epoch of the real job and of the replay there, medians over the rounds;
@@ -22,6 +22,9 @@ import measure
 import storage
 from accuracy import alone
 
+sys.path.insert(0, str(jobs.TOP / "scripts"))
+import docs_tables  # noqa: E402
+
 arguments = argparse.ArgumentParser(usage=__doc__.split("\n", 1)[0].removeprefix("usage: "))
 arguments.add_argument("--bin", required=True, type=pathlib.Path)
 arguments.add_argument("--dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
@@ -29,6 +32,7 @@ arguments.add_argument("--rounds", type=int, default=3)
 arguments.add_argument("--lock", type=pathlib.Path)
 arguments.add_argument("--quick", action="store_true")
 arguments.add_argument("--keep", type=pathlib.Path, help="keep recordings and job files there")
+arguments.add_argument("--write-docs", action="store_true", help="put what was measured into docs/fit.md; other rows of its table stay")
 arguments.add_argument("--place", action="append", help="storage of experiments.py (default: xfs-25)")
 arguments.add_argument("jobs", nargs="*", default=["resnet", "bert", "resnet-sleep", "bert-sleep"])
 GOAL = 0.08
@@ -76,12 +80,17 @@ def one(bench, job, fast, slow, options, folder):
             for place in slow:
                 real[place.name].append(bench.real(job, place, "cold").seconds)
                 replayed[place.name].append(bench.generated(job, made, place))
+    rows = []
     for name, there in real.items():
         mine, theirs = statistics.median(replayed[name]), statistics.median(there)
         error = mine / theirs - 1
         print(f"fit {job.name} {name}: recorded {statistics.median(recorded):.3f} s, real {theirs:.3f} s, fitted and replayed {mine:.3f} s, "
               f"{100 * error:+.1f} % (median of {options.rounds}; real {min(there):.3f} to {max(there):.3f})"
               f"{'' if abs(error) <= GOAL else '  BEYOND 8 %'}", flush=True)
+        off = f"{100 * error:+.1f} %"
+        rows.append(f"| {job.name} on {name} ({options.rounds} rounds) | {statistics.median(recorded):.2f} | {theirs:.2f} ({min(there):.2f}–{max(there):.2f}) | "
+                    f"{mine:.2f} | {off if abs(error) <= GOAL else f'**{off}**'} | {100 * GOAL:g} % |")
+    return rows
 
 
 def main():
@@ -101,8 +110,10 @@ def main():
         bench = FitBench((options.bin / "reprise").resolve(), folder, folder / "data")
         places = [stack.enter_context(storage.Storage(name, experiments.STORAGES[name], folder, False, folder / "bin" / "slow_fuse"))
                   for name in ("ext4", *(options.place or ("xfs-25",)))]
-        for job in wanted:
-            one(bench, dataclasses.replace(job), places[0], places[1:], options, folder)
+        rows = [row for job in wanted for row in one(bench, dataclasses.replace(job), places[0], places[1:], options, folder)]
+    if options.write_docs:
+        head = ["| job | recorded on ext4, s | real job there | fitted, generated, replayed there | error | goal |", "|---|---|---|---|---|---|"]
+        docs_tables.keep_table("fitted", head + rows, "tests/bench/accuracy/fit_jobs.py", add=True)
 
 
 if __name__ == "__main__":

@@ -206,6 +206,7 @@ def build(work):
     fuse = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     for words in (("cc", *markers, "-o", place / "ring", HERE / "jobs/ring.c", "-pthread"),
                   ("cc", *markers, "-o", place / "requests", HERE / "jobs/requests.c", "-luring"),
+                  ("cc", *markers, "-o", place / "ring_files", HERE / "jobs/ring_files.c", "-luring"),
                   ("cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", place / "ring_writer.so", HERE / "jobs/ring_writer.c", "-luring"),
                   ("c++", "-std=c++20", *markers, "-o", place / "timed_pipeline", HERE / "jobs/timed_pipeline.cpp", "-pthread"),
                   ("cc", "-O2", "-Wall", "-o", place / "slow_fuse", HERE / "slow_fuse.c", *fuse, "-pthread")):

@@ -44,7 +44,8 @@ def fio_jobs(quick):
 
 def known_jobs(quick):
     """64 KiB at depth 16: 1500 take 3.9 s at 25 MB/s, 6 s at 250 requests/s, and half of 0.75 s where only the computing takes time."""
-    count, found = 600 if quick else 1500, []
+    count = 600 if quick else 1500
+    found = [jobs.Job("files-uring", "samples", ("{bin}/ring_files", "{data}", "16", "500"), in_flight=True, event_loop=True, places=SEVERAL)]
     for engine in ENGINES:
         for pattern in PATTERNS:
             words = ("{bin}/requests", engine, pattern, "{data}", "16", count, "65536", "8000" if pattern == "batch" else "500")

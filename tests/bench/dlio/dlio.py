@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """usage: dlio.py --bin BUILD_FOLDER [--dir DIR] [--rounds N] [--only NAME...] [--part times|cores]... [--json FILE]
+       [--write-docs]
 
 DLIO itself beside `reprise generate` of the same YAML, replayed.
 
@@ -17,7 +18,9 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "accuracy"))
+sys.path.insert(0, str(HERE.parent.parent.parent / "scripts"))
 import configs  # noqa: E402
+import docs_tables  # noqa: E402
 import environment  # noqa: E402
 import run_dlio  # noqa: E402
 import storage  # noqa: E402
@@ -30,6 +33,8 @@ arguments.add_argument("--rounds", type=int, default=3)
 arguments.add_argument("--only", nargs="*", default=[each.name for each in configs.WORKLOADS])
 arguments.add_argument("--part", action="append", choices=("times", "cores"))
 arguments.add_argument("--json", type=pathlib.Path)
+arguments.add_argument("--write-docs", action="store_true", help="put what was measured into docs/jobs-dlio.md; other rows of its table stay")
+TIME_GOAL, AU_GOAL, CORES_GOAL = 5, 3, 10  # percent, points, times as many
 
 
 def middle(runs, values):
@@ -114,6 +119,32 @@ def cores(options, folder, python, reprise):
     return found
 
 
+def table(result, rounds):
+    """The lines for the documentation."""
+    lines = ["| workload | DLIO: epochs, AU | generated: epochs, AU | off, at most | goal |", "|---|---|---|---|---|"]
+
+    def worst(values):
+        return max(values, key=abs)
+
+    def side(of):
+        return ", ".join(f"{each:.2f}" for each in of["epochs_s"]) + " s; " + ", ".join(f"{each:.1f}" for each in of["au"]) + " %"
+
+    def marked(text, met):
+        return text if met else f"**{text}**"
+
+    for row in result.get("times", ()):
+        time, au = worst(row["time_off_percent"]), worst(row["au_off_points"])
+        where = f"{row['mb_per_s']} MB/s" if row["mb_per_s"] else "not throttled"
+        lines.append(f"| {row['workload']}, {where} ({rounds} rounds) | {side(row['DLIO'])} | {side(row['reprise'])} | "
+                     f"{marked(f'{time:+.1f} %', abs(time) <= TIME_GOAL)}, {marked(f'{au:+.1f} points', abs(au) <= AU_GOAL)} | "
+                     f"{TIME_GOAL} %, {AU_GOAL} points |")
+    if "cores" in result:
+        found = result["cores"]
+        lines.append(f"| emulated H100s per core, data in memory | {found['DLIO']['per_core']:.2f} | {found['reprise']['per_core']:.2f} | "
+                     f"{marked('%.1f times' % found['ratio'], found['ratio'] >= CORES_GOAL)} | {CORES_GOAL} times |")
+    return lines
+
+
 def main():
     options = arguments.parse_args()
     parts = options.part or ["times", "cores"]
@@ -129,6 +160,8 @@ def main():
             result["cores"] = cores(options, folder, python, reprise)
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="ascii")
+    if options.write_docs:
+        docs_tables.keep_table("dlio", table(result, options.rounds), "tests/bench/dlio/dlio.py", add=True)
 
 
 if __name__ == "__main__":

@@ -185,4 +185,60 @@ TEST_CASE("links: processes and descriptors stay in a directory that gets anothe
           "stat /d/new/file = 0\n");
 }
 
+TEST_CASE("links: .. behind a link leads above what that leads to, where the link is known") {
+    LinkFeeder f;
+    const auto symlink = [&](std::string_view path, std::string_view target) {
+        RawCall call = f.raw(OpKind::symlink, 0);
+        call.path = path;
+        call.text = target;
+        f.assembler.call(call);
+    };
+    f.assembler.set_directory(100, "/d");
+    f.link("/d/read", "far/v7");
+    symlink("/d/made", "/e/v8/");
+    symlink("/d/chain", "read/../v6");  // far/v6
+    symlink("/d/circle", "circle/../circle");
+    const auto stat = [&](std::string_view path) { f.on_path(OpKind::stat, path, -13); };
+    stat("read/../a");
+    stat("made/../b");
+    stat("chain/../c");
+    stat("read/../../d");
+    stat("plain/../e");
+    stat("read/./in/../../f");
+    stat("circle/../g");
+    f.assembler.set_directory(100, "read");
+    stat("../h");
+    f.assembler.set_directory(100, "..");
+    stat("i");
+    f.on_path(OpKind::unlink, "/d/made", 0);
+    f.on_path(OpKind::mkdir, "/d/made", 0);
+    stat("/d/made/../j");
+    std::vector<std::string> names;
+    const AssembledLog log = f.finish();
+    for (const Op& op : log.of_kind(OpKind::stat)) {
+        names.push_back(log.path_of(op));
+    }
+    CHECK(names == std::vector<std::string>{"/d/far/a", "/e/b", "/d/far/c", "/d/d", "/d/e", "/d/far/f", "/d/g",
+                                            "/d/far/h", "/d/far/i", "/d/j"});
+}
+
+TEST_CASE("links: where the source says what an open with .. led to, that is it") {
+    LinkFeeder f;
+    f.assembler.set_directory(100, "/d");
+    f.open("now/../a", 3, 0, "/d/far/a");
+    f.open("now/../a", 4, 0, "/d/far/a(deleted)");
+    f.open("now/b", 5, 0, "/d/far/v7/b");
+    CHECK(f.finish().text() ==
+          "open /d/far/a handle=1 = 3\n"
+          "open /d/a handle=2 = 4\n"
+          "open /d/now/b handle=3 = 5\n");
+}
+
+TEST_CASE("links: a renamed directory is called by its new name where a process goes back to it") {
+    LinkFeeder f;
+    f.open("/d/stage", 3, 0200000);
+    f.two(OpKind::rename, "/d/stage", "/d/rel");
+    CHECK(f.assembler.path_of(100, 3, nullptr) == "/d/rel");
+}
+
 }  // namespace reprise::test

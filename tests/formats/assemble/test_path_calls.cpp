@@ -452,6 +452,27 @@ TEST_CASE("a file's first name gets the size it had then, seen by whatever name 
           "/d/twice.newer regular created 200 0644\n");
 }
 
+TEST_CASE("a rename of one name of a file to another of its names takes away neither") {
+    Feeder f;
+    f.on_path(OpKind::stat, "/d/in", 0);
+    f.two(OpKind::link, "/d/in", "/d/h1");
+    f.two(OpKind::rename, "/d/h1", "/d/h2");
+    f.two(OpKind::rename, "/d/h2", "/d/in");
+    f.on_path(OpKind::stat, "/d/h2", 0);
+    f.two(OpKind::rename, "/d/in", "/d/new");
+    f.on_path(OpKind::unlink, "/d/h2", 0);
+    const auto log = f.finish();
+    CHECK(log.text() ==
+          "stat /d/in = 0\n"
+          "link /d/in to /d/h1 = 0\n"
+          "rename /d/h1 to /d/h2 = 0\n"
+          "rename /d/h2 to /d/h2 = 0\n"
+          "stat /d/h2 = 0\n"
+          "rename /d/in to /d/new = 0\n"
+          "unlink /d/h2 = 0\n");
+    CHECK(log.counter("files_appeared_unseen") == 0);
+}
+
 TEST_CASE("a rename takes along all that is known of a file") {
     Feeder f;
     f.open("/d/a", 3, 0302);

@@ -221,6 +221,58 @@ TEST_CASE("files keep the names that they had first, whatever is renamed") {
     CHECK(job.find(";   mkdir -p -- e/made\n") == std::string::npos);
 }
 
+TEST_CASE("what a task reads after another wrote it is said: fio's jobs keep no order") {
+    // Ops of task 1 or 2 on one file, or on another one: begin, task, whether it writes, file.
+    struct Use {
+        int64_t begin;
+        TaskId task;
+        bool writes, other;
+    };
+    const auto note = [](std::vector<Use> uses) {
+        const test::TempDir dir;
+        {
+            LogWriter log(dir / "a.oplog", Header());
+            log.add_process({1, 0, 0, 0});
+            log.add_task({1, 1, 0});
+            log.add_task({1, 2, 0});
+            FileRow row;
+            row.type = FileType::regular;
+            for (const char* path : {"/d/one", "/d/other"}) {
+                row.path = log.intern(path);
+                log.add_handle({.file = log.add_file(row), .flags = 2});
+            }
+            for (const Use& use : uses) {
+                log.append(use.task, {.kind = use.writes ? OpKind::pwrite : OpKind::pread,
+                                      .begin = use.begin,
+                                      .duration = 10,
+                                      .result = 100,
+                                      .handle = use.other ? HandleId{2} : HandleId{1},
+                                      .fd = 3,
+                                      .size = 100});
+            }
+            log.finish();
+        }
+        const LogReader log(dir / "a.oplog");
+        const ExportReport report = find_exporter("fio").write(log, (dir / "out").string() + "/", {});
+        const bool in_job = test::read_file(dir / "out/replay.fio").find("do not wait") != std::string::npos;
+        CHECK(in_job == !report.notes.empty());
+        return report.notes.empty() ? std::string() : report.notes[0];
+    };
+    const std::string one =
+        "1 file is read by a task after another wrote it (d/one): fio's jobs do not wait for each other, so on slower "
+        "storage a read may come before the write";
+    CHECK(note({{100, 1, true, false}, {200, 2, false, false}}) == one);
+    CHECK(note({{100, 2, true, false}, {200, 1, false, false}}) == one);
+    // Both write it first; the one that reads later finds what the other wrote.
+    CHECK(note({{100, 1, true, false}, {150, 1, false, false}, {120, 2, true, false}, {130, 2, false, false}}) == one);
+    CHECK(note({{100, 1, true, false}, {200, 2, false, false}, {300, 2, true, true}, {400, 1, false, true}})
+              .starts_with("2 files are read by a task after another wrote them (d/one, ...): "));
+    CHECK(note({{100, 1, true, false}, {200, 1, false, false}}).empty());   // its own
+    CHECK(note({{100, 1, false, false}, {200, 2, true, false}}).empty());   // before
+    CHECK(note({{100, 1, false, false}, {200, 2, false, false}}).empty());  // nobody writes
+    CHECK(note({{100, 1, true, false}, {200, 2, false, true}}).empty());    // another file
+}
+
 TEST_CASE("a log of which fio can do nothing is refused, and no job file is left") {
     const test::TempDir dir;
     {

@@ -90,6 +90,25 @@ TEST_CASE("cached pages: kept in the log, copied, and refused where they cannot 
     CHECK_THROWS_AS(cached_pages(LogReader(write_log(dir, bad))), Error);
 }
 
+TEST_CASE("pages that came again: kept in the log, copied, and refused where they cannot be that") {
+    const TempDir dir;
+    const RefetchedPages some{{2, 7}, {4, 1}};
+    CHECK_FALSE(refetched_pages(LogReader(write_log(dir, encode_cached(some)))));
+    const LogReader log(write_log(dir, encode_refetched(some)));
+    CHECK(refetched_pages(log) == some);
+    LogWriter copy(dir / "copy.oplog", Header{});
+    for (size_t i = 1; i < log.tables().files.size(); ++i) {
+        copy.add_file({});
+    }
+    copy_page_cache(log, copy);
+    copy.finish();
+    CHECK(refetched_pages(LogReader(dir / "copy.oplog")) == some);
+    CHECK_THROWS_AS(decode_refetched(encode_refetched(some).bytes, 4), Corrupt);  // no such file
+    Derived bad = encode_refetched(some);
+    bad.bytes.push_back(7);
+    CHECK_THROWS_AS(refetched_pages(LogReader(write_log(dir, bad))), Error);
+}
+
 TEST_CASE("holes: kept, copied, and none where the log has none") {
     const TempDir dir;
     const Holes holes = some();
@@ -115,6 +134,16 @@ TEST_CASE("fetched pages: none is not unknown") {
         ++later.version;
         CHECK_FALSE(fetched_pages(LogReader(write_log(dir, later))));
     }
+}
+
+TEST_CASE("files whose file system has no page cache: seen open with no page, and none came") {
+    const FetchedPages fetched = some();  // of files 2 and 4
+    const CachedPages cached{{1, 0}, {2, 0}, {3, 7}};
+    CHECK(passes_page_cache(fetched, cached, 1));
+    CHECK_FALSE(passes_page_cache(fetched, cached, 2));
+    CHECK_FALSE(passes_page_cache(fetched, cached, 3));
+    CHECK_FALSE(passes_page_cache(fetched, cached, 4));  // not seen
+    CHECK_FALSE(passes_page_cache(fetched, std::nullopt, 1));
 }
 
 TEST_CASE("fetched pages: damage is told") {

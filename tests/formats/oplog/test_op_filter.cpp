@@ -74,6 +74,23 @@ TEST_CASE("words choose roles and paths") {
     CHECK(OpFilter::from_words({}, {}) == OpFilter());
 }
 
+TEST_CASE("roles and paths together select what has either, and --not takes from that") {
+    const Tables tables = three_files();
+    const OpFilter either = OpFilter::from_words({"dataset,/logs/"}, {});
+    CHECK(either.keeps_file(tables, 1));
+    CHECK(either.keeps_file(tables, 3));
+    CHECK_FALSE(either.keeps_file(tables, 2));
+    CHECK(either == OpFilter::from_words({"/logs/", "dataset"}, {}));
+    const OpFilter less = OpFilter::from_words({"dataset,/logs/,/usr/"}, {"log", "*.so"});
+    CHECK(less.keeps_file(tables, 1));
+    CHECK_FALSE(less.keeps_file(tables, 2));
+    CHECK_FALSE(less.keeps_file(tables, 3));
+    CHECK(OpFilter::from_words({"all,/usr/"}, {}) == OpFilter::all());
+    for (const OpFilter& filter : {either, less}) {
+        CHECK(OpFilter::parse(filter.to_string()) == filter);
+    }
+}
+
 TEST_CASE("words are apart by commas, and a path includes what lies below it") {
     CHECK(OpFilter::from_words({"log,cache", "dataset"}, {}) == OpFilter::from_words({"log", "cache", "dataset"}, {}));
     CHECK(split_words({"a,b\\,c", "d"}) == std::vector<std::string>{"a", "b,c", "d"});

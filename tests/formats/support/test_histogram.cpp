@@ -96,3 +96,35 @@ TEST_CASE("many of one value are told from the few beside them exactly") {
     CHECK(histogram.percentile(0.9995) == 5'000'000'000);
     CHECK(histogram.mean() == doctest::Approx((1'000'003.0 * 990 + 77'000'001.0 * 9 + 5e9) / 1000));
 }
+
+TEST_CASE("a histogram is the same after it was packed, and bytes that contradict themselves are refused") {
+    Histogram counts;
+    for (const int64_t value : {int64_t{0}, int64_t{5}, int64_t{300}, int64_t{301}, int64_t{1} << 40, INT64_MAX}) {
+        counts.add(value, static_cast<uint64_t>(value % 7 + 1));
+    }
+    for (const Histogram& each : {Histogram{}, counts}) {
+        Bytes bytes, again;
+        each.pack(bytes);
+        ByteReader in(bytes);
+        const Histogram back = Histogram::unpack(in);
+        CHECK(in.left() == 0);
+        back.pack(again);
+        CHECK(again == bytes);
+        CHECK(back.sum() == each.sum());
+        CHECK(back.min() == each.min());
+        CHECK(back.percentile(0.5) == each.percentile(0.5));
+        for (size_t size = 0; size < bytes.size(); ++size) {
+            ByteReader cut(ByteView(bytes).first(size));
+            CHECK_THROWS_AS(Histogram::unpack(cut), Corrupt);
+        }
+    }
+    Bytes wrong;
+    put_varint(wrong, 3);  // values
+    put_fixed(wrong, 10.0);
+    put_varint(wrong, 5);  // least
+    put_varint(wrong, 1);  // bucket
+    put_varint(wrong, 5);
+    put_varint(wrong, 2);  // of them in it
+    ByteReader in(wrong);
+    CHECK_THROWS_AS(Histogram::unpack(in), Corrupt);
+}

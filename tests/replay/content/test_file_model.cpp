@@ -5,7 +5,11 @@
 #include <doctest/doctest.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+
+#include "formats/oplog/touched.h"
 #include "replay/content/content.h"
 #include "replay/content/verify_plan.h"
 #include "replay/content/written.h"
@@ -234,6 +238,113 @@ TEST_CASE("file model: with O_APPEND an offset does not count, from open or from
     const Followed followed(job, {});
     CHECK(followed.model.find("log")->size == 20);
     CHECK(followed.model.find("later")->size == 20);
+    // The bytes are those that the engine makes for the offset of the call.
+    const Extent last = followed.model.find("log")->extents.of(10, 20).front();
+    CHECK(last.to == 20);
+    std::vector<std::byte> want(10), got(10);
+    fill_written(write_seed(task, 2), 0, want);
+    fill_from(last.source, 10, got);
+    CHECK(want == got);
+}
+
+TEST_CASE("file model: what is stored through a mapping, as far as the file goes") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const auto map = [&](const char* path, int64_t flags, uint32_t number, int64_t mode = PROT_READ | PROT_WRITE) {
+        const HandleId handle = job.open(task, job.file(path), O_RDWR);
+        job.add(task, {.kind = OpKind::mmap,
+                       .handle = handle,
+                       .fd = job.fd(handle),
+                       .offset = 4096,
+                       .size = 16384,
+                       .flags = flags,
+                       .mode = mode,
+                       .map = number});
+    };
+    const auto touch = [&](uint32_t number, int64_t flags) {
+        const int64_t list[] = {0, 4096, 4096, 4096};  // the first page, and the third
+        Op op{.kind = OpKind::touch, .offset = 0, .size = 8192, .flags = flags, .map = number};
+        op.list = list;
+        job.add(task, op);
+    };
+    map("/shared", MAP_SHARED, 1);    // 0, 1
+    map("/private", MAP_PRIVATE, 2);  // 2, 3
+    touch(1, 0);
+    touch(1, kTouchWrites);  // 5
+    touch(2, kTouchWrites);
+    map("/later", MAP_SHARED, 3, PROT_READ);  // 7, 8
+    job.add(task, {.kind = OpKind::mprotect, .size = 16384, .mode = PROT_READ | PROT_WRITE, .map = 3});
+    touch(3, kTouchWrites);  // 10
+    const Followed followed(job, {{"shared", 13000}, {"private", 13000}, {"later", 13000}});
+    CHECK(followed.bytes("later") == "0-4096 p 4096-8192 1.10 8192-12288 p 12288-13000 1.10");
+    CHECK(followed.bytes("shared") == "0-4096 p 4096-8192 1.5 8192-12288 p 12288-13000 1.5");
+    CHECK(followed.bytes("private") == "0-13000 p");
+}
+
+TEST_CASE("file model: RWF_APPEND and RWF_NOAPPEND count for their call alone") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task();
+    const HandleId plain = job.open(task, job.file("/plain"), O_WRONLY | O_CREAT);
+    const HandleId log = job.open(task, job.file("/log"), O_WRONLY | O_CREAT | O_APPEND);
+    constexpr int64_t kAppend = 0x10, kNoAppend = 0x20;
+    const auto pwritev = [&](HandleId handle, int64_t offset, int64_t flags) {
+        job.add(task, {.kind = OpKind::pwritev,
+                       .result = 10,
+                       .handle = handle,
+                       .fd = job.fd(handle),
+                       .offset = offset,
+                       .size = 10,
+                       .flags = flags});
+    };
+    for (const HandleId handle : {plain, log}) {
+        pwritev(handle, 0, 0);
+        pwritev(handle, 5, kAppend);
+        pwritev(handle, 5, kNoAppend);
+    }
+    const Followed followed(job, {});
+    CHECK(followed.model.unchecked().empty());
+    for (const char* path : {"plain", "log"}) {
+        const ModelFile& file = *followed.model.find(path);
+        CHECK(file.size == 20);
+        std::vector<uint64_t> by;  // op, of the handle's three
+        for (const Extent& part : file.extents.of(0, 20)) {
+            by.insert(by.end(), part.to - part.from, part.source.op);
+        }
+        const uint64_t first = by.front();
+        CHECK(by.size() == 20);
+        CHECK(std::count(by.begin(), by.begin() + 5, first) == 5);
+        CHECK(std::count(by.begin() + 5, by.begin() + 15, first + 2) == 10);
+        CHECK(std::count(by.begin() + 15, by.end(), first + 1) == 5);
+    }
+}
+
+TEST_CASE("file model: appends of two tasks at once are not checked, one after the other they are") {
+    const TempDir folder;
+    JobBuilder job(folder / "log");
+    const TaskId task = job.lone_task(), other = job.lone_task();
+    const auto append = [&](TaskId by, HandleId handle, int64_t begin) {
+        job.add(by, {.kind = OpKind::pwrite,
+                     .begin = begin,
+                     .duration = 1000,
+                     .result = 10,
+                     .handle = handle,
+                     .fd = job.fd(handle),
+                     .offset = 0,
+                     .size = 10});
+    };
+    const HandleId in_turn = job.open(task, job.file("/in_turn"), O_WRONLY | O_CREAT | O_APPEND);
+    const HandleId at_once = job.open(task, job.file("/at_once"), O_WRONLY | O_CREAT | O_APPEND);
+    const int64_t now = job.now() + 1'000'000;
+    append(task, in_turn, now);
+    append(other, in_turn, now + 2000);
+    append(task, at_once, now + 4000);
+    append(other, at_once, now + 4500);
+    const Followed followed(job, {});
+    CHECK_FALSE(followed.model.find("in_turn")->unordered);
+    CHECK(followed.model.find("at_once")->unordered);
+    CHECK(followed.model.unchecked().at("appended to by several tasks at once") == 1);
 }
 
 TEST_CASE("verify plan: what was prepared needs no entry, what was written has one") {

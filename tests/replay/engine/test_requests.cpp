@@ -122,6 +122,59 @@ TEST_CASE_FIXTURE(Requests, "libaio: each request does what the call of its name
     CHECK(fs::file_size(root / "d/out") == 530);
 }
 
+TEST_CASE_FIXTURE(Requests,
+                  "requests that never completed, and rings of which only a part was recorded, hold nobody up") {
+    const HandleId ring = job.handle(0, O_RDWR, HandleKind::other);
+    const auto submit = [&](uint32_t number) {
+        job.add(t, {.kind = kUring,
+                    .result = 1,
+                    .handle = in,
+                    .fd = 3,
+                    .size = 100,
+                    .arg = IORING_OP_READ,
+                    .request = number});
+        ++ops;
+    };
+    const auto enter = [&](TaskId task, int64_t submits, int64_t least) {
+        job.add(
+            task,
+            {.kind = OpKind::uring_enter, .result = submits, .handle = ring, .fd = 4, .size = submits, .arg = least});
+        ops += task == t ? 1 : 0;
+    };
+    SUBCASE("never completed") {
+        submit(1);
+        submit(2);
+        enter(t, 2, 1);
+        job.add(t, {.kind = OpKind::uring_complete, .result = 100, .size = 100, .request = 1});
+        const uint64_t result = ops++;
+        enter(t, 0, 1);  // a signal ended it
+        run(job);
+        CHECK(result_of(t, result) == 100);
+    }
+    SUBCASE("nobody has seen their submission") {
+        enter(t, 0, 4);
+        job.add(t, {.kind = OpKind::uring_complete, .result = 100, .size = 100, .request = 9});
+        submit(10);
+        enter(t, 1, 5);
+        job.add(t, {.kind = OpKind::uring_complete, .result = 100, .size = 100, .request = 10});
+        ops += 2;
+        run(job);
+        CHECK(result_of(t, ops - 1) == 100);
+    }
+    SUBCASE("another process waits in the ring that this one filled") {
+        const TaskId other = job.lone_task();
+        submit(1);
+        enter(t, 1, 0);
+        enter(other, 0, 1);
+        job.add(t, {.kind = OpKind::uring_complete, .result = 100, .size = 100, .request = 1});
+        const uint64_t result = ops++;
+        const ReplayResult ended = run(job);
+        INFO(describe(ended));
+        CHECK(ended.mismatches == 0);
+        CHECK(result_of(t, result) == 100);
+    }
+}
+
 TEST_CASE_FIXTURE(Requests, "requests of a run that makes them at once: nobody waits for a ring") {
     constexpr int kRequests = 40;
     const HandleId ring = job.handle(0, O_RDWR, HandleKind::other);

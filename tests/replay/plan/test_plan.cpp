@@ -48,14 +48,38 @@ TEST_CASE("mappings that write their file are the shared ones that may be writte
                         .map = ++map});
         }
     }
+    // Made writable later: by the task that mapped it, or by one that comes first; a private one; in vain; to be read.
+    const TaskId other = job.lone_task();
+    const auto protect = [&](TaskId who, int64_t mode, int64_t result = 0) {
+        job.add(who, {.kind = OpKind::mprotect, .result = result, .size = 4096, .mode = mode, .map = ++map});
+    };
+    const auto shared = [&](TaskId who, uint32_t as, int64_t flags = MAP_SHARED) {
+        job.add(who, {.kind = OpKind::mmap,
+                      .handle = h,
+                      .fd = job.fd(h),
+                      .size = 4096,
+                      .flags = flags,
+                      .mode = PROT_READ,
+                      .map = as});
+    };
+    shared(t, 5);
+    protect(t, PROT_READ | PROT_WRITE);
+    protect(t, PROT_WRITE);
+    shared(other, 6);
+    shared(t, 7, MAP_PRIVATE);
+    protect(t, PROT_READ | PROT_WRITE);
+    shared(t, 8);
+    protect(t, PROT_WRITE, -EACCES);
+    shared(t, 9);
+    protect(t, PROT_READ);
     const LogReader log = job.finish();
     const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
-    CHECK(plan.map_limit == 5);
+    CHECK(plan.map_limit == 10);
     std::string writes;
     for (uint32_t each = 1; each < plan.map_limit; ++each) {
         writes += each < plan.map_flags.size() && (plan.map_flags[each] & kMapWritesFile) ? "w" : "-";
     }
-    CHECK(writes == "-w--");
+    CHECK(writes == "-w--ww---");
 }
 
 TEST_CASE("what a spawner did before the spawn need not be waited for again") {

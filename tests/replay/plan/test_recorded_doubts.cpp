@@ -301,6 +301,43 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: locks that were asked for again a
                                        "often depends on how long locks are held here"));
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: a lock waited for once, while another used files") {
+    constexpr int64_t kMs = 1'000'000;
+    const HandleId file = job.open(task, job.file("/data/a"), O_WRONLY | O_CREAT);
+    const TaskId other = job.lone_task();
+    int64_t from = 10 * kMs, duration = 70 * kMs, in_calls = 20 * kMs, end = 2'000 * kMs, arg = kWaitLock;
+    bool said = true;
+    SUBCASE("a tenth of it, and more") {}
+    SUBCASE("less of it") {
+        in_calls = 6 * kMs;
+        said = false;
+    }
+    SUBCASE("before it") {
+        from = 40 * kMs;
+        said = false;
+    }
+    SUBCASE("too little of the whole") {
+        end = 4'000 * kMs;
+        said = false;
+    }
+    SUBCASE("for something else") {
+        arg = kWaitFutex;
+        said = false;
+    }
+    job.add(task, {.kind = OpKind::write,
+                   .begin = 15 * kMs,
+                   .duration = in_calls,
+                   .result = 10,
+                   .handle = file,
+                   .fd = job.fd(file),
+                   .size = 10});
+    job.add(other, {.kind = OpKind::wait, .begin = from, .duration = duration, .arg = arg});
+    job.add(other, {.kind = OpKind::compute, .begin = from + duration, .duration = end - from - duration});
+    const RecordedDoubts doubts = look();
+    CHECK((doubts.held_locks_ns == duration) == said);
+    CHECK(held_locks(doubts).starts_with("a task waited 70.0 ms of 2.00 s for locks while another used files") == said);
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: a server that syncs what several connections ask for") {
     const HandleId file = job.open(task, job.file("/data/log"), O_WRONLY);
     const HandleId sockets[] = {job.handle(0, 0, HandleKind::socket), job.handle(0, 0, HandleKind::socket)};

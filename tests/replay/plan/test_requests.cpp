@@ -253,6 +253,37 @@ TEST_CASE_FIXTURE(Rings, "requests: what the filter leaves out is not waited for
     CHECK(needed(made_plan, a, wait) == 1);
 }
 
+TEST_CASE_FIXTURE(Rings, "requests that stand for calls count as those of their ring, where the log has their calls") {
+    const FileId name = job.file("/data/name");
+    const auto call = [&](OpKind kind) { return job.add(a, {.kind = kind, .file = name}); };
+    submit(a, 1, {}, IORING_OP_STATX);
+    submit(a, 2, {}, IORING_OP_UNLINKAT);
+    submit(a, 3, {}, IORING_OP_OPENAT);  // whose call the recording lost
+    submit(a, 4);
+    enter(a, 4, 1);
+    const uint64_t unlinked = call(OpKind::unlink);
+    const uint64_t first = complete(a, 2);
+    const uint64_t second = enter(a, 0, 2, {reaped(a, first)});
+    const uint64_t found = call(OpKind::statx);
+    complete(a, 1);
+    complete(a, 3);
+    complete(a, 4);
+    const Plan made = plan();
+    REQUIRE(made.rings.size() == 1);
+    CHECK(made.rings[0].requests == 3);
+    CHECK(made.rings[0].depth == 3);
+    CHECK(needed(made, a, second) == 3);
+    const TaskRingCalls& calls = made.tasks[a].requests.calls;
+    CHECK(calls.by_call == std::vector<std::pair<uint64_t, uint32_t>>{{unlinked, 2}, {found, 1}});
+    REQUIRE(calls.submitted_by(0) != nullptr);
+    CHECK(calls.submitted_by(0)->kind == OpKind::statx);
+    CHECK(calls.submitted_by(0)->file == name);
+    REQUIRE(calls.submitted_by(1) != nullptr);
+    CHECK(calls.submitted_by(1)->kind == OpKind::unlink);
+    CHECK(calls.submitted_by(2) == nullptr);
+    CHECK(calls.submitted_by(3) == nullptr);
+}
+
 TEST_CASE_FIXTURE(Rings, "requests: a poll in which one was done was a wait for it; one that others ended was not") {
     constexpr int64_t kMs = 1'000'000;
     const auto poll = [&](int64_t begin, int64_t result, std::vector<Edge> edges = {}) {

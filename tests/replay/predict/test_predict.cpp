@@ -428,12 +428,16 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     m.write_depth = {{4096, 16, 70'000, 70'000, 30'000, false}};
     m.sync_depth = {{4096, 1, 3'000'000, 3'100'000, 300, false}};
     m.mixed_depth = {{4096, 64, 80'000, 80'000, 60'000, false}};
+    m.shared.read_bytes_per_s = 5e11;
+    m.shared.names_per_s = 1e5;
     const std::string text = to_json(m);
     write_file(dir / "model.json", text);
     const StorageModel back = read_storage_model(dir / "model.json");
     CHECK(to_json(back) == text);
     CHECK(back.read_depth == m.read_depth);
     CHECK(back.mixed_depth == m.mixed_depth);
+    CHECK(back.shared.names_per_s == 1e5);
+    CHECK(back.shared.given());
     // Models of before have no limit of requests, and Linux's own sizes.
     std::string old = text;
     for (const char* key : {"reads_per_s", "read_burst_ns", "read_step_ns", "read_ahead_bytes", "request_bytes"}) {
@@ -465,6 +469,8 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     };
     refused("\"open_ns\"", "\"opne_ns\"", "/open_ns: the field is missing");
     refused("\"host\"", "\"extra\": 1, \"host\"", "/extra: the field is unknown");
+    refused("\"names_per_s\"", "\"names_per\"", "/shared/names_per: the field is unknown; did you mean names_per_s?");
+    refused("\"names_per_s\": 1", "\"names_per_s\": -1", "/shared/names_per_s: the field is below 0");
     refused("\"parallelism\": 8", "\"parallelism\": 0", "/parallelism: the field is not above 0");
     refused("\"parallelism\": 8", "\"parallelism\": \"8\"", "/parallelism: the field is not a number");
     refused("\"ns\": 900000", "\"ns\": -1", "/read/1/ns: the field is below 0");

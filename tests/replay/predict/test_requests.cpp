@@ -340,3 +340,62 @@ TEST_CASE_FIXTURE(Ringed, "requests: what can never be done holds nobody up") {
     CHECK(last > 0);
     CHECK(run(1).ops == 4);
 }
+
+TEST_CASE_FIXTURE(Ringed, "requests: a call on a name counts for who waits in its ring") {
+    const TaskId task = job.lone_task();
+    Ring all = ring(task);
+    submit(all);
+    submit(all);
+    put(task, {.kind = OpKind::uring_submit, .begin = now, .arg = IORING_OP_STATX, .request = ++number});
+    const auto result = [&](uint32_t request, int64_t moved) {
+        put(task, {.kind = OpKind::uring_complete, .begin = now, .result = moved, .size = moved, .request = request});
+    };
+    const int64_t begin = now;
+    now += kThere;
+    put(task, {.kind = OpKind::uring_enter,
+               .begin = begin,
+               .duration = kThere,
+               .result = 3,
+               .handle = all.handle,
+               .fd = 4,
+               .size = 3,
+               .arg = 2});
+    put(task, {.kind = OpKind::statx, .begin = now, .file = file});
+    result(number, 0);
+    result(1, 4096);
+    put(task, {.kind = OpKind::compute, .begin = now, .duration = kRead});
+    now += kRead;
+    result(2, 4096);
+    // The second read is done while the job computes: it waited for the first, and for the call.
+    CHECK(us(1) == doctest::Approx(200).epsilon(0.15));
+}
+
+TEST_CASE_FIXTURE(Ringed, "requests: calls on names that are in flight together take their time together") {
+    constexpr int64_t kCalls = 16, kStat = 500 * kUs;
+    model.stat_ns = kStat;
+    const TaskId task = job.lone_task();
+    const Ring all = ring(task);
+    int64_t together = 0;
+    SUBCASE("together") { together = kCalls; }
+    SUBCASE("one by one") { together = 1; }
+    for (int64_t made = 0; made < kCalls; made += together) {
+        for (int64_t i = 0; i < together; ++i) {
+            put(task, {.kind = OpKind::uring_submit, .begin = now, .arg = IORING_OP_STATX, .request = ++number});
+        }
+        put(task, {.kind = OpKind::uring_enter,
+                   .begin = now,
+                   .duration = kThere,
+                   .result = together,
+                   .handle = all.handle,
+                   .fd = 4,
+                   .size = together,
+                   .arg = together});
+        now += kThere;
+        for (int64_t i = together; i-- > 0;) {
+            put(task, {.kind = OpKind::statx, .begin = now, .file = file});
+            put(task, {.kind = OpKind::uring_complete, .begin = now, .request = number - static_cast<uint32_t>(i)});
+        }
+    }
+    const double one = static_cast<double>(kStat) / kUs;
+    CHECK(us(1) == doctest::Approx(one * static_cast<double>(kCalls / together)).epsilon(0.1));
+}

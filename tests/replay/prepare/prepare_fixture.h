@@ -79,6 +79,16 @@ public:
         op.mode = mode;
         add(op, result);
     }
+    StringId text(std::string_view text) { return writer_.intern(text); }
+    /// `size`: of the buffer or the value.
+    void attribute(OpKind kind, FileId file, StringId name, int64_t size, int64_t result) {
+        Op op;
+        op.kind = kind;
+        op.file = file;
+        op.text = name;
+        op.size = size;
+        add(op, result);
+    }
     void add(Op op, int64_t result = 0) {
         op.begin = ++time_ * 1000;
         op.duration = 500;

@@ -118,6 +118,22 @@ TEST_CASE("reads: what a device may serve besides the page cache's reads, and wh
     CHECK(cache.drops == (drops != 0));
 }
 
+TEST_CASE("reads: by an instance that was made direct, from the device each time") {
+    const TempDir dir;
+    JobBuilder job(dir / "job.oplog");
+    const TaskId t = job.lone_task();
+    const FileId a = job.file("/d/a");
+    const HandleId handle = job.open(t, a, O_RDWR);
+    job.add(t, {.kind = OpKind::fcntl, .handle = handle, .fd = 3, .flags = O_DIRECT, .arg = F_SETFL});
+    job.pwrite(t, handle, 0, 4 * kPage);
+    for (int i = 0; i < 5; ++i) {
+        job.pread(t, handle, 0, 4 * kPage);
+    }
+    const FileReads found = gather_reads(job.finish(), [&](FileId file) { return file == a; });
+    CHECK(found.beside_bytes == 20 * kPage);
+    CHECK(found.made[a].empty());
+}
+
 TEST_CASE("reads: what a mapping touches, whichever task made it") {
     const TempDir dir;
     JobBuilder job(dir / "job.oplog");
@@ -456,6 +472,38 @@ TEST_CASE("cache plan: older recordings have counters of the whole machine") {
     CHECK(cache.recorded.read_bytes == 1 << 20);
     REQUIRE(cache.recorded.fetched_bytes);
     CHECK(static_cast<double>(*cache.recorded.fetched_bytes) == doctest::Approx(600 * 1024).epsilon(0.001));
+}
+
+TEST_CASE("cache plan: what was fetched and no device read was sparse or compressed then") {
+    const TempDir dir;
+    const auto unserved = [&](const char* type, const char* series, bool merged = false) {
+        JobBuilder job(dir / "job.oplog");
+        const TaskId t = job.lone_task();
+        const FileId a = job.file("/d/a");
+        FileRow row = job.writer().tables().files[a];
+        row.device = makedev(254, 0);
+        job.writer().update_file(a, row);
+        job.pread(t, job.open(t, a), 0, 1 << 20);
+        FetchedPages fetched;
+        fetched[a].add(0, 1 << 20);
+        job.writer().keep(encode_fetched(fetched));
+        write_fact(job.writer().header(), fact::file_systems, std::string("{\"254:0\":\"") + type + "\"}");
+        write_fact(job.writer().header(), fact::context,
+                   std::string("{\"interval_ms\":200,\"series\":{") + series + "}}");
+        if (merged) {
+            write_fact(job.writer().header(), fact::merged, std::string("2 ranks"));
+        }
+        const LogReader log = job.finish();
+        const Plan plan = make_plan(log, OpFilter{}, PathMap{});
+        const CachePlan cache = plan_cache(plan, log);
+        CHECK(cache.recorded.fetched_bytes == 1 << 20);
+        return cache.recorded.unserved_bytes;
+    };
+    CHECK(unserved("ext4", R"("block_read_kib":[0,256])") == doctest::Approx(768 << 10).epsilon(0.001));
+    CHECK(unserved("ext4", R"("block_read_kib":[1024,256])") == 0);
+    CHECK(unserved("ext4", R"("cache_added_kib":[1024])") == 0);  // not counted
+    CHECK(unserved("ext4", R"("block_read_kib":[0,256])", true) == 0);
+    CHECK(unserved("nfs4", R"("block_read_kib":[0,256])") == 0);
 }
 
 TEST_CASE("the regime: as asked, or as the recording was") {

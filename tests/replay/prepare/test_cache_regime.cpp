@@ -151,6 +151,39 @@ TEST_CASE("regimes: files that have no data on the device are counted, and what 
     CHECK_FALSE(again.report().data_bytes);
 }
 
+TEST_CASE("regimes: what is said after a run is said of the files from before it") {
+    const Root root;
+    if (root.in_memory()) {
+        REPRISE_SKIP("the temporary directory is memory; set TMPDIR to a real disk");
+    }
+    const auto filled = [&](const char* name) { write_file(root.dir / name, std::string(kSize, 'x')); };
+    CachePlan plan = Root::plan();
+    plan.targets = {{"a", range(0, 200), {}}};
+    for (const char* const name : {"replaced", "removed", "cut", "punched", "one", "other"}) {
+        filled(name);
+        plan.targets.push_back({name, range(0, 200), {}});
+    }
+    write_file(root.dir / "other", "little");
+    CacheKeeper keeper(root.fd.get(), plan, 2);
+    keeper.apply({CacheRegime::cold});
+    const CacheReport before = keeper.report();
+    CHECK(before.data_bytes == (6 * 200 + 1) * kPage);
+    write_file(root.dir / "new", "new");
+    std::filesystem::rename(root.dir / "new", root.dir / "replaced");
+    std::filesystem::remove(root.dir / "removed");
+    std::filesystem::resize_file(root.dir / "cut", 1);
+    const UniqueFd punched(::open((root.dir / "punched").c_str(), O_RDWR | O_CLOEXEC));
+    ::fallocate(punched.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kSize);
+    REQUIRE(::renameat2(root.fd.get(), "one", root.fd.get(), "other", RENAME_EXCHANGE) == 0);
+    keeper.look_again();
+    const CacheReport& after = keeper.report();
+    CHECK(after.data_bytes == before.data_bytes);
+    CHECK(after.bytes == before.bytes);
+    CHECK(after.files == before.files);
+    CHECK(after.hole_bytes == before.hole_bytes);
+    CHECK(after.sparse_files == before.sparse_files);
+}
+
 TEST_CASE("regimes: cold where pages stay names the file and why") {
     const Root root;
     if (root.in_memory()) {

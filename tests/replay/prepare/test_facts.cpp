@@ -15,9 +15,11 @@ namespace {
 
 /// A log of one op on /a (open for reading and writing where it acts on a descriptor) and /b.
 struct Facts {
+    explicit Facts(FileType of_a = FileType::regular) : type(of_a) {}
+    const FileType type;
     TempDir dir;
     LogBuilder log{dir / "log"};
-    FileId a = log.file("/a"), b = log.file("/b");
+    FileId a = log.file("/a", 0, Origin::existed, type), b = log.file("/b");
     HandleId on_a = log.handle({.file = a, .flags = O_RDONLY}), on_b = log.handle({.file = b, .flags = O_RDWR});
 
     LogFacts gather() { return gather_facts(log.finish()); }
@@ -35,14 +37,15 @@ struct Facts {
         out += file.reach ? "reach " + std::to_string(file.reach) + " " : "";
         out += std::string(file.opened ? "opened " : "") + (file.directory ? "directory " : "") +
                (file.gone ? "gone " : "") + (file.attributes() ? "attributes " : "") +
-               (file.nameless ? "nameless " : "") + (file.was_runnable() ? "runnable " : "");
+               (file.nameless ? "nameless " : "") + (file.was_runnable() ? "runnable " : "") +
+               (file.not_empty ? "full " : "");
         return out;
     }
 };
 
 /// What the op says of /a, and after " | " of /b.
-std::string facts_of(Op op, int64_t result = 0) {
-    Facts facts;
+std::string facts_of(Op op, int64_t result = 0, FileType type = FileType::regular) {
+    Facts facts(type);
     op.file = op.file ? facts.a : 0;
     op.file2 = op.file2 ? facts.b : 0;
     op.handle = op.handle == 1 ? facts.on_a : op.handle == 2 ? facts.on_b : 0;
@@ -57,6 +60,14 @@ std::string facts_of(Op op, int64_t result = 0) {
 }
 
 }  // namespace
+
+TEST_CASE("a rename of two names of one file, which the log gives as one, leaves both") {
+    Facts facts(FileType::regular);
+    facts.log.add({.kind = OpKind::rename, .file = facts.a, .file2 = facts.a}, 0);
+    const LogFacts all = facts.gather();
+    CHECK(Facts::text(all.files[facts.a]) == "used 1000 ");
+    CHECK(all.renames.empty());
+}
 
 TEST_CASE("opens: found, made, cut, followed, without a name") {
     const auto open = [](int64_t flags, int64_t result = 3) {
@@ -88,7 +99,10 @@ TEST_CASE("names: what each op says, and what its failure says") {
     CHECK(access(R_OK | W_OK) == "used 1000 | ");
     CHECK(access(X_OK, -EACCES) == "| ");
     CHECK(named(OpKind::mkdir) == "made 1000 | ");
-    CHECK(named(OpKind::mkdir, -EEXIST) == "used 1000 directory | ");
+    CHECK(named(OpKind::mkdir, -EEXIST) == "used 1000 | ");  // a file is in the way
+    for (const FileType type : {FileType::unknown, FileType::directory}) {
+        CHECK(facts_of({.kind = OpKind::mkdir, .file = 1}, -EEXIST, type) == "used 1000 directory | ");
+    }
     CHECK(named(OpKind::symlink) == "made 1000 | ");
     CHECK(named(OpKind::symlink, -EEXIST) == "used 1000 | ");
     CHECK(named(OpKind::unlink) == "used 1000 changed 0..end gone | ");
@@ -101,14 +115,25 @@ TEST_CASE("names: what each op says, and what its failure says") {
     CHECK(named(OpKind::getxattr) == "used 1000 | ");
     CHECK(named(OpKind::utimens) == "used 1000 | ");
     const auto two = [](OpKind kind, int64_t result = 0) {
-        return facts_of({.kind = kind, .file = 1, .file2 = 1}, result);
+        return facts_of({.kind = kind, .file = 1, .file2 = 1}, result, FileType::unknown);
     };
     CHECK(two(OpKind::rename) == "used 1000 changed 0..end gone | made 1000 changed 0..end ; 1 to 2 at 1000");
-    CHECK(two(OpKind::rename, -EEXIST) == "| ");
+    // Both were there.
+    CHECK(two(OpKind::rename, -ENOTDIR) == "used 1000 directory | used 1000 ");
+    CHECK(two(OpKind::rename, -EISDIR) == "used 1000 | used 1000 directory ");
+    CHECK(two(OpKind::rename, -ENOTEMPTY) == "used 1000 directory | used 1000 directory full ");
+    CHECK(two(OpKind::rename, -EEXIST) == "used 1000 directory | used 1000 directory full ");  // as XFS says it
+    CHECK(facts_of({.kind = OpKind::rename, .file = 1, .file2 = 1, .flags = RENAME_NOREPLACE}, -EEXIST,
+                   FileType::unknown) == "used 1000 | used 1000 ");
+    CHECK(two(OpKind::rename, -ENOENT) == "| ");
+    CHECK(facts_of({.kind = OpKind::rename, .file = 1, .file2 = 1}, -ENOTDIR, FileType::regular) == "| ");
     CHECK(facts_of({.kind = OpKind::rename, .file = 1, .file2 = 1, .flags = RENAME_EXCHANGE}) ==
           "used 1000 changed 0..end gone | used 1000 changed 0..end gone ; 1 to 2 at 1000");
     CHECK(two(OpKind::link) == "used 1000 changed 0..end | made 1000 ");
-    CHECK(two(OpKind::link, -EEXIST) == "| ");
+    CHECK(two(OpKind::link, -EEXIST) == "used 1000 | used 1000 ");
+    CHECK(two(OpKind::link, -ENOTDIR) == "| ");
+    CHECK(named(OpKind::rmdir, -ENOTEMPTY) == "used 1000 directory full | ");
+    CHECK(named(OpKind::unlink, -EISDIR) == "used 1000 directory | ");
 }
 
 TEST_CASE("data: what is read, what may be changed") {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Files that are not as large on their device as they seem: holes, and several names of one.
+#include <linux/falloc.h>
+
 #include <fstream>
 
 #include "formats/oplog/cached_pages.h"
 #include "replay/prepare/cache_plan.h"
 #include "replay/prepare/file.h"
+#include "replay/prepare/layout.h"
 #include "tests/replay/prepare/prepare_fixture.h"
 
 namespace reprise {
@@ -55,7 +58,7 @@ LogReader holes_log(const fs::path& path) {
     add("/d/large", 150 * kMiB, 10 * kMiB + kPage, 140 * kMiB);
     add("/d/end", 5 * kMiB + 100, kMiB, 6 * kMiB);
     add("/d/none", 2 * kMiB, 0, 2 * kMiB);
-    // The job writes into this one's hole, and makes this one larger.
+    // Where they are was asked after the job: what it wrote and is a hole, it punched since.
     log.write(log.open(add("/d/written", 4 * kMiB, kMiB, 3 * kMiB), O_RDWR), 2 * kMiB, 100'000);
     log.keep(encode_holes(holes));
     return log.finish();
@@ -90,7 +93,8 @@ TEST_CASE("holes are laid out as holes, and a reset makes them again") {
     const fs::path root = dir / "root", d = root / "d";
     REQUIRE(prepare(log, {.root = root}));
     check_holes(d);
-    CHECK(is_zero(d / "written", kMiB, 3 * kMiB));
+    CHECK(is_zero(d / "written", kMiB, 2 * kMiB));
+    CHECK_FALSE(is_zero(d / "written", 2 * kMiB, 2 * kMiB + kPage));
     const auto before = picture(root);
     std::fstream(d / "written", std::ios::in | std::ios::out).seekp(2 * kMiB) << std::string(100'000, 'x');
     fs::resize_file(d / "middle", 100);
@@ -99,12 +103,84 @@ TEST_CASE("holes are laid out as holes, and a reset makes them again") {
     check_holes(d);
 }
 
+TEST_CASE("what the job punched, cut off or shifted was data before it") {
+    const TempDir dir;
+    LogBuilder log(dir / "a.oplog");
+    Holes holes;
+    const auto opened = [&](const char* name) {
+        const FileId file = log.file(name, kMiB);
+        holes[file].add(0, kMiB);
+        return log.open(file, O_RDWR);
+    };
+    const auto allocate = [&](const char* name, int64_t flags) {
+        Op op;
+        op.kind = OpKind::fallocate;
+        op.handle = opened(name);
+        op.offset = 4 * kPage;
+        op.size = kMiB / 2;
+        op.flags = flags;
+        log.add(op);
+    };
+    allocate("/punched", FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
+    allocate("/zeroed", FALLOC_FL_ZERO_RANGE);
+    allocate("/shifted", FALLOC_FL_COLLAPSE_RANGE);
+    const HandleId cut = opened("/cut");
+    for (const uint64_t size : {4 * kPage, kMiB}) {
+        Op op;
+        op.kind = OpKind::ftruncate;
+        op.handle = cut;
+        op.size = static_cast<int64_t>(size);
+        log.add(op);
+    }
+    opened("/read");
+    log.keep(encode_holes(holes));
+    const LogReader reader = log.finish();
+    const Layout layout = make_layout(reader, OpFilter::all(), PathMap{});
+    const auto holes_of = [&](std::string_view path) {
+        for (const auto& [entry, ranges] : layout.holes) {
+            if (layout.entries[entry].path == path) {
+                return ranges.bytes();
+            }
+        }
+        return uint64_t{0};
+    };
+    CHECK(holes_of("punched") == kMiB / 2);
+    CHECK(holes_of("zeroed") == kMiB / 2);
+    CHECK(holes_of("shifted") == 4 * kPage);
+    CHECK(holes_of("cut") == 4 * kPage);
+    CHECK(holes_of("read") == kMiB);
+}
+
 TEST_CASE("what is needed counts no hole") {
     const TempDir dir;
     const LogReader log = holes_log(dir / "a.oplog");
     Preparation preparation(log, {.root = dir / "root"});
     CHECK(preparation.survey().bytes <= (20 + 2 + 1 + 2) * kMiB + 40 * kPage);
     CHECK(preparation.survey().bytes >= (20 + 2 + 1 + 2) * kMiB);
+}
+
+TEST_CASE("what was written counts no hole, and those are counted apart") {
+    const TempDir dir;
+    LogBuilder log(dir / "a.oplog");
+    Holes holes;
+    const FileId file = log.file("/d/many", 8 * kMiB);
+    for (uint64_t page = 1; page < 8 * kMiB / kPage; page += 2) {
+        holes[file].add(page * kPage, (page + 1) * kPage);  // data and hole in turn: every unit of content is written
+    }
+    log.write(log.open(file, O_RDWR), 0, kMiB);
+    log.keep(encode_holes(holes));
+    const LogReader reader = log.finish();
+    for (const bool reset : {false, true}) {
+        // What the log writes was data before, for all that is known; a reset fills that.
+        const uint64_t data = reset ? kMiB : kMiB + 7 * kMiB / 2, holes_there = reset ? 0 : 7 * kMiB / 2;
+        Preparation preparation(reader, {.root = dir / "root", .reset = reset});
+        CHECK(preparation.survey().bytes == data);
+        preparation.check();
+        WriteState state;
+        REQUIRE(preparation.run(state, [] {}));
+        CHECK(state.bytes == data);
+        CHECK(state.holes == holes_there);
+    }
 }
 
 TEST_CASE("several names of one file are one file; a reset makes them one again") {

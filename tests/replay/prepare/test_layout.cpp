@@ -84,6 +84,82 @@ TEST_CASE_FIXTURE(Laid, "a file is there where a path below it failed with ENOTD
     CHECK(counted("path_conflicts") == 0);
 }
 
+TEST_CASE_FIXTURE(Laid, "what a rename that failed found at both names is there") {
+    const auto name = [&](const char* path) { return log.file(path, 0, Origin::unknown, FileType::unknown); };
+    const auto failed = [&](const char* from, const char* to, int64_t error, int64_t flags = 0) {
+        log.named(OpKind::rename, name(from), name(to), 0, 0, -error, flags);
+    };
+    failed("/a/dir", "/a/file", ENOTDIR);
+    failed("/b/file", "/b/dir", EISDIR);
+    failed("/c/dir", "/c/full", ENOTEMPTY);
+    failed("/c/again", "/c/full", EEXIST);  // as XFS says it
+    failed("/d/from", "/d/to", EEXIST, RENAME_NOREPLACE);
+    log.named(OpKind::link, name("/e/from"), name("/e/to"), 0, 0, -EEXIST);
+    log.file("/f/known/one", 5);
+    failed("/f/dir", "/f/known", ENOTEMPTY);
+    log.named(OpKind::rmdir, name("/g/full"), 0, 0, 0, -ENOTEMPTY);
+    log.open(name("/h/dir"), O_WRONLY, -EISDIR);
+    // What says nothing of them.
+    log.file("/known/file", 5);
+    failed("/known/file/below", "/x/y", ENOTDIR);
+    failed("/known/file", "/x/slash", ENOTDIR);
+    failed("/x/a", "/x/b", ENOENT);
+    failed("/x/a", "/x/b", EXDEV);
+    CHECK(initial() ==
+          "a directory, a/dir directory, a/file 0, b directory, b/dir directory, b/file 0, c directory, "
+          "c/again directory, c/dir directory, c/full directory, c/full/.reprise-something 0, d directory, d/from 0, "
+          "d/to 0, e directory, e/from 0, e/to 0, f directory, f/dir directory, f/known directory, f/known/one 5, "
+          "g directory, g/full directory, g/full/.reprise-something 0, h directory, h/dir directory, "
+          "known directory, known/file 5");
+    CHECK(counted("path_conflicts") == 0);
+}
+
+TEST_CASE_FIXTURE(Laid, "a link to itself is there where a path failed with ELOOP") {
+    const auto looped = [&](const char* path, OpKind kind = OpKind::stat, int64_t flags = 0) {
+        log.named(kind, log.file(path, 0, Origin::absent, FileType::unknown), 0, 0, 0, -ELOOP, flags);
+    };
+    looped("/d/loop");
+    looped("/d/loop/below");
+    looped("/e/above/x", OpKind::stat, AT_SYMLINK_NOFOLLOW);  // the link is not at its end
+    looped("/e/above/y", OpKind::unlink);
+    looped("/r/x", OpKind::rename);  // of two paths, nobody knows which
+    log.open(log.file("/f/refused", 0, Origin::absent, FileType::unknown), O_RDONLY | O_NOFOLLOW, -ELOOP);
+    looped("/known/file");  // by another name, or at another time
+    log.file("/known/file", 5);
+    const FileId seen = log.file("/l", 0, Origin::existed, FileType::symlink);
+    log.named(OpKind::stat, seen, 0, 0, 0, -ELOOP);
+    CHECK(initial() ==
+          "d directory, d/loop -> loop, e directory, e/above -> above, f directory, f/refused -> refused, "
+          "known directory, known/file 5, l -> l");
+    CHECK(counted("link_loops_left_out") == 1);
+    CHECK(counted("links_without_target") == 0);
+}
+
+TEST_CASE_FIXTURE(Laid, "attributes that were found before they were set were there at first") {
+    const StringId x = log.text("user.x"), y = log.text("user.y"), z = log.text("user.z"),
+                   system = log.text("security.selinux");
+    const FileId a = log.file("/a", 5), made = log.file("/made", 5, Origin::created), d = log.directory("/d"),
+                 link = log.file("/l", 0, Origin::existed, FileType::symlink, 0, "a");
+    log.attribute(OpKind::getxattr, a, x, 64, 7);
+    log.attribute(OpKind::setxattr, a, x, 9, 0);
+    log.attribute(OpKind::getxattr, a, x, 64, 9);
+    log.attribute(OpKind::getxattr, a, y, 64, -ENODATA);
+    log.attribute(OpKind::setxattr, a, y, 3, 0);
+    log.attribute(OpKind::getxattr, a, y, 64, 3);
+    log.attribute(OpKind::getxattr, a, z, 10, -ERANGE);  // longer than that
+    log.attribute(OpKind::removexattr, d, x, 0, 0);
+    log.attribute(OpKind::getxattr, a, system, 64, 20);
+    log.attribute(OpKind::getxattr, made, x, 64, 3);
+    log.attribute(OpKind::getxattr, link, x, 64, 3);
+    CHECK(initial() == "a 5, d directory, l -> a");
+    std::map<std::string, Attributes> by_path;
+    for (const auto& [entry, attributes] : layout.attributes) {
+        by_path.emplace(layout.entries[entry].path, attributes);
+    }
+    CHECK(by_path == std::map<std::string, Attributes>{{"a", {{"user.x", 7}, {"user.z", 11}}}, {"d", {{"user.x", 0}}}});
+    CHECK(counted("attributes_left_out") == 2);
+}
+
 TEST_CASE_FIXTURE(Laid, "directories are there where something in them is, unless the log makes both") {
     log.directory("/empty");
     log.file("/a/b/c", 1);
@@ -128,6 +204,41 @@ TEST_CASE_FIXTURE(Laid, "names that were exchanged: what is seen afterwards lay 
     CHECK(entry("q/only").made);  // for a reset
     CHECK(!entry("q/f").made);
     CHECK(layout.directory_renames.empty());
+}
+
+TEST_CASE_FIXTURE(Laid, "what mv renames without a look is a directory where something lies below it") {
+    const auto unknown = [&](const char* path, Origin origin = Origin::existed) {
+        return log.file(path, 0, origin, FileType::unknown);
+    };
+    SUBCASE("a release takes the place of the one before") {
+        const FileId before = log.file("/cur/data", 3), after = log.file("/cur/data", 1);
+        log.named(OpKind::stat, before);
+        log.named(OpKind::rename, unknown("/cur"), unknown("/old", Origin::created));
+        log.named(OpKind::rename, unknown("/new"), unknown("/cur", Origin::created));
+        log.named(OpKind::stat, after);
+        CHECK(initial() == "cur directory, cur/data 3, new directory, new/data 1");
+        CHECK(layout.directory_renames.size() == 2);
+    }
+    SUBCASE("nobody looks between two renames") {
+        const FileId b = unknown("/b", Origin::created);
+        log.named(OpKind::rename, unknown("/a"), b);
+        log.named(OpKind::rename, b, unknown("/c", Origin::created));
+        log.named(OpKind::stat, log.file("/c/data", 7));
+        CHECK(initial() == "a directory, a/data 7");
+    }
+    SUBCASE("a directory and a file change names") {
+        log.named(OpKind::rename, unknown("/d"), log.file("/f"), 0, 0, 0, RENAME_EXCHANGE);
+        log.named(OpKind::stat, log.file("/f/data", 5));
+        CHECK(initial() == "d directory, d/data 5, f 0");
+    }
+    SUBCASE("what lies below a name later is another's") {
+        const FileId x = unknown("/x", Origin::created);
+        log.named(OpKind::rename, unknown("/tmp"), x);
+        log.named(OpKind::unlink, x);
+        log.named(OpKind::rename, unknown("/y"), unknown("/x", Origin::created));
+        log.named(OpKind::stat, log.file("/x/data", 5));
+        CHECK(initial() == "tmp 0, y directory, y/data 5");
+    }
 }
 
 TEST_CASE_FIXTURE(Laid, "a file without a name lies in a directory that was there, or that the log makes") {

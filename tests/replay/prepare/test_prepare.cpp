@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Preparation: what is laid out, what is refused, and that a reset puts everything back.
+#include <sys/mman.h>
 #include <sys/xattr.h>
 #include <zstd.h>
 
@@ -8,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "formats/oplog/touched.h"
 #include "replay/content/content.h"
 #include "tests/replay/prepare/prepare_fixture.h"
 
@@ -534,6 +536,31 @@ TEST_CASE("the room that the replay's own writes take, at their peak") {
         writes(file, kMiB, 9 * kMiB);
         expected = kMiB;
     }
+    SUBCASE("written by memory, before and after the mapping is known") {
+        const FileId file = builder.file("/a", 0, Origin::created);
+        const HandleId handle = builder.open(file, O_RDWR | O_CREAT | O_TRUNC);
+        const auto touches = [&](uint32_t map, int64_t offset, int64_t size, int64_t flags) {
+            builder.add({.kind = OpKind::touch, .offset = offset, .size = size, .flags = flags, .map = map});
+        };
+        const auto maps = [&](uint32_t map, int64_t flags) {
+            builder.add({.kind = OpKind::mmap,
+                         .handle = handle,
+                         .offset = kMiB,
+                         .size = 8 * kMiB,
+                         .flags = flags,
+                         .mode = PROT_READ | PROT_WRITE,
+                         .map = map});
+        };
+        builder.named(OpKind::truncate, file, 0, 16 * kMiB);
+        touches(1, 0, kMiB, kTouchWrites);
+        maps(1, MAP_SHARED);
+        touches(1, 4 * kMiB, kMiB, kTouchWrites);
+        touches(1, 5 * kMiB, kMiB, 0);
+        maps(2, MAP_PRIVATE);
+        touches(2, 6 * kMiB, kMiB, kTouchWrites);
+        builder.add({.kind = OpKind::madvise, .offset = 7 * kMiB, .size = kMiB, .arg = MADV_POPULATE_WRITE, .map = 1});
+        expected = 3 * kMiB;
+    }
     SUBCASE("what lies in memory, and what the filter leaves out") {
         writes(builder.file("/dev/shm/x", 0, Origin::created), 0, kMiB, kMake);
         writes(builder.file("/left/x", 0, Origin::created), 0, kMiB, kMake);
@@ -640,6 +667,41 @@ TEST_CASE("random content does not compress, does not repeat and is a function o
         hash = hash * 31 + static_cast<uint64_t>(each);
     }
     CHECK(hash == 7970379829564954691ULL);
+}
+
+TEST_CASE("extended attributes that the recording found are there, and again after a reset") {
+    const TempDir temp;
+    LogBuilder builder(temp / "log");
+    const FileId a = builder.file("/a", 10), d = builder.directory("/d");
+    const StringId x = builder.text("user.x");
+    builder.attribute(OpKind::getxattr, a, x, 64, 5);
+    builder.attribute(OpKind::setxattr, a, x, 9, 0);
+    builder.attribute(OpKind::getxattr, d, x, 64, 3);
+    const LogReader log = builder.finish();
+    const fs::path root = temp / "root", in_a = root / "a", in_d = root / "d";
+    WriteState state;
+    {
+        Preparation preparation(log, {.root = root, .threads = 1});
+        preparation.check();
+        REQUIRE(preparation.run(state, {}));
+    }
+    if (state.attributes_refused.count > 0) {
+        CHECK(state.attributes_refused.count == 2);
+        REPRISE_SKIP("no user attributes on this file system");
+    }
+    const auto sizes = [&] {
+        return std::pair(::getxattr(in_a.c_str(), "user.x", nullptr, 0),
+                         ::getxattr(in_d.c_str(), "user.x", nullptr, 0));
+    };
+    CHECK(sizes() == std::pair<ssize_t, ssize_t>(5, 3));
+    CHECK(Preparation(log, {.root = root}).nothing_to_do());
+    REQUIRE(::setxattr(in_a.c_str(), "user.x", "123456789", 9, 0) == 0);
+    REQUIRE(::removexattr(in_d.c_str(), "user.x") == 0);
+    REQUIRE(prepare(log, {.root = root, .reset = true}));
+    CHECK(sizes() == std::pair<ssize_t, ssize_t>(5, 3));
+    REQUIRE(::removexattr(in_d.c_str(), "user.x") == 0);
+    REQUIRE(prepare(log, {.root = root}));  // as a root that an earlier version prepared
+    CHECK(sizes() == std::pair<ssize_t, ssize_t>(5, 3));
 }
 
 TEST_CASE("extended attributes that a replay set go away") {

@@ -5,6 +5,8 @@
 #include <linux/io_uring.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <set>
 #include <string>
 #include <thread>
@@ -248,4 +250,97 @@ TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each oth
         each.join();
     }
     CHECK(wrong == std::vector<int>(kThreads));
+}
+
+// Where the kernel makes no ring: the requests of a pipe without data end in the order in which it gets some, which
+// needs them all in flight.
+TEST_CASE("requests: threads have as many in flight as the recording had") {
+    constexpr uint32_t kDepth = 64;
+    std::vector<std::array<int, 2>> pipes(kDepth);
+    std::vector<std::byte> memory(kDepth);
+    QueueOptions options;
+    options.depth = kDepth;
+    const std::unique_ptr<RequestQueue> queue = make_threads(options);
+    for (uint32_t i = 0; i < kDepth; ++i) {
+        REQUIRE(::pipe(pipes[i].data()) == 0);
+        RequestCall call = Queues::read(i + 1, pipes[i][0], -1, 1, &memory[i]);
+        REQUIRE(queue->prepare(call));
+    }
+    CHECK(queue->submit() == kDepth);
+    for (uint32_t i = kDepth; i-- > 0;) {
+        REQUIRE(::write(pipes[i][1], "x", 1) == 1);
+        std::vector<RequestDone> done(8);
+        size_t count = 0;
+        for (int tries = 0; count == 0 && tries < 1000; ++tries) {
+            count = queue->take(done, kSlice);
+        }
+        REQUIRE(count == 1);
+        CHECK(done[0].id == i + 1);
+        CHECK(done[0].result == 1);
+    }
+    for (const auto& [in, out] : pipes) {
+        ::close(in);
+        ::close(out);
+    }
+}
+
+TEST_CASE_FIXTURE(Queues,
+                  "requests: what a queue tells of a request whose number is used again is not taken for the other") {
+    RingOptions options;
+    options.queue.depth = 8;
+    SUBCASE("io_uring") {}
+    SUBCASE("libaio") { options.aio = true; }
+    ReplayedRing ring(options);
+    REQUIRE(ring.refused() == 0);
+    RequestCall silent = read(1, -1, 0, 10, ring.buffer());
+    silent.order = IOSQE_CQE_SKIP_SUCCESS;  // fails, and so tells
+    CHECK(ring.add(silent));
+    CHECK(ring.add(read(1, in.fd, 0, 10, ring.buffer())));
+    CHECK_FALSE(ring.add(read(1, in.fd, 0, 20, ring.buffer())));
+    ring.submit();
+    CHECK(result_of(ring, 1) == 10);
+    CHECK(ring.add(read(1, in.fd, 0, 20, ring.buffer())));
+    ring.submit();
+    CHECK(result_of(ring, 1) == 20);
+}
+
+TEST_CASE_FIXTURE(Queues, "requests: threads make calls on names as a ring does") {
+    QueueOptions options;
+    std::unique_ptr<RequestQueue> queue;
+    SUBCASE("io_uring") { queue = make_uring(options).queue; }
+    SUBCASE("threads") { queue = make_threads(options); }
+    REQUIRE(queue);
+    const OpenFile root(dir.path(), O_PATH | O_DIRECTORY);
+    uint32_t id = 0;
+    const auto one = [&](NameCall name) {
+        name.directory = name.directory2 = root.fd;
+        REQUIRE(queue->makes(name.code));
+        RequestCall call;
+        call.id = ++id;
+        call.name = &name;
+        REQUIRE(queue->prepare(call));
+        queue->submit();
+        std::vector<RequestDone> done(8);
+        while (queue->take(done, kSlice) == 0) {
+        }
+        CHECK(done[0].id == id);
+        return done[0].result;
+    };
+    CHECK(one({.code = IORING_OP_MKDIRAT, .name = "sub", .mode = 0700}) == 0);
+    CHECK(one({.code = IORING_OP_MKDIRAT, .name = "sub", .mode = 0700}) == -EEXIST);
+    CHECK(one({.code = IORING_OP_SYMLINKAT, .name = "sub", .name2 = "soft"}) == 0);
+    CHECK(one({.code = IORING_OP_LINKAT, .name = "in", .name2 = "sub/hard"}) == 0);
+    CHECK(one({.code = IORING_OP_RENAMEAT, .name = "in", .name2 = "moved"}) == 0);
+    CHECK(one({.code = IORING_OP_STATX, .name = "moved", .mask = STATX_SIZE}) == 0);
+    CHECK(one({.code = IORING_OP_STATX, .name = "in"}) == -ENOENT);
+    NameCall open{.code = IORING_OP_OPENAT2, .name = "sub/hard"};
+    const int64_t fd = one(open);
+    REQUIRE(fd >= 0);
+    CHECK(one({.code = IORING_OP_CLOSE, .fd = static_cast<int>(fd)}) == 0);
+    CHECK(::fcntl(static_cast<int>(fd), F_GETFD) == -1);
+    CHECK(one({.code = IORING_OP_UNLINKAT, .name = "sub/hard"}) == 0);
+    CHECK(one({.code = IORING_OP_UNLINKAT, .name = "sub", .flags = AT_REMOVEDIR}) == 0);
+    CHECK(std::filesystem::file_size(dir / "moved") == 20'000);
+    CHECK(std::filesystem::is_symlink(std::filesystem::symlink_status(dir / "soft")));
+    CHECK_FALSE(std::filesystem::exists(dir / "sub"));
 }

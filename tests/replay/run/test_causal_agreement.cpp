@@ -91,6 +91,8 @@ public:
         if (seed % 2 == 1) {
             job_.writer().header().source = "capture";
             job_.writer().header().extra["capture.call_gap_ns"] = "300";
+        } else if (seed % 4 == 2) {
+            job_.writer().header().source = "generate";
         }
         program_ = job_.file("/usr/lib/left.out", Origin::existed, Role::program);
         const ProcessId process = job_.process();

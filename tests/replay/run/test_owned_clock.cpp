@@ -183,6 +183,55 @@ TEST_CASE_FIXTURE(OwnedJob, "owned clock: what wakes up late is late by that, an
     }
 }
 
+TEST_CASE_FIXTURE(OwnedJob, "owned clock: an accelerator does not stand still because the host wakes up late") {
+    const TaskId task = job.lone_task();
+    for (int64_t i = 0; i < 3; ++i) {
+        job.add(task, submit(i * 400, 10, 370));
+        job.add(task, op(gpu_wait, i * 400 + 10, 360));
+        job.add(task, op(fstat, i * 400 + 380, 10));
+    }
+    OwnedClock::late = 7 * kUs;
+    const Run run = replay(Pace::causal);
+    CHECK(run.tasks[task] == us({{gpu_submit, 0, 17},
+                                 {gpu_wait, 17, 370},
+                                 {fstat, 387, 397},
+                                 {gpu_submit, 407, 417},
+                                 {gpu_wait, 417, 770},
+                                 {fstat, 787, 797},
+                                 {gpu_submit, 807, 817},
+                                 {gpu_wait, 817, 1170},
+                                 {fstat, 1187, 1197}}));
+    CHECK(run.result.fidelity.added_ns == 7 * kUs);  // the last op is late
+}
+
+TEST_CASE_FIXTURE(OwnedJob,
+                  "owned clock: a wait for what was there before it was issued carries on what it is late by") {
+    // The source ends its op at 10, or where it is slow at 106, which is when the waiter gets there.
+    const TaskId source = job.lone_task(), waiter = job.lone_task();
+    job.add(source, op(stat, 0, 10));
+    job.add(waiter, op(fstat, 0, 10));
+    Op waits = op(wait, 100, 20);
+    waits.arg = 1;
+    const std::vector<Edge> edges{{source, EdgeKind::message, 100, 0}};
+    waits.edges = edges;
+    job.add(waiter, waits);
+    job.add(waiter, op(idle, 120, 200));
+    job.add(waiter, op(fstat, 320, 10));
+    OwnedClock::late = 7 * kUs;
+    int64_t over = 0;  // the wait, as its task sees it
+    SUBCASE("long before") {
+        storage.stat_ns = 10 * kUs;
+        over = 100;
+    }
+    SUBCASE("while the thread was late") {
+        storage.stat_ns = 106 * kUs;
+        over = 106;
+    }
+    const Run run = replay(Pace::causal);
+    CHECK(run.tasks[waiter] ==
+          us({{fstat, 0, 10}, {wait, 107, 107}, {idle, 107, over + 207}, {fstat, over + 207, over + 217}}));
+}
+
 TEST_CASE_FIXTURE(OwnedJob, "owned clock: faster and slower computing") {
     const TaskId task = job.lone_task();
     job.add(task, op(fstat, 0, 10));

@@ -59,28 +59,39 @@ TEST_CASE("a single op that stands for most bytes is more than one in a thousand
     CHECK_FALSE(same(50'001, {0.05, {}}).empty());
 }
 
-TEST_CASE("a run of no op at all is no replay") {
+TEST_CASE("a run of no I/O op is no replay, whatever else it did") {
     ReplayResult result;
     result.latency.resize(kOpKindLimit);
-    judge_results({}, result);
-    REQUIRE(result.not_same_job.size() == 1);
-    CHECK(result.not_same_job[0].starts_with("No op was performed"));
-    result.not_same_job.clear();
+    const auto why = [&] {
+        result.not_same_job.clear();
+        judge_results({}, result);
+        return result.not_same_job.size() == 1 ? result.not_same_job[0] : std::string();
+    };
+    CHECK(why() == "There was nothing to replay: the log has no I/O op.");
+    result.ops = 3;
+    result.latency[static_cast<size_t>(OpKind::compute)].add(1000);
+    CHECK(why() == "There was nothing to replay: the log has no I/O op.");
+    result.left_out_io[static_cast<size_t>(LeftOut::no_place)] = 1;
+    CHECK(why() == "No I/O op was performed: none of the log's could be.");
+    result.left_out_io[static_cast<size_t>(LeftOut::filter)] = 1;
+    CHECK(why() == "No I/O op was performed: the filter leaves nothing of the log.");
     result.ended = "interrupted: signal 2 (Interrupt)";
-    judge_results({}, result);
-    CHECK(result.not_same_job.empty());
+    CHECK(why().empty());
 }
 
-TEST_CASE("a run of no I/O op is no replay where a filter left some out, and one where there are none") {
+TEST_CASE("a part of a job need not have I/O, where the job has") {
     ReplayResult result;
     result.latency.resize(kOpKindLimit);
-    result.ops = 3;  // of computing
-    judge_results({}, result);
+    result.ops = 3;
+    judge_results({}, result, false);
     CHECK(result.not_same_job.empty());
-    result.left_out[static_cast<size_t>(LeftOut::filter)] = 1;
-    judge_results({}, result);
+    result.doubts.kept_ops = 1;
+    judge_whole(result);
+    CHECK(result.not_same_job.empty());
+    result.doubts.kept_ops = 0;
+    judge_whole(result);
     REQUIRE(result.not_same_job.size() == 1);
-    CHECK(result.not_same_job[0].starts_with("No I/O op was performed"));
+    CHECK(result.not_same_job[0] == "There was nothing to replay: the log has no I/O op.");
 }
 
 TEST_CASE("ops whose file did not open count, and the open is the example") {

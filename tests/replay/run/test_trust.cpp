@@ -369,6 +369,13 @@ TEST_CASE("a run's log says what its result says, of the device and of trust") {
     CHECK(read_fact(run.header(), fact::device_read).value_or(0) == static_cast<int64_t>(*result.device_read_bytes));
     CHECK(read_fact(run.header(), fact::device_read).has_value() == device_reads_known(result));
     CHECK(read_fact(run.header(), fact::device_written).has_value() == result.device_write_bytes.has_value());
+    CHECK_FALSE(read_fact(run.header(), fact::cache_regime));  // nobody looked
+    for (const CacheRegime regime : {CacheRegime::cold, CacheRegime::warm}) {
+        options.cache = CacheRequest{regime};
+        std::filesystem::remove(options.output);
+        replay(log, options);
+        CHECK(read_fact(LogReader(options.output).header(), fact::cache_regime) == cache_regime_name(regime));
+    }
 }
 
 TEST_CASE("ops are observed beside those of the recording, and I/O ops that are left out are counted apart") {
@@ -472,6 +479,11 @@ TEST_CASE("trust: what says little about the storage is no measurement") {
         CHECK(trust_in(result).level == Trust::Level::good);
         result.cache->recorded.hole_bytes = 196 * kMiB;  // but others, which the recording knows
         CHECK(trust_in(result).level == Trust::Level::poor);
+        result.cache->hole_bytes = result.recorded_holes = result.cache->recorded.hole_bytes = 0;
+        result.cache->recorded.unserved_bytes = 50 * kMiB;  // filled or removed since
+        check(result, "fair",
+              "50.0 MiB of the 200 MiB that are read came from no device in the recording: the files were sparse, "
+              "compressed or in memory then, and are not here");
     }
     SUBCASE("what the recording fetched again") {
         constexpr uint64_t kMiB = 1 << 20;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "tests/formats/assemble/recording/raw_builder.h"
 
@@ -102,6 +103,79 @@ TEST_CASE("setns to a mount namespace begins at its root, other namespaces chang
     const auto names = opened(n.job.assemble());
     CHECK(names == std::vector<std::string>{"/jail/dir/a", "/jail/proc/7/ns/net", "/jail/dir/b", "/jail/proc/7/ns/mnt",
                                             "/c", "/d", "/f"});
+}
+
+TEST_CASE("absolute symbolic links of a chroot lead from its root") {
+    Names n;
+    const auto symlink = [&](const char* target, const char* path) {
+        n.job.call(SYS_symlink, {0x1000, 0x2000}, 0).string(0, target).path(1, path);
+    };
+    symlink("/outside", "/old");
+    n.job.call(SYS_chroot, {0x1000}, 0).path(0, "/jail");
+    n.chdir("/");
+    symlink("/data/set", "/made");
+    symlink("set", "/data/near");
+    symlink("/../../up", "/over");
+    n.job.call(SYS_readlink, {0x1000, 0x2000, 100}, 5).path(0, "/there").string(1, "/else");
+    n.open("/made/a");  // the kernel follows it
+    n.open("/../b");
+    const AssembledLog log = n.job.assemble();
+    std::map<std::string, std::string> targets;
+    for (FileId id = 1; id < log.tables().files.size(); ++id) {
+        if (const FileRow& row = log.tables().files[id]; row.target != 0) {
+            targets.emplace(log.tables().path(id), log.tables().strings[row.target]);
+        }
+    }
+    CHECK(targets == std::map<std::string, std::string>{{"/jail/data/near", "set"},
+                                                        {"/jail/made", "/jail/data/set"},
+                                                        {"/jail/over", "/jail/up"},
+                                                        {"/jail/there", "/jail/else"},
+                                                        {"/old", "/outside"}});
+    CHECK(opened(log) == std::vector<std::string>{"/jail/data/set/a", "/jail/b"});
+    std::vector<std::string> texts;
+    for (const Op& op : log.of_kind(OpKind::symlink)) {
+        texts.emplace_back(log.tables().strings[op.text]);
+    }
+    CHECK(texts == std::vector<std::string>{"/outside", "/jail/data/set", "set", "/jail/up"});
+}
+
+TEST_CASE("fchdir to a directory that was renamed since it was opened") {
+    Names n;
+    const raw_fd directory = RawJob::fd_of(5, 0x77, 77, 4096, 0040755);
+    n.job.call(SYS_openat, {uint64_t(-100), 0x1000, 0200000, 0}, 5).path(1, "stage").fd(RAW_WHICH_RESULT, directory);
+    n.job.call(SYS_rename, {0x1000, 0x2000}, 0).path(0, "stage").path(1, "rel/v1");
+    n.job.call(SYS_fchdir, {5}, 0).fd(0, directory);
+    n.open("in");
+    n.open("../beside");
+    CHECK(opened(n.job.assemble()) ==
+          std::vector<std::string>{"/home/me/stage", "/home/me/rel/v1/in", "/home/me/rel/beside"});
+}
+
+TEST_CASE("links that were there before the job are asked for where .. stands behind them") {
+    const auto names = [](bool unshare, int64_t changed, uint64_t mounts) {
+        Names n;
+        raw_clock clock{};
+        clock.head.time = RawJob::kStart;
+        clock.head.pid = clock.head.tid = 1;
+        clock.realtime = 5'000'000'000;
+        n.job.add(RawBytes(RAW_CLOCK, clock));
+        if (unshare) {
+            n.unshare();
+        }
+        n.open("now/../a");
+        n.chdir("now");
+        n.open("../b");
+        RawAssembleOptions how;
+        how.mounts = mounts;
+        how.link_on_disk = [changed](const std::string& path) -> std::optional<LinkOnDisk> {
+            return path == "/home/me/now" ? std::optional<LinkOnDisk>({"far/v7", changed}) : std::nullopt;
+        };
+        return opened(n.job.assemble(how));
+    };
+    using Both = std::vector<std::string>;
+    CHECK(names(false, 4'000'000'000, 0) == Both{"/home/me/far/a", "/home/me/far/b"});
+    CHECK(names(false, 5'100'000'000, 0) == Both{"/home/me/a", "/home/me/b"});  // made since
+    CHECK(names(true, 4'000'000'000, 0) == Both{"/home/me/a", "/home/me/b"});   // in another mount namespace
 }
 
 TEST_CASE("a process that is attached to has its root, and pivots in its own namespace") {

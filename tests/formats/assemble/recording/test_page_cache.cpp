@@ -58,15 +58,22 @@ TEST_CASE("the first event of a page says whether it was in memory") {
     cache.see(pages(7, 22, 2, false, kDevice));  // fetched, but the job's own
     CHECK(cache.of(tables).at(1) == expected);
     // 3, 4 and 5, 10 to 12; and of its own 22 and 23.
-    CHECK(cache.refetched(tables) == 8 * kPage);
+    const RefetchedPages again = cache.refetched(tables);
+    CHECK(again == RefetchedPages{{1, 8}});
+    CHECK(RawPageCache::data_bytes(again, tables) == 8 * kPage);
     tables.files[1].role = Role::program;
-    CHECK(cache.refetched(tables) == 0);
+    CHECK(RawPageCache::data_bytes(again, tables) == 0);
     tables.files[1].role = Role::unknown;
     tables.files[1].origin = Origin::created;
     CHECK(cache.of(tables).empty());
+    CHECK(cache.refetched(tables) == again);  // its own file came from the device all the same
     tables.files[1] = row;
+    tables.files.push_back(row);  // the number used again: counted once
+    CHECK(cache.refetched(tables) == RefetchedPages{{2, 8}});
+    tables.files.pop_back();
     tables.files[1].inode = 8;
     CHECK(cache.of(tables).empty());
+    CHECK(cache.refetched(tables).empty());
 }
 
 TEST_CASE("a copy writes pages of a file that was truncated: nobody fetched them again") {
@@ -76,19 +83,43 @@ TEST_CASE("a copy writes pages of a file that was truncated: nobody fetched them
     row.inode = 7;
     row.device = 0x801;
     tables.files.push_back(row);
-    uint64_t again = 0;
+    RefetchedPages again;
     raw_page_cache copied = pages(7, 0, 4, false, kDevice);
     SUBCASE("copy_file_range") { copied.in_nr = SYS_copy_file_range; }
     SUBCASE("sendfile") { copied.in_nr = SYS_sendfile; }
     SUBCASE("read") {
         copied.in_nr = SYS_read;
-        again = 4 * kPage;
+        again = {{1, 4}};
     }
     RawPageCache cache;
     cache.see(pages(7, 0, 4, false, kDevice));
     cache.see(pages(7, 0, 4, true, kDevice));
     cache.see(copied);
     CHECK(cache.refetched(tables) == again);
+}
+
+TEST_CASE("a recording keeps what was dropped and came again, by file") {
+    RawJob job(kAllGroups);
+    job.open("/d/a", 3, 0xf1, 7);
+    const auto event = [&](uint64_t count, bool evicted) {
+        raw_page_cache record = pages(7, 0, count, evicted, RawJob::fd_of(3, 0xf1, 7).device);
+        record.head.time = job.now + 1000;
+        job.add(RawBytes(RAW_PAGE_CACHE, record));
+        job.pread(3, 0xf1, 7, 0, 100);
+    };
+    event(8, true);  // it was in memory, and was dropped
+    event(8, false);
+    event(8, true);
+    event(8, false);
+    const AssembledLog log = job.assemble();
+    const auto fetched = fetched_pages(log.reader);
+    REQUIRE(fetched);
+    CHECK(fetched->empty());
+    const auto again = refetched_pages(log.reader);
+    REQUIRE(again);
+    REQUIRE(again->size() == 1);
+    CHECK(log.tables().path(again->begin()->first) == "/d/a");
+    CHECK(again->begin()->second == 16);
 }
 
 TEST_CASE("pages of a file on overlayfs are those of the file below") {

@@ -642,6 +642,21 @@ TEST_CASE("a batch depends on the fetch that made it") {
     CHECK(log.of_kind(OpKind::marker).size() == 9);
 }
 
+TEST_CASE("names of markers are kept whole, and those that are too long are counted") {
+    const auto named = [](size_t bytes, bool truncated) {
+        RawJob job;
+        RawBytes& call = job.call(SYS_prctl, {RAW_MARKER_PRCTL, 0x1000, 1, 0, RAW_MARKER_MAGIC}, -22);
+        call.string(1, std::string(bytes, 'x')).head().flags |= truncated ? RAW_FLAG_TRUNCATED : 0;
+        const AssembledLog log = job.assemble();
+        return std::pair(log.tables().strings[log.of_kind(OpKind::marker).at(0).text].size(),
+                         log.counter("marker_names_cut"));
+    };
+    CHECK(named(200, true) == std::pair(size_t{200}, uint64_t{0}));  // something else of the call did not fit
+    CHECK(named(200, false) == std::pair(size_t{200}, uint64_t{0}));
+    CHECK(named(4'095, false) == std::pair(size_t{4'095}, uint64_t{0}));
+    CHECK(named(4'103, true) == std::pair(size_t{4'095}, uint64_t{1}));
+}
+
 TEST_CASE("records out of order, and records that are missing") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7);
@@ -678,6 +693,34 @@ TEST_CASE("records out of order, and records that are missing") {
     CHECK(log.counter("capture_ring_full") == 5);
     CHECK(log.counter("capture_untracked_tasks") == 2);
     CHECK(log.counter("capture_records_missing") == 0);
+}
+
+TEST_CASE("records of a thread in an exec, which has taken its process's number over, are not missing ones") {
+    RawJob job;
+    job.open("/d/a", 3, 0xf1, 7);
+    const uint32_t first = job.tid, other = first + 1;
+    raw_spawn spawn{};
+    spawn.head.time = job.now;
+    spawn.child_pid = job.pid;
+    spawn.child_tid = other;
+    spawn.flags = 0x10000;
+    job.add(RawBytes(RAW_SPAWN, spawn));
+    job.tid = other;
+    job.pread(3, 0xf1, 7, 0, 100);
+    job.tid = first;
+    raw_exit end{};
+    end.head.time = job.now += 10'000;
+    job.add(RawBytes(RAW_EXIT, end));
+    // Now the kernel has given the number of the process to the thread, and so have records; its own numbers go on.
+    job.off(job.now + 1000, job.now + 2000, job.now + 3000, SYS_execve).head().sequence = 1;
+    raw_exec exec{};
+    exec.head.time = job.now += 10'000;
+    exec.old_tid = other;
+    job.add(RawBytes(RAW_EXEC, exec)).head().sequence = 2;
+    job.pread(3, 0xf1, 7, 100, 100).head().sequence = 3;
+    CHECK(job.assemble().counter("capture_records_missing") == 0);
+    job.pread(3, 0xf1, 7, 200, 100).head().sequence = 7;
+    CHECK(job.assemble().counter("capture_records_missing") == 3);
 }
 
 TEST_CASE("a call of minutes holds nothing up") {
@@ -741,7 +784,7 @@ TEST_CASE("what was open before the recording") {
     seed.device = 8 << 20 | 1;
     seed.prot = 1;
     seed.flags = 2;
-    job.add(RawBytes(RAW_SEED_MAP, seed)).path(0, "/d/mapped");
+    job.add(RawBytes(RAW_SEED_MAP, seed)).numbers(RAW_PART_VALUES, 0, {5000}).path(0, "/d/mapped");
     job.pread(3, 0xf1, 7, 0, 100);
     job.open("b", 4, 0xf2, 8);
     // The file of the mapping, of which the mapping tells no generation.
@@ -760,7 +803,12 @@ TEST_CASE("what was open before the recording") {
     CHECK(log.path_of(log.of_kind(OpKind::mmap)[0]) == "/d/mapped");
     CHECK(log.of_kind(OpKind::mmap)[0].size == 8192);
     CHECK(log.files("/d/mapped").size() == 1);
+    CHECK(log.file("/d/a").size == 8192);  // not what was read of it
+    CHECK(log.file("/d/a").size_exact);
+    CHECK(log.file("/d/mapped").size == 5000);  // not the mapping's
+    CHECK(log.file("/d/mapped").size_exact);
     CHECK(log.counter("files_replaced_unseen") == 0);
+    CHECK(log.counter("descriptors_inherited") == 1);  // the mapping is none
     CHECK(log.tables().strings[log.tables().processes[1].command] == "python train.py");
 }
 

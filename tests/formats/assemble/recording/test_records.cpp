@@ -37,6 +37,8 @@ RawBytes empty_record(uint8_t type) {
         case RAW_BLOCK: return empty<raw_block>(type);
         case RAW_MEMORY: return empty<raw_memory>(type);
         case RAW_USES: return empty<raw_uses>(type);
+        case RAW_RANK: return empty<raw_rank>(type);
+        case RAW_SOCKET: return empty<raw_socket>(type);
         case RAW_PRESSURE: return empty<raw_pressure>(type);
         case RAW_CLOCK: return empty<raw_clock>(type);
         default: return empty<raw_gpu>(type);
@@ -85,7 +87,8 @@ TEST_CASE("a task whose first records are missing") {
 }
 
 TEST_CASE("records that the recorder itself makes have no numbers") {
-    for (const uint8_t type : {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY, RAW_USES}) {
+    for (const uint8_t type :
+         {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY, RAW_USES, RAW_RANK, RAW_SOCKET}) {
         CAPTURE(int{type});
         CHECK(missing(type, 0, 1) == 0);
         CHECK(missing(type, 77, 1) == 0);

@@ -3,6 +3,10 @@
 #include <doctest/doctest.h>
 #include <linux/io_uring.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "formats/oplog/async_request.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
 
@@ -63,12 +67,57 @@ TEST_CASE("an open by io_uring is an open, and its descriptor is known to others
     CHECK(log.of_kind(OpKind::pread)[0].begin - opens[0].end() == 10 * kUs);
     CHECK(log.of_kind(OpKind::pread)[0].handle == opens[0].handle);
     CHECK(log.of_kind(OpKind::close)[0].handle == opens[0].handle);
-    CHECK(log.of_kind(OpKind::uring_submit).empty());
-    CHECK(log.of_kind(OpKind::uring_complete).empty());
+    // Its time in flight is that of its request.
+    CHECK(opens[0].duration == 0);
+    const std::vector<Op> asked = log.of_kind(OpKind::uring_submit), done = log.of_kind(OpKind::uring_complete);
+    REQUIRE(asked.size() == 1);
+    REQUIRE(done.size() == 1);
+    CHECK(async_request(asked[0]).does == AsyncRequest::Does::open);
+    CHECK((asked[0].handle == 0 && asked[0].file == 0 && asked[0].size == 0 && asked[0].fd == -1));
+    CHECK(asked[0].begin == log.of_kind(OpKind::uring_enter)[0].begin);
+    CHECK(done[0].request == asked[0].request);
+    CHECK(done[0].begin == opens[0].begin);
+    CHECK(done[0].result == 0);
     CHECK(log.file("/home/me/data/a").size == 12345);
     CHECK(log.counter("files_without_name") == 0);
     CHECK(log.counter("ring_calls") == 1);
     CHECK(log.tables().losses() == 0);
+}
+
+TEST_CASE("calls by io_uring stand where they were done, right before the result of their request") {
+    RawJob job;
+    const uint64_t from = job.now;
+    for (uint64_t n = 1; n <= 3; ++n) {
+        submit(job, from + (10 + n) * kUs, n, IORING_OP_STATX, kHere, 0, n == 1 ? IOSQE_IO_LINK : 0)
+            .path(1, "/d/" + std::to_string(n));
+    }
+    complete(job, from + 20 * kUs, 2, IORING_OP_STATX, -2);
+    job.call_at(from + 5 * kUs, from + 30 * kUs, SYS_io_uring_enter, {9, 3, 1, 1}, 3).fd(0, RawJob::fd_of(9, 0xf9, 99));
+    complete(job, from + 40 * kUs, 1, IORING_OP_STATX, 0);
+    complete(job, from + 45 * kUs, 3, IORING_OP_STATX, -13);
+    job.call_at(from + 35 * kUs, from + 50 * kUs, SYS_io_uring_enter, {9, 0, 2, 1}, 0)
+        .fd(0, RawJob::fd_of(9, 0xf9, 99));
+    const AssembledLog log = job.assemble();
+    std::vector<std::pair<OpKind, std::string>> seen;
+    for (const Op& op : log.ops()) {
+        if (op.kind != OpKind::compute) {
+            seen.emplace_back(op.kind, op.kind == OpKind::statx ? log.path_of(op) : std::to_string(op.request));
+        }
+    }
+    using enum OpKind;
+    CHECK(seen == std::vector<std::pair<OpKind, std::string>>{{uring_submit, "1"},
+                                                              {uring_submit, "2"},
+                                                              {uring_submit, "3"},
+                                                              {uring_enter, "0"},
+                                                              {statx, "/d/2"},
+                                                              {uring_complete, "2"},
+                                                              {uring_enter, "0"},
+                                                              {statx, "/d/1"},
+                                                              {uring_complete, "1"},
+                                                              {statx, "/d/3"},
+                                                              {uring_complete, "3"}});
+    CHECK(log.of_kind(uring_submit)[0].flags == IOSQE_IO_LINK);
+    CHECK(log.of_kind(uring_complete)[2].result == -13);
 }
 
 TEST_CASE("requests submitted together keep their order, and files of the ring are no descriptors") {
@@ -121,6 +170,9 @@ TEST_CASE("requests on names that failed, tell attributes, or never completed") 
     CHECK(log.file("/d/a").size == 777);
     CHECK(log.counter("ring_calls_cut") == 1);
     CHECK(log.counter("calls_with_unreadable_paths") == 1);
+    // Without its call, but the job took its result.
+    CHECK(log.of_kind(OpKind::uring_submit).size() == 4);
+    CHECK(log.of_kind(OpKind::uring_complete).size() == 3);
 }
 
 TEST_CASE("flags of a request are kept beside those of its submission, and the length of an allocation") {

@@ -39,6 +39,39 @@ TEST_CASE("faults on neighbouring pages are one touch, and the time between them
     CHECK(log.tables().losses() == 0);
 }
 
+TEST_CASE("a write that mapped a whole folio is one to all of its pages") {
+    RawJob job;
+    job.open("/data/t", 3, 0xf1, 7, 1 << 20);
+    job.call(SYS_mmap, {0, 1 << 20, 3, 1, 3, 0}, 0x700000).fd(4, RawJob::fd_of(3, 0xf1, 7, 1 << 20));
+    const uint64_t from = job.now;
+    job.now = from + 10 * kMs;
+    const auto writes = [&](uint64_t after, uint64_t address, uint64_t folio, uint32_t pages) {
+        if (address != 0) {
+            job.fault(from + after, from + after + kUs, address, RAW_FAULT_WRITES);
+        }
+        job.touches(from + after, from + after + 3 * kUs, 3 * kUs, folio, pages, RAW_FAULT_WRITES | RAW_FAULT_FOLIO)
+            .head()
+            .time = from + after + 3 * kUs;
+    };
+    writes(100 * kUs, 0x705123, 0x704000, 4);
+    writes(110 * kUs, 0x708000, 0x708000, 8);
+    // Of a fault that nobody told of: nothing.
+    writes(500 * kUs, 0, 0x720000, 4);
+    // Outside mappings it counts as the one fault that it is.
+    writes(900 * kUs, 0xa00000, 0xa00000, 16);
+    job.call_at(from + 10 * kMs, from + 10 * kMs + kUs, SYS_munmap, {0x700000, 1 << 20}, 0);
+    const AssembledLog log = job.assemble();
+    const std::vector<Op> touches = log.of_kind(OpKind::touch);
+    REQUIRE(touches.size() == 1);
+    CHECK(touches[0].offset == 0x4000);
+    CHECK(touches[0].size == 0xc000);
+    CHECK(touches[0].flags == 1);
+    CHECK(touches[0].duration == 6 * kUs);
+    CHECK(log.counter("faults_outside_mappings") == 1);
+    CHECK(log.counter("pages_written_along") == 3 + 7);
+    CHECK(log.tables().losses() == 0);
+}
+
 TEST_CASE("a touch belongs to what was mapped when it happened, whatever other threads have done since") {
     RawJob job;
     job.open("/d/a", 3, 0xf1, 7, 1 << 20);

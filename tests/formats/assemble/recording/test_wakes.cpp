@@ -247,6 +247,49 @@ TEST_CASE("what soft interrupts in a call wake depends on it where it is on a so
     }
 }
 
+TEST_CASE("a change of names or files wakes who watches for it, and no other sleep in the kernel") {
+    struct Case {
+        int nr;
+        std::vector<uint64_t> args;
+        OpKind kind;
+    };
+    const std::vector<Case> cases = {{SYS_openat, {uint64_t(-100), 0x1000, O_RDONLY}, OpKind::open},
+                                     {SYS_mkdir, {0x1000, 0700}, OpKind::mkdir},
+                                     {SYS_rmdir, {0x1000}, OpKind::rmdir},
+                                     {SYS_unlink, {0x1000}, OpKind::unlink},
+                                     {SYS_rename, {0x1000, 0x2000}, OpKind::rename},
+                                     {SYS_link, {0x1000, 0x2000}, OpKind::link},
+                                     {SYS_chmod, {0x1000, 0640}, OpKind::chmod},
+                                     {SYS_truncate, {0x1000, 5}, OpKind::truncate},
+                                     {SYS_symlinkat, {0x3000, uint64_t(-100), 0x1000}, OpKind::symlink}};
+    for (const Case& each : cases) {
+        for (const uint16_t nr : {SYS_read, SYS_poll}) {
+            for (const uint16_t state : {RAW_OFF_SLEEPING, RAW_OFF_UNINTERRUPTIBLE}) {
+                CAPTURE(each.nr);
+                CAPTURE(nr);
+                CAPTURE(state);
+                Two job;
+                const uint64_t enter = job.from + 50 * kUs;
+                RawBytes& call = job.call_at(enter, enter + 7 * kUs, static_cast<uint16_t>(each.nr), each.args, 0);
+                for (uint16_t i = 0; i < each.args.size(); ++i) {
+                    if (each.args[i] == 0x1000 || each.args[i] == 0x2000) {
+                        call.path(i, each.args[i] == 0x1000 ? "/d/b" : "/d/c");
+                    }
+                }
+                job.sleeps(nr, {5, 0x9000, 64}, 16, static_cast<uint16_t>(each.nr), enter, 0, state)
+                    .fd(0, RawJob::fd_of(5, 0xf5, 51, 0, 0600));
+                job.goes_on();
+                const AssembledLog log = job.assemble();
+                const Edge edge{2, EdgeKind::wake, 100,
+                                number_of(log, 2, each.kind, each.kind == OpKind::open ? 1 : 0)};
+                const uint64_t waits = number_of(log, 1, nr == SYS_read ? OpKind::receive : OpKind::wait);
+                REQUIRE(waits != UINT64_MAX);
+                CHECK(edges_of(log, 1, waits) == (state == RAW_OFF_SLEEPING ? Edges{edge} : Edges{}));
+            }
+        }
+    }
+}
+
 TEST_CASE("a lock of a range is had once it is given back") {
     for (const int command : {F_SETLKW, F_OFD_SETLKW, F_SETLK}) {
         CAPTURE(command);

@@ -33,6 +33,8 @@ TEST_CASE("version 3: stamps in microseconds, all actions") {
     CHECK(rows(log)[0].op.flags == 0);  // only read
     CHECK(rows(log)[1].op.flags == 2);  // read-write
     CHECK(counter(log, "waits_ignored") == 1);
+    CHECK(counter(log, "durations_unknown") == 8);  // of calls: `add` is none
+    CHECK(counter(log, "results_not_recorded") == 8);
     CHECK(log.header().source == "fio");
 }
 
@@ -55,6 +57,7 @@ TEST_CASE("version 2: time passes in waits") {
           "1 1500+0 pread /d/a fd3 @4096 #4096 = 4096\n"
           "1 1500+200 wait arg3 = 0\n"
           "1 1700+0 close /d/a fd3 = 0\n");
+    CHECK(counter(log, "durations_unknown") == 4);  // a wait has one
 }
 
 TEST_CASE("a relative name without an open is a file, not a socket") {

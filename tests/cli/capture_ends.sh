@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# `reprise capture`: what is said of pages that were dropped and came again, and where a signal ends the making of the op
+# log. Needs root and BPF.
+# SPDX-License-Identifier: MIT
+# plain builds only
+# shellcheck source=lib.bash
+source "$(dirname "$0")/lib.bash"
+cd "$tmp" || exit 1
+"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+
+# What is dropped and read again comes from the device again, however warm it was at first.
+if [[ $(stat -f -c %T .) != tmpfs ]] && command -v python3 >/dev/null; then
+    head -c 8388608 /dev/urandom >dropped && sync dropped && cat dropped >/dev/null
+    run 0 "$REPRISE" capture -q -f -o dropped.oplog -- python3 -c '
+import os
+fd = os.open("dropped", os.O_RDONLY)
+for _ in range(3):
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.lseek(fd, 0, os.SEEK_SET)
+    while os.read(fd, 1 << 20):
+        pass'
+    run 0 "$REPRISE" analyze dropped.oplog --only "$tmp/dropped" --no-what-if --json
+    fetched=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["logs"][0]["page_cache"]["fetched_bytes"])' "$out")
+    [[ $fetched == 25165824 ]] || fail "8 MiB dropped and read three times: $fetched bytes fetched"
+    run 0 "$REPRISE" info dropped.oplog --only "$tmp/dropped"
+    contains "$out" "24.0 MiB"
+fi
+
+# A signal while the op log is made, the job being over: what is left and what to do is said, and no half log stays.
+"$REPRISE" capture -f -o cut.oplog -- dd if=/dev/zero of=/dev/null bs=1 count=300000 2>cut.err &
+recorder=$!
+for _ in $(seq 6000); do [[ -e cut.oplog.partial ]] && break; sleep 0.01; done
+kill -TERM $recorder
+rc=0
+wait $recorder || rc=$?
+equal "$rc" 143
+contains cut.err "reprise: interrupted while the op log was made"
+contains cut.err "the raw records are in cut.raw; retry with: reprise import cut.raw -o cut.oplog"
+[[ ! -e cut.oplog && ! -e cut.oplog.partial ]] || fail "an interrupted assembly left a log"
+run 0 "$REPRISE" import -q cut.raw -o cut.oplog
+rm -f cut.raw cut.oplog
+finish
