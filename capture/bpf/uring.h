@@ -10,6 +10,7 @@
 #define PF_IO_WORKER 0x10
 #define NR_URING_ENTER 426
 #define FIXED_FILE 1 /* IOSQE_FIXED_FILE, REQ_F_FIXED_FILE */
+#define FIXED_SOURCE (1u << 31) /* SPLICE_F_FD_IN_FIXED */
 
 /* User ABI of a request, as far as it is used. */
 struct uring_sqe {
@@ -30,7 +31,10 @@ enum uring_op {
     URING_OPENAT = 18,
     URING_CLOSE = 19,
     URING_STATX = 21,
+    URING_MADVISE = 25,
     URING_OPENAT2 = 28,
+    URING_SPLICE = 30,
+    URING_TEE = 33,
     URING_RENAMEAT = 35,
     URING_UNLINKAT = 36,
     URING_MKDIRAT = 37,
@@ -154,11 +158,12 @@ static __always_inline void send_uring(struct composer* c, bool tells) {
 #define CALLS                                                                                            \
     (1ull << URING_OPENAT | 1ull << URING_CLOSE | 1ull << URING_STATX | 1ull << URING_OPENAT2 |          \
      1ull << URING_RENAMEAT | 1ull << URING_UNLINKAT | 1ull << URING_MKDIRAT | 1ull << URING_SYMLINKAT | \
-     1ull << URING_LINKAT)
+     1ull << URING_LINKAT | 1ull << URING_SPLICE | 1ull << URING_TEE)
 #define WITH_PARTS (CALLS | 1ull << URING_READV | 1ull << URING_WRITEV | 1ull << URING_FALLOCATE)
 static __always_inline bool is_in(__u64 codes, __u8 opcode) { return opcode < 64 && codes >> opcode & 1; }
 
-static __always_inline void add_parts(struct composer* c, struct raw_uring* record, const struct uring_sqe* sqe) {
+static __always_inline void add_parts(struct composer* c, struct raw_uring* record, const struct uring_sqe* sqe,
+                                      struct io_ring_ctx* ring_context) {
     switch (record->opcode) {
         case URING_READV:
         case URING_WRITEV:
@@ -173,6 +178,15 @@ static __always_inline void add_parts(struct composer* c, struct raw_uring* reco
             break;
         }
         case URING_CLOSE: record->result = sqe->file_index; break;
+        case URING_SPLICE:
+        case URING_TEE:
+            record->result = sqe->file_index; /* there: the descriptor that it reads from */
+            if (sqe->rw_flags & FIXED_SOURCE) {
+                add_file(c, fixed_file(ring_context, sqe->file_index), -1, 2);
+            } else {
+                add_fd(c, sqe->file_index, 2);
+            }
+            break;
         case URING_OPENAT2: add_values(c, sqe->offset, 2, 3); /* fall through */
         case URING_OPENAT: record->result = sqe->file_index;  /* fall through */
         case URING_STATX:
@@ -261,7 +275,7 @@ int BPF_PROG(uring_submit, struct io_kiocb* request) {
     if (tells) {
         add_file(&c, file, sqe.fd, 0);
     }
-    add_parts(&c, record, &sqe);
+    add_parts(&c, record, &sqe, ring_context);
     send_uring(&c, tells);
     return 0;
 }

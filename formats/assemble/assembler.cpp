@@ -69,7 +69,7 @@ void Assembler::Impl::add(Task& task, const Op& op) {
         count(Count::own_files_left_out);
     }
     if (taken) {
-        *taken = op;
+        taken->push_back(op);
         return;
     }
     Pending entry{op, {op.list.begin(), op.list.end()}, {op.edges.begin(), op.edges.end()}};
@@ -317,12 +317,12 @@ CallEffect Assembler::call(const RawCall& call) {
     return impl_->effect;
 }
 
-std::optional<Op> Assembler::effect_of(const RawCall& call) {
-    std::optional<Op> op;
-    impl_->taken = &op;
+std::vector<Op> Assembler::effects_of(const RawCall& call) {
+    std::vector<Op> ops;
+    impl_->taken = &ops;
     impl_->call(call);
     impl_->taken = nullptr;
-    return op;
+    return ops;
 }
 
 TaskId Assembler::begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags) {

@@ -138,9 +138,9 @@ public:
     /// kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
     /// it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
     CallEffect call(const RawCall& call);
-    /// As call(), for a call whose op gets its place later: the effects happen now, and the op is returned, to be
-    /// passed to op() later. nullopt if the call makes none. Not for calls of several ops or with lists.
-    std::optional<Op> effect_of(const RawCall& call);
+    /// As call(), for a call whose ops get their place later: the effects happen now, and the ops are returned, to be
+    /// passed to op() later. Not for calls with lists.
+    std::vector<Op> effects_of(const RawCall& call);
 
     /// A task that begins now: thread of pid, or another process (by `flags` as of spawn), a child of (parent, ptid).
     TaskId begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags);

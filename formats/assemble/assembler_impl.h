@@ -142,8 +142,8 @@ struct Assembler::Impl {
     std::map<HandleId, Assembler::SocketSeen> sockets;
     std::vector<Task*> task_by_id{nullptr};
     int64_t released = INT64_MIN;
-    CallEffect effect;                   // of the current call
-    std::optional<Op>* taken = nullptr;  // if set, its op goes here and not to its task
+    CallEffect effect;                 // of the current call
+    std::vector<Op>* taken = nullptr;  // if set, ops go here and not to their task
     uint32_t maps = 0;
     struct MapOrigin {
         uint64_t device = 0, inode = 0;  // inode 0: unknown

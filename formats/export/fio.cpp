@@ -39,12 +39,13 @@ Action async_action(const Op& op) {
         case Does::sync_range:
         case Does::allocate:
         case Does::advise:
-        case Does::splice:
         case Does::open:
         case Does::close:
         case Does::stat:
         case Does::make_name:
         case Does::end_name:
+        case Does::splice:
+        case Does::advise_memory:
         case Does::other: break;
     }
     return Action::none;

@@ -22,7 +22,9 @@ AsyncRequest of_uring(int64_t code) {
         case IORING_OP_SYNC_FILE_RANGE: return {Does::sync_range};
         case IORING_OP_FALLOCATE: return {Does::allocate};
         case IORING_OP_FADVISE: return {Does::advise};
-        case IORING_OP_SPLICE: return {Does::splice};
+        case IORING_OP_SPLICE:
+        case IORING_OP_TEE: return {Does::splice};
+        case IORING_OP_MADVISE: return {Does::advise_memory};
         case IORING_OP_OPENAT:
         case IORING_OP_OPENAT2: return {Does::open};
         case IORING_OP_CLOSE: return {Does::close};
@@ -59,12 +61,13 @@ bool has_range(Does does) {
         case Does::nothing:
         case Does::sync:
         case Does::sync_data:
-        case Does::splice:
         case Does::open:
         case Does::close:
         case Does::stat:
         case Does::make_name:
         case Does::end_name:
+        case Does::splice:
+        case Does::advise_memory:
         case Does::other: return false;
     }
     return false;

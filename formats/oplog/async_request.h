@@ -19,13 +19,14 @@ struct AsyncRequest {
         sync_range,
         allocate,
         advise,
-        splice,
-        // Requests that stand for a call on names and descriptors.
+        // Requests that stand for a call on names, descriptors or memory.
         open,
         close,
         stat,
         make_name,
         end_name,
+        splice,  // also tee
+        advise_memory,
         other,  // sockets, timers, polls, and what is newer than this code
     };
 
@@ -40,7 +41,7 @@ struct AsyncRequest {
 
     bool reads() const { return does == Does::read; }
     bool writes() const { return does == Does::write; }
-    /// Changes the data of an open file. Copies between descriptors (splice) are not among these: no replay makes them.
+    /// Changes the data of an open file. What a splice copies is in the op of its call.
     bool alters() const { return does == Does::write || does == Does::allocate; }
     /// Occupies the storage; timers, polls and sockets wait beside others without a load.
     bool on_storage() const { return (does >= Does::read && does <= Does::allocate) || is_call(); }
@@ -49,7 +50,7 @@ struct AsyncRequest {
     bool is_made() const { return does <= Does::advise; }
     /// Recordings keep what it asks for in the op of the call that it stands for, right before its uring_complete. A
     /// replay makes it as a request where it has that op (replay/plan/ring_calls.h).
-    bool is_call() const { return does >= Does::open && does <= Does::end_name; }
+    bool is_call() const { return does >= Does::open && does <= Does::advise_memory; }
 };
 
 /// `kind` is uring_submit or aio_submit, `code` the op's arg, `flags` the op's.

@@ -39,12 +39,13 @@ std::string_view does_name(AsyncRequest::Does does) {
         case Does::sync_range: return "sync_file_range";
         case Does::allocate: return "fallocate";
         case Does::advise: return "fadvise";
-        case Does::splice: return "splice";
         case Does::open: return "open";
         case Does::close: return "close";
         case Does::stat: return "statx";
         case Does::make_name: return "mkdir, link";
         case Does::end_name: return "unlink, rename";
+        case Does::splice: return "splice";
+        case Does::advise_memory: return "madvise";
         case Does::other: return "other";
     }
     return "other";

@@ -254,7 +254,7 @@ struct raw_uring {
     raw_u32 length;   /* submit: sqe->len */
     raw_s32 fd;       /* submit: descriptor or fixed-file index */
     raw_s32 result;   /* complete; submit of an open or close: 1 + the number of the fixed file it is about, 0: a
-                       * descriptor, -1: the kernel chooses the number */
+                       * descriptor, -1: the kernel chooses the number; of a splice or tee: what it reads from */
     raw_u32 flags;    /* submit: IOSQE_*; complete: IORING_CQE_F_* */
     raw_u32 rw_flags; /* submit */
     raw_u8 opcode;
@@ -266,8 +266,8 @@ struct raw_uring {
      * file or a disk, and has not changed; complete: only of fixed files; of an allocation RAW_PART_VALUES {bytes}
      * (length is its mode); RAW_PART_LIST for vectored. Calls on names, on submit: RAW_PART_PATH (which 1, and 3 of the
      * second name), RAW_PART_FD of the second directory (which 2), RAW_PART_VALUES of openat2 {flags, mode, resolve}
-     * (which 2); on complete: RAW_PART_FD of what an open made (RAW_WHICH_RESULT; a fixed file's fd is -1),
-     * RAW_PART_STAT of statx */
+     * (which 2). Splice and tee: RAW_PART_FD of what they read from (which 2). All on complete: RAW_PART_FD of what an
+     * open made (RAW_WHICH_RESULT; a fixed file's fd is -1), RAW_PART_STAT of statx */
 };
 
 struct raw_iocb {

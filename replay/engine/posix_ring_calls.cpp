@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Calls on names and descriptors that the job sent through its ring go through the ring here, too. Paths are resolved
-// beneath the root before: the ring gets the descriptor of the directory and the last component, which none of these
-// calls follows, and what openat2 resolves by itself it resolves beneath the root.
+// Calls on names, descriptors and memory that the job sent through its ring go through the ring here, too. Paths are
+// resolved beneath the root before: the ring gets the descriptor of the directory and the last component, which none of
+// these calls follows, and what openat2 resolves by itself it resolves beneath the root.
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/io_uring.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,8 +29,14 @@ uint8_t code_of(OpKind kind) {
         case OpKind::rename: return IORING_OP_RENAMEAT;
         case OpKind::link: return IORING_OP_LINKAT;
         case OpKind::symlink: return IORING_OP_SYMLINKAT;
+        case OpKind::madvise: return IORING_OP_MADVISE;
         default: return IORING_OP_UNLINKAT;
     }
+}
+
+/// Advice that may come when the memory is no longer there, and something else of the replay may be in its place.
+bool advice_for_later(int64_t advice) {
+    return advice == MADV_WILLNEED || advice == MADV_POPULATE_READ || advice == MADV_COLD;
 }
 
 }  // namespace
@@ -63,7 +70,9 @@ bool PosixEngine::name_in(FileId file, int* parent, const char** name, UniqueFd*
 /// Null: it is no request here but the plain call, where its op is.
 std::unique_ptr<PosixEngine::NamedRequest> PosixEngine::named(const RingCall& call, const ReplayedRing& ring) {
     const bool refused = call.result == -EACCES || call.result == -EPERM || call.result == -EXDEV;
-    if (worker_.read_only || refused || !ring.makes(code_of(call.kind)) || waits_at(call.called)) {
+    // What a splice moves goes through a pipe of the replay's own, which has to be emptied meanwhile.
+    if (call.kind == OpKind::splice || worker_.read_only || refused || !ring.makes(code_of(call.kind)) ||
+        waits_at(call.called)) {
         return nullptr;
     }
     auto out = std::make_unique<NamedRequest>();
@@ -121,6 +130,14 @@ std::unique_ptr<PosixEngine::NamedRequest> PosixEngine::named(const RingCall& ca
                 goes = to_parent2(call.file);
             }
             break;
+        case OpKind::madvise: {
+            const MappingTable::Range range = worker_.mappings.range(call.map, call.offset, call.size);
+            goes = advice_for_later(call.arg) && static_cast<int64_t>(range.bytes) == call.size &&
+                   range.bytes <= UINT32_MAX;
+            made.memory = {range.at, range.bytes};
+            made.advice = static_cast<int>(call.arg);
+            break;
+        }
         default:
             made.flags = call.kind == OpKind::rmdir ? AT_REMOVEDIR : 0;
             goes = in_parent();

@@ -21,6 +21,12 @@ Does does_of(OpKind kind) {
     if (kind == OpKind::statx) {
         return Does::stat;
     }
+    if (kind == OpKind::splice) {
+        return Does::splice;
+    }
+    if (kind == OpKind::madvise) {
+        return Does::advise_memory;
+    }
     const bool makes = kind == OpKind::mkdir || kind == OpKind::symlink || kind == OpKind::link;
     const bool ends = kind == OpKind::unlink || kind == OpKind::rmdir || kind == OpKind::rename;
     return makes ? Does::make_name : ends ? Does::end_name : Does::other;
@@ -74,6 +80,9 @@ void RingCallScan::see(const OpBlock& block, size_t i) {
     call.flags = block.flags[i];
     call.mode = block.mode[i];
     call.arg = block.arg[i];
+    call.map = block.map[i];
+    call.offset = block.offset[i];
+    call.size = block.size[i];
     call.text = block.text[i];
     call.result = block.result[i];
 }

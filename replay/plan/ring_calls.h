@@ -29,6 +29,8 @@ struct RingCall {
     int32_t fd = -1;
     FileId file = 0, file2 = 0;
     int64_t flags = 0, mode = 0, arg = 0;
+    uint32_t map = 0;
+    int64_t offset = 0, size = 0;
     StringId text = 0;
     int64_t result = 0;
 

@@ -362,13 +362,14 @@ int64_t VirtualCalls::perform_request(VirtualCall& call, HandleId handle, const 
         case Does::sync_range: return storage_.write_out(data_of(handle), now);
         case Does::allocate:
         case Does::advise:
-        case Does::splice:
         case Does::open:
         case Does::stat:
         case Does::make_name:
-        case Does::end_name: note_unmodelled(Unmodelled::requests); break;
+        case Does::end_name:
+        case Does::splice: note_unmodelled(Unmodelled::requests); break;
         case Does::nothing:
         case Does::close:
+        case Does::advise_memory:
         case Does::other: break;
     }
     return now + model_.call_ns;

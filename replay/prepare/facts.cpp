@@ -299,6 +299,7 @@ private:
             case Does::sync_range:
             case Does::advise:
             case Does::close:
+            case Does::advise_memory:
             case Does::other: break;
         }
     }

@@ -15,19 +15,22 @@
 
 namespace reprise {
 
-/// A call on names or descriptors. It names what it acts on in directories that were resolved before, and follows no
-/// link at the end of a name; only an open resolves by itself, as `how` says.
+/// A call on names, descriptors or memory. It names what it acts on in directories that were resolved before, and
+/// follows no link at the end of a name; only an open resolves by itself, as `how` says.
 struct NameCall {
-    uint8_t code = 0;  // IORING_OP_OPENAT2, _CLOSE, _STATX, _MKDIRAT, _UNLINKAT, _RENAMEAT, _LINKAT, _SYMLINKAT
+    uint8_t code =
+        0;  // IORING_OP_OPENAT2, _CLOSE, _STATX, _MKDIRAT, _UNLINKAT, _RENAMEAT, _LINKAT, _SYMLINKAT, _MADVISE
     int directory = -1, directory2 = -1;
-    int fd = -1;              // to close
-    const char* name = "";    // in `directory`; of a symbolic link its target
-    const char* name2 = "";   // in `directory2`; of a symbolic link its name
-    uint32_t flags = 0;       // AT_*, RENAME_*
-    uint32_t mask = 0;        // of statx
-    uint32_t mode = 0;        // of mkdir
-    open_how how = {};        // of an open
-    struct statx found = {};  // what statx found
+    int fd = -1;                       // to close
+    const char* name = "";             // in `directory`; of a symbolic link its target
+    const char* name2 = "";            // in `directory2`; of a symbolic link its name
+    uint32_t flags = 0;                // AT_*, RENAME_*
+    uint32_t mask = 0;                 // of statx
+    uint32_t mode = 0;                 // of mkdir
+    open_how how = {};                 // of an open
+    struct statx found = {};           // what statx found
+    std::span<std::byte> memory = {};  // that madvise is about
+    int advice = 0;
 };
 
 /// One request, as the queue is asked to perform it. `pieces` need to last until prepare() returns.

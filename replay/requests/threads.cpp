@@ -155,6 +155,7 @@ int64_t call_on_name(NameCall& call) {
         case IORING_OP_LINKAT:
             return call_of(SYS_linkat, call.directory, call.name, call.directory2, call.name2, call.flags);
         case IORING_OP_SYMLINKAT: return call_of(SYS_symlinkat, call.name, call.directory2, call.name2);
+        case IORING_OP_MADVISE: return call_of(SYS_madvise, call.memory.data(), call.memory.size(), call.advice);
         default: return -EINVAL;
     }
 }

@@ -144,6 +144,9 @@ private:
                                      static_cast<int>(call.flags));
                 return;
             case IORING_OP_SYMLINKAT: io_uring_prep_symlinkat(&sqe, call.name, call.directory2, call.name2); return;
+            case IORING_OP_MADVISE:
+                io_uring_prep_madvise(&sqe, call.memory.data(), static_cast<unsigned>(call.memory.size()), call.advice);
+                return;
             default: io_uring_prep_nop(&sqe); return;  // makes() knows no other
         }
     }

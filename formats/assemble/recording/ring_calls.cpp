@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Requests of io_uring that stand for calls on names and descriptors (open, close, rename...): each is the op of its
-// call, right before the uring_complete that reports its result.
+// Requests of io_uring that stand for calls on names, descriptors and memory (open, close, rename, splice, madvise...):
+// each is the op of its call, right before the uring_complete that reports its result.
 #include <fcntl.h>
 #include <linux/io_uring.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "formats/assemble/recording/recording_impl.h"
 #include "formats/oplog/async_request.h"
@@ -19,6 +21,11 @@ int32_t slot_of(const raw_uring& asked, const raw_uring& completion) {
         return -1;
     }
     return asked.result == -1 ? completion.result : asked.result - 1;
+}
+
+// A splice gives positions of files only.
+std::optional<int64_t> position(uint64_t given) {
+    return given == UINT64_MAX ? std::nullopt : std::optional(static_cast<int64_t>(given));
 }
 
 // Arguments as the request has them, per code; false: a name could not be read.
@@ -55,6 +62,31 @@ bool fill(const raw_uring& asked, RawCall& raw, SeenInstance (&seen)[2]) {
             }
             return first;
         case IORING_OP_CLOSE: raw.kind = OpKind::close; return true;
+        case IORING_OP_SPLICE:
+        case IORING_OP_TEE: {
+            // The request's own file is where it writes to.
+            constexpr int64_t kFixedSource = int64_t{SPLICE_F_FD_IN_FIXED};
+            raw.kind = OpKind::splice;
+            raw.fd2 = asked.flags & IOSQE_FIXED_FILE ? -1 : asked.fd;
+            raw.fd = asked.rw_flags & kFixedSource ? -1 : asked.result;
+            std::swap(raw.seen, raw.seen2);
+            raw.flags = asked.rw_flags & ~kFixedSource;
+            raw.size = asked.length;
+            if (asked.opcode == IORING_OP_SPLICE) {
+                raw.offset = position(asked.address);
+                raw.offset2 = position(asked.offset);
+            }
+            return true;
+        }
+        case IORING_OP_MADVISE:
+            raw.kind = OpKind::madvise;
+            raw.fd = -1;
+            raw.seen = raw.seen2 = nullptr;
+            raw.address = asked.address;
+            raw.size =
+                asked.length != 0 || asked.offset > INT64_MAX ? asked.length : static_cast<int64_t>(asked.offset);
+            raw.arg = asked.rw_flags;
+            return true;
         case IORING_OP_STATX:
             raw.kind = OpKind::statx;
             raw.flags = asked.rw_flags;
@@ -154,16 +186,15 @@ void RawAssembly::ring_call_done(TaskState& task, const Request& request, const 
         }
     }
     below_root(raw);
-    std::optional<Op> op = assembler_.effect_of(raw);
-    if (op) {
+    for (Op& op : assembler_.effects_of(raw)) {
         if (slot >= 0 && raw.kind == OpKind::close) {
-            op->fd = slot;
+            op.fd = slot;
         }
         count(Count::ring_calls);
         Event event;
         event.kind = Event::Kind::ring_call;
         event.begin = event.end = end;
-        event.op = std::make_shared<Op>(*op);
+        event.op = std::make_shared<Op>(op);
         event.direct = direct;
         const auto waiting = std::find_if(task.events.begin(), task.events.end(), [&](const Event& each) {
             return direct && each.kind == Event::Kind::submit && each.request == request.id;

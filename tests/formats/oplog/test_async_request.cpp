@@ -42,9 +42,9 @@ TEST_CASE("asynchronous requests: syncs, allocations and calls") {
     CHECK(async_request(OpKind::aio_submit, IOCB_CMD_FSYNC).does == Does::sync);
     CHECK(async_request(OpKind::aio_submit, IOCB_CMD_FDSYNC).does == Does::sync_data);
     CHECK(async_request(OpKind::aio_submit, IOCB_CMD_PREAD, 1).own_flags == 1);
-    const std::set<int64_t> calls = {IORING_OP_OPENAT,  IORING_OP_OPENAT2,  IORING_OP_CLOSE,
-                                     IORING_OP_STATX,   IORING_OP_RENAMEAT, IORING_OP_UNLINKAT,
-                                     IORING_OP_MKDIRAT, IORING_OP_LINKAT,   IORING_OP_SYMLINKAT};
+    const std::set<int64_t> calls = {IORING_OP_OPENAT,    IORING_OP_OPENAT2,  IORING_OP_CLOSE,   IORING_OP_STATX,
+                                     IORING_OP_RENAMEAT,  IORING_OP_UNLINKAT, IORING_OP_MKDIRAT, IORING_OP_LINKAT,
+                                     IORING_OP_SYMLINKAT, IORING_OP_SPLICE,   IORING_OP_TEE,     IORING_OP_MADVISE};
     for (int64_t code = 0; code < IORING_OP_LAST; ++code) {
         CAPTURE(code);
         CHECK(uring(code).is_call() == calls.contains(code));

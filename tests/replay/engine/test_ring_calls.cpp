@@ -2,6 +2,7 @@
 // Opens, closes and calls on names that a job sent through its ring: requests of the replay's ring, beneath its root.
 #include <linux/fs.h>
 #include <linux/io_uring.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -160,6 +161,53 @@ TEST_CASE_FIXTURE(RingCalls, "calls of a ring are requests of a ring: what is li
         CHECK_FALSE(exists(path));
     }
     CHECK(read_file(root / "d/kept") == "kept");
+}
+
+// Again by what is linked to a request that fails: calls are made, requests are cancelled.
+TEST_CASE_FIXTURE(RingCalls, "calls of a ring: advice goes through it; copies, and advice that takes memory, do not") {
+    constexpr int64_t kPage = 4096;
+    constexpr uint32_t kMap = 1;
+    const HandleId in_pipe = job.handle(0, O_WRONLY, HandleKind::pipe);
+    job.add(t, {.kind = OpKind::mmap,
+                .handle = in,
+                .fd = job.fd(in),
+                .size = 4 * kPage,
+                .flags = MAP_SHARED,
+                .mode = PROT_READ,
+                .map = kMap});
+    ++ops;
+    const auto advice = [&](int64_t what, int64_t offset = 0, int64_t bytes = 4 * kPage) {
+        return Op{.kind = OpKind::madvise, .offset = offset, .size = bytes, .arg = what, .map = kMap};
+    };
+    const auto after_failure = [&](int64_t code, Op op) {
+        op.result = -ECANCELED;
+        const Call fails{IORING_OP_OPENAT, opens(0, "/d/missing", O_RDONLY, -ENOENT), IOSQE_IO_LINK};
+        return together({fails, {code, op}})[1] + 1;
+    };
+    const uint64_t will_need = after_failure(IORING_OP_MADVISE, advice(MADV_WILLNEED));
+    const uint64_t beyond = after_failure(IORING_OP_MADVISE, advice(MADV_WILLNEED, 0, 1000 * kPage));
+    const uint64_t drops = after_failure(IORING_OP_MADVISE, advice(MADV_DONTNEED));
+    const uint64_t copies = after_failure(
+        IORING_OP_SPLICE,
+        {.kind = OpKind::splice, .handle = in, .fd = job.fd(in), .size = 100, .handle2 = in_pipe, .fd2 = 9});
+    const uint64_t works = together({{IORING_OP_MADVISE, advice(MADV_WILLNEED)}})[0];
+    const uint64_t copied = together({{IORING_OP_SPLICE,
+                                       {.kind = OpKind::splice,
+                                        .result = 100,
+                                        .handle = in,
+                                        .fd = job.fd(in),
+                                        .size = 100,
+                                        .handle2 = in_pipe,
+                                        .fd2 = 9}}})[0];
+    const ReplayResult result = run(job);
+    INFO(describe(result));
+    CHECK(unsupported(result) == 0);
+    CHECK(result_of(t, will_need) == -ECANCELED);
+    CHECK(result_of(t, beyond) == -ENOMEM);
+    CHECK(result_of(t, drops) == 0);
+    CHECK(result_of(t, copies) == 0);
+    CHECK(result_of(t, works) == 0);
+    CHECK(result_of(t, copied) == 100);
 }
 
 TEST_CASE_FIXTURE(RingCalls, "calls of a ring: a hostile log does not get out of the root") {
