@@ -68,7 +68,8 @@ std::vector<Box> boxes_of(const JobSection& section, const TrainingJob& job) {
                              : job.sync == TrainingJob::Sync::epoch ? "wait for each other each epoch"
                                                                     : "do not wait for each other";
     out.push_back({counted(job.gpus, "accelerator") + (job.ranks == 1 ? "" : ", " + counted(job.ranks, "rank")),
-                   {"step " + each_time(job.compute),
+                   {"step " + each_time(job.compute) +
+                        (job.overhead.mean() > 0 ? ", " + each_time(job.overhead) + " more" : ""),
                     counted(job.all_steps(), "step") + ", " + counted(job.epochs, "epoch"), sync},
                    job.checkpoint_size == 0                                ? ""
                    : job.checkpoint_mode == TrainingJob::Checkpoint::async ? "copies, goes on"

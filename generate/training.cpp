@@ -9,12 +9,13 @@
 #include "generate/sample_order.h"
 #include "generate/sample_reader.h"
 #include "generate/section_writer.h"
+#include "generate/training_notes.h"
 
 namespace reprise {
 namespace {
 
 // What is drawn apart from each other.
-constexpr uint64_t kOrder = 1, kDecode = 2, kCompute = 3;
+constexpr uint64_t kOrder = 1, kDecode = 2, kCompute = 3, kOverhead = 4;
 
 class Training {
 public:
@@ -50,6 +51,7 @@ private:
         TaskWriter task;
         SampleReader reader;
         uint64_t next = 0;  // of a stream: place in the epoch's order of the next sample
+        uint64_t begin = 0, end = 0;  // its part of the order
     };
     struct Rank {
         Rank(std::unique_ptr<Descriptors> own_descriptors, const TaskWriter& task)
@@ -120,7 +122,12 @@ private:
                 (job_.workers == 0 ? own_next_[rank] : ranks_[rank].workers[worker].next) = next;
                 const uint64_t all = job_.interleave ? steps * job_.batch * job_.gpus_per_rank() : steps;
                 const uint64_t mine = all / workers + (worker < all % workers ? 1 : 0);
+                const uint64_t begin = next;
                 next += job_.interleave ? mine : mine * job_.batch * job_.gpus_per_rank();
+                if (job_.workers != 0) {
+                    ranks_[rank].workers[worker].begin = begin;
+                    ranks_[rank].workers[worker].end = next;
+                }
             }
         }
     }
@@ -150,6 +157,19 @@ private:
         }
     }
 
+    /// tf.data has twice as many files open as it takes samples from, and has read the first piece of each.
+    void look_ahead(Worker& worker, uint64_t read) {
+        constexpr uint64_t kFilesAhead = 2;
+        const uint64_t each = job_.samples_per_file;
+        const bool pieces = job_.format == SampleFormat::tfrecord || job_.format == SampleFormat::tar;
+        if (!pieces || (read != worker.begin && read % each != 0)) {
+            return;
+        }
+        for (uint64_t k = 1; k <= kFilesAhead && (read / each + k) * each < worker.end; ++k) {
+            worker.reader.look_ahead(worker.task, data_.file_of(streamed((read / each + k) * each)));
+        }
+    }
+
     /// A batch whose samples come from all workers in turn.
     void gather(Rank& rank, uint64_t batch) {
         const uint64_t samples = job_.batch * job_.gpus_per_rank(), begin = batch * samples;
@@ -162,7 +182,9 @@ private:
             } else if (begin + i < job_.workers) {
                 worker.task.wait_for(rank.epoch_begins);
             }
+            const uint64_t read = worker.next;
             load(worker.task, worker.reader, worker.next, 1);
+            look_ahead(worker, read);
         }
         if (batch >= job_.ahead()) {
             rank.taken.pop_front();
@@ -224,6 +246,8 @@ private:
                 rank.main.put({.kind = OpKind::gpu_wait, .arg = static_cast<int64_t>(number * each + gpu)},
                               std::max<int64_t>(begin + longest - rank.main.now(), 0));
             }
+            rank.main.compute(job_.overhead.draw(mixed_bits(section_.seed, kOverhead), step * job_.ranks + number,
+                                                 &overheads_below_));
             rank.main.mark(step_name_, step, MarkerPhase::instant);
         }
         if (job_.sync == TrainingJob::Sync::step) {
@@ -324,8 +348,9 @@ private:
         out.drew("sample_size", job_.sample_size, data_.sizes_below(), job_.samples);
         out.drew("decode", job_.decode, decodes_below_, decoded_);
         out.drew("compute", job_.compute, computes_below_, steps * job_.gpus);
-        out.fewer_steps = fewer_steps(steps);
-        out.no_checkpoint = no_checkpoint(steps);
+        out.drew("overhead", job_.overhead, overheads_below_, steps * job_.ranks);
+        out.fewer_steps = fewer_steps(job_, steps);
+        out.no_checkpoint = checkpoints_ == 0 ? no_checkpoint(job_, steps) : "";
         const auto done = [&](TaskWriter& task) {
             task.exit();
             add(task);
@@ -347,28 +372,6 @@ private:
         }
     }
 
-    /// The epochs end before: they are given, or the data set was shrunk.
-    std::string fewer_steps(uint64_t steps) const {
-        return !job_.steps || *job_.steps == steps
-                   ? ""
-                   : "makes " + counted(steps, "step") + ", not the " + format_count(*job_.steps) +
-                         " of steps=: " + counted(job_.epochs, "epoch") + " of " +
-                         format_count(job_.steps_per_epoch()) + (job_.epochs == 1 ? " has" : " have") + " no more";
-    }
-
-    std::string no_checkpoint(uint64_t steps) const {
-        if (checkpoints_ != 0 || (job_.checkpoint_steps == 0 && job_.checkpoint_epochs == 0)) {
-            return {};
-        }
-        const bool by_steps = job_.checkpoint_steps != 0;
-        const std::string every =
-            by_steps ? std::to_string(job_.checkpoint_steps)
-                     : std::to_string(job_.checkpoint_epochs) + (job_.checkpoint_epochs == 1 ? "epoch" : "epochs");
-        const std::string has =
-            by_steps ? counted(steps, "step") : counted(steps / job_.steps_per_epoch(), "whole epoch");
-        return "writes no checkpoint: checkpoint_every=" + every + ", and the job has " + has;
-    }
-
     void add(const TaskWriter& task) {
         place_.result.ops += task.ops();
         place_.result.read_bytes += task.read_bytes();
@@ -384,7 +387,7 @@ private:
     std::optional<EpochOrder> order_;
     std::optional<Permutation> file_order_;  // of a stream
     std::vector<uint64_t> own_next_;         // as Worker::next, of ranks without workers
-    uint64_t decoded_ = 0, decodes_below_ = 0, computes_below_ = 0, checkpoints_ = 0;
+    uint64_t decoded_ = 0, decodes_below_ = 0, computes_below_ = 0, overheads_below_ = 0, checkpoints_ = 0;
     int64_t begin_ = 0;
     TaskMoment saved_;
 };

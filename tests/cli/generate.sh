@@ -49,6 +49,20 @@ train, other = job["sections"]
 assert train["steps"] == 20 and train["files"] == 40 and other["steps"] == 0, job
 assert job["bytes_read"] == 2 * train["file_bytes"] + (1 << 20) and job["bytes_written"] == 2 << 20, job
 END
+# Figures of several accelerators.
+run 0 "$REPRISE" generate "$jobs/unet3d.ini" --show
+contains "$out" "compute=323ms"
+contains "$out" "batch=7"
+run 0 "$REPRISE" generate "$jobs/unet3d.ini" --accelerator V100 --show
+contains "$out" "accelerator=V100"
+contains "$out" "compute=1.3604s"
+contains "$out" "batch=4"
+run 3 "$REPRISE" generate "$jobs/unet3d.ini" --accelerator H10 --show
+contains "$err" "has no figures of --accelerator H10; did you mean H100"
+run 3 "$REPRISE" generate job.ini --accelerator H100 --show
+contains "$err" "job.ini: has no figures of an accelerator"
+run 2 "$REPRISE" generate job.ini --accelerator "" --show
+
 # What prints and stops writes nothing: -o beside it is a mistake.
 for option in --show --words; do
     run 2 "$REPRISE" generate job.ini $option -o shown.oplog
