@@ -135,6 +135,11 @@ void SampleReader::look_ahead(TaskWriter& task, uint64_t file) {
     ahead_.emplace_back(file, opened);
 }
 
+bool SampleReader::will_read(uint64_t sample) const {
+    return file_ != data_.file_of(sample) || sample != next_ ||
+           record_ + data_.record_size(data_.sample_size(sample)) > at_;
+}
+
 void SampleReader::piece_of_stream(TaskWriter& task, const OpenFile& opened, int64_t at, int64_t file_size) {
     task.move(OpKind::pread, opened, at, std::min(job_.bs, file_size - at), job_.direct ? job_.bs : 0);
 }

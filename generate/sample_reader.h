@@ -23,6 +23,8 @@ public:
     /// A stream: the next sample of file `file`, which is sample number `sample` of the data set. Samples of a file
     /// come in their order.
     void read_on(TaskWriter& task, uint64_t sample);
+    /// Whether read_on() will read, not take what is there.
+    bool will_read(uint64_t sample) const;
     /// Of a stream that is read in pieces: a file that comes later is opened and its first piece is read, unless it is
     /// open. read_on() goes on from there.
     void look_ahead(TaskWriter& task, uint64_t file);

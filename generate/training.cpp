@@ -10,6 +10,7 @@
 #include "generate/sample_reader.h"
 #include "generate/section_writer.h"
 #include "generate/training_notes.h"
+#include "generate/turns.h"
 
 namespace reprise {
 namespace {
@@ -63,6 +64,7 @@ private:
         std::deque<TaskMoment> taken;       // when main took the latest batches of this epoch
         TaskMoment epoch_begins;
         std::unique_ptr<TaskWriter> saver;  // of checkpoints, where they are asynchronous
+        std::unique_ptr<Turns> turns;       // of interleaved streams
     };
 
     void start(const std::vector<TaskMoment>& after) {
@@ -88,6 +90,12 @@ private:
             if (job_.workers == 0) {
                 rank.own = std::make_unique<SampleReader>(job_, data_, place_.maps);
             }
+            if (interleaves_streams()) {
+                const TaskId task = place_.add_task(process, "batches");
+                rank.main.spawn(task, true);
+                rank.turns = std::make_unique<Turns>(
+                    TaskWriter(place_.log, task, *rank.descriptors, rank.main.now()), job_.workers);
+            }
             const bool saves = job_.checkpoint_size != 0 && job_.checkpoint_mode == TrainingJob::Checkpoint::async;
             if (saves && number == 0) {
                 const TaskId task = place_.add_task(process, "checkpoint");
@@ -106,6 +114,9 @@ private:
             rank.main.mark(epoch_name_, epoch + 1, MarkerPhase::begin);
             rank.epoch_begins = rank.main.last();
             rank.taken.clear();
+            if (rank.turns) {
+                rank.turns->begin_epoch();
+            }
         }
         if (is_stream(job_.format)) {
             deal_out();
@@ -157,12 +168,15 @@ private:
         }
     }
 
+    bool interleaves_streams() const {
+        return job_.interleave && (job_.format == SampleFormat::tfrecord || job_.format == SampleFormat::tar);
+    }
+
     /// tf.data has twice as many files open as it takes samples from, and has read the first piece of each.
     void look_ahead(Worker& worker, uint64_t read) {
         constexpr uint64_t kFilesAhead = 2;
         const uint64_t each = job_.samples_per_file;
-        const bool pieces = job_.format == SampleFormat::tfrecord || job_.format == SampleFormat::tar;
-        if (!pieces || (read != worker.begin && read % each != 0)) {
+        if (read != worker.begin && read % each != 0) {
             return;
         }
         for (uint64_t k = 1; k <= kFilesAhead && (read / each + k) * each < worker.end; ++k) {
@@ -183,8 +197,14 @@ private:
                 worker.task.wait_for(rank.epoch_begins);
             }
             const uint64_t read = worker.next;
+            if (rank.turns && worker.reader.will_read(streamed(read))) {
+                worker.task.wait_for(rank.turns->place_for(begin + i));
+            }
             load(worker.task, worker.reader, worker.next, 1);
-            look_ahead(worker, read);
+            if (rank.turns) {
+                rank.turns->loaded(begin + i, worker.task.last());
+                look_ahead(worker, read);
+            }
         }
         if (batch >= job_.ahead()) {
             rank.taken.pop_front();
@@ -363,6 +383,9 @@ private:
             }
             if (rank.own) {
                 rank.own->close(rank.main);
+            }
+            if (rank.turns) {
+                rank.main.join(done(rank.turns->taker));
             }
             if (rank.saver) {
                 rank.main.join(done(*rank.saver));

@@ -279,6 +279,19 @@ TEST_CASE("interleave of streams: each loader has its next two files open, with 
     for (const auto& [task, offsets] : first) {
         CHECK(offsets == std::vector<int64_t>{0, 0, 0, 32'768});
     }
+    // A piece is read when all samples but the two before were taken of both loaders, so that neither is far ahead.
+    const auto taker = static_cast<TaskId>(job.log.tables().tasks.size() - 1);
+    REQUIRE(job.log.tables().strings[job.log.tables().tasks[taker].name] == "batches");
+    std::map<TaskId, bool> may_read;
+    job.log.for_each_in_time([&](TaskId task, const Op& op, uint64_t) {
+        if (op.kind == OpKind::pread && op.offset != 0) {
+            CHECK(may_read[task]);
+        }
+        if (op.kind != OpKind::close) {
+            may_read[task] = op.kind == OpKind::wait && !op.edges.empty() && op.edges[0].task == taker;
+        }
+        CHECK((task != taker || op.kind != OpKind::wait || op.edges.size() <= 2));
+    });
     CHECK(job.kinds()[OpKind::open] == 24);  // each file once an epoch
     CHECK(job.kinds()[OpKind::close] == 24);
     // A job that ends before leaves none open.

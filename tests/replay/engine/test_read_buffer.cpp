@@ -41,7 +41,7 @@ struct NoRun : RunContext {
 size_t parts_of_engine(const std::string& source, int64_t bytes, bool verified) {
     const TempDir dir;
     {
-        LogHeader header;
+        Header header;
         header.source = source;
         LogWriter out(dir / "job.oplog", header);
         FileRow file;
