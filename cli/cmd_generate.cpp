@@ -28,6 +28,8 @@ void options(po::options_description& options) {
     options.add_options()("force,f", "overwrite the output if it exists");
     options.add_options()("gpus", po::value<uint64_t>()->value_name("N"),
                           "accelerators of a DLIO workload, one MPI rank each (default 1)");
+    options.add_options()("accelerator", po::value<std::string>()->value_name("NAME"),
+                          "of a job file with figures of several, in place of its accelerator=");
     options.add_options()("shrink", po::value<double>()->value_name("K"),
                           "data set and checkpoints K times smaller; steps take as long");
     options.add_options()("show", "print the job with all defaults, as a job file, and stop");
@@ -137,7 +139,16 @@ Job job_of(const std::string& file, const po::variables_map& values) {
         if (given) {
             throw usage_error("generate: --gpus is of DLIO's workloads (.yaml)", "in a job file, write gpus=N");
         }
-        return read_job(file);
+        const std::string accelerator =
+            values.count("accelerator") != 0 ? values["accelerator"].as<std::string>() : "";
+        if (accelerator.empty() && values.count("accelerator") != 0) {
+            throw usage_error("generate: --accelerator has no name", "e.g. --accelerator A100");
+        }
+        return read_job(file, accelerator);
+    }
+    if (values.count("accelerator") != 0) {
+        throw usage_error("generate: --accelerator is of job files (.ini)",
+                          "a workload of DLIO says how long a step takes: computation_time");
     }
     const uint64_t gpus = given ? values["gpus"].as<uint64_t>() : 1;
     constexpr uint64_t kMostGpus = 1'000'000;
@@ -267,6 +278,7 @@ const Registration registration{{
             "docs/jobs.md explains the words; --words lists them. examples/jobs holds job files of known models.",
     .examples = {{"reprise generate job.ini -o job.oplog", "the job's log"},
                  {"reprise generate examples/jobs/unet3d.ini --shrink 1000 -o u.oplog", "with a small data set"},
+                 {"reprise generate examples/jobs/unet3d.ini --accelerator A100 -o u.oplog", "with another's steps"},
                  {"reprise generate unet3d_h100.yaml --gpus 8 -o u.oplog", "a workload of DLIO"},
                  {"reprise generate job.ini --show", "the job with all defaults"}},
     .options = options,

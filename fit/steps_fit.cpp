@@ -234,7 +234,7 @@ private:
     }
 
     void compute() {
-        std::vector<double> busy, longest, own, computed, worked;
+        std::vector<double> busy, longest, own, computed, worked, beside;
         for (const RankLoop& rank : loop_.ranks) {
             const TraceTask& task = trace_.tasks[rank.task];
             for (size_t i = 0; i < rank.batches.size(); ++i) {
@@ -242,7 +242,7 @@ private:
                 std::map<int64_t, double> devices;
                 // All time but what it waits for others: also that in which it could have run, which is no work of an
                 // op.
-                int64_t end = batch.taken_at, waits = 0, works = 0, computes = 0;
+                int64_t end = batch.taken_at, waits = 0, works = 0, computes = 0, sleeps = 0;
                 bool saves = false;
                 for (size_t at = task.at(batch.taken + 1); at < task.ops.size() && task.ops[at].op < batch.until;
                      ++at) {
@@ -255,6 +255,8 @@ private:
                         waits += op.duration;
                     } else if (op.kind == OpKind::compute) {
                         computes += op.duration;
+                    } else if (op.part == OpPart::computes) {
+                        sleeps += op.duration;
                     } else if (op.part == OpPart::other) {
                         works += op.duration;
                     }
@@ -262,7 +264,8 @@ private:
                 }
                 const auto work = static_cast<double>(std::max<int64_t>(end - batch.taken_at - waits, 0));
                 const bool last = i + 1 == rank.batches.size() || rank.batches[i + 1].epoch != batch.epoch;
-                double most = 0;
+                // Benchmarks sleep in place of an accelerator.
+                double most = each_gpus_ == 0 ? static_cast<double>(sleeps) : 0;
                 for (const auto& [device, ns] : devices) {
                     busy.push_back(ns);
                     most = std::max(most, ns);
@@ -271,22 +274,22 @@ private:
                 if (!saves && (each_gpus_ > 0 || !last)) {
                     longest.push_back(most);
                     own.push_back(work);
+                    beside.push_back(std::max(work - most, 0.0));
                     computed.push_back(static_cast<double>(computes));
                     worked.push_back(static_cast<double>(computes + works));
                 }
             }
         }
         const double host = median(own), device = median(longest);
-        constexpr double kSlower = 1.05, kSome = 20'000;
-        const bool by_host = each_gpus_ == 0 || host > kSlower * device + kSome;
-        if (each_gpus_ > 0 && by_host) {
-            job_.notes.push_back("a rank takes " + format_duration(std::llround(host)) +
-                                 " a step, its accelerator is busy for " + format_duration(std::llround(device)) +
-                                 " of it: compute= is the rank's time");
+        constexpr double kSlower = 1.005, kSome = 20'000, kMostlySleeps = 0.3;
+        const bool sleeps = each_gpus_ == 0 && device > kMostlySleeps * host;
+        if (sleeps) {
+            busy = longest;
         }
+        const bool by_host = each_gpus_ == 0 && !sleeps;
         // A model without an accelerator: what it had to wait for a processor is not its work.
         constexpr double kMostlyComputes = 0.3;
-        if (each_gpus_ == 0 && host > 0 && median(computed) > kMostlyComputes * host) {
+        if (by_host && host > 0 && median(computed) > kMostlyComputes * host) {
             job_.add("compute_on", "processor", "the ranks themselves compute");
             own = worked;
         } else if (each_gpus_ == 0) {
@@ -300,9 +303,15 @@ private:
             job_.cannot_see("batch", "as gpus=: those of a rank share its batches");
         }
         drawn("compute", fit_values(by_host ? own : busy, 0, Distribution::Unit::seconds),
-              counted(many, "step") + (!by_host        ? " of an accelerator"
+              counted(many, "step") + (sleeps          ? " that the rank sleeps, as for an accelerator"
+                                       : !by_host      ? " of an accelerator"
                                        : own == worked ? " of the rank's own work"
                                                        : ", all but the rank's waits"));
+        if (!by_host && host > kSlower * device + kSome) {
+            drawn("overhead", fit_values(beside, 0, Distribution::Unit::seconds),
+                  counted(beside.size(), "step") + ": what the rank takes beyond " +
+                      (sleeps ? "its sleep" : "its accelerator's work"));
+        }
     }
 
     void sync() {

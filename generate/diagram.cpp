@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "generate/diagram.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "formats/support/quantity.h"
@@ -8,7 +9,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kWidth = 205, kHeight = 92, kGap = 62, kMargin = 24, kLine = 17, kHead = 30;
+constexpr int kLeastWidth = 205, kHeight = 92, kGap = 62, kMargin = 24, kLine = 17, kHead = 42;
 
 std::string escaped(const std::string& text) {
     std::string out;
@@ -36,9 +37,10 @@ std::string each_time(const Distribution& time) {
 
 std::vector<Box> boxes_of(const JobSection& section, const TrainingJob& job) {
     std::vector<Box> out;
-    std::string format;
+    std::string format, accelerator;
     for (const auto& [word, value] : section.words) {
         format = word == "format" ? value : format;
+        accelerator = word == "accelerator" ? " (" + value + ")" : accelerator;
     }
     if (job.format != SampleFormat::none) {
         out.push_back({counted(job.files(), "file"),
@@ -67,8 +69,9 @@ std::vector<Box> boxes_of(const JobSection& section, const TrainingJob& job) {
                              : job.sync == TrainingJob::Sync::step  ? "wait for each other each step"
                              : job.sync == TrainingJob::Sync::epoch ? "wait for each other each epoch"
                                                                     : "do not wait for each other";
-    out.push_back({counted(job.gpus, "accelerator") + (job.ranks == 1 ? "" : ", " + counted(job.ranks, "rank")),
-                   {"step " + each_time(job.compute),
+    out.push_back({counted(job.gpus, "accelerator") + accelerator + (job.ranks == 1 ? "" : ", " + counted(job.ranks, "rank")),
+                   {"step " + each_time(job.compute) +
+                        (job.overhead.mean() > 0 ? ", " + each_time(job.overhead) + " more" : ""),
                     counted(job.all_steps(), "step") + ", " + counted(job.epochs, "epoch"), sync},
                    job.checkpoint_size == 0                                ? ""
                    : job.checkpoint_mode == TrainingJob::Checkpoint::async ? "copies, goes on"
@@ -165,27 +168,37 @@ std::string text(int x, int y, const char* of, const std::string& words) {
            escaped(words) + "</text>\n";
 }
 
+/// That its words fit into, whatever font of the usual width they are drawn in.
+int width_of(const Box& box) {
+    constexpr int kTitleLetter = 9, kLetter = 7, kInside = 20;
+    size_t longest = box.title.size() * kTitleLetter;
+    for (const std::string& line : box.lines) {
+        longest = std::max(longest, line.size() * kLetter);
+    }
+    return std::max(kLeastWidth, static_cast<int>(longest) + kInside);
+}
+
 /// One section's boxes from left to right, its top at `y`.
-std::string row_of(const std::vector<Box>& boxes, const std::string& name, int y) {
+std::string row_of(const std::vector<Box>& boxes, const std::string& name, int y, int width) {
     std::string out = text(kMargin, y + 16, "name", name);
     int x = kMargin;
     for (size_t i = 0; i < boxes.size(); ++i) {
         const Box& box = boxes[i];
         const int top = y + kHead;
         out += "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(top) + "\" width=\"" +
-               std::to_string(kWidth) + "\" height=\"" + std::to_string(kHeight) + "\" rx=\"6\"/>\n";
+               std::to_string(width) + "\" height=\"" + std::to_string(kHeight) + "\" rx=\"6\"/>\n";
         out += text(x + 10, top + 22, "title", box.title);
         int at = top + 22;
         for (const std::string& line : box.lines) {
             out += line.empty() ? "" : text(x + 10, at += kLine, "line", line);
         }
         if (i + 1 < boxes.size()) {
-            const int from = x + kWidth, middle = top + kHeight / 2;
+            const int from = x + width, middle = top + kHeight / 2;
             out += "<path d=\"M" + std::to_string(from + 4) + " " + std::to_string(middle) + " h" +
                    std::to_string(kGap - 12) + "\" marker-end=\"url(#arrow)\"/>\n";
             out += text(from + kGap / 2, top - 6, "on", box.arrow);
         }
-        x += kWidth + kGap;
+        x += width + kGap;
     }
     return out;
 }
@@ -194,16 +207,24 @@ std::string row_of(const std::vector<Box>& boxes, const std::string& name, int y
 
 std::string diagram_of(const Job& job) {
     constexpr int kRow = kHead + kHeight + 26;
-    std::string rows;
+    std::vector<std::vector<Box>> all;
     size_t most = 1;
-    int y = kMargin;
+    int box = kLeastWidth;
     for (const JobSection& section : job.sections) {
-        const auto boxes = std::visit([&](const auto& what) { return boxes_of(section, what); }, section.what);
-        most = std::max(most, boxes.size());
-        rows += row_of(boxes, "[" + section.name + "]" + (section.stonewall ? " after those above" : ""), y);
+        all.push_back(std::visit([&](const auto& what) { return boxes_of(section, what); }, section.what));
+        most = std::max(most, all.back().size());
+        for (const Box& each : all.back()) {
+            box = std::max(box, width_of(each));
+        }
+    }
+    std::string rows;
+    int y = kMargin;
+    for (size_t i = 0; i < all.size(); ++i) {
+        const JobSection& section = job.sections[i];
+        rows += row_of(all[i], "[" + section.name + "]" + (section.stonewall ? " after those above" : ""), y, box);
         y += kRow;
     }
-    const int width = 2 * kMargin + static_cast<int>(most) * kWidth + (static_cast<int>(most) - 1) * kGap;
+    const int width = 2 * kMargin + static_cast<int>(most) * box + (static_cast<int>(most) - 1) * kGap;
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + std::to_string(width) + " " +
            std::to_string(y) + "\" width=\"" + std::to_string(width) + "\" height=\"" + std::to_string(y) +
            "\" role=\"img\"><title>What the job does</title>\n"

@@ -148,6 +148,11 @@ TrainingJob training_job(const SectionWords& words) {
     job.decode = words.drawn("decode", Distribution::Unit::seconds, 0);
     job.compute = words.drawn("compute", Distribution::Unit::seconds, 0);
     job.on_processor = words.choice("compute_on", kComputers);
+    job.overhead = words.drawn("overhead", Distribution::Unit::seconds, 0);
+    if (job.overhead.mean() > 0 && (job.on_processor || job.compute.mean() <= 0)) {
+        words.fail("overhead", "overhead= comes beside an accelerator's work, and there is none",
+                   job.on_processor ? "add it to compute=, which a processor does" : "write it as compute= with compute_on=processor");
+    }
     job.gpus = words.count("gpus", 1, 1'000'000);
     job.ranks = words.given("ranks") ? words.count("ranks", 1, 1'000'000) : job.gpus;
     if (job.gpus % job.ranks != 0) {
@@ -221,9 +226,9 @@ std::vector<std::pair<std::string, std::string>> resolved_words(const SectionWor
 
 }  // namespace
 
-Job parse_job(std::string_view text, const std::string& name) {
+Job parse_job(std::string_view text, const std::string& name, std::string_view accelerator) {
     Job job;
-    for (const SectionText& section : read_sections(text, name)) {
+    for (const SectionText& section : read_sections(text, name, accelerator)) {
         const SectionWords words(section, name);
         JobSection& out = job.sections.emplace_back();
         out.name = section.name;
@@ -253,11 +258,11 @@ Job parse_job(std::string_view text, const std::string& name) {
     return job;
 }
 
-Job read_job(const std::filesystem::path& file) {
+Job read_job(const std::filesystem::path& file, std::string_view accelerator) {
     constexpr size_t kMostBytes = size_t{16} << 20;
     const std::string text = read_text(file, kMostBytes, "job file");
     check_size(text, kMostBytes, file.string(), "job file");
-    return parse_job(text, file.string());
+    return parse_job(text, file.string(), accelerator);
 }
 
 std::string show_job(const Job& job) {

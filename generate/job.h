@@ -54,7 +54,7 @@ struct TrainingJob {
     SampleFormat format = SampleFormat::files;
     std::string extension;  // of files, with its dot
     uint64_t samples = 0, samples_per_file = 1, row_group = 1024, columns = 8;
-    Distribution sample_size, decode, compute;  // bytes, ns, ns
+    Distribution sample_size, decode, compute, overhead;  // bytes, then ns
     int64_t bs = 0;                             // of each read, bytes; 0: the sample as a whole
     bool direct = false;
     uint64_t batch = 1, workers = 4, prefetch = 2;
@@ -99,10 +99,11 @@ struct Job {
     std::vector<std::string> notes;  // sentences: what the log differs from what was asked for
 };
 
-/// Throws Error (bad_input) with file and line, and the nearest known word where one is not known.
-Job read_job(const std::filesystem::path& file);
+/// Throws Error (bad_input) with file and line, and the nearest known word where one is not known. `accelerator`: in
+/// place of the file's accelerator=; empty: as the file says.
+Job read_job(const std::filesystem::path& file, std::string_view accelerator = {});
 /// `name`: in messages.
-Job parse_job(std::string_view text, const std::string& name);
+Job parse_job(std::string_view text, const std::string& name, std::string_view accelerator = {});
 
 /// The job with the data set and checkpoints `factor` times smaller: fewer samples, as far as four steps stay, then
 /// smaller ones. Notes say so.

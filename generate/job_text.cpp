@@ -75,7 +75,8 @@ constexpr std::pair<std::string_view, WordPlace> kWorkloads[] = {{"kv-cache", Wo
 
 class Reader {
 public:
-    Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+    Reader(std::string_view text, const std::string& name, std::string_view accelerator)
+        : text_(text), name_(name), asked_(accelerator) {}
 
     std::vector<SectionText> read() {
         for (size_t at = 0; at < text_.size();) {
@@ -96,8 +97,12 @@ public:
         for (const auto& [word, given] : global_) {
             if (!used_.contains(word)) {
                 wrong_line(name_, given.line, word + "= of [global] belongs into no section of this file",
-                           "it is of " + place_text(find_word(word)->place));
+                           "it is of " + place_text(word_of(word)->place));
             }
+        }
+        if (!asked_.empty() && !chose_) {
+            throw bad_input(name_, "has no figures of an accelerator: --accelerator " + escape_line(asked_),
+                            "leave it out, or give them: compute." + escape_line(asked_) + "=636ms");
         }
         return std::move(sections_);
     }
@@ -106,6 +111,11 @@ private:
     [[noreturn]] void fail(const std::string& what, const std::string& todo) const {
         wrong_line(name_, line_, what, todo);
     }
+    /// "compute" of "compute.A100"
+    static std::string base_of(const std::string& word) { return word.substr(0, word.find('.')); }
+    static bool is_of_accelerator(const std::string& word) { return word.find('.') != word.npos; }
+    static const WordInfo* word_of(const std::string& word) { return find_word(base_of(word)); }
+
     void section(std::string_view line) {
         if (line.back() != ']') {
             fail("'" + escape_line(line) + "' has no ]", "sections are [global] and [NAME]");
@@ -141,7 +151,18 @@ private:
         if (std::find(std::begin(kOnlyReports), std::end(kOnlyReports), word) != std::end(kOnlyReports)) {
             return;
         }
-        const WordInfo* const known = find_word(word);
+        const WordInfo* const known = word_of(word);
+        if (is_of_accelerator(word) && known != nullptr) {
+            const std::string accelerator = word.substr(word.find('.') + 1);
+            const bool good =
+                !accelerator.empty() && std::all_of(accelerator.begin(), accelerator.end(), [](unsigned char c) {
+                    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+                });
+            if (!good || known->name == "accelerator") {
+                fail("'" + escape_line(word) + "' is no word of an accelerator",
+                     "its name comes after the point: compute.A100=636ms");
+            }
+        }
         if (known == nullptr) {
             const auto elsewhere = std::find_if(std::begin(kElsewhere), std::end(kElsewhere),
                                                 [&](const auto& each) { return each.first == word; });
@@ -152,7 +173,7 @@ private:
             for (const WordInfo& each : kWords) {
                 names.emplace_back(each.name);
             }
-            fail("'" + escape_line(word) + "' is not known" + did_you_mean(nearest_names(word, names)),
+            fail("'" + escape_line(word) + "' is not known" + did_you_mean(nearest_names(base_of(word), names)),
                  "all words: reprise generate --words");
         }
         if (equals == line.npos && known->value != WordValue::yes) {
@@ -218,23 +239,77 @@ private:
         settle_kind(section);
         section.words.clear();
         for (const auto& [word, given] : inherited) {
-            if (fits(find_word(word)->place, section.kind)) {
+            if (fits(word_of(word)->place, section.kind)) {
                 used_.insert(word);
-                section.words[word] = given;
+                // What the section says itself holds for every accelerator.
+                if (!is_of_accelerator(word) || !section.own.contains(base_of(word))) {
+                    section.words[word] = given;
+                }
             }
         }
         for (const auto& [word, given] : section.own) {
-            if (!fits(find_word(word)->place, section.kind)) {
+            if (!fits(word_of(word)->place, section.kind)) {
                 wrong_line(name_, given.line, word + "= does not belong into [" + section.name + "]",
-                           "it is of " + place_text(find_word(word)->place) + "; this one has " +
+                           "it is of " + place_text(word_of(word)->place) + "; this one has " +
                                place_text(section.kind).substr(std::string_view("sections with ").size()));
             }
             section.words[word] = given;
+        }
+        choose_accelerator(section);
+    }
+
+    /// Words that are given by accelerator become those of the section's.
+    void choose_accelerator(SectionText& section) {
+        std::map<std::string, GivenWord> all;
+        std::set<std::string> names;
+        for (const auto& [word, given] : section.words) {
+            if (is_of_accelerator(word)) {
+                all.emplace(word, given);
+                names.insert(word.substr(word.find('.') + 1));
+            }
+        }
+        if (all.empty()) {
+            return;
+        }
+        chose_ = true;
+        const std::vector<std::string> sorted(names.begin(), names.end());
+        const auto given = section.words.find("accelerator");
+        const std::string& first = all.begin()->first;
+        if (asked_.empty() && given == section.words.end()) {
+            wrong_line(name_, all.begin()->second.line, first + "= in a section that does not say which accelerator",
+                       "accelerator= is one of: " + join(sorted, ", "));
+        }
+        const std::string accelerator = asked_.empty() ? given->second.value : std::string(asked_);
+        if (!names.contains(accelerator)) {
+            const std::string way = asked_.empty() ? "accelerator=" : "--accelerator ";
+            wrong_line(name_, asked_.empty() ? given->second.line : section.line,
+                       "[" + section.name + "] has no figures of " + way + escape_line(accelerator) +
+                           did_you_mean(nearest_names(accelerator, sorted)),
+                       "one of: " + join(sorted, ", "));
+        }
+        section.words["accelerator"].value = accelerator;
+        for (const auto& [word, value] : all) {
+            const std::string base = base_of(word), chosen = base + "." + accelerator;
+            const auto found = all.find(chosen);
+            if (found == all.end() && !section.words.contains(base)) {
+                wrong_line(name_, value.line, base + "= is given, but not for " + escape_line(accelerator),
+                           chosen + "=, or " + base + "= for all others");
+            }
+            if (found != all.end()) {
+                section.words[base] = found->second;
+                if (section.own.contains(chosen)) {
+                    section.own[base] = found->second;
+                }
+            }
+            section.words.erase(word);
+            section.own.erase(word);
         }
     }
 
     const std::string_view text_;
     const std::string& name_;
+    const std::string_view asked_;  // the accelerator; empty: what the file says
+    bool chose_ = false;
     size_t line_ = 0;
     std::vector<SectionText> sections_;
     std::map<std::string, GivenWord> global_;
@@ -292,8 +367,8 @@ void check_size(std::string_view text, size_t most, const std::string& name, con
     }
 }
 
-std::vector<SectionText> read_sections(std::string_view text, const std::string& name) {
-    return Reader(text, name).read();
+std::vector<SectionText> read_sections(std::string_view text, const std::string& name, std::string_view accelerator) {
+    return Reader(text, name, accelerator).read();
 }
 
 }  // namespace reprise

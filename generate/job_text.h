@@ -38,6 +38,7 @@ enum class WordPlace : uint8_t {
     open = io | kv,
     data = training | prep,
     ranked = training | load,
+    accelerated = training | kv,
     written = io | prep,
     special = kv | load | prep,
     both = 31,
@@ -85,6 +86,7 @@ void check_size(std::string_view text, size_t most, const std::string& name, con
 
 /// Throws Error (bad_input) for what is no job file: words that nobody knows, that do not belong into their section, or
 /// stand in it twice. Words of [global] apply to the sections below that take them. `name`: of the file, in messages.
-std::vector<SectionText> read_sections(std::string_view text, const std::string& name);
+/// `accelerator`: in place of what the file says, where it has figures of several; empty: what the file says.
+std::vector<SectionText> read_sections(std::string_view text, const std::string& name, std::string_view accelerator);
 
 }  // namespace reprise

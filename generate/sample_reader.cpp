@@ -21,6 +21,10 @@ void SampleReader::close(TaskWriter& task) {
         task.close(opened_);
         file_ = kNone;
     }
+    for (const auto& [file, opened] : ahead_) {
+        task.close(opened);
+    }
+    ahead_.clear();
     for (const Mapped& each : maps_of_file_) {
         task.unmap(each.map, data_.file_size(each.file));
         if (each.index != 0) {
@@ -37,11 +41,18 @@ void SampleReader::open(TaskWriter& task, uint64_t file) {
     if (file_ != kNone) {
         task.close(opened_);
     }
-    opened_ = task.open(data_.file(file), O_RDONLY | O_CLOEXEC | (job_.direct ? O_DIRECT : 0));
-    task.fstat(opened_);
     file_ = file;
     at_ = record_ = 0;
     group_ = kNone;
+    const auto known = std::find_if(ahead_.begin(), ahead_.end(), [&](const auto& each) { return each.first == file; });
+    if (known != ahead_.end()) {
+        opened_ = known->second;
+        ahead_.erase(known);
+        at_ = std::min(job_.bs, data_.file_size(file));
+        return;
+    }
+    opened_ = task.open(data_.file(file), O_RDONLY | O_CLOEXEC | (job_.direct ? O_DIRECT : 0));
+    task.fstat(opened_);
     if (job_.format == SampleFormat::hdf5) {
         for (const auto& [offset, bytes] : kHdf5Head) {
             task.move(OpKind::pread, opened_, offset, bytes);
@@ -112,11 +123,33 @@ void SampleReader::read_on(TaskWriter& task, uint64_t sample) {
     job_.format == SampleFormat::parquet ? row_group(task, sample) : stream(task, sample);
 }
 
+void SampleReader::look_ahead(TaskWriter& task, uint64_t file) {
+    const bool known =
+        file_ == file || std::any_of(ahead_.begin(), ahead_.end(), [&](const auto& each) { return each.first == file; });
+    if (known) {
+        return;
+    }
+    const OpenFile opened = task.open(data_.file(file), O_RDONLY | O_CLOEXEC | (job_.direct ? O_DIRECT : 0));
+    task.fstat(opened);
+    piece_of_stream(task, opened, 0, data_.file_size(file));
+    ahead_.emplace_back(file, opened);
+}
+
+bool SampleReader::will_read(uint64_t sample) const {
+    return file_ != data_.file_of(sample) || sample != next_ ||
+           record_ + data_.record_size(data_.sample_size(sample)) > at_;
+}
+
+void SampleReader::piece_of_stream(TaskWriter& task, const OpenFile& opened, int64_t at, int64_t file_size) {
+    task.move(OpKind::pread, opened, at, std::min(job_.bs, file_size - at), job_.direct ? job_.bs : 0);
+}
+
 void SampleReader::stream(TaskWriter& task, uint64_t sample) {
     const uint64_t file = data_.file_of(sample);
     const bool fresh = file_ != file || sample != next_;
-    if (file_ != kNone && fresh) {
-        close(task);  // another epoch begins
+    if (file_ == file && fresh) {
+        task.close(opened_);  // another epoch begins
+        file_ = kNone;
     }
     open(task, file);
     next_ = sample + 1;
@@ -130,14 +163,13 @@ void SampleReader::stream(TaskWriter& task, uint64_t sample) {
             record_ +=
                 static_cast<int64_t>(sample - data_.first_sample(file)) * data_.record_size(data_.sample_size(0));
         }
-        at_ = record_ / job_.bs * job_.bs;
+        at_ = std::max(at_, record_ / job_.bs * job_.bs);
     }
     record_ += data_.record_size(data_.sample_size(sample));
     const int64_t size = data_.file_size(file);
     while (at_ < record_) {
-        const int64_t piece = std::min(job_.bs, size - at_);
-        task.move(OpKind::pread, opened_, at_, piece, job_.direct ? job_.bs : 0);
-        at_ += piece;
+        piece_of_stream(task, opened_, at_, size);
+        at_ += std::min(job_.bs, size - at_);
     }
 }
 

@@ -9,12 +9,14 @@
 #include "generate/sample_order.h"
 #include "generate/sample_reader.h"
 #include "generate/section_writer.h"
+#include "generate/training_notes.h"
+#include "generate/turns.h"
 
 namespace reprise {
 namespace {
 
 // What is drawn apart from each other.
-constexpr uint64_t kOrder = 1, kDecode = 2, kCompute = 3;
+constexpr uint64_t kOrder = 1, kDecode = 2, kCompute = 3, kOverhead = 4;
 
 class Training {
 public:
@@ -50,6 +52,7 @@ private:
         TaskWriter task;
         SampleReader reader;
         uint64_t next = 0;  // of a stream: place in the epoch's order of the next sample
+        uint64_t begin = 0, end = 0;  // its part of the order
     };
     struct Rank {
         Rank(std::unique_ptr<Descriptors> own_descriptors, const TaskWriter& task)
@@ -61,6 +64,7 @@ private:
         std::deque<TaskMoment> taken;       // when main took the latest batches of this epoch
         TaskMoment epoch_begins;
         std::unique_ptr<TaskWriter> saver;  // of checkpoints, where they are asynchronous
+        std::unique_ptr<Turns> turns;       // of interleaved streams
     };
 
     void start(const std::vector<TaskMoment>& after) {
@@ -86,6 +90,12 @@ private:
             if (job_.workers == 0) {
                 rank.own = std::make_unique<SampleReader>(job_, data_, place_.maps);
             }
+            if (interleaves_streams()) {
+                const TaskId task = place_.add_task(process, "batches");
+                rank.main.spawn(task, true);
+                rank.turns = std::make_unique<Turns>(
+                    TaskWriter(place_.log, task, *rank.descriptors, rank.main.now()), job_.workers);
+            }
             const bool saves = job_.checkpoint_size != 0 && job_.checkpoint_mode == TrainingJob::Checkpoint::async;
             if (saves && number == 0) {
                 const TaskId task = place_.add_task(process, "checkpoint");
@@ -104,6 +114,9 @@ private:
             rank.main.mark(epoch_name_, epoch + 1, MarkerPhase::begin);
             rank.epoch_begins = rank.main.last();
             rank.taken.clear();
+            if (rank.turns) {
+                rank.turns->begin_epoch();
+            }
         }
         if (is_stream(job_.format)) {
             deal_out();
@@ -120,7 +133,12 @@ private:
                 (job_.workers == 0 ? own_next_[rank] : ranks_[rank].workers[worker].next) = next;
                 const uint64_t all = job_.interleave ? steps * job_.batch * job_.gpus_per_rank() : steps;
                 const uint64_t mine = all / workers + (worker < all % workers ? 1 : 0);
+                const uint64_t begin = next;
                 next += job_.interleave ? mine : mine * job_.batch * job_.gpus_per_rank();
+                if (job_.workers != 0) {
+                    ranks_[rank].workers[worker].begin = begin;
+                    ranks_[rank].workers[worker].end = next;
+                }
             }
         }
     }
@@ -150,6 +168,22 @@ private:
         }
     }
 
+    bool interleaves_streams() const {
+        return job_.interleave && (job_.format == SampleFormat::tfrecord || job_.format == SampleFormat::tar);
+    }
+
+    /// tf.data has twice as many files open as it takes samples from, and has read the first piece of each.
+    void look_ahead(Worker& worker, uint64_t read) {
+        constexpr uint64_t kFilesAhead = 2;
+        const uint64_t each = job_.samples_per_file;
+        if (read != worker.begin && read % each != 0) {
+            return;
+        }
+        for (uint64_t k = 1; k <= kFilesAhead && (read / each + k) * each < worker.end; ++k) {
+            worker.reader.look_ahead(worker.task, data_.file_of(streamed((read / each + k) * each)));
+        }
+    }
+
     /// A batch whose samples come from all workers in turn.
     void gather(Rank& rank, uint64_t batch) {
         const uint64_t samples = job_.batch * job_.gpus_per_rank(), begin = batch * samples;
@@ -162,7 +196,15 @@ private:
             } else if (begin + i < job_.workers) {
                 worker.task.wait_for(rank.epoch_begins);
             }
+            const uint64_t read = worker.next;
+            if (rank.turns && worker.reader.will_read(streamed(read))) {
+                worker.task.wait_for(rank.turns->place_for(begin + i));
+            }
             load(worker.task, worker.reader, worker.next, 1);
+            if (rank.turns) {
+                rank.turns->loaded(begin + i, worker.task.last());
+                look_ahead(worker, read);
+            }
         }
         if (batch >= job_.ahead()) {
             rank.taken.pop_front();
@@ -224,6 +266,8 @@ private:
                 rank.main.put({.kind = OpKind::gpu_wait, .arg = static_cast<int64_t>(number * each + gpu)},
                               std::max<int64_t>(begin + longest - rank.main.now(), 0));
             }
+            rank.main.compute(job_.overhead.draw(mixed_bits(section_.seed, kOverhead), step * job_.ranks + number,
+                                                 &overheads_below_));
             rank.main.mark(step_name_, step, MarkerPhase::instant);
         }
         if (job_.sync == TrainingJob::Sync::step) {
@@ -324,8 +368,9 @@ private:
         out.drew("sample_size", job_.sample_size, data_.sizes_below(), job_.samples);
         out.drew("decode", job_.decode, decodes_below_, decoded_);
         out.drew("compute", job_.compute, computes_below_, steps * job_.gpus);
-        out.fewer_steps = fewer_steps(steps);
-        out.no_checkpoint = no_checkpoint(steps);
+        out.drew("overhead", job_.overhead, overheads_below_, steps * job_.ranks);
+        out.fewer_steps = fewer_steps(job_, steps);
+        out.no_checkpoint = checkpoints_ == 0 ? no_checkpoint(job_, steps) : "";
         const auto done = [&](TaskWriter& task) {
             task.exit();
             add(task);
@@ -339,34 +384,15 @@ private:
             if (rank.own) {
                 rank.own->close(rank.main);
             }
+            if (rank.turns) {
+                rank.main.join(done(rank.turns->taker));
+            }
             if (rank.saver) {
                 rank.main.join(done(*rank.saver));
             }
             ends.push_back(done(rank.main));
             out.end = std::max(out.end, rank.main.now());
         }
-    }
-
-    /// The epochs end before: they are given, or the data set was shrunk.
-    std::string fewer_steps(uint64_t steps) const {
-        return !job_.steps || *job_.steps == steps
-                   ? ""
-                   : "makes " + counted(steps, "step") + ", not the " + format_count(*job_.steps) +
-                         " of steps=: " + counted(job_.epochs, "epoch") + " of " +
-                         format_count(job_.steps_per_epoch()) + (job_.epochs == 1 ? " has" : " have") + " no more";
-    }
-
-    std::string no_checkpoint(uint64_t steps) const {
-        if (checkpoints_ != 0 || (job_.checkpoint_steps == 0 && job_.checkpoint_epochs == 0)) {
-            return {};
-        }
-        const bool by_steps = job_.checkpoint_steps != 0;
-        const std::string every =
-            by_steps ? std::to_string(job_.checkpoint_steps)
-                     : std::to_string(job_.checkpoint_epochs) + (job_.checkpoint_epochs == 1 ? "epoch" : "epochs");
-        const std::string has =
-            by_steps ? counted(steps, "step") : counted(steps / job_.steps_per_epoch(), "whole epoch");
-        return "writes no checkpoint: checkpoint_every=" + every + ", and the job has " + has;
     }
 
     void add(const TaskWriter& task) {
@@ -384,7 +410,7 @@ private:
     std::optional<EpochOrder> order_;
     std::optional<Permutation> file_order_;  // of a stream
     std::vector<uint64_t> own_next_;         // as Worker::next, of ranks without workers
-    uint64_t decoded_ = 0, decodes_below_ = 0, computes_below_ = 0, checkpoints_ = 0;
+    uint64_t decoded_ = 0, decodes_below_ = 0, computes_below_ = 0, overheads_below_ = 0, checkpoints_ = 0;
     int64_t begin_ = 0;
     TaskMoment saved_;
 };

@@ -17,26 +17,26 @@
 
 namespace reprise {
 
-PosixEngine::PosixEngine(const EngineContext& context) : PosixEngine(context, 4096) {}
+namespace {
 
-PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes)
+constexpr size_t kPage = 4096;
+
+/// What is read need not stay: nobody recorded where it went, and nobody looks at it.
+bool reads_for_nobody(const Plan& plan) { return plan.log->header().source == "generate" && plan.verify == nullptr; }
+
+}  // namespace
+
+PosixEngine::PosixEngine(const EngineContext& context) : PosixEngine(context, kPage, reads_for_nobody(context.plan)) {}
+
+PosixEngine::PosixEngine(const EngineContext& context, size_t least_bytes, bool small)
     : worker_(*context.process),
+      memory_(std::max(context.task.read_bytes, least_bytes), small),
+      buffer_(memory_.data()),
       buffer_bytes_(context.task.read_bytes),
       outgoing_(worker_.pattern.data()),
       task_(context.task) {
     // Each task begins elsewhere.
     next_out_ = splitmix64(static_cast<uint64_t>(&context.task - context.plan.tasks.data())) % (uint64_t{1} << 48);
-    mapped_bytes_ = (std::max(buffer_bytes_, least_bytes) + 4095) & ~size_t{4095};
-    void* const at =
-        mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) {
-        throw machine_error("no memory for a buffer of " + std::to_string(mapped_bytes_) + " bytes",
-                            "free memory, or raise its limit (ulimit -v)");
-    }
-    // A forked process has engines of its own; in a chain of forks each would inherit the buffers of all before it.
-    madvise(at, mapped_bytes_, MADV_DONTFORK);
-    buffer_ = static_cast<std::byte*>(at);
-    buffer_[0] = std::byte{0};  // the first page is there before the first op
 }
 
 PosixEngine::~PosixEngine() {
@@ -46,7 +46,6 @@ PosixEngine::~PosixEngine() {
             worker_.until_rings_end.push_back(std::shared_ptr<NamedRequest>(std::move(each)));
         }
     }
-    munmap(buffer_, mapped_bytes_);
     for (const int fd : {pipe_[0], pipe_[1], null_}) {
         if (fd >= 0) {
             ::close(fd);

@@ -20,6 +20,7 @@
 #include "formats/support/unique_fd.h"
 #include "replay/engine/engine.h"
 #include "replay/engine/process_state.h"
+#include "replay/engine/read_buffer.h"
 #include "replay/engine/syscalls.h"
 #include "replay/plan/left_out.h"
 #include "replay/requests/replayed_ring.h"
@@ -74,8 +75,8 @@ protected:
     void make_requests_at_once() { at_once_ = true; }
     /// `result`: of a request that went through no ring. `told`: its completion is to have it.
     int64_t made_at_once(const OpBlock& b, size_t i, int64_t result, bool told);
-    /// With a buffer of at least so many bytes, of which `buffer_bytes_` are for ops.
-    PosixEngine(const EngineContext& context, size_t least_bytes);
+    /// With a buffer of at least so many bytes, of which `buffer_bytes_` are for ops. `small`: see ReadBuffer.
+    PosixEngine(const EngineContext& context, size_t least_bytes, bool small = false);
     /// Descriptor of a handle, or a not_performed() code in `*refusal`.
     int descriptor(HandleId handle, int64_t* refusal);
     size_t read_size(int64_t size) const {
@@ -89,7 +90,8 @@ protected:
     int pieces(std::span<const int64_t> sizes, int64_t total, std::byte* base, size_t most);
 
     WorkerState& worker_;
-    std::byte* buffer_ = nullptr;
+    const ReadBuffer memory_;
+    std::byte* const buffer_;
     size_t buffer_bytes_ = 0;  // what ops may use
     /// What a write writes, at least so many bytes; only read from. Other bytes each time, as a storage that compresses
     /// or finds what it has already would else do less than for the job.
@@ -190,7 +192,6 @@ private:
 
     bool open_pipe();
 
-    size_t mapped_bytes_ = 0;
     HandleId unverified_ = 0;              // opened, and its next op, an fstat, will tell whether it is a device
     const RootPath* next_path_ = nullptr;  // of the next open
     std::unordered_map<uint32_t, int64_t> touched_to_;  // by mapping: where this task's last touch of it ended

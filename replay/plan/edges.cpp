@@ -259,7 +259,8 @@ private:
         }
     }
 
-    void finish_wait(TaskId task) {
+    /// `depth`: of waits that ended at the same time and wait for each other, which a hostile log may make any.
+    void finish_wait(TaskId task, int depth = 0) {
         Pending& wait = pending_[task];
         if (wait.gets_lock) {
             wait.gets_lock = false;
@@ -267,13 +268,23 @@ private:
                 add_resource(task, wait.lock.op, source.task, source.op);
             }
         }
-        if (!wait.edges.empty()) {
-            if (!log_edges(task, wait.op, wait.end, wait.edges)) {
-                plan_.explained_wait_ns -= wait.waited;
-            }
-            passed_[task] = wait.op + 1;
-            wait.edges.clear();
+        if (wait.edges.empty()) {
+            return;
         }
+        const std::vector<Edge> edges = std::exchange(wait.edges, {});
+        // What it waited for may be a wait that ended at the same time, as when all of a job meet: that ended first.
+        for (const Edge& edge : edges) {
+            constexpr int kDeepest = 1000;
+            const bool known = edge.task < pending_.size() && edge.task != task;
+            if (known && depth < kDeepest && !pending_[edge.task].edges.empty() && pending_[edge.task].op == edge.op &&
+                pending_[edge.task].end <= wait.end) {
+                finish_wait(edge.task, depth + 1);
+            }
+        }
+        if (!log_edges(task, wait.op, wait.end, edges)) {
+            plan_.explained_wait_ns -= wait.waited;
+        }
+        passed_[task] = wait.op + 1;
     }
 
     /// A source that began a little after `until`, when the target ended, is where it is by the recorder's own delays:

@@ -43,10 +43,10 @@ def rate(folder):
     log.unlink()
 
 
-def utilisation(folder, name, text, engine):
+def utilisation(folder, name, text, engine, *more):
     job, log, root = folder / f"{name}.ini", folder / f"{name}.oplog", folder / name
     job.write_text(text, encoding="ascii")
-    run(reprise, "generate", job, "-q", "-o", log)
+    run(reprise, "generate", job, "-q", *more, "-o", log)
     where = ("--engine", "null")
     if engine == "posix":
         run(reprise, "prepare", "-q", log, "--root", root)
@@ -63,8 +63,8 @@ def utilisation(folder, name, text, engine):
     run("rm", "-rf", root)
 
 
-def shrunk(name, compute, samples, size):
-    words = {"samples": samples, "sample_size": size, "compute": compute}
+def shrunk(name, samples, size):
+    words = {"samples": samples, "sample_size": size}
     lines = [line for line in (JOBS / f"{name}.ini").read_text(encoding="utf-8").split("\n") if line.split("=")[0] not in words]
     return "\n".join(lines + [f"{word}={value}" for word, value in words.items()]) + "\n"
 
@@ -72,9 +72,9 @@ def shrunk(name, compute, samples, size):
 with tempfile.TemporaryDirectory(dir=options.dir) as place:
     folder = pathlib.Path(place)
     rate(folder)
-    for accelerator, step in (("H100", "323ms"), ("A100", "636ms")):
-        utilisation(folder, f"unet3d-{accelerator}", shrunk("unet3d", step, 42, "normal(20MiB,9MiB)"), "posix")
-    for accelerator, step in (("H100", "224ms"), ("A100", "435ms")):
-        utilisation(folder, f"resnet50-{accelerator}", shrunk("resnet50", step, 12000, 114660), "posix")
+    for accelerator in ("H100", "A100"):
+        utilisation(folder, f"unet3d-{accelerator}", shrunk("unet3d", 42, "normal(20MiB,9MiB)"), "posix", "--accelerator", accelerator)
+    for accelerator in ("H100", "A100"):
+        utilisation(folder, f"resnet50-{accelerator}", shrunk("resnet50", 12000, 114660), "posix", "--accelerator", accelerator)
     utilisation(folder, "dlrm", "[dlrm]\nformat=parquet\nsamples=268435456\nsamples_per_file=4718592\nsample_size=761\nrow_group=65536\ncolumns=40\n"
                 "batch=16384\nloader_workers=2\nprefetch=4\ngpus=4\ncompute=375us\n", "null")

@@ -13,6 +13,16 @@ cmp -s "$out" "$REPRISE_SOURCE_DIR/docs/job-words.md" ||
 for job in "$jobs"/*.ini; do
     run 0 "$REPRISE" generate "$job" --shrink 1000000 -o one.oplog -f
     contains "$out" "is shrunk"
+    # All that its tasks wait for is kept.
+    case $job in
+        */llama3-1t* | */llama3-405b*) ;;  # as the smaller ones, with many processes
+        *)
+            run "0 1" "$REPRISE" replay one.oplog --engine null --pace afap
+            lacks "$out" "edges_against_time"
+            lacks "$err" "edges_against_time"
+            contains "$out" "job         SAME"
+            ;;
+    esac
     run 0 "$REPRISE" generate "$job" --show
     cp "$out" shown.ini
     run 0 "$REPRISE" generate shown.ini --show
@@ -49,6 +59,20 @@ train, other = job["sections"]
 assert train["steps"] == 20 and train["files"] == 40 and other["steps"] == 0, job
 assert job["bytes_read"] == 2 * train["file_bytes"] + (1 << 20) and job["bytes_written"] == 2 << 20, job
 END
+# Figures of several accelerators.
+run 0 "$REPRISE" generate "$jobs/unet3d.ini" --show
+contains "$out" "compute=323ms"
+contains "$out" "batch=7"
+run 0 "$REPRISE" generate "$jobs/unet3d.ini" --accelerator V100 --show
+contains "$out" "accelerator=V100"
+contains "$out" "compute=1.3604s"
+contains "$out" "batch=4"
+run 3 "$REPRISE" generate "$jobs/unet3d.ini" --accelerator H10 --show
+contains "$err" "has no figures of --accelerator H10; did you mean H100"
+run 3 "$REPRISE" generate job.ini --accelerator H100 --show
+contains "$err" "job.ini: has no figures of an accelerator"
+run 2 "$REPRISE" generate job.ini --accelerator "" --show
+
 # What prints and stops writes nothing: -o beside it is a mistake.
 for option in --show --words; do
     run 2 "$REPRISE" generate job.ini $option -o shown.oplog
@@ -83,6 +107,25 @@ import xml.etree.ElementTree as tree
 words = [each.text for each in tree.parse("job.svg").iter("{http://www.w3.org/2000/svg}text")]
 for wanted in ("[train]", "40 files", "2 loader threads, each rank", "2 accelerators, 2 ranks", "checkpoint 1.00 MiB", "8 requests in flight"):
     assert wanted in words, (wanted, words)
+END
+# Words stay within their boxes.
+printf '[t]\nformat=npz\ndirectory=/a/folder/that/lies/deeper/than/most/others\nsamples=4096\nsample_size=1k\ngpus=1024\naccelerator=H100\ncompute.H100=1ms\n' >wide.ini
+run 0 "$REPRISE" generate wide.ini --diagram wide.svg
+python3 - <<'END' || fail "wide.svg"
+import xml.etree.ElementTree as tree
+top = tree.parse("wide.svg").getroot()
+space = "{http://www.w3.org/2000/svg}"
+boxes = [[int(each.get(name)) for name in ("x", "y", "width", "height")] for each in top.iter(space + "rect")]
+inside = 0
+for text in top.iter(space + "text"):
+    x, y = int(text.get("x")), int(text.get("y"))
+    for left, upper, width, height in boxes:
+        if text.get("class") in ("title", "line") and left <= x < left + width and upper <= y < upper + height:
+            inside += 1
+            assert x + len(text.text) * (8 if text.get("class") == "title" else 6.6) <= left + width, text.text
+    assert text.get("class") != "on" or not any(other.get("class") == "name" and abs(int(other.get("y")) - y) < 12 for other in top.iter(space + "text"))
+words = [each.text for each in top.iter(space + "text")]
+assert inside > 8 and "1,024 accelerators (H100), 1,024 ranks" in words, words
 END
 run 2 "$REPRISE" generate job.ini --diagram job.svg
 contains "$err" "exists"

@@ -30,6 +30,8 @@ diff <(grep -v generate a) <(grep -v generate b) >/dev/null || fail "the job fil
 
 run 2 "$REPRISE" generate job.ini --gpus 2 -o x.oplog
 contains "$err" "write gpus=N"
+run 2 "$REPRISE" generate job.yaml --accelerator A100 -o x.oplog
+contains "$err" "computation_time"
 run 2 "$REPRISE" generate job.yaml --gpus 0 -o x.oplog
 run 3 "$REPRISE" generate job.yaml --gpus 9 -o x.oplog
 contains "$err" "an epoch has no step"

@@ -7,14 +7,12 @@ table=$(trace mlperf_storage/v1.0_summaries.csv) || skip "no trace mlperf_storag
 cd "$tmp" || exit 1
 for job in unet3d resnet50 cosmoflow; do
     for accelerator in H100 A100; do
-        cp "$REPRISE_SOURCE_DIR/examples/jobs/$job.ini" job.ini
-        # An H100's step is in the file, those of others in its comment: "A100: 636ms".
-        step=$(sed -n "s/^;.* $accelerator: \([0-9.]*m\?s\).*/\1/p" job.ini)
-        [[ $accelerator == H100 ]] || sed -i "s/^compute=.*/compute=${step:-missing}/" job.ini
-        run 0 "$REPRISE" generate -q job.ini --shrink 1000 -o "$job-$accelerator.oplog"
+        file=$REPRISE_SOURCE_DIR/examples/jobs/$job.ini
+        run 0 "$REPRISE" generate -q "$file" --accelerator $accelerator --shrink 1000 -o "$job-$accelerator.oplog"
         run 0 "$REPRISE" info --json "$job-$accelerator.oplog"
         cp "$out" "$job-$accelerator.json"
-        grep '^batch=' job.ini >"$job-$accelerator.batch"
+        run 0 "$REPRISE" generate "$file" --accelerator $accelerator --show
+        grep '^batch=' "$out" >"$job-$accelerator.batch"
     done
 done
 python3 - "$table" <<'END' || fail "the jobs are not those of MLPerf Storage"

@@ -65,8 +65,11 @@ public:
         }
         add("decode", one_of_text({"0", "2ms", "normal(5ms,1ms)", "lognormal(3ms,1ms)", "uniform(1ms,4ms)"}));
         add("compute", one_of_text({"0", "50ms", "normal(80ms,10ms)", "uniform(20ms,60ms)", "lognormal(40ms,10ms)"}));
+        const bool works = !text_.ends_with("compute=0\n");
         if (gpus == ranks && workers != 0 && below(4) == 0) {
             add("compute_on", "processor");
+        } else if (works && below(3) == 0) {
+            add("overhead", one_of_text({"1ms", "lognormal(4ms,1ms)", "uniform(2ms,6ms)"}));
         }
         add("gpus", std::to_string(gpus));
         add("ranks", std::to_string(ranks));

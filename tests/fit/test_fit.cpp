@@ -107,6 +107,9 @@ std::vector<std::string> compare(const std::string& text, const FittedJob& fitte
         check("sync", a.sync == b.sync);
     }
     drawn("compute", a.compute, b.compute);
+    if (a.overhead.mean() > 0 || b.overhead.mean() > 0) {
+        drawn("overhead", a.overhead, b.overhead);
+    }
     const auto saves = [](const TrainingJob& of) {
         const uint64_t epoch = of.steps_per_epoch();
         return of.checkpoint_steps != 0    ? of.all_steps() / of.checkpoint_steps
@@ -155,7 +158,7 @@ TEST_CASE("a drawn job comes back from its log, all but what is named as unseen"
     }
     // What every log shows, and what most do: naming all as unseen would be no fit.
     for (const char* word : {"compute_on", "decode", "loader_workers", "ranks", "epochs", "checkpoint_every",
-                             "checkpoint_size", "sync", "format", "bs"}) {
+                             "checkpoint_size", "sync", "format", "bs", "overhead"}) {
         CHECK_MESSAGE(seen[word].first == seen[word].second, word);
         CHECK_MESSAGE(seen[word].second > 0, word);
     }
@@ -265,6 +268,38 @@ TEST_CASE("without marks and accelerator, the batches that are handed over are t
     CHECK(value(job, "samples") == "1600");
     CHECK(value(job, "prefetch") == "2");
     CHECK(job.sees("prefetch"));
+}
+
+TEST_CASE("what a rank does beside its accelerator is told from the accelerator's work, which may be slept") {
+    const std::string text =
+        "[t]\nformat=jpeg\nsamples=400\nsample_size=100k\nbatch=4\nloader_workers=3\ncompute=20ms\noverhead=1ms\n";
+    const FittedJob job = fit_of(text);
+    CHECK(value(job, "compute") == "20ms");
+    CHECK(value(job, "overhead") == "1ms");
+    // As DLIO and MLPerf Storage do.
+    const TempDir dir;
+    generate(parse_job(text, "job.ini"), dir / "job.oplog");
+    {
+        const LogReader log(dir / "job.oplog");
+        LogWriter out(dir / "slept.oplog", log.header());
+        copy_tables(log.tables(), out);
+        for (TaskId task = 1; task < log.tables().tasks.size(); ++task) {
+            log.for_each(task, [&](const Op& op, uint64_t) {
+                Op made = op;
+                if (op.kind == OpKind::gpu_submit) {
+                    made = {.kind = OpKind::compute, .begin = op.begin};
+                } else if (op.kind == OpKind::gpu_wait) {
+                    made = {.kind = OpKind::wait, .begin = op.begin, .duration = op.duration, .arg = kWaitSleep};
+                }
+                out.append(task, made);
+            });
+        }
+        out.finish();
+    }
+    const FittedJob slept = fit_job(LogReader(dir / "slept.oplog"));
+    CHECK(value(slept, "compute") == "20ms");
+    CHECK(value(slept, "overhead") == "1ms");
+    CHECK(value(slept, "compute_on").empty());
 }
 
 TEST_CASE("a queue that was never full is named") {

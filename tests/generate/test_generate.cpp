@@ -123,6 +123,21 @@ TEST_CASE("compute_on=processor: the ranks compute, and there is no accelerator"
         parse_job("[t]\nformat=npz\nsamples=24\nsample_size=1k\ngpus=2\nranks=1\ncompute_on=processor\n", "x"));
 }
 
+TEST_CASE("overhead=: a rank works beside its accelerators, which are idle meanwhile") {
+    const std::string text =
+        "[t]\nformat=npz\nsamples=24\nsample_size=100k\nbatch=2\ngpus=4\nranks=2\nloader_workers=3\n";
+    const Generated without(text + "compute=5ms\n"), with(text + "compute=5ms\noverhead=2ms\n");
+    check_edges(with.log);
+    auto kinds = with.kinds();
+    CHECK(kinds[OpKind::gpu_submit] == 3 * 4);
+    CHECK(kinds[OpKind::compute] == 3 * 2);  // each rank in each step
+    CHECK(with.result.sections.at(0).end - without.result.sections.at(0).end == 3 * 2'000'000);
+    CHECK_THROWS_AS(parse_job(text + "overhead=2ms\n", "x"), Error);
+    CHECK_THROWS_AS(
+        parse_job("[t]\nformat=npz\nsamples=9\nsample_size=1k\ncompute=1ms\ncompute_on=processor\noverhead=1ms\n", "x"),
+        Error);
+}
+
 TEST_CASE("a file for each sample: every sample is read once an epoch, as a whole") {
     const Generated job(
         "[t]\nformat=npz\nsamples=24\nsample_size=normal(100k,20k)\nbatch=2\ngpus=2\nloader_workers=3\nshuffle=full\n"
@@ -233,6 +248,55 @@ TEST_CASE("the loader is never further ahead than its queue") {
     });
     CHECK(most >= 6);
     CHECK(most <= 8);
+}
+
+TEST_CASE("interleave of streams: each loader has its next two files open, with the first piece read") {
+    const std::string text =
+        "[t]\nformat=tfrecord\nsamples=240\nsamples_per_file=20\nsample_size=10k\nbs=32k\nbatch=8\n"
+        "loader_workers=2\ncompute=10ms\nepochs=2\nshuffle=full\ninterleave=";
+    const Generated job(text + "1\n"), own(text + "0\n");
+    check_edges(job.log);
+    CHECK(job.bytes() == own.bytes());
+    std::map<TaskId, std::set<uint32_t>> open;
+    std::map<TaskId, std::vector<int64_t>> first;  // offsets
+    std::map<uint32_t, int64_t> ends;              // by handle: how far it was read
+    size_t most = 0;
+    job.log.for_each_in_time([&](TaskId task, const Op& op, uint64_t) {
+        if (op.kind == OpKind::open) {
+            open[task].insert(op.handle);
+            most = std::max(most, open[task].size());
+        } else if (op.kind == OpKind::close) {
+            open[task].erase(op.handle);
+        } else if (op.kind == OpKind::pread) {
+            CHECK(op.offset == ends[op.handle]);  // each file from front to back
+            ends[op.handle] += data_bytes(op);
+            if (first[task].size() < 4) {
+                first[task].push_back(op.offset);
+            }
+        }
+    });
+    CHECK(most == 3);
+    for (const auto& [task, offsets] : first) {
+        CHECK(offsets == std::vector<int64_t>{0, 0, 0, 32'768});
+    }
+    // A piece is read when all samples but the two before were taken of both loaders, so that neither is far ahead.
+    const auto taker = static_cast<TaskId>(job.log.tables().tasks.size() - 1);
+    REQUIRE(job.log.tables().strings[job.log.tables().tasks[taker].name] == "batches");
+    std::map<TaskId, bool> may_read;
+    job.log.for_each_in_time([&](TaskId task, const Op& op, uint64_t) {
+        if (op.kind == OpKind::pread && op.offset != 0) {
+            CHECK(may_read[task]);
+        }
+        if (op.kind != OpKind::close) {
+            may_read[task] = op.kind == OpKind::wait && !op.edges.empty() && op.edges[0].task == taker;
+        }
+        CHECK((task != taker || op.kind != OpKind::wait || op.edges.size() <= 2));
+    });
+    CHECK(job.kinds()[OpKind::open] == 24);  // each file once an epoch
+    CHECK(job.kinds()[OpKind::close] == 24);
+    // A job that ends before leaves none open.
+    const Generated cut(text + "1\nsteps=4\n");
+    CHECK(cut.kinds()[OpKind::open] == cut.kinds()[OpKind::close]);
 }
 
 TEST_CASE("interleave: a batch takes samples from all loaders in turn, and all together are ahead") {

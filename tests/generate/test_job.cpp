@@ -97,6 +97,43 @@ TEST_CASE("every word of the table is taken somewhere, and in the other kind of 
     }
 }
 
+TEST_CASE("figures of several accelerators: one of them is taken, the file's or another") {
+    const std::string text =
+        "[global]\naccelerator=H100\ncompute.H100=323ms\ncompute.A100=636ms\n"
+        "[t]\nformat=npz\nsamples=100\nsample_size=1k\nbatch=7\nbatch.V100=4\ncompute.V100=1.36s\n"
+        "[own]\nformat=npz\nsamples=100\nsample_size=1k\ncompute=5ms\n";
+    const auto steps = [&](std::string_view accelerator) {
+        const Job job = parse_job(text, "job.ini", accelerator);
+        const auto& first = std::get<TrainingJob>(job.sections.at(0).what);
+        const auto& second = std::get<TrainingJob>(job.sections.at(1).what);
+        // What a section says itself holds for every accelerator.
+        CHECK(second.compute.mean() == 5e6);
+        CHECK(show_job(parse_job(show_job(job), "shown.ini")) == show_job(job));
+        return std::pair(first.compute.mean(), first.batch);
+    };
+    CHECK(steps("") == std::pair(323e6, uint64_t{7}));
+    CHECK(steps("A100") == std::pair(636e6, uint64_t{7}));
+    CHECK(steps("V100") == std::pair(1.36e9, uint64_t{4}));
+    const auto error = [&](const std::string& job, std::string_view accelerator = {}) -> std::string {
+        try {
+            parse_job(job, "job.ini", accelerator);
+        } catch (const Error& wrong) {
+            return wrong.what();
+        }
+        return "";
+    };
+    CHECK(has(error(text, "a100"), "job.ini:5: [t] has no figures of --accelerator a100; did you mean A100"));
+    const std::string job = "[t]\nformat=npz\nsamples=9\nsample_size=1k\n";
+    CHECK(has(error(job + "accelerator=B20\ncompute.B200=1ms\n"), "job.ini:5: [t] has no figures of accelerator=B20"));
+    CHECK(has(error(job + "compute.B200=1ms\n"), "job.ini:5: compute.B200= in a section that does not say which"));
+    CHECK(has(error(job + "accelerator=B200\ncompute.A100=1ms\nbatch.B200=2\n"),
+              "job.ini:6: compute= is given, but not for B200"));
+    CHECK(has(error(job + "compute.=1ms\n"), "'compute.' is no word of an accelerator"));
+    CHECK(has(error(job + "compue.A100=1ms\n"), "'compue.A100' is not known; did you mean compute"));
+    CHECK(has(error(job + "accelerator=A100\ncompute.A100=1ms\nrwmixread.A100=4\n"), "does not belong into [t]"));
+    CHECK(has(error(job, "A100"), "has no figures of an accelerator: --accelerator A100"));
+}
+
 TEST_CASE("errors name the line, what is wrong and what to do") {
     struct Case {
         std::string text;

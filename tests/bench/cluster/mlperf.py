@@ -57,7 +57,7 @@ class Predictor:
         key = workload, accel
         if key not in self.logs:
             text = (SOURCE / f"examples/jobs/{workload}.ini").read_text(encoding="utf-8").splitlines()
-            job = [line for line in text if not line.startswith(("compute=", "epochs=", "samples=", "directory="))]
+            job = [line for line in text if not line.startswith(("compute", "accelerator=", "batch.", "epochs=", "samples=", "directory="))]
             samples = STEPS[workload] * BATCH[workload]
             if workload == "resnet50":
                 samples = -(-samples // 1251) * 1251

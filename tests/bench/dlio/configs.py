@@ -13,6 +13,7 @@ class Workload:
     text: str  # of the YAML file
     mb_per_s: int  # of the throttled storage: a little less than the accelerator takes
     scaled: str
+    step_s: float
 
 
 def _workload(name, framework, dataset, reader, train, **rest):
@@ -24,11 +25,12 @@ def _workload(name, framework, dataset, reader, train, **rest):
             lines += [f"{key}:"] + [f"  {word}: {of}" for word, of in value.items()]
         else:
             lines.append(f"{key}: {value}")
-    return Workload(name, "\n".join(lines) + "\n", **rest)
+    return Workload(name, "\n".join(lines) + "\n", step_s=train["computation_time"], **rest)
 
 
 STEP_S = 0.323  # of an H100, unet3d
-FULL_SIZE = dict(format="npz", num_samples_per_file=1, record_length=146600628)
+SAMPLE = 146600628  # bytes, unet3d
+FULL_SIZE = dict(format="npz", num_samples_per_file=1, record_length=SAMPLE)
 
 
 def full_size(files, epochs):

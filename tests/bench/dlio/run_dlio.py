@@ -58,15 +58,25 @@ class Dlio:
 
 
 class Generated:
-    """`reprise generate` of the same YAML, prepared below `data`."""
+    """`reprise generate` of the same YAML, prepared below `data`. `words`: lines that the job file has besides."""
 
-    def __init__(self, reprise, workload, folder, data):
-        self.reprise, self.folder, self.root = reprise, pathlib.Path(folder), pathlib.Path(data) / "root"
+    def __init__(self, reprise, workload, folder, data, words=()):
+        self.reprise, self.folder, self.root, self.words = reprise, pathlib.Path(folder), pathlib.Path(data) / "root", words
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.yaml, self.log = self.folder / f"{workload.name}.yaml", self.folder / "job.oplog"
         self.yaml.write_text(workload.text, encoding="ascii")
 
+    def generate(self):
+        if not self.words:
+            command([self.reprise, "generate", "-q", "-f", self.yaml, "--gpus", 1, "-o", self.log])
+            return
+        job = self.yaml.with_suffix(".ini")
+        shown, _ = command([self.reprise, "generate", self.yaml, "--gpus", 1, "--show"])
+        job.write_text(shown + "".join(f"{word}\n" for word in self.words), encoding="utf-8")
+        command([self.reprise, "generate", "-q", "-f", job, "-o", self.log])
+
     def make_data(self):
-        command([self.reprise, "generate", "-q", "-f", self.yaml, "--gpus", 1, "-o", self.log])
+        self.generate()
         self.root.parent.mkdir(parents=True, exist_ok=True)
         command([self.reprise, "prepare", "-q", self.log, "--root", self.root])
 

@@ -396,6 +396,34 @@ TEST_CASE_FIXTURE(Fixture, "a fork comes after what the child inherits and befor
     CHECK(plan.processes[parent].tasks_at_start == std::vector<TaskId>{a, b});
 }
 
+TEST_CASE_FIXTURE(Fixture, "those who meet wait for the one that waited for all of them, though all go on at the same time") {
+    JobBuilder job(log());
+    const TaskId first = job.lone_task(), a = job.lone_task(), b = job.lone_task();
+    const Edge all[] = {{a, EdgeKind::message, 100, 0}, {b, EdgeKind::message, 100, 0}};
+    const Edge met[] = {{first, EdgeKind::message, 100, 1}}, again[] = {{first, EdgeKind::message, 100, 0}};
+    job.add(first, {.kind = OpKind::compute, .begin = 10'000, .duration = 50'000});
+    job.add(first, {.kind = OpKind::wait, .begin = 60'000, .duration = 40'000, .arg = kWaitFutex, .edges = all});
+    for (const TaskId task : {a, b}) {
+        job.add(task, {.kind = OpKind::compute, .begin = 10'000, .duration = 80'000});
+        job.add(task, {.kind = OpKind::wait, .begin = 95'000, .duration = 5'000, .arg = kWaitFutex, .edges = met});
+        job.add(task, {.kind = OpKind::wait, .begin = 100'000, .arg = kWaitFutex, .edges = again});
+    }
+    const LogReader reader = job.finish();
+    const Plan plan = plan_of(reader);
+    CHECK(waits_for(plan, a, 1, first, 1));
+    CHECK(waits_for(plan, b, 1, first, 1));
+    CHECK(std::none_of(plan.counters.begin(), plan.counters.end(),
+                       [](const Counter& counter) { return counter.name == "edges_against_time"; }));
+    // Two that wait for each other at the same time: one of them is wrong, and no more.
+    JobBuilder circle(dir / "circle.oplog");
+    const TaskId c = circle.lone_task(), d = circle.lone_task();
+    const Edge of_c[] = {{c, EdgeKind::message, 100, 0}}, of_d[] = {{d, EdgeKind::message, 100, 0}};
+    circle.add(c, {.kind = OpKind::wait, .begin = 10'000, .duration = 90'000, .arg = kWaitFutex, .edges = of_d});
+    circle.add(d, {.kind = OpKind::wait, .begin = 10'000, .duration = 90'000, .arg = kWaitFutex, .edges = of_c});
+    const LogReader turning = circle.finish();
+    CHECK(edges(plan_of(turning)) == 1);
+}
+
 TEST_CASE_FIXTURE(Fixture, "edges of the log are kept where their source ends first, else dropped and counted") {
     JobBuilder job(log());
     const TaskId a = job.lone_task(), b = job.lone_task();
