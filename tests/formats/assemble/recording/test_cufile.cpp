@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Calls of libcufile: which of them passed no system call, and what becomes of those.
 #include <doctest/doctest.h>
-
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 
+#include <utility>
+
 #include "formats/oplog/open_flags.h"
-#include "formats/support/error.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
 
 using namespace reprise;
@@ -142,7 +142,7 @@ TEST_CASE("libcufile: only a system call of this range, at that time, the same w
     };
     for (const Case& one : {Case{"another range", 4 * kBytes, kBytes, false, false}, Case{"before", 0, kBytes, true, false},
                             Case{"a write", 0, kBytes, false, true}, Case{"an end of it", 0, 4096, false, false}}) {
-        CAPTURE(one.what);
+        CAPTURE(std::string(one.what));
         CufileJob job;
         if (one.before) {
             job.pread_inside(one.offset, one.size, 101);
@@ -288,7 +288,7 @@ TEST_CASE("libcufile: files that were registered unseen, and a library that coul
          {Case{"from the start", opened - 1, opened + kUs, 0, 0}, Case{"soon", opened + kUs, opened + 2 * kUs, 0, 0},
           Case{"late", opened + 2 * kUs, opened + kUs, 1, 0}, Case{"late, no driver", opened + 2 * kUs, 0, 0, 0},
           Case{"never", 0, opened + kUs, 1, 0}, Case{"never, no driver", 0, 0, 0, 1}}) {
-        CAPTURE(one.what);
+        CAPTURE(std::string(one.what));
         CufileJob late;
         raw_cufile record = late.made(RAW_CUFILE_OPENED);
         record.enter = one.since;
@@ -330,7 +330,8 @@ TEST_CASE("libcufile: records that make no sense do no harm") {
             job.over(RAW_CUFILE_SUBMITTED, begun, 1);
             job.moved(job.enter(), 0, kBytes, kBytes);
             const AssembledLog log = job.assemble();
-            CHECK(log.of_kind(OpKind::pread).size() >= 1);
+            // Of one that is no longer registered it is not known which file it is.
+            CHECK(log.of_kind(OpKind::pread).empty() == (kind == RAW_CUFILE_DEREGISTERED));
         }
     }
 }
@@ -342,5 +343,5 @@ TEST_CASE("libcufile: a record that is cut ends the log there, and says so") {
     head.pid = head.tid = 100;
     head.time = job.now + kUs;
     job.records().emplace_back(uint8_t{RAW_CUFILE}, head);  // nothing but a head
-    CHECK_THROWS_AS(job.assemble(), Error);
+    CHECK(job.assemble().counter("capture_cut") == 1);
 }
