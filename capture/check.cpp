@@ -13,6 +13,7 @@ CaptureCheck check_capture() {
     CaptureCheck check;
     check.refusal = bpf_refusal();
     std::vector<std::string> absent;
+    bool probes = false;
     if (check.refusal.empty()) {
         try {
             BpfPrograms::Options options;
@@ -22,6 +23,7 @@ CaptureCheck check_capture() {
             BpfPrograms programs(options);
             programs.attach();
             absent = programs.absent();
+            probes = programs.probed_call_ns() >= 0;
             check.raw_because = programs.raw_because();
             check.raw_because.resize(std::min(check.raw_because.find('\n'), check.raw_because.size()));
         } catch (const Error& error) {
@@ -40,6 +42,7 @@ CaptureCheck check_capture() {
             check.refusal.empty() && std::find(absent.begin(), absent.end(), hook.trace) == absent.end();
         check.hooks.push_back({hook.trace, hook.group, granted, hook.follows});
     }
+    check.hooks.push_back({"uprobe", "cufile", check.refusal.empty() && probes, "calls of libcufile are not recorded"});
     return check;
 }
 

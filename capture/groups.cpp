@@ -13,6 +13,7 @@ const std::vector<CaptureGroup>& capture_groups() {
         {"block", "requests of block devices"},
         {"memory", "memory besides files that each process holds, every 100 ms"},
         {"network", "TCP connections: addresses, bytes, retransmits, round-trip times"},
+        {"cufile", "calls of libcufile, whose data passes no system call (GPUDirect)"},
         {"pressure", "CPU, memory and I/O pressure, every 100 ms"},
     };
     return groups;

@@ -46,6 +46,7 @@ public:
         bool mapped_uses = false;      ///< page tables are read
         bool probe_reads = false;      ///< do without bpf_rdonly_cast, as on kernels before 6.2
         bool raw_tracepoints = false;  ///< as where tp_btf programs are refused
+        bool library_probes = true;    ///< probe() is called
     };
     /// Loads, as raw tracepoints where the kernel refuses tp_btf; nothing runs yet. Throws Error (machine).
     explicit BpfPrograms(const Options& options);
@@ -61,6 +62,11 @@ public:
     void forget_counts();
     /// Ends recording; what is in the ring stays there.
     void detach();
+    /// Probes a function of a library, for whoever calls it, from now until detach(); `function` as enum
+    /// probed_function. 0, or errno: ENOENT where the library has none of that name.
+    int probe(const char* library, const char* name, uint32_t function);
+    /// What a call takes longer that is probed, ns, by one of libc that is probed for a moment. Below 0: it cannot be.
+    [[nodiscard]] int64_t probed_call_ns() const;
     /// Follows these processes with all their threads and the children they make meanwhile. How many tasks that are.
     uint64_t follow(const std::vector<pid_t>& pids);
     /// Follows what enters these control groups from now on, and those made below them. Called before attach().

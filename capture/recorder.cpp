@@ -20,6 +20,7 @@
 #include "capture/capture.h"
 #include "capture/child.h"
 #include "capture/context_records.h"
+#include "capture/library_probes.h"
 #include "capture/loader.h"
 #include "capture/mapped_uses.h"
 #include "capture/memory_samples.h"
@@ -106,6 +107,7 @@ public:
         how.without = {options_.without.begin(), options_.without.end()};
         how.cgroups = !options_.cgroup.empty();
         how.mapped_uses = options_.mapped_uses;
+        how.library_probes = !left_out("cufile");
         // For tests and measurements.
         how.probe_reads = std::getenv("REPRISE_CAPTURE_PROBE_READS") != nullptr;
         how.raw_tracepoints = std::getenv("REPRISE_CAPTURE_RAW_TRACEPOINTS") != nullptr;
@@ -115,6 +117,12 @@ public:
             uses_ = std::make_unique<MappedUses>(*bpf_);
         }
         result_.absent = bpf_->absent();
+        libraries_ = std::make_unique<LibraryProbes>(*bpf_);
+        if (how.library_probes) {
+            libraries_->attach_named(options_.cufile);
+            libraries_->attach_found(
+                cufile_libraries(options_.command.empty() ? std::string() : options_.command.front()));
+        }
 
         const std::optional<ChildUser> user = options_.command.empty() ? std::nullopt : child_user(options_.user);
         if (!options_.command.empty()) {
@@ -189,6 +197,7 @@ private:
             seed_task_record(*writer_, pid, child_ ? &options_.command : nullptr);
             if (!child_) {
                 rank_record(*writer_, pid);
+                libraries_->attach_mapped(pid, *writer_);
             }
         }
         bpf_->seed_descriptors();
@@ -226,8 +235,9 @@ private:
     void drain() {
         guarded([&] {
             note_lag(Clock::now());
-            drained_ = ring_->drain(*writer_, execs_);
+            drained_ = ring_->drain(*writer_, execs_, opened_);
             note_ranks();
+            note_libraries();
         });
     }
 
@@ -237,6 +247,17 @@ private:
             rank_record(*writer_, pid);
         }
         execs_.clear();
+    }
+
+    void note_libraries() {
+        for (const OpenedLibrary& each : opened_) {
+            libraries_->opened(each, *writer_);
+        }
+        opened_.clear();
+    }
+
+    bool left_out(std::string_view group) const {
+        return std::find(options_.without.begin(), options_.without.end(), group) != options_.without.end();
     }
 
     /// A drain begins.
@@ -264,9 +285,7 @@ private:
                 return;
             }
             guarded([&] {
-                const bool pressure =
-                    std::find(options_.without.begin(), options_.without.end(), "pressure") == options_.without.end();
-                if (pressure) {
+                if (!left_out("pressure")) {
                     pressure_record(*writer_);
                 }
                 memory_.sample(*bpf_, *writer_);
@@ -292,7 +311,7 @@ private:
             return;
         }
         CaptureProgress now;
-        static_assert(RAW_SOCKET < std::tuple_size_v<decltype(now.by_type)>);
+        static_assert(RAW_CUFILE < std::tuple_size_v<decltype(now.by_type)>);
         std::copy_n(ring_->by_type().begin(), now.by_type.size(), now.by_type.begin());
         now.records = ring_->records();
         now.bytes = writer_->bytes();
@@ -377,6 +396,7 @@ private:
         result_.ended = Clock::now();
         drain();  // detaching takes a while, and whoever is attached to goes on meanwhile
         bpf_->detach();
+        libraries_->stop();
         result_.elapsed_ns = (Clock::now() - begin_).count();
         result_.lost = bpf_->counter(COUNT_LOST);
         result_.recursion_misses = bpf_->recursion_misses();
@@ -385,9 +405,10 @@ private:
         const auto live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
         result_.still_running = live > 0 ? static_cast<uint64_t>(live) : 0;
         guarded([&] {
-            for (auto now = Clock::now(); ring_->drain(*writer_, execs_) != 0; now = Clock::now()) {
+            for (auto now = Clock::now(); ring_->drain(*writer_, execs_, opened_) != 0; now = Clock::now()) {
                 note_lag(now);  // only where records waited
             }
+            note_libraries();
             loss_record(true);
             clock_record(*writer_);
             writer_->finish();
@@ -410,6 +431,7 @@ private:
     std::unique_ptr<RawWriter> writer_;
     MemorySamples memory_;
     std::unique_ptr<MappedUses> uses_;
+    std::unique_ptr<LibraryProbes> libraries_;
     signalfd_siginfo signal_{};
     CaptureResult result_;
     const Clock::time_point made_ = Clock::now();
@@ -417,6 +439,7 @@ private:
     int64_t cpu_begin_ = 0;
     std::chrono::nanoseconds longest_wait_{};
     std::vector<pid_t> execs_;
+    std::vector<OpenedLibrary> opened_;
     uint64_t drained_ = 0, told_lost_ = 0, ticks_ = 0;
 };
 

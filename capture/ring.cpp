@@ -70,7 +70,7 @@ uint64_t Ring::consume(const Take& take) {
     return at - begin;
 }
 
-uint64_t Ring::drain(RawWriter& to, std::vector<pid_t>& execs) {
+uint64_t Ring::drain(RawWriter& to, std::vector<pid_t>& execs, std::vector<OpenedLibrary>& opened) {
     return consume([&](ByteView record) {
         const uint8_t type = record[offsetof(raw_head, type)];
         ++by_type_[type];
@@ -78,6 +78,11 @@ uint64_t Ring::drain(RawWriter& to, std::vector<pid_t>& execs) {
             raw_u32 pid = 0;
             std::memcpy(&pid, record.data() + offsetof(raw_head, pid), sizeof pid);
             execs.push_back(static_cast<pid_t>(pid));
+        }
+        if (type == RAW_CALL) {
+            if (std::optional<OpenedLibrary> library = opened_library(record)) {
+                opened.push_back(std::move(*library));
+            }
         }
         // Some records are reserved larger than they became.
         raw_u16 size = 0;

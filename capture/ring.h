@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "capture/library_probes.h"
 #include "formats/raw/log.h"
 
 namespace reprise {
@@ -23,8 +24,8 @@ public:
     Ring& operator=(const Ring&) = delete;
 
     /// Moves what is there now into the log; at most one ring full, so that it ends. How many bytes that were. `execs`:
-    /// processes that began another program meanwhile are added.
-    uint64_t drain(RawWriter& to, std::vector<pid_t>& execs);
+    /// processes that began another program meanwhile are added, and to `opened` files that are watched for.
+    uint64_t drain(RawWriter& to, std::vector<pid_t>& execs, std::vector<OpenedLibrary>& opened);
     /// Throws the contents away, once `see` has seen each record.
     void discard(const std::function<void(const raw_head&)>& see);
     /// By enum raw_type.

@@ -71,6 +71,8 @@ void options(po::options_description& add) {
                       "record the command N times, to FILE.1 and so on, and compare the recordings");
     add.add_options()("torch", "mark the batches of an unmodified PyTorch job (docs/markers.md)");
     add.add_options()("gpu", "record NVIDIA GPU work, with CUPTI inside the job");
+    add.add_options()("cufile", po::value<Words>()->value_name("FILE")->composing(),
+                      "libcufile of the job, where it is not in a usual place; may be repeated");
     add.add_options()("ring", po::value<std::string>()->value_name("SIZE")->default_value("32M"),
                       "ring buffer between kernel and recorder");
     add_role_option(add);
@@ -528,6 +530,12 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
     if (values.count("user") != 0) {
         how.user = values["user"].as<std::string>();
     }
+    for (const std::string& file : values.count("cufile") != 0 ? values["cufile"].as<Words>() : Words()) {
+        how.cufile.emplace_back(file);
+    }
+    if (!how.cufile.empty() && std::find(how.without.begin(), how.without.end(), "cufile") != how.without.end()) {
+        throw usage_error("--cufile and --without cufile exclude each other", "give one of them");
+    }
     how.mapped_uses = is_wanted(values, "mapped-uses");
     how.wait_all = values.count("wait-all") != 0;
     if (values.count("torch") != 0) {
@@ -628,7 +636,7 @@ const Registration registration{{
             "processes. The command keeps its environment, terminal, signals and exit code, and runs as the user who "
             "called sudo. Options end at the first word that is not one: the rest is the command. Requires root, or "
             "CAP_BPF and CAP_PERFMON; --check shows what this machine allows.\n\nGroups "
-            "for --without: faults, uring, causes, pagecache, block, memory, pressure. Lost events, if any, are "
+            "for --without: faults, uring, causes, pagecache, block, memory, network, cufile, pressure. Lost events, if any, are "
             "reported here "
             "and in the log. If the recorder is killed, the job goes on and the records stay in the .raw file next to "
             "the output; `reprise import` turns them into a log.\n\n--gpu requires a build with CUPTI, and a job "

@@ -31,7 +31,7 @@ typedef _Bool bool;
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-    unsigned long di, si, dx, r10, r8, r9, ax, orig_ax;
+    unsigned long di, si, dx, cx, r10, r8, r9, ax, orig_ax, sp;
 };
 
 struct qstr {

@@ -166,6 +166,22 @@ struct page_tables {
     struct page_table slots[PAGE_TABLES];
 };
 
+/* Functions that are probed; each probe has its own as cookie. The numbers are the loader's and these programs' only. */
+enum probed_function {
+    CUFILE_REGISTER = 1,
+    CUFILE_DEREGISTER,
+    CUFILE_READ,
+    CUFILE_WRITE,
+    CUFILE_READ_ASYNC,
+    CUFILE_WRITE_ASYNC,
+    CUFILE_BATCH_SUBMIT,
+    CUFILE_BATCH_STATUS,
+    CUFILE_BATCH_DESTROY,
+    CUDA_SYNC_STREAM, /* all that was given to the stream of the first argument is done */
+    CUDA_SYNC_ALL,    /* all that was given to any */
+    CUDA_SYNC_SOME,   /* not known what */
+};
+
 struct request_state {
     raw_u64 issued, sector;
     raw_u32 pid, tid, bytes, device, write, pad;

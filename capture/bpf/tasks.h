@@ -4,6 +4,7 @@
 #define REPRISE_CAPTURE_TASKS_H
 
 #include "calls.h"
+#include "library_calls.h"
 #include "workers.h"
 
 #define NR_EXIT_GROUP 231
@@ -182,6 +183,7 @@ int BPF_PROG(task_exit) {
     if (task->pid == task->tgid) {
         note_inside(task, 1);
     }
+    forget_library_call();
     /* What it wakes from here on, it wakes by ending. */
     if (!state->enter) {
         state->enter = now;

@@ -185,6 +185,23 @@ void put_socket(std::string& out, const raw_socket& record) {
         record.retransmits, record.rtt_us);
 }
 
+void put_cufile(std::string& out, const raw_cufile& record) {
+    static constexpr const char* kKinds[] = {"?",    "enter", "registered", "deregistered", "moved",  "asked", "submitted",
+                                             "done", "taken", "forgotten",  "opened",       "driver"};
+    static_assert(std::size(kKinds) == RAW_CUFILE_DRIVER + 1, "every kind has a name");
+    put(out, " %s%s%s", record.kind < std::size(kKinds) ? kKinds[record.kind] : kKinds[0],
+        record.how & RAW_CUFILE_WRITES ? " write" : "", record.how & RAW_CUFILE_STREAM ? " stream" : "");
+    put(out, " handle=%llx stream=%llx request=%llx offset=%lld size=%llu result=%lld enter=",
+        static_cast<unsigned long long>(record.handle), static_cast<unsigned long long>(record.stream),
+        static_cast<unsigned long long>(record.request), static_cast<long long>(record.offset),
+        static_cast<unsigned long long>(record.size), static_cast<long long>(record.result));
+    put_time(out, record.enter);
+    if (record.fd.file != 0) {
+        out += " fd=";
+        put_fd(out, record.fd);
+    }
+}
+
 void put_body(std::string& out, const raw_head& head) {
     switch (head.type) {
         case RAW_CALL: put_call(out, as<raw_call>(head)); break;
@@ -273,6 +290,7 @@ void put_body(std::string& out, const raw_head& head) {
             break;
         }
         case RAW_SOCKET: put_socket(out, as<raw_socket>(head)); break;
+        case RAW_CUFILE: put_cufile(out, as<raw_cufile>(head)); break;
         case RAW_PRESSURE: {
             const auto& record = as<raw_pressure>(head);
             put(out, " cpu=%llu memory=%llu io=%llu", static_cast<unsigned long long>(record.cpu_some),
@@ -309,8 +327,8 @@ const char* raw_type_name(uint8_t type) {
     static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
                                         "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
                                         "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH",    "STOLEN",
-                                        "FAULTS",    "BACKING", "MEMORY",   "USES",       "RANK",  "SOCKET"};
-    static_assert(std::size(names) == RAW_SOCKET + 1, "every record type has a name");
+                                        "FAULTS",    "BACKING", "MEMORY",   "USES",       "RANK",  "SOCKET",   "CUFILE"};
+    static_assert(std::size(names) == RAW_CUFILE + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }
 

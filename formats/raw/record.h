@@ -24,7 +24,7 @@ typedef int64_t raw_s64;
 
 /* Names as C has them. NOLINTBEGIN(readability-identifier-naming) */
 
-#define RAW_VERSION 6
+#define RAW_VERSION 7
 
 enum raw_type {
     RAW_META = 1, /* first record: JSON text (user space) */
@@ -53,6 +53,7 @@ enum raw_type {
     RAW_USES,     /* mapped pages that a process used again (user space) */
     RAW_RANK,     /* which rank of a job a process is, as its environment says (user space) */
     RAW_SOCKET,   /* a connection's two addresses, and how it does so far */
+    RAW_CUFILE,   /* calls of libcufile: what is moved between a file and an accelerator's memory */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
@@ -381,6 +382,40 @@ struct raw_socket {
     raw_u32 rtt_us;         /* smoothed round-trip time, 0: not known */
     raw_u32 family, pad;    /* AF_INET, AF_INET6 */
 };
+
+/* Of calls of libcufile, at their end; RAW_CUFILE_ENTER at their begin. Not numbered, so that a task's own numbers have
+ * no gaps; those of one call are 1 ns apart. */
+enum raw_cufile_kind {
+    RAW_CUFILE_ENTER = 1,    /* a call that moves, submits or takes begins */
+    RAW_CUFILE_REGISTERED,   /* a file: handle, fd */
+    RAW_CUFILE_DEREGISTERED, /* handle */
+    RAW_CUFILE_MOVED,        /* cuFileRead and cuFileWrite: all but stream and request */
+    RAW_CUFILE_ASKED,        /* one request of a batch or stream */
+    RAW_CUFILE_SUBMITTED,    /* the call that asked for the `size` requests before it */
+    RAW_CUFILE_DONE,         /* one request is done: stream, request, result */
+    RAW_CUFILE_TAKEN,        /* the call that told of the `size` requests before it, least of them: `offset` */
+    RAW_CUFILE_FORGOTTEN,    /* a batch ends with all its requests: stream */
+    RAW_CUFILE_OPENED,       /* a process opened the library; its calls are recorded from `enter` on, 0: they are not
+                              * (user space) */
+    RAW_CUFILE_DRIVER,       /* a process opened the driver that moves data past system calls (user space) */
+};
+
+struct raw_cufile {
+    struct raw_head head;
+    raw_u64 enter;   /* ns, when the call began */
+    raw_u64 handle;  /* of the file, as the library names it */
+    raw_u64 stream;  /* of a request: its batch, or its stream */
+    raw_u64 request; /* what names it there: a batch's cookie, of a stream where the library writes its result */
+    raw_s64 offset;  /* bytes into the file */
+    raw_u64 size;    /* bytes */
+    raw_s64 result;  /* bytes; below 0: it failed */
+    raw_u16 kind;    /* enum raw_cufile_kind */
+    raw_u16 how;     /* RAW_CUFILE_* below */
+    raw_u32 pad;
+    struct raw_fd fd; /* the file; fd.file 0: not known */
+};
+#define RAW_CUFILE_WRITES 1u
+#define RAW_CUFILE_STREAM 2u /* of a stream, not of a batch */
 
 struct raw_loss {
     struct raw_head head;

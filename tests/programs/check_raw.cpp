@@ -181,7 +181,8 @@ private:
 
     static bool is_numbered(const raw_head& head) {
         return head.pid != 0 && head.type != RAW_BLOCK && head.type != RAW_MEMORY && head.type != RAW_USES &&
-               head.type != RAW_RANK && (head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP);
+               head.type != RAW_RANK && head.type != RAW_CUFILE &&
+               (head.type < RAW_SEED_TASK || head.type > RAW_SEED_MAP);
     }
 
     // --- which task a record belongs to

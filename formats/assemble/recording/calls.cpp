@@ -99,7 +99,8 @@ void RawAssembly::call(const raw_call& record) {
         raw.result = 0;
     }
     other_effects(task, record, *row, raw);
-    if (!makes_copy_or_populates(record, *row, raw) || !is_op(record, *row, slept) || passes_time(task, record, *row)) {
+    if (!makes_copy_or_populates(record, *row, raw) || !is_op(record, *row, slept) || passes_time(task, record, *row) ||
+        library_works(task, *row)) {
         // A task woken by a call that makes no op depends on the op before that call.
         if (row->wakes != 0 && !(row->action == CallAction::futex && !LockWords::wakes(record.args[1]))) {
             settle(task, begin);
@@ -116,6 +117,10 @@ void RawAssembly::call(const raw_call& record) {
     settle(task, begin);
     raw.duration += deferred;
     perform(task, record, *row, raw);
+}
+
+bool RawAssembly::library_works(const TaskState& task, const Syscall& row) {
+    return task.in_library && (is_wait_action(row.action) || works_on_data(row.kind));
 }
 
 // False: a call that does so, but did not.

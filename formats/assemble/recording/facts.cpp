@@ -225,6 +225,7 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
         for (const raw_head& head : RawRecords(chunk)) {
             ++facts.records;
             gaps.see(head);
+            facts.cufile.see(head);
             switch (head.type) {
                 case RAW_CALL: {
                     const auto& call = reinterpret_cast<const raw_call&>(head);
@@ -283,6 +284,7 @@ RawFacts scan_raw(const std::filesystem::path& path, const std::function<void(ui
         facts.origin_unix = clock_unix + static_cast<int64_t>(facts.origin - clock_time);
     }
     facts.locks.settle();
+    facts.cufile.finish();
     facts.call_gap_ns = bounded_gap(gaps.before(), facts.meta);
     facts.costs = costs_in(facts.meta);
     constexpr uint64_t kOneIn = 20;  // an interrupt makes one fault in hundreds long

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/assemble/recording/cufile_calls.h"
 #include "formats/assemble/recording/used_again.h"
 #include "formats/raw/costs.h"
 #include "formats/raw/log.h"
@@ -103,6 +104,7 @@ struct RawFacts {
     raw_loss loss{};
     LockWords locks;
     DeferredWork deferred;
+    CufileCalls cufile;
     RawUses uses;
     std::vector<std::vector<uint64_t>> seeds;  // whole records: RAW_SEED_*
 };

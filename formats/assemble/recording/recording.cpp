@@ -231,6 +231,7 @@ void RawAssembly::record(const raw_head& head) {
         case RAW_GPU: return gpu(reinterpret_cast<const raw_gpu&>(head));
         case RAW_RANK: return ranked(reinterpret_cast<const raw_rank&>(head));
         case RAW_SOCKET: return network_.see(reinterpret_cast<const raw_socket&>(head));
+        case RAW_CUFILE: return cufile(reinterpret_cast<const raw_cufile&>(head));
         default: return;  // those of the first pass
     }
 }
@@ -365,6 +366,7 @@ void RawAssembly::executed(const raw_exec& record) {
     }
     TaskState& task = state(pid, tid);
     check_sequence(task, record.head);
+    task.in_library = false;
     work_until(task, at(record.head.time));
     task.accelerator_from.reset();
     processes_[pid].fresh.clear();
@@ -392,6 +394,7 @@ void RawAssembly::exited(const raw_exit& record) {
     }
     peak_memory_ = std::max(peak_memory_, std::min<uint64_t>(record.held, INT64_MAX));
     const int64_t end = at(record.head.time), begin = task.exit_enter.value_or(end);
+    task.in_library = false;
     settle(task, begin);
     if (const auto cut = std::exchange(task.cut_sleep, std::nullopt)) {
         edges_.woken(cut->op, cut->waker);
@@ -621,6 +624,11 @@ void RawAssembly::finish() {
     const auto unfinished =
         std::count_if(uring_.begin(), uring_.end(), [](const auto& each) { return each.second.record != nullptr; });
     count(Count::ring_calls_cut, static_cast<uint64_t>(unfinished));
+    count(Count::cufile_unseen, facts_.cufile.unseen());
+    count(Count::cufile_unprobed, facts_.cufile.unprobed());
+    for (const auto& [key, requests] : cufile_pending_) {
+        count(Count::cufile_unfinished, requests.size());
+    }
     count(Count::messages_unmatched, edges_.messages_unmatched());
     Header& header = writer_.header();
     if (loss.most_lag_ns) {

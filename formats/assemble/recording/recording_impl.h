@@ -3,16 +3,19 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "formats/assemble/assembler.h"
 #include "formats/assemble/recording/context.h"
+#include "formats/assemble/recording/cufile.h"
 #include "formats/assemble/recording/edges.h"
 #include "formats/assemble/recording/facts.h"
 #include "formats/assemble/recording/held_memory.h"
@@ -80,6 +83,11 @@ private:
         std::vector<int64_t> list;
         int64_t at = 0;  // end of what was touched last
     };
+    /// A request that a call of libcufile makes.
+    struct CufileAsked {
+        raw_cufile record{};
+        bool past_calls = false;
+    };
     /// When a task's latest calls were made.
     struct RecentCalls {
         static constexpr size_t kKept = 8;
@@ -123,6 +131,20 @@ private:
         int64_t accelerator_late = 0;             // ns since then for which the thread waited for a processor
         RecentCalls file_calls;                   // that read, write or sync
         int64_t locked_from = INT64_MIN;          // when its last wait for a lock was over
+        bool in_library = false;                  // in a call of libcufile that becomes an op of its own, ...
+        int64_t library_since = 0;                // ... which began then
+        std::vector<CufileAsked> asked;           // by the call of libcufile that it is in
+        std::vector<raw_aio_event> told;          // likewise
+    };
+    struct CufileFile {
+        raw_fd fd{};
+        std::optional<raw_fd> other = {};  // opened beside it: with O_DIRECT where it has none, else without
+    };
+    struct CufileRequest {
+        uint64_t iocb = 0;  // 0: it is not in the log as a request
+        bool known = true;  // its file is
+        DirectRange range = {};
+        int64_t size = 0, end = 0;
     };
     struct Request {
         uint32_t id = 0;
@@ -268,6 +290,25 @@ private:
     /// `from`: it does not begin before that, but for a submission that lies inside a call
     void ring_called(TaskState& task, const Event& event, int64_t from);
 
+    // --- cufile.cpp: calls of libcufile
+    void cufile(const raw_cufile& record);
+    void cufile_entered(TaskState& task, const raw_cufile& record);
+    /// The call that the task is in is over. Whether it passed no system call.
+    bool cufile_left(TaskState& task);
+    void cufile_moved(TaskState& task, const raw_cufile& record);
+    void cufile_submitted(TaskState& task, const raw_cufile& record);
+    void cufile_done(TaskState& task, const raw_cufile& record);
+    void cufile_taken(TaskState& task, const raw_cufile& record);
+    void cufile_deregistered(TaskState& task, const raw_cufile& record);
+    /// nullptr: not known, which is counted.
+    CufileFile* cufile_file(const raw_cufile& record, raw_fd& fd);
+    /// How it is made past the page cache; `fd` becomes the instance that does so.
+    DirectRange cufile_range(TaskState& task, CufileFile& file, const raw_cufile& record, raw_fd& fd);
+    raw_fd cufile_other(TaskState& task, const raw_fd& fd, int64_t flags, int64_t begin);
+    uint64_t cufile_end(const raw_cufile& record) const;
+    /// Whether the call at hand is the library's, whose own call stands for it.
+    static bool library_works(const TaskState& task, const Syscall& row);
+
     // --- names.cpp: roots, current directories, mount namespaces
     void below_root(RawCall& raw);
     std::string link_on_disk(uint32_t pid, const std::string& path) const;
@@ -298,6 +339,10 @@ private:
     std::string rooted_[3];
     uint64_t namespaces_ = 0;                                                  // made by the recorded job
     std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb
+    std::map<std::pair<uint32_t, uint64_t>, CufileFile> cufile_files_;  // registered, by pid and handle
+    std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::deque<CufileRequest>> cufile_pending_;  // pid, stream, id
+    std::unordered_map<RawTaskKey, std::pair<size_t, size_t>> cufile_turns_;  // calls and requests so far
+    uint64_t cufile_made_ = 0;                                                // requests, and instances
     struct GpuTask {
         TaskId task = 0;
         int64_t begin = 0, end = 0;

@@ -76,7 +76,7 @@ void RawAssembly::bound_events(TaskState& task) {
         const bool in_call = std::any_of(task.events.end() - 64, task.events.end(), [](const Event& each) {
             return each.kind == Event::Kind::off && each.nr != kNoCall;
         });
-        if (!in_call || last.kind == Event::Kind::off) {
+        if (!task.in_library && (!in_call || last.kind == Event::Kind::off)) {
             return settle(task, last.end);
         }
     }
@@ -380,6 +380,7 @@ void RawAssembly::asynchronous(TaskState& task, const Event& event) {
 }
 
 void RawAssembly::settle(TaskState& task, int64_t until) {
+    until = task.in_library ? std::min(until, task.library_since) : until;
     if (!task.started) {
         // The time before a task's first event is unknown.
         task.started = true;
