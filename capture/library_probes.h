@@ -53,9 +53,9 @@ private:
     BpfPrograms& programs_;
     std::vector<std::pair<std::pair<uint64_t, uint64_t>, Attached>> known_;  // by device and inode
     bool stopped_ = false;
-    int64_t cost_ = -1;  // ns, of a probed call; below 0: not measured
-    bool used_ = false;                                                      // somebody has opened libcufile
-    std::set<std::filesystem::path> cuda_;                                   // to be probed once that is so
+    int64_t cost_ = -1;                     // ns, of a probed call; below 0: not measured
+    bool used_ = false;                     // somebody has opened libcufile
+    std::set<std::filesystem::path> cuda_;  // to be probed once that is so
 };
 
 }  // namespace reprise
