@@ -98,10 +98,12 @@ LibraryProbes::Attached LibraryProbes::attach(const fs::path& file, ProbedLibrar
 
 void LibraryProbes::attach_named(const std::vector<fs::path>& files) {
     for (const fs::path& file : files) {
-        const Attached attached = attach(file, ProbedLibrary::cufile);
-        if (attached.error == ENOENT || attached.error == EINVAL) {
-            throw usage_error("--cufile: " + escape_line(file.string()) + " has no functions of libcufile",
-                              "name the library itself: libcufile.so.0");
+        const bool cuda = probed_library(file.native()) == ProbedLibrary::cuda;
+        const Attached attached = attach(file, cuda ? ProbedLibrary::cuda : ProbedLibrary::cufile);
+        if (attached.error == ENOENT || attached.error == EINVAL || (cuda && attached.since == 0)) {
+            throw usage_error(
+                "--cufile: " + escape_line(file.string()) + " has no functions of " + (cuda ? "CUDA" : "libcufile"),
+                "name the library itself: libcufile.so.0");
         }
         if (attached.since == 0) {
             throw machine_error(

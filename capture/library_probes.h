@@ -33,7 +33,8 @@ class LibraryProbes {
 public:
     explicit LibraryProbes(BpfPrograms& programs) : programs_(programs) {}
 
-    /// Throws Error (usage) where a named file is not libcufile, Error (machine) where it cannot be probed.
+    /// Of libcufile, and of CUDA by the name of the file. Throws Error (usage) where it is neither, Error (machine)
+    /// where it cannot be probed.
     void attach_named(const std::vector<std::filesystem::path>& files);
     /// What is found and refused shows when somebody opens it.
     void attach_found(const std::vector<std::filesystem::path>& files);
