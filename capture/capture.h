@@ -49,10 +49,10 @@ struct CaptureOptions {
     uint64_t ring_bytes = uint64_t{32} << 20;
     bool mapped_uses = false;  ///< sample which mapped pages are used again
     bool wait_all = false;     ///< go on after the command until every followed task has ended
-    /// libcufile, where it is not found by itself.
+    /// libcufile, where it is not found by itself, and CUDA's libraries.
     std::vector<std::filesystem::path> cufile;
-    std::string version;       ///< of the tool, for the log
-    std::string profile;       ///< JSON: how fast this machine computes, for the log; empty: unknown
+    std::string version;  ///< of the tool, for the log
+    std::string profile;  ///< JSON: how fast this machine computes, for the log; empty: unknown
     std::function<void(const CaptureProgress&)> progress;  ///< ten times a second, and when the recording is over
 
     /// Files of the recording itself: the job may come upon them.

@@ -19,10 +19,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view kLibrary = "libcufile.so";
 
 constexpr ProbedFunction kCufile[] = {
-    {"cuFileHandleRegister", CUFILE_REGISTER, true},     {"cuFileHandleDeregister", CUFILE_DEREGISTER, true},
-    {"cuFileRead", CUFILE_READ, true},                   {"cuFileWrite", CUFILE_WRITE, true},
-    {"cuFileReadAsync", CUFILE_READ_ASYNC, false},       {"cuFileWriteAsync", CUFILE_WRITE_ASYNC, false},
-    {"cuFileBatchIOSubmit", CUFILE_BATCH_SUBMIT, false}, {"cuFileBatchIOGetStatus", CUFILE_BATCH_STATUS, false},
+    {"cuFileHandleRegister", CUFILE_REGISTER, true},
+    {"cuFileHandleDeregister", CUFILE_DEREGISTER, true},
+    {"cuFileRead", CUFILE_READ, true},
+    {"cuFileWrite", CUFILE_WRITE, true},
+    {"cuFileReadAsync", CUFILE_READ_ASYNC, false},
+    {"cuFileWriteAsync", CUFILE_WRITE_ASYNC, false},
+    {"cuFileBatchIOSubmit", CUFILE_BATCH_SUBMIT, false},
+    {"cuFileBatchIOGetStatus", CUFILE_BATCH_STATUS, false},
     {"cuFileBatchIODestroy", CUFILE_BATCH_DESTROY, false},
 };
 constexpr ProbedFunction kCuda[] = {
@@ -94,7 +98,8 @@ void add_wheels(std::vector<fs::path>& to, const std::string& prefix) {
     if (prefix.empty()) {
         return;
     }
-    for (const char* folder : {"/lib/python3*/site-packages", "/lib/python3*/dist-packages", "/lib/python3/dist-packages"}) {
+    for (const char* folder :
+         {"/lib/python3*/site-packages", "/lib/python3*/dist-packages", "/lib/python3/dist-packages"}) {
         add_matches(to, prefix + folder + "/nvidia/*/lib/" + std::string(kLibrary) + "*");
     }
 }

@@ -25,8 +25,7 @@ fs::path seen_from_here(pid_t pid, const std::string& path) {
     return fs::exists(there, error) ? there : fs::path(path);
 }
 
-void tell(RawWriter& to, raw_cufile_kind kind, pid_t pid, uint64_t time, uint64_t since, int error,
-          int64_t cost) {
+void tell(RawWriter& to, raw_cufile_kind kind, pid_t pid, uint64_t time, uint64_t since, int error, int64_t cost) {
     raw_cufile record{};
     record.head.size = sizeof record;
     record.head.type = RAW_CUFILE;
@@ -99,15 +98,17 @@ LibraryProbes::Attached LibraryProbes::attach(const fs::path& file, ProbedLibrar
 
 void LibraryProbes::attach_named(const std::vector<fs::path>& files) {
     for (const fs::path& file : files) {
-        const Attached attached = attach(file, ProbedLibrary::cufile);
-        if (attached.error == ENOENT || attached.error == EINVAL) {
-            throw usage_error("--cufile: " + escape_line(file.string()) + " has no functions of libcufile",
-                              "name the library itself: libcufile.so.0");
+        const bool cuda = probed_library(file.native()) == ProbedLibrary::cuda;
+        const Attached attached = attach(file, cuda ? ProbedLibrary::cuda : ProbedLibrary::cufile);
+        if (attached.error == ENOENT || attached.error == EINVAL || (cuda && attached.since == 0)) {
+            throw usage_error(
+                "--cufile: " + escape_line(file.string()) + " has no functions of " + (cuda ? "CUDA" : "libcufile"),
+                "name the library itself: libcufile.so.0");
         }
         if (attached.since == 0) {
-            throw machine_error("functions of " + escape_line(file.string()) +
-                                    " cannot be probed: " + std::strerror(attached.error),
-                                "record without --cufile; --check shows what this machine allows");
+            throw machine_error(
+                "functions of " + escape_line(file.string()) + " cannot be probed: " + std::strerror(attached.error),
+                "record without --cufile; --check shows what this machine allows");
         }
     }
 }

@@ -33,7 +33,8 @@ class LibraryProbes {
 public:
     explicit LibraryProbes(BpfPrograms& programs) : programs_(programs) {}
 
-    /// Throws Error (usage) where a named file is not libcufile, Error (machine) where it cannot be probed.
+    /// Of libcufile, and of CUDA by the name of the file. Throws Error (usage) where it is neither, Error (machine)
+    /// where it cannot be probed.
     void attach_named(const std::vector<std::filesystem::path>& files);
     /// What is found and refused shows when somebody opens it.
     void attach_found(const std::vector<std::filesystem::path>& files);
@@ -53,9 +54,9 @@ private:
     BpfPrograms& programs_;
     std::vector<std::pair<std::pair<uint64_t, uint64_t>, Attached>> known_;  // by device and inode
     bool stopped_ = false;
-    int64_t cost_ = -1;  // ns, of a probed call; below 0: not measured
-    bool used_ = false;                                                      // somebody has opened libcufile
-    std::set<std::filesystem::path> cuda_;                                   // to be probed once that is so
+    int64_t cost_ = -1;                     // ns, of a probed call; below 0: not measured
+    bool used_ = false;                     // somebody has opened libcufile
+    std::set<std::filesystem::path> cuda_;  // to be probed once that is so
 };
 
 }  // namespace reprise

@@ -505,7 +505,7 @@ int BpfPrograms::probe(const char* library, const char* name, uint32_t function)
     for (const bool returns : {true, false}) {  // a call that is seen to begin shall be seen to end
         bpf_link* link = impl_->probe(library, name, function, returns);
         if (!link) {
-            return errno;
+            return errno >= __LIBBPF_ERRNO__START ? EINVAL : errno;  // no library at all
         }
         impl_->links.push_back(link);
     }

@@ -300,8 +300,8 @@ static long cufile_stream_request(struct bpf_map* map, struct cufile_key* key, s
         return 0;
     }
     const __s64 result = user_word(key->handle);
-    const bool awaited = loop->function == CUDA_SYNC_ALL ||
-                         (loop->function == CUDA_SYNC_STREAM && request->stream == loop->stream);
+    const bool awaited =
+        loop->function == CUDA_SYNC_ALL || (loop->function == CUDA_SYNC_STREAM && request->stream == loop->stream);
     if (!awaited && result == request->before) {
         return 0;
     }
@@ -325,10 +325,8 @@ static __noinline int cuda_synced(const struct library_call* call, __u64 now) {
     if (!call) {
         return 0;
     }
-    struct cufile_loop loop = {.now = now,
-                               .function = call->function,
-                               .stream = call->args[0],
-                               .pid = bpf_get_current_pid_tgid() >> 32};
+    struct cufile_loop loop = {
+        .now = now, .function = call->function, .stream = call->args[0], .pid = bpf_get_current_pid_tgid() >> 32};
     bpf_for_each_map_elem(&cufile_requests, cufile_stream_request, &loop, 0);
     cufile_call_over(call, RAW_CUFILE_TAKEN, call->args[0], loop.done, loop.done, 0, RAW_CUFILE_STREAM,
                      now + loop.done);

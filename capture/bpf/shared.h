@@ -166,7 +166,8 @@ struct page_tables {
     struct page_table slots[PAGE_TABLES];
 };
 
-/* Functions that are probed; each probe has its own as cookie. The numbers are the loader's and these programs' only. */
+/* Functions that are probed; each probe has its own as cookie. The numbers are the loader's and these programs' only.
+ */
 enum probed_function {
     CUFILE_REGISTER = 1,
     CUFILE_DEREGISTER,

@@ -186,8 +186,8 @@ void put_socket(std::string& out, const raw_socket& record) {
 }
 
 void put_cufile(std::string& out, const raw_cufile& record) {
-    static constexpr const char* kKinds[] = {"?",    "enter", "registered", "deregistered", "moved",  "asked", "submitted",
-                                             "done", "taken", "forgotten",  "opened",       "driver"};
+    static constexpr const char* kKinds[] = {"?",         "enter", "registered", "deregistered", "moved",  "asked",
+                                             "submitted", "done",  "taken",      "forgotten",    "opened", "driver"};
     static_assert(std::size(kKinds) == RAW_CUFILE_DRIVER + 1, "every kind has a name");
     put(out, " %s%s%s", record.kind < std::size(kKinds) ? kKinds[record.kind] : kKinds[0],
         record.how & RAW_CUFILE_WRITES ? " write" : "", record.how & RAW_CUFILE_STREAM ? " stream" : "");
@@ -324,10 +324,10 @@ void put_body(std::string& out, const raw_head& head) {
 }  // namespace
 
 const char* raw_type_name(uint8_t type) {
-    static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
-                                        "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
-                                        "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH",    "STOLEN",
-                                        "FAULTS",    "BACKING", "MEMORY",   "USES",       "RANK",  "SOCKET",   "CUFILE"};
+    static const char* const names[] = {
+        "?",          "META",   "CALL",     "SPAWN",  "EXEC",      "EXIT",    "SWITCH",   "FAULT", "SUBMIT", "COMPLETE",
+        "PAGE_CACHE", "BLOCK",  "PRESSURE", "CLOCK",  "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",  "GPU",    "TOUCH",
+        "STOLEN",     "FAULTS", "BACKING",  "MEMORY", "USES",      "RANK",    "SOCKET",   "CUFILE"};
     static_assert(std::size(names) == RAW_CUFILE + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }

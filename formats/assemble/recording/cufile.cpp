@@ -291,10 +291,9 @@ void RawAssembly::cufile_done(TaskState& task, const raw_cufile& record) {
         count(Count::cufile_by_calls);
     }
     if (request.iocb != 0) {
-        const int64_t result = record.result < 0
-                                   ? -5  // EIO: why is not told
-                                   : request.range.result(std::min<int64_t>(record.result, request.size), request.size,
-                                                          request.end);
+        const int64_t result = record.result < 0 ? -5  // EIO: why is not told
+                                                 : request.range.result(std::min<int64_t>(record.result, request.size),
+                                                                        request.size, request.end);
         task.told.push_back({request.iocb, 0, result});
     }
 }

@@ -23,7 +23,9 @@ struct DirectRange {
     [[nodiscard]] int64_t result(int64_t of, int64_t asked, int64_t end) const;
 };
 DirectRange whole_blocks(int64_t offset, int64_t size);
-inline bool is_whole_blocks(int64_t offset, int64_t size) { return offset % kDirectBlock == 0 && size % kDirectBlock == 0; }
+inline bool is_whole_blocks(int64_t offset, int64_t size) {
+    return offset % kDirectBlock == 0 && size % kDirectBlock == 0;
+}
 
 /// A raw_call with its parts, made up.
 class MadeCall {

@@ -12,8 +12,8 @@
 namespace reprise {
 namespace {
 
-constexpr uint64_t kReorder = 5'000'000;  // ns: records that belong together may come so late
-constexpr size_t kMostKept = 1024;        // of a file, before what nobody asks for is looked for
+constexpr uint64_t kReorder = 5'000'000;   // ns: records that belong together may come so late
+constexpr size_t kMostKept = 1024;         // of a file, before what nobody asks for is looked for
 constexpr int64_t kMostProbe = 1'000'000;  // ns; more is damage
 
 const raw_fd* file_of(const raw_head& head) {

@@ -61,9 +61,9 @@ private:
         std::vector<Turn> requests = {};  // itself
     };
     struct Process {
-        uint64_t opened = 0;      // ns, the library; 0: it was not
-        uint64_t since = 0;       // ns, when it was probed; 0: it was not
-        uint64_t driver = 0;      // ns, when the driver was opened; 0: it was not
+        uint64_t opened = 0;  // ns, the library; 0: it was not
+        uint64_t since = 0;   // ns, when it was probed; 0: it was not
+        uint64_t driver = 0;  // ns, when the driver was opened; 0: it was not
         bool late() const { return opened != 0 && (since == 0 || since > opened); }
     };
 
@@ -82,7 +82,7 @@ private:
     std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::deque<Asked>> pending_;  // by process, stream, request
     std::deque<Asked> waiting_;                                                      // by `to`, as they came
     std::map<File, std::deque<Moved>> moved_;
-    std::set<uint32_t> users_;                               // processes that call the library
+    std::set<uint32_t> users_;                                // processes that call the library
     std::map<uint64_t, std::pair<uint32_t, uint64_t>> told_;  // of requests to io_uring, by raw_fd::file
     std::map<std::pair<uint32_t, uint64_t>, raw_fd> files_;   // registered, by process and handle
     std::map<uint32_t, Process> processes_;

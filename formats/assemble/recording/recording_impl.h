@@ -339,7 +339,7 @@ private:
     std::string rooted_[3];
     uint64_t namespaces_ = 0;                                                  // made by the recorded job
     std::unordered_map<uint64_t, std::unordered_map<uint64_t, Request>> aio_;  // by pid, by iocb
-    std::map<std::pair<uint32_t, uint64_t>, CufileFile> cufile_files_;  // registered, by pid and handle
+    std::map<std::pair<uint32_t, uint64_t>, CufileFile> cufile_files_;         // registered, by pid and handle
     std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::deque<CufileRequest>> cufile_pending_;  // pid, stream, id
     std::unordered_map<RawTaskKey, std::pair<size_t, size_t>> cufile_turns_;  // calls and requests so far
     uint64_t cufile_made_ = 0;                                                // requests, and instances

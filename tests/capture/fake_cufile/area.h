@@ -25,11 +25,10 @@ struct area {
     char memory[MEMORY] __attribute__((aligned(4096)));
 };
 
-static inline void wake_all(_Atomic int *word)
-{
+static inline void wake_all(_Atomic int* word) {
     atomic_fetch_add(word, 1);
     syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, 0, 0, 0);
 }
-static inline void wait_while(_Atomic int *word, int value) { syscall(SYS_futex, word, FUTEX_WAIT, value, 0, 0, 0); }
+static inline void wait_while(_Atomic int* word, int value) { syscall(SYS_futex, word, FUTEX_WAIT, value, 0, 0, 0); }
 
 #endif

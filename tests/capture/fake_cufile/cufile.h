@@ -9,27 +9,27 @@
 #include <time.h>
 
 typedef struct {
-    int err;      /* 0: success */
+    int err; /* 0: success */
     int cu_err;
 } CUfileError_t;
-typedef void *CUfileHandle_t;
-typedef void *CUfileBatchHandle_t;
-typedef void *CUstream;
+typedef void* CUfileHandle_t;
+typedef void* CUfileBatchHandle_t;
+typedef void* CUstream;
 
 typedef struct {
     int type; /* 1: a descriptor */
     union {
         int fd;
-        void *handle;
+        void* handle;
     } handle;
-    const void *fs_ops;
+    const void* fs_ops;
 } CUfileDescr_t;
 
 typedef struct {
     int mode; /* 1: batch */
     union {
         struct {
-            void *devPtr_base;
+            void* devPtr_base;
             off_t file_offset;
             off_t devPtr_offset;
             size_t size;
@@ -37,32 +37,32 @@ typedef struct {
     } u;
     CUfileHandle_t fh;
     int opcode; /* 0: read, 1: write */
-    void *cookie;
+    void* cookie;
 } CUfileIOParams_t;
 
 typedef struct {
-    void *cookie;
+    void* cookie;
     int status; /* 0x10: complete, 0x40: failed */
     size_t ret;
 } CUfileIOEvents_t;
 
-CUfileError_t cuFileHandleRegister(CUfileHandle_t *handle, CUfileDescr_t *descriptor);
+CUfileError_t cuFileHandleRegister(CUfileHandle_t* handle, CUfileDescr_t* descriptor);
 void cuFileHandleDeregister(CUfileHandle_t handle);
-ssize_t cuFileRead(CUfileHandle_t handle, void *memory, size_t size, off_t offset, off_t at);
-ssize_t cuFileWrite(CUfileHandle_t handle, const void *memory, size_t size, off_t offset, off_t at);
-CUfileError_t cuFileReadAsync(CUfileHandle_t handle, void *memory, size_t *size, off_t *offset, off_t *at,
-                              ssize_t *done, CUstream stream);
-CUfileError_t cuFileWriteAsync(CUfileHandle_t handle, void *memory, size_t *size, off_t *offset, off_t *at,
-                               ssize_t *done, CUstream stream);
-CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch, unsigned count);
-CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch, unsigned count, CUfileIOParams_t *asked, unsigned flags);
-CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned least, unsigned *count,
-                                     CUfileIOEvents_t *events, struct timespec *limit);
+ssize_t cuFileRead(CUfileHandle_t handle, void* memory, size_t size, off_t offset, off_t at);
+ssize_t cuFileWrite(CUfileHandle_t handle, const void* memory, size_t size, off_t offset, off_t at);
+CUfileError_t cuFileReadAsync(CUfileHandle_t handle, void* memory, size_t* size, off_t* offset, off_t* at,
+                              ssize_t* done, CUstream stream);
+CUfileError_t cuFileWriteAsync(CUfileHandle_t handle, void* memory, size_t* size, off_t* offset, off_t* at,
+                               ssize_t* done, CUstream stream);
+CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t* batch, unsigned count);
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch, unsigned count, CUfileIOParams_t* asked, unsigned flags);
+CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned least, unsigned* count,
+                                     CUfileIOEvents_t* events, struct timespec* limit);
 void cuFileBatchIODestroy(CUfileBatchHandle_t batch);
 int cuStreamSynchronize(CUstream stream);
 
 /* The stand-in's own: the memory of its accelerator, and what cuStreamSynchronize() waits by. */
-char *standin_memory(void);
+char* standin_memory(void);
 void standin_wait(CUstream stream);
 
 #endif

@@ -140,8 +140,9 @@ TEST_CASE("libcufile: only a system call of this range, at that time, the same w
         uint64_t offset, size;
         bool before, writes;
     };
-    for (const Case& one : {Case{"another range", 4 * kBytes, kBytes, false, false}, Case{"before", 0, kBytes, true, false},
-                            Case{"a write", 0, kBytes, false, true}, Case{"an end of it", 0, 4096, false, false}}) {
+    for (const Case& one :
+         {Case{"another range", 4 * kBytes, kBytes, false, false}, Case{"before", 0, kBytes, true, false},
+          Case{"a write", 0, kBytes, false, true}, Case{"an end of it", 0, 4096, false, false}}) {
         CAPTURE(std::string(one.what));
         CufileJob job;
         if (one.before) {

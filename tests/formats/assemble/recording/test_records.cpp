@@ -89,8 +89,7 @@ TEST_CASE("a task whose first records are missing") {
 
 TEST_CASE("records that the recorder itself makes have no numbers") {
     for (const uint8_t type :
-         {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY, RAW_USES, RAW_RANK, RAW_SOCKET,
-          RAW_CUFILE}) {
+         {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY, RAW_USES, RAW_RANK, RAW_SOCKET, RAW_CUFILE}) {
         CAPTURE(int{type});
         CHECK(missing(type, 0, 1) == 0);
         CHECK(missing(type, 77, 1) == 0);
