@@ -139,8 +139,7 @@ Job job_of(const std::string& file, const po::variables_map& values) {
         if (given) {
             throw usage_error("generate: --gpus is of DLIO's workloads (.yaml)", "in a job file, write gpus=N");
         }
-        const std::string accelerator =
-            values.count("accelerator") != 0 ? values["accelerator"].as<std::string>() : "";
+        const std::string accelerator = values.count("accelerator") != 0 ? values["accelerator"].as<std::string>() : "";
         if (accelerator.empty() && values.count("accelerator") != 0) {
             throw usage_error("generate: --accelerator has no name", "e.g. --accelerator A100");
         }

@@ -69,13 +69,13 @@ std::vector<Box> boxes_of(const JobSection& section, const TrainingJob& job) {
                              : job.sync == TrainingJob::Sync::step  ? "wait for each other each step"
                              : job.sync == TrainingJob::Sync::epoch ? "wait for each other each epoch"
                                                                     : "do not wait for each other";
-    out.push_back({counted(job.gpus, "accelerator") + accelerator + (job.ranks == 1 ? "" : ", " + counted(job.ranks, "rank")),
-                   {"step " + each_time(job.compute) +
-                        (job.overhead.mean() > 0 ? ", " + each_time(job.overhead) + " more" : ""),
-                    counted(job.all_steps(), "step") + ", " + counted(job.epochs, "epoch"), sync},
-                   job.checkpoint_size == 0                                ? ""
-                   : job.checkpoint_mode == TrainingJob::Checkpoint::async ? "copies, goes on"
-                                                                           : "waits"});
+    out.push_back(
+        {counted(job.gpus, "accelerator") + accelerator + (job.ranks == 1 ? "" : ", " + counted(job.ranks, "rank")),
+         {"step " + each_time(job.compute) + (job.overhead.mean() > 0 ? ", " + each_time(job.overhead) + " more" : ""),
+          counted(job.all_steps(), "step") + ", " + counted(job.epochs, "epoch"), sync},
+         job.checkpoint_size == 0                                ? ""
+         : job.checkpoint_mode == TrainingJob::Checkpoint::async ? "copies, goes on"
+                                                                 : "waits"});
     if (job.checkpoint_size != 0) {
         const std::string every =
             job.checkpoint_steps != 0 ? counted(job.checkpoint_steps, "step") : counted(job.checkpoint_epochs, "epoch");

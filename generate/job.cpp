@@ -151,7 +151,8 @@ TrainingJob training_job(const SectionWords& words) {
     job.overhead = words.drawn("overhead", Distribution::Unit::seconds, 0);
     if (job.overhead.mean() > 0 && (job.on_processor || job.compute.mean() <= 0)) {
         words.fail("overhead", "overhead= comes beside an accelerator's work, and there is none",
-                   job.on_processor ? "add it to compute=, which a processor does" : "write it as compute= with compute_on=processor");
+                   job.on_processor ? "add it to compute=, which a processor does"
+                                    : "write it as compute= with compute_on=processor");
     }
     job.gpus = words.count("gpus", 1, 1'000'000);
     job.ranks = words.given("ranks") ? words.count("ranks", 1, 1'000'000) : job.gpus;

@@ -55,7 +55,7 @@ struct TrainingJob {
     std::string extension;  // of files, with its dot
     uint64_t samples = 0, samples_per_file = 1, row_group = 1024, columns = 8;
     Distribution sample_size, decode, compute, overhead;  // bytes, then ns
-    int64_t bs = 0;                             // of each read, bytes; 0: the sample as a whole
+    int64_t bs = 0;                                       // of each read, bytes; 0: the sample as a whole
     bool direct = false;
     uint64_t batch = 1, workers = 4, prefetch = 2;
     bool interleave = false;  // a batch takes samples from all workers in turn
@@ -72,6 +72,10 @@ struct TrainingJob {
     int64_t checkpoint_copy_ns = 0;
 
     uint64_t gpus_per_rank() const { return gpus / ranks; }
+    /// As tf.data reads files of records.
+    bool interleaves_streams() const {
+        return interleave && (format == SampleFormat::tfrecord || format == SampleFormat::tar);
+    }
     /// Of each rank, in batches.
     uint64_t ahead() const { return interleave ? prefetch : workers * prefetch; }
     uint64_t files() const {

@@ -124,8 +124,8 @@ void SampleReader::read_on(TaskWriter& task, uint64_t sample) {
 }
 
 void SampleReader::look_ahead(TaskWriter& task, uint64_t file) {
-    const bool known =
-        file_ == file || std::any_of(ahead_.begin(), ahead_.end(), [&](const auto& each) { return each.first == file; });
+    const bool known = file_ == file ||
+                       std::any_of(ahead_.begin(), ahead_.end(), [&](const auto& each) { return each.first == file; });
     if (known) {
         return;
     }

@@ -53,8 +53,8 @@ private:
     OpenFile opened_;
     int64_t at_ = 0;  // of a stream: bytes read; where the next record begins
     int64_t record_ = 0;
-    uint64_t next_ = 0;       // of a stream: the sample that comes next in its file
-    uint64_t group_ = kNone;  // row group that was read
+    uint64_t next_ = 0;                                 // of a stream: the sample that comes next in its file
+    uint64_t group_ = kNone;                            // row group that was read
     std::vector<std::pair<uint64_t, OpenFile>> ahead_;  // files of which look_ahead() read the first piece
     std::vector<Mapped> maps_of_file_;
 };

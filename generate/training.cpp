@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "formats/support/quantity.h"
+#include "generate/checkpoint_file.h"
 #include "generate/sample_order.h"
 #include "generate/sample_reader.h"
 #include "generate/section_writer.h"
@@ -51,7 +51,7 @@ private:
     struct Worker {
         TaskWriter task;
         SampleReader reader;
-        uint64_t next = 0;  // of a stream: place in the epoch's order of the next sample
+        uint64_t next = 0;            // of a stream: place in the epoch's order of the next sample
         uint64_t begin = 0, end = 0;  // its part of the order
     };
     struct Rank {
@@ -90,11 +90,11 @@ private:
             if (job_.workers == 0) {
                 rank.own = std::make_unique<SampleReader>(job_, data_, place_.maps);
             }
-            if (interleaves_streams()) {
+            if (job_.interleaves_streams()) {
                 const TaskId task = place_.add_task(process, "batches");
                 rank.main.spawn(task, true);
-                rank.turns = std::make_unique<Turns>(
-                    TaskWriter(place_.log, task, *rank.descriptors, rank.main.now()), job_.workers);
+                rank.turns = std::make_unique<Turns>(TaskWriter(place_.log, task, *rank.descriptors, rank.main.now()),
+                                                     job_.workers);
             }
             const bool saves = job_.checkpoint_size != 0 && job_.checkpoint_mode == TrainingJob::Checkpoint::async;
             if (saves && number == 0) {
@@ -166,10 +166,6 @@ private:
             }
             task.compute(job_.decode.draw(mixed_bits(section_.seed, kDecode), decoded_++, &decodes_below_));
         }
-    }
-
-    bool interleaves_streams() const {
-        return job_.interleave && (job_.format == SampleFormat::tfrecord || job_.format == SampleFormat::tar);
     }
 
     /// tf.data has twice as many files open as it takes samples from, and has read the first piece of each.
@@ -312,7 +308,9 @@ private:
         const auto ranks = static_cast<int64_t>(ranks_.size());
         const std::string path = section_.directory + "/" + section_.name + "-checkpoint-" + std::to_string(step);
         switch (job_.checkpoint_mode) {
-            case TrainingJob::Checkpoint::blocking: save(ranks_[0].main, path + ".pt", job_.checkpoint_size); break;
+            case TrainingJob::Checkpoint::blocking:
+                save_checkpoint(place_.log, job_, ranks_[0].main, path + ".pt", job_.checkpoint_size);
+                break;
             case TrainingJob::Checkpoint::async: {
                 Rank& first = ranks_[0];
                 if (saved_.is_set()) {
@@ -320,42 +318,21 @@ private:
                 }
                 first.main.compute(job_.checkpoint_copy_ns);
                 first.saver->wait_for(first.main.last());
-                save(*first.saver, path + ".pt", job_.checkpoint_size);
+                save_checkpoint(place_.log, job_, *first.saver, path + ".pt", job_.checkpoint_size);
                 saved_ = first.saver->last();
                 break;
             }
             case TrainingJob::Checkpoint::sharded:
                 for (int64_t i = 0; i < ranks; ++i) {
                     const int64_t part = job_.checkpoint_size / ranks + (i < job_.checkpoint_size % ranks ? 1 : 0);
-                    save(ranks_[static_cast<size_t>(i)].main, path + "-rank-" + std::to_string(i) + ".pt", part);
+                    save_checkpoint(place_.log, job_, ranks_[static_cast<size_t>(i)].main,
+                                    path + "-rank-" + std::to_string(i) + ".pt", part);
                 }
                 break;
         }
         if (job_.checkpoint_mode != TrainingJob::Checkpoint::async) {
             meet();
         }
-    }
-
-    /// Written beside its name, synced and renamed.
-    void save(TaskWriter& task, const std::string& path, int64_t bytes) {
-        const auto add = [&](const std::string& name) {
-            FileRow row;
-            row.path = place_.log.intern(name);
-            row.type = FileType::regular;
-            row.role = Role::checkpoint;
-            row.origin = Origin::created;
-            row.size = static_cast<uint64_t>(bytes);
-            row.mode = 0644;
-            return place_.log.add_file(row);
-        };
-        const FileId unfinished = add(path + ".partial"), file = add(path);
-        const OpenFile opened = task.open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        for (int64_t at = 0; at < bytes; at += job_.checkpoint_bs) {
-            task.move(OpKind::write, opened, at, std::min(job_.checkpoint_bs, bytes - at));
-        }
-        task.sync(OpKind::fsync, opened);
-        task.close(opened);
-        task.put({.kind = OpKind::rename, .file = unfinished, .file2 = file}, NominalTime::name);
     }
 
     void finish(std::vector<TaskMoment>& ends, uint64_t steps) {
@@ -373,7 +350,9 @@ private:
         out.no_checkpoint = checkpoints_ == 0 ? no_checkpoint(job_, steps) : "";
         const auto done = [&](TaskWriter& task) {
             task.exit();
-            add(task);
+            place_.result.ops += task.ops();
+            place_.result.read_bytes += task.read_bytes();
+            place_.result.written_bytes += task.written_bytes();
             return task.last();
         };
         for (Rank& rank : ranks_) {
@@ -393,12 +372,6 @@ private:
             ends.push_back(done(rank.main));
             out.end = std::max(out.end, rank.main.now());
         }
-    }
-
-    void add(const TaskWriter& task) {
-        place_.result.ops += task.ops();
-        place_.result.read_bytes += task.read_bytes();
-        place_.result.written_bytes += task.written_bytes();
     }
 
     LogPlace& place_;

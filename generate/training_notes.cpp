@@ -6,12 +6,11 @@
 namespace reprise {
 
 std::string fewer_steps(const TrainingJob& job, uint64_t steps) {
-    return !job.steps || *job.steps == steps ? ""
-                                             : "makes " + counted(steps, "step") + ", not the " +
-                                                   format_count(*job.steps) + " of steps=: " +
-                                                   counted(job.epochs, "epoch") + " of " +
-                                                   format_count(job.steps_per_epoch()) +
-                                                   (job.epochs == 1 ? " has" : " have") + " no more";
+    return !job.steps || *job.steps == steps
+               ? ""
+               : "makes " + counted(steps, "step") + ", not the " + format_count(*job.steps) +
+                     " of steps=: " + counted(job.epochs, "epoch") + " of " + format_count(job.steps_per_epoch()) +
+                     (job.epochs == 1 ? " has" : " have") + " no more";
 }
 
 std::string no_checkpoint(const TrainingJob& job, uint64_t steps) {
@@ -22,8 +21,7 @@ std::string no_checkpoint(const TrainingJob& job, uint64_t steps) {
     const std::string every =
         by_steps ? std::to_string(job.checkpoint_steps)
                  : std::to_string(job.checkpoint_epochs) + (job.checkpoint_epochs == 1 ? "epoch" : "epochs");
-    const std::string has =
-        by_steps ? counted(steps, "step") : counted(steps / job.steps_per_epoch(), "whole epoch");
+    const std::string has = by_steps ? counted(steps, "step") : counted(steps / job.steps_per_epoch(), "whole epoch");
     return "writes no checkpoint: checkpoint_every=" + every + ", and the job has " + has;
 }
 

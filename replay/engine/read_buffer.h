@@ -10,7 +10,8 @@ class ReadBuffer {
 public:
     /// `small`: large buffers have few bytes of memory, which lie in them again and again, so that what is read
     /// overwrites itself. Copying to where the processor's cache reaches costs two thirds of copying to memory, and a
-    /// job that nobody recorded does not say where its own buffers lie. Throws Error (machine) where there is no memory.
+    /// job that nobody recorded does not say where its own buffers lie. Throws Error (machine) where there is no
+    /// memory.
     ReadBuffer(size_t bytes, bool small);
     ~ReadBuffer();
     ReadBuffer(const ReadBuffer&) = delete;

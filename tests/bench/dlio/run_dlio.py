@@ -72,7 +72,9 @@ class Generated:
             return
         job = self.yaml.with_suffix(".ini")
         shown, _ = command([self.reprise, "generate", self.yaml, "--gpus", 1, "--show"])
-        job.write_text(shown + "".join(f"{word}\n" for word in self.words), encoding="utf-8")
+        named = tuple(word.split("=")[0] + "=" for word in self.words)
+        lines = [line for line in shown.splitlines() if not line.startswith(named)]
+        job.write_text("\n".join([*lines, *self.words, ""]), encoding="utf-8")
         command([self.reprise, "generate", "-q", "-f", job, "-o", self.log])
 
     def make_data(self):

@@ -396,7 +396,8 @@ TEST_CASE_FIXTURE(Fixture, "a fork comes after what the child inherits and befor
     CHECK(plan.processes[parent].tasks_at_start == std::vector<TaskId>{a, b});
 }
 
-TEST_CASE_FIXTURE(Fixture, "those who meet wait for the one that waited for all of them, though all go on at the same time") {
+TEST_CASE_FIXTURE(Fixture,
+                  "those who meet wait for the one that waited for all of them, though all go on at the same time") {
     JobBuilder job(log());
     const TaskId first = job.lone_task(), a = job.lone_task(), b = job.lone_task();
     const Edge all[] = {{a, EdgeKind::message, 100, 0}, {b, EdgeKind::message, 100, 0}};
