@@ -20,6 +20,7 @@
 #include "capture/capture.h"
 #include "capture/child.h"
 #include "capture/context_records.h"
+#include "capture/early_holes.h"
 #include "capture/library_probes.h"
 #include "capture/loader.h"
 #include "capture/mapped_uses.h"
@@ -235,25 +236,26 @@ private:
     void drain() {
         guarded([&] {
             note_lag(Clock::now());
-            drained_ = ring_->drain(*writer_, execs_, opened_);
+            drained_ = ring_->drain(*writer_, noticed_);
             note_ranks();
             note_libraries();
+            early_holes_.look(noticed_.sparse, *writer_);
         });
     }
 
     /// Of programs that were begun since the last drain, before they can have ended.
     void note_ranks() {
-        for (const pid_t pid : execs_) {
+        for (const pid_t pid : noticed_.execs) {
             rank_record(*writer_, pid);
         }
-        execs_.clear();
+        noticed_.execs.clear();
     }
 
     void note_libraries() {
-        for (const OpenedLibrary& each : opened_) {
+        for (const OpenedLibrary& each : noticed_.libraries) {
             libraries_->opened(each, *writer_);
         }
-        opened_.clear();
+        noticed_.libraries.clear();
     }
 
     bool left_out(std::string_view group) const {
@@ -311,7 +313,7 @@ private:
             return;
         }
         CaptureProgress now;
-        static_assert(RAW_CUFILE < std::tuple_size_v<decltype(now.by_type)>);
+        static_assert(RAW_HOLES < std::tuple_size_v<decltype(now.by_type)>);
         std::copy_n(ring_->by_type().begin(), now.by_type.size(), now.by_type.begin());
         now.records = ring_->records();
         now.bytes = writer_->bytes();
@@ -405,7 +407,7 @@ private:
         const auto live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
         result_.still_running = live > 0 ? static_cast<uint64_t>(live) : 0;
         guarded([&] {
-            for (auto now = Clock::now(); ring_->drain(*writer_, execs_, opened_) != 0; now = Clock::now()) {
+            for (auto now = Clock::now(); ring_->drain(*writer_, noticed_) != 0; now = Clock::now()) {
                 note_lag(now);  // only where records waited
             }
             note_libraries();
@@ -438,8 +440,8 @@ private:
     Clock::time_point begin_, last_drain_;
     int64_t cpu_begin_ = 0;
     std::chrono::nanoseconds longest_wait_{};
-    std::vector<pid_t> execs_;
-    std::vector<OpenedLibrary> opened_;
+    Noticed noticed_;
+    EarlyHoles early_holes_;
     uint64_t drained_ = 0, told_lost_ = 0, ticks_ = 0;
 };
 

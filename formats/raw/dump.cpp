@@ -59,7 +59,8 @@ void put_fd(std::string& out, const raw_fd& fd) {
     } else if (fd.peer_or_pages) {
         put(out, " peer=%llu", static_cast<unsigned long long>(fd.peer_or_pages));
     }
-    static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll", "uring", "memfd"};
+    static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll",
+                                            "uring",   "memfd",   "cached",  "sparse"};
     for (unsigned bit = 0; bit < std::size(kInfo); ++bit) {
         if (fd.info >> bit & 1) {
             put(out, " %s", kInfo[bit]);
@@ -291,6 +292,12 @@ void put_body(std::string& out, const raw_head& head) {
         }
         case RAW_SOCKET: put_socket(out, as<raw_socket>(head)); break;
         case RAW_CUFILE: put_cufile(out, as<raw_cufile>(head)); break;
+        case RAW_HOLES: {
+            const auto& record = as<raw_holes>(head);
+            put(out, " inode=%u:%u:%llu size=%llu", record.device >> 20, record.device & 0xfffff,
+                static_cast<unsigned long long>(record.inode), static_cast<unsigned long long>(record.size));
+            break;
+        }
         case RAW_PRESSURE: {
             const auto& record = as<raw_pressure>(head);
             put(out, " cpu=%llu memory=%llu io=%llu", static_cast<unsigned long long>(record.cpu_some),
@@ -324,11 +331,12 @@ void put_body(std::string& out, const raw_head& head) {
 }  // namespace
 
 const char* raw_type_name(uint8_t type) {
-    static const char* const names[] = {
-        "?",          "META",   "CALL",     "SPAWN",  "EXEC",      "EXIT",    "SWITCH",   "FAULT", "SUBMIT", "COMPLETE",
-        "PAGE_CACHE", "BLOCK",  "PRESSURE", "CLOCK",  "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",  "GPU",    "TOUCH",
-        "STOLEN",     "FAULTS", "BACKING",  "MEMORY", "USES",      "RANK",    "SOCKET",   "CUFILE"};
-    static_assert(std::size(names) == RAW_CUFILE + 1, "every record type has a name");
+    static const char* const names[] = {"?",        "META",  "CALL",      "SPAWN",    "EXEC",       "EXIT",
+                                        "SWITCH",   "FAULT", "SUBMIT",    "COMPLETE", "PAGE_CACHE", "BLOCK",
+                                        "PRESSURE", "CLOCK", "SEED_TASK", "SEED_FD",  "SEED_MAP",   "LOSS",
+                                        "GPU",      "TOUCH", "STOLEN",    "FAULTS",   "BACKING",    "MEMORY",
+                                        "USES",     "RANK",  "SOCKET",    "CUFILE",   "HOLES"};
+    static_assert(std::size(names) == RAW_HOLES + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }
 

@@ -79,6 +79,7 @@ size_t raw_struct_bytes(uint8_t type) {
         case RAW_RANK: return sizeof(raw_rank);
         case RAW_SOCKET: return sizeof(raw_socket);
         case RAW_CUFILE: return sizeof(raw_cufile);
+        case RAW_HOLES: return sizeof(raw_holes);
         default: return 0;
     }
 }
