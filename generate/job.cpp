@@ -142,6 +142,9 @@ TrainingJob training_job(const SectionWords& words) {
     job.prefetch = words.count("prefetch", 1, 1'000'000);
     const std::string shuffle = words.text("shuffle");
     job.shuffled = shuffle != "none";
+    if (shuffle != "none" && shuffle != "full" && shuffle.find_first_not_of("0123456789") != shuffle.npos) {
+        words.wrong("shuffle", "none, full, or a buffer of so many samples, e.g. shuffle=1000");
+    }
     job.shuffle_buffer = shuffle == "none" || shuffle == "full" ? 0 : words.count("shuffle", 2);
     job.epochs = words.count("epochs", 1, 1'000'000);
     job.steps = words.maybe_count("steps");

@@ -147,6 +147,7 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {"[a b]\n", "is not a name"},
         {io + "[s]\n", "a second [s]"},
         {io + "size=2m\n", "job.ini:4: a second size="},
+        {training + "shuffle=yes\n", "none, full, or a buffer of so many samples"},
         {io + "sise=2m\n", "'sise' is not known; did you mean size"},
         {io + "batch\n", "batch has no value"},
         {io + "bs=\n", "bs= has no value"},
