@@ -9,7 +9,7 @@
 #define SETUP_NO_SQARRAY (1u << 16)
 #define PF_IO_WORKER 0x10
 #define NR_URING_ENTER 426
-#define FIXED_FILE 1 /* IOSQE_FIXED_FILE, REQ_F_FIXED_FILE */
+#define FIXED_FILE 1            /* IOSQE_FIXED_FILE, REQ_F_FIXED_FILE */
 #define FIXED_SOURCE (1u << 31) /* SPLICE_F_FD_IN_FIXED */
 
 /* User ABI of a request, as far as it is used. */
