@@ -113,6 +113,7 @@ FileId ScaleRecording::file_at(const OpBlock& block, size_t i) const {
 void ScaleRecording::first_pass() {
     OpBlock block;
     std::unordered_map<uint32_t, int64_t> next_of_map;
+    std::unordered_set<uint32_t> shared, made_writable;  // by mprotect, perhaps in a block before that of the mmap
     for (const BlockInfo& where : log_.blocks()) {
         log_.decode(where, block);
         for (size_t i = 0; i < block.count(); ++i) {
@@ -120,6 +121,11 @@ void ScaleRecording::first_pass() {
             const OpInfo& row = info(kind);
             if (kind == OpKind::mmap && block.handle[i] < tables_.handles.size()) {
                 map_files_[block.map[i]] = tables_.handles[block.handle[i]].file;
+                if ((block.flags[i] & MAP_SHARED) != 0) {
+                    shared.insert(block.map[i]);
+                }
+            } else if (kind == OpKind::mprotect && block.result[i] >= 0 && (block.mode[i] & PROT_WRITE) != 0) {
+                made_writable.insert(block.map[i]);
             }
             const FileId file = file_at(block, i);
             if (file == 0 || file >= facts_.size()) {
@@ -157,6 +163,11 @@ void ScaleRecording::first_pass() {
             }
         }
         log_.forget(where);
+    }
+    for (const uint32_t map : made_writable) {
+        if (const FileId file = shared.contains(map) ? file_of_map(map) : 0; file != 0 && file < facts_.size()) {
+            facts_[file].written = true;
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The log of a job on a larger data set.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <map>
@@ -457,6 +458,27 @@ TEST_CASE("a job that keeps its samples does not read more, and that is said") {
     FilesJob plain(2);
     plain.scale(2);
     CHECK(plain.result.notes.empty());
+}
+
+TEST_CASE("a file that a mapping may write to, also by mprotect, does not grow") {
+    for (const bool shared : {true, false}) {
+        CAPTURE(shared);
+        FilesJob job;
+        const FileId file = job.sized("/data/state.json", kSamples * 20);
+        const HandleId handle = job.job.open(job.task, file, O_RDWR);
+        job.job.read(job.task, handle, 0, kSamples * 20);
+        job.job.add(job.task, {.kind = OpKind::mmap,
+                               .handle = handle,
+                               .fd = job.job.fd(handle),
+                               .size = kSamples * 20,
+                               .flags = shared ? MAP_SHARED : MAP_PRIVATE,
+                               .mode = PROT_READ,
+                               .map = 1});
+        job.job.add(job.task, {.kind = OpKind::mprotect, .size = 4096, .mode = PROT_READ | PROT_WRITE, .map = 1});
+        const ScalingSurvey survey = survey_scaling(job.recorded(), {});
+        CHECK(std::any_of(survey.rows.begin(), survey.rows.end(),
+                          [](const auto& row) { return row.what == "/data/state.json"; }) != shared);
+    }
 }
 
 TEST_CASE("how files grow can be given") {
