@@ -56,6 +56,7 @@ public:
             queued();
         } else {
             while (const auto block = next()) {
+                sync_due(task_);
                 one(*block, task_);
                 pause();
             }
@@ -79,6 +80,10 @@ private:
         uint64_t block = 0;           // random: how many of its blocks were used in this round
         uint64_t round = 0;
         std::optional<Permutation> order = {};
+    };
+    struct Due {
+        const File* file = nullptr;
+        OpKind kind = OpKind::fsync;
     };
     struct Block {
         const File* file = nullptr;
@@ -157,12 +162,20 @@ private:
             block.file->opened, block.offset, block.bytes);
         if (!block.reads) {
             ++written_;
-            if (job_.fsync != 0 && written_ % job_.fsync == 0) {
-                task.sync(OpKind::fsync, block.file->opened);
+            const auto is_due = [&](uint64_t every) { return every != 0 && written_ % every == 0; };
+            if (is_due(job_.fsync)) {
+                due_ = {block.file, OpKind::fsync};
+            } else if (is_due(job_.fdatasync)) {
+                due_ = {block.file, OpKind::fdatasync};
             }
-            if (job_.fdatasync != 0 && written_ % job_.fdatasync == 0) {
-                task.sync(OpKind::fdatasync, block.file->opened);
-            }
+        }
+    }
+
+    /// As fio makes it: one sync for a write, before the next block, so none behind the last one.
+    void sync_due(TaskWriter& task) {
+        if (due_.file != nullptr) {
+            task.sync(due_.kind, due_.file->opened);
+            due_ = {};
         }
     }
 
@@ -266,6 +279,7 @@ private:
             TaskWriter& server = servers[requests_ % servers.size()];
             arrive(server, due->ns);
             one(*block, server);
+            sync_due(server);  // a part of the request
             server.mark(request_name_, requests_, MarkerPhase::end);
         }
         for (TaskWriter& server : servers) {
@@ -362,6 +376,7 @@ private:
     uint64_t made_ = 0, loop_ = 0, written_ = 0;
     uint64_t loop_began_ = 0;  // made_ when it did
     int64_t moved_ = 0;        // bytes of this loop
+    Due due_;
     HandleId ring_ = 0;
     int32_t ring_fd_ = -1;
     std::deque<Flying> flying_;

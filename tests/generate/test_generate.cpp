@@ -319,6 +319,31 @@ TEST_CASE("plain I/O: every block once, mixed, behind each other, in flight") {
         CHECK(kinds[OpKind::fsync] == kinds[OpKind::pwrite] / 10 + 1);
         CHECK(kinds[OpKind::wait] == kinds[OpKind::pread] + kinds[OpKind::pwrite]);
     }
+    SUBCASE("syncs come as with fio: after so many writes, one, and none behind the last block") {
+        const auto order = [](const std::string& words) {
+            std::string out;
+            const Generated job("[a]\nbs=4k\n" + words + "\n");
+            job.log.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+                out += op.kind == OpKind::pread       ? "r"
+                       : op.kind == OpKind::pwrite    ? "w"
+                       : op.kind == OpKind::fsync     ? "S"
+                       : op.kind == OpKind::fdatasync ? "D"
+                                                      : "";
+            });
+            return out;
+        };
+        // By strace of fio 3.33.
+        CHECK(order("rw=write\nsize=64k\nfsync=4") == "wwwwSwwwwSwwwwSwwww");
+        CHECK(order("rw=write\nsize=64k\nfsync=4\nfdatasync=2") == "wwDwwSwwDwwSwwDwwSwwDww");
+        const std::string mixed = order("rw=randrw\nsize=256k\nfsync=2");
+        std::string written;
+        std::copy_if(mixed.begin(), mixed.end(), std::back_inserter(written), [](char each) { return each != 'r'; });
+        REQUIRE(std::count(mixed.begin(), mixed.end(), 'r') > 10);
+        for (size_t i = 0; i < written.size(); ++i) {
+            CHECK(written[i] == (i % 3 == 2 ? 'S' : 'w'));
+        }
+        CHECK(mixed.find("wrr") != std::string::npos);
+    }
     SUBCASE("as many as fio 3.33 makes") {
         struct Case {
             const char* words;
