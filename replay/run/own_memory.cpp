@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <link.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -137,6 +138,8 @@ void exchange(const Area& area) {
 }
 
 }  // namespace
+
+void give_back_memory() { ::malloc_trim(0); }
 
 void note_program_data() {
     segment_count = 0;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Keeps chains of forks from slowing down.
+// Keeps forks from slowing down: chains of them, and many.
 #pragma once
 
 namespace reprise {
+
+/// Gives back what was freed: each fork copies the page tables of all memory, and each end of a process takes them
+/// apart. Planning leaves several times as much behind as it keeps. Once, before the first fork.
+void give_back_memory();
 
 /// Remembers where the data of program and libraries is. Once, before the first fork.
 void note_program_data();

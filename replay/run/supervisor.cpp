@@ -27,6 +27,7 @@
 #include "replay/run/epoch_proof.h"
 #include "replay/run/live.h"
 #include "replay/run/machine.h"
+#include "replay/run/own_memory.h"
 #include "replay/run/peers.h"
 
 namespace reprise {
@@ -160,6 +161,7 @@ private:
 
     void fork_roots(HeldSignals& held) {
         const pid_t self = getpid();
+        give_back_memory();
         std::fflush(nullptr);  // what is buffered must not be written once per worker
         for (ProcessId process = 1; process < plan_.processes.size(); ++process) {
             const ProcessPlan& row = plan_.processes[process];

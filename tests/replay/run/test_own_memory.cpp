@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/support.h"
 
@@ -52,6 +54,34 @@ int check_own_memory() {
 }
 
 }  // namespace
+
+TEST_CASE("memory that was freed between what is kept is given back before processes are forked") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    REPRISE_SKIP("sanitizers have their own allocator");
+#endif
+    const auto own_kib = [] {
+        std::ifstream in("/proc/self/status");
+        for (std::string word; in >> word;) {
+            if (word == "RssAnon:") {
+                int64_t kib = 0;
+                in >> kib;
+                return kib;
+            }
+        }
+        return int64_t{0};
+    };
+    constexpr size_t kBlocks = 20'000, kBytes = 4'000;
+    std::vector<std::unique_ptr<std::string>> kept, freed;
+    for (size_t i = 0; i < kBlocks; ++i) {
+        (i % 16 == 0 ? kept : freed).push_back(std::make_unique<std::string>(kBytes, 'x'));
+    }
+    freed.clear();
+    const int64_t before = own_kib();
+    give_back_memory();
+    CHECK(before > static_cast<int64_t>(kBlocks * kBytes / 1024 * 3 / 4));
+    CHECK(own_kib() < before / 2);
+    CHECK(kept.back()->back() == 'x');
+}
 
 TEST_CASE("a forked process gets its data to itself") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
