@@ -25,16 +25,9 @@
 namespace reprise {
 namespace {
 
-constexpr uint64_t kLeast = 64 << 10;            // bytes; holes of smaller files cost little
 constexpr auto kMost = std::chrono::seconds(2);  // each look costs microseconds, or milliseconds over a network
 constexpr size_t kMostHoles = 10'000;            // of a file
 constexpr uint64_t kBlock = 512;                 // of st_blocks
-
-/// Whether it is a file that `prepare` makes as large as it was.
-bool is_data(const FileRow& row) {
-    return row.type == FileType::regular && row.origin != Origin::created && row.origin != Origin::absent &&
-           row.role != Role::program && row.role != Role::system && row.role != Role::ipc && row.size >= kLeast;
-}
 
 /// Collects what lies between the stretches of data of a file, in whole pages.
 class Gaps {
@@ -121,25 +114,11 @@ std::optional<RangeSet> holes_by_seeking(int fd, uint64_t size) {
     return gaps.finish();
 }
 
-/// What a reader of the file gets without its device; nothing where the file system does not say.
-RangeSet holes_of(int fd, uint64_t size, uint64_t& compressed) {
-    std::optional<RangeSet> holes = holes_by_extents(fd, size, compressed);
-    if (!holes) {
-        holes = holes_by_seeking(fd, size);
-    }
-    return holes ? *std::move(holes) : RangeSet();
-}
-
 struct Found {
     Holes holes;
     int64_t files = 0;   // with fewer blocks than their data needs
     uint64_t bytes = 0;  // compressed, or without blocks that the file system does not tell
 };
-
-/// The kernel knows one device of a btrfs, and tells users another one for each subvolume; neither has a major number.
-bool same_device(dev_t seen, uint64_t recorded) {
-    return seen == recorded || (major(seen) == 0 && major(static_cast<dev_t>(recorded)) == 0);
-}
 
 void look(const Tables& tables, FileId file, Found& found) {
     const FileRow& row = tables.files[file];
@@ -147,7 +126,7 @@ void look(const Tables& tables, FileId file, Found& found) {
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
     if ((fd.valid() ? ::fstat(fd.get(), &status) : ::lstat(path.c_str(), &status)) != 0 ||
-        !same_device(status.st_dev, row.device) || status.st_ino != row.inode ||
+        !is_device(status.st_dev, row.device) || status.st_ino != row.inode ||
         static_cast<uint64_t>(status.st_size) != row.size) {
         return;
     }
@@ -157,23 +136,35 @@ void look(const Tables& tables, FileId file, Found& found) {
     const uint64_t held = static_cast<uint64_t>(status.st_blocks) * kBlock;
     constexpr uint64_t kPart = 10;  // of the data; less of it is no loss
     if (const uint64_t less = std::max(data - std::min(data, held), std::min(data, compressed));
-        less >= std::max(kLeast, data / kPart)) {
+        less >= std::max(kLeastHoles, data / kPart)) {
         ++found.files;
         found.bytes += less;
     }
-    if (holes.bytes() >= kLeast) {
+    if (holes.bytes() >= kLeastHoles) {
         found.holes.emplace(file, std::move(holes));
     }
 }
 
 }  // namespace
 
+RangeSet holes_of(int fd, uint64_t size, uint64_t& compressed) {
+    std::optional<RangeSet> holes = holes_by_extents(fd, size, compressed);
+    if (!holes) {
+        holes = holes_by_seeking(fd, size);
+    }
+    return holes ? *std::move(holes) : RangeSet();
+}
+
+bool is_device(dev_t seen, uint64_t recorded) {
+    return seen == recorded || (major(seen) == 0 && major(static_cast<dev_t>(recorded)) == 0);
+}
+
 void note_holes(LogWriter& writer) {
     const Tables& tables = writer.tables();
     std::vector<FileId> files(tables.files.size());
     std::iota(files.begin(), files.end(), FileId{0});
     files.erase(std::remove_if(files.begin(), files.end(),
-                               [&](FileId file) { return file == 0 || !is_data(tables.files[file]); }),
+                               [&](FileId file) { return file == 0 || !keeps_holes(tables.files[file]); }),
                 files.end());
     std::stable_sort(files.begin(), files.end(),
                      [&](FileId a, FileId b) { return tables.files[a].size > tables.files[b].size; });

@@ -20,6 +20,7 @@
 #include "capture/capture.h"
 #include "capture/child.h"
 #include "capture/context_records.h"
+#include "capture/early_holes.h"
 #include "capture/loader.h"
 #include "capture/mapped_uses.h"
 #include "capture/memory_samples.h"
@@ -226,17 +227,18 @@ private:
     void drain() {
         guarded([&] {
             note_lag(Clock::now());
-            drained_ = ring_->drain(*writer_, execs_);
+            drained_ = ring_->drain(*writer_, noticed_);
             note_ranks();
+            early_holes_.look(noticed_.sparse, *writer_);
         });
     }
 
     /// Of programs that were begun since the last drain, before they can have ended.
     void note_ranks() {
-        for (const pid_t pid : execs_) {
+        for (const pid_t pid : noticed_.execs) {
             rank_record(*writer_, pid);
         }
-        execs_.clear();
+        noticed_.execs.clear();
     }
 
     /// A drain begins.
@@ -292,7 +294,7 @@ private:
             return;
         }
         CaptureProgress now;
-        static_assert(RAW_SOCKET < std::tuple_size_v<decltype(now.by_type)>);
+        static_assert(RAW_HOLES < std::tuple_size_v<decltype(now.by_type)>);
         std::copy_n(ring_->by_type().begin(), now.by_type.size(), now.by_type.begin());
         now.records = ring_->records();
         now.bytes = writer_->bytes();
@@ -385,7 +387,7 @@ private:
         const auto live = static_cast<int64_t>(bpf_->counter(COUNT_LIVE));
         result_.still_running = live > 0 ? static_cast<uint64_t>(live) : 0;
         guarded([&] {
-            for (auto now = Clock::now(); ring_->drain(*writer_, execs_) != 0; now = Clock::now()) {
+            for (auto now = Clock::now(); ring_->drain(*writer_, noticed_) != 0; now = Clock::now()) {
                 note_lag(now);  // only where records waited
             }
             loss_record(true);
@@ -416,7 +418,8 @@ private:
     Clock::time_point begin_, last_drain_;
     int64_t cpu_begin_ = 0;
     std::chrono::nanoseconds longest_wait_{};
-    std::vector<pid_t> execs_;
+    Noticed noticed_;
+    EarlyHoles early_holes_;
     uint64_t drained_ = 0, told_lost_ = 0, ticks_ = 0;
 };
 

@@ -70,19 +70,21 @@ uint64_t Ring::consume(const Take& take) {
     return at - begin;
 }
 
-uint64_t Ring::drain(RawWriter& to, std::vector<pid_t>& execs) {
+uint64_t Ring::drain(RawWriter& to, Noticed& noticed) {
     return consume([&](ByteView record) {
         const uint8_t type = record[offsetof(raw_head, type)];
         ++by_type_[type];
         if (type == RAW_EXEC) {
             raw_u32 pid = 0;
             std::memcpy(&pid, record.data() + offsetof(raw_head, pid), sizeof pid);
-            execs.push_back(static_cast<pid_t>(pid));
+            noticed.execs.push_back(static_cast<pid_t>(pid));
         }
         // Some records are reserved larger than they became.
         raw_u16 size = 0;
         std::memcpy(&size, record.data(), sizeof size);
-        to.append(record.first(std::min<size_t>(size, record.size())));
+        const ByteView told = record.first(std::min<size_t>(size, record.size()));
+        note_sparse(*reinterpret_cast<const raw_head*>(told.data()), noticed.sparse);
+        to.append(told);
     });
 }
 

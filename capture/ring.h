@@ -10,9 +10,16 @@
 #include <functional>
 #include <vector>
 
+#include "capture/early_holes.h"
 #include "formats/raw/log.h"
 
 namespace reprise {
+
+/// What the recorder looks at itself, soon.
+struct Noticed {
+    std::vector<pid_t> execs;  // processes that began another program
+    std::vector<SparseOpen> sparse;
+};
 
 class Ring {
 public:
@@ -22,9 +29,9 @@ public:
     Ring(const Ring&) = delete;
     Ring& operator=(const Ring&) = delete;
 
-    /// Moves what is there now into the log; at most one ring full, so that it ends. How many bytes that were. `execs`:
-    /// processes that began another program meanwhile are added.
-    uint64_t drain(RawWriter& to, std::vector<pid_t>& execs);
+    /// Moves what is there now into the log; at most one ring full, so that it ends. How many bytes that were. Adds to
+    /// `noticed`.
+    uint64_t drain(RawWriter& to, Noticed& noticed);
     /// Throws the contents away, once `see` has seen each record.
     void discard(const std::function<void(const raw_head&)>& see);
     /// By enum raw_type.

@@ -109,6 +109,9 @@ void keep_page_cache(const Logs& logs, const std::vector<MergedRows>& rows, LogW
     if (const Holes holes = joined<Holes>(logs, recorded_holes, file, add_ranges); !holes.empty()) {
         to.keep(encode_holes(holes));
     }
+    if (const Holes before = joined<Holes>(logs, holes_before, file, add_ranges); !before.empty()) {
+        to.keep(encode_holes_before(before));
+    }
 }
 
 }  // namespace

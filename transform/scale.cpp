@@ -497,6 +497,9 @@ private:
         if (const Holes holes = recorded_holes(log_); !holes.empty()) {
             writer_.keep(encode_holes(holes));
         }
+        if (const Holes before = holes_before(log_); !before.empty()) {
+            writer_.keep(encode_holes_before(before));
+        }
     }
 
     const LogReader& log_;

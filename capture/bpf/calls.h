@@ -56,7 +56,10 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
     const __u32 which = rule->extra_arg - 1;
     const __u64 user = argument(regs, which);
     switch (rule->extra) {
-        case EXTRA_IOVEC: add_iovec(c, user, argument(regs, which + 1), which); break;
+        case EXTRA_IOVEC:
+            add_iovec(c, user, argument(regs, which + 1), which);
+            add_direct_buffers(c, c->last, user, argument(regs, which + 1), which);
+            break;
         case EXTRA_MESSAGE: add_message(c, user, which, rule->extra_arg2); break;
         case EXTRA_MESSAGES: add_messages(c, user, which, rule->extra_arg2, result); break;
         case EXTRA_STAT:

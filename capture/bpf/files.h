@@ -17,6 +17,7 @@
 #define AF_INET 2
 #define SOCK_STREAM 1
 #define O_PATH 010000000
+#define O_DIRECT 040000
 
 static __always_inline struct file* file_of(struct task_struct* task, int fd) {
     struct file* file = 0;
@@ -258,11 +259,14 @@ static __always_inline int tell_backing(__u64 inode, __u32 device, __u64 address
     return known;
 }
 
-/* 1 + the pages of an open regular file that are in the page cache, 0 where that is not known. Not static, so that the
- * verifier looks at it once and not at each of its calls. */
-__noinline int cached_pages(__u64 address, __u64 inode, __u32 device) {
+/* 1 + the pages of an open regular file that are in the page cache, 0 where that is not known; with LACKS_BLOCKS where
+ * these and its blocks are fewer than its size needs: it has holes (or what is compressed). What was written and has no
+ * block yet is in memory. Not static, so that the verifier looks at it once and not at each of its calls. */
+#define LACKS_BLOCKS (1ULL << 62)
+#define FEWEST_HOLE_BYTES (64 << 10)
+__noinline __u64 cached_pages(__u64 address, __u64 inode, __u32 device) {
     struct file* file = (struct file*)address;
-    __u64 pages = 0, magic = 0;
+    __u64 pages = 0, magic = 0, size = 0, blocks = 0;
     __u32 mode = 0, flags = 0;
     if (use_cast) {
         file = CAST((void*)address, file);
@@ -273,17 +277,22 @@ __noinline int cached_pages(__u64 address, __u64 inode, __u32 device) {
         mode = of ? of->i_mode : 0;
         magic = super ? super->s_magic : 0;
         pages = mapping ? mapping->nrpages : 0;
+        size = of ? of->i_size : 0;
+        blocks = of ? of->i_blocks : 0;
     } else {
         flags = BPF_CORE_READ(file, f_flags);
         mode = BPF_CORE_READ(file, f_inode, i_mode);
         magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
         pages = BPF_CORE_READ(file, f_mapping, nrpages);
+        size = BPF_CORE_READ(file, f_inode, i_size);
+        blocks = BPF_CORE_READ(file, f_inode, i_blocks);
     }
     if ((mode & S_IFMT) != S_IFREG || flags & O_PATH) {
         return 0;
     }
     if (magic != OVERLAYFS_MAGIC) {
-        return pages + 1;
+        const bool lacks = magic != TMPFS_MAGIC && blocks * 512 + pages * page_bytes + FEWEST_HOLE_BYTES <= size;
+        return (pages + 1) | (lacks ? LACKS_BLOCKS : 0);
     }
     return want_pagecache ? tell_backing(inode, device, address) : 0;
 }
@@ -295,10 +304,11 @@ static __always_inline void fill_cached(struct raw_fd* out, struct file* address
     }
     /* The address as a number, from the record: the verifier takes no pointer to the kernel's there. No branches, which
      * it would follow one by one. */
-    const __s64 found = cached_pages(*(volatile __u64*)&out->file, out->inode, out->device);
+    const __u64 told = cached_pages(*(volatile __u64*)&out->file, out->inode, out->device);
+    const __s64 found = told & ~LACKS_BLOCKS;
     const __u64 known = (__u64)-found >> 63;
     out->peer_or_pages += found - known;
-    out->info |= known * RAW_FD_CACHED;
+    out->info |= known * RAW_FD_CACHED | told / LACKS_BLOCKS * RAW_FD_SPARSE;
 }
 
 /* Files remembered of late, so that the map is asked once per file and not at every open. */

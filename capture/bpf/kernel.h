@@ -56,6 +56,7 @@ struct inode {
     struct address_space* i_mapping;
     unsigned long i_ino;
     long long i_size;
+    unsigned long long i_blocks;
     __u32 i_generation;
 };
 struct file {

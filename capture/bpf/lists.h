@@ -58,6 +58,25 @@ static __noinline void add_iovec(struct composer* c, __u64 user, __u64 entries, 
     begin_part(c, RAW_PART_LIST, which, n * 8, n);
 }
 
+/* Where the buffers are. */
+static long put_buffer(__u32 i, void* context) {
+    struct composer* c = context;
+    put_number(c, i, list_word(c, i * 2));
+    return 0;
+}
+static __noinline void add_direct_buffers(struct composer* c, struct file* file, __u64 user, __u64 entries,
+                                          __u32 which) {
+    if (!file || !(BPF_CORE_READ(file, f_flags) & O_DIRECT)) {
+        return;
+    }
+    const __u32 n = read_list(c, user, entries, 16);
+    if (!n || !place(c)) {
+        return;
+    }
+    bpf_loop(n, put_buffer, c, 0);
+    begin_part(c, RAW_PART_VALUES, which, n * 8, n);
+}
+
 /* Kernel's own coding of a device number, as in raw_fd. */
 static __always_inline __u32 kernel_device(__u32 major, __u32 minor) { return major << 20 | (minor & 0xfffff); }
 

@@ -20,6 +20,7 @@ Process& Assembler::Impl::new_process(int32_t pid, Process* parent) {
     made.parent = parent;
     made.directory = parent ? parent->directory : first_directory;
     made.directory_known = parent ? parent->directory_known : first_directory != "/";
+    made.umask = parent ? parent->umask : std::nullopt;
     ProcessRow row;
     row.pid = pid;
     if (parent) {
@@ -286,6 +287,8 @@ void Assembler::set_directory(int32_t pid, std::string_view directory) {
         process.directory_known = true;
     }
 }
+
+void Assembler::set_umask(int32_t pid, int64_t mask) { impl_->process(pid).umask = mask & 0777; }
 
 void Assembler::adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags, std::string_view description) {
     if (fd < 0) {

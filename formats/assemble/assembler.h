@@ -131,6 +131,8 @@ public:
     void set_host(int32_t pid, std::string_view host);
     /// chdir: where relative paths of the process start from now on. A relative `directory` starts at the old one.
     void set_directory(int32_t pid, std::string_view directory);
+    /// umask: what it makes from now on lacks these permissions.
+    void set_umask(int32_t pid, int64_t mask);
     /// A descriptor made by a call outside the op table (socket, epoll_create, SCM_RIGHTS...). `description` as in
     /// fd_path.
     void adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags = 0, std::string_view description = {});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -59,6 +60,7 @@ struct Process {
     std::shared_ptr<DescriptorStates> descriptors = std::make_shared<DescriptorStates>();
     std::string directory;
     bool directory_known = false;
+    std::optional<int64_t> umask;  // none: it made no call, and neither did who began it
     AddressMap memory;
     Process* parent = nullptr;
     bool seen_at_birth = false;  // the recording holds the spawn that made it

@@ -18,6 +18,17 @@ constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | kOpenDirect | 01000000
 constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
 constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
 
+/// What a file that was made may, where its process's umask is not what a replay's mostly is. One from before the
+/// recording shows in what the file has.
+int64_t mode_made(const Process& process, const RawCall& raw) {
+    constexpr int64_t kUsual = 022, kBits = 0777;
+    if (process.umask) {
+        return raw.mode & ~*process.umask;
+    }
+    const bool unusual = raw.stat_mode && (*raw.stat_mode & kBits) != (raw.mode & kBits & ~kUsual);
+    return unusual ? (raw.mode & ~kBits) | (*raw.stat_mode & kBits) : raw.mode;
+}
+
 }  // namespace
 
 std::shared_ptr<Channel> Assembler::Impl::channel_of(std::string_view described) {
@@ -249,7 +260,8 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
             file->type = FileType::regular;
         }
         if (creates && file->created && raw.mode) {
-            file->mode = static_cast<uint32_t>(raw.mode) & 07777;
+            op.mode = mode_made(process, raw);
+            file->mode = static_cast<uint32_t>(op.mode) & 07777;
         }
         if (raw.flags & kTruncate) {
             files.did_truncate(*file, 0);

@@ -267,19 +267,22 @@ void FileTable::move_children(std::string_view from, std::string_view to) {
     moved_directories_.push_back({old_name, new_name});
 }
 
-// A file seen for the first time below a renamed directory existed before below the directory's old name.
+// A file seen for the first time below a renamed directory existed before below the directory's first name.
 FileState* FileTable::from_moved_directory(std::string_view path) {
+    std::string first(path);
     for (auto it = moved_directories_.rbegin(); it != moved_directories_.rend(); ++it) {
-        if (!lies_below(path, it->to)) {
-            continue;
+        if (lies_below(first, it->to)) {
+            first = it->from + first.substr(it->to.size());
         }
-        FileState& file = states_.emplace_back();
-        file.path = writer_.intern(it->from + std::string(path.substr(it->to.size())));
-        was_there(file);
-        file.gone = true;
-        return &file;
     }
-    return nullptr;
+    if (first == path) {
+        return nullptr;
+    }
+    FileState& file = states_.emplace_back();
+    file.path = writer_.intern(first);
+    was_there(file);
+    file.gone = true;
+    return &file;
 }
 
 FileTable::Names FileTable::linked(std::string_view from, std::string_view to) {
@@ -343,7 +346,9 @@ void FileTable::saw_attributes(FileState& file, std::optional<uint64_t> size, st
             return;
         }
         file.type = type;
-        file.mode = *stat_mode & 07777;
+        if (file.mode == 0) {  // as it was at first: the job may change it
+            file.mode = *stat_mode & 07777;
+        }
     }
     file.followed = true;
     if (!size || (type != FileType::regular && type != FileType::unknown)) {

@@ -212,7 +212,8 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
         file.type = FileType::directory;
     }
     if (raw.kind == OpKind::mkdir && done) {
-        file.mode = static_cast<uint32_t>(raw.mode) & 07777;
+        op.mode = raw.mode & ~task.process->umask.value_or(0);
+        file.mode = static_cast<uint32_t>(op.mode) & 07777;
     }
     if (raw.kind == OpKind::rmdir && done) {
         file.type = FileType::directory;
@@ -254,7 +255,7 @@ void Assembler::Impl::by_path_or_descriptor(Task& task, const RawCall& raw, Op& 
         if (!no_follow) {
             file.followed = true;
         }
-        if (raw.kind == OpKind::chmod) {
+        if (raw.kind == OpKind::chmod && file.mode == 0) {
             file.mode = static_cast<uint32_t>(raw.mode) & 07777;
         }
     }

@@ -10,7 +10,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kFetched = "fetched", kRefetched = "refetched", kCached = "cached", kHoles = "holes";
+constexpr std::string_view kFetched = "fetched", kRefetched = "refetched", kCached = "cached", kHoles = "holes",
+                           kHolesBefore = "holes_before";
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kMostPages = UINT64_MAX / RangeSet::kPage;
 
@@ -120,8 +121,17 @@ Holes decode_holes(ByteView bytes, size_t files) { return decode<Holes>(bytes, f
 
 Holes recorded_holes(const LogReader& log) { return decoded(log, kHoles, decode_holes).value_or(Holes()); }
 
+Derived encode_holes_before(const Holes& holes) { return encode(kHolesBefore, holes, put_ranges); }
+
+Holes holes_before(const LogReader& log) { return decoded(log, kHolesBefore, decode_holes).value_or(Holes()); }
+
+bool keeps_holes(const FileRow& row) {
+    return row.type == FileType::regular && row.origin != Origin::created && row.origin != Origin::absent &&
+           row.role != Role::program && row.role != Role::system && row.role != Role::ipc && row.size >= kLeastHoles;
+}
+
 void copy_page_cache(const LogReader& from, LogWriter& to) {
-    for (const std::string_view name : {kFetched, kRefetched, kCached, kHoles}) {
+    for (const std::string_view name : {kFetched, kRefetched, kCached, kHoles, kHolesBefore}) {
         if (std::optional<Derived> stored = from.derived(name)) {
             to.keep(std::move(*stored));
         }

@@ -51,7 +51,7 @@ std::optional<CachedPages> cached_pages(const LogReader& log);
 bool passes_page_cache(const FetchedPages& fetched, const std::optional<CachedPages>& cached, FileId file);
 
 /// Of each file, the pages that are holes: no block of the device holds them, or only preallocated ones. Files without
-/// a row have none, or it is not known.
+/// a row have none, or it is not known. As the job left them.
 using Holes = std::map<FileId, RangeSet>;
 
 Derived encode_holes(const Holes& holes);
@@ -61,7 +61,18 @@ Holes decode_holes(ByteView bytes, size_t files);
 /// Empty where the log does not say. Throws Error (bad_input) as above.
 Holes recorded_holes(const LogReader& log);
 
-/// All four, for logs made from others with the same files.
+/// The same as it was when the job began to use them: of files that had holes then, and that the recorder could look at
+/// before the job changed that. Those need not have any any more.
+Derived encode_holes_before(const Holes& holes);
+/// Empty where the log does not say. Throws Error (bad_input) as above.
+Holes holes_before(const LogReader& log);
+
+/// Whether holes of a file are kept: of those that `prepare` makes as large as they were, and not of small ones, whose
+/// holes cost little.
+bool keeps_holes(const FileRow& row);
+constexpr uint64_t kLeastHoles = 64 << 10;  // bytes
+
+/// All of these, for logs made from others with the same files.
 void copy_page_cache(const LogReader& from, LogWriter& to);
 
 }  // namespace reprise

@@ -39,6 +39,7 @@ enum class CallAction : uint8_t {
     chdir,
     fchdir,
     getcwd,
+    umask,
     chroot,
     pivot_root,
     unshare,

@@ -59,7 +59,8 @@ void put_fd(std::string& out, const raw_fd& fd) {
     } else if (fd.peer_or_pages) {
         put(out, " peer=%llu", static_cast<unsigned long long>(fd.peer_or_pages));
     }
-    static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll", "uring", "memfd"};
+    static constexpr const char* kInfo[] = {"created", "cloexec", "eventfd", "epoll",
+                                            "uring",   "memfd",   "cached",  "sparse"};
     for (unsigned bit = 0; bit < std::size(kInfo); ++bit) {
         if (fd.info >> bit & 1) {
             put(out, " %s", kInfo[bit]);
@@ -273,6 +274,12 @@ void put_body(std::string& out, const raw_head& head) {
             break;
         }
         case RAW_SOCKET: put_socket(out, as<raw_socket>(head)); break;
+        case RAW_HOLES: {
+            const auto& record = as<raw_holes>(head);
+            put(out, " inode=%u:%u:%llu size=%llu", record.device >> 20, record.device & 0xfffff,
+                static_cast<unsigned long long>(record.inode), static_cast<unsigned long long>(record.size));
+            break;
+        }
         case RAW_PRESSURE: {
             const auto& record = as<raw_pressure>(head);
             put(out, " cpu=%llu memory=%llu io=%llu", static_cast<unsigned long long>(record.cpu_some),
@@ -309,8 +316,8 @@ const char* raw_type_name(uint8_t type) {
     static const char* const names[] = {"?",         "META",    "CALL",     "SPAWN",      "EXEC",  "EXIT",     "SWITCH",
                                         "FAULT",     "SUBMIT",  "COMPLETE", "PAGE_CACHE", "BLOCK", "PRESSURE", "CLOCK",
                                         "SEED_TASK", "SEED_FD", "SEED_MAP", "LOSS",       "GPU",   "TOUCH",    "STOLEN",
-                                        "FAULTS",    "BACKING", "MEMORY",   "USES",       "RANK",  "SOCKET"};
-    static_assert(std::size(names) == RAW_SOCKET + 1, "every record type has a name");
+                                        "FAULTS",    "BACKING", "MEMORY",   "USES",       "RANK",  "SOCKET",   "HOLES"};
+    static_assert(std::size(names) == RAW_HOLES + 1, "every record type has a name");
     return type < std::size(names) ? names[type] : names[0];
 }
 

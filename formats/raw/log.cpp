@@ -78,6 +78,7 @@ size_t raw_struct_bytes(uint8_t type) {
         case RAW_USES: return sizeof(raw_uses);
         case RAW_RANK: return sizeof(raw_rank);
         case RAW_SOCKET: return sizeof(raw_socket);
+        case RAW_HOLES: return sizeof(raw_holes);
         default: return 0;
     }
 }

@@ -53,6 +53,7 @@ enum raw_type {
     RAW_USES,     /* mapped pages that a process used again (user space) */
     RAW_RANK,     /* which rank of a job a process is, as its environment says (user space) */
     RAW_SOCKET,   /* a connection's two addresses, and how it does so far */
+    RAW_HOLES,    /* where a file that was sparse at its open has no data (user space) */
 };
 
 /* Every record begins with this. `time` is CLOCK_MONOTONIC ns. (pid, tid) are those of the initial pid namespace. */
@@ -83,6 +84,7 @@ struct raw_head {
  * - wait4 and waitid inside a PID namespace: RAW_PART_VALUES {pid} of RAW_WHICH_RESULT: the number in the initial one
  *   of who ended.
  * - copies: RAW_PART_VALUES {offset after the call} for each offset argument that was given.
+ * - readv, writev and the like: RAW_PART_LIST of the buffers' sizes; with O_DIRECT RAW_PART_VALUES of their addresses.
  * - ioctl: only clones, and TCGETS. FICLONERANGE has RAW_PART_VALUES of its struct file_clone_range.
  * - io_submit: after an iocb, RAW_PART_FD where its fd differs from the one before, and RAW_PART_LIST of its buffers'
  *   sizes where it is vectored (PREADV, PWRITEV).
@@ -144,8 +146,9 @@ struct raw_fd {
 #define RAW_FD_EVENTFD 4u
 #define RAW_FD_EPOLL 8u
 #define RAW_FD_URING 16u
-#define RAW_FD_MEMFD 32u  /* shmem file without a path (memfd_create) */
-#define RAW_FD_CACHED 64u /* a regular file, just opened or seeded: peer_or_pages are its pages in the page cache */
+#define RAW_FD_MEMFD 32u   /* shmem file without a path (memfd_create) */
+#define RAW_FD_CACHED 64u  /* a regular file, just opened or seeded: peer_or_pages are its pages in the page cache */
+#define RAW_FD_SPARSE 128u /* with RAW_FD_CACHED: its blocks and those pages are fewer than its size needs */
 
 struct raw_stat { /* device as in raw_fd */
     raw_u64 device, inode, size;
@@ -380,6 +383,15 @@ struct raw_socket {
     raw_u32 retransmits;    /* segments sent again */
     raw_u32 rtt_us;         /* smoothed round-trip time, 0: not known */
     raw_u32 family, pad;    /* AF_INET, AF_INET6 */
+};
+
+/* Of a file that was sparse when it was opened, as it was at head.time, soon after that: its regions without data, in
+ * whole pages of 4 KiB. Several records of the same time are of one look; RAW_PART_LIST has pairs of begin and end. */
+struct raw_holes {
+    struct raw_head head;
+    raw_u64 inode;
+    raw_u64 size; /* bytes, of the file then */
+    raw_u32 device, pad;
 };
 
 struct raw_loss {

@@ -16,6 +16,14 @@
 #include "formats/support/random.h"
 
 namespace reprise {
+namespace {
+
+/// A write of which a part was done met the end of what its process might write (ulimit -f), or of the space there was.
+int64_t part_written(const OpBlock& b, size_t i) {
+    return b.result[i] > 0 ? std::min(b.result[i], b.size[i]) : b.size[i];
+}
+
+}  // namespace
 
 PosixEngine::PosixEngine(const EngineContext& context) : PosixEngine(context, 4096) {}
 
@@ -108,6 +116,9 @@ int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
     if (worker_.plan.names_sockets && info(kind).is(Trait::path) && worker_.names_socket(b.file[i])) {
         return not_performed(LeftOut::not_a_file);
     }
+    if (b.result[i] == -EFBIG && keeps(worker_.plan, b, i)) {
+        return -EFBIG;  // the job's limit (ulimit -f) is not this process's; nothing was written
+    }
     const bool refused = (b.result[i] == -EACCES || b.result[i] == -EPERM) && info(kind).is(Trait::path);
     return refused ? submit_refused(b, i, kind) : perform(b, i, kind);
 }
@@ -143,12 +154,12 @@ int64_t PosixEngine::perform(const OpBlock& b, size_t i, OpKind kind) {
                 [&](int fd) { return sys::call(SYS_pread64, fd, buffer_, read_size(b.size[i]), b.offset[i]); });
         case OpKind::write:
             return with_fd([&](int fd) {
-                const size_t size = write_size(b.size[i]);
+                const size_t size = write_size(part_written(b, i));
                 return sys::call(SYS_write, fd, outgoing(b.handle[i], size), size);
             });
         case OpKind::pwrite:
             return with_fd([&](int fd) {
-                const size_t size = write_size(b.size[i]);
+                const size_t size = write_size(part_written(b, i));
                 return sys::call(SYS_pwrite64, fd, outgoing(b.handle[i], size), size, b.offset[i]);
             });
         case OpKind::readv:

@@ -27,6 +27,13 @@ int64_t refusal_repeated(const OpBlock& b, size_t i, int64_t result) {
     return result == 0 && b.result[i] == -EPERM ? -EPERM : result;
 }
 
+/// Refused by the flags of the call, for what the file had or had not, or by the file system of the job: a root's may
+/// have other limits.
+bool value_refused(int64_t result) {
+    return result == -EEXIST || result == -ENODATA || result == -EOPNOTSUPP || result == -ENOSPC || result == -E2BIG ||
+           result == -ERANGE;
+}
+
 }  // namespace
 
 int64_t PosixEngine::by_path(const OpBlock& b, size_t i, OpKind kind) {
@@ -191,6 +198,9 @@ int64_t PosixEngine::attribute(const OpBlock& b, size_t i, OpKind kind, const ch
     }
     if (!name.starts_with("user.")) {  // others carry privileges
         return not_performed(LeftOut::unsupported);
+    }
+    if (kind == OpKind::setxattr && value_refused(b.result[i])) {
+        return b.result[i];
     }
     if (kind == OpKind::setxattr) {
         return call(SYS_fsetxattr, SYS_setxattr, SYS_lsetxattr, name.c_str(), worker_.pattern.data(),

@@ -18,6 +18,7 @@
 #include "formats/oplog/oplog.h"
 #include "replay/plan/access.h"
 #include "replay/plan/plan.h"
+#include "replay/plan/reads.h"
 #include "replay/predict/cold_names.h"
 #include "replay/predict/virtual_data.h"
 #include "replay/predict/virtual_storage.h"
@@ -65,8 +66,8 @@ public:
           named_(tables_.files.size()),
           listed_(tables_.files.size()),
           fetched_(tables_.files.size()) {
-        for (auto& [file, holes] : recorded_holes(*plan.log)) {
-            recorded_holes_.insert_or_assign(data_.of(file), std::move(holes));
+        for (auto& [file, holes] : holes_at_first(*plan.log)) {
+            first_holes_.insert_or_assign(data_.of(file), std::move(holes));
         }
         storage_.holes().begin_with([this](FileId file) { return first_holes(file); });
         if (!warm && model.open_cold_ns > 0) {
@@ -159,7 +160,7 @@ private:
     VirtualStorage storage_;
     std::optional<ColdNames> cold_names_;  // none: names are cached, or what finding one takes is not known
     VirtualData data_;
-    Holes recorded_holes_;       // by VirtualData::of()
+    Holes first_holes_;          // by VirtualData::of()
     std::vector<bool> named_;    // files whose name is cached
     std::vector<bool> listed_;   // directories that are cached
     std::vector<bool> fetched_;  // files of which something was fetched since their attributes were asked for

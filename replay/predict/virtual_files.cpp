@@ -13,11 +13,11 @@ namespace reprise {
 
 /// What no device holds of a file when the job begins. None where its size is not known.
 std::optional<RangeSet> VirtualCalls::first_holes(FileId file) const {
-    const auto recorded = recorded_holes_.find(file);
-    RangeSet holes = recorded == recorded_holes_.end() ? RangeSet() : recorded->second;
+    const auto recorded = first_holes_.find(file);
+    RangeSet holes = recorded == first_holes_.end() ? RangeSet() : recorded->second;
     const FileRow* const row = file < tables_.files.size() ? &tables_.files[file] : nullptr;
     if (row == nullptr || row->origin != Origin::existed || !row->size_exact) {
-        return recorded == recorded_holes_.end() ? std::nullopt : std::optional(std::move(holes));
+        return recorded == first_holes_.end() ? std::nullopt : std::optional(std::move(holes));
     }
     const auto size = static_cast<uint64_t>(size_of(file));
     holes.add((size + RangeSet::kPage - 1) / RangeSet::kPage * RangeSet::kPage, uint64_t{VirtualHoles::kEnd});

@@ -17,8 +17,8 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/support/text_index.h"
 #include "replay/plan/file_systems.h"
+#include "replay/plan/reads.h"
 #include "replay/plan/recorded_doubts.h"
-#include "replay/prepare/reads.h"
 
 namespace reprise {
 namespace {

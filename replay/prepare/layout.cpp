@@ -16,10 +16,10 @@
 #include "formats/support/path.h"
 #include "formats/support/text_index.h"
 #include "replay/plan/file_systems.h"
+#include "replay/plan/reads.h"
 #include "replay/plan/scatter.h"
 #include "replay/prepare/facts.h"
 #include "replay/prepare/listing_names.h"
-#include "replay/prepare/reads.h"
 
 namespace reprise {
 
@@ -47,7 +47,7 @@ public:
           maps_(maps),
           listing_(listing),
           facts_(gather_facts(log)),
-          holes_(first_holes(log)) {}
+          holes_(holes_at_first(log)) {}
 
     Layout make() {
         find_renames();
@@ -79,13 +79,6 @@ public:
     }
 
 private:
-    static Holes first_holes(const LogReader& log) {
-        const Holes after = recorded_holes(log);
-        if (after.empty()) {
-            return {};
-        }
-        return holes_at_first(log, gather_reads(log, [&](FileId file) { return after.contains(file); }));
-    }
     void count(Count what) { ++counted_[what]; }
 
     struct TimedRename {
@@ -243,8 +236,12 @@ private:
             return;
         }
         const FileType type = facts.nameless ? FileType::directory : type_of(id);
-        note_moved(*path, std::min(facts.made, facts.used), type);
-        path = locate(std::move(*path), std::min(facts.made, facts.used), type != FileType::symlink);
+        int64_t named_at = std::min(facts.made, facts.used);
+        if (named_at == FileFacts::kNever && row.origin == Origin::existed) {
+            named_at = INT64_MIN;  // what it was called before the job
+        }
+        note_moved(*path, named_at, type);
+        path = locate(std::move(*path), named_at, type != FileType::symlink);
         if (!path) {
             return count(Count::links_unresolved);
         }

@@ -165,6 +165,9 @@ public:
         if (const Holes holes = recorded_holes(*plan_.log); !holes.empty()) {
             writer.keep(encode_holes(holes));
         }
+        if (const Holes before = holes_before(*plan_.log); !before.empty()) {
+            writer.keep(encode_holes_before(before));
+        }
     }
 
     void finish() {

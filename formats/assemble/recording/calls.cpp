@@ -134,19 +134,33 @@ bool RawAssembly::makes_copy_or_populates(const raw_call& record, const Syscall&
 
 // A direct read writes to the pages of a mapped file that its buffer is; where they are there, nothing else tells.
 void RawAssembly::touch_direct_buffer(TaskState& task, const raw_call& record, const Syscall& row) {
-    const raw_fd* fd = row.arguments.find('B') == std::string_view::npos ? nullptr : filler_.fd_of(0);
-    const uint64_t address = record.args[1];
-    if (!fd || (fd->flags & kOpenDirect) == 0 || record.result <= 0 ||
-        assembler_.mapped_at(static_cast<int32_t>(task.pid), address).map == 0) {
+    const bool one = row.arguments.find('B') != std::string_view::npos;
+    const bool several = row.makes_op && info(row.kind).is(Trait::reads) && info(row.kind).has(Field::list);
+    const raw_fd* fd = one || several ? filler_.fd_of(0) : nullptr;
+    if (!fd || (fd->flags & kOpenDirect) == 0 || record.result <= 0) {
         return;
     }
-    const uint64_t bytes = address % kPage + static_cast<uint64_t>(record.result);
-    Event event;
-    event.kind = Event::Kind::fault;
-    event.begin = event.end = at(record.enter);
-    event.places = places(task.pid, address, static_cast<uint32_t>((bytes - 1) / kPage + 1));
-    event.write = true;
-    task.events.push_back(event);
+    auto left = static_cast<uint64_t>(record.result);
+    const auto filled = [&](uint64_t address, uint64_t bytes) {
+        if (bytes == 0 || assembler_.mapped_at(static_cast<int32_t>(task.pid), address).map == 0) {
+            return;
+        }
+        Event event;
+        event.kind = Event::Kind::fault;
+        event.begin = event.end = at(record.enter);
+        event.places = places(task.pid, address, static_cast<uint32_t>((address % kPage + bytes - 1) / kPage + 1));
+        event.write = true;
+        task.events.push_back(event);
+    };
+    if (one) {
+        return filled(record.args[1], left);
+    }
+    const std::span<const raw_s64> buffers = filler_.values_of(1), sizes = filler_.list_of(1);
+    for (size_t i = 0; i < std::min(buffers.size(), sizes.size()) && left != 0; ++i) {
+        const uint64_t bytes = std::min(left, static_cast<uint64_t>(std::max<raw_s64>(sizes[i], 0)));
+        filled(static_cast<uint64_t>(buffers[i]), bytes);
+        left -= bytes;
+    }
 }
 
 // A call that did nothing, or whose effect is not known: only its duration is.
@@ -179,6 +193,29 @@ void RawAssembly::cut_call(TaskState& task, const raw_call& record, const Syscal
     after_call(task, end);
 }
 
+/// The file in which the call may make holes.
+const raw_fd* RawAssembly::cut_file(const RawCall& raw) const {
+    constexpr int64_t kTruncate = 01000;  // O_TRUNC
+    if (raw.kind == OpKind::open) {
+        return raw.flags & kTruncate ? filler_.fd_of(RAW_WHICH_RESULT) : nullptr;
+    }
+    return raw.kind == OpKind::ftruncate || raw.kind == OpKind::fallocate ? filler_.fd_of(0) : nullptr;
+}
+
+/// Pages of which a write is a part were read first.
+void RawAssembly::note_parts(TaskState& task, const RawCall& raw) {
+    if (task.pages_written.empty()) {
+        return;
+    }
+    const raw_fd* const fd = filler_.fd_of(0);
+    const std::optional<int64_t> from = raw.position ? raw.position : raw.offset;
+    if (fd != nullptr && from && *from >= 0 && raw.result > 0 && raw.result <= INT64_MAX - *from) {
+        page_cache_.wrote(*fd, static_cast<uint64_t>(*from), static_cast<uint64_t>(*from + raw.result),
+                          task.pages_written);
+    }
+    task.pages_written.clear();
+}
+
 void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall& row, RawCall& raw) {
     const int64_t begin = raw.begin, end = begin + raw.duration;
     const bool slept = std::any_of(task.events.begin(), task.events.end(), [](const Event& event) {
@@ -187,6 +224,10 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
     prepare(task, record, row, raw);
     if (const raw_fd* made = filler_.fd_of(RAW_WHICH_RESULT)) {
         page_cache_.see(*made);
+    }
+    note_parts(task, raw);
+    if (const raw_fd* cut = cut_file(raw)) {
+        page_cache_.see_cut(*cut);
     }
     touch_direct_buffer(task, record, row);
     const int64_t taken = std::min(before_call(task, begin), raw.duration);
@@ -332,8 +373,23 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
                 raw.path = task.program;
             }
             return;
-        default: return mark_fresh(record, row, raw);
+        default: set_mode_by_list(record, raw); return mark_fresh(record, row, raw);
     }
+}
+
+// How sed, cp and logrotate set the mode: by an access control list, whose value is not recorded. What the file may
+// afterwards is.
+void RawAssembly::set_mode_by_list(const raw_call& record, RawCall& raw) const {
+    constexpr uint32_t kBits = 07777;
+    const raw_fd* const fd = filler_.fd_of(0);
+    if (raw.kind != OpKind::setxattr || record.result != 0 || raw.text != "system.posix_acl_access" || fd == nullptr ||
+        fd->file == 0) {
+        return;
+    }
+    raw.kind = OpKind::chmod;
+    raw.mode = fd->mode & kBits;
+    raw.text = {};
+    raw.size = raw.flags = 0;
 }
 
 // A wait for what may be a lock.
@@ -453,6 +509,7 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
                 changed_names(record, row, raw);
             }
             return;
+        case CallAction::umask: return assembler_.set_umask(pid, raw.mode);
         case CallAction::marker: {
             constexpr uint64_t kSetName = 15;  // PR_SET_NAME
             if (record.args[0] == kSetName && done) {

@@ -76,6 +76,11 @@ std::span<const raw_s64> RawCallFiller::values_of(uint16_t which) const {
     return found ? raw_part_numbers(*found) : std::span<const raw_s64>{};
 }
 
+std::span<const raw_s64> RawCallFiller::list_of(uint16_t which) const {
+    const raw_part* found = part(RAW_PART_LIST, which);
+    return found ? raw_part_numbers(*found) : std::span<const raw_s64>{};
+}
+
 std::string_view RawCallFiller::string_of(uint16_t which) const {
     const raw_part* found = part(RAW_PART_STRING, which);
     return found ? raw_part_text(*found) : std::string_view{};

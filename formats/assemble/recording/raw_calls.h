@@ -29,6 +29,7 @@ public:
     /// The record's parts, found by fill().
     const raw_fd* fd_of(uint16_t which) const;
     std::span<const raw_s64> values_of(uint16_t which) const;
+    std::span<const raw_s64> list_of(uint16_t which) const;
     std::string_view string_of(uint16_t which) const;
     const std::vector<const raw_part*>& parts() const { return parts_; }
 

@@ -225,6 +225,7 @@ void RawAssembly::record(const raw_head& head) {
         case RAW_URING_COMPLETE: return uring_complete(reinterpret_cast<const raw_uring&>(head));
         case RAW_PAGE_CACHE: return page_cache(reinterpret_cast<const raw_page_cache&>(head));
         case RAW_BACKING: return page_cache_.see(reinterpret_cast<const raw_backing&>(head));
+        case RAW_HOLES: return page_cache_.see(reinterpret_cast<const raw_holes&>(head));
         case RAW_MEMORY: return memory_.see(reinterpret_cast<const raw_memory&>(head), at(head.time));
         case RAW_BLOCK: return context_.see(reinterpret_cast<const raw_block&>(head));
         case RAW_PRESSURE: return context_.see(reinterpret_cast<const raw_pressure&>(head));
@@ -297,11 +298,14 @@ void RawAssembly::faults(const raw_faults& record) {
 }
 
 void RawAssembly::page_cache(const raw_page_cache& record) {
+    std::optional<RawPageCache::Written> written = page_cache_.see(record);
     if (record.head.tid != 0 && record.in_nr != kNoCall) {
         TaskState& task = state(record.head.pid, record.head.tid);
         task.cache_own += int64_t{record.folios} * facts_.costs.folio + facts_.costs.folio_run;
+        if (written) {
+            task.pages_written.push_back(*std::move(written));
+        }
     }
-    page_cache_.see(record);
     context_.see(record);
 }
 
@@ -668,6 +672,9 @@ void RawAssembly::finish() {
     ranks_.write(header, writer_.tables());
     if (const Sockets sockets = network_.of(assembler_.sockets()); !sockets.empty()) {
         writer_.keep(encode_sockets(sockets));
+    }
+    if (const Holes before = page_cache_.holes_before(writer_.tables()); !before.empty()) {
+        writer_.keep(encode_holes_before(before));
     }
     if (const uint64_t unknown = page_cache_.unknown(writer_.tables()); unknown != 0) {
         return count(Count::cache_files_unknown, unknown);

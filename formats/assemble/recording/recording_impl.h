@@ -99,6 +99,7 @@ private:
         bool after_call = false;  // no compute has been counted since
         int64_t owed = 0;         // ns of the following time that the recorder took
         int64_t cache_own = 0;    // ns that it took for the page cache since the last call ended
+        std::vector<RawPageCache::Written> pages_written;  // by the call that it is in
         bool started = false;
         bool ended = false;
         std::vector<raw_head> after_end;  // of records that came with its number then
@@ -184,6 +185,9 @@ private:
     /// Of tmpfs a page that was read in a mapping which may write needs no second fault to be written to.
     void note_unseen_writes(const Event& event, uint32_t how);
     std::vector<Place> places_of_call(const raw_fault& record);
+    void note_parts(TaskState& task, const RawCall& raw);
+    void set_mode_by_list(const raw_call& record, RawCall& raw) const;
+    const raw_fd* cut_file(const RawCall& raw) const;
     void touch_direct_buffer(TaskState& task, const raw_call& record, const Syscall& row);
     bool makes_copy_or_populates(const raw_call& record, const Syscall& row, RawCall& raw);
     std::vector<Place> places(uint32_t pid, uint64_t address, uint32_t pages);

@@ -445,6 +445,11 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::chdir: return move_to(raw.path);
         case CallAction::fchdir: return raw.fd_path.starts_with('/') ? move_to(raw.fd_path) : false;
         case CallAction::getcwd: return move_to(strings_.quoted(call_.arg(0)).value_or(std::string_view{}));
+        case CallAction::umask:
+            if (done) {
+                assembler_->set_umask(raw.pid, raw.mode);
+            }
+            return false;
         case CallAction::make: return make(HandleKind::other);
         case CallAction::make_socket: return make(HandleKind::socket);
         case CallAction::make_epoll: return make(HandleKind::epoll);

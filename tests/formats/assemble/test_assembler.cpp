@@ -252,6 +252,23 @@ TEST_CASE("renaming a directory moves what is below it, known or not") {
     CHECK(log.file("/d/old").type == FileType::directory);
 }
 
+TEST_CASE("what lies below a directory that was renamed twice was below its first name") {
+    Feeder f;
+    f.two(OpKind::rename, "/d/new", "/d/a");
+    f.two(OpKind::rename, "/d/other", "/d/new");
+    f.two(OpKind::rename, "/d/a", "/d/other");
+    f.open("/d/other/top", 3);
+    f.open("/d/new/o", 4);
+    const auto log = f.finish();
+    CHECK(log.file("/d/new/top").origin == Origin::existed);
+    CHECK(log.file("/d/other/o").origin == Origin::existed);
+    CHECK(log.file("/d/other/top").origin == Origin::created);
+    const Tables& tables = log.reader.tables();
+    for (FileId id = 1; id < tables.files.size(); ++id) {
+        CHECK(tables.path(id) != "/d/a/top");
+    }
+}
+
 TEST_CASE("a hard link is a new name") {
     Feeder f;
     f.open("/d/a", 3, kCreate | kExclusive | kWriteOnly);

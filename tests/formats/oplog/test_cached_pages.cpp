@@ -115,6 +115,9 @@ TEST_CASE("holes: kept, copied, and none where the log has none") {
     CHECK(decode_holes(encode_holes(holes).bytes, 5) == holes);
     CHECK(recorded_holes(LogReader(write_log(dir, encode_holes(holes)))) == holes);
     CHECK(recorded_holes(LogReader(write_log(dir, {}))).empty());
+    CHECK(holes_before(LogReader(write_log(dir, encode_holes_before(holes)))) == holes);
+    CHECK(holes_before(LogReader(write_log(dir, encode_holes(holes)))).empty());
+    CHECK(recorded_holes(LogReader(write_log(dir, encode_holes_before(holes)))).empty());
     CHECK(recorded_holes(LogReader(write_log(dir, encode_fetched(holes)))).empty());
     Derived bad = encode_holes(holes);
     bad.bytes.push_back(7);

@@ -17,9 +17,9 @@
 #include "formats/oplog/async_request.h"
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
+#include "replay/plan/reads.h"
 #include "replay/plan/recorded_doubts.h"
 #include "replay/prepare/cache_regime.h"
-#include "replay/prepare/reads.h"
 #include "tests/replay/job_builder.h"
 
 namespace reprise::test {

@@ -231,6 +231,17 @@ TEST_CASE_FIXTURE(Laid, "what mv renames without a look is a directory where som
         log.named(OpKind::stat, log.file("/f/data", 5));
         CHECK(initial() == "d directory, d/data 5, f 0");
     }
+    SUBCASE("two change names by way of a third; what is below them has rows by the first names, too") {
+        log.file("/new/top", 2);
+        log.file("/other/o", 3);
+        const FileId a = unknown("/a", Origin::created);
+        log.named(OpKind::rename, unknown("/new"), a);
+        log.named(OpKind::rename, unknown("/other"), unknown("/new", Origin::created));
+        log.named(OpKind::rename, a, unknown("/other", Origin::created));
+        log.named(OpKind::stat, log.file("/new/o", 3, Origin::created));
+        log.named(OpKind::stat, log.file("/other/top", 2, Origin::created));
+        CHECK(initial() == "new directory, new/top 2, other directory, other/o 3");
+    }
     SUBCASE("what lies below a name later is another's") {
         const FileId x = unknown("/x", Origin::created);
         log.named(OpKind::rename, unknown("/tmp"), x);

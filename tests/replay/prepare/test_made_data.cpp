@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "formats/oplog/cached_pages.h"
+#include "replay/plan/reads.h"
 #include "replay/prepare/cache_plan.h"
 #include "replay/prepare/cache_regime.h"
-#include "replay/prepare/reads.h"
 #include "tests/replay/job_builder.h"
 
 namespace reprise::test {
@@ -74,6 +74,34 @@ TEST_CASE_FIXTURE(OwnData, "reads: a page of which a part is written is read, bu
     job.pwrite(t, h, 90 * kPage, 10 * kPage - 7);
     read(0, 100);
     CHECK(reads() == Ranges{{0, 11}, {15, 90}});
+}
+
+TEST_CASE_FIXTURE(OwnData,
+                  "holes: those found after the job but for what it made; those found before it, whatever it made") {
+    RangeSet after, before;
+    after.add(10 * kPage, 50 * kPage);
+    before.add(20 * kPage, 40 * kPage);
+    job.writer().keep(encode_holes({{a, after}}));
+    bool looked = false;
+    SUBCASE("after") {}
+    SUBCASE("before") {
+        looked = true;
+        job.writer().keep(encode_holes_before({{a, before}}));
+    }
+    SUBCASE("it had none before") {
+        looked = true;
+        before = {};
+        job.writer().keep(encode_holes_before({{a, before}}));
+    }
+    write(20, 100);
+    log.emplace(job.finish());
+    Holes expected;
+    if (!looked) {
+        expected[a].add(10 * kPage, 20 * kPage);
+    } else if (!before.empty()) {
+        expected[a] = before;
+    }
+    CHECK(holes_at_first(*log) == expected);
 }
 
 TEST_CASE_FIXTURE(OwnData, "reads: what another task wrote meanwhile may have come later") {

@@ -98,6 +98,93 @@ TEST_CASE("a copy writes pages of a file that was truncated: nobody fetched them
     CHECK(cache.refetched(tables) == again);
 }
 
+namespace {
+
+// A job that opens a file of `size` bytes of which nothing is in memory, and writes [from, to).
+FetchedPages fetched_by_write(uint64_t size, uint64_t from, uint64_t to, uint32_t info = RAW_FD_CACHED) {
+    RawJob job(kAllGroups);
+    raw_fd fd = RawJob::fd_of(3, 0xf1, 7, size);
+    fd.info = info;
+    job.call(SYS_openat, {uint64_t(-100), 0x1000, 2, 0}, 3).path(1, "/d/a").fd(RAW_WHICH_RESULT, fd);
+    const uint64_t enter = job.now + 9000;
+    const uint64_t first = from / kPage, last = (to + kPage - 1) / kPage;
+    raw_page_cache record = pages(7, first, last - first, false, fd.device);
+    record.in_nr = SYS_pwrite64;
+    record.head.time = enter + 500;
+    job.add(RawBytes(RAW_PAGE_CACHE, record));
+    fd.size = std::max(size, to);
+    fd.info = 0;
+    job.call_at(enter, enter + 1000, SYS_pwrite64, {3, 0x1000, to - from, from}, static_cast<int64_t>(to - from))
+        .fd(0, fd);
+    return fetched_pages(job.assemble().reader).value_or(FetchedPages());
+}
+
+}  // namespace
+
+TEST_CASE("a page of which a part is written had to be read first, where it had data") {
+    constexpr uint64_t kSize = 10 * kPage;
+    CHECK(fetched_by_write(kSize, 0, 4 * kPage).empty());
+    CHECK(fetched_by_write(kSize, 2 * kPage, 2 * kPage + 100) == FetchedPages{{1, range(2, 3)}});
+    CHECK(fetched_by_write(kSize, 2 * kPage + 7, 2 * kPage + 8) == FetchedPages{{1, range(2, 3)}});
+    RangeSet both = range(2, 3);
+    both.add(5 * kPage, 6 * kPage);
+    CHECK(fetched_by_write(kSize, 2 * kPage + 1, 5 * kPage + 1) == FetchedPages{{1, both}});
+    CHECK(fetched_by_write(kSize, 9 * kPage + 1, 12 * kPage + 1) == FetchedPages{{1, range(9, 10)}});  // grows
+    CHECK(fetched_by_write(kSize, 11 * kPage + 1, 12 * kPage).empty());
+    CHECK(fetched_by_write(kSize, 2 * kPage, 2 * kPage + 100, RAW_FD_CACHED | RAW_FD_SPARSE).empty());  // may be a hole
+    CHECK(fetched_by_write(kSize, 2 * kPage, 2 * kPage + 100, RAW_FD_CACHED | RAW_FD_CREATED).empty());
+}
+
+namespace {
+
+// A job that opens a sparse file, `between`, and then its recorder looks at it.
+template <class Between>
+Holes holes_of_sparse(uint64_t size_then, const Between& between, uint32_t info = RAW_FD_SPARSE | RAW_FD_CACHED) {
+    constexpr uint64_t kSize = 100 * kPage;
+    RawJob job(kAllGroups);
+    raw_fd fd = RawJob::fd_of(3, 0xf1, 7, kSize);
+    fd.info = info;
+    job.call(SYS_openat, {uint64_t(-100), 0x1000, 0, 0}, 3).path(1, "/d/a").fd(RAW_WHICH_RESULT, fd);
+    between(job, fd);
+    for (const auto& [from, to] : {std::pair<int64_t, int64_t>{0, 20}, {40, 120}}) {
+        raw_holes record{};
+        record.inode = 7;
+        record.device = fd.device;
+        record.size = size_then;
+        record.head.time = job.now + 1000;
+        job.add(RawBytes(RAW_HOLES, record).numbers(RAW_PART_LIST, 0, {from * int64_t{kPage}, to * int64_t{kPage}}));
+    }
+    job.pread(3, 0xf1, 7, 0, 100);
+    raw_holes later{};  // somebody filled it meanwhile
+    later.inode = 7;
+    later.device = fd.device;
+    later.size = size_then;
+    later.head.time = job.now + 1000;
+    job.add(RawBytes(RAW_HOLES, later));
+    job.pread(3, 0xf1, 7, 0, 100);
+    return holes_before(job.assemble().reader);
+}
+
+}  // namespace
+
+TEST_CASE("holes of a file are those that the first look at it found, unless the job may have made them") {
+    constexpr uint64_t kSize = 100 * kPage;
+    const auto nothing = [](RawJob&, const raw_fd&) {};
+    const auto call = [](uint16_t nr) {
+        return [nr](RawJob& job, const raw_fd& fd) { job.call(nr, {3, 0, 0, 4096}, 0).fd(0, fd); };
+    };
+    RangeSet expected = range(0, 20);
+    expected.add(40 * kPage, kSize);
+    CHECK(holes_of_sparse(kSize, nothing) == Holes{{1, expected}});
+    CHECK(holes_of_sparse(kSize + 20 * kPage, nothing) == Holes{{1, expected}});
+    CHECK(holes_of_sparse(kSize, call(SYS_fsync)) == Holes{{1, expected}});
+    CHECK(holes_of_sparse(kSize - kPage, nothing).empty());
+    CHECK(holes_of_sparse(kSize, call(SYS_ftruncate)).empty());
+    CHECK(holes_of_sparse(kSize, call(SYS_fallocate)).empty());
+    CHECK(holes_of_sparse(kSize, nothing, RAW_FD_CACHED).empty());
+    CHECK(holes_of_sparse(kSize, nothing, RAW_FD_SPARSE | RAW_FD_CACHED | RAW_FD_CREATED).empty());
+}
+
 TEST_CASE("a recording keeps what was dropped and came again, by file") {
     RawJob job(kAllGroups);
     job.open("/d/a", 3, 0xf1, 7);

@@ -420,3 +420,52 @@ TEST_CASE("calls that tell others something last without the time that those had
     const int64_t whole = 5 * kMs + kUs, own = 3 * kUs;
     CHECK(lengths == std::vector{own, own, whole, whole});
 }
+
+TEST_CASE("what is made has the mode that the process's umask leaves") {
+    RawJob job;
+    const auto make = [&](const char* path, int fd, uint64_t inode, uint32_t mode_made) {
+        raw_fd made = RawJob::fd_of(fd, 0x100 + inode, inode, 0, 0100000 | mode_made);
+        made.info = RAW_FD_CREATED;
+        job.call(SYS_openat, {uint64_t(-100), 0x1000, 0101, 0666}, fd).path(1, path).fd(RAW_WHICH_RESULT, made);
+    };
+    make("/d/usual", 3, 11, 0644);
+    make("/d/from_before", 4, 12, 0600);
+    job.call(SYS_umask, {027}, 077);
+    make("/d/after", 5, 13, 0640);
+    job.call(SYS_mkdir, {0x1000, 0777}, 0).path(0, "/d/dir");
+    const AssembledLog log = job.assemble();
+    std::vector<int64_t> modes;
+    for (const Op& op : log.of_kind(OpKind::open)) {
+        modes.push_back(op.mode);
+    }
+    CHECK(modes == std::vector<int64_t>{0666, 0600, 0640});
+    REQUIRE(log.of_kind(OpKind::mkdir).size() == 1);
+    CHECK(log.of_kind(OpKind::mkdir)[0].mode == 0750);
+}
+
+TEST_CASE("a mode that is set by an access control list, as sed does, is a chmod") {
+    for (const int64_t result : {int64_t{0}, int64_t{-95}}) {
+        CAPTURE(result);
+        RawJob job;
+        job.open("/d/file", 3, kFile, 7);
+        job.call(SYS_fsetxattr, {3, 0x1000, 0x2000, 28, 0}, result)
+            .fd(0, RawJob::fd_of(3, kFile, 7, 8192, 0100640))
+            .string(1, "system.posix_acl_access");
+        const AssembledLog log = job.assemble();
+        const auto set = log.of_kind(OpKind::chmod);
+        REQUIRE(set.size() == (result == 0 ? 1 : 0));
+        CHECK(log.of_kind(OpKind::setxattr).size() == (result == 0 ? 0 : 1));
+        if (result == 0) {
+            CHECK(set[0].mode == 0640);
+            CHECK(log.path_of(set[0]) == "/d/file");
+        }
+    }
+}
+
+TEST_CASE("a file's mode is the one that it had first") {
+    RawJob job;
+    job.call(SYS_newfstatat, {uint64_t(-100), 0x1000, 0x2000, 0}, 0).path(1, "/d/file").stat(2, 100, 0100644);
+    job.call(SYS_chmod, {0x1000, 0600}, 0).path(0, "/d/file");
+    job.call(SYS_newfstatat, {uint64_t(-100), 0x1000, 0x2000, 0}, 0).path(1, "/d/file").stat(2, 100, 0100600);
+    CHECK(job.assemble().file("/d/file").mode == 0644);
+}

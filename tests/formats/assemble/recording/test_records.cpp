@@ -39,6 +39,7 @@ RawBytes empty_record(uint8_t type) {
         case RAW_USES: return empty<raw_uses>(type);
         case RAW_RANK: return empty<raw_rank>(type);
         case RAW_SOCKET: return empty<raw_socket>(type);
+        case RAW_HOLES: return empty<raw_holes>(type);
         case RAW_PRESSURE: return empty<raw_pressure>(type);
         case RAW_CLOCK: return empty<raw_clock>(type);
         default: return empty<raw_gpu>(type);
@@ -88,7 +89,7 @@ TEST_CASE("a task whose first records are missing") {
 
 TEST_CASE("records that the recorder itself makes have no numbers") {
     for (const uint8_t type :
-         {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY, RAW_USES, RAW_RANK, RAW_SOCKET}) {
+         {RAW_BLOCK, RAW_PRESSURE, RAW_CLOCK, RAW_GPU, RAW_MEMORY, RAW_USES, RAW_RANK, RAW_SOCKET, RAW_HOLES}) {
         CAPTURE(int{type});
         CHECK(missing(type, 0, 1) == 0);
         CHECK(missing(type, 77, 1) == 0);

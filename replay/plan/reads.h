@@ -50,9 +50,11 @@ struct FileReads {
     bool drops = false;
 };
 
-/// The holes that files had when the recording began. Where they are was asked after the job: what it wrote, cut off or
+/// The holes that files had when the recording began. Where that was asked after the job, what it wrote, cut off or
 /// punched says nothing of before, and is taken for data.
 Holes holes_at_first(const LogReader& log, const FileReads& reads);
+/// The same, by a pass over the log where it is needed.
+Holes holes_at_first(const LogReader& log);
 
 /// Files that `wanted` refuses have nothing. Up to two passes over the log.
 FileReads gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted);

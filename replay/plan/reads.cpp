@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "replay/prepare/reads.h"
+#include "replay/plan/reads.h"
 
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -286,8 +286,19 @@ Holes holes_at_first(const LogReader& log, const FileReads& reads) {
     for (auto& [file, ranges] : holes) {
         ranges = ranges.without(reads.made[file]).without(reads.shifted[file]);
     }
+    for (auto& [file, before] : holes_before(log)) {
+        holes.insert_or_assign(file, std::move(before));
+    }
     std::erase_if(holes, [](const auto& one) { return one.second.empty(); });
     return holes;
+}
+
+Holes holes_at_first(const LogReader& log) {
+    const Holes after = recorded_holes(log);
+    if (after.empty()) {
+        return holes_at_first(log, FileReads());
+    }
+    return holes_at_first(log, gather_reads(log, [&](FileId file) { return after.contains(file); }));
 }
 
 FileReads gather_reads(const LogReader& log, const std::function<bool(FileId)>& wanted) {
