@@ -65,7 +65,7 @@ static long put_buffer(__u32 i, void* context) {
     return 0;
 }
 static __noinline void add_direct_buffers(struct composer* c, struct file* file, __u64 user, __u64 entries,
-                                               __u32 which) {
+                                          __u32 which) {
     if (!file || !(BPF_CORE_READ(file, f_flags) & O_DIRECT)) {
         return;
     }
