@@ -47,20 +47,21 @@ contains "$out" "have no blocks on the device"
 
 # Sparse when it is read, and then filled, or removed: the device is asked for as little, here and by a prediction.
 for after in 'dd if=/dev/zero of=d/later bs=1M count=32 conv=notrunc status=none; sync' 'rm d/later'; do
+    rm -f d/later
     truncate -s 32M d/later
     head -c 1M /dev/urandom | dd of=d/later bs=1M seek=7 conv=notrunc status=none
     sync
     python3 -c 'import os
 os.posix_fadvise(os.open("d/later", os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)'
     run 0 "$REPRISE" capture -q -f -o later.oplog -- sh -c "cat d/later >/dev/null; sleep 0.2; $after"
-    run 0 "$REPRISE" prepare -f later.oplog --root later --only "$tmp/d"
+    rm -rf later
+    run 0 "$REPRISE" prepare later.oplog --root later --only "$tmp/d"
     contains "$out" ", holes of 31.0 MiB, in "
     run 0 "$REPRISE" replay later.oplog --root later --only "$tmp/d" --pace afap
     contains "$out" "the recording fetched 1.00 MiB of 1.00 MiB"
-    run 0 "$REPRISE" prepare --reset later.oplog --root later --only "$tmp/d"
 done
-run 0 "$REPRISE" calibrate --storage later -o model.json
-run 0 "$REPRISE" predict later.oplog --storage model.json --only "$tmp/d" --json
+run 0 "$REPRISE" calibrate --storage later -o later.json
+run 0 "$REPRISE" predict later.oplog --storage later.json --only "$tmp/d" --json
 device=$(sed -n 's/.*"storage_bytes": \([0-9]*\).*/\1/p' "$out")
 [[ -n $device && $device -lt $((2 << 20)) ]] || fail "the prediction reads $device bytes of a file with 1 MiB of data"
 

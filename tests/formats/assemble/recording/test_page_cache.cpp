@@ -105,7 +105,9 @@ FetchedPages fetched_by_write(uint64_t size, uint64_t from, uint64_t to, uint32_
     RawJob job(kAllGroups);
     raw_fd fd = RawJob::fd_of(3, 0xf1, 7, size);
     fd.info = info;
-    job.call(SYS_openat, {uint64_t(-100), 0x1000, 2, 0}, 3).path(1, "/d/a").fd(RAW_WHICH_RESULT, fd);
+    job.call(SYS_openat, {uint64_t(-100), 0x1000, info & RAW_FD_CREATED ? 0102U : 2U, 0}, 3)
+        .path(1, "/d/a")
+        .fd(RAW_WHICH_RESULT, fd);
     const uint64_t enter = job.now + 9000;
     const uint64_t first = from / kPage, last = (to + kPage - 1) / kPage;
     raw_page_cache record = pages(7, first, last - first, false, fd.device);
@@ -144,7 +146,9 @@ Holes holes_of_sparse(uint64_t size_then, const Between& between, uint32_t info 
     RawJob job(kAllGroups);
     raw_fd fd = RawJob::fd_of(3, 0xf1, 7, kSize);
     fd.info = info;
-    job.call(SYS_openat, {uint64_t(-100), 0x1000, 0, 0}, 3).path(1, "/d/a").fd(RAW_WHICH_RESULT, fd);
+    job.call(SYS_openat, {uint64_t(-100), 0x1000, info & RAW_FD_CREATED ? 0100U : 0U, 0}, 3)
+        .path(1, "/d/a")
+        .fd(RAW_WHICH_RESULT, fd);
     between(job, fd);
     for (const auto& [from, to] : {std::pair<int64_t, int64_t>{0, 20}, {40, 120}}) {
         raw_holes record{};
