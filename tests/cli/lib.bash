@@ -5,7 +5,12 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 set -uo pipefail
-exec </dev/null # what a recording inherits is the same wherever the tests are started
+# What a recording inherits is the same wherever the tests are started: ctest leaves its log open.
+exec </dev/null
+for open in /proc/self/fd/*; do
+    open=${open##*/}
+    ((open <= 2 || open == 255)) || eval "exec $open>&-" # 255: this script
+done
 
 : "${REPRISE:?run me by ctest, or set REPRISE to the binary}"
 : "${REPRISE_SOURCE_DIR:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"

@@ -41,9 +41,10 @@ int main(int argc, char **argv)
     say("pread %s offset=8192 size=4096 flags=0 result=%ld", on("d"),
         WANT(CALL4(SYS_pread64, fd_("d"), filled, 4096, 8192), 4096));
     do_fstat("d");
-    touched("filled", 1); /* the same of a vector's buffers */
+    /* The same of a vector's buffers. */
     say("touch map=filled offset=8192 size=4096 flags=1 list= result=0");
-    struct iovec parts[] = {{filled, 4096}, {filled + 8192, 4096}};
+    say("touch map=filled offset=16384 size=4096 flags=1 list= result=0");
+    struct iovec parts[] = {{filled + 8192, 4096}, {filled + 16384, 4096}};
     say("preadv %s offset=0 size=8192 flags=0 list=4096,4096 result=%ld", on("d"),
         WANT(CALL4(SYS_preadv, fd_("d"), parts, 2, 0), 8192));
     struct iovec from = {looked_at, 4096}, to = {g_buffer, 4096};

@@ -182,6 +182,10 @@ private:
             }
             std::vector<int64_t> list(op.list.begin(), op.list.end());
             if (const AsyncRequest asked = async_request(op); op.kind == OpKind::uring_submit && asked.is_call()) {
+                using Does = AsyncRequest::Does;
+                if (asked.does == Does::splice || asked.does == Does::advise_memory) {
+                    return;  // the replay makes some of these as calls
+                }
                 // Its call follows as an op; the replay opens by openat2.
                 op.arg = static_cast<int64_t>(asked.does);
                 op.request = 0;

@@ -161,9 +161,12 @@ void PartsOfCall::argument(char letter, uint16_t i) {
         case 'P': return some(value, {RAW_PART_PATH, i});
         case 't': return some(value, {RAW_PART_STRING, i});
         case 'L': return some(result, {RAW_PART_STRING, i, std::min(result, kMostBytes)});
-        case 'i':
-            return some(value && call_.args[i + 1],
-                        {RAW_PART_LIST, i, std::min<size_t>(call_.args[i + 1], kMostBuffers)});
+        case 'i': {
+            const size_t buffers = std::min<size_t>(call_.args[i + 1], kMostBuffers);
+            some(value && call_.args[i + 1], {RAW_PART_LIST, i, buffers});
+            // With O_DIRECT where they are, too.
+            return wanted_.push_back({RAW_PART_VALUES, i, buffers, {}, true});
+        }
         case 'M': return wanted_.push_back({RAW_PART_LIST, i, {}, {}, true});
         case 'V': return some(result, {RAW_PART_LIST, i, result});
         case 'S': return some(row_.kind != OpKind::fstat && call_.result == 0, {RAW_PART_STAT, i, 1});
@@ -307,6 +310,12 @@ std::string wrong_parts(const raw_uring& record, const raw_uring* asked) {
             add(RAW_PART_PATH, 1);
             add(RAW_PART_PATH, 3);
             break;
+        case IORING_OP_SPLICE:
+        case IORING_OP_TEE: {
+            const bool fixed = record.rw_flags & SPLICE_F_FD_IN_FIXED;
+            add(RAW_PART_FD, 2, 1, fixed ? -1 : record.result);
+            break;
+        }
         default: break;
     }
     return compare(record.head, wanted, [](const raw_part&) { return false; });
