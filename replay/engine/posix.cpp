@@ -23,10 +23,6 @@ int64_t part_written(const OpBlock& b, size_t i) {
     return b.result[i] > 0 ? std::min(b.result[i], b.size[i]) : b.size[i];
 }
 
-}  // namespace
-
-namespace {
-
 constexpr size_t kPage = 4096;
 
 /// What is read need not stay: nobody recorded where it went, and nobody looks at it.

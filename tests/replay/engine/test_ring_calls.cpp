@@ -176,7 +176,7 @@ TEST_CASE_FIXTURE(RingCalls, "calls of a ring: advice goes through it; copies, a
                 .mode = PROT_READ,
                 .map = kMap});
     ++ops;
-    const auto advice = [&](int64_t what, int64_t offset = 0, int64_t bytes = 4 * kPage) {
+    const auto advice = [&](int64_t what, int64_t offset = 0, int64_t bytes = 4 * 4096) {
         return Op{.kind = OpKind::madvise, .offset = offset, .size = bytes, .arg = what, .map = kMap};
     };
     const auto after_failure = [&](int64_t code, Op op) {
@@ -187,18 +187,13 @@ TEST_CASE_FIXTURE(RingCalls, "calls of a ring: advice goes through it; copies, a
     const uint64_t will_need = after_failure(IORING_OP_MADVISE, advice(MADV_WILLNEED));
     const uint64_t beyond = after_failure(IORING_OP_MADVISE, advice(MADV_WILLNEED, 0, 1000 * kPage));
     const uint64_t drops = after_failure(IORING_OP_MADVISE, advice(MADV_DONTNEED));
-    const uint64_t copies = after_failure(
-        IORING_OP_SPLICE,
-        {.kind = OpKind::splice, .handle = in, .fd = job.fd(in), .size = 100, .handle2 = in_pipe, .fd2 = 9});
-    const uint64_t works = together({{IORING_OP_MADVISE, advice(MADV_WILLNEED)}})[0];
-    const uint64_t copied = together({{IORING_OP_SPLICE,
-                                       {.kind = OpKind::splice,
-                                        .result = 100,
-                                        .handle = in,
-                                        .fd = job.fd(in),
-                                        .size = 100,
-                                        .handle2 = in_pipe,
-                                        .fd2 = 9}}})[0];
+    Op copy{.kind = OpKind::splice, .result = 100, .handle = in, .fd = job.fd(in), .size = 100};
+    copy.handle2 = in_pipe;
+    copy.fd2 = 9;
+    const uint64_t copies = after_failure(IORING_OP_SPLICE, copy);
+    const auto one = [&](int64_t code, const Op& op) { return together({Call{code, op}})[0]; };
+    const uint64_t works = one(IORING_OP_MADVISE, advice(MADV_WILLNEED));
+    const uint64_t copied = one(IORING_OP_SPLICE, copy);
     const ReplayResult result = run(job);
     INFO(describe(result));
     CHECK(unsupported(result) == 0);
