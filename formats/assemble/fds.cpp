@@ -25,7 +25,8 @@ int64_t mode_made(const Process& process, const RawCall& raw) {
     if (process.umask) {
         return raw.mode & ~*process.umask;
     }
-    const bool unusual = raw.created && raw.stat_mode && (*raw.stat_mode & kBits) != (raw.mode & kBits & ~kUsual);
+    const bool told = raw.created.value_or(false) && raw.stat_mode;
+    const bool unusual = told && (*raw.stat_mode & kBits) != (raw.mode & kBits & ~kUsual);
     return unusual ? (raw.mode & ~kBits) | (*raw.stat_mode & kBits) : raw.mode;
 }
 

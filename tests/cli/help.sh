@@ -31,8 +31,8 @@ for command in $commands; do
     [[ $command == replay ]] && most=39
     [[ $command == predict ]] && most=29  # many accelerators (docs/scale.md), too
     [[ $command == prepare ]] && most=17
-    # capture says what it records and what the files are for in one go, and is watched.
-    [[ $command == capture ]] && most=16
+    # capture says what it records and what the files are for in one go, finds libraries, and is watched.
+    [[ $command == capture ]] && most=17
     [[ $((options - 3)) -le $most ]] || fail "$command has $((options - 3)) options, at most $most"
     [[ $(wc -L <"$out") -le 110 ]] || fail "$command --help is wider than 110 columns"
     run 0 "$REPRISE" help "$command"
