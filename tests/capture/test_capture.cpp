@@ -177,7 +177,7 @@ TEST_CASE("capture: identities, positions and flags, by plain loads and by probe
         }
         const Recording seen = record("exec 5<>made; echo abc >&5; echo defg >&5; exec 5>&-; exec 6<made; read x <&6");
         ::unsetenv("REPRISE_CAPTURE_PROBE_READS");
-        CHECK(seen.count({"CALL", "open", "created}", "path1=\"made\""}) == 1);
+        CHECK(seen.count({"CALL", "open", " created", "path1=\"made\""}) == 1);
         CHECK(seen.count({"CALL", "open", "path1=\"made\""}) == 2);
         CHECK(seen.count({"CALL", "write(", ", 4, ", "size=4 pos=4 "}) == 1);
         CHECK(seen.count({"CALL", "write(", ", 5, ", "size=9 pos=9 "}) == 1);

@@ -460,27 +460,6 @@ TEST_CASE("a job that keeps its samples does not read more, and that is said") {
     CHECK(plain.result.notes.empty());
 }
 
-TEST_CASE("a file that a mapping may write to, also by mprotect, does not grow") {
-    for (const bool shared : {true, false}) {
-        CAPTURE(shared);
-        FilesJob job;
-        const FileId file = job.sized("/data/state.json", kSamples * 20);
-        const HandleId handle = job.job.open(job.task, file, O_RDWR);
-        job.job.read(job.task, handle, 0, kSamples * 20);
-        job.job.add(job.task, {.kind = OpKind::mmap,
-                               .handle = handle,
-                               .fd = job.job.fd(handle),
-                               .size = kSamples * 20,
-                               .flags = shared ? MAP_SHARED : MAP_PRIVATE,
-                               .mode = PROT_READ,
-                               .map = 1});
-        job.job.add(job.task, {.kind = OpKind::mprotect, .size = 4096, .mode = PROT_READ | PROT_WRITE, .map = 1});
-        const ScalingSurvey survey = survey_scaling(job.recorded(), {});
-        CHECK(std::any_of(survey.rows.begin(), survey.rows.end(),
-                          [](const auto& row) { return row.what == "/data/state.json"; }) != shared);
-    }
-}
-
 TEST_CASE("how files grow can be given") {
     FilesJob job;
     const LogReader& scaled = job.scale(2, 0, {SampleOverride::parse("/data/labels.json=fixed")});
