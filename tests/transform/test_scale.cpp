@@ -447,6 +447,27 @@ TEST_CASE("recordings that do not look like epochs are refused, and say why") {
     CHECK(!fs::exists(drawn.dir / "scaled1.oplog"));
 }
 
+TEST_CASE("a sample that a shared mapping may write to, also by mprotect, is none") {
+    for (const bool shared : {true, false}) {
+        CAPTURE(shared);
+        FilesJob job;
+        const HandleId handle = job.job.open(job.task, job.files.front(), O_RDWR);
+        job.job.add(job.task, {.kind = OpKind::mmap,
+                               .handle = handle,
+                               .fd = job.job.fd(handle),
+                               .size = 4096,
+                               .flags = shared ? MAP_SHARED : MAP_PRIVATE,
+                               .mode = PROT_READ,
+                               .map = 1});
+        job.job.add(job.task, {.kind = OpKind::mprotect, .size = 4096, .mode = PROT_READ | PROT_WRITE, .map = 1});
+        const ScalingSurvey survey = survey_scaling(job.recorded(), {});
+        const auto samples = std::find_if(survey.rows.begin(), survey.rows.end(),
+                                          [](const ScalingRow& row) { return row.what == "*.bin"; });
+        REQUIRE(samples != survey.rows.end());
+        CHECK(samples->files == kSamples - (shared ? 1 : 0));
+    }
+}
+
 TEST_CASE("a job that keeps its samples does not read more, and that is said") {
     FilesJob job(1);
     for (int step = 0; step < 400; ++step) {
