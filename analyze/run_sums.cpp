@@ -21,17 +21,6 @@ void put_latencies(SideSums& side) {
     side.figures.writes = latency_of_all(Trait::writes, side.latency);
 }
 
-void add(RequestFigures& into, const RequestFigures& from) {
-    into.requests += from.requests;
-    into.reads += from.reads;
-    into.writes += from.writes;
-    into.failed += from.failed;
-    into.bytes_read += from.bytes_read;
-    into.bytes_written += from.bytes_written;
-    into.latency.merge(from.latency);
-    into.depth.merge(from.depth);
-}
-
 /// Adds the mean numbers of `from` to parts of the time from `begin` to `end`, which holds its own.
 void add_over_time(std::vector<double>& into, int64_t begin, int64_t end, const InFlight& from) {
     const double whole = static_cast<double>(distance_ns(begin, end));
@@ -73,7 +62,8 @@ void merge(InFlight& into, const InFlight& from) {
         into.begin = begin;
         into.end = end;
     }
-    add(into.all, from.all);
+    into.all.add(from.all);
+    into.all.depth.merge(from.all.depth);  // of ranks side by side: the time is that of both
     into.rings.insert(into.rings.end(), from.rings.begin(), from.rings.end());
     std::sort(into.rings.begin(), into.rings.end(), [](const RingFigures& a, const RingFigures& b) {
         return static_cast<const RingName&>(a.ring) < static_cast<const RingName&>(b.ring);

@@ -98,6 +98,10 @@ LibraryProbes::Attached LibraryProbes::attach(const fs::path& file, ProbedLibrar
 
 void LibraryProbes::attach_named(const std::vector<fs::path>& files) {
     for (const fs::path& file : files) {
+        if (std::error_code error; !fs::is_regular_file(file, error)) {
+            throw usage_error("--cufile: there is no file " + escape_line(file.string()),
+                              "name the library itself: libcufile.so.0");
+        }
         const bool cuda = probed_library(file.native()) == ProbedLibrary::cuda;
         const Attached attached = attach(file, cuda ? ProbedLibrary::cuda : ProbedLibrary::cufile);
         if (attached.error == ENOENT || attached.error == EINVAL || (cuda && attached.since == 0)) {

@@ -308,24 +308,10 @@ fs::path sweep_folder(const po::variables_map& values) {
     }
     fs::path folder = values["output"].as<std::string>();
     constexpr std::array<std::string_view, 3> kFiles = {"cells.csv", "sweep.svg", "sweep.png"};
-    check_folder_too("predict", values, folder, kFiles);
     if (fs::exists(folder / "runs.jsonl")) {
         throw usage_error(escape_line(folder.string()) + " has the runs of a sweep", "choose another folder with -o");
     }
-    if (values.count("force") == 0) {
-        for (const std::string_view name : kFiles) {
-            if (fs::exists(fs::symlink_status(folder / name))) {
-                throw usage_error(escape_line((folder / name).string()) + " exists",
-                                  "choose another folder with -o, or replace it with -f");
-            }
-        }
-    }
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (!fs::is_directory(folder)) {
-        throw machine_error("cannot make the folder " + escape_line(folder.string()) + ": " + error.message(),
-                            "choose another one with -o");
-    }
+    make_folder_of("predict", values, folder, kFiles);
     return folder;
 }
 

@@ -165,6 +165,23 @@ void check_folder_too(std::string_view command, const po::variables_map& values,
     }
 }
 
+void make_folder_of(std::string_view command, const po::variables_map& values, const fs::path& folder,
+                    std::span<const std::string_view> names) {
+    check_folder_too(command, values, folder, names);
+    for (const std::string_view name : names) {
+        if (values.count("force") == 0 && fs::exists(fs::symlink_status(folder / name))) {
+            throw usage_error(escape_line((folder / name).string()) + " exists",
+                              "choose another folder with -o, or replace it with -f");
+        }
+    }
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!fs::is_directory(folder)) {
+        throw machine_error("cannot make the folder " + escape_line(folder.string()) + ": " + error.message(),
+                            "choose another one with -o");
+    }
+}
+
 void check_read_too(std::string_view command, const po::variables_map& values, const fs::path& path) {
     for (const NamedFile& output : named_files(command_named(command), values)) {
         if (output.written) {

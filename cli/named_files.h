@@ -33,6 +33,10 @@ void check_written_too(std::string_view command, const po::variables_map& values
 /// The same of the files that are written into a folder.
 void check_folder_too(std::string_view command, const po::variables_map& values, const std::filesystem::path& folder,
                       std::span<const std::string_view> names);
+/// A folder for those files, made where it is not there. Throws Error (usage) also where it has one of them already and
+/// --force is not given, Error (machine) where it cannot be made.
+void make_folder_of(std::string_view command, const po::variables_map& values, const std::filesystem::path& folder,
+                    std::span<const std::string_view> names);
 /// The same of a file that is read besides, as a log that a suite names.
 void check_read_too(std::string_view command, const po::variables_map& values, const std::filesystem::path& path);
 

@@ -16,17 +16,17 @@ constexpr size_t kRecent = 4096;
 /// Distances are stored with one more bit.
 constexpr uint64_t kLongest = uint64_t{1} << 62;
 
-void merge(RequestFigures& into, const RequestFigures& from) {
-    into.requests += from.requests;
-    into.reads += from.reads;
-    into.writes += from.writes;
-    into.failed += from.failed;
-    into.bytes_read += from.bytes_read;
-    into.bytes_written += from.bytes_written;
-    into.latency.merge(from.latency);
-}
-
 }  // namespace
+
+void RequestFigures::add(const RequestFigures& other) {
+    requests += other.requests;
+    reads += other.reads;
+    writes += other.writes;
+    failed += other.failed;
+    bytes_read += other.bytes_read;
+    bytes_written += other.bytes_written;
+    latency.merge(other.latency);
+}
 
 std::string_view does_name(AsyncRequest::Does does) {
     using Does = AsyncRequest::Does;
@@ -229,7 +229,7 @@ InFlight InFlightCounter::finish(const RequestMatcher& matcher) {
         if (rings_[ring].figures.requests == 0) {
             continue;
         }
-        merge(out.all, rings_[ring].figures);
+        out.all.add(rings_[ring].figures);
         RingFigures of;
         static_cast<RequestFigures&>(of) = std::move(rings_[ring].figures);
         of.ring = matcher.rings()[ring];

@@ -21,6 +21,9 @@ struct RequestFigures {
     Histogram latency;  // ns from submission to completion
     /// How many were in flight, each number as often as it lasted nanoseconds; without the time with none.
     Histogram depth;
+
+    /// All but the depth: how many were in flight together, the figures of two do not say.
+    void add(const RequestFigures& other);
 };
 
 struct RingFigures : RequestFigures {

@@ -16,7 +16,7 @@ grep -Eq '^ *cufile +uprobe +yes' "$out" || skip "this machine has no probes on 
 command -v python3 >/dev/null || skip "no python3"
 cc=$(command -v gcc || command -v clang) || skip "no C compiler"
 run 2 "$REPRISE" capture --cufile nowhere.so -o job.oplog -- touch ran
-contains "$err" "--cufile: nowhere.so has no functions of libcufile"
+contains "$err" "--cufile: there is no file nowhere.so"
 run 2 "$REPRISE" capture --cufile "$(realpath "$REPRISE")" -o job.oplog -- touch ran
 contains "$err" "has no functions of libcufile"
 [[ ! -e ran && ! -e job.raw ]] || fail "something was done without the library"
