@@ -50,7 +50,8 @@ constexpr std::array kFileOptions = {
     FileOption{"network", false, whole},   FileOption{"service", false, log_of},
     FileOption{"key-file", false, whole},  FileOption{"compare", false, whole},
     FileOption{"against", false, whole},   FileOption{"threshold", false, unless_assigned},
-    FileOption{"beside", false, assigned}, FileOption{"gpu-model", false, in_brackets}};
+    FileOption{"beside", false, assigned}, FileOption{"gpu-model", false, in_brackets},
+    FileOption{"cufile", false, whole}};
 
 std::vector<std::string> texts_of(const po::variables_map& values, const std::string& name) {
     if (values.count(name) == 0) {

@@ -50,7 +50,7 @@ run 0 "$REPRISE" capture --raw -o small.oplog -- sh -c 'echo hello >made; exec c
 contains "$out" hello
 records small.raw
 grep -q 'EXEC .* name=sh path0="/' small.raw.txt || fail "the first instruction is not there"
-grep -q 'openat(.*created} path1="made"' small.raw.txt || fail "the file that was made is not there"
+grep -q 'openat(.*created cached} path1="made"' small.raw.txt || fail "the file that was made is not there"
 grep -q 'write(1, .*, 6, .*) = 6 .*pos=6 ' small.raw.txt || fail "the write is not there with its position"
 grep -q 'EXEC .* name=cat' small.raw.txt || fail "the second program is not there"
 grep -q 'SEED_FD .*fd0={2 ' small.raw.txt || fail "the inherited descriptors are not there"

@@ -45,6 +45,7 @@ run 0 "$REPRISE" "${predict[@]}" -f -o p1 --json=/dev/null
 refused "--json=./mm.json would overwrite --storage mm.json" predict x.oplog --storage mm.json -f --json=./mm.json
 refused "-o mm.json would overwrite --storage ./mm.json" predict x.oplog --storage ./mm.json -f -o mm.json
 refused "--json=y.oplog would overwrite --service y.oplog" predict x.oplog --service y.oplog -f --json=y.oplog
+refused "-o k would overwrite --cufile k" capture -f -o k --cufile k -- true
 refused "-o k would overwrite --key-file k" anonymize x.oplog -f -o k --key-file k
 refused "--json=k would overwrite --key-file ./k" anonymize x.oplog -f -o new --json=k --key-file ./k
 refused "--json=host.json would overwrite --compare host.json" calibrate -f --compare host.json --json=host.json
@@ -112,7 +113,7 @@ refused "sw/cluster.csv of -o sw and --json=sw/cluster.csv are the same file" pr
 refused "sw/runs.jsonl of -o sw and --html sw/runs.jsonl are the same file" regress suite/suite.ini --target a=target --target b=sub -o sw --html sw/runs.jsonl
 
 # Every option with a file is known there: add it to cli/named_files.cpp, a case above, and its name here.
-known=" --against --baseline --beside --compare --diagram --html --json --junit --key-file --markdown --network --output --service --storage --threshold "
+known=" --against --baseline --beside --compare --cufile --diagram --html --json --junit --key-file --markdown --network --output --service --storage --threshold "
 for command in $("$REPRISE" --help | sed -n '/^Record/,/^Typical/s/^  \([a-z]*\)  .*/\1/p'); do
     "$REPRISE" "$command" --help >help
     grep -oE -e '--[a-z-]+(\[=| )[A-Z=|]*(FILE\b|LOG\b|OUT\b|FOLDER\b|B\.\.\.)' help | sed 's/[[ ].*//' | sort -u >options
