@@ -88,11 +88,8 @@ for name in sync batch stream odd failing; do
 done
 
 # A replay performs the same, with as many in flight.
-for name in sync batch stream odd; do
-    run 0 "$REPRISE" prepare -q "$name.oplog" --root "copy-$name"
-    run "0 1" "$REPRISE" replay "$name.oplog" --root "copy-$name" --json
-    cp "$out" run.json
-    python3 - "$name" <<'PYTHON' || fail "the replay of $name"
+as_deep() { # NAME
+    python3 - "$1" <<'PYTHON'
 import json, sys
 run = json.load(open("run.json"))
 name = sys.argv[1]
@@ -106,6 +103,17 @@ for which in ("recorded", "here"):
     deepest = requests["in_flight"]["max"] if requests else 0
     assert deepest == depth, (which, deepest, depth)
 PYTHON
+}
+for name in sync batch stream odd; do
+    # Those of a stream are submitted one by one, and fast storage may end one before the next: it has five tries.
+    for try in 1 2 3 4 5; do
+        rm -rf "copy-$name"
+        run 0 "$REPRISE" prepare -q "$name.oplog" --root "copy-$name"
+        run "0 1" "$REPRISE" replay "$name.oplog" --root "copy-$name" --json
+        cp "$out" run.json
+        as_deep "$name" 2>"$err" && break
+        [[ $name == stream && $try -lt 5 ]] || { fail "the replay of $name: $(tail -n 1 "$err")"; break; }
+    done
 done
 
 # What the library does by system calls is in the log as these, once.

@@ -326,7 +326,7 @@ TEST_CASE("strace: every call of the table") {
                              "epoll_create", "epoll_create1",  "timerfd_create", "signalfd",   "signalfd4",
                              "inotify_init", "inotify_init1",  "fanotify_init",  "pidfd_open", "perf_event_open",
                              "userfaultfd",  "io_uring_setup", "munlockall",     "io_submit",  "open_by_handle_at",
-                             "pidfd_getfd"}) {
+                             "pidfd_getfd",  "umask"}) {
         seen.insert(name);
     }
     for (const auto& table : {all_syscalls(), all_syscall_aliases()}) {
@@ -375,6 +375,17 @@ TEST_CASE("strace: calls without an op of their own move the current directory a
     CHECK(log->counter("dropped_ioctl") == 1);
     CHECK(log->counter("asynchronous_requests_unseen") == 1);
     CHECK(log->tables().losses() == 1);
+}
+
+TEST_CASE("strace: the umask is taken off the modes of what is made") {
+    StraceImported log(strace_lines({
+        R"(umask(022) = 002)",
+        R"(mkdir("/d", 0777) = 0)",
+        R"(umask(077) = 022)",
+        R"(openat(AT_FDCWD</w>, "/d/a", O_RDWR|O_CREAT, 0644) = 3</d/a>)",
+    }));
+    CHECK(log->of_kind(OpKind::mkdir).at(0).mode == 0755);
+    CHECK(log->of_kind(OpKind::open).at(0).mode == 0600);
 }
 
 TEST_CASE("strace: clones copy to the end of the source, and other ioctls, or those that fail, are none") {
