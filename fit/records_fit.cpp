@@ -121,6 +121,13 @@ private:
         return out;
     }
 
+    /// A normal of which many draws would be less than a byte is no job file; a lognormal of the same mean is.
+    static void keep_above_least(Distribution& drawn) {
+        if (drawn.kind == Distribution::Kind::normal && drawn.share_below() > Distribution::kMostBelow) {
+            drawn.kind = Distribution::Kind::lognormal;
+        }
+    }
+
     void record_sizes(const StreamFit& found, double record, uint64_t per, bool tables, bool varies) {
         const double around = tables ? 0 : loaded_.format == SampleFormat::tar ? 512 : 16;
         const auto blur = static_cast<double>(loaded_.piece);
@@ -156,6 +163,7 @@ private:
             if (drawn.kind != Distribution::Kind::uniform) {  // reads end up to a piece late
                 drawn.a = std::max(record - around, 1.0);
                 drawn.b = std::sqrt(std::max(drawn.b * drawn.b - variance, 1.0));
+                keep_above_least(drawn);
                 drawn.text = distribution_text(drawn, Distribution::Unit::bytes, false);
             }
             sizes(fitted, "bytes read from one sample to the next");
@@ -164,6 +172,8 @@ private:
         fitted.distribution.kind = Distribution::Kind::normal;
         fitted.distribution.a = std::max(record - around, 1.0);
         fitted.distribution.b = std::sqrt(std::max(square - variance, 1.0));
+        fitted.distribution.least = 1;
+        keep_above_least(fitted.distribution);
         fitted.distribution.text = distribution_text(fitted.distribution, Distribution::Unit::bytes, false);
         sizes(fitted, "mean of " + counted(per, "sample"));
         job_.cannot_see("sample_size", "its deviation: reads of " + format_bytes(static_cast<uint64_t>(loaded_.piece)) +
