@@ -18,7 +18,7 @@
 #include "formats/support/error.h"
 #include "formats/support/new_file.h"
 
-namespace reprise::cli {
+namespace reprise::cli::analyze_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::analyze_command

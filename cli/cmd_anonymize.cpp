@@ -17,7 +17,7 @@
 #include "replay/plan/stored_queues.h"
 #include "transform/anonymize.h"
 
-namespace reprise::cli {
+namespace reprise::cli::anonymize_command {
 namespace {
 
 void options(po::options_description& options) {
@@ -128,4 +128,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::anonymize_command

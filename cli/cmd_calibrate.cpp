@@ -25,7 +25,7 @@
 #include "formats/support/limits.h"
 #include "formats/support/new_file.h"
 
-namespace reprise::cli {
+namespace reprise::cli::calibrate_command {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -302,4 +302,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::calibrate_command

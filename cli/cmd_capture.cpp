@@ -47,7 +47,7 @@
 #include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
 
-namespace reprise::cli {
+namespace reprise::cli::capture_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -655,4 +655,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::capture_command

@@ -22,7 +22,7 @@
 #include "formats/support/error.h"
 #include "replay/plan/recorded_doubts.h"
 
-namespace reprise::cli {
+namespace reprise::cli::compare_command {
 namespace {
 
 void options(po::options_description& options) {
@@ -370,4 +370,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::compare_command

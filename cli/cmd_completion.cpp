@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 
-namespace reprise::cli {
+namespace reprise::cli::completion_command {
 namespace {
 
 int run(const po::variables_map& values) {
@@ -30,4 +30,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::completion_command

@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "disk/logged_disk.h"
 
-namespace reprise::cli {
+namespace reprise::cli::disk_command {
 namespace {
 
 int run(const po::variables_map& values) {
@@ -28,4 +28,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::disk_command

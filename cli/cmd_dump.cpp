@@ -14,7 +14,7 @@
 #include "formats/support/new_file.h"
 #include "formats/support/text_output.h"
 
-namespace reprise::cli {
+namespace reprise::cli::dump_command {
 namespace {
 
 void options(po::options_description& options) {
@@ -119,4 +119,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::dump_command

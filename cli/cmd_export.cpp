@@ -13,7 +13,7 @@
 #include "formats/export/exporter.h"
 #include "formats/support/error.h"
 
-namespace reprise::cli {
+namespace reprise::cli::export_command {
 namespace {
 
 std::vector<std::string> names() {
@@ -147,4 +147,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::export_command

@@ -13,7 +13,7 @@
 #include "formats/support/new_file.h"
 #include "formats/support/text_output.h"
 
-namespace reprise::cli {
+namespace reprise::cli::fit_command {
 namespace {
 
 void options(po::options_description& options) {
@@ -132,4 +132,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::fit_command

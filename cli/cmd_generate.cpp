@@ -20,7 +20,7 @@
 #include "generate/job_text.h"
 #include "replay/plan/stored_queues.h"
 
-namespace reprise::cli {
+namespace reprise::cli::generate_command {
 namespace {
 
 void options(po::options_description& options) {
@@ -286,4 +286,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::generate_command

@@ -20,7 +20,7 @@
 #include "replay/plan/stored_queues.h"
 #include "transform/graft.h"
 
-namespace reprise::cli {
+namespace reprise::cli::graft_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +143,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::graft_command

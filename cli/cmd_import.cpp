@@ -19,7 +19,7 @@
 #include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
 
-namespace reprise::cli {
+namespace reprise::cli::import_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -188,4 +188,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::import_command

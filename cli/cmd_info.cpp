@@ -25,7 +25,7 @@
 #include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
 
-namespace reprise::cli {
+namespace reprise::cli::info_command {
 namespace {
 
 void options(po::options_description& options) {
@@ -332,4 +332,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::info_command

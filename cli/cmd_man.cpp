@@ -8,7 +8,7 @@
 #include "cli/help.h"
 #include "formats/support/error.h"
 
-namespace reprise::cli {
+namespace reprise::cli::man_command {
 namespace {
 
 void options(po::options_description& add) {
@@ -59,4 +59,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::man_command

@@ -17,7 +17,7 @@
 #include "replay/plan/stored_queues.h"
 #include "transform/merge.h"
 
-namespace reprise::cli {
+namespace reprise::cli::merge_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -117,4 +117,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::merge_command

@@ -10,7 +10,7 @@
 #include "formats/support/counters.h"
 #include "metrics/metrics.h"
 
-namespace reprise::cli {
+namespace reprise::cli::ops_command {
 namespace {
 
 std::string fields_of(const OpInfo& row) {
@@ -213,4 +213,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::ops_command

@@ -42,7 +42,7 @@
 #include "replay/run/runner.h"
 #include "transform/epochs.h"
 
-namespace reprise::cli {
+namespace reprise::cli::predict_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -470,4 +470,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::predict_command

@@ -7,7 +7,7 @@
 #include "formats/raw/dump.h"
 #include "formats/raw/log.h"
 
-namespace reprise::cli {
+namespace reprise::cli::raw_command {
 namespace {
 
 void options(po::options_description& /*add*/) {}
@@ -37,4 +37,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::raw_command

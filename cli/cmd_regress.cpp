@@ -20,7 +20,7 @@
 #include "formats/support/error.h"
 #include "replay/prepare/root_marker.h"
 
-namespace reprise::cli {
+namespace reprise::cli::regress_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -482,4 +482,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::regress_command

@@ -13,7 +13,7 @@
 #include "replay/plan/stored_queues.h"
 #include "transform/scale.h"
 
-namespace reprise::cli {
+namespace reprise::cli::scale_command {
 namespace {
 
 void options(po::options_description& options) {
@@ -92,4 +92,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::scale_command

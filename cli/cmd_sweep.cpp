@@ -37,7 +37,7 @@
 #include "replay/prepare/root_marker.h"
 #include "replay/run/machine.h"
 
-namespace reprise::cli {
+namespace reprise::cli::sweep_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -366,4 +366,4 @@ const Registration registration{{
 }};
 
 }  // namespace
-}  // namespace reprise::cli
+}  // namespace reprise::cli::sweep_command

@@ -2,7 +2,7 @@
 # Sets REPRISE_CAPTURE_BUILT.
 # SPDX-License-Identifier: MIT
 set(REPRISE_CAPTURE_BUILT OFF)
-if(NOT REPRISE_CAPTURE STREQUAL "OFF" AND NOT REPRISE_FUZZ)
+if(NOT REPRISE_CAPTURE STREQUAL "OFF")
   find_program(BPF_CLANG NAMES clang clang-14 clang-15 clang-16 clang-17 clang-18 clang-19)
   mark_as_advanced(BPF_CLANG)
   pkg_check_modules(libbpf QUIET IMPORTED_TARGET libbpf>=1.0)

@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# usage: scripts/run-clang-tidy.sh [BUILD_DIR] [--all] [--seconds N]
+# usage: scripts/run-clang-tidy.sh [--all] [--seconds N]
 # Runs clang-tidy over the project's own sources: all that changed since the last tag (where there is none: in the last
-# five commits), however long it takes, and with --all a part of the rest, N seconds long and another one every day.
-# A source that passed is not looked at again until it or a header changes. Says how many were not reached; exits 1
-# where a source has a finding.
+# five commits). With --all also a part of the rest, another one every day, and all of it is over after N seconds
+# (without --all, however long it takes). A source that passed is not looked at again until it or a header changes. Says
+# how many were not reached; exits 1 where a source has a finding.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/.."
-build=build/release
-seconds=${REPRISE_TIDY_SECONDS:-180}
+build=build/tidy
+seconds=${REPRISE_TIDY_SECONDS:-300}
 all=0
 while [[ $# -gt 0 ]]; do
     case $1 in
         --all) all=1 ;;
         --seconds) seconds=$2; shift ;;
-        *) build=$1 ;;
+        *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
 done
-[[ -f $build/compile_commands.json ]] || {
-    echo "run-clang-tidy: no $build/compile_commands.json; configure first" >&2
+# How each source is compiled by itself.
+log=$(cmake --preset release -B "$build" -DCMAKE_UNITY_BUILD=OFF -DREPRISE_TESTS=ON 2>&1) || {
+    echo "$log" >&2
     exit 2
 }
 
@@ -41,7 +42,7 @@ fi
 # What a verdict depends on: the source, all headers, the settings, the tool.
 headers=$({ cat .clang-tidy; find "${rooms[@]}" -name '*.h' -o -name '*.def' 2>/dev/null | sort | xargs -r cat
             clang-tidy --version; } 2>/dev/null | sha256sum | cut -d' ' -f1)
-passed_dir=$build/tidy-passed
+passed_dir=$build/passed
 mkdir -p "$passed_dir"
 export build passed_dir headers
 
@@ -71,7 +72,9 @@ all_of() { # DEADLINE SOURCE...
     shift
     [[ $# == 0 ]] || printf '%s\0' "$@" | xargs -0 -n1 -P"$(nproc)" bash -c 'check_one "$2" "$1"' _ "$deadline"
 }
-verdicts=$(all_of '' "${first[@]}"; all_of "$(($(date +%s) + seconds))" "${rest[@]}")
+deadline=
+[[ $all == 0 ]] || deadline=$(($(date +%s) + seconds))
+verdicts=$(all_of "$deadline" "${first[@]}"; all_of "$deadline" "${rest[@]}")
 count() { grep -cx "$1" <<<"$verdicts" || true; }
-echo "clang-tidy: $(count passed) passed, $(count failed) failed, $(count unreached) not reached (${#first[@]} changed ones, then $seconds s of the rest)"
+echo "clang-tidy: $(count passed) passed, $(count failed) failed, $(count unreached) not reached (${#first[@]} changed ones first${deadline:+, $seconds s in all})"
 [[ $(count failed) == 0 ]]

@@ -5,7 +5,7 @@
 # test of every build, and each build, fuzzer and source check as one.
 # --quick: release build, its tests and the format check only.
 # REPRISE_FUZZ_SECONDS (default 20, per fuzzer) and REPRISE_TIDY_SECONDS
-# (default 180, in all) bound the stages that could go on for ever.
+# (default 300, in all) bound the stages that could go on for ever.
 # SPDX-License-Identifier: MIT
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 4
@@ -136,14 +136,14 @@ fuzz_one() {
 # As many at once as there are CPUs: one has only a thread. Each counts as a test.
 fuzzers() {
     local program name start=$SECONDS rc word
-    for program in build/fuzz/tests/fuzz_*; do
+    for program in build/asan/tests/fuzz_*; do
         [[ -f $program && -x $program ]] || continue
         name=$(basename "$program")
         while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
         { fuzz_one "$program" >"$logs/$name.log" 2>&1; echo $? >"$logs/$name.rc"; } &
     done
     wait
-    for program in build/fuzz/tests/fuzz_*; do
+    for program in build/asan/tests/fuzz_*; do
         [[ -f $program && -x $program ]] || continue
         name=$(basename "$program") word=ok
         rc=$(cat "$logs/$name.rc")
@@ -166,12 +166,9 @@ check 'docs tables' scripts/docs_tables.py --check
 check 'shell scripts' shell_scripts
 if check 'release build' build release; then tests release; fi
 if [[ $quick == 0 ]]; then
-    if check 'asan build' build asan; then tests asan; fi
+    if check 'asan build' build asan; then tests asan; fuzzers; fi
     if check 'tsan build' build tsan thread_tests; then tests tsan --label-regex '^(replay|calibrate|cli)(/|$)'; fi
-    if compgen -G 'tests/fuzz/*.cpp' >/dev/null && check 'fuzz build' build fuzz; then
-        fuzzers
-    fi
-    check 'clang-tidy' scripts/run-clang-tidy.sh build/release --all
+    check 'clang-tidy' scripts/run-clang-tidy.sh --all
     tail -n 1 "$logs/clang-tidy.log" | sed 's/^/    | /'
 fi
 

@@ -8,11 +8,10 @@
 
 #include "formats/oplog/op_filter.h"
 #include "formats/oplog/oplog.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 struct Placed {
     TaskId task;

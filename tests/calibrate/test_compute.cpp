@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "calibrate/compute.h"
+#include "tests/units.h"
 
 using namespace reprise;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 int64_t processor_ns() {
     timespec now{};

@@ -7,12 +7,11 @@
 #include <atomic>
 
 #include "calibrate/clock.h"
+#include "tests/units.h"
 
 using namespace reprise;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 double tick_length() { return measure_tick_length_ns(take_tick_point(), 5 * kMs); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a storage allows in the long run, from counts of reads.
 #include "calibrate/steady_rate.h"
+#include "tests/units.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +10,7 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kWidth = 5'000'000, kMs = 1'000'000;
+constexpr int64_t kWidth = 5'000'000;
 
 TEST_CASE("a steady rate: no burst where reads are even, whatever a stall") {
     std::vector<int64_t> done(400, 10);

@@ -136,7 +136,8 @@ TEST_CASE("options of a command that runs a program end at the program") {
         {{"runner", "-", "-p"}, "- causal 4 -p"},
     };
     for (const auto& [arguments, expected] : lines) {
-        CAPTURE(expected);
+        const auto& this_expected = expected;  // clang 14 has no capture of bindings
+        CAPTURE(this_expected);
         CHECK(outcome(arguments).code == 0);
         CHECK(last_run == expected);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is said of the page cache.
 #include "cli/show_cache.h"
+#include "tests/units.h"
 
 #include <doctest/doctest.h>
 
@@ -8,11 +9,7 @@
 
 using namespace reprise;
 
-namespace {
-
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("what was fetched around page faults of mapped files counts as fetched") {
     CacheReport report;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What is said of the epochs of a run.
 #include "cli/show_epochs.h"
+#include "tests/units.h"
 
 #include <doctest/doctest.h>
 
 namespace reprise::cli {
 namespace {
-
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 std::vector<EpochProof> epochs(const std::vector<std::optional<uint64_t>>& own_bytes) {
     std::vector<EpochProof> out;

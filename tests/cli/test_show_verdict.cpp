@@ -9,12 +9,12 @@
 
 #include "cli/command.h"
 #include "cli/table.h"
+#include "tests/units.h"
 
 namespace reprise::cli {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 Verdict full_verdict() {
     Verdict v;

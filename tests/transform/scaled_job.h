@@ -15,11 +15,10 @@
 #include "replay/prepare/prepare.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 #include "transform/scale.h"
 
 namespace reprise::test {
-
-constexpr int64_t kMs = 1'000'000;
 
 struct ScaledJob {
     TempDir dir;

@@ -12,6 +12,7 @@
 #include "formats/support/error.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 #include "transform/copies.h"
 
 using namespace reprise;
@@ -19,8 +20,6 @@ using namespace reprise::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 struct VariantJob {
     TempDir dir;

@@ -5,13 +5,12 @@
 #include "formats/oplog/cached_pages.h"
 #include "formats/support/error.h"
 #include "tests/formats/import/import_support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 // A log made by hand; times in ms.
 class Builder {

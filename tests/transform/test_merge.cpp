@@ -13,14 +13,12 @@
 #include "formats/oplog/sockets.h"
 #include "formats/support/error.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kUs = 1000;
-constexpr int64_t kMs = 1'000'000;
 
 /// A rank's log: one process, one task, one socket to the other rank.
 struct Rank {

@@ -283,7 +283,8 @@ TEST_CASE("loader processes hand over more batches, and what waits for them stil
     }
     const auto before = kinds(job.recorded());
     for (const auto& [factor, epochs] : {std::pair{2.0, 0u}, {3.0, 4u}, {0.5, 1u}}) {
-        INFO(factor);
+        const auto& this_factor = factor;  // clang 14 has no capture of bindings
+        INFO(this_factor);
         const LogReader& scaled = job.scale(factor, epochs);
         auto now = kinds(scaled);
         const uint64_t all = epochs == 0 ? 2 : epochs;

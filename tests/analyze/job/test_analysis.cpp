@@ -15,13 +15,12 @@
 #include "formats/oplog/open_flags.h"
 #include "tests/samples.h"
 #include "tests/support.h"
+#include "tests/units.h"
 #include "transform/epochs.h"
 
 using namespace reprise;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// A log in the making. Files are of the data set unless said otherwise.
 struct Made {

@@ -6,12 +6,10 @@
 
 #include "formats/support/error.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
-constexpr uint64_t kMiB = 1 << 20;
 
 HeldMemories some() {
     return {{1, {{100 * kMs, 10 * kMiB, 0}, {300 * kMs, 30 * kMiB, kMiB}, {900 * kMs, 0, 0}}},

@@ -3,11 +3,10 @@
 #include "formats/oplog/recorded_progress.h"
 
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 void compute(JobBuilder& job, TaskId task, int64_t begin, int64_t duration) {
     job.add(task, {.kind = OpKind::compute, .begin = begin, .duration = duration, .flags = 3});

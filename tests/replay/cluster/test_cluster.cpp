@@ -8,13 +8,12 @@
 #include "formats/support/error.h"
 #include "replay/cluster/cluster.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// A loader that fetches `bytes` in 10 ms a step, and a trainer that waits for it and computes for 20 ms. The loader is
 /// two batches ahead at most.

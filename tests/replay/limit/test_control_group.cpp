@@ -13,13 +13,13 @@
 #include "formats/support/error.h"
 #include "replay/limit/ballast.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMiB = 1 << 20;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kOwn = 48 * kMiB;  // what a process itself holds
 #else
@@ -157,7 +157,7 @@ TEST_CASE("ballast: holds what it is told, in the group, and goes with its maker
     ControlGroup group(200 * kMiB + 2 * kOwn);
     {
         Ballast ballast(group, 200 * kMiB);
-        for (const uint64_t bytes : {100 * kMiB, 150 * kMiB, 20 * kMiB, uint64_t{0}, 3 * kMiB}) {
+        for (const uint64_t bytes : {100 * kMiB, 150 * kMiB, 20 * kMiB, int64_t{0}, 3 * kMiB}) {
             CAPTURE(bytes);
             ballast.want(bytes);
             CHECK(waited([&] { return ballast.held() == bytes; }));

@@ -5,12 +5,11 @@
 #include "formats/support/error.h"
 #include "replay/prepare/prepare.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-constexpr uint64_t kMiB = 1 << 20;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kOwn = 12 * kMiB;  // what a process itself holds, more or less
 #else

@@ -9,13 +9,12 @@
 #include "replay/plan/computing.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 int64_t processor_ns_of_children() {
     rusage use{};

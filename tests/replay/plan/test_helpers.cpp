@@ -11,11 +11,10 @@
 #include "replay/plan/helper_time.h"
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000, kMiB = 1 << 20;
 
 using Ranges = std::vector<std::pair<uint64_t, uint64_t>>;
 

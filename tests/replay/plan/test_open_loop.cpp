@@ -7,13 +7,13 @@
 #include "replay/predict/predict.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
 constexpr int kRequests = 50, kStalled = 5;
 constexpr int64_t kEvery = 10 * kMs, kStall = 300 * kMs;
 

@@ -6,13 +6,12 @@
 
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// Reads every 100 ms, or sleeps for 95 ms after each read, which take 3 to 7 ms.
 struct Reader {

@@ -9,11 +9,10 @@
 #include "replay/plan/plan.h"
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// A helper that looks after 20, 40 and 80 ms whether it may end, and is told by another thread at 200 ms.
 struct Helper {

@@ -11,6 +11,7 @@
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
@@ -18,7 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kItem = 4096;
 constexpr int64_t kWokeOthers = 6, kFutex = 1;  // arg of wait
 

@@ -14,13 +14,12 @@
 #include "formats/oplog/header_facts.h"
 #include "replay/plan/plan.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMiB = 1 << 20;
 
 struct Recording {
     TempDir dir;

@@ -7,11 +7,10 @@
 
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// A program that starts a thread every 100 ms, each of which writes a file and syncs it.
 struct Savers {

@@ -7,11 +7,10 @@
 
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// `while not done: sleep(0.1)` beside a thread that reads.
 struct Sleeper {

@@ -7,13 +7,12 @@
 #include "formats/support/error.h"
 #include "replay/plan/plan.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using reprise::test::TempDir;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 // A reader of 50 parts and a consumer with 50 submissions: no queue was ever full, so that data is conserved.
 void write_job(const std::filesystem::path& path, WriterOptions options) {

@@ -8,13 +8,12 @@
 #include "replay/predict/predict.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// A loop that has a timer at 101 ms, waits from 1 ms on, and is woken in between by a thread that has read for 40 ms.
 struct Loop {

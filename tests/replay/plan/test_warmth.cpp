@@ -6,13 +6,13 @@
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kUs = 1'000, kMs = 1'000'000;
 constexpr WaitCost kCost{.extra_ns = {0, 50'000, 200'000, 500'000, 600'000}, .over_ns = 400'000};
 
 /// A trainer of 40 steps: an accelerator works for 10 ms, the trainer waits for it and computes for 2 ms.

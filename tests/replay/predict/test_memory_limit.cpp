@@ -14,14 +14,12 @@
 #include "tests/replay/job_builder.h"
 #include "tests/replay/predict/virtual_calls_fixture.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr uint64_t kMiB = 1 << 20;
-constexpr int64_t kMs = 1'000'000;
 
 StorageModel one_ms_a_read() {
     StorageModel m;

@@ -16,14 +16,13 @@
 #include "tests/replay/job_builder.h"
 #include "tests/replay/virtual_steps.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// Takes no time, unless a test says otherwise.
 StorageModel nothing() {

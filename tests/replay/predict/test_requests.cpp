@@ -12,13 +12,14 @@
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kUs = 1'000, kRead = 100 * kUs;
+constexpr int64_t kRead = 100 * kUs;
 constexpr int64_t kThere = 10 * kUs;  // between two completions in the recording
 
 /// A recording: its device completes one request every 10 us, in order.

@@ -15,13 +15,14 @@
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kMs = 1'000'000, kSize = 1 << 20;
+constexpr int64_t kSize = 1 << 20;
 
 /// A read of the file's first bytes.
 Op reading(HandleId handle, int64_t begin, int64_t took, int64_t size = kSize, OpKind kind = OpKind::pread) {

@@ -3,11 +3,12 @@
 #include <sys/mman.h>
 
 #include "tests/replay/predict/virtual_calls_fixture.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
 
-constexpr int64_t kPage = 4096, kMiB = 1 << 20;
+constexpr int64_t kPage = 4096;
 
 struct Changed : Calls {
     VirtualCalls& check_with(const AccessChange& wanted, bool warm = false) {

@@ -15,13 +15,14 @@
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/touched.h"
 #include "tests/replay/predict/virtual_calls_fixture.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kPage = 4'096, kMiB = 1 << 20;
+constexpr int64_t kPage = 4'096;
 constexpr bool kMissing = true, kThere = false;
 
 struct HoleCalls : Calls {

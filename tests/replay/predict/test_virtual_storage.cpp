@@ -9,13 +9,14 @@
 #include "replay/predict/predict.h"
 #include "tests/replay/job_builder.h"
 #include "tests/replay/virtual_steps.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kMs = 1'000'000, kSize = int64_t{64} << 20;
+constexpr int64_t kSize = int64_t{64} << 20;
 
 /// A request takes a millisecond, one at a time; nothing else takes time.
 StorageModel one_by_one() {

@@ -3,11 +3,12 @@
 
 #include "replay/predict/virtual_data.h"
 #include "replay/predict/write_back.h"
+#include "tests/units.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kMs = 1'000'000, kSecond = 1'000 * kMs;
+constexpr int64_t kSecond = 1'000 * kMs;
 
 /// A byte takes a microsecond.
 StorageModel slow() {

@@ -69,8 +69,10 @@ TEST_CASE_FIXTURE(Written, "content is written where it belongs, and nothing els
                                        {kContentUnit, kContentUnit + 100},
                                        {2 * kContentUnit, 5 * kContentUnit},
                                        {kContentUnit, kContentUnit + kWriteBytes + 17}}) {
-            CAPTURE(from);
-            CAPTURE(to);
+            const auto& this_from = from;  // clang 14 has no capture of bindings
+            CAPTURE(this_from);
+            const auto& this_to = to;  // clang 14 has no capture of bindings
+            CAPTURE(this_to);
             const size_t size = kWriteBytes + 3 * kContentUnit;
             const UniqueFd fd = open(size);
             done = 0;

@@ -9,6 +9,7 @@
 #include "replay/prepare/file.h"
 #include "replay/prepare/layout.h"
 #include "tests/replay/prepare/prepare_fixture.h"
+#include "tests/units.h"
 
 namespace reprise {
 
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20, kPage = RangeSet::kPage;
+constexpr uint64_t kPage = RangeSet::kPage;
 
 struct stat status_of(const fs::path& path) {
     struct stat status {};
@@ -125,7 +126,7 @@ TEST_CASE("what the job punched, cut off or shifted was data before it") {
     allocate("/zeroed", FALLOC_FL_ZERO_RANGE);
     allocate("/shifted", FALLOC_FL_COLLAPSE_RANGE);
     const HandleId cut = opened("/cut");
-    for (const uint64_t size : {4 * kPage, kMiB}) {
+    for (const uint64_t size : {4 * kPage, uint64_t{kMiB}}) {
         Op op;
         op.kind = OpKind::ftruncate;
         op.handle = cut;

@@ -122,7 +122,8 @@ TEST_CASE("a fingerprint tells apart what differs in a log, and stays the same f
         CHECK(print.find_first_not_of("0123456789abcdef") == std::string::npos);
         CHECK(print == fingerprint_of(parts));
         const auto [at, fresh] = seen.emplace(print, what);
-        INFO("the same as of: " << at->second);
+        const auto& this_at = at;  // clang 14 has no capture of bindings
+        INFO("the same as of: " << this_at->second);
         CHECK(fresh);
     };
     another("nothing", [](Parts&) {});

@@ -135,7 +135,8 @@ TEST_CASE("a disk that fills up midway ends with a message, and the next run goe
     CHECK(read_marker(fd, root.string())->state == MarkerState::incomplete);
     ::close(fd);
     for (const auto& [name, text] : picture(root)) {
-        CAPTURE(name);
+        const auto& this_name = name;  // clang 14 has no capture of bindings
+        CAPTURE(this_name);
         if (name == "many" || name == "few") {
             CHECK(fs::file_size(root / name) == (name == "many" ? 70 << 20 : 6 << 20));
         }

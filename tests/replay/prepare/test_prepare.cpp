@@ -621,7 +621,8 @@ TEST_CASE("a stop leaves a marked root with nothing half written, and the next r
         was_stopped = true;
         const auto tree = picture(root);
         for (const auto& [name, text] : tree) {
-            CAPTURE(name);
+            const auto& this_name = name;  // clang 14 has no capture of bindings
+            CAPTURE(this_name);
             CHECK(fresh.at(name) == text);
         }
         const int fd = ::open(root.c_str(), O_RDONLY | O_DIRECTORY);

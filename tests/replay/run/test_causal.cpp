@@ -10,14 +10,13 @@
 #include "replay/plan/causal_step.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 struct CausalJob {
     TempDir dir;

@@ -6,13 +6,12 @@
 #include <random>
 
 #include "tests/replay/run/owned_clock.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kUs = 1'000;
 
 /// When the last source that op `op` of a task waits for let others go on; INT64_MIN: it waits for none.
 int64_t released_at(const Plan& plan, SharedRun& run, TaskId task, uint64_t op) {

@@ -6,13 +6,12 @@
 
 #include "replay/run/collect.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// When an op began and ended in the run, ms; a tick is a nanosecond.
 struct Ran {

@@ -6,13 +6,12 @@
 #include "replay/run/fidelity.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 bool says(const Fidelity& fidelity, const char* text) {
     for (const std::string& failure : fidelity.failures) {

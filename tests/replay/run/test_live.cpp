@@ -11,13 +11,12 @@
 #include "analyze/accelerator.h"
 #include "replay/run/live.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kMs = 1'000'000;
 
 struct Fixture : PreparedRoot {
     fs::path log = dir / "job.oplog";

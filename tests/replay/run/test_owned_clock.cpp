@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/replay/run/owned_clock.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
@@ -11,7 +12,6 @@ using namespace reprise::test;
 namespace {
 
 using enum OpKind;
-constexpr int64_t kUs = 1'000;
 
 /// In us.
 Instants us(Instants instants) {

@@ -10,13 +10,13 @@
 #include "replay/run/pack_result.h"
 #include "tests/replay/job_builder.h"
 #include "tests/replay/run/rank_run.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kUs = 1'000, kMs = 1'000'000;
 constexpr int64_t kStart = 5'000 * kMs;
 constexpr int kProcesses = 6, kOps = 200;
 

@@ -6,13 +6,12 @@
 
 #include "replay/plan/stored_queues.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 std::vector<std::vector<Edge>> edges_of(const LogReader& log, TaskId task) {
     std::vector<std::vector<Edge>> out;

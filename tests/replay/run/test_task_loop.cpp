@@ -10,13 +10,12 @@
 #include "replay/run/task_loop.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 void spin(int64_t ns) {
     const int64_t until = monotonic_ns() + ns;

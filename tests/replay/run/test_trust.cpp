@@ -10,13 +10,12 @@
 #include "formats/oplog/header_facts.h"
 #include "replay/run/runner.h"
 #include "tests/replay/job_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// Ten seconds, of them four of compute, on time and alone on two processors.
 ReplayResult good_run() {

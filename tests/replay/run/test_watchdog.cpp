@@ -13,13 +13,12 @@
 #include "replay/run/supervisor.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 /// Tasks of ten reads each, whose plan is altered by hand before it runs: no log makes a plan with circles.
 struct PlanFixture {

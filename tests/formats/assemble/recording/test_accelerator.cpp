@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr uint64_t kUs = 1000, kMs = 1'000'000;
 
 struct MarkedJob : RawJob {
     // A mark whose call lasts 1 us and begins now.

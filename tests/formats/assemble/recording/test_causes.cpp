@@ -3,13 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr uint64_t kUs = 1000, kMs = 1'000'000;
 
 raw_fd end_of_pipe(int fd) { return RawJob::pipe_of(fd, fd == 5 ? 0xf5 : 0xf6, 50); }
 

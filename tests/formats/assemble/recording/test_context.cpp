@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 
 #include "formats/assemble/recording/context.h"
+#include "tests/units.h"
 
+using reprise::kMs;
 using reprise::RawContext;
 
 namespace {
 
-constexpr uint64_t kMs = 1'000'000, kStart = 5'000 * kMs;
+constexpr uint64_t kStart = 5'000 * kMs;
 
 raw_pressure pressure(uint64_t time, uint64_t base) {
     raw_pressure record{};

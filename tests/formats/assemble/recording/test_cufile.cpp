@@ -8,13 +8,14 @@
 
 #include "formats/oplog/open_flags.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr uint64_t kUs = 1000, kFile = 0xf1, kInode = 7, kHandle = 0x5000, kBatch = 0x6000, kBytes = 65536;
+constexpr uint64_t kFile = 0xf1, kInode = 7, kHandle = 0x5000, kBatch = 0x6000, kBytes = 65536;
 constexpr int kFd = 3;
 
 /// A job that registers one file, and calls libcufile.

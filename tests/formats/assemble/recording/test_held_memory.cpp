@@ -3,11 +3,10 @@
 #include "formats/assemble/recording/held_memory.h"
 
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 namespace reprise::test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
 
 raw_memory sample(uint32_t pid, uint64_t anonymous, uint64_t shared) {
     raw_memory record{};

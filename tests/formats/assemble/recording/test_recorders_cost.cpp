@@ -7,13 +7,12 @@
 
 #include "formats/raw/costs.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr int64_t kUs = 1000;
 
 std::string meta_with(const RecorderCosts& costs) {
     std::string text;

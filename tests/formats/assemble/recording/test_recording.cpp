@@ -8,13 +8,13 @@
 #include "formats/import/importer.h"
 #include "formats/support/error.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr uint64_t kUs = 1000, kMs = 1'000'000;
 constexpr uint64_t t0 = RawJob::kStart;
 
 std::vector<OpKind> kinds(const AssembledLog& log, TaskId task = 1) {

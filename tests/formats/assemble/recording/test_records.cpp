@@ -4,13 +4,12 @@
 
 #include "formats/oplog/header_facts.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
-
-constexpr uint64_t kUs = 1000, kMs = 1'000'000;
 
 template <class Struct>
 RawBytes empty(uint8_t type) {

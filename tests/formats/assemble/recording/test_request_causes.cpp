@@ -7,13 +7,14 @@
 #include "formats/assemble/recording/request_causes.h"
 #include "formats/oplog/async_request.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr uint64_t kUs = 1000, kRing = 0x4000, kFile = 0xf1;
+constexpr uint64_t kRing = 0x4000, kFile = 0xf1;
 
 // A job with a ring: requests, results, calls; the job takes results when it likes.
 struct Ring {

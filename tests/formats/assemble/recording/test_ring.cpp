@@ -9,13 +9,13 @@
 
 #include "formats/oplog/async_request.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr uint64_t kUs = 1000, kMs = 1'000'000;
 constexpr uint64_t kRing = 0x4000;
 
 RawBytes& submit(RawJob& job, uint64_t time, uint64_t request, uint16_t opcode, int fd, int index = 0,

@@ -3,13 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
-namespace {
-constexpr uint64_t kUs = 1000, kMs = 1'000'000;
-}
+namespace {}
 
 TEST_CASE("faults on neighbouring pages are one touch, and the time between them is computing") {
     RawJob job;

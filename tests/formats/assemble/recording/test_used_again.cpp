@@ -5,13 +5,14 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/touched.h"
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr uint64_t kMs = 1'000'000, kPage = 4096, kMap = 0x700000;
+constexpr uint64_t kPage = 4096, kMap = 0x700000;
 
 /// A mapping of 1 MiB at kMap, whose first page the job touched.
 struct MappedJob : RawJob {

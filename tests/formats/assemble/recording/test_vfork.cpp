@@ -5,15 +5,12 @@
 #include <cstring>
 
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
-namespace {
-
-constexpr uint64_t kUs = 1000;
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("vfork: the parent waits for the program or the end of its child") {
     for (const bool executes : {true, false}) {

@@ -6,13 +6,13 @@
 #include <fcntl.h>
 
 #include "tests/formats/assemble/recording/raw_builder.h"
+#include "tests/units.h"
 
 using namespace reprise;
 using namespace reprise::test;
 
 namespace {
 
-constexpr uint64_t kUs = 1000;
 constexpr int64_t kRestart = -512, kNoHandler = -514, kRestartBlock = -516, kIntr = -4;
 constexpr uint16_t kNobody = 0xffff;
 constexpr uint32_t kSocket = 0140777;

@@ -316,7 +316,8 @@ TEST_CASE("malformed lines are counted with the position of the first, the rest 
         {R"("}})", "the rest of a line"},
     };
     for (const auto& [line, why] : bad) {
-        CAPTURE(why);
+        const auto& this_why = why;  // clang 14 has no capture of bindings
+        CAPTURE(this_why);
         const LogReader log = import_text(
             dir, "[\n" + good + std::string(line) + "\n" + old_event(3, "access", 200, 5, R"("fname":"/z")"));
         CHECK(counter(log, "malformed_lines") == 1);
