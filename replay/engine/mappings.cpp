@@ -53,10 +53,10 @@ namespace {
     const size_t page = page_size();
     const std::byte* const end = at + bytes;
     for (std::byte* byte = at; byte < end; byte += page - (reinterpret_cast<uintptr_t>(byte) & (page - 1))) {
-        // An atomic access: other threads may touch the same page.
         if (write) {
-            __atomic_fetch_or(reinterpret_cast<unsigned char*>(byte), 0, __ATOMIC_RELAXED);
+            rewrite_byte(byte);
         } else {
+            // Atomic: other threads may touch the same page.
             static_cast<void>(__atomic_load_n(reinterpret_cast<volatile unsigned char*>(byte), __ATOMIC_RELAXED));
         }
     }

@@ -23,6 +23,14 @@ int touch_pages(std::byte* at, size_t bytes, bool write);
 /// Fills that memory by `fill`, which holds nothing: it may be left in the middle. Likewise.
 int fill_pages(std::span<std::byte> memory, const std::function<void(std::span<std::byte>)>& fill);
 
+/// Rewrites a byte with itself, whatever other threads do with it meanwhile.
+inline void rewrite_byte(std::byte* at) {
+    unsigned char nothing = 0;
+    // Clang makes a load, which dirties no page, of an access that it knows to change nothing.
+    asm volatile("" : "+r"(nothing));
+    __atomic_fetch_or(reinterpret_cast<unsigned char*>(at), nothing, __ATOMIC_RELAXED);
+}
+
 class MappingTable {
 public:
     struct Range {

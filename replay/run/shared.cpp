@@ -16,6 +16,7 @@
 #include "formats/support/error.h"
 #include "formats/support/limits.h"
 #include "formats/support/one_line.h"
+#include "replay/engine/mappings.h"
 
 namespace reprise {
 namespace {
@@ -64,8 +65,7 @@ SharedMemory::SharedMemory(size_t bytes, const std::filesystem::path& backing) :
 
 void SharedMemory::populate() const {
     for (size_t at = 0; data_ != nullptr && at < size_; at += 4096) {
-        // Zeros may be there already, or more.
-        std::atomic_ref<uint8_t>(*reinterpret_cast<uint8_t*>(data_ + at)).fetch_or(0);
+        rewrite_byte(data_ + at);  // zeros may be there already, or more
     }
 }
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -19,7 +19,9 @@ constexpr size_t kBlock = 4096;
 
 std::string content(const std::filesystem::path& path) {
     std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    std::string text(std::filesystem::file_size(path), '\0');
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    return text;
 }
 
 /// Share of blocks that some block before has, too.

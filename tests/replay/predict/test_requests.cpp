@@ -19,7 +19,7 @@ using namespace reprise::test;
 
 namespace {
 
-constexpr int64_t kRead = 100 * kUs;
+constexpr int64_t kReadTime = 100 * kUs;
 constexpr int64_t kThere = 10 * kUs;  // between two completions in the recording
 
 /// A recording: its device completes one request every 10 us, in order.
@@ -135,7 +135,7 @@ struct Ringed {
 
     StorageModel model = [] {
         StorageModel m;
-        m.read = {{4096, kRead}};
+        m.read = {{4096, kReadTime}};
         m.read_bytes_per_s = m.write_bytes_per_s = m.cached_bytes_per_s = 1e15;
         return m;
     }();
@@ -274,8 +274,8 @@ TEST_CASE_FIXTURE(Ringed, "requests: the predicted log says when each was done")
         } else if (op.kind == OpKind::uring_complete) {
             REQUIRE(submitted.contains(op.request));
             const int64_t took = op.end() - submitted[op.request];
-            CHECK(took >= kRead);
-            CHECK(took <= 2 * kRead + 10 * kUs);
+            CHECK(took >= kReadTime);
+            CHECK(took <= 2 * kReadTime + 10 * kUs);
             ++done;
         }
     });
@@ -364,8 +364,8 @@ TEST_CASE_FIXTURE(Ringed, "requests: a call on a name counts for who waits in it
     put(task, {.kind = OpKind::statx, .begin = now, .file = file});
     result(number, 0);
     result(1, 4096);
-    put(task, {.kind = OpKind::compute, .begin = now, .duration = kRead});
-    now += kRead;
+    put(task, {.kind = OpKind::compute, .begin = now, .duration = kReadTime});
+    now += kReadTime;
     result(2, 4096);
     // The second read is done while the job computes: it waited for the first, and for the call.
     CHECK(us(1) == doctest::Approx(200).epsilon(0.15));
