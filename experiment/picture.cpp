@@ -11,8 +11,9 @@
 #include <numeric>
 
 #include "formats/support/error.h"
+#include "formats/support/sanitized.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(REPRISE_ASAN)
 // What cairo reads of the system's fonts is kept until the process ends.
 extern "C" const char* __lsan_default_suppressions();                                  // NOLINT
 extern "C" const char* __lsan_default_suppressions() { return "leak:libfontconfig"; }  // NOLINT

@@ -11,16 +11,15 @@
 #include <cstdint>
 #include <cstring>
 
+#include "formats/support/sanitized.h"
 #include "replay/engine/syscalls.h"
 
 namespace reprise {
 namespace {
 
 // Sanitizers watch the memory that would be exchanged.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_ASAN) || defined(REPRISE_TSAN)
 constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 constexpr bool kSanitized = false;
 #endif

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "formats/support/sanitized.h"
 #include "replay/engine/all_engines.h"
 #include "replay/engine/changed_access.h"
 #include "replay/engine/verifying.h"
@@ -27,7 +28,7 @@
 #include "replay/run/own_memory.h"
 #include "replay/run/task_loop.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_TSAN)
 // A recorded process that forks while it has threads does so here too, and its child starts threads.
 extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }

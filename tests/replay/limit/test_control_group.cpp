@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "formats/support/error.h"
+#include "formats/support/sanitized.h"
 #include "replay/limit/ballast.h"
 #include "tests/support.h"
 #include "tests/units.h"
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_ASAN) || defined(REPRISE_TSAN)
 constexpr uint64_t kOwn = 48 * kMiB;  // what a process itself holds
 #else
 constexpr uint64_t kOwn = 4 * kMiB;

@@ -3,6 +3,7 @@
 #include "replay/limit/limited_run.h"
 
 #include "formats/support/error.h"
+#include "formats/support/sanitized.h"
 #include "replay/prepare/prepare.h"
 #include "tests/replay/job_builder.h"
 #include "tests/units.h"
@@ -10,7 +11,7 @@
 namespace reprise::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_ASAN) || defined(REPRISE_TSAN)
 constexpr uint64_t kOwn = 12 * kMiB;  // what a process itself holds, more or less
 #else
 constexpr uint64_t kOwn = 3 * kMiB;

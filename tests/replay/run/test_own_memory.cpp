@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Data of program and libraries in areas of its own: the same bytes, still in use, no longer the files' mappings.
+#include "formats/support/sanitized.h"
 #include "replay/run/own_memory.h"
 
 #include <sys/wait.h>
@@ -56,7 +57,7 @@ int check_own_memory() {
 }  // namespace
 
 TEST_CASE("memory that was freed between what is kept is given back before processes are forked") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_ASAN) || defined(REPRISE_TSAN)
     REPRISE_SKIP("sanitizers have their own allocator");
 #endif
     const auto own_kib = [] {
@@ -84,7 +85,7 @@ TEST_CASE("memory that was freed between what is kept is given back before proce
 }
 
 TEST_CASE("a forked process gets its data to itself") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_ASAN) || defined(REPRISE_TSAN)
     REPRISE_SKIP("sanitizers watch the memory that would be exchanged");
 #endif
     note_program_data();

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "formats/support/error.h"
+#include "formats/support/sanitized.h"
 #include "tests/replay/job_builder.h"
 
 namespace reprise::test {
@@ -142,7 +143,7 @@ TEST_CASE_FIXTURE(Fixture, "timed replays last as long as the recording, and twi
 }
 
 TEST_CASE_FIXTURE(Fixture, "processes fork processes, threads fork, and all of them read") {
-#if defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_TSAN)
     // A child of a process with threads gets new threads where the dead ones lay; TSan takes them for the same ("dup
     // thread with used id") and ends the process, now and then.
     REPRISE_SKIP("ThreadSanitizer cannot follow threads of a process that was forked from one with threads");

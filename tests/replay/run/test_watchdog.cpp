@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/support/sanitized.h"
 #include "replay/run/supervisor.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
@@ -177,7 +178,7 @@ TEST_CASE("a log without tasks, and one whose tasks have no ops, end at once") {
 }
 
 TEST_CASE("more threads than this machine allows: an error that says what to do") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(REPRISE_ASAN) || defined(REPRISE_TSAN)
     report_skip("sanitizers need more address space than the limit of this test leaves");
     return;
 #endif
