@@ -8,12 +8,14 @@ namespace {
 
 constexpr int64_t kMostOffset = int64_t{1} << 60;  // malformed logs have larger ones
 
+/// Time of that amount; at most 115 days, as a rate may be next to nothing.
+int64_t takes(int64_t amount, double per_second) {
+    return per_second > 0 ? static_cast<int64_t>(std::min(static_cast<double>(amount) * 1e9 / per_second, 1e16)) : 0;
+}
+
 }  // namespace
 
 int64_t WriteBack::write(int64_t bytes, int64_t requests, int64_t begin) {
-    const auto takes = [](int64_t amount, double per_second) {
-        return per_second > 0 ? static_cast<int64_t>(static_cast<double>(amount) * 1e9 / per_second) : int64_t{0};
-    };
     free_ =
         std::max(free_, begin) + std::max(takes(bytes, model_.write_bytes_per_s), takes(requests, model_.writes_per_s));
     return free_;
@@ -21,7 +23,7 @@ int64_t WriteBack::write(int64_t bytes, int64_t requests, int64_t begin) {
 
 int64_t WriteBack::write_direct(int64_t bytes, double per_s, int64_t begin) {
     const double rate = std::max(per_s, model_.write_bytes_per_s);
-    free_ = std::max(free_, begin) + (rate > 0 ? static_cast<int64_t>(static_cast<double>(bytes) * 1e9 / rate) : 0);
+    free_ = std::max(free_, begin) + takes(bytes, rate);
     return free_;
 }
 
