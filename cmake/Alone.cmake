@@ -1,5 +1,5 @@
-# Builds join a dozen sources of a library to one (CMAKE_UNITY_BUILD), which takes a fraction of the time. Those of
-# cmake/alone.txt use a name in their unnamed namespace that another source of their library uses, too: compiled alone.
+# Unity builds (the presets) compile a dozen sources of a library as one, in a third of the time. The sources in
+# cmake/alone.txt are compiled alone: their unnamed namespaces repeat a name of another source of the library.
 # SPDX-License-Identifier: MIT
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/alone.txt)
 file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/alone.txt sources REGEX "^[a-z]")

@@ -9,8 +9,6 @@
 
 using namespace reprise;
 
-namespace {}  // namespace
-
 TEST_CASE("what was fetched around page faults of mapped files counts as fetched") {
     CacheReport report;
     report.choice = {CacheRegime::cold, std::nullopt, CacheChoice::Why::fetched};

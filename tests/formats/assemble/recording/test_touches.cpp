@@ -8,8 +8,6 @@
 using namespace reprise;
 using namespace reprise::test;
 
-namespace {}
-
 TEST_CASE("faults on neighbouring pages are one touch, and the time between them is computing") {
     RawJob job;
     job.open("/dev/shm/t", 3, 0xf1, 7, 1 << 20);

@@ -10,8 +10,6 @@
 using namespace reprise;
 using namespace reprise::test;
 
-namespace {}  // namespace
-
 TEST_CASE("vfork: the parent waits for the program or the end of its child") {
     for (const bool executes : {true, false}) {
         CAPTURE(executes);
