@@ -251,6 +251,7 @@ bool OpFilter::keeps(const Tables& tables, const Op& op) const {
 std::string OpFilter::to_string() const {
     const auto names = [](const std::vector<Role>& roles) {
         std::vector<std::string> words;
+        words.reserve(roles.size());
         for (const Role role : roles) {
             words.emplace_back(role_name(role));
         }
