@@ -11,10 +11,34 @@ namespace {
 
 /// Files looked at where an epoch begins.
 constexpr size_t kMostFiles = 500;
+/// Bytes of a result that say that an op moved data; smaller ones may be numbers of something else.
+constexpr int64_t kMoved = 4096;
+
+bool was_performed(const SpoolRow& row) {
+    return (row.begin & kNotPerformed) == 0 && (row.begin & kSpoolTicks) != 0;
+}
+
+/// The first of `count` rows that was performed and ends after `ns`, or `count`.
+uint64_t first_after(const SpoolRow* rows, uint64_t count, int64_t ns, const TickTimeline& clock) {
+    uint64_t low = 0, high = count;
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        uint64_t known = mid;
+        while (known < high && !was_performed(rows[known])) {
+            ++known;
+        }
+        if (known == high || clock.ns(rows[known].end) > ns) {
+            high = mid;
+        } else {
+            low = known + 1;
+        }
+    }
+    return low;
+}
 
 }  // namespace
 
-std::optional<double> ReadCurve::at(int64_t ns) const {
+std::optional<double> ReadCurve::at(int64_t ns, const Part& part) const {
     if (points_.empty()) {
         return std::nullopt;
     }
@@ -28,13 +52,16 @@ std::optional<double> ReadCurve::at(int64_t ns) const {
         return bytes;
     }
     const Point& before = *(next - 1);
-    const double part = static_cast<double>(ns - before.ns) / static_cast<double>(next->ns - before.ns);
+    const double of_time = static_cast<double>(ns - before.ns) / static_cast<double>(next->ns - before.ns);
     const auto from = static_cast<double>(before.bytes);
-    return from + (bytes - from) * part;
+    if (from == bytes) {
+        return from;
+    }
+    return from + (bytes - from) * (part ? part(before.ns, ns, next->ns).value_or(of_time) : of_time);
 }
 
-std::optional<uint64_t> ReadCurve::between(int64_t from, int64_t to) const {
-    const std::optional<double> first = at(from), last = at(to);
+std::optional<uint64_t> ReadCurve::between(int64_t from, int64_t to, const Part& part) const {
+    const std::optional<double> first = at(from, part), last = at(to, part);
     if (!first || !last) {
         return std::nullopt;
     }
@@ -95,8 +122,36 @@ std::optional<int64_t> EpochWatch::begin_of(const LogEpoch& epoch, SharedRun& ru
     return begin;
 }
 
+std::optional<double> EpochWatch::reading_before(int64_t from, int64_t ns, int64_t to, SharedRun& run,
+                                                 const TickTimeline& clock) const {
+    int64_t all = 0, before = 0;
+    for (TaskId id = 1; id < plan_.tasks.size(); ++id) {
+        const SpoolRow* rows = run.spool(plan_.tasks[id].spool_first);
+        const uint64_t done = run.task(id).done.load(std::memory_order_acquire);
+        for (uint64_t at = first_after(rows, done, from, clock); at < done; ++at) {
+            const SpoolRow& row = rows[at];
+            if (!was_performed(row)) {
+                continue;
+            }
+            const int64_t begin = std::max(clock.ns(row.begin & kSpoolTicks), from);
+            if (begin >= to) {
+                break;
+            }
+            if (row.result >= kMoved) {
+                const int64_t end = std::min(clock.ns(row.end), to);
+                all += std::max<int64_t>(end - begin, 0);
+                before += std::max<int64_t>(std::min(end, ns) - begin, 0);
+            }
+        }
+    }
+    return all > 0 ? std::optional(static_cast<double>(before) / static_cast<double>(all)) : std::nullopt;
+}
+
 std::vector<EpochProof> EpochWatch::finish(SharedRun& run, const TickTimeline& clock, int64_t end_ns) {
     const int64_t start = run.control().start_ns;
+    const ReadCurve::Part part = [&](int64_t from, int64_t ns, int64_t to) {
+        return reading_before(from, ns, to, run, clock);
+    };
     std::vector<EpochProof> proofs;
     for (size_t at = 0; at < epochs_.size(); ++at) {
         const std::optional<int64_t> begin = begin_of(epochs_[at], run, clock);
@@ -116,10 +171,10 @@ std::vector<EpochProof> EpochWatch::finish(SharedRun& run, const TickTimeline& c
         const bool last = at + 1 == proofs.size();
         const int64_t end = last ? std::max(end_ns - start, proof.begin_ns) : proofs[at + 1].begin_ns;
         proof.elapsed_ns = std::max<int64_t>(end - proof.begin_ns, 0);
-        proof.device_bytes = device_.between(start + proof.begin_ns, start + end);
+        proof.device_bytes = device_.between(start + proof.begin_ns, start + end, part);
         // A file system that reads in threads of its own accounts nothing to the run.
         proof.own_bytes =
-            own_.rises() || !device_.rises() ? own_.between(start + proof.begin_ns, start + end) : std::nullopt;
+            own_.rises() || !device_.rises() ? own_.between(start + proof.begin_ns, start + end, part) : std::nullopt;
         proof.resident_after = last ? std::nullopt : proofs[at + 1].resident_before;
     }
     return proofs;

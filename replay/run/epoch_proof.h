@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <optional>
 #include <vector>
@@ -35,12 +36,15 @@ struct EpochProof {
 /// Bytes read so far, at times that ascend.
 class ReadCurve {
 public:
+    /// Share of a stretch of time that is over at `ns`, 0 to 1. None: nothing is known of it.
+    using Part = std::function<std::optional<double>(int64_t from, int64_t ns, int64_t to)>;
+
     void add(int64_t ns, uint64_t bytes) { points_.push_back({ns, bytes}); }
-    /// Between two points in proportion. None without points.
-    std::optional<double> at(int64_t ns) const;
+    /// Between two points as `part` says, else in proportion to time. None without points.
+    std::optional<double> at(int64_t ns, const Part& part = {}) const;
     bool rises() const { return !points_.empty() && points_.back().bytes != points_.front().bytes; }
     /// None without points.
-    std::optional<uint64_t> between(int64_t from, int64_t to) const;
+    std::optional<uint64_t> between(int64_t from, int64_t to, const Part& part = {}) const;
 
 private:
     struct Point {
@@ -65,6 +69,9 @@ public:
 
 private:
     std::optional<int64_t> begin_of(const LogEpoch& epoch, SharedRun& run, const TickTimeline& clock) const;
+    /// By the time that tasks spent in ops that moved data.
+    std::optional<double> reading_before(int64_t from, int64_t ns, int64_t to, SharedRun& run,
+                                         const TickTimeline& clock) const;
     void look();
 
     const Plan& plan_;

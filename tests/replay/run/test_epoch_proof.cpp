@@ -19,7 +19,8 @@ namespace {
 constexpr int kFiles = 4;
 constexpr int64_t kFile = 1 << 20;
 
-/// Reads four files in each of two epochs, with a pause of 200 ms after each epoch.
+/// Reads four files in each of two epochs, with a pause of 200 ms before them, where bytes are counted between ticks, and
+/// after each.
 struct TwoEpochs {
     TempDir dir;
     JobBuilder job{dir / "job.oplog"};
@@ -32,7 +33,9 @@ struct TwoEpochs {
         for (int n = 0; n < kFiles; ++n) {
             write_file(dir / "root/data" / std::to_string(n), std::string(kFile, 'x'));
         }
-        uint64_t op = 0;
+        uint64_t op = 1;
+        job.add(task, {.kind = OpKind::compute, .duration = 200'000'000});
+        job.skip(200'000'000);
         for (LogEpoch& epoch : epochs) {
             epoch.accesses = kFiles;
             epoch.first.push_back({task, op});
@@ -73,6 +76,14 @@ TEST_CASE("a curve of bytes is read between its points") {
     CHECK(curve.between(100, 150) == 1'000);
     CHECK(curve.between(0, 900) == 2'000);
     CHECK(curve.between(250, 900) == 0);
+    const auto all_late = [](int64_t from, int64_t ns, int64_t to) {
+        CHECK(from == 100);
+        CHECK(to == 200);
+        return std::optional(ns < 190 ? 0.0 : 1.0);
+    };
+    CHECK(curve.between(180, 900, all_late) == 2'000);
+    CHECK(curve.between(190, 900, all_late) == 0);
+    CHECK(curve.between(150, 900, [](int64_t, int64_t, int64_t) { return std::optional<double>(); }) == 1'000);
 }
 
 TEST_CASE("each epoch has its time, its bytes, and what was in memory") {
