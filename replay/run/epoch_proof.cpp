@@ -14,9 +14,7 @@ constexpr size_t kMostFiles = 500;
 /// Bytes of a result that say that an op moved data; smaller ones may be numbers of something else.
 constexpr int64_t kMoved = 4096;
 
-bool was_performed(const SpoolRow& row) {
-    return (row.begin & kNotPerformed) == 0 && (row.begin & kSpoolTicks) != 0;
-}
+bool was_performed(const SpoolRow& row) { return (row.begin & kNotPerformed) == 0 && (row.begin & kSpoolTicks) != 0; }
 
 /// The first of `count` rows that was performed and ends after `ns`, or `count`.
 uint64_t first_after(const SpoolRow* rows, uint64_t count, int64_t ns, const TickTimeline& clock) {

@@ -19,8 +19,8 @@ namespace {
 constexpr int kFiles = 4;
 constexpr int64_t kFile = 1 << 20;
 
-/// Reads four files in each of two epochs, with a pause of 200 ms before them, where bytes are counted between ticks, and
-/// after each.
+/// Reads four files in each of two epochs, with a pause of 200 ms before them, where bytes are counted between ticks,
+/// and after each.
 struct TwoEpochs {
     TempDir dir;
     JobBuilder job{dir / "job.oplog"};
