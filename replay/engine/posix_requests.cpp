@@ -109,6 +109,7 @@ RequestCall PosixEngine::call_of(const OpBlock& b, size_t i, const AsyncRequest&
     RequestCall call;
     call.asked = asked;
     call.fd = fd;
+    call.handle = b.handle[i];
     call.id = b.request[i];
     call.order = b.kind[i] == static_cast<uint8_t>(OpKind::uring_submit) ? b.flags[i] & kOrderFlags : 0;
     const bool writes = call.asked.writes();

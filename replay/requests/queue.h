@@ -37,7 +37,8 @@ struct NameCall {
 struct RequestCall {
     AsyncRequest asked;
     int fd = -1;
-    uint8_t order = 0;    // IOSQE_IO_DRAIN, _IO_LINK, _IO_HARDLINK, _ASYNC, _CQE_SKIP_SUCCESS; of io_uring only
+    uint8_t order = 0;  // IOSQE_FIXED_FILE, _IO_DRAIN, _IO_LINK, _IO_HARDLINK, _ASYNC, _CQE_SKIP_SUCCESS; io_uring only
+    uint64_t handle = 0;  // tells what `fd` stands for from what a descriptor of that number stood for before
     uint32_t id = 0;      // not 0
     uint32_t serial = 0;  // told again when it is done: a log may use a number twice
     std::byte* buffer = nullptr;

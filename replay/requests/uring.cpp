@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "replay/requests/queue.h"
 
@@ -14,6 +16,7 @@ using Does = AsyncRequest::Does;
 
 constexpr unsigned kMostEntries = 4096;
 constexpr unsigned kPollIdle = 1000;  // ms until the kernel's thread sleeps, its own default
+constexpr unsigned kMostFiles = 256;  // registered at a time
 constexpr uint8_t kOrder = IOSQE_IO_DRAIN | IOSQE_IO_LINK | IOSQE_IO_HARDLINK | IOSQE_ASYNC | IOSQE_CQE_SKIP_SUCCESS;
 
 class Uring : public RequestQueue {
@@ -39,6 +42,10 @@ public:
     }
 
     bool prepare(const RequestCall& call) override {
+        int place = -1;
+        if ((call.order & IOSQE_FIXED_FILE) != 0 && call.name == nullptr && call.fd >= 0 && !place_of(call, &place)) {
+            return false;
+        }
         io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
         if (sqe == nullptr) {
             return false;
@@ -49,6 +56,10 @@ public:
             fill(*sqe, call);
         }
         sqe->flags |= call.order & kOrder;
+        if (place >= 0) {
+            sqe->fd = place;
+            sqe->flags |= IOSQE_FIXED_FILE;
+        }
         last_ = sqe;
         io_uring_sqe_set_data64(sqe, RequestDone::word(call.id, call.serial));
         return true;
@@ -122,6 +133,42 @@ private:
         }
         asked_buffers_ = true;
         return fixed_buffers_;
+    }
+
+    // Where the file is registered; -1 where the kernel registers none. False: all places are taken, and requests in
+    // line may mean theirs, so that submit() is due first.
+    bool place_of(const RequestCall& call, int* place) {
+        if (!asked_files_) {
+            asked_files_ = true;
+            const std::vector<int> none(kMostFiles, -1);
+            if (io_uring_register_files(&ring_, none.data(), kMostFiles) == 0) {
+                files_.resize(kMostFiles);
+            }
+        }
+        if (files_.empty()) {
+            return true;
+        }
+        const auto known = places_.find(call.handle);
+        if (known != places_.end() && files_[known->second].fd == call.fd) {
+            *place = static_cast<int>(known->second);
+            return true;
+        }
+        const unsigned next = known != places_.end() ? known->second : next_file_;
+        RegisteredFile& file = files_[next];
+        if (file.fd >= 0 && io_uring_sq_ready(&ring_) != 0) {
+            return false;
+        }
+        if (io_uring_register_files_update(&ring_, next, &call.fd, 1) != 1) {
+            return true;  // a plain descriptor, then
+        }
+        if (file.fd >= 0) {
+            places_.erase(file.handle);
+        }
+        file = {call.handle, call.fd};
+        places_[call.handle] = next;
+        next_file_ = next == next_file_ ? (next_file_ + 1) % kMostFiles : next_file_;
+        *place = static_cast<int>(next);
+        return true;
     }
 
     static void fill(io_uring_sqe& sqe, NameCall& call) {
@@ -202,10 +249,17 @@ private:
     };
     io_uring ring_{};
     std::unique_ptr<io_uring_probe, FreeProbe> probe_;  // of the codes that the kernel knows
-    io_uring_sqe* last_ = nullptr;                      // in line
+    struct RegisteredFile {
+        uint64_t handle = 0;
+        int fd = -1;
+    };
+    std::vector<RegisteredFile> files_;              // by place; empty: the kernel registers none
+    std::unordered_map<uint64_t, unsigned> places_;  // by handle
+    unsigned next_file_ = 0;                         // the place that is used, or used again, next
+    io_uring_sqe* last_ = nullptr;                   // in line
     std::span<std::byte> area_;
     bool one_task_;  // until it is registered
-    bool made_ = false, waits_here_ = false, asked_buffers_ = false, fixed_buffers_ = false;
+    bool made_ = false, waits_here_ = false, asked_buffers_ = false, fixed_buffers_ = false, asked_files_ = false;
 };
 
 }  // namespace

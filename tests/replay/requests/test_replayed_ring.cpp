@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -122,6 +123,58 @@ TEST_CASE_FIXTURE(Queues, "requests: more in line than a ring has room for, and 
     wait_for(ring, kCount);
     for (uint32_t id = 1; id <= kCount; ++id) {
         CHECK(result_of(ring, id) == 10);
+    }
+}
+
+TEST_CASE_FIXTURE(Queues, "requests: of registered files, more than a ring keeps, and of a number that means another file") {
+    constexpr uint32_t kFiles = 600;
+    QueueOptions options;
+    options.depth = 1024;  // all of them in line at once
+    const MadeQueue made = make_uring(options);
+    REQUIRE(made.queue);
+    RequestQueue& queue = *made.queue;
+    std::vector<std::array<char, 8>> into(2 * kFiles);
+    size_t done = 0;
+    const auto take = [&] {
+        std::array<RequestDone, 64> came;
+        const size_t count = queue.take(came, kSlice);
+        for (size_t i = 0; i < count; ++i) {
+            CHECK(came[i].result == 4);
+        }
+        done += count;
+    };
+    const auto ask = [&](uint32_t id, uint64_t handle, int fd) {
+        RequestCall call = read(id + 1, fd, 0, 4, reinterpret_cast<std::byte*>(into[id].data()));
+        call.order = IOSQE_FIXED_FILE;
+        call.handle = handle;
+        while (!queue.prepare(call)) {
+            queue.submit();
+            take();
+        }
+    };
+    const auto text = [](uint32_t n) { return std::to_string(1000 + n); };
+    {
+        std::vector<std::unique_ptr<OpenFile>> files;
+        for (uint32_t n = 0; n < kFiles; ++n) {
+            write_file(dir / ("f" + text(n)), text(n));
+            files.push_back(std::make_unique<OpenFile>(dir / ("f" + text(n)), O_RDONLY));
+            ask(n, 1 + n, files[n]->fd);
+        }
+        queue.submit();
+    }
+    // The numbers are free again, and name the files in another order; one handle has another number now.
+    std::vector<std::unique_ptr<OpenFile>> files;
+    for (uint32_t n = 0; n < kFiles; ++n) {
+        files.push_back(std::make_unique<OpenFile>(dir / ("f" + text(kFiles - 1 - n)), O_RDONLY));
+        ask(kFiles + n, n == 7 ? kFiles : kFiles + 1 + n, files[n]->fd);
+    }
+    queue.submit();
+    while (done < size_t{2} * kFiles) {
+        take();
+    }
+    for (uint32_t n = 0; n < kFiles; ++n) {
+        CHECK(std::string(into[n].data(), 4) == text(n));
+        CHECK(std::string(into[kFiles + n].data(), 4) == text(kFiles - 1 - n));
     }
 }
 
