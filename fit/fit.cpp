@@ -51,6 +51,9 @@ void add_notes(const JobTrace& trace, const TrainingLoop& loop, FittedJob& job) 
     for (const std::string& each : trace.left_out) {
         job.notes.push_back("left out: " + each);
     }
+    if (trace.arrivals > 0) {
+        job.notes.push_back("left out: an open loop of " + counted(trace.arrivals, "request"));
+    }
     const TraceTask& first = trace.tasks[loop.ranks.front().task];
     const int64_t begin = loop.ranks.front().batches.front().begins;
     if (!first.ops.empty() && begin - first.ops.front().begin > 100'000'000) {
@@ -65,7 +68,7 @@ void add_notes(const JobTrace& trace, const TrainingLoop& loop, FittedJob& job) 
     for (const RankLoop& rank : loop.ranks) {
         known += rank.loaders.empty() ? 1 : rank.loaders.size();
     }
-    if (readers > known) {
+    if (readers > known && gathered_batches(trace, loop).empty()) {
         job.notes.push_back("left out: " + counted(readers - known, "task") +
                             " that read the data set and feed no rank");
     }
@@ -131,6 +134,11 @@ FittedJob fit_job(const LogReader& log) {
     refuse_without_times(log);
     const std::string name = log.path().string();
     const JobTrace trace(log);
+    if (trace.arrivals > 0 && trace.read_bytes == 0) {
+        throw bad_input(name,
+                        counted(trace.arrivals, "request") + " that arrive when they are due: serving, no training",
+                        "fit is of training jobs; describe the service in a job file (docs/jobs.md, Open loops)");
+    }
     const TrainingLoop loop = find_training_loop(trace, name);
     FittedJob job;
     const SavesFit saves = fit_saves(trace, loop, job);

@@ -56,8 +56,15 @@ double drawn_error(const TrainingJob& job, double samples) {
 std::string differing_reads(const JobTrace& trace, const LoadedSamples& loaded, const JobSection& fitted,
                             double size_error) {
     const auto& job = std::get<TrainingJob>(fitted.what);
+    if (loaded.format == SampleFormat::none) {
+        constexpr int64_t kLittle = 1 << 20;
+        const int64_t bytes = trace.read_bytes + trace.other_bytes;
+        return bytes <= kLittle ? ""
+                                : "the fitted job reads no data, the recording " +
+                                      format_bytes(static_cast<uint64_t>(bytes)) + ", by tasks that feed no rank";
+    }
     // A row group is read by every loader that has samples of it.
-    if (loaded.format == SampleFormat::none || loaded.format == SampleFormat::parquet || trace.maps) {
+    if (loaded.format == SampleFormat::parquet || trace.maps) {
         return "";
     }
     const auto samples = static_cast<double>(job.all_steps()) * static_cast<double>(job.samples_per_step());

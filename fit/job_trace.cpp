@@ -183,6 +183,17 @@ void JobTrace::read(const LogReader& log) {
             const bool known = file != 0 && file < tables.files.size();
             const OpPart part = part_of(op, known ? tables.files[file].role : Role::unknown,
                                         known && !is_data.empty() && is_data[file] != 0);
+            arrivals += waits_until(op.kind, op.arg) && until_ns(op.arg) > 0 ? 1 : 0;
+            const bool of_a_job =
+                known && (tables.files[file].role == Role::dataset || tables.files[file].role == Role::cache) &&
+                tables.files[file].type == FileType::regular;
+            if (part == OpPart::other && of_a_job) {
+                const bool moves = info(op.kind).is(Trait::reads) || submits_read(op.kind);
+                other_bytes += op.kind == OpKind::touch ? op.size
+                               : !moves                 ? 0
+                               : submits_read(op.kind)  ? op.size
+                                                        : std::max<int64_t>(op.result, 0);
+            }
             if (part == OpPart::other && !of.ops.empty() && of.ops.back().part == OpPart::other) {
                 of.ops.back().duration += op.duration;
                 return;

@@ -74,6 +74,8 @@ struct JobTrace {
     int64_t read_bytes = 0;             // of the data set: read, or pages touched
     bool maps = false;                  // it is read by page faults
     bool every_touch = false;           // and the log has those too that were no first ones
+    uint64_t arrivals = 0;              // requests of open loops
+    int64_t other_bytes = 0;            // read of files that are no program's, nor data, nor checkpoints
 
     uint32_t place_of(FileId file) const { return file < places_.size() ? places_[file] : 0; }
 

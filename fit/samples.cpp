@@ -47,7 +47,7 @@ public:
 
     LoadedSamples find() {
         sort_batches();
-        if (!trace_.data.empty()) {
+        if (!trace_.data.empty() && some_batch_reads()) {
             choose_format();
         }
         for (BatchSamples& batch : out_.batches) {
@@ -84,6 +84,15 @@ private:
         for (size_t at = loader.at(load.first); at < loader.ops.size() && loader.ops[at].op <= load.last; ++at) {
             visit(loader.ops[at], at);
         }
+    }
+
+    /// Else what is read of the data feeds no rank.
+    bool some_batch_reads() const {
+        return std::any_of(out_.batches.begin(), out_.batches.end(), [&](const BatchSamples& batch) {
+            bool found = false;
+            each_op(batch, [&](const TraceOp& op, size_t) { found = found || reads(op); });
+            return found;
+        });
     }
 
     bool has_index() const {

@@ -77,6 +77,29 @@ run 0 "$REPRISE" generate -q io.ini -o io.oplog
 run 3 "$REPRISE" fit io.oplog -o io2.ini
 contains "$err" "no training loop is seen"
 [[ ! -e io2.ini ]] || fail "a file was written for a refused log"
+cat >kv.ini <<'END'
+[kv]
+workload=kv-cache
+num_hidden_layers=8
+num_key_value_heads=4
+block_tokens=256
+kv_capacity=512MiB
+prompt_tokens=lognormal(1500,1600)
+output_tokens=lognormal(210,100)
+request_rate=4
+runtime=15
+prefill=50us
+decode_step=5ms
+END
+run 0 "$REPRISE" generate -q kv.ini -o kv.oplog
+run 3 "$REPRISE" fit kv.oplog -o kv2.ini
+contains "$err" "requests that arrive when they are due: serving, no training"
+[[ ! -e kv2.ini ]] || fail "a file was written for a log of a service"
+# Reads that feed no rank are none of the job.
+printf '[t]\nformat=none\nsteps=50\ncompute=5ms\n[scan]\nrw=read\nsize=8m\n' >apart.ini
+run 0 "$REPRISE" generate -q apart.ini -o apart.oplog
+run 1 "$REPRISE" fit apart.oplog -o apart2.ini
+contains "$out" "the fitted job reads no data, the recording 8.00 MiB, by tasks that feed no rank"
 run 3 "$REPRISE" fit "$recorded/pytorch_resnet18_strace.oplog"
 contains "$err" "capture --torch"
 run 3 "$REPRISE" fit job.ini
