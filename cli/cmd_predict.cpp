@@ -151,9 +151,9 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
     } else if (const std::string why = why_no_interval(p, model); !why.empty()) {
         out << " (no interval: " << why << ")";
     }
-    out << (p.computed ? ", computed " : ", recorded ") << format_duration(p.recorded_ns) << ", for "
+    out << (p.computed ? ", in the generated log " : ", recorded ") << format_duration(p.recorded_ns) << ", for "
         << counted(p.ops, "op") << ", " << format_bytes(p.bytes_read) << " read, " << format_bytes(p.bytes_written)
-        << " written; computed in " << format_duration(std::llround(took * 1e9)) << "\n";
+        << " written; simulated in " << format_duration(std::llround(took * 1e9)) << "\n";
     if (const std::string poor = poor_reason(p, model); !poor.empty()) {
         out << "trust POOR: " << poor << "\n";
     } else if (const std::string fair = fair_reason(p); !fair.empty()) {

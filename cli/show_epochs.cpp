@@ -72,7 +72,7 @@ std::string epochs_line(const std::vector<EpochProof>& epochs, const std::vector
     for (size_t i = row ? unreached.size() - 1 : 1; i < unreached.size(); ++i) {
         numbers += (row ? " to " : i + 1 == unreached.size() ? " and " : ", ") + std::to_string(unreached[i]);
     }
-    return numbers + " of " + std::to_string(epochs.size()) + " never reached the storage: the device read " +
+    return numbers + " (of " + std::to_string(epochs.size()) + ") never reached the storage: the device read " +
            format_bytes(read) + " of the " + format_bytes(bytes) + " asked for";
 }
 

@@ -149,8 +149,9 @@ private:
             text += " as fast as possible (" + std::string(beside_) +
                     ", with waits: " + format_duration(v_.recorded.elapsed) + ")";
         } else {
+            // Computed times are those of memory: how much longer storage takes says nothing.
             text += ", " + std::string(beside_) + " " + format_duration(v_.recorded.elapsed) +
-                    change(v_.here.elapsed, v_.recorded.elapsed);
+                    (beside_ == "computed" ? "" : change(v_.here.elapsed, v_.recorded.elapsed));
         }
         std::string cache = temperature();
         // Where the line is full, less of the explanation: the words in capitals stay.

@@ -179,7 +179,11 @@ std::optional<Derived> derive_queues(const LogReader& log) {
 QueueInference queues_of(const LogReader& log, const std::function<void(uint64_t)>& progress) {
     auto stored = stored_derived(log, kName, kInferenceVersion, "the queues it holds", "import or capture again",
                                  [&](ByteView bytes) { return decode_queues(bytes, log); });
-    return stored ? std::move(*stored) : infer_queues(log, progress);
+    QueueInference queues = stored ? std::move(*stored) : infer_queues(log, progress);
+    if (log.header().source == "generate") {
+        queues.feed_nobody.clear();  // who waits for whom is as the job file says
+    }
+    return queues;
 }
 
 }  // namespace reprise

@@ -126,7 +126,7 @@ if [[ $EUID == 0 ]] && truncate -s 200M image && mkfs.ext4 -q image && mkdir slo
         equal "$(value '1.5 < r["elapsed_s"] < 10')" True
         equal "$(value 'r["io_limits"]["read_bytes_per_s"]')" $((32 << 20))
         # Memory holds it all: the second pass never gets there.
-        contains "$out" "epochs      2 of 2 never reached the storage: the device read "
+        contains "$out" "epochs      2 (of 2) never reached the storage: the device read "
         equal "$(value 'r["by_epoch"][0]["elapsed_ns"] > 1e9 > r["by_epoch"][1]["elapsed_ns"]')" True
     else
         cat "$err"

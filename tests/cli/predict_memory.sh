@@ -55,7 +55,7 @@ for lists in two-lists lru; do
     equal "$(value half.json '[e["own_bytes"] >> 20 for e in r["by_epoch"]]')" "[64, 64, 64]"
     equal "$(value half.json 'r["memory"]["limit_bytes"] >> 20, r["memory"]["data_bytes"] >> 20, r["memory"]["page_cache"]')" "(32, 64, '$lists')"
     run 0 predict --memory 1G --page-cache $lists --json=all.json -f
-    contains "$out" "epochs: 2 and 3 of 3 never reached the storage"
+    contains "$out" "epochs: 2 and 3 (of 3) never reached the storage"
     equal "$(value all.json '[e["own_bytes"] >> 20 for e in r["by_epoch"]]')" "[64, 0, 0]"
     run 0 predict --json=free.json -f
     equal "$(value free.json 'r["memory"], r["by_epoch"]')" "(None, [])"

@@ -29,10 +29,10 @@ TEST_CASE("epochs that never reached the storage are named") {
     const auto line = [](const std::vector<std::optional<uint64_t>>& bytes) {
         return epochs_line(epochs(bytes), kAsked, false);
     };
-    CHECK(line({100 * kMiB, 0}) == "2 of 2 never reached the storage: the device read 0 B of the 100 MiB asked for");
+    CHECK(line({100 * kMiB, 0}) == "2 (of 2) never reached the storage: the device read 0 B of the 100 MiB asked for");
     CHECK(line({100 * kMiB, 0, kMiB / 2}) ==
-          "2 and 3 of 3 never reached the storage: the device read 512 KiB of the 200 MiB asked for");
-    CHECK(line({100 * kMiB, 0, 0, 0}).starts_with("2 to 4 of 4 never reached the storage"));
+          "2 and 3 (of 3) never reached the storage: the device read 512 KiB of the 200 MiB asked for");
+    CHECK(line({100 * kMiB, 0, 0, 0}).starts_with("2 to 4 (of 4) never reached the storage"));
     CHECK(line({0, 2 * kMiB, 0, 0}).starts_with("1, 3 and 4 of 4 never"));
     CHECK(line({100 * kMiB, 2 * kMiB}).empty());
     CHECK(line({0, 0}).empty());  // the first lines say WARM

@@ -126,7 +126,8 @@ TEST_CASE_FIXTURE(Queues, "requests: more in line than a ring has room for, and 
     }
 }
 
-TEST_CASE_FIXTURE(Queues, "requests: of registered files, more than a ring keeps, and of a number that means another file") {
+TEST_CASE_FIXTURE(Queues,
+                  "requests: of registered files, more than a ring keeps, and of a number that means another file") {
     constexpr uint32_t kFiles = 600;
     QueueOptions options;
     options.depth = 1024;  // all of them in line at once
