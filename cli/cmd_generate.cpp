@@ -48,10 +48,10 @@ const char* kind_of(WordValue value) {
         case WordValue::bytes: return "size";
         case WordValue::range: return "size or range";
         case WordValue::share: return "percent";
-        case WordValue::duration: return "time";
+        case WordValue::duration: return "time, bare: s";
         case WordValue::micros: return "time, bare: us";
         case WordValue::sizes: return "size, drawn";
-        case WordValue::times: return "time, drawn";
+        case WordValue::times: return "time, drawn; bare: s";
         case WordValue::tokens: return "number, drawn";
         case WordValue::rate: return "number";
         case WordValue::choice: return "one of";
@@ -120,6 +120,7 @@ nlohmann::json to_json(const GenerateResult& result, const Job& job, const std::
             {"ops", result.ops},
             {"tasks", result.tasks},
             {"bytes_read", result.read_bytes},
+            {"bytes_touched", result.touched_bytes},
             {"bytes_written", result.written_bytes},
             {"sections", sections},
             {"notes", notes}};
@@ -243,8 +244,11 @@ int run(const po::variables_map& values) {
         return 0;
     }
     std::cout << printable(output) << ": " << counted(result.ops, "op") << " of " << counted(result.tasks, "task")
-              << ", reads " << format_bytes(static_cast<uint64_t>(result.read_bytes)) << ", writes "
-              << format_bytes(static_cast<uint64_t>(result.written_bytes)) << '\n';
+              << ", reads " << format_bytes(static_cast<uint64_t>(result.read_bytes));
+    if (result.touched_bytes != 0) {
+        std::cout << ", touches " << format_bytes(static_cast<uint64_t>(result.touched_bytes)) << " of mapped files";
+    }
+    std::cout << ", writes " << format_bytes(static_cast<uint64_t>(result.written_bytes)) << '\n';
     for (const GeneratedSection& each : result.sections) {
         std::cout << "  [" << each.name << "]  " << counted(each.files, "file") << ", "
                   << format_bytes(static_cast<uint64_t>(each.file_bytes));
@@ -254,7 +258,7 @@ int run(const po::variables_map& values) {
         if (each.requests != 0) {
             std::cout << "; " << counted(each.requests, "request") << " in an open loop";
         }
-        std::cout << "; " << format_duration(each.end - each.begin) << " on storage as fast as memory\n";
+        std::cout << "; " << format_duration(each.end - each.begin) << " if storage were as fast as memory\n";
     }
     for (const auto& notes : {job.notes, notes_of(result)}) {
         for (const std::string& note : notes) {

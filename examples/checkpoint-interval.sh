@@ -31,7 +31,7 @@ while [[ $# != 0 ]]; do
 done
 [[ -n $job && -n $storage ]] || wrong "a job file and --storage are required; see --help"
 [[ $every =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || wrong "--every is a list of numbers of steps, e.g. 10,30,100"
-[[ $(grep -c '^checkpoint_every=' "$job") == 1 ]] || wrong "$job has not one line checkpoint_every="
+[[ $(grep -cE '^[[:space:]]*checkpoint_every[[:space:]]*=' "$job") == 1 ]] || wrong "$job must have exactly one line checkpoint_every="
 [[ -x $reprise ]] || wrong "there is no $reprise; examples/quickstart.sh builds it"
 mkdir -p "$work"
 IFS=, read -ra values <<<"$every"
@@ -39,9 +39,9 @@ IFS=, read -ra values <<<"$every"
 # predict VALUE: the job's log with that, and what is predicted of it
 predict() {
     if [[ $1 == never ]]; then
-        grep -v '^checkpoint_' "$job" >"$work/$1.ini"
+        grep -vE '^[[:space:]]*checkpoint_' "$job" >"$work/$1.ini"
     else
-        sed "s/^checkpoint_every=.*/checkpoint_every=$1/" "$job" >"$work/$1.ini"
+        sed -E "s/^[[:space:]]*checkpoint_every[[:space:]]*=.*/checkpoint_every=$1/" "$job" >"$work/$1.ini"
     fi
     local shrunk=()
     [[ $shrink == 1 ]] || shrunk=(--shrink "$shrink")

@@ -144,6 +144,10 @@ void DlioKeys::unknown(const std::string& path, size_t line) const {
         if (each.path.starts_with(above)) {
             names.emplace_back(each.path);
         }
+        const std::string group(each.path.substr(0, each.path.find('.')));
+        if (dot == path.npos && group != each.path && std::find(names.begin(), names.end(), group) == names.end()) {
+            names.push_back(group);
+        }
     }
     std::vector<std::string> near = nearest_names(path, names);
     if (near.empty()) {
@@ -155,7 +159,7 @@ void DlioKeys::unknown(const std::string& path, size_t line) const {
             }
         }
     }
-    wrong_line(name_, line, "'" + escape_line(path) + "' is no key of DLIO that is known" + did_you_mean(near),
+    wrong_line(name_, line, "'" + escape_line(path) + "' is no known key of DLIO" + did_you_mean(near),
                "leave it out if it changes no reads or writes; docs/jobs-dlio.md lists all keys");
 }
 
@@ -210,8 +214,10 @@ double DlioKeys::number_of(std::string_view key, const YAML::Node& node, double 
     if (text.empty() || error != std::errc() || rest != text.data() + text.size() || !(value >= least) ||
         !(value <= most)) {
         fail(key, std::string(key) + " cannot be " + (text.empty() ? "that" : "'" + escape_line(text) + "'"),
-             most >= static_cast<double>(kMostCount) && least <= 0 ? "a number that is not negative"
-                                                                   : "a number in the range that DLIO takes");
+             most >= static_cast<double>(kMostCount) && least <= 0
+                 ? "a number that is not negative"
+                 : "a number from " + format_count(static_cast<uint64_t>(std::max(least, 0.0))) + " to " +
+                       format_count(static_cast<uint64_t>(std::min(most, 0x1p62))));
     }
     return value;
 }

@@ -37,6 +37,7 @@ struct GeneratedSection {
 struct GenerateResult {
     uint64_t ops = 0, tasks = 0;
     int64_t read_bytes = 0, written_bytes = 0;
+    int64_t touched_bytes = 0;  // of mapped files, in whole pages
     std::vector<GeneratedSection> sections;
 };
 

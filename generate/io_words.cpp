@@ -147,6 +147,10 @@ IoJob io_job(const SectionWords& words) {
     const size_t dash = range.find('-');
     const auto least = fio_bytes(range.substr(0, dash));
     const auto most = dash == range.npos ? least : fio_bytes(range.substr(dash + 1));
+    if (least && most && *most<*least&& * most> 0) {
+        words.wrong(bs, "the smaller size comes first: " + escape_line(range.substr(dash + 1)) + "-" +
+                            escape_line(range.substr(0, dash)));
+    }
     if (!least || !most || *least < 1 || *most < *least) {
         words.wrong(bs, "a size such as 4k, or a range such as 4k-64k");
     }
@@ -182,6 +186,14 @@ IoJob io_job(const SectionWords& words) {
                    "a larger size=, fewer nrfiles=, or a smaller bs=");
     }
     use_whole_blocks(job);
+    constexpr double kMostRequests = 1e11;
+    const double requests = job.number_ios ? static_cast<double>(*job.number_ios)
+                                           : static_cast<double>(job.size) / static_cast<double>(job.bs_least);
+    if (!words.given("rate_iops") && !words.given("arrivals") &&
+        requests * static_cast<double>(job.loops) * static_cast<double>(job.jobs) > kMostRequests) {
+        words.fail("size", "more than 100 G reads and writes, which a log would take days to hold",
+                   "a smaller size=, a larger bs=, or number_ios=");
+    }
     const bool asynchronous = job.engine == IoJob::Engine::uring || job.engine == IoJob::Engine::aio;
     if (job.depth > 1 && !asynchronous) {
         words.fail("iodepth", "iodepth= above 1 needs requests in flight, which psync and sync do not have",

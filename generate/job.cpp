@@ -219,6 +219,11 @@ std::vector<std::pair<std::string, std::string>> resolved_words(const SectionWor
         if (!fits(word.place, words.section().kind)) {
             continue;
         }
+        const auto* const io = std::get_if<IoJob>(&section.what);
+        const bool of_open_loops = word.name == "runtime" || word.name == "concurrency";
+        if (io != nullptr && !io->arrivals && of_open_loops) {
+            continue;  // [global] has it for others
+        }
         const std::string value =
             words.given(word.name.data()) ? words.text(word.name.data()) : resolved(words, section, word.name);
         if (!value.empty()) {
@@ -228,17 +233,67 @@ std::vector<std::pair<std::string, std::string>> resolved_words(const SectionWor
     return out;
 }
 
+/// A time without a unit is in seconds, where fio has microseconds and others milliseconds.
+void add_notes(const SectionWords& words, const JobSection& section, std::vector<std::string>& notes) {
+    for (const WordInfo& word : all_words()) {
+        const bool times = word.value == WordValue::times || word.value == WordValue::duration;
+        const std::string value = times && words.given(word.name.data()) ? words.text(word.name.data()) : "";
+        const bool bare = !value.empty() && value.find_first_not_of("0123456789.") == value.npos;
+        if (bare && word.name != "runtime" && value.find_first_of("123456789") != value.npos) {
+            notes.push_back("[" + section.name + "] " + std::string(word.name) + "=" + value +
+                            ": seconds, as it has no unit");
+        }
+    }
+    const auto* const job = std::get_if<TrainingJob>(&section.what);
+    if (job == nullptr || job->format == SampleFormat::none) {
+        return;
+    }
+    const uint64_t left = job->samples - job->steps_per_epoch() * job->samples_per_step();
+    if (left != 0) {
+        notes.push_back("[" + section.name + "] " + format_count(left) + " of " + counted(job->samples, "sample") +
+                        " are not read in an epoch: they fill no step of " + format_count(job->samples_per_step()));
+    }
+    if (is_stream(job->format) && job->shuffle_buffer != 0) {
+        notes.push_back("[" + section.name + "] shuffle=" + std::to_string(job->shuffle_buffer) +
+                        ": as full, files are shuffled; what a buffer reads ahead of the first batch is not made");
+    }
+}
+
+/// What [global] says of open loops, and no section is one.
+void check_open_words(const std::vector<SectionText>& sections, const Job& job, const std::string& name) {
+    for (const char* const word : {"runtime", "concurrency"}) {
+        const SectionText* at = nullptr;
+        bool used = false;
+        for (size_t i = 0; i < sections.size(); ++i) {
+            const auto* const io = std::get_if<IoJob>(&job.sections[i].what);
+            const bool closed = io != nullptr && !io->arrivals;
+            if (sections[i].words.contains(word)) {
+                at = closed ? &sections[i] : at;
+                used = used || !closed;
+            }
+        }
+        if (at != nullptr && !used) {
+            wrong_line(name, at->words.at(word).line, std::string(word) + "= is of an open loop, and no section is one",
+                       word == std::string("runtime") ? "size=, number_ios= or loops= end a closed loop"
+                                                      : "numjobs= in its place, or rate_iops=");
+        }
+    }
+}
+
 }  // namespace
 
 Job parse_job(std::string_view text, const std::string& name, std::string_view accelerator) {
     Job job;
-    for (const SectionText& section : read_sections(text, name, accelerator)) {
+    const std::vector<SectionText> sections = read_sections(text, name, accelerator);
+    for (const SectionText& section : sections) {
         const SectionWords words(section, name);
         JobSection& out = job.sections.emplace_back();
         out.name = section.name;
         out.directory = words.text("directory");
-        if (out.directory.front() != '/') {
-            words.wrong("directory", "a path from the root, e.g. /data/train");
+        const bool leaves = (out.directory + "/").find("/../") != std::string::npos;
+        if (out.directory.front() != '/' || leaves) {
+            words.wrong("directory",
+                        leaves ? "a path without .., e.g. /data/train" : "a path from the root, e.g. /data/train");
         }
         while (out.directory.size() > 1 && out.directory.back() == '/') {
             out.directory.pop_back();
@@ -258,7 +313,9 @@ Job parse_job(std::string_view text, const std::string& name, std::string_view a
                 break;
         }
         out.words = resolved_words(words, out);
+        add_notes(words, out, job.notes);
     }
+    check_open_words(sections, job, name);
     return job;
 }
 

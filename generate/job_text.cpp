@@ -34,6 +34,10 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
     {"readwrite", "write rw="},
     {"ramp_time", "leave it out; replay --runs has warm-up runs"},
     {"buffered", "write direct="},
+    {"rwmixwrite", "write rwmixread=: percent of the mix that are reads"},
+    {"startdelay", "sections begin together, or with stonewall when those above are done"},
+    {"io_size", "write number_ios= or loops=: a log holds a number of operations"},
+    {"random_distribution", "offsets are drawn evenly; leave it out"},
     {"record_length", "write sample_size="},
     {"batch_size", "write batch="},
     {"num_workers", "write loader_workers="},
@@ -92,11 +96,12 @@ public:
             settle(section);
         }
         if (sections_.empty()) {
-            wrong_line(name_, line_, "no section", "begin one, e.g. [train] with format=npz, or [scan] with rw=read");
+            wrong_line(name_, std::max<size_t>(line_, 1), "no section",
+                       "begin one, e.g. [train] with format=npz, or [scan] with rw=read");
         }
         for (const auto& [word, given] : global_) {
             if (!used_.contains(word)) {
-                wrong_line(name_, given.line, word + "= of [global] belongs into no section of this file",
+                wrong_line(name_, given.line, "no section of this file takes " + word + "= of [global]",
                            "it is of " + place_text(word_of(word)->place));
             }
         }
@@ -167,11 +172,19 @@ private:
             const auto elsewhere = std::find_if(std::begin(kElsewhere), std::end(kElsewhere),
                                                 [&](const auto& each) { return each.first == word; });
             if (elsewhere != std::end(kElsewhere)) {
-                fail(word + "= is not made into a log", std::string(elsewhere->second));
+                fail(word + "= is not supported", std::string(elsewhere->second));
             }
             std::vector<std::string> names;
             for (const WordInfo& each : kWords) {
                 names.emplace_back(each.name);
+            }
+            const std::string first = word.substr(0, word.find_first_of(" \t:"));
+            if (equals == line.npos && first != word && find_word(first) != nullptr) {
+                fail("'" + escape_line(word) + "' has no =",
+                     "write " + first + "=" + escape_line(std::string(trimmed(word.substr(first.size() + 1)))));
+            }
+            for (const auto& each : kElsewhere) {
+                names.emplace_back(each.first);
             }
             fail("'" + escape_line(word) + "' is not known" + did_you_mean(nearest_names(base_of(word), names)),
                  "all words: reprise generate --words");
@@ -249,9 +262,12 @@ private:
         }
         for (const auto& [word, given] : section.own) {
             if (!fits(word_of(word)->place, section.kind)) {
-                wrong_line(name_, given.line, word + "= does not belong into [" + section.name + "]",
-                           "it is of " + place_text(word_of(word)->place) + "; this one has " +
-                               place_text(section.kind).substr(std::string_view("sections with ").size()));
+                wrong_line(
+                    name_, given.line, word + "= does not belong in [" + section.name + "]",
+                    (word == "sync" && section.kind == WordPlace::io ? std::string("fsync=1 syncs after each write; ")
+                                                                     : "") +
+                        "it is of " + place_text(word_of(word)->place) + "; this one has " +
+                        place_text(section.kind).substr(std::string_view("sections with ").size()));
             }
             section.words[word] = given;
         }

@@ -44,6 +44,7 @@ public:
         ends.push_back(main.last());
         place_.result.ops += main.ops();
         place_.result.read_bytes += main.read_bytes();
+        place_.result.touched_bytes += main.touched_bytes();
         place_.result.written_bytes += main.written_bytes();
         GeneratedSection& out = place_.result.sections.emplace_back();
         out.name = section_.name;

@@ -54,6 +54,7 @@ public:
         main.exit();
         place_.result.ops += main.ops();
         place_.result.read_bytes += main.read_bytes();
+        place_.result.touched_bytes += main.touched_bytes();
         place_.result.written_bytes += main.written_bytes();
         ends.push_back(main.last());
         out.end = main.now();

@@ -64,7 +64,13 @@ public:
     std::optional<uint64_t> maybe_count(const char* word) const {
         return given(word) ? std::optional(count(word, 1)) : std::nullopt;
     }
-    bool yes(const char* word) const { return count(word, 0, 1) == 1; }
+    bool yes(const char* word) const {
+        const std::string value = text(word);
+        if (value != "0" && value != "1") {
+            wrong(word, "0 or 1");
+        }
+        return value == "1";
+    }
     int64_t bytes(const char* word, int64_t least = 1) const {
         const auto value = read_bytes(text(word));
         if (!value || *value < least) {
@@ -82,6 +88,14 @@ public:
     Distribution drawn(const char* word, Distribution::Unit unit, double least) const {
         auto value = Distribution::parse(text(word), unit);
         const bool bytes = unit == Distribution::Unit::bytes;
+        if (!value && text(word).find('(') != std::string::npos && text(word).find(',') == std::string::npos) {
+            wrong(word, bytes ? "two sizes: a mean and a deviation, or the bounds, e.g. normal(140MiB,65MiB)"
+                              : "two times: a mean and a deviation, or the bounds, e.g. normal(250ms,20ms)");
+        }
+        if (!value && text(word).starts_with("uniform(")) {
+            wrong(word, bytes ? "the smaller size comes first: uniform(4k,64k)"
+                              : "the smaller time comes first: uniform(1ms,2ms)");
+        }
         if (!value) {
             wrong(word, bytes ? "150k, normal(140MiB,65MiB), lognormal(1MiB,2MiB) or uniform(4k,64k)"
                               : "250ms, normal(250ms,20ms), lognormal(3ms,1ms) or uniform(1ms,2ms)");

@@ -72,6 +72,8 @@ public:
     uint64_t ops() const { return ops_; }
     int64_t read_bytes() const { return read_; }
     int64_t written_bytes() const { return written_; }
+    /// In whole pages.
+    int64_t touched_bytes() const { return touched_; }
 
     void put(Op op, int64_t duration) {
         op.begin = now_;
@@ -118,6 +120,7 @@ public:
         ops_ += other.ops_;
         read_ += other.read_;
         written_ += other.written_;
+        touched_ += other.touched_;
     }
     void moved(int64_t read, int64_t written) {
         read_ += read;
@@ -147,7 +150,7 @@ public:
         const int64_t from = offset / kPage * kPage, to = (offset + bytes + kPage - 1) / kPage * kPage;
         put({.kind = OpKind::touch, .offset = from, .size = to - from, .map = map},
             (to - from) / kPage * NominalTime::per_page);
-        read_ += bytes;
+        touched_ += to - from;
     }
     /// Of a processor. Nothing for 0.
     void compute(int64_t ns) {
@@ -214,7 +217,7 @@ private:
     TaskId task_;
     int64_t now_, loop_begin_ = 0;
     uint64_t op_ = 0, ops_ = 0;
-    int64_t read_ = 0, written_ = 0;
+    int64_t read_ = 0, written_ = 0, touched_ = 0;
     std::vector<Edge> edges_;
     std::vector<TaskMoment> one_;
 };

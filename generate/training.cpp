@@ -352,6 +352,7 @@ private:
             task.exit();
             place_.result.ops += task.ops();
             place_.result.read_bytes += task.read_bytes();
+            place_.result.touched_bytes += task.touched_bytes();
             place_.result.written_bytes += task.written_bytes();
             return task.last();
         };

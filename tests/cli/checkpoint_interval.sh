@@ -21,7 +21,7 @@ run 2 "$script" job.ini --storage model.json --every 3x
 contains "$err" "--every is a list of numbers of steps"
 printf '[t]\nformat=none\nsteps=9\n' >none.ini
 run 2 "$script" none.ini --storage model.json
-contains "$err" "none.ini has not one line checkpoint_every="
+contains "$err" "none.ini must have exactly one line checkpoint_every="
 run 0 "$script" job.ini --storage model.json --every 5,30
 contains "$out" "without checkpoints: 60.0 s for 60 steps"
 python3 - <<'END' || { fail "what checkpoints cost"; cat "$out"; }

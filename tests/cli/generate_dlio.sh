@@ -37,7 +37,7 @@ run 3 "$REPRISE" generate job.yaml --gpus 9 -o x.oplog
 contains "$err" "an epoch has no step"
 sed 's/batch_size/batch_sizes/' job.yaml >typo.yaml
 run 3 "$REPRISE" generate typo.yaml -o x.oplog
-contains "$err" "typo.yaml:5: 'reader.batch_sizes' is no key of DLIO"
+contains "$err" "typo.yaml:5: 'reader.batch_sizes' is no known key of DLIO"
 contains "$err" "did you mean reader.batch_size"
 [[ ! -e x.oplog ]] || fail "a refused workload left a log"
 # The page names every key of the table, with what becomes of it.

@@ -231,10 +231,11 @@ TEST_CASE("what Hydra has written down, and values that are not there") {
 }
 
 TEST_CASE("keys and values that are wrong are named with their line") {
-    CHECK(fails("reader:\n  batch_sizes: 4\n", "w.yaml:2: 'reader.batch_sizes' is no key of DLIO"));
+    CHECK(fails("reader:\n  batch_sizes: 4\n", "w.yaml:2: 'reader.batch_sizes' is no known key of DLIO"));
     CHECK(fails("reader:\n  batch_sizes: 4\n", "did you mean reader.batch_size"));
     CHECK(fails("train: {batch_size: 4}\n", "did you mean reader.batch_size"));
-    CHECK(fails("zebra: 1\n", "'zebra' is no key"));
+    CHECK(fails("reeder:\n  batch_size: 4\n", "did you mean reader"));
+    CHECK(fails("zebra: 1\n", "'zebra' is no known key"));
     CHECK(fails("dataset:\n  format: npz\n  num_files_train: many\n", "w.yaml:3: dataset.num_files_train cannot be"));
     CHECK(fails("dataset: {record_length: 5, record_length_bytes: 6}\n", "a second dataset.record_length_bytes"));
     CHECK(fails("dataset: {format: npz, format: npz}\n", "a second dataset.format"));

@@ -93,7 +93,7 @@ TEST_CASE("every word of the table is taken somewhere, and in the other kind of 
         const std::string other = !fits(word.place, WordPlace::training) ? kTraining
                                   : !fits(word.place, WordPlace::io)     ? "[s]\nrw=read\nsize=1m\n"
                                                                          : "[s]\nworkload=model-load\n";
-        CHECK(has(error_of(other + std::string(word.name) + "=1\n"), "does not belong into"));
+        CHECK(has(error_of(other + std::string(word.name) + "=1\n"), "does not belong in"));
     }
 }
 
@@ -130,8 +130,33 @@ TEST_CASE("figures of several accelerators: one of them is taken, the file's or 
               "job.ini:6: compute= is given, but not for B200"));
     CHECK(has(error(job + "compute.=1ms\n"), "'compute.' is no word of an accelerator"));
     CHECK(has(error(job + "compue.A100=1ms\n"), "'compue.A100' is not known; did you mean compute"));
-    CHECK(has(error(job + "accelerator=A100\ncompute.A100=1ms\nrwmixread.A100=4\n"), "does not belong into [t]"));
+    CHECK(has(error(job + "accelerator=A100\ncompute.A100=1ms\nrwmixread.A100=4\n"), "does not belong in [t]"));
     CHECK(has(error(job, "A100"), "has no figures of an accelerator: --accelerator A100"));
+}
+
+TEST_CASE("what may not be what was meant is noted") {
+    const auto notes = [](const std::string& text) {
+        std::string all;
+        for (const std::string& note : parse_job(text, "job.ini").notes) {
+            all += note + '\n';
+        }
+        return all;
+    };
+    const std::string training = "[t]\nformat=npz\nsamples=100\nsample_size=1k\n";
+    CHECK(notes(training + "batch=10\ncompute=50ms\n").empty());
+    CHECK(notes(training + "batch=30\n") ==
+          "[t] 10 of 100 samples are not read in an epoch: they fill no step of 30\n");
+    CHECK(notes(training + "compute=50\n") == "[t] compute=50: seconds, as it has no unit\n");
+    CHECK(notes(training + "compute=0\n").empty());
+    const std::string stream = "[t]\nformat=tar\nsamples=100\nsample_size=1k\nsamples_per_file=10\n";
+    CHECK(notes(stream + "shuffle=full\n").empty());
+    CHECK(has(notes(stream + "shuffle=20\n"), "shuffle=20: as full, files are shuffled"));
+    CHECK(notes(training + "shuffle=20\n").empty());
+    // [global] says it for the open loop alone, and so does what is shown.
+    const Job both =
+        parse_job("[global]\nruntime=10\n[a]\nrw=read\nsize=1m\n[b]\nrw=read\nsize=1m\nrate_iops=5\n", "job.ini");
+    CHECK(both.notes.empty());
+    CHECK(show_job(parse_job(show_job(both), "shown.ini")) == show_job(both));
 }
 
 TEST_CASE("errors name the line, what is wrong and what to do") {
@@ -151,11 +176,22 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {io + "sise=2m\n", "'sise' is not known; did you mean size"},
         {io + "batch\n", "batch has no value"},
         {io + "bs=\n", "bs= has no value"},
-        {io + "bs=8k-4k\n", "a range such as 4k-64k"},
+        {io + "bs=8k-4k\n", "the smaller size comes first: 4k-8k"},
+        {io + "bs=8k-x\n", "a range such as 4k-64k"},
+        {io + "rw read\n", "job.ini:4: 'rw read' has no ="},
+        {io + "blocksise=4k\n", "did you mean blocksize"},
+        {io + "rwmixwrite=30\n", "write rwmixread="},
+        {io + "sync=1\n", "fsync=1 syncs after each write"},
+        {io + "stonewall=no\n", "0 or 1"},
+        {io + "directory=/a/../../x\n", "a path without .."},
+        {"[global]\nruntime=10\n" + io, "job.ini:2: runtime= is of an open loop, and no section is one"},
+        {"[s]\nrw=read\nsize=1p\n", "more than 100 G reads and writes"},
+        {training + "compute=normal(110ms)\n", "two times: a mean and a deviation"},
+        {training + "compute=uniform(4ms,2ms)\n", "the smaller time comes first"},
         {io + "bs=2m\n", "is smaller than bs="},
         {io + "runtime=60\n", "runtime= is of an open loop"},
         {io + "concurrency=6\n", "concurrency= is of an open loop"},
-        {io + "time_based=1\n", "time_based= is not made into a log"},
+        {io + "time_based=1\n", "time_based= is not supported"},
         {io + "arrivals=fixed\n", "arrivals= without rate_iops="},
         {io + "arrivals=none.csv\nrate_iops=3\n", "rate_iops= beside arrivals=none.csv, a file"},
         {io + "rate_iops=0\n", "how many a second"},
@@ -172,7 +208,7 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {io + "direct=1\nbs=1000\n", "whole sectors"},
         {io + "format=npz\n", "has both rw= and format="},
         {"[s]\nsize=1m\n", "has neither rw= nor format="},
-        {"[global]\nbatch=3\n" + io, "batch= of [global] belongs into no section"},
+        {"[global]\nbatch=3\n" + io, "no section of this file takes batch= of [global]"},
         {"[s]\nrw=read\n", "has no size="},
         {"[s]\nformat=npz\nsamples=3\n", "has no sample_size="},
         {"[s]\nformat=none\n", "has no steps="},
@@ -198,7 +234,7 @@ TEST_CASE("errors name the line, what is wrong and what to do") {
         {"[s]\nworkload=kv\n", "workload= cannot be 'kv'"},
         {"[s]\nworkload=kv-cache\nrw=read\n", "has both rw= and workload="},
         {"[s]\nworkload=kv-cache\n", "has no num_hidden_layers="},
-        {std::string(kKv) + "rate_iops=3\n", "rate_iops= does not belong into [k]"},
+        {std::string(kKv) + "rate_iops=3\n", "rate_iops= does not belong in [k]"},
         {std::string(kKv) + "bs=4k\n", "a block follows from the model's dimensions"},
         {kKv, "has no request_rate="},
         {std::string(kKv) + "request_rate=3\n", "has no runtime="},
