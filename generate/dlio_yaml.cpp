@@ -8,6 +8,7 @@
 
 #include "formats/support/error.h"
 #include "formats/support/nearest.h"
+#include "formats/support/quantity.h"
 #include "generate/job_text.h"
 
 namespace reprise {

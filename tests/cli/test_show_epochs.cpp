@@ -33,7 +33,7 @@ TEST_CASE("epochs that never reached the storage are named") {
     CHECK(line({100 * kMiB, 0, kMiB / 2}) ==
           "2 and 3 (of 3) never reached the storage: the device read 512 KiB of the 200 MiB asked for");
     CHECK(line({100 * kMiB, 0, 0, 0}).starts_with("2 to 4 (of 4) never reached the storage"));
-    CHECK(line({0, 2 * kMiB, 0, 0}).starts_with("1, 3 and 4 of 4 never"));
+    CHECK(line({0, 2 * kMiB, 0, 0}).starts_with("1, 3 and 4 (of 4) never"));
     CHECK(line({100 * kMiB, 2 * kMiB}).empty());
     CHECK(line({0, 0}).empty());  // the first lines say WARM
     CHECK(line({std::nullopt, std::nullopt}).empty());
