@@ -15,10 +15,8 @@ DepthCurve::DepthCurve(const std::vector<DepthRow>& rows) {
         most_bytes_per_s_ = std::max(most_bytes_per_s_, row.per_s * static_cast<double>(row.bytes));
         const bool fresh = sizes_.empty() || sizes_.back().bytes != row.bytes;
         limited = (limited && !fresh) || row.limited;
-        if (limited) {
-            if (!fresh) {
-                sizes_.back().beyond_ns = 0;
-            }
+        if (limited && !fresh) {
+            sizes_.back().beyond_ns = 0;
             continue;
         }
         if (fresh) {
@@ -28,7 +26,7 @@ DepthCurve::DepthCurve(const std::vector<DepthRow>& rows) {
         const double before = size.points.empty() ? 0 : size.points.back().second;
         size.points.emplace_back(row.depth, std::max(static_cast<double>(row.mean_ns), before));
         const double each = size.points.back().second / row.depth;
-        size.beyond_ns = each;
+        size.beyond_ns = limited ? 0 : each;
         size.work_ns = size.points.size() == 1 ? each : std::min(size.work_ns, each);
     }
 }

@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-/// Limits are modelled apart. So requests that stood still do not count, rows that a limit decided are left out, and
-/// beyond them a request is taken to take no longer.
+/// Limits are modelled apart. So requests that stood still do not count, rows that a limit decided are left out but for
+/// a size that has no others, and beyond them a request is taken to take no longer.
 class DepthCurve {
 public:
     explicit DepthCurve(const std::vector<DepthRow>& rows);

@@ -188,6 +188,11 @@ TEST_CASE_FIXTURE(Ringed, "requests: rows by depth say how many are served, what
     // What a limit decided says nothing about the device.
     model.read_depth = {row(1, 1e4), row(4, 2e4, true)};
     CHECK(us(1) == doctest::Approx(10 * 100).epsilon(kClose));
+    // A size that has no other row is not as slow as a larger one.
+    model.read_depth = {row(1, 1e4, true),
+                        {131072, 1, 1'000'000, 1'000'000, 1e3, false},
+                        {131072, 16, 70'000'000, 70'000'000, 200, false}};
+    CHECK(us(1) == doctest::Approx(10 * 100).epsilon(kClose));
 }
 
 TEST_CASE_FIXTURE(Ringed, "requests: a batch and its drain, and one after the other") {
