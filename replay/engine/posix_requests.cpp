@@ -65,7 +65,11 @@ bool PosixEngine::await(const RequestNeed& need) {
     if (ring.has(need.count, need.request)) {
         return true;
     }
-    if (in_line_) {
+    const uint64_t count = need.request == 0 ? need.count : 0;
+    if (in_line_ && !at_once_ && &ring == ring_) {
+        in_line_ = false;
+        ring.submit_and_wait(kSlice, count);
+    } else if (in_line_) {
         hand_over();
     }
     while (!ring.has(need.count, need.request)) {
@@ -80,7 +84,7 @@ bool PosixEngine::await(const RequestNeed& need) {
             ring.wait_for_skips();
             continue;
         }
-        ring.wait(kSlice);
+        ring.wait(kSlice, count);
         // A log may ask for more than its requests can give.
         if (!ring.has(need.count, need.request) && ring.in_flight() == 0 && !others_live()) {
             return true;
@@ -206,13 +210,14 @@ int64_t PosixEngine::take_kept(uint32_t request) {
 }
 
 int64_t PosixEngine::enter(const OpBlock& b, size_t i) {
+    const bool goes_on = await(b.first + i);  // hands over where it has to wait, in the same system call
     if (in_line_) {
         as_call([&] {
             hand_over();
             return 0;
         });
     }
-    return await(b.first + i) ? b.result[i] : not_performed(LeftOut::stopped);
+    return goes_on ? b.result[i] : not_performed(LeftOut::stopped);
 }
 
 int64_t PosixEngine::result_of(const OpBlock& b, size_t i) {
@@ -276,7 +281,7 @@ void PosixEngine::watch(int64_t until_ns) {
         if (left <= 0) {
             return;
         }
-        ring_->wait(std::min(left, kSlice));
+        ring_->wait(std::min(left, kSlice), 0);
     }
 }
 
@@ -319,7 +324,7 @@ size_t PosixEngine::complete(std::span<Completion> out, bool wait) {
         if (in_line_) {
             hand_over();
         }
-        untold_.front().ring->wait(kSlice);
+        untold_.front().ring->wait(kSlice, 0);
     }
 }
 

@@ -95,7 +95,7 @@ public:
         return all;
     }
 
-    size_t take(std::span<RequestDone> out, int64_t wait_ns) override {
+    size_t take(std::span<RequestDone> out, int64_t wait_ns, uint32_t asked) override {
         size_t count = 0;
         {
             const std::lock_guard guard(refused_lock_);
@@ -108,11 +108,11 @@ public:
         }
         io_event events[64];
         timespec limit{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
-        const long least = count == 0 && wait_ns > 0 ? 1 : 0;
+        const long most = static_cast<long>(std::min(out.size() - count, std::size(events)));
+        const long least = count == 0 && wait_ns > 0 && !in_ring() ? std::clamp(static_cast<long>(asked), 1L, most) : 0;
         if (least == 0 && !in_ring()) {
             return count;
         }
-        const long most = static_cast<long>(std::min(out.size() - count, std::size(events)));
         const long found = syscall(SYS_io_getevents, context_, least, most, events, &limit);
         for (long i = 0; i < found; ++i) {
             out[count++] = RequestDone::of(events[i].data, events[i].res);

@@ -73,8 +73,14 @@ public:
     virtual bool prepare(const RequestCall& call) = 0;
     /// Hands over what is in line; how many there were. What the kernel refuses at once is done with its error.
     virtual size_t submit() = 0;
-    /// Those that are done, in the order in which they were. `wait_ns`: how long to wait for one; 0: not at all.
-    virtual size_t take(std::span<RequestDone> out, int64_t wait_ns) = 0;
+    /// Those that are done, in the order in which they were. `wait_ns`: how long to wait for one, or where none is done
+    /// for `least`, which are in flight; 0: not at all.
+    virtual size_t take(std::span<RequestDone> out, int64_t wait_ns, uint32_t least) = 0;
+    /// Both at once, in one system call where the kernel has one. `*submitted`: as submit().
+    virtual size_t submit_and_take(std::span<RequestDone> out, int64_t wait_ns, uint32_t least, size_t* submitted) {
+        *submitted = submit();
+        return take(out, wait_ns, least);
+    }
     /// Whether something may be done: take() would find it without a system call.
     virtual bool ready() const { return true; }
     /// Whether it makes such a NameCall.

@@ -119,7 +119,7 @@ void ReplayedRing::hand_over() {
     if (taken == 0) {
         // The kernel has no room: what is done has to be taken first.
         const Guard taking(shared_, taking_);
-        put({came_.data(), queue_->take(came_, 1'000'000)});
+        put({came_.data(), queue_->take(came_, 1'000'000, 1)});
     }
 }
 
@@ -160,22 +160,42 @@ void ReplayedRing::look() {
         return;
     }
     if (!shared_) {
-        put({came_.data(), queue_->take(came_, 0)});
+        put({came_.data(), queue_->take(came_, 0, 1)});
         return;
     }
     if (const std::unique_lock taking(taking_, std::try_to_lock); taking.owns_lock()) {
-        put({came_.data(), queue_->take(came_, 0)});
+        put({came_.data(), queue_->take(came_, 0, 1)});
     }
 }
 
-void ReplayedRing::wait(int64_t ns) {
+/// How many have to be done until `count` are; not more than can be.
+uint32_t ReplayedRing::missing(uint64_t count) const {
+    const uint64_t done = done_.load(std::memory_order_relaxed), flying = flying_.load(std::memory_order_relaxed);
+    const uint64_t missing = count > done ? count - done : 1;
+    return static_cast<uint32_t>(std::clamp<uint64_t>(std::min(missing, flying), 1, came_.size()));
+}
+
+void ReplayedRing::submit_and_wait(int64_t ns, uint64_t count) {
+    if (shared_ || line_ == 0) {
+        submit();
+        wait(ns, count);
+        return;
+    }
+    size_t submitted = 0;
+    const size_t done = queue_->submit_and_take(came_, ns, missing(count), &submitted);
+    line_ -= static_cast<uint32_t>(std::min<size_t>(submitted, line_));
+    put({came_.data(), done});
+    submit();
+}
+
+void ReplayedRing::wait(int64_t ns, uint64_t count) {
     if (!shared_) {
-        put({came_.data(), queue_->take(came_, ns)});
+        put({came_.data(), queue_->take(came_, ns, missing(count))});
         return;
     }
     std::unique_lock taking(taking_, std::try_to_lock);
     if (taking.owns_lock()) {
-        put({came_.data(), queue_->take(came_, ns)});
+        put({came_.data(), queue_->take(came_, ns, 1)});
         return;
     }
     // Another thread waits in the kernel, and tells.

@@ -54,8 +54,10 @@ public:
     bool has(uint64_t count, uint32_t id);
     /// Takes what is done without waiting.
     void look();
-    /// Waits a while for some more.
-    void wait(int64_t ns);
+    /// Waits a while for some more: where nobody else uses the ring, until `count` requests are done (0: one more).
+    void wait(int64_t ns, uint64_t count);
+    /// submit(), then wait().
+    void submit_and_wait(int64_t ns, uint64_t count);
 
     /// The result of a request, which is forgotten then. False: it is not done, or was never made (`*known`).
     /// `*tick`: when it was seen to be done.
@@ -80,6 +82,7 @@ private:
     void put(std::span<const RequestDone> done);
     bool flew(uint32_t id, uint32_t serial);
     void hand_over();
+    uint32_t missing(uint64_t count) const;
 
     std::unique_ptr<RequestQueue> queue_;
     int refused_ = 0;

@@ -64,7 +64,7 @@ public:
 
     bool makes(uint8_t) const override { return true; }
 
-    size_t take(std::span<RequestDone> out, int64_t wait_ns) override {
+    size_t take(std::span<RequestDone> out, int64_t wait_ns, uint32_t) override {
         std::unique_lock guard(lock_);
         if (wait_ns > 0) {
             some_.wait_for(guard, std::chrono::nanoseconds(wait_ns), [&] { return !done_.empty(); });

@@ -66,28 +66,32 @@ public:
     }
 
     size_t submit() override {
-        // What was linked to it in the recording may be no request here (a timer). The kernel would hand it to a
-        // thread.
-        if (last_ != nullptr) {
-            last_->flags &= static_cast<uint8_t>(~(IOSQE_IO_LINK | IOSQE_IO_HARDLINK));
-            last_ = nullptr;
-        }
-        // Each call is spared the search for its descriptor. It is this task's only.
-        if (std::exchange(one_task_, false)) {
-            io_uring_register_ring_fd(&ring_);
-        }
+        end_line();
         const int count = io_uring_submit(&ring_);
         return count > 0 ? static_cast<size_t>(count) : 0;
     }
 
-    size_t take(std::span<RequestDone> out, int64_t wait_ns) override {
+    size_t submit_and_take(std::span<RequestDone> out, int64_t wait_ns, uint32_t least, size_t* submitted) override {
+        if (!waits_here_) {
+            return RequestQueue::submit_and_take(out, wait_ns, least, submitted);
+        }
+        end_line();
+        io_uring_cqe* first = nullptr;
+        __kernel_timespec limit{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
+        const unsigned before = io_uring_sq_ready(&ring_);
+        io_uring_submit_and_wait_timeout(&ring_, &first, std::max(least, 1u), &limit, nullptr);
+        *submitted = before - std::min(before, io_uring_sq_ready(&ring_));
+        return peek(out);
+    }
+
+    size_t take(std::span<RequestDone> out, int64_t wait_ns, uint32_t least) override {
         size_t count = peek(out);
         if (count == 0 && wait_ns > 0) {
             io_uring_cqe* first = nullptr;
             __kernel_timespec limit{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
             // Without a time-out of its own the wait takes a request, and so a place that submit() might need.
             if (waits_here_) {
-                io_uring_wait_cqe_timeout(&ring_, &first, &limit);
+                io_uring_wait_cqes(&ring_, &first, std::max(least, 1u), &limit, nullptr);
             } else {
                 io_uring_wait_cqe(&ring_, &first);
             }
@@ -105,6 +109,19 @@ public:
     }
 
 private:
+    void end_line() {
+        // What was linked to it in the recording may be no request here (a timer). The kernel would hand it to a
+        // thread.
+        if (last_ != nullptr) {
+            last_->flags &= static_cast<uint8_t>(~(IOSQE_IO_LINK | IOSQE_IO_HARDLINK));
+            last_ = nullptr;
+        }
+        // Each call is spared the search for its descriptor. It is this task's only.
+        if (std::exchange(one_task_, false)) {
+            io_uring_register_ring_fd(&ring_);
+        }
+    }
+
     size_t peek(std::span<RequestDone> out) {
         if (io_uring_cq_ready(&ring_) == 0) {
             if ((IO_URING_READ_ONCE(*ring_.sq.kflags) & IORING_SQ_CQ_OVERFLOW) == 0) {

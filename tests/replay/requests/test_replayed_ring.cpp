@@ -55,7 +55,7 @@ struct Queues {
 
 void wait_for(ReplayedRing& ring, uint64_t count, uint32_t id = 0) {
     while (!ring.has(count, id)) {
-        ring.wait(kSlice);
+        ring.wait(kSlice, count);
     }
 }
 
@@ -138,7 +138,7 @@ TEST_CASE_FIXTURE(Queues,
     size_t done = 0;
     const auto take = [&] {
         std::array<RequestDone, 64> came;
-        const size_t count = queue.take(came, kSlice);
+        const size_t count = queue.take(came, kSlice, 1);
         for (size_t i = 0; i < count; ++i) {
             CHECK(came[i].result == 4);
         }
@@ -203,7 +203,7 @@ TEST_CASE_FIXTURE(Queues, "requests: writes, syncs and allocations arrive, whoev
         std::vector<RequestDone> done(8);
         size_t count = 0;
         while (count == 0) {
-            count = queue->take(done, kSlice);
+            count = queue->take(done, kSlice, 1);
         }
         CHECK(count == 1);
         CHECK(done[0].id == id);
@@ -290,7 +290,7 @@ TEST_CASE_FIXTURE(Queues, "requests: threads that share a ring wait for each oth
             }
             // All of everybody.
             while (!ring.has(kThreads * kEach, 0)) {
-                ring.wait(kSlice);
+                ring.wait(kSlice, 0);
             }
             for (uint32_t i = 0; i < kEach; ++i) {
                 int64_t result = 0;
@@ -326,7 +326,7 @@ TEST_CASE("requests: threads have as many in flight as the recording had") {
         std::vector<RequestDone> done(8);
         size_t count = 0;
         for (int tries = 0; count == 0 && tries < 1000; ++tries) {
-            count = queue->take(done, kSlice);
+            count = queue->take(done, kSlice, 1);
         }
         REQUIRE(count == 1);
         CHECK(done[0].id == i + 1);
@@ -375,7 +375,7 @@ TEST_CASE_FIXTURE(Queues, "requests: threads make calls on names as a ring does"
         REQUIRE(queue->prepare(call));
         queue->submit();
         std::vector<RequestDone> done(8);
-        while (queue->take(done, kSlice) == 0) {
+        while (queue->take(done, kSlice, 1) == 0) {
         }
         CHECK(done[0].id == id);
         return done[0].result;
