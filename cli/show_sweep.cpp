@@ -364,7 +364,7 @@ void print_sweep(std::ostream& out, const SweepResult& result, const SweepFiles&
         const std::string text = "DO NOT COMPARE: the device served another share of the bytes in " +
                                  counted(other.size(), "cell") + " of " + std::to_string(result.cells.size()) + " (" +
                                  cell_words(result, other.front()) + (other.size() > 1 ? ", ..." : "") +
-                                 ") than in the others with the same memory: more than what is varied differs";
+                                 ") than in other runs with the same memory: more than what is varied differs";
         for (const std::string& line : wrapped("", text)) {
             out << line << "\n";
         }
