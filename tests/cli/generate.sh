@@ -94,12 +94,20 @@ run 0 "$REPRISE" prepare -q job.oplog --root root
 run 0 "$REPRISE" replay job.oplog --root root -o run.oplog
 contains "$out" "job         SAME"
 contains "$out" ", computed "
+# Computed times are those of memory.
+if grep -q '^time .*, computed [^;]*%' "$out"; then fail "a percentage beside a computed time"; fi
 run 0 "$REPRISE" info job.oplog
 contains "$out" "AU (MLPerf)"
 run 0 "$REPRISE" analyze job.oplog --no-what-if
 storage_model model.json
 run 0 "$REPRISE" predict job.oplog --storage model.json
 run 0 "$REPRISE" compare job.oplog run.oplog
+
+# Ranks that read and feed nobody are so by the job file.
+printf '[load]\nworkload=model-load\nmodel_size=32MiB\nmodel_files=4\ntensors=20\nload_by=read\nload_split=slices\nranks=4\nbs=1MiB\n' >load.ini
+run 0 "$REPRISE" generate -q load.ini -o load.oplog
+run 0 "$REPRISE" info load.oplog
+lacks "$out" "no consumer was found"
 
 run 0 "$REPRISE" generate job.ini --diagram job.svg
 python3 - <<'END' || fail "job.svg"
