@@ -18,6 +18,13 @@ TaskId LogPlace::add_task(ProcessId process, std::string_view name) {
     return log.add_task({.process = process, .tid = ++processes, .name = log.intern(name)});
 }
 
+void LogPlace::count(const TaskWriter& task) {
+    result.ops += task.ops();
+    result.read_bytes += task.read_bytes();
+    result.touched_bytes += task.touched_bytes();
+    result.written_bytes += task.written_bytes();
+}
+
 namespace {
 
 /// Writes a section of each kind.

@@ -410,9 +410,7 @@ void write_io(LogPlace& place, const JobSection& section, const IoJob& job, cons
         IoTask one(place, section, job, number, task, process, *descriptors.back());
         one.write();
         out.requests += one.requests();
-        place.result.ops += one.task().ops();
-        place.result.read_bytes += one.task().read_bytes();
-        place.result.written_bytes += one.task().written_bytes();
+        place.count(one.task());
         ends.push_back(one.task().last());
         out.end = std::max(out.end, one.task().now());
     }

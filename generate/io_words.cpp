@@ -147,7 +147,8 @@ IoJob io_job(const SectionWords& words) {
     const size_t dash = range.find('-');
     const auto least = fio_bytes(range.substr(0, dash));
     const auto most = dash == range.npos ? least : fio_bytes(range.substr(dash + 1));
-    if (least && most && *most<*least&& * most> 0) {
+    const bool reversed = least && most && *most > 0 && *most < *least;
+    if (reversed) {
         words.wrong(bs, "the smaller size comes first: " + escape_line(range.substr(dash + 1)) + "-" +
                             escape_line(range.substr(0, dash)));
     }

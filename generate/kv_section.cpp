@@ -42,10 +42,7 @@ public:
         serve();
         finish(main);
         ends.push_back(main.last());
-        place_.result.ops += main.ops();
-        place_.result.read_bytes += main.read_bytes();
-        place_.result.touched_bytes += main.touched_bytes();
-        place_.result.written_bytes += main.written_bytes();
+        place_.count(main);
         GeneratedSection& out = place_.result.sections.emplace_back();
         out.name = section_.name;
         out.files = job_.file_per_block ? job_.slots() : 1;

@@ -32,9 +32,7 @@ public:
                 }
             }
             task.exit();
-            place_.result.ops += task.ops();
-            place_.result.read_bytes += task.read_bytes();
-            place_.result.touched_bytes += task.touched_bytes();
+            place_.count(task);
             ends.push_back(task.last());
             out.end = std::max(out.end, task.now());
             place_.progress(static_cast<double>(rank + 1) / static_cast<double>(job_.ranks));

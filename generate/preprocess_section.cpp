@@ -52,10 +52,7 @@ public:
             main.add(worker);
         }
         main.exit();
-        place_.result.ops += main.ops();
-        place_.result.read_bytes += main.read_bytes();
-        place_.result.touched_bytes += main.touched_bytes();
-        place_.result.written_bytes += main.written_bytes();
+        place_.count(main);
         ends.push_back(main.last());
         out.end = main.now();
         out.drew("sample_size", job_.sample_size, sizes_below_, job_.samples);

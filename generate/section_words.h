@@ -93,8 +93,8 @@ public:
                               : "two times: a mean and a deviation, or the bounds, e.g. normal(250ms,20ms)");
         }
         if (!value && text(word).starts_with("uniform(")) {
-            wrong(word, bytes ? "the smaller size comes first: uniform(4k,64k)"
-                              : "the smaller time comes first: uniform(1ms,2ms)");
+            wrong(word, bytes ? "two sizes, the smaller size comes first: uniform(4k,64k)"
+                              : "two times, the smaller time comes first: uniform(1ms,2ms)");
         }
         if (!value) {
             wrong(word, bytes ? "150k, normal(140MiB,65MiB), lognormal(1MiB,2MiB) or uniform(4k,64k)"

@@ -22,6 +22,8 @@ struct LogPlace {
 
     ProcessId add_process(ProcessId parent, std::string_view command);
     TaskId add_task(ProcessId process, std::string_view name);
+    /// Counts what a task did, which is over.
+    void count(const TaskWriter& task);
 };
 
 /// `after`: ops of earlier sections that the section begins after. Adds the last op of each of its tasks to `ends`.

@@ -350,10 +350,7 @@ private:
         out.no_checkpoint = checkpoints_ == 0 ? no_checkpoint(job_, steps) : "";
         const auto done = [&](TaskWriter& task) {
             task.exit();
-            place_.result.ops += task.ops();
-            place_.result.read_bytes += task.read_bytes();
-            place_.result.touched_bytes += task.touched_bytes();
-            place_.result.written_bytes += task.written_bytes();
+            place_.count(task);
             return task.last();
         };
         for (Rank& rank : ranks_) {
