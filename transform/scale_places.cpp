@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace reprise {
 namespace {
 
 constexpr int64_t kPage = 4096;
+constexpr int64_t kAround = 64 * 1024;  // bytes that one fault maps, as far as they are in memory
 
 uint64_t hash(uint64_t a, uint64_t b) { return ScaleRandom(a * 0x9e3779b97f4a7c15ull + b).next(); }
 
@@ -162,13 +164,31 @@ int64_t RecordPlaces::place(uint64_t stream, uint32_t unit, uint32_t epoch, int6
 }
 
 /// Pages that one fault brings, whoever touches them, lie together.
-int64_t RecordPlaces::touch(FileId file, uint32_t epoch, int64_t offset, int64_t bytes) const {
-    constexpr int64_t kAround = 64 * 1024;
+int64_t RecordPlaces::touch(FileId file, uint32_t epoch, int64_t offset, int64_t bytes) {
     const auto before = std::max<int64_t>(static_cast<int64_t>(size_before(file)), kPage);
     const auto end = static_cast<int64_t>(sizes_.at(file));
+    if (end < before) {
+        return slot(file, epoch, offset / kAround) * kAround + offset % kAround;
+    }
     const uint64_t around = hash(hash(seed_ ^ file, epoch), static_cast<uint64_t>(offset / kAround));
     const auto fits = static_cast<uint64_t>(std::max<int64_t>((end - offset - bytes) / before + 1, 1));
     return offset + static_cast<int64_t>((around + score_.passages[passage_].again) % fits) * (before / kPage * kPage);
+}
+
+/// Of a shorter file: all of it is touched before any of it twice, in an order of its own.
+int64_t RecordPlaces::slot(FileId file, uint32_t epoch, int64_t around) {
+    const auto slots = std::max<int64_t>(static_cast<int64_t>(sizes_.at(file)) / kAround, 1);
+    auto& known = slots_[{file, epoch}];
+    const auto [found, fresh] = known.try_emplace(around, 0);
+    if (fresh) {
+        int64_t step = std::max<int64_t>(slots * 5 / 8, 1);  // about the golden section
+        while (std::gcd(step, slots) != 1) {
+            ++step;
+        }
+        const auto begin = static_cast<int64_t>(hash(seed_ ^ file, epoch) % static_cast<uint64_t>(slots));
+        found->second = (begin + static_cast<int64_t>(known.size()) * step) % slots;
+    }
+    return found->second;
 }
 
 }  // namespace reprise

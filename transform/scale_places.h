@@ -29,7 +29,8 @@ private:
     /// How far the epoch has come in the file at a cut, bytes.
     int64_t reached(FileId file, uint32_t epoch, size_t cut) const;
     void draw();
-    int64_t touch(FileId file, uint32_t epoch, int64_t offset, int64_t bytes) const;
+    int64_t touch(FileId file, uint32_t epoch, int64_t offset, int64_t bytes);
+    int64_t slot(FileId file, uint32_t epoch, int64_t around);
     void shift(size_t passage, std::map<std::pair<FileId, uint32_t>, int64_t>& shifts) const;
 
     struct Stream {
@@ -45,6 +46,8 @@ private:
     std::map<std::pair<FileId, uint32_t>, std::vector<int64_t>> reached_;  // by cut
     std::unordered_map<uint64_t, int64_t> drawn_;                          // where a record lies, by passage and access
     std::unordered_map<uint64_t, Stream> streams_;
+    /// Of mapped files that are shorter now: where the pages around a recorded fault lie, by file and epoch.
+    std::map<std::pair<FileId, uint32_t>, std::unordered_map<int64_t, int64_t>> slots_;
 };
 
 }  // namespace reprise

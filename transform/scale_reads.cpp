@@ -57,6 +57,31 @@ void ScaledReads::sample(Op& op, FileId opened) {
     size.position = at + op.result;
 }
 
+/// Each range of a touch, whose pages belong to several records, has a place of its own.
+template <class Place>
+void ScaledReads::touch(PieceOp& of, Place&& place) {
+    Op& op = of.op;
+    if (of.list.empty()) {
+        op.offset = place(op.offset, op.size);
+        return;
+    }
+    std::vector<int64_t> ranges;
+    int64_t first = 0, end = 0, last = 0;
+    each_touched(op.offset, op.size, of.list, [&](int64_t recorded, int64_t bytes) {
+        const int64_t at = place(recorded, bytes);
+        first = ranges.empty() ? at : first;
+        ranges.push_back(ranges.empty() ? 0 : at - end);
+        ranges.push_back(bytes);
+        end = at + bytes;
+        last = std::max(last, end);
+    });
+    if (!ranges.empty()) {
+        op.offset = first;
+        op.size = last - first;
+        of.list = std::move(ranges);
+    }
+}
+
 bool ScaledReads::record(PieceOp& of, TaskId task, uint32_t map, FileId file) {
     Op& op = of.op;
     const auto before = static_cast<int64_t>(places_.size_before(file)), after = new_size(file);
@@ -72,11 +97,10 @@ bool ScaledReads::record(PieceOp& of, TaskId task, uint32_t map, FileId file) {
             }
             return true;
         case OpKind::touch: {
-            int64_t end = op.offset + op.size;
-            each_touched(op.offset, op.size, of.list,
-                         [&](int64_t at, int64_t bytes) { end = std::max(end, at + bytes); });
             if (const uint32_t unit = edges_.unit_at(of.task, of.number, file); unit != ScaleRecording::kNoUnit) {
-                op.offset = places_.place(uint64_t{op.map} << 32 | map, unit, epoch, op.offset, end - op.offset);
+                touch(of, [&](int64_t at, int64_t bytes) {
+                    return places_.place(uint64_t{op.map} << 32 | map, unit, epoch, at, bytes);
+                });
             }
             return true;
         }

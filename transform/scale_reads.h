@@ -39,6 +39,8 @@ public:
     void index(const PieceOp& of, TaskId task);
 
 private:
+    template <class Place>
+    void touch(PieceOp& of, Place&& place);
     void seek(const PieceOp& of, TaskId task, int64_t to);
     bool read_record(PieceOp& of, TaskId task, FileId file, uint32_t epoch);
 

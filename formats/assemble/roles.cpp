@@ -14,7 +14,9 @@
 namespace reprise {
 namespace {
 
+// Of a repository what git itself looks at is the program's; what it stores is data (git-annex and LFS keep data sets there).
 constexpr std::string_view kRepositories[] = {".git"};
+constexpr std::string_view kStoredInRepositories[] = {"/.git/objects/", "/.git/annex/", "/.git/lfs/"};
 constexpr std::string_view kProgramEndings[] = {".py",  ".pyc", ".pyo", ".pyi", ".pyx", ".so", ".sh",
                                                 ".whl", ".egg", ".jar", ".r",   ".jl",  ".pl", ".rb"};
 constexpr std::string_view kProgramNames[] = {"pyvenv.cfg", "python", "python3", ".gitconfig", ".netrc"};
@@ -74,8 +76,10 @@ bool is_program(std::string_view path, std::string_view name, std::string_view l
     if (holds_data_below_programs(path)) {
         return false;
     }
-    const auto program_directory = [](std::string_view part) {
-        return is_any(part, kRepositories) || is_package_directory(part);
+    const bool stored = std::any_of(std::begin(kStoredInRepositories), std::end(kStoredInRepositories),
+                                    [&](std::string_view part) { return path.find(part) != std::string_view::npos; });
+    const auto program_directory = [stored](std::string_view part) {
+        return (is_any(part, kRepositories) && !stored) || is_package_directory(part);
     };
     if (is_program_place(path) || any_directory(path, program_directory)) {
         return true;

@@ -25,7 +25,6 @@ std::string_view unmodelled_name(Unmodelled what) {
     switch (what) {
         case Unmodelled::drops: return "cache drop";
         case Unmodelled::sizes: return "size change";
-        case Unmodelled::mapped_writes: return "mapped write";
         case Unmodelled::listings: return "directory listing";
         case Unmodelled::attributes: return "attribute change";
         case Unmodelled::requests: return "other asynchronous request";
@@ -320,8 +319,6 @@ void VirtualCalls::note_unmodelled(const OpBlock& b, size_t i) {
         note_unmodelled(Unmodelled::drops);
     } else if (kind == OpKind::truncate || kind == OpKind::ftruncate || kind == OpKind::fallocate) {
         note_unmodelled(Unmodelled::sizes);
-    } else if (kind == OpKind::touch && b.flags[i] == kTouchWrites && writes_file(b.map[i])) {
-        note_unmodelled(Unmodelled::mapped_writes);
     } else if (kind == OpKind::getdents && model_.list_ns <= 0) {
         note_unmodelled(Unmodelled::listings);
     } else if (info(kind).is(Trait::attributes) && model_.change_ns <= 0) {

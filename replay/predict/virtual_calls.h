@@ -26,8 +26,8 @@
 namespace reprise {
 
 /// What bears on storage and is not modelled: such ops take their recorded time, requests that of a call.
-enum class Unmodelled : uint8_t { drops, sizes, mapped_writes, listings, attributes, requests };
-inline constexpr size_t kUnmodelledKinds = 6;
+enum class Unmodelled : uint8_t { drops, sizes, listings, attributes, requests };
+inline constexpr size_t kUnmodelledKinds = 5;
 /// "cache drop"; an s makes it the plural.
 std::string_view unmodelled_name(Unmodelled what);
 
@@ -133,6 +133,7 @@ private:
     int64_t map(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t advise(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t touch(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
+    int64_t touch_warm(const Mapping& mapping, const OpBlock& b, size_t i, int64_t now);
     int64_t populate(VirtualCall& call, const Mapping& mapping, const OpBlock& b, size_t i, int64_t now);
     /// With Plan::access (virtual_access.cpp):
     uint8_t access_of(HandleId handle) const { return plan_.access ? plan_.access->handle(handle) : uint8_t{0}; }

@@ -139,13 +139,33 @@ void VirtualCalls::add_range(PageWalk& walk, const Mapping& mapping, int64_t at,
     }
 }
 
+/// Nothing has to be read; what is written makes pages dirty.
+int64_t VirtualCalls::touch_warm(const Mapping& mapping, const OpBlock& b, size_t i, int64_t now) {
+    int64_t end = now + recorded(b, i);
+    if (b.flags[i] == kTouchWrites && writes_file(b.map[i])) {
+        int64_t left = kMostBytes;  // hostile lists name more
+        each_touched(b.offset[i], b.size[i], b.list_of(i), [&](int64_t at, int64_t bytes) {
+            int64_t from = 0;
+            bytes = std::min(bytes, left);
+            left -= bytes;
+            if (bytes > 0 && !__builtin_add_overflow(mapping.offset, at, &from)) {
+                end = std::max(end, storage_.write_mapped(data_.of(mapping.file), from, bytes, now));
+            }
+        });
+    }
+    return end;
+}
+
 /// Pages of a mapped file, each a fault that the recording had.
 int64_t VirtualCalls::touch(VirtualCall& call, const OpBlock& b, size_t i, int64_t now) {
     const auto found = maps_.find(b.map[i]);
-    if (warm_ || found == maps_.end()) {
+    if (found == maps_.end()) {
         return now + recorded(b, i);
     }
     const Mapping& mapping = found->second;
+    if (warm_) {
+        return touch_warm(mapping, b, i, now);
+    }
     PageWalk& walk = call.walk;
     walk.by = PageWalk::By::touch;
     walk.writes = b.flags[i] == kTouchWrites;

@@ -288,6 +288,7 @@ void VirtualStorage::next_page(PageWalk& walk, int64_t now) {
         const int64_t most = kind_.large_folios ? walk.page + kMostFolio : walk.page + 1;
         holes_.fill(walk.file, walk.page * kPageBytes,
                     std::max(cached_[walk.file].next_missing(walk.page, most), walk.page + 1) * kPageBytes);
+        walk.worked += write_mapped(walk.file, walk.page * kPageBytes, kPageBytes, now) - now;
     }
     walk.waited = walk.asked = false;
     const int64_t around = (walk.page / kAroundPages + 1) * kAroundPages;

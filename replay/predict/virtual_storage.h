@@ -96,6 +96,10 @@ public:
         return beside_syncs(
             now, std::max(write_back_.sync(file, now), now + first) + std::max<int64_t>(model_.fsync_ns - first, 0));
     }
+    /// Pages of a mapping that were clean are written. Until when the writer is held up; `now` where it is not.
+    int64_t write_mapped(FileId file, int64_t offset, int64_t bytes, int64_t now) {
+        return write_back_.dirty(file, offset, bytes, now);
+    }
     int64_t sync_all(int64_t now) { return write_back_.sync_all(now) + model_.fsync_ns; }
     /// When that data is there, without what belongs to it (sync_file_range).
     int64_t write_out(FileId file, int64_t now) { return write_back_.sync(file, now); }

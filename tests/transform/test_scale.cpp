@@ -398,6 +398,54 @@ TEST_CASE("records of one file lie over a longer one, each read once an epoch") 
     }
 }
 
+TEST_CASE("ranges of one touch have places of their own, also in a shorter file") {
+    constexpr int kPages = 6400;  // each fault maps 16
+    constexpr int64_t kPage = 4096;
+    ScaledJob job;
+    const TaskId task = job.job.lone_task();
+    const FileId file = job.sized("/data/tokens.bin", kPages * kPage);
+    const HandleId handle = job.job.open(task, file);
+    job.job.add(task, {.kind = OpKind::mmap,
+                       .handle = handle,
+                       .fd = job.job.fd(handle),
+                       .size = kPages * kPage,
+                       .flags = 1,
+                       .mode = 1,
+                       .map = 1});
+    std::mt19937 random(7);
+    std::vector<int64_t> faults(kPages / 16);
+    for (size_t i = 0; i < faults.size(); ++i) {
+        faults[i] = static_cast<int64_t>(i) * 16 * kPage;
+    }
+    std::shuffle(faults.begin(), faults.end(), random);
+    for (size_t i = 0; i < faults.size(); i += 2) {
+        const std::vector<int64_t> list{0, kPage, faults[i + 1] - faults[i] - kPage, kPage};
+        Op op{.kind = OpKind::touch, .offset = faults[i], .size = kPage, .map = 1};
+        op.size = std::max(kPage, faults[i + 1] - faults[i] + kPage);
+        op.list = list;
+        job.job.add(task, op);
+        job.job.skip(20 * kMs);
+    }
+    job.checkpoint(task, 0);
+    for (const double factor : {0.5, 2.0}) {
+        CAPTURE(factor);
+        const LogReader& scaled = job.scale(factor);
+        const auto size = static_cast<int64_t>(scaled.tables().files[file].size);
+        std::set<int64_t> places;
+        scaled.for_each_in_time([&](TaskId, const Op& op, uint64_t) {
+            if (op.kind == OpKind::touch) {
+                CHECK(op.list.size() == 4);
+                each_touched(op.offset, op.size, op.list, [&](int64_t at, int64_t bytes) {
+                    CHECK(at + bytes <= size);
+                    places.insert(at);
+                });
+            }
+        });
+        CHECK(static_cast<double>(places.size()) >= factor * static_cast<double>(faults.size()) * 0.9);
+        check_replay(scaled);
+    }
+}
+
 TEST_CASE("later epochs of one process that maps its records grow where uses of mapped pages are known") {
     RecordsJob job(true, true, 3);
     const LogReader& scaled = job.scale(2);

@@ -192,6 +192,9 @@ def batches(arguments, data, epoch):
 
 def run(arguments):
     data = None if arguments.layout == "shards" else LAYOUTS[arguments.layout](arguments.where)
+    if arguments.workers:
+        import torch.utils.data  # not within the first epoch
+    print("epochs begin at %.6f" % time.monotonic(), flush=True)
     for epoch in range(arguments.epochs):
         begin, steps = time.monotonic(), 0
         for _ in batches(arguments, data, epoch):

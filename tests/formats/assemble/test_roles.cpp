@@ -46,7 +46,12 @@ TEST_CASE("roles by path, type and use") {
         {Role::program, "/home/u/ext/build/op.so"},
         {Role::program, "/home/u/lib/libfoo.so.2.1"},
         {Role::program, "/usr/lib/absent", "-", none},
+        {Role::program, "/home/u/src/.git/HEAD"},
+        {Role::program, "/home/u/src/.git/objects", "-", directory},
         // data sets under any path
+        {Role::dataset, "/home/u/src/.git/objects/pack/pack-1.pack"},
+        {Role::dataset, "/d/.git/annex/objects/k/1.jpg"},
+        {Role::dataset, "/home/u/src/.git/objects/12", "-", directory},
         {Role::dataset, "/data/imagenet/train/a/1.JPEG"},
         {Role::dataset, "/home/u/data/x.npz"},
         {Role::dataset, "/mnt/d/x.tfrecord"},

@@ -94,6 +94,42 @@ TEST_CASE_FIXTURE(Calls, "a sync of a range, of a mapping, and of what was remov
     check();
 }
 
+TEST_CASE_FIXTURE(Calls, "what was written to a mapping is sent by a sync") {
+    storage.write_bytes_per_s = 1e6;  // a microsecond a byte
+    constexpr int64_t kPage = 4096;
+    const auto touch = [&](int64_t offset, int64_t size, int64_t flags, int64_t takes) {
+        add({.kind = OpKind::touch, .offset = offset, .size = size, .flags = flags, .map = 1}, takes);
+    };
+    const auto sync = [&](int64_t takes) {
+        add({.kind = OpKind::msync, .size = 3 * kPage, .flags = MS_SYNC, .map = 1}, takes);
+    };
+    const auto map_writable = [&] {
+        add({.kind = OpKind::mmap,
+             .handle = in,
+             .fd = 3,
+             .size = 3 * kPage,
+             .flags = MAP_SHARED,
+             .mode = PROT_READ | PROT_WRITE,
+             .map = 1},
+            kRecorded);
+    };
+    SUBCASE("cold: a page that is not there is read before") {
+        map_writable();
+        touch(0, kPage, 0, kRead + 20'000);  // more than any fault that asks for pages
+        touch(0, kPage, 1, kFault);
+        sync(kPage * 1'000 + kSync);
+        sync(kSync);  // nothing is left
+        check();
+    }
+    SUBCASE("warm") {
+        map_writable();
+        touch(0, 2 * kPage, 1, kRecorded);
+        touch(2 * kPage, kPage, 0, kRecorded);
+        sync(2 * kPage * 1'000 + kSync);
+        check(true);
+    }
+}
+
 TEST_CASE_FIXTURE(Calls, "the first look at a file finds its name") {
     storage.open_cold_ns = kOpen + 77;
     const auto open = [&](FileId of, int64_t result, int64_t takes) {
@@ -460,7 +496,6 @@ TEST_CASE_FIXTURE(Calls, "what is not modelled is counted") {
     const auto count = [&](Unmodelled what) { return calls.unmodelled[static_cast<size_t>(what)]; };
     CHECK(count(Unmodelled::drops) == 1);
     CHECK(count(Unmodelled::sizes) == 2);
-    CHECK(count(Unmodelled::mapped_writes) == 1);
     CHECK(count(Unmodelled::listings) == 1);
     CHECK(count(Unmodelled::attributes) == 1);
     CHECK(count(Unmodelled::requests) == 1);
