@@ -36,18 +36,13 @@ std::vector<uint32_t> ScaleRecording::epochs_by_process() const {
     return epochs;
 }
 
-/// Where one process has all epochs, uses of pages that were mapped already (capture --with mapped-uses) show them: an
-/// epoch ends where as many pages are still to be used as have begun their next one. False: that does not look like
-/// epochs, as where several samples lie in a page.
+/// Where one process has all epochs, uses of pages that were mapped already (capture --with mapped-uses) show them: each
+/// page is used once an epoch. False: that does not look like epochs, as where several samples lie in a page.
 bool ScaleRecording::find_passes(const std::vector<uint32_t>& by_process) {
     constexpr int64_t kPage = 4096;
-    constexpr size_t kMostPasses = 1000;
-    struct Use {
-        uint32_t unit, before;  // how often its page was used
-    };
-    std::vector<Use> uses;
-    std::vector<uint64_t> pages;  // by how often they were used before
-    std::unordered_map<uint64_t, uint32_t> seen;
+    std::vector<PageUse> uses;
+    std::vector<uint32_t> used;  // how often, by page
+    std::unordered_map<uint64_t, uint32_t> pages;
     for (uint32_t number = 0; number < units_.size(); ++number) {
         const SampleUnit& unit = units_[number];
         if (unit.bytes == 0 || !touched(unit.file)) {
@@ -58,39 +53,51 @@ bool ScaleRecording::find_passes(const std::vector<uint32_t>& by_process) {
         }
         // Of those that faulted, what lies between may be others'.
         for (int64_t at = 0; at < (unit.again ? unit.bytes : kPage); at += kPage) {
-            const auto page = static_cast<uint64_t>((unit.offset + at) / kPage);
-            const uint32_t before = std::min<uint32_t>(seen[mixed(unit.file, page)]++, kMostPasses);
-            pages.resize(std::max<size_t>(pages.size(), before + size_t{1}));
-            ++pages[before];
-            uses.push_back({number, before});
+            const uint64_t key = mixed(unit.file, static_cast<uint64_t>((unit.offset + at) / kPage));
+            const uint32_t page = pages.try_emplace(key, static_cast<uint32_t>(used.size())).first->second;
+            used.resize(std::max<size_t>(used.size(), page + size_t{1}));
+            uses.push_back({number, page, used[page]++});
         }
     }
-    uint32_t passes = 0;
-    while (passes < pages.size() && passes < kMostPasses && pages[passes] * 2 >= pages[0]) {
-        ++passes;
-    }
-    return passes > 1 && set_passes(uses, pages, passes);
+    return set_passes(uses, used.size());
 }
 
-/// False: more than one use in five is not in the epoch that its page's uses say.
-template <class Use>
-bool ScaleRecording::set_passes(const std::vector<Use>& uses, const std::vector<uint64_t>& pages, uint32_t passes) {
-    constexpr uint64_t kOneIn = 5;
-    uint64_t others = 0;
+/// Ends a pass where the fewest uses are out of place: second ones before, first ones after. A page that was not used in a
+/// pass was not seen: faults map pages around, and uses in the same sample of the recorder are not known.
+bool ScaleRecording::set_passes(const std::vector<PageUse>& uses, size_t pages) {
+    constexpr uint64_t kOneTwice = 5, kOneUnseen = 3;
+    std::vector<uint32_t> unseen(pages);
+    const auto before = [&](const PageUse& use) { return use.before + unseen[use.page]; };
+    uint64_t twice = 0, missed = 0;
     uint32_t pass = 0;
-    uint64_t left = pages[0], begun = 0;  // of the pass at hand, and of the next one
-    for (const Use& use : uses) {
-        left -= use.before == pass && left > 0 ? 1 : 0;
-        begun += use.before == pass + 1 ? 1 : 0;
-        if (pass + 1 < passes && begun > left) {
-            ++pass;
-            left = pages[pass] - std::min(begun, pages[pass]);
-            begun = 0;
+    for (size_t start = 0; start < uses.size(); ++pass) {
+        const size_t last = std::min(uses.size(), start + 3 * pages);
+        uint64_t out = 0;
+        for (size_t i = start; i < last; ++i) {
+            out += before(uses[i]) <= pass ? 1 : 0;
         }
-        units_[use.unit].epoch = pass;
-        others += std::min(use.before, passes - 1) != pass ? 1 : 0;
+        size_t end = start;
+        for (size_t i = start, least = out; i < last; ++i) {
+            out += before(uses[i]) > pass ? 1 : uint64_t{0} - 1;
+            if (out < least) {
+                least = out;
+                end = i + 1;
+            }
+        }
+        end = uses.size() - end < pages / 2 ? uses.size() : std::max(end, start + 1);
+        for (size_t i = start; i < end; ++i) {
+            units_[uses[i].unit].epoch = pass;
+            twice += before(uses[i]) > pass ? 1 : 0;
+        }
+        for (size_t i = end; i < std::min(uses.size(), end + 2 * pages); ++i) {
+            if (before(uses[i]) <= pass) {
+                unseen[uses[i].page] += pass + 1 - before(uses[i]);
+                ++missed;
+            }
+        }
+        start = end;
     }
-    return others * kOneIn < uses.size();
+    return pass > 1 && twice * kOneTwice < uses.size() && (twice + missed) * kOneUnseen < uses.size();
 }
 
 void ScaleRecording::number_epochs() {

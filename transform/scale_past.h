@@ -52,11 +52,14 @@ public:
             }
         }
     }
-    /// What began before `time` in that task, but no part of an access to a sample.
+    /// What began before `time` in that task, but no part of an access to a sample, and no wait for what came later.
     void extend_to(TaskId task, int64_t time) {
         const RecordedTask& row = recording_.tasks()[task];
         auto end =
             static_cast<uint32_t>(std::lower_bound(row.begin.begin(), row.begin.end(), time) - row.begin.begin());
+        if (end > upto_[task] && waits_beyond(row, end - 1, time)) {
+            --end;
+        }
         for (size_t at = unit_[task]; at < row.units.size(); ++at) {
             const SampleUnit& unit = recording_.units()[row.units[at]];
             if (unit.first >= end) {
@@ -76,6 +79,19 @@ public:
     TaskId last_reader() const { return last_reader_; }  // of the access that came last
 
 private:
+    /// As a shell that waits for the job does.
+    bool waits_beyond(const RecordedTask& row, uint32_t op, int64_t time) const {
+        const auto first = std::lower_bound(row.edges.begin(), row.edges.end(), op,
+                                            [](const InEdge& edge, uint32_t of) { return edge.op < of; });
+        for (auto edge = first; edge != row.edges.end() && edge->op == op; ++edge) {
+            const auto& begin = recording_.tasks()[edge->task].begin;
+            if (edge->source < begin.size() && begin[edge->source] >= time) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     const ScaleRecording& recording_;
     std::vector<uint32_t> upto_;
     std::vector<size_t> edge_, order_, unit_;

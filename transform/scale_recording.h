@@ -145,9 +145,11 @@ private:
     void use(ScaleObject& object, TaskId task, uint32_t op, int64_t begin, bool makes);
     void sort_units();
     std::vector<uint32_t> epochs_by_process() const;
+    struct PageUse {
+        uint32_t unit, page, before;  // how often the page was used before
+    };
     bool find_passes(const std::vector<uint32_t>& by_process);
-    template <class Use>
-    bool set_passes(const std::vector<Use>& uses, const std::vector<uint64_t>& pages, uint32_t passes);
+    bool set_passes(const std::vector<PageUse>& uses, size_t pages);
     void number_epochs();
     void count_early();
     void find_indexes(uint64_t reads);

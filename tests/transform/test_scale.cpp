@@ -212,6 +212,9 @@ TEST_CASE("samples that are read in order are read in the same order in each epo
 }
 
 TEST_CASE("loader processes hand over more batches, and what waits for them still does") {
+    bool shell = false;
+    SUBCASE("by itself") {}
+    SUBCASE("under a shell that waits for it") { shell = true; }
     ScaledJob job;
     std::vector<FileId> files;
     for (int i = 0; i < 120; ++i) {
@@ -280,6 +283,15 @@ TEST_CASE("loader processes hand over more batches, and what waits for them stil
             job.job.add(main, {.kind = OpKind::join, .peer = worker, .edges = {&edge, 1}});
         }
         job.checkpoint(main, epoch);
+    }
+    if (shell) {
+        const uint64_t last = job.job.add(main, {.kind = OpKind::compute, .flags = kComputeWorks});
+        const Edge edge{main, EdgeKind::lifecycle, 100, last};
+        job.job.add(job.job.lone_task(), {.kind = OpKind::join,
+                                          .begin = 1,
+                                          .duration = job.job.now(),
+                                          .peer = main,
+                                          .edges = {&edge, 1}});
     }
     const auto before = kinds(job.recorded());
     for (const auto& [factor, epochs] : {std::pair{2.0, 0u}, {3.0, 4u}, {0.5, 1u}}) {
