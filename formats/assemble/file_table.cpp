@@ -161,7 +161,10 @@ FileState& FileTable::made(std::string_view path) { return opened_to_create(path
 
 FileState& FileTable::removed(std::string_view path) {
     FileState& file = at(path);
-    if (file.presence != FileState::Presence::present) {
+    if (file.presence == FileState::Presence::absent && !file.existed && !file.created) {
+        file.created = file.made_unseen = true;  // a socket by bind, a FIFO by mkfifo, or another process's file
+        writer_.count(Count::files_appeared_unseen);
+    } else if (file.presence != FileState::Presence::present) {
         was_there(file);
     }
     retire(slot(writer_.intern(path)));

@@ -473,6 +473,18 @@ TEST_CASE("a rename of one name of a file to another of its names takes away nei
     CHECK(log.counter("files_appeared_unseen") == 0);
 }
 
+TEST_CASE("a name that was not there, and is removed without a call that made it, is a socket's") {
+    Feeder f;
+    f.on_path(OpKind::unlink, "/d/s", -2);
+    f.on_path(OpKind::unlink, "/d/s", 0);
+    const auto log = f.finish();
+    const FileRow& row = log.file("/d/s");
+    CHECK(row.origin == Origin::created);
+    CHECK(row.type == FileType::socket);
+    CHECK(row.role == Role::ipc);
+    CHECK(log.counter("files_appeared_unseen") == 1);
+}
+
 TEST_CASE("a rename takes along all that is known of a file") {
     Feeder f;
     f.open("/d/a", 3, 0302);

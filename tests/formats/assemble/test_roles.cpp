@@ -51,7 +51,7 @@ TEST_CASE("roles by path, type and use") {
         // data sets under any path
         {Role::dataset, "/home/u/src/.git/objects/pack/pack-1.pack"},
         {Role::dataset, "/d/.git/annex/objects/k/1.jpg"},
-        {Role::dataset, "/home/u/src/.git/objects/12", "-", directory},
+        {Role::unknown, "/home/u/src/.git/objects/12", "-", directory},
         {Role::dataset, "/data/imagenet/train/a/1.JPEG"},
         {Role::dataset, "/home/u/data/x.npz"},
         {Role::dataset, "/mnt/d/x.tfrecord"},
