@@ -84,9 +84,10 @@ void judge_results(const ToleratedDifferences& tolerated, ReplayResult& result, 
     if (result.ended == "complete" && (result.ops == 0 || (all == 0 && (alone || filtered)))) {
         result.not_same_job.push_back(nothing_done(result));
     }
-    if (result.no_space != 0) {
-        result.not_same_job.push_back("The file system was full: " + counted(result.no_space, "op") +
-                                      " failed for lack of space. Times after the first of these are not meaningful.");
+    if (result.no_space != 0) {  // what else differs comes from that
+        result.not_same_job.insert(result.not_same_job.begin(),
+                                   "The file system was full: " + counted(result.no_space, "op") +
+                                       " failed for lack of space. Times after the first of these are not meaningful.");
     }
 }
 

@@ -315,9 +315,9 @@ TEST_CASE_FIXTURE(Fixture, "a full file system is said plainly, and the result i
     CHECK(result.ended == "complete");
     CHECK(result.no_space > 0);
     REQUIRE(result.not_same_job.size() == 2);
-    CHECK(result.not_same_job[0].find("7 of 12 I/O ops (58.3 %) have another result than in the recording, most often "
+    CHECK(result.not_same_job[1].find("7 of 12 I/O ops (58.3 %) have another result than in the recording, most often "
                                       "write; for example write of /out: here 12288, recorded 16384.") == 0);
-    CHECK(result.not_same_job[1].find("The file system was full: 6 ops failed for lack of space.") == 0);
+    CHECK(result.not_same_job[0].find("The file system was full: 6 ops failed for lack of space.") == 0);
     CHECK(LogReader(options.output).op_count() == 12);
 }
 
