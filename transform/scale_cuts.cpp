@@ -82,11 +82,13 @@ private:
             while (end < same.size() && (*moments_)[same[end]].open == (*moments_)[same[begin]].open) {
                 ++end;
             }
-            // Up to where the next stretch begins; the last one up to the epoch's end.
-            const uint64_t until =
-                end == same.size() ? all
-                                   : (*moments_)[same[end]].units - (*moments_)[same.front()].units + first_units(same);
-            due += static_cast<double>(more) * static_cast<double>(until - done) / static_cast<double>(all);
+            const uint64_t until = end == same.size() ? all : next_stretch(same[end - 1]) - before_epoch(epoch);
+            const double per_access = static_cast<double>(more) / static_cast<double>(all);
+            due += per_access * static_cast<double>(until - done);
+            if ((*moments_)[same[begin]].open != 0) {  // what lies before is of shards without such moments
+                const uint64_t own = std::max(this_stretch(same[begin], epoch), done);
+                score_.moved_on += static_cast<uint64_t>(std::abs(per_access * static_cast<double>(own - done)));
+            }
             done = until;
             const std::vector<size_t> stretch(same.begin() + static_cast<std::ptrdiff_t>(begin),
                                               same.begin() + static_cast<std::ptrdiff_t>(end));
@@ -101,15 +103,40 @@ private:
         }
         return any;
     }
-    /// Of the epoch, before the first of these moments.
-    uint64_t first_units(const std::vector<size_t>& same) const {
-        const uint32_t epoch = (*moments_)[same.front()].epoch;
+    /// Accesses before the first one to a file that the shards open at this moment do not hold.
+    uint64_t next_stretch(size_t moment) const {
+        size_t next = moment + 1;
+        while (next + 1 < moments_->all().size() && (*moments_)[next].open == (*moments_)[moment].open) {
+            ++next;
+        }
+        const auto& reads = moments_->reads();
+        const uint64_t from = (*moments_)[next - 1].units, to = (*moments_)[next].units;
+        for (uint64_t at = std::max<uint64_t>(from, 1); at < std::min<uint64_t>(to, reads.size()); ++at) {
+            if (reads[at] != reads[at - 1]) {
+                return at;
+            }
+        }
+        return to;
+    }
+    /// Accesses of the epoch before the shards that are open at this moment.
+    uint64_t this_stretch(size_t moment, uint32_t epoch) const {
+        while (moment > 0 && (*moments_)[moment - 1].open == (*moments_)[moment].open) {
+            --moment;
+        }
+        const auto& reads = moments_->reads();
+        const uint64_t least = std::max(moment == 0 ? 0 : (*moments_)[moment - 1].units, before_epoch(epoch));
+        uint64_t at = std::min<uint64_t>((*moments_)[moment].units, reads.size() - 1);
+        while (at > least && reads[at] == reads[at - 1]) {
+            --at;
+        }
+        return at > before_epoch(epoch) ? at - before_epoch(epoch) : 0;
+    }
+    uint64_t before_epoch(uint32_t epoch) const {
         uint64_t before = 0;
         for (uint32_t i = 0; i < epoch; ++i) {
             before += recording_.epochs()[i];
         }
-        const uint64_t units = (*moments_)[same.front()].units;
-        return units > before ? units - before : 0;
+        return before;
     }
 
     /// Returns how many accesses more that makes.

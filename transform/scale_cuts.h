@@ -30,6 +30,7 @@ struct Score {
     bool by_causes = false;        // cut where the leader took a batch; else at times
     std::vector<uint64_t> wanted;  // accesses of each epoch, of the larger set
     std::vector<uint64_t> played;  // likewise, as the passages have them
+    uint64_t moved_on = 0;         // accesses that are made to another shard, as theirs has too few steps alike
 
     size_t piece_of(TaskId task, uint32_t op) const {
         const auto after =

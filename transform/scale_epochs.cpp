@@ -36,8 +36,8 @@ std::vector<uint32_t> ScaleRecording::epochs_by_process() const {
     return epochs;
 }
 
-/// Where one process has all epochs, uses of pages that were mapped already (capture --with mapped-uses) show them: each
-/// page is used once an epoch. False: that does not look like epochs, as where several samples lie in a page.
+/// Where one process has all epochs, uses of pages that were mapped already (capture --with mapped-uses) show them:
+/// each page is used once an epoch. False: that does not look like epochs, as where several samples lie in a page.
 bool ScaleRecording::find_passes(const std::vector<uint32_t>& by_process) {
     constexpr int64_t kPage = 4096;
     std::vector<PageUse> uses;
@@ -62,8 +62,8 @@ bool ScaleRecording::find_passes(const std::vector<uint32_t>& by_process) {
     return set_passes(uses, used.size());
 }
 
-/// Ends a pass where the fewest uses are out of place: second ones before, first ones after. A page that was not used in a
-/// pass was not seen: faults map pages around, and uses in the same sample of the recorder are not known.
+/// Ends a pass where the fewest uses are out of place: second ones before, first ones after. A page that was not used
+/// in a pass was not seen: faults map pages around, and uses in the same sample of the recorder are not known.
 bool ScaleRecording::set_passes(const std::vector<PageUse>& uses, size_t pages) {
     constexpr uint64_t kOneTwice = 5, kOneUnseen = 3;
     std::vector<uint32_t> unseen(pages);

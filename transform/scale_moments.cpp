@@ -39,6 +39,9 @@ void Moments::find_readers() {
     for (const SampleUnit& unit : recording_.units()) {
         total_ += unit.bytes > 0 ? 1 : 0;
         reads_[unit.task] += unit.bytes > 0 ? 1 : 0;
+        if (unit.bytes > 0) {
+            files_read_.push_back(unit.file);
+        }
     }
     std::set<std::pair<uint32_t, TaskId>> known;
     std::vector<size_t> in_epoch(recording_.epochs().size());

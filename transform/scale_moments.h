@@ -33,6 +33,8 @@ public:
     bool by_causes() const { return by_causes_; }
     const std::vector<Moment>& all() const { return moments_; }
     const Moment& operator[](size_t i) const { return moments_[i]; }
+    /// The files that accesses to samples were to, by time.
+    const std::vector<FileId>& reads() const { return files_read_; }
     /// Moments of an epoch that are alike, ascending; without its begin and its end, where loaders fill and drain.
     std::vector<size_t> alike(uint32_t epoch) const;
 
@@ -71,7 +73,8 @@ private:
     TaskId leader_ = 0;
     bool by_causes_ = false;
     std::vector<uint64_t> reads_;  // of samples, by task
-    size_t readers_ = 0;           // most in an epoch
+    std::vector<FileId> files_read_;
+    size_t readers_ = 0;  // most in an epoch
     uint64_t total_ = 0;
     std::vector<uint32_t> arrivals_;  // ops of the leader
     std::vector<Lane> lanes_;

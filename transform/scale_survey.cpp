@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <numeric>
 
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/op_fields.h"
@@ -46,6 +47,11 @@ uint32_t confidence_of(SampleClass kind, const ScaleRecording& recording, bool g
     return 0;
 }
 
+double moved_share(const Score& score) {
+    const auto all = static_cast<double>(std::accumulate(score.played.begin(), score.played.end(), uint64_t{0}));
+    return all > 0 ? static_cast<double>(score.moved_on) / all : 0;
+}
+
 }  // namespace
 
 std::string ScaleOptions::to_string() const {
@@ -73,6 +79,13 @@ void add_missed_epochs(const Score& score, std::vector<std::string>& notes) {
             notes.emplace_back(text);
         }
     }
+    if (moved_share(score) > 0.02) {
+        char text[160];
+        std::snprintf(text, sizeof text,
+                      "%.0f %% of the reads are of another shard than they would be: some have too few steps alike",
+                      100 * moved_share(score));
+        notes.emplace_back(text);
+    }
 }
 
 uint32_t missed_permille(const Score& score) {
@@ -81,7 +94,7 @@ uint32_t missed_permille(const Score& score) {
         const auto want = static_cast<double>(score.wanted[epoch]), played = static_cast<double>(score.played[epoch]);
         most = want > 0 ? std::max(most, std::abs(played - want) / want) : most;
     }
-    return static_cast<uint32_t>(std::min(most * 1000, 1e6));
+    return static_cast<uint32_t>(std::min(std::max(most, moved_share(score)) * 1000, 1e6));
 }
 
 std::vector<std::string> scaling_notes(const ScaleRecording& recording) {

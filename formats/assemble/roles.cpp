@@ -14,7 +14,8 @@
 namespace reprise {
 namespace {
 
-// Of a repository what git itself looks at is the program's; what it stores is data (git-annex and LFS keep data sets there).
+// Of a repository what git itself looks at is the program's; what it stores is data (git-annex and LFS keep data sets
+// there).
 constexpr std::string_view kRepositories[] = {".git"};
 constexpr std::string_view kStoredInRepositories[] = {"/.git/objects/", "/.git/annex/", "/.git/lfs/"};
 constexpr std::string_view kProgramEndings[] = {".py",  ".pyc", ".pyo", ".pyi", ".pyx", ".so", ".sh",

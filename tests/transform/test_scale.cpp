@@ -287,11 +287,8 @@ TEST_CASE("loader processes hand over more batches, and what waits for them stil
     if (shell) {
         const uint64_t last = job.job.add(main, {.kind = OpKind::compute, .flags = kComputeWorks});
         const Edge edge{main, EdgeKind::lifecycle, 100, last};
-        job.job.add(job.job.lone_task(), {.kind = OpKind::join,
-                                          .begin = 1,
-                                          .duration = job.job.now(),
-                                          .peer = main,
-                                          .edges = {&edge, 1}});
+        job.job.add(job.job.lone_task(),
+                    {.kind = OpKind::join, .begin = 1, .duration = job.job.now(), .peer = main, .edges = {&edge, 1}});
     }
     const auto before = kinds(job.recorded());
     for (const auto& [factor, epochs] : {std::pair{2.0, 0u}, {3.0, 4u}, {0.5, 1u}}) {

@@ -40,7 +40,7 @@ def make(layout, where, samples):
             for i in range(samples):
                 file.write(random.Random(i).randbytes(SAMPLE))
     elif layout == "shards":
-        shards = 8
+        shards = 4
         for shard in range(shards):
             with tarfile.open(os.path.join(where, "shard_%03d.tar" % shard), "w", format=tarfile.USTAR_FORMAT) as tar:
                 for i in range(samples * shard // shards, samples * (shard + 1) // shards):
