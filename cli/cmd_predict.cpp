@@ -116,6 +116,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["scattered_reads"] = p.scattered_reads;
     json["storage_bytes"] = p.storage_bytes;
     json["storage_s"] = seconds(p.storage_ns);
+    json["journal_s"] = seconds(p.journal_ns);
     json["touched_pages"] = p.touched_pages;
     json["computing_s"] = seconds(p.computing_ns);
     json["computing_after_waits_s"] = seconds(p.after_waits_ns);

@@ -24,6 +24,17 @@ std::string reads_around(const Prediction& p) {
            " reads are of inodes and names that lie around those of the log: a guess from recorded inode numbers";
 }
 
+/// Of names and sizes that changed before a sync.
+std::string writes_journal(const Prediction& p) {
+    if (static_cast<double>(p.journal_ns) <= kSomeShare * static_cast<double>(p.elapsed_ns)) {
+        return {};
+    }
+    return format_duration(p.journal_ns) +
+           " of the device's time is for the file system's journal, which syncs of new, removed and longer files "
+           "write: a "
+           "guess from what ext4 wrote elsewhere";
+}
+
 /// Where memory is limited, it need not keep what was fetched.
 uint64_t fetched_here(const Prediction& p) { return p.limit_bytes == 0 ? 0 : UINT64_MAX; }
 
@@ -110,6 +121,7 @@ std::string fair_reason(const Prediction& prediction) {
           programs_among_data(prediction.doubts, kSomeShare),
           cached_names_of(prediction, kSomeShare),
           reads_around(prediction),
+          writes_journal(prediction),
           loaded_programs(prediction.doubts, kSomeShare),
           lock_polls(prediction.doubts),
           mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns),

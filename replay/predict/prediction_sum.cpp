@@ -38,6 +38,7 @@ void sum_up(Prediction& out, const Plan& plan, const VirtualCalls& calls) {
     out.scattered_reads = calls.scattered_reads;
     out.storage_bytes = calls.storage().bytes_read;
     out.storage_ns = calls.storage().time_ns;
+    out.journal_ns = calls.storage().journal_ns;
     out.touched_pages = calls.touched_pages;
     out.left_mapped_bytes = calls.storage().left_mapped();
     out.accelerators = !plan.streams.empty();
@@ -63,7 +64,7 @@ std::optional<TimeInterval> interval_of(const Prediction& out, const Plan& plan,
     from.path = out.path;
     from.speed_uncertainty = options.speed_uncertainty;
     from.predicted = true;
-    from.guessed_reads_ns = scattered_ns(out);
+    from.guessed_reads_ns = scattered_ns(out) + static_cast<double>(out.journal_ns);
     from.alone_ns = out.helpers.beats_ns + out.helpers.cut_ns +
                     kept_by_limit(out.helpers, out.path.of(PathPart::asleep), out.elapsed_ns, out.recorded_ns);
     from.order_open = !plan.queues.event_loops.empty() || !plan.queues.shared.empty() ||

@@ -100,10 +100,18 @@ int64_t VirtualCalls::read(VirtualCall& call, HandleId handle, int64_t offset, i
     return now;
 }
 
+/// A write that may make its file longer.
+void VirtualCalls::note_size(HandleId handle, int64_t offset, int64_t bytes) {
+    const FileId file = file_of(handle);
+    const bool existed = file < tables_.files.size() && tables_.files[file].origin == Origin::existed;
+    storage_.journal().wrote(data_.of(file), existed ? size_of(file) : 0, offset, bytes);
+}
+
 /// `own_flags`: RWF_* of the call.
 int64_t VirtualCalls::write(HandleId handle, int64_t offset, int64_t bytes, int64_t own_flags, int64_t now) {
     bytes_written += static_cast<uint64_t>(bytes);
     bytes = std::min(bytes, kMostBytes);
+    note_size(handle, offset, bytes);
     const int64_t flags = open_flags(handle);
     const bool direct = (flags & kOpenDirect) != 0;
     const int64_t end =
@@ -181,6 +189,9 @@ int64_t VirtualCalls::without_steps(VirtualCall& call, const OpBlock& b, size_t 
     if (row.is(Trait::syncs)) {
         return failed ? now + m.call_ns : sync(b, i, now);
     }
+    if (!failed && (row.is(Trait::makes_name) || row.is(Trait::ends_name))) {
+        storage_.journal().changed_name();
+    }
     if (row.is(Trait::makes_name)) {
         return now + (failed ? m.stat_ns : m.make_ns);
     }
@@ -190,6 +201,9 @@ int64_t VirtualCalls::without_steps(VirtualCall& call, const OpBlock& b, size_t 
     if (kind == OpKind::open) {
         const bool makes = (b.flags[i] & int64_t{O_CREAT}) != 0 && b.file[i] < tables_.files.size() &&
                            tables_.files[b.file[i]].origin == Origin::created;
+        if (makes && !failed) {
+            storage_.journal().changed_name();
+        }
         const int64_t end = now + (makes && !failed ? m.make_ns : m.open_ns + (failed ? 0 : find_name(b.file[i], now)));
         return !failed && (access_of(b.handle[i]) & kPrefetched) != 0 ? prefetch(b.handle[i], end) : end;
     }

@@ -39,6 +39,7 @@ VirtualStorage::VirtualStorage(const StorageModel& model, bool warm, std::option
       sends_parts_(sends_parts(model.file_system)),
       device_(model),
       write_back_(model),
+      journal_(model.file_system),
       syncs_by_depth_(model.sync_depth) {
     if (policy && !warm) {
         room_.emplace(
@@ -129,6 +130,16 @@ int64_t VirtualStorage::beside_syncs(int64_t now, int64_t end) {
     }
     end += static_cast<int64_t>(syncs_by_depth_.extra_ns(kPageBytes, 1 + syncs_.others(1, now)));
     syncs_.add(1, end);
+    return end;
+}
+
+/// After the data; nobody else writes meanwhile.
+int64_t VirtualStorage::write_journal(int64_t blocks, int64_t now) {
+    if (blocks == 0) {
+        return now;
+    }
+    const int64_t begin = std::max(now, write_back_.free()), end = write_back_.write_blocks(blocks, now);
+    journal_ns += end - begin;
     return end;
 }
 

@@ -13,6 +13,7 @@
 
 #include "calibrate/storage_model.h"
 #include "formats/oplog/op.h"
+#include "replay/predict/journal.h"
 #include "replay/predict/page_cache.h"
 #include "replay/predict/read_ahead.h"
 #include "replay/predict/virtual_device.h"
@@ -90,17 +91,22 @@ public:
     int64_t write_direct(int64_t bytes, int64_t now);
     /// Requests of `bytes` each that are asked for at once: when the first `needed` of them are over.
     int64_t read_metadata(uint32_t requests, uint32_t needed, int64_t bytes, int64_t now);
+    /// What names and sizes that change have a sync write (calls tell).
+    Journal& journal() { return journal_; }
     /// Until everything that was written to the file so far, to any file, is on the device.
     int64_t sync(FileId file, int64_t now) {
         const int64_t first = write_back_.first_page_ns(file);
-        return beside_syncs(
-            now, std::max(write_back_.sync(file, now), now + first) + std::max<int64_t>(model_.fsync_ns - first, 0));
+        const int64_t data = std::max(write_back_.sync(file, now), now + first);
+        return beside_syncs(now,
+                            write_journal(journal_.sync(file), data) + std::max<int64_t>(model_.fsync_ns - first, 0));
     }
     /// Pages of a mapping that were clean are written. Until when the writer is held up; `now` where it is not.
     int64_t write_mapped(FileId file, int64_t offset, int64_t bytes, int64_t now) {
         return write_back_.dirty(file, offset, bytes, now);
     }
-    int64_t sync_all(int64_t now) { return write_back_.sync_all(now) + model_.fsync_ns; }
+    int64_t sync_all(int64_t now) {
+        return write_journal(journal_.sync_all(), write_back_.sync_all(now)) + model_.fsync_ns;
+    }
     /// When that data is there, without what belongs to it (sync_file_range).
     int64_t write_out(FileId file, int64_t now) { return write_back_.sync(file, now); }
     /// What no device holds of files: nothing is asked for it.
@@ -121,7 +127,8 @@ public:
     uint64_t left_mapped() const { return room_ ? room_->left_mapped() * static_cast<uint64_t>(kPageBytes) : 0; }
 
     uint64_t reads = 0, bytes_read = 0;
-    int64_t time_ns = 0;  // that tasks waited for reads
+    int64_t time_ns = 0;     // that tasks waited for reads
+    int64_t journal_ns = 0;  // the device's, for the journal
 
 private:
     int64_t cached_ns(int64_t bytes) const;
@@ -132,6 +139,7 @@ private:
     void ahead(FileId file, HandleId handle, int64_t end, int64_t now, Use use);
     int64_t fetch(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
     int64_t beside_syncs(int64_t now, int64_t end);
+    int64_t write_journal(int64_t blocks, int64_t now);
     void fetch_data(FileId file, VirtualPages& cache, int64_t from, int64_t to, int64_t now);
     int64_t read_parts(FileId file, int64_t offset, int64_t bytes, int64_t now);
     int64_t go_on_reading(PageWalk& walk, int64_t now);
@@ -155,6 +163,7 @@ private:
     const bool sends_parts_;  // of pages to its device, which others read first
     VirtualDevice device_;
     WriteBack write_back_;
+    Journal journal_;
     const DepthCurve syncs_by_depth_;
     InFlightWork syncs_;
     std::unordered_map<FileId, VirtualPages> cached_;

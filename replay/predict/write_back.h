@@ -33,6 +33,10 @@ public:
     void drop(FileId file, int64_t now);
     /// When bytes that go past the cache are written: after what the device has to write already.
     int64_t write(int64_t bytes, int64_t begin) { return write(bytes, requests(bytes), begin); }
+    /// When the device has written what it was sent, ns.
+    int64_t free() const { return free_; }
+    /// When so many blocks of the journal are written, each by a request: after the data.
+    int64_t write_blocks(int64_t blocks, int64_t begin) { return write(blocks * 4096, blocks, begin); }
     /// The same where the device is known to write so many bytes past the cache in a second, in requests of any size.
     int64_t write_direct(int64_t bytes, double per_s, int64_t begin);
 

@@ -130,6 +130,38 @@ TEST_CASE_FIXTURE(Calls, "what was written to a mapping is sent by a sync") {
     }
 }
 
+TEST_CASE_FIXTURE(Calls, "a sync writes what the journal has of names and sizes") {
+    storage.writes_per_s = 1e3;  // a millisecond each
+    constexpr int64_t kWrite = 1'000'000;
+    int64_t frame = 0, size = 0, per_two_names = 0;
+    SUBCASE("ext4: blocks") {
+        storage.file_system = "ext4";
+        frame = 2 * kWrite, size = kWrite, per_two_names = 3 * kWrite;
+    }
+    SUBCASE("others: not known") { storage.file_system = "xfs"; }
+    const auto write = [&](int64_t offset) {
+        add({.kind = OpKind::pwrite, .result = 300, .handle = out, .fd = 4, .offset = offset, .size = 300},
+            cached(300));
+    };
+    const auto sync = [&](int64_t journal) {
+        add({.kind = OpKind::fsync, .handle = out, .fd = 4},
+            std::max(kWrite, kSync) + journal);  // its own page is one of what a sync was measured with
+    };
+    sized(other, 4'096);
+    write(0);
+    sync(0);  // is as long as before
+    write(4'096);
+    sync(frame + size);
+    write(4'096);
+    sync(0);
+    add({.kind = OpKind::unlink, .file = made}, kRemove);
+    add({.kind = OpKind::mkdir, .file = made}, kMake);
+    write(0);
+    sync(frame + per_two_names);
+    const VirtualCalls& calls = check();
+    CHECK(calls.storage().journal_ns == 2 * frame + size + per_two_names);
+}
+
 TEST_CASE_FIXTURE(Calls, "the first look at a file finds its name") {
     storage.open_cold_ns = kOpen + 77;
     const auto open = [&](FileId of, int64_t result, int64_t takes) {

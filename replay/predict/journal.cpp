@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "replay/predict/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kMostEnd = int64_t{1} << 60;  // malformed logs have larger ones
+
+}  // namespace
+
+void Journal::wrote(FileId file, int64_t size, int64_t offset, int64_t bytes) {
+    Size& of = sizes_.try_emplace(file, Size{size, size}).first->second;
+    const int64_t from = std::min(offset < 0 ? of.now : offset, kMostEnd);
+    of.now = std::max(of.now, from + std::clamp<int64_t>(bytes, 0, kMostEnd));
+}
+
+int64_t Journal::written(bool grown) {
+    const int64_t names = std::exchange(names_, 0);
+    if (!blocks_ || (names == 0 && !grown)) {
+        return 0;
+    }
+    constexpr int64_t kFrame = 2,
+                      kSize = 1;  // a descriptor and a commit; inode and bitmap, mostly those of the last commit
+    return kFrame + (grown ? kSize : 0) + (3 * names + 1) / 2;
+}
+
+int64_t Journal::sync(FileId file) {
+    const auto found = sizes_.find(file);
+    const bool grown = found != sizes_.end() && found->second.now > found->second.synced;
+    if (grown) {
+        found->second.synced = found->second.now;
+    }
+    return written(grown);
+}
+
+int64_t Journal::sync_all() {
+    bool grown = false;
+    for (auto& [file, size] : sizes_) {
+        grown = grown || size.now > size.synced;
+        size.synced = size.now;
+    }
+    return written(grown);
+}
+
+}  // namespace reprise

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// What a sync writes beside a file's data: the file system's journal has names and sizes that changed since the last
+// one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "formats/oplog/op.h"
+
+namespace reprise {
+
+/// ext4 (jbd2) writes whole blocks, each a request: a descriptor and a commit, the blocks of the inode and of the
+/// bitmap that a longer file changes, and for each new or removed name about one and a half of inodes and directories
+/// (measured: docs/predict.md). What XFS logs costs next to nothing; of others nothing is known here.
+class Journal {
+public:
+    explicit Journal(const std::string& file_system) : blocks_(file_system == "ext4" || file_system == "ext3") {}
+
+    void changed_name() { ++names_; }
+    /// `size`: that the file had at first, bytes; an offset below 0: at its end.
+    void wrote(FileId file, int64_t size, int64_t offset, int64_t bytes);
+    /// Blocks that a sync of the file, or of all, writes now.
+    int64_t sync(FileId file);
+    int64_t sync_all();
+
+private:
+    struct Size {
+        int64_t synced = 0, now = 0;
+    };
+    int64_t written(bool grown);
+
+    const bool blocks_;
+    int64_t names_ = 0;  // changed since the last sync
+    std::unordered_map<FileId, Size> sizes_;
+};
+
+}  // namespace reprise
