@@ -480,9 +480,28 @@ private:
         return known;
     }
 
+    /// Of a file that is longer now, each part is as the recorded one was.
+    FetchedPages longer(FetchedPages known) const {
+        for (auto& [file, pages] : known) {
+            const uint64_t before = tables_.files[file].size, now = writer_.tables().files[file].size;
+            if (now == before || before < RangeSet::kPage) {
+                continue;
+            }
+            RangeSet all = pages;
+            for (uint64_t by = before / RangeSet::kPage * RangeSet::kPage, at = by; at < now; at += by) {
+                for (const auto& [from, to] : pages.ranges()) {
+                    all.add(from + at, to + at);
+                }
+            }
+            all.clip(now);
+            pages = std::move(all);
+        }
+        return known;
+    }
+
     void keep_page_cache() {
         if (auto fetched = fetched_pages(log_)) {
-            writer_.keep(encode_fetched(with_added(std::move(*fetched))));
+            writer_.keep(encode_fetched(with_added(longer(std::move(*fetched)))));
         }
         if (auto again = refetched_pages(log_)) {
             writer_.keep(encode_refetched(with_added(std::move(*again))));

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "formats/oplog/held_memory.h"
+#include "formats/oplog/cached_pages.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "tests/transform/scaled_job.h"
@@ -404,6 +405,20 @@ TEST_CASE("records of one file lie over a longer one, each read once an epoch") 
             CHECK(places >= (mapped ? each * 9 / 10 : each));  // pages lie together, whoever touches them
         }
         check_replay(scaled);
+    }
+}
+
+TEST_CASE("of a longer file as much was not in memory as of the recorded one") {
+    RecordsJob job(true);
+    constexpr uint64_t kRead = 50 * RecordsJob::kRecord;
+    RangeSet fetched;
+    fetched.add(kRead, 2 * kRead);
+    job.job.writer().keep(encode_fetched({{job.file, fetched}}));
+    for (const double factor : {0.5, 2.0, 3.0}) {
+        CAPTURE(factor);
+        const auto pages = fetched_pages(job.scale(factor));
+        REQUIRE(pages);
+        CHECK(static_cast<double>(pages->at(job.file).bytes()) == std::max(factor, 1.0) * kRead);
     }
 }
 
