@@ -338,13 +338,29 @@ std::string resumed_sentence(const ResumedRuns& resumed, const fs::path& folder)
            "); -f makes all anew";
 }
 
+/// How many of the metrics compared could not have shown a change; empty: none.
+std::string too_noisy(const std::vector<RegressionCase>& cases) {
+    size_t all = 0, noisy = 0;
+    for (const RegressionCase& one : cases) {
+        for (const Regression& comparison : one.comparisons) {
+            for (const MetricFinding& metric : comparison.metrics) {
+                ++all;
+                noisy += metric.finding == Finding::noisy ? 1 : 0;
+            }
+        }
+    }
+    return noisy == 0 ? ""
+                      : "; too noisy to tell: " + (noisy == all ? "all " : std::to_string(noisy) + " of ") +
+                            counted(all, "metric");
+}
+
 void print_all(const std::vector<CellResult>& results, const std::vector<RegressionCase>& cases,
                const std::string& resumed) {
     const auto failed = static_cast<size_t>(
         std::count_if(cases.begin(), cases.end(), [](const RegressionCase& one) { return !passed(one); }));
     std::cout << (failed != 0 ? "FAILED: " + std::to_string(failed) + " of " + counted(cases.size(), "case")
                               : "passed: " + counted(cases.size(), "case"))
-              << "\n"
+              << too_noisy(cases) << "\n"
               << resumed << (resumed.empty() ? "\n" : "\n\n");
     overview(results, cases).print(std::cout, 2);
     for (const RegressionCase& one : cases) {

@@ -249,6 +249,16 @@ void check_suite(const Suite& suite, const fs::path& file) {
             throw usage_error("target " + target.name + " has no folder",
                               "give it one: --target " + target.name + "=DIR");
         }
+        std::error_code none;
+        const auto same = std::find_if(suite.targets.begin(), suite.targets.end(), [&](const SuiteTarget& other) {
+            return &other == &target ||
+                   fs::weakly_canonical(other.folder, none) == fs::weakly_canonical(target.folder, none);
+        });
+        if (&*same != &target) {
+            throw usage_error("targets " + same->name + " and " + target.name +
+                                  " are the same folder: " + escape_line(target.folder.string()),
+                              "a storage does not differ from itself; give each its own");
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
+#include "formats/support/nearest.h"
 #include "formats/support/path.h"
 #include "transform/scale_random.h"
 
@@ -202,12 +203,25 @@ void ScaleRecording::classify(const std::vector<SampleOverride>& overrides) {
             }
         }
     }
-    for (FileId file = 1; file < facts_.size(); ++file) {
-        for (const SampleOverride& one : overrides) {
-            if (matches(one.pattern, tables_.path(file)) && tables_.files[file].type != FileType::directory) {
+    for (const SampleOverride& one : overrides) {
+        bool any = false;
+        std::vector<std::string_view> paths;
+        for (FileId file = 1; file < facts_.size(); ++file) {
+            if (tables_.files[file].type == FileType::directory) {
+                continue;
+            }
+            paths.push_back(tables_.path(file));
+            if (matches(one.pattern, tables_.path(file))) {
                 classes_[file] = one.kind;
                 given_[file] = 1;
+                any = true;
             }
+        }
+        if (!any) {
+            throw usage_error("--scale-as '" + escape_line(one.pattern) + "=" +
+                                  std::string(sample_class_name(one.kind)) + "' matches no file of the recording" +
+                                  did_you_mean(nearest_paths(one.pattern, paths)),
+                              "`reprise info --scaling` lists them");
         }
     }
 }

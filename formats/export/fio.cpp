@@ -353,7 +353,8 @@ void write_job_file(const Places& places, std::span<const Section> sections, con
         append_quoted(text, path);
         text += ", a name fio cannot read: link it\n";
     }
-    text += "[global]\nioengine=psync\nthread=1\n";
+    text += "; What is in memory stays there, as in the job; for a cold start drop the caches before.\n";
+    text += "[global]\nioengine=psync\nthread=1\ninvalidate=0\n";
     for (size_t i = 0; i < sections.size(); ++i) {
         const auto [task, direct] = sections[i];
         const bool second = i > 0 && sections[i - 1].task == task;

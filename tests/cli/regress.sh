@@ -32,6 +32,8 @@ run 3 "$REPRISE" regress typo.ini --target a=a
 contains "$err" "typo.ini:2: 'lgo' is not known here; did you mean log?"
 run 2 "$REPRISE" regress suite.ini --target a
 contains "$err" "is not NAME=DIR"
+run 2 "$REPRISE" regress suite.ini --target x=a --target y=../"$(basename "$PWD")"/a
+contains "$err" "targets x and y are the same folder"
 run 2 "$REPRISE" regress suite.ini --target a=a
 contains "$err" "target b has no folder"
 run 4 "$REPRISE" regress suite.ini --target a=a --target b=nowhere

@@ -37,6 +37,8 @@ for factor in 0 -1 x 5000; do
 done
 run 3 "$REPRISE" scale "$log" --scale 2 --scale-as '/data=fixed' -o "$tmp/no.oplog"
 contains "$err" "cannot be scaled"
+run 2 "$REPRISE" scale "$log" --scale 2 --scale-as '/nothing/*=fixed' -o "$tmp/no.oplog"
+contains "$err" "--scale-as '/nothing/*=fixed' matches no file of the recording"
 run 3 "$REPRISE" scale "$log" --epochs 2 -o "$tmp/no.oplog"
 contains "$err" "--epochs requires two"
 [[ ! -e $tmp/no.oplog && ! -e $tmp/no.oplog.partial ]] || fail "a log was left"
@@ -56,11 +58,11 @@ contains "$err" "was prepared for $log --scale 0.25, not for $log --scale 0.25 -
 cp "$log" "$tmp/my job.oplog"
 cd "$tmp" || exit 1
 run 0 "$REPRISE" prepare "my job.oplog" --root "my root" --map /data=. --content sparse --scale 0.1
-run 4 "$REPRISE" replay "my job.oplog" --root "my root" --pace afap --scale 0.2 --seed 2 --scale-as '/nothing/*=fixed'
+run 4 "$REPRISE" replay "my job.oplog" --root "my root" --pace afap --scale 0.2 --seed 2 --scale-as '/etc/*=fixed'
 advice=$(sed -n 's/.*prepare it for this one: reprise //p' "$err")
-equal "$advice" "prepare 'my job.oplog' --scale 0.2 --seed 2 --scale-as '/nothing/*=fixed' --root 'my root' --map /data=."
+equal "$advice" "prepare 'my job.oplog' --scale 0.2 --seed 2 --scale-as '/etc/*=fixed' --root 'my root' --map /data=."
 eval "run 0 '$REPRISE' $advice -q"
-"$REPRISE" replay "my job.oplog" --root "my root" --pace afap --scale 0.2 --seed 2 --scale-as '/nothing/*=fixed' \
+"$REPRISE" replay "my job.oplog" --root "my root" --pace afap --scale 0.2 --seed 2 --scale-as '/etc/*=fixed' \
     --json="$tmp/mine.json" >"$out" 2>"$err"
 equal "$(json "$tmp/mine.json" same_job)" "True"
 run 4 "$REPRISE" replay "my job.oplog" --root "my root" --pace afap

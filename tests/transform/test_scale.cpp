@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-#include "formats/oplog/held_memory.h"
 #include "formats/oplog/cached_pages.h"
+#include "formats/oplog/held_memory.h"
 #include "formats/oplog/touched.h"
 #include "formats/support/error.h"
 #include "tests/transform/scaled_job.h"
