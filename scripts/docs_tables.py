@@ -6,7 +6,7 @@ usage: scripts/docs_tables.py            write them
        scripts/docs_tables.py --check    exit 1 if a page differs from its data
 
 The data files are written by `tests/bench/run.sh --write-docs`, `tests/bench/many.py --write-docs`,
-`tests/bench/ranks.py --write-docs`, `tests/bench/cluster/shared.py --write-docs`, `tests/bench/scaling/truth.py --write-docs`,
+`tests/bench/ranks.py --write-docs`, `tests/bench/cluster/shared.py --write-docs`, `tests/bench/scaling/truth.py --write-docs`, `tests/bench/predict/syncs.py --write-docs`,
 `tests/bench/cluster/faults.py --write-docs`, `tests/bench/dlio/dlio.py --write-docs`,
 `tests/bench/accuracy/fit_jobs.py --write-docs`, `tests/bench/dlio/fit_beside.py --write-docs`,
 `tests/bench/bench_limit.py --write-docs`, `tests/bench/bench_content.py --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
@@ -408,7 +408,7 @@ def content_lines(data):
 # --- pages
 
 KEPT = {"shared": "docs/scale.md", "faults": "docs/scale.md", "dlio": "docs/jobs-dlio.md", "fitted": "docs/fit.md",
-        "beside": "docs/fit.md", "scaled": "docs/scaling.md"}  # tables of tables.json
+        "beside": "docs/fit.md", "scaled": "docs/scaling.md", "syncs": "docs/predict.md"}  # tables of tables.json
 
 
 def between(text, name, lines, path):

@@ -13,14 +13,19 @@ std::vector<LogEpoch> find_epochs(const LogReader& log) {
     if (recording.late_share() > EpochNumbers::kMostLate) {
         return {};
     }
-    std::vector<LogEpoch> epochs(recording.epochs().size());
+    // A few samples that were read once more than the others are no pass of their own.
+    size_t passes = recording.epochs().size();
+    while (passes > 1 && recording.epochs()[passes - 1] * kPart < recording.epochs()[0]) {
+        --passes;
+    }
+    std::vector<LogEpoch> epochs(passes);
     std::vector<std::vector<bool>> seen(epochs.size(), std::vector<bool>(recording.tasks().size()));
     std::vector<uint64_t> so_far(epochs.size());
     for (const SampleUnit& unit : recording.units()) {  // by time
-        if (unit.bytes <= 0) {
+        const size_t at = unit.epoch;
+        if (unit.bytes <= 0 || at >= passes) {
             continue;
         }
-        const size_t at = unit.epoch;
         ++so_far[at];
         // A sample that was read twice early is no beginning of the next pass.
         const uint64_t before = at == 0 ? 0 : recording.epochs()[at - 1];

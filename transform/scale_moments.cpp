@@ -113,7 +113,8 @@ void Moments::keep_pauses() {
         const SampleUnit& unit = recording_.units()[number];
         if (unit.bytes > 0) {
             gaps.push_back(unit.begin - before);
-            before = begin[unit.last];
+            // Where the access ended, and not where it began: one that waited for the device is no pause.
+            before = begin[std::min<size_t>(unit.last + size_t{1}, begin.size() - 1)];
         }
     }
     if (gaps.size() < 8) {

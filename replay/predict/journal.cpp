@@ -19,12 +19,14 @@ void Journal::wrote(FileId file, int64_t size, int64_t offset, int64_t bytes) {
 
 int64_t Journal::written(bool grown) {
     const int64_t names = std::exchange(names_, 0);
-    if (!blocks_ || (names == 0 && !grown)) {
+    if (names == 0 && !grown) {
         return 0;
     }
     constexpr int64_t kFrame = 2,
                       kSize = 1;  // a descriptor and a commit; inode and bitmap, mostly those of the last commit
-    return kFrame + (grown ? kSize : 0) + (3 * names + 1) / 2;
+    const int64_t written = kFrame + (grown ? kSize : 0) + (3 * names + 1) / 2;
+    unknown_ += blocks_ ? 0 : written;
+    return blocks_ ? written : 0;
 }
 
 int64_t Journal::sync(FileId file) {

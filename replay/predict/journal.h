@@ -13,7 +13,7 @@ namespace reprise {
 
 /// ext4 (jbd2) writes whole blocks, each a request: a descriptor and a commit, the blocks of the inode and of the
 /// bitmap that a longer file changes, and for each new or removed name about one and a half of inodes and directories
-/// (measured: docs/predict.md). What XFS logs costs next to nothing; of others nothing is known here.
+/// (measured: docs/predict.md). What others log is not known here, but counted.
 class Journal {
 public:
     explicit Journal(const std::string& file_system) : blocks_(file_system == "ext4" || file_system == "ext3") {}
@@ -24,6 +24,8 @@ public:
     /// Blocks that a sync of the file, or of all, writes now.
     int64_t sync(FileId file);
     int64_t sync_all();
+    /// Blocks that it would have been on ext4.
+    int64_t unknown() const { return unknown_; }
 
 private:
     struct Size {
@@ -33,6 +35,7 @@ private:
 
     const bool blocks_;
     int64_t names_ = 0;  // changed since the last sync
+    int64_t unknown_ = 0;
     std::unordered_map<FileId, Size> sizes_;
 };
 

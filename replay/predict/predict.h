@@ -96,6 +96,7 @@ struct Prediction {
     bool held_unknown = false;                      // there is one, and the log does not say what the job itself held
     uint64_t touched_pages = 0;                     // page faults on mapped files, where not all is in memory
     int64_t storage_ns = 0;                         // time that tasks spent in them, together
+    int64_t unknown_journal_ns = 0;                 // what that might be, on file systems of which it is not known
     int64_t journal_ns = 0;                         // of the device, for what syncs write of names and sizes: a guess
     int64_t computing_ns = 0, run_queue_ns = 0;     // compute, and waiting for one of `cpus`
     int64_t after_waits_ns = 0;                     // of it: more than recorded, as waits are longer or shorter

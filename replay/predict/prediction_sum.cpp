@@ -39,6 +39,7 @@ void sum_up(Prediction& out, const Plan& plan, const VirtualCalls& calls) {
     out.storage_bytes = calls.storage().bytes_read;
     out.storage_ns = calls.storage().time_ns;
     out.journal_ns = calls.storage().journal_ns;
+    out.unknown_journal_ns = calls.storage().unknown_journal_ns();
     out.touched_pages = calls.touched_pages;
     out.left_mapped_bytes = calls.storage().left_mapped();
     out.accelerators = !plan.streams.empty();

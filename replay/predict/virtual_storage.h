@@ -93,6 +93,8 @@ public:
     int64_t read_metadata(uint32_t requests, uint32_t needed, int64_t bytes, int64_t now);
     /// What names and sizes that change have a sync write (calls tell).
     Journal& journal() { return journal_; }
+    /// What the device would take for a journal like ext4's, where that of this file system is not known, ns.
+    int64_t unknown_journal_ns() const { return write_back_.blocks_ns(journal_.unknown()); }
     /// Until everything that was written to the file so far, to any file, is on the device.
     int64_t sync(FileId file, int64_t now) {
         const int64_t first = write_back_.first_page_ns(file);

@@ -21,6 +21,10 @@ int64_t WriteBack::write(int64_t bytes, int64_t requests, int64_t begin) {
     return free_;
 }
 
+int64_t WriteBack::blocks_ns(int64_t blocks) const {
+    return std::max(takes(blocks * 4096, model_.write_bytes_per_s), takes(blocks, model_.writes_per_s));
+}
+
 int64_t WriteBack::write_direct(int64_t bytes, double per_s, int64_t begin) {
     const double rate = std::max(per_s, model_.write_bytes_per_s);
     free_ = std::max(free_, begin) + takes(bytes, rate);

@@ -33,6 +33,8 @@ public:
     void drop(FileId file, int64_t now);
     /// When bytes that go past the cache are written: after what the device has to write already.
     int64_t write(int64_t bytes, int64_t begin) { return write(bytes, requests(bytes), begin); }
+    /// How long so many blocks take, one by one, ns.
+    int64_t blocks_ns(int64_t blocks) const;
     /// When the device has written what it was sent, ns.
     int64_t free() const { return free_; }
     /// When so many blocks of the journal are written, each by a request: after the data.

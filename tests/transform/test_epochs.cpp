@@ -58,6 +58,21 @@ TEST_CASE("an epoch begins with the first access of any task that reads samples"
     }
 }
 
+TEST_CASE("a sample that was read once more than the others begins no epoch") {
+    SampledJob of;
+    const TaskId task = of.job.lone_task();
+    for (int epoch = 0; epoch < 2; ++epoch) {
+        const std::vector<int> order = of.order(epoch);
+        for (size_t i = 0; i < order.size(); ++i) {
+            of.sample(task, order[i]);
+            if (epoch == 1 && i == kSamples / 2) {
+                of.sample(task, order[i]);
+            }
+        }
+    }
+    CHECK(find_epochs(of.job.finish()).size() == 2);
+}
+
 TEST_CASE("one pass is one epoch, and no pass is none") {
     SampledJob of;
     const TaskId task = of.job.lone_task();

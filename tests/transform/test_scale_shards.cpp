@@ -24,7 +24,7 @@ struct ShardsJob : ScaledJob {
     TaskId task = job.lone_task();
     std::vector<FileId> files;
 
-    explicit ShardsJob(int held) {
+    explicit ShardsJob(int held, int64_t stall = 0) {
         for (int i = 0; i < 4; ++i) {
             files.push_back(sized("/data/shard_" + std::to_string(i) + ".tar", kRecords * kRecord));
         }
@@ -36,7 +36,16 @@ struct ShardsJob : ScaledJob {
             for (const FileId file : order) {
                 const HandleId handle = job.open(task, file);
                 for (int i = 0; i < kRecords; ++i) {
-                    job.read(task, handle, i * kRecord, kRecord);
+                    const bool waits = stall != 0 && random() % 6 == 0;  // for the device
+                    job.add(task, {.kind = OpKind::read,
+                                   .duration = waits ? stall : 5'000,
+                                   .result = kRecord,
+                                   .handle = handle,
+                                   .fd = job.fd(handle),
+                                   .offset = i * kRecord,
+                                   .size = kRecord});
+                    job.skip(waits ? stall : 0);
+                    job.add(task, {.kind = OpKind::compute, .duration = 1'000, .flags = kComputeWorks});
                     if (++samples > held && samples % kBatch == 0) {
                         job.skip(20'000'000);
                     }
@@ -67,7 +76,10 @@ std::vector<int64_t> read_bytes(const LogReader& log) {
 }  // namespace
 
 TEST_CASE("each shard is read to its end, also the one that fills the shuffle buffer") {
-    ShardsJob job(24);
+    int64_t stall = 0;
+    SUBCASE("cached") {}
+    SUBCASE("reads that wait for the device are no pauses") { stall = 3'000'000; }
+    ShardsJob job(24, stall);
     const LogReader& scaled = job.scale(3);
     const std::vector<int64_t> bytes = read_bytes(scaled);
     REQUIRE(bytes.size() == 8);

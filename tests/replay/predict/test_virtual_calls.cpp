@@ -138,7 +138,11 @@ TEST_CASE_FIXTURE(Calls, "a sync writes what the journal has of names and sizes"
         storage.file_system = "ext4";
         frame = 2 * kWrite, size = kWrite, per_two_names = 3 * kWrite;
     }
-    SUBCASE("others: not known") { storage.file_system = "xfs"; }
+    int64_t unknown = 0;
+    SUBCASE("others: not known") {
+        storage.file_system = "xfs";
+        unknown = (2 * 2 + 1 + 3) * kWrite;
+    }
     const auto write = [&](int64_t offset) {
         add({.kind = OpKind::pwrite, .result = 300, .handle = out, .fd = 4, .offset = offset, .size = 300},
             cached(300));
@@ -160,6 +164,7 @@ TEST_CASE_FIXTURE(Calls, "a sync writes what the journal has of names and sizes"
     sync(frame + per_two_names);
     const VirtualCalls& calls = check();
     CHECK(calls.storage().journal_ns == 2 * frame + size + per_two_names);
+    CHECK(calls.storage().unknown_journal_ns() == unknown);
 }
 
 TEST_CASE_FIXTURE(Calls, "the first look at a file finds its name") {
