@@ -244,18 +244,17 @@ void check_suite(const Suite& suite, const fs::path& file) {
     if (suite.targets.empty()) {
         throw usage_error("no target", "name one: --target ext4=/mnt/a");
     }
+    std::map<fs::path, std::string> named;
     for (const SuiteTarget& target : suite.targets) {
         if (target.folder.empty()) {
             throw usage_error("target " + target.name + " has no folder",
                               "give it one: --target " + target.name + "=DIR");
         }
-        std::error_code none;
-        const auto same = std::find_if(suite.targets.begin(), suite.targets.end(), [&](const SuiteTarget& other) {
-            return &other == &target ||
-                   fs::weakly_canonical(other.folder, none) == fs::weakly_canonical(target.folder, none);
-        });
-        if (&*same != &target) {
-            throw usage_error("targets " + same->name + " and " + target.name +
+        std::error_code error;
+        const fs::path folder = fs::weakly_canonical(target.folder, error);
+        const auto [first, fresh] = named.emplace(error ? fs::absolute(target.folder) : folder, target.name);
+        if (!fresh) {
+            throw usage_error("targets " + first->second + " and " + target.name +
                                   " are the same folder: " + escape_line(target.folder.string()),
                               "a storage does not differ from itself; give each its own");
         }

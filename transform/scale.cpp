@@ -43,6 +43,17 @@ public:
           times_(recording_, writer_.tables()) {}
 
     ScaleResult run() {
+        try {
+            write();
+        } catch (...) {
+            writer_.discard();
+            throw;
+        }
+        return std::move(result_);
+    }
+
+private:
+    void write() {
         add_tables();
         for (size_t passage = 0; passage < score_.passages.size(); ++passage) {
             enter(passage);
@@ -63,10 +74,8 @@ public:
         }
         add_missed_epochs(score_, result_.notes);
         writer_.finish();
-        return std::move(result_);
     }
 
-private:
     Header header() const {
         Header out = log_.header();
         out.extra.erase(std::string(fact::context.key));  // of times that are no longer the log's

@@ -205,19 +205,18 @@ void ScaleRecording::classify(const std::vector<SampleOverride>& overrides) {
     }
     for (const SampleOverride& one : overrides) {
         bool any = false;
-        std::vector<std::string_view> paths;
         for (FileId file = 1; file < facts_.size(); ++file) {
-            if (tables_.files[file].type == FileType::directory) {
-                continue;
-            }
-            paths.push_back(tables_.path(file));
-            if (matches(one.pattern, tables_.path(file))) {
+            if (tables_.files[file].type != FileType::directory && matches(one.pattern, tables_.path(file))) {
                 classes_[file] = one.kind;
                 given_[file] = 1;
                 any = true;
             }
         }
         if (!any) {
+            std::vector<std::string_view> paths;
+            for (FileId file = 1; file < facts_.size(); ++file) {
+                paths.push_back(tables_.path(file));
+            }
             throw usage_error("--scale-as '" + escape_line(one.pattern) + "=" +
                                   std::string(sample_class_name(one.kind)) + "' matches no file of the recording" +
                                   did_you_mean(nearest_paths(one.pattern, paths)),

@@ -22,8 +22,8 @@ int64_t Journal::written(bool grown) {
     if (names == 0 && !grown) {
         return 0;
     }
-    constexpr int64_t kFrame = 2,
-                      kSize = 1;  // a descriptor and a commit; inode and bitmap, mostly those of the last commit
+    constexpr int64_t kFrame = 2;  // a descriptor and a commit
+    constexpr int64_t kSize = 1;   // of inode and bitmap: mostly those that the last commit wrote
     const int64_t written = kFrame + (grown ? kSize : 0) + (3 * names + 1) / 2;
     unknown_ += blocks_ ? 0 : written;
     return blocks_ ? written : 0;

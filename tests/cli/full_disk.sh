@@ -41,4 +41,12 @@ equal "$(ls full)" ""
 run "0 1" "$REPRISE" replay -q job.oplog --root root --pace afap -o there.oplog --json
 lacks "$out" output_lost
 [[ -s there.oplog ]] || fail "no log"
+# What makes a log of another one leaves nothing unfinished either.
+recorded=$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog
+for words in "scale --scale 2" anonymize; do
+    read -ra made <<<"$words"
+    run 4 "$REPRISE" "${made[@]}" -q "$recorded" -o full/made.oplog
+    contains <(head -n 1 "$err") "full/made.oplog.partial: cannot be written: No space left on device"
+    equal "$(ls full)" ""
+done
 finish

@@ -12,7 +12,6 @@ A round runs the real job and the replay in turn; medians are compared. The host
 (hosts.py), which share its processors: recorded computing is slept. Needs root, control groups of version 1 with blkio, Open MPI, fio, FUSE.
 """
 
-import argparse
 import contextlib
 import json
 import pathlib
@@ -21,15 +20,14 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-sys.path[:0] = [str(TOP / "tests/bench/accuracy"), str(TOP / "scripts")]
-import docs_tables  # noqa: E402
+sys.path[:0] = [str(TOP / "tests/bench"), str(TOP / "tests/bench/accuracy")]
 import hosts  # noqa: E402
 import storage  # noqa: E402
+import support  # noqa: E402
 
 RANKS = 4
 TRAIN = TOP / "examples/train"
@@ -258,14 +256,9 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = support.table_parser(__doc__)
     parser.add_argument("--part", choices=("ddp", "fio"), action="append")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mb-per-s", type=float, default=None, help="the limit of the shared device")
-    parser.add_argument("--dir", default=tempfile.gettempdir())
-    parser.add_argument("--reprise", type=pathlib.Path, default=TOP / "build/release/reprise")
-    parser.add_argument("--json")
-    parser.add_argument("--write-docs", action="store_true")
     arguments = parser.parse_args()
     storage.own_mounts()
     rows = []
@@ -276,11 +269,7 @@ def main():
             kind = {"ddp": Ddp, "fio": Fio}[part]
             with Shared(work, arguments.mb_per_s or kind.mb_per_s) as shared, hosts.Hosts(RANKS, work) as cluster:
                 rows += part_of(Bench(arguments.reprise.resolve(), work, shared, cluster), kind, arguments.rounds)
-    print("\n".join(table(rows)))
-    if arguments.write_docs:
-        docs_tables.keep_table("shared", table(rows), "tests/bench/cluster/shared.py")
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="ascii")
+    support.publish(arguments, "shared", rows, table(rows), "tests/bench/cluster/shared.py")
 
 
 if __name__ == "__main__":

@@ -6,20 +6,18 @@ Predictions of jobs that sync, beside the jobs: many new files, appends of sever
 write-ahead log. Each is recorded without a limit; the model is measured on the limited device, where the job then runs.
 Needs root, BPF and control groups of version 1 with blkio; five minutes."""
 
-import argparse
 import json
 import pathlib
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(TOP / "tests/bench/accuracy"), str(TOP / "scripts")]
-import docs_tables  # noqa: E402
+sys.path[:0] = [str(TOP / "tests/bench"), str(TOP / "tests/bench/accuracy")]
 import storage  # noqa: E402
+import support  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 TABLE = """
@@ -118,13 +116,8 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = support.table_parser(__doc__)
     parser.add_argument("--system", choices=("ext4", "xfs"), action="append")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--dir", default=tempfile.gettempdir())
-    parser.add_argument("--reprise", type=pathlib.Path, default=TOP / "build/release/reprise")
-    parser.add_argument("--json")
-    parser.add_argument("--write-docs", action="store_true")
     arguments = parser.parse_args()
     storage.own_mounts()
     rows = []
@@ -132,11 +125,7 @@ def main():
         for system in arguments.system or ("ext4", "xfs"):
             for limit in KINDS:
                 rows += rows_of(system, limit, work, arguments.reprise.resolve(), arguments.rounds)
-    print("\n".join(table(rows)))
-    if arguments.write_docs:
-        docs_tables.keep_table("syncs", table(rows), "tests/bench/predict/syncs.py")
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="ascii")
+    support.publish(arguments, "syncs", rows, table(rows), "tests/bench/predict/syncs.py")
 
 
 if __name__ == "__main__":

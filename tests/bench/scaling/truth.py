@@ -8,7 +8,6 @@ the first epoch to the end of the job is compared (medians). The scaled log is a
 (compare.py). Needs root, BPF, control groups of version 1 with blkio, PyTorch, h5py and lmdb; half an hour.
 """
 
-import argparse
 import json
 import pathlib
 import re
@@ -16,15 +15,14 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[2]
-sys.path[:0] = [str(HERE), str(TOP / "tests/bench/accuracy"), str(TOP / "scripts")]
+sys.path[:0] = [str(HERE), str(TOP / "tests/bench"), str(TOP / "tests/bench/accuracy")]
 import compare  # noqa: E402
-import docs_tables  # noqa: E402
 import storage  # noqa: E402
+import support  # noqa: E402
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has PyTorch
 SAMPLES = 640
@@ -135,14 +133,9 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = support.table_parser(__doc__)
     parser.add_argument("--case", choices=CASES, action="append", help="may be repeated; all if none is given")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mb-per-s", type=float, default=10.0, help="the limit of the device")
-    parser.add_argument("--dir", default=tempfile.gettempdir())
-    parser.add_argument("--reprise", type=pathlib.Path, default=TOP / "build/release/reprise")
-    parser.add_argument("--json")
-    parser.add_argument("--write-docs", action="store_true")
     arguments = parser.parse_args()
     storage.own_mounts()
     rows = []
@@ -152,11 +145,7 @@ def main():
             for case in arguments.case or CASES:
                 for scale in CASES[case][3]:
                     rows.append(bench.rows(case, scale, arguments.rounds))
-    print("\n".join(table(rows)))
-    if arguments.write_docs:
-        docs_tables.keep_table("scaled", table(rows), "tests/bench/scaling/truth.py", add=bool(arguments.case))
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="ascii")
+    support.publish(arguments, "scaled", rows, table(rows), "tests/bench/scaling/truth.py", add=bool(arguments.case))
     return 0 if all(abs(row["error"]) <= row["goal"] for row in rows) else 1
 
 
