@@ -400,12 +400,27 @@ private:
         hosts_->set_dealing(recorded);
         if (uses_root(how_.engine)) {
             hosts_->set_root(how_.root);
+            check_roots();
         }
         how_.peers = hosts_;
         if (recorded.count > hosts_->size()) {
             warnings_.push_back(std::to_string(recorded.count) + " recorded ranks on " +
                                 std::to_string(hosts_->size()) + " started ones: several on each.");
         }
+    }
+
+    /// A host that lacks the storage says so before all have planned the run.
+    void check_roots() const {
+        const std::vector<std::string> all = hosts_->ranks().share(is_prepared(how_.root) ? "1" : "0");
+        const auto prepared = std::find(all.begin(), all.end(), "1"), missing = std::find(all.begin(), all.end(), "0");
+        if (how_.read_only || prepared == all.end() || missing == all.end()) {
+            return;
+        }
+        const auto name = [&](auto one) { return hosts_->name_of(static_cast<uint32_t>(one - all.begin())); };
+        throw machine_error(name(missing) + ": the root " + escape_line(how_.root.string()) +
+                                " is not prepared there, as that of " + name(prepared) + " is",
+                            "mount the storage on all hosts, or prepare that of each: start `reprise prepare` as the "
+                            "replay was started");
     }
 
     /// On any rank: they restore together.
@@ -432,7 +447,7 @@ private:
                                                           : std::string();
         const fs::path part = run.result.output;
         merge_ranks(*hosts_, row, log(), uses_root(how_.engine) ? how_.root : fs::path(), run);
-        const bool whole = hosts_->ranks().stopped().empty() && !hosts_->ranks().lost();
+        const bool whole = !hosts_->ranks().ending();
         if (!output.empty() && whole) {
             const std::string lost = join_logs(*hosts_, part, output);
             if (hosts_->rank() == 0) {

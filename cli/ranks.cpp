@@ -103,6 +103,10 @@ int with_ranks(const std::function<int(Hosts*)>& body) {
         }
         _exit(code);
     };
+    settings.cut_off = [](const std::string& why) {
+        const std::string line = "reprise: " + why + "; the run ends\n";
+        (void)!::write(STDERR_FILENO, line.data(), line.size());
+    };
     Hosts hosts([how] { return mpi_transport(*how); }, settings);
     return talk(hosts, body);
 }

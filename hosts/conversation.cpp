@@ -218,7 +218,9 @@ void Conversation::stop(const std::string& why, int code) {
     }
     for (uint32_t to = 0; to < size_; ++to) {
         if (to != rank_) {
-            post(to, Kind::stop, bytes_of(static_cast<uint64_t>(code), text));
+            Bytes message = bytes_of(static_cast<uint64_t>(code), text);
+            message.push_back(hurried_.load() ? 1 : 0);
+            post(to, Kind::stop, std::move(message));
         }
     }
 }
@@ -250,6 +252,14 @@ std::optional<int64_t> Conversation::start_ns() const {
 void Conversation::progress(uint64_t ops, bool runs) {
     mine_ops_ = ops;
     mine_runs_ = runs;
+    // The thread would say so itself, were it not MPI that holds it, and perhaps the mirror's lock.
+    if (!stop_seen_.load() && monotonic_ns() - turned_ns_.load() > settings_.silent_after_ns) {
+        const std::lock_guard lock(mutex_);
+        stopped_ = "MPI does not come back from a call for " +
+                   std::to_string(settings_.silent_after_ns / 1'000'000'000) + " s: a rank or the network is gone";
+        stop_code_ = static_cast<int>(ExitCode::machine);
+        lost_ = stop_seen_ = true;
+    }
 }
 
 uint64_t Conversation::ops_elsewhere() const { return ops_elsewhere_.load(); }
@@ -264,16 +274,21 @@ void Conversation::next_run() {
     setup_ = !stop_seen_.load();
 }
 
+/// Once a rank is gone MPI may hold the thread for seconds, as where its launcher does not listen.
+bool Conversation::held() const {
+    constexpr int64_t kHeld = 500'000'000;  // ns
+    return stop_seen_.load() && monotonic_ns() - turned_ns_.load() > kHeld;
+}
+
 bool Conversation::end(int code) {
     std::unique_lock lock(mutex_);
     leaving_ = true;
     leave_code_ = code;
     leaving_ns_ = monotonic_ns();
     changed_.notify_all();
-    // Once a rank is gone MPI may hold the thread for seconds, as where its launcher does not listen.
-    constexpr int64_t kHeld = 500'000'000;  // ns
     while (!changed_.wait_for(lock, std::chrono::milliseconds(100), [&] { return gone_; })) {
-        if (stop_seen_.load() && monotonic_ns() - turned_ns_.load() > kHeld) {
+        // The others may not have heard yet what rank 0 told them.
+        if (held() && monotonic_ns() - turned_ns_.load() > (rank_ == 0 ? settings_.others_have_ns : 0)) {
             stuck_ = true;
             lock.unlock();
             thread_.detach();

@@ -24,13 +24,15 @@
 namespace reprise {
 
 struct ConversationSettings {
-    int64_t alive_every_ns = 500'000'000;
-    int64_t silent_after_ns = 3'000'000'000;  // a rank that says nothing for so long is cut off
+    int64_t alive_every_ns = 250'000'000;
+    int64_t silent_after_ns = 2'500'000'000;  // a rank that says nothing for so long is cut off
     int64_t moment_ns = 200'000'000;          // as long as others are waited for in a hurry
     int64_t others_have_ns = 2'000'000'000;   // to end, once the run is stopped
     /// Called on the thread where the run was stopped before it began, and the main thread, busy, has not noticed for a
     /// moment; does not come back. None: it is waited for.
     std::function<void(const std::string& why, int code, Transport& transport)> give_up = {};
+    /// Called on rank 0's thread as soon as a rank is cut off: its launcher may leave no time for more.
+    std::function<void(const std::string& why)> cut_off = {};
     std::function<int64_t()> clock = {};  // ns; none: CLOCK_MONOTONIC
 };
 
@@ -82,6 +84,8 @@ public:
     /// Why the run ends: another rank's words behind its name, or who is cut off. Empty: it goes on, or ends for a
     /// reason of this rank's own.
     std::string stopped() const;
+    /// Whether it ends early, whoever said so.
+    bool ending() const { return stop_seen_.load(); }
     int stop_code() const { return stop_code_.load(); }
     /// Whether some rank does not answer any more, so that there is no orderly end.
     bool lost() const { return lost_.load(); }
@@ -93,7 +97,8 @@ public:
     uint64_t ops_elsewhere() const;
     bool others_run() const;
     void ended();
-    bool all_ended() const { return all_ended_.load(); }
+    /// Also where the run was stopped and MPI holds the thread, which would hear it.
+    bool all_ended() const { return all_ended_.load() || held(); }
     void hurry() { hurried_ = true; }
 
     /// After a run: forgets its start and end, so that there can be another.
@@ -148,6 +153,7 @@ private:
     void say_all(Kind kind, const Bytes& rest = {});
     void post(uint32_t to, Kind kind, Bytes rest = {});
     void stop_here(const std::string& why, int code);
+    bool held() const;
     template <class Until>
     void wait(std::unique_lock<std::mutex>& lock, Until until);
     std::string name(uint32_t rank) const;
@@ -159,7 +165,7 @@ private:
     // Of the thread.
     std::unique_ptr<Transport> transport_;
     std::vector<Peer> peers_;
-    int64_t beaten_ns_ = 0, busy_ns_ = 0, stopped_ns_ = 0;
+    int64_t beaten_ns_ = 0, busy_ns_ = 0, stopped_ns_ = 0, alone_ns_ = 0;
     bool started_ = false, ready_told_ = false, ended_told_ = false, bye_told_ = false, alone_ = false;
     uint64_t run_seen_ = 0;
 

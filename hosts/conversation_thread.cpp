@@ -39,6 +39,7 @@ void Conversation::converse(const Make& make) {
         for (Peer& peer : peers_) {
             peer.heard_ns = now;
         }
+        turned_ns_ = now;
         made_ = true;
         changed_.notify_all();
     } catch (...) {
@@ -244,6 +245,7 @@ void Conversation::heard_stop(uint32_t from, ByteReader& in) {
     const auto code = static_cast<int>(in.varint());
     std::string why(in.string());
     why.resize(std::min<size_t>(why.size(), kLongestText));
+    hurried_ = in.byte() != 0 || hurried_.load();  // the launcher kills soon whom it has told to end
     stop_here(why.empty() ? name(from) : why, code);
 }
 
@@ -325,9 +327,13 @@ void Conversation::lose(uint32_t who, int64_t now) {
                             std::to_string((now - peers_[who].heard_ns) / 1'000'000'000) + " s";
     const auto code = static_cast<int>(ExitCode::machine);
     if (rank_ == 0) {
+        if (settings_.cut_off) {
+            settings_.cut_off(why);
+        }
         Bytes message;
         put_varint(message, static_cast<uint64_t>(code));
         put_string(message, why);
+        message.push_back(hurried_.load() ? 1 : 0);
         say_all(Kind::stop, message);
     }
     stop_here(why, code);
@@ -390,8 +396,9 @@ void Conversation::leave() {
         say(0, Kind::bye);
     }
     peers_[rank_].left = true;
-    const bool all = rank_ != 0 ? peers_[0].left
-                                : std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.left; });
+    const bool all =
+        !alone_ && (rank_ != 0 ? peers_[0].left
+                               : std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.left; }));
     if (all && rank_ == 0) {
         say_all(Kind::bye);
     }
@@ -399,14 +406,21 @@ void Conversation::leave() {
         return bye(true);
     }
     // The others give rank 0 a little more than it gives them: it says why.
-    const int64_t now = monotonic_ns(), most = settings_.others_have_ns / (lost_.load() ? 2 : 1);
+    const int64_t now = monotonic_ns(), most = settings_.others_have_ns / (lost_.load() || hurried_.load() ? 2 : 1);
     const bool late = rank_ == 0 ? now - leaving_ns_ > most
                                  : stopped_ns_ != 0 && now - stopped_ns_ > settings_.others_have_ns * 6 / 5;
     const bool heard_of_0 = rank_ == 0 || !peers_[0].lost;
-    if (alone_ || (stop_seen_.load() && (late || !heard_of_0 || (rank_ == 0 && lost_.load() && only_lost_missing())))) {
-        if (rank_ == 0) {
-            say_all(Kind::alone);
-        }
+    if (!alone_ &&
+        !(stop_seen_.load() && (late || !heard_of_0 || (rank_ == 0 && lost_.load() && only_lost_missing())))) {
+        return;
+    }
+    if (rank_ == 0 && !alone_) {
+        alone_ = true;
+        alone_ns_ = now;
+        say_all(Kind::alone);
+    }
+    // What lies in the memory of rank 0 is gone with it. To a rank that is gone it never leaves.
+    if (rank_ != 0 || transport_->all_sent() || now - alone_ns_ > settings_.others_have_ns / 2) {
         bye(false);
     }
 }

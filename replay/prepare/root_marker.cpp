@@ -172,9 +172,19 @@ std::optional<Marker> read_marker(int root, std::string_view root_name) {
     return marker;
 }
 
-bool needs_reset(const std::filesystem::path& root) {
+namespace {
+
+std::optional<Marker> marker_in(const std::filesystem::path& root) {
     const UniqueFd fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const std::optional<Marker> marker = fd.valid() ? read_marker(fd.get(), root.string()) : std::nullopt;
+    return fd.valid() ? read_marker(fd.get(), root.string()) : std::nullopt;
+}
+
+}  // namespace
+
+bool is_prepared(const std::filesystem::path& root) { return marker_in(root).has_value(); }
+
+bool needs_reset(const std::filesystem::path& root) {
+    const std::optional<Marker> marker = marker_in(root);
     return marker && marker->needs_reset();
 }
 

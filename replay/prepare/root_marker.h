@@ -54,6 +54,8 @@ struct Marker {
 /// nullopt where the root has none. Throws Error (bad_input) where there is one that cannot be understood, Error
 /// (machine) where it cannot be read. `root_name` is for messages.
 std::optional<Marker> read_marker(int root, std::string_view root_name);
+/// Whether a marker lies in that folder, whatever it says.
+bool is_prepared(const std::filesystem::path& root);
 /// Marker::needs_reset() of that folder; false where there is none, or no marker in it.
 bool needs_reset(const std::filesystem::path& root);
 /// Replaces the marker in one step and syncs it; `lock` then holds the new one. Where `lock` holds nothing, there was

@@ -2,6 +2,9 @@
 // Ranks in conversation: what they share, whose clock is where, who is cut off, and why a run ends.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -118,6 +121,7 @@ TEST_CASE("what ends one rank ends all, and is told by its name") {
 
 TEST_CASE("a rank that is cut off ends itself and the others") {
     Net net(3);
+    std::string said;
     const auto threw = run_ranks(
         net,
         [&](Conversation& ranks) {
@@ -128,12 +132,97 @@ TEST_CASE("a rank that is cut off ends itself and the others") {
             }
             ranks.gate();
         },
-        [](uint32_t) { return quick(); });
+        [&](uint32_t rank) {
+            ConversationSettings settings = quick();
+            if (rank == 0) {
+                settings.cut_off = [&](const std::string& why) { said = why; };
+            }
+            return settings;
+        });
+    CHECK(said == threw[0]);  // at once, before all else
     CHECK(threw[0].starts_with("rank 2 on host c: cut off: no sign of life for"));
     CHECK(threw[1] == threw[0]);
     CHECK(threw[2].starts_with("rank 0 on host a: cut off"));
     CHECK(net.finished == 0);
     CHECK(net.aborted == 1);  // by rank 0
+}
+
+namespace {
+
+/// As MPI, which once a rank is gone may not come back from a call for a while.
+class HeldTransport : public NetTransport {
+public:
+    HeldTransport(Net& net, uint32_t rank, std::atomic<bool>& held) : NetTransport(net, rank), held_(held) {}
+    bool receive(uint32_t& from, std::string& into) override {
+        while (held_.load()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return NetTransport::receive(from, into);
+    }
+
+private:
+    std::atomic<bool>& held_;
+};
+
+bool soon(const std::function<bool()>& holds) {
+    for (const int64_t begin = monotonic_ns(); monotonic_ns() - begin < 20'000'000'000;) {
+        if (holds()) {
+            return true;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("a rank whose thread MPI holds ends by itself") {
+    Net net(2);
+    std::atomic<bool> held{false};
+    const auto made = [&] { return std::make_unique<HeldTransport>(net, 1, held); };
+    SUBCASE("once the run was stopped, it does not wait for the word of rank 0") {
+        ConversationSettings settings;
+        settings.others_have_ns = 3'600'000'000'000;
+        Conversation ranks(made, settings);
+        ranks.stop("interrupted by signal 15", 4);
+        CHECK_FALSE(ranks.all_ended());
+        held = true;
+        CHECK(soon([&] { return ranks.all_ended(); }));
+        held = false;
+    }
+    SUBCASE("before it was stopped, that is as if it were cut off") {
+        Conversation ranks(made, quick());
+        ranks.progress(1, true);
+        CHECK(ranks.stopped().empty());
+        held = true;
+        CHECK(soon([&] {
+            ranks.progress(1, true);
+            return !ranks.stopped().empty();
+        }));
+        CHECK(ranks.stopped().find("MPI does not come back from a call") == 0);
+        CHECK(ranks.stop_code() == 4);
+        CHECK(ranks.lost());
+        held = false;
+    }
+}
+
+TEST_CASE("whom the launcher told to end has the others hurry") {
+    Net net(2);
+    std::array<int64_t, 2> patience{};
+    run_ranks(
+        net,
+        [&](Conversation& ranks) {
+            ranks.gate();
+            if (ranks.rank() == 0) {
+                ranks.hurry();
+                ranks.stop("interrupted by signal 15", 4);
+            }
+            CHECK(soon([&] { return ranks.rank() == 0 || !ranks.stopped().empty(); }));
+            patience[ranks.rank()] = ranks.patience_ns();
+        },
+        [](uint32_t) { return quick(); });
+    CHECK(patience[0] == quick().moment_ns);
+    CHECK(patience[1] == quick().moment_ns);
 }
 
 TEST_CASE("damaged messages end the run, and are no reason to crash") {
