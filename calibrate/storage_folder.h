@@ -42,6 +42,9 @@ public:
     StorageFolder(const StorageOptions& options, std::string folder) : options_(options), folder_(std::move(folder)) {}
 
     const std::string& folder() const { return folder_; }
+    const StorageOptions& options() const { return options_; }
+    /// The file that large accesses are made to; the write rate's measurement makes it.
+    std::string data() const { return folder_ + "/data"; }
     /// Throws Error where the measurement is to stop.
     void check() const {
         if (options_.stop != nullptr && options_.stop->load()) {
@@ -76,6 +79,14 @@ protected:
 
 /// Names: made, opened, looked at, closed, removed; first opens.
 void measure_names(const StorageFolder& in, StorageModel& m);
+/// Bytes a second that a sync writes back. The copy into memory before it counts only where it was held up: by a file
+/// system that writes through, or by a device that began meanwhile.
+double measure_write_rate(const StorageFolder& in);
+/// Requests a second that write dirty pages back which lie apart: of four times as many less those of once, as a sync
+/// costs something itself and a limit lets some through at once.
+double measure_scattered_writes(const StorageFolder& in);
+/// ns of a sync after a write of 4 KiB.
+int64_t measure_sync(const StorageFolder& in);
 /// Writes of some sizes, one after the other to the end of a file, as logs and checkpoints are written.
 void measure_small_writes(const StorageFolder& in, StorageModel& m);
 

@@ -20,7 +20,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -61,15 +60,15 @@ public:
         step("small writes");
         measure_small_writes(*this, m);
         step("writing");
-        m.write_bytes_per_s = writing(m);
+        m.write_bytes_per_s = measure_write_rate(*this);
         const WriteBackLimits dirty = write_back_limits();
         m.dirty_background_bytes = dirty.background_bytes;
         m.dirty_bytes = dirty.most_bytes;
         m.dirty_expire_ns = dirty.expire_ns > 0 ? dirty.expire_ns : m.dirty_expire_ns;
         step("scattered writes");
-        m.writes_per_s = scattered();
+        m.writes_per_s = measure_scattered_writes(*this);
         step("fsync");
-        m.fsync_ns = syncing();
+        m.fsync_ns = measure_sync(*this);
         step("cached reads");
         m.cached_bytes_per_s = cached();
         const int64_t cached_ns = cached_small();
@@ -134,79 +133,6 @@ private:
         }
         ++done_;
     }
-    double writing(const StorageModel&) const {
-        const UniqueFd file(::open(data().c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600));
-        if (file.get() < 0) {
-            failed("cannot create a file");
-        }
-        const StorageBuffer buffer(size_t{1} << 20);
-        const int64_t begin = monotonic_ns();
-        for (int64_t at = 0; at < options_.file_bytes; at += 1 << 20) {
-            if (::pwrite(file.get(), buffer.data, size_t{1} << 20, at) != 1 << 20) {
-                failed("cannot write a file");
-            }
-            check();
-        }
-        if (::fsync(file.get()) != 0) {
-            failed("cannot sync a file");
-        }
-        return static_cast<double>(options_.file_bytes) * 1e9 / static_cast<double>(monotonic_ns() - begin);
-    }
-
-    /// Requests a second that write dirty pages back which lie apart: of four times as many less those of once, as a
-    /// sync costs something itself and a limit lets some through at once.
-    double scattered() const {
-        const UniqueFd file(::open(data().c_str(), O_RDWR | O_CLOEXEC));
-        const StorageBuffer buffer(kAlign);
-        const auto pages = [&](int64_t count) {
-            const int64_t apart = options_.file_bytes / count / kAlign * kAlign;
-            for (int64_t i = 0; i < count; ++i) {
-                if (::pwrite(file.get(), buffer.data, kAlign, i * apart) < 0) {
-                    failed("cannot write a file");
-                }
-            }
-            const int64_t begin = monotonic_ns();
-            if (::fsync(file.get()) != 0) {
-                failed("cannot sync a file");
-            }
-            check();
-            return monotonic_ns() - begin;
-        };
-        constexpr int64_t kShort = 50'000'000;
-        // No two pages of the most are in one request.
-        const int64_t most = std::max<int64_t>(options_.file_bytes / (int64_t{256} << 10), 4);
-        int64_t count = std::min<int64_t>(128, most / 4), once = pages(count);
-        while (once < kShort && 8 * count <= most) {
-            count *= 2;
-            once = pages(count);
-        }
-        const int64_t more = pages(4 * count);
-        return static_cast<double>(3 * count) * 1e9 / static_cast<double>(std::max<int64_t>(more - once, more / 4));
-    }
-
-    /// The median, which no single long one moves. Where a few long ones are most of the time, as under a limit of
-    /// requests that lets some through at once, the mean.
-    static int64_t usual(std::vector<int64_t> times) {
-        const int64_t sum = std::accumulate(times.begin(), times.end(), int64_t{0});
-        const int64_t most = *std::max_element(times.begin(), times.end());
-        const auto count = static_cast<int64_t>(times.size());
-        const int64_t middle = median(std::move(times));
-        const int64_t mean = count > 1 ? (sum - most) / (count - 1) : sum;
-        return mean > 3 * middle ? mean : middle;
-    }
-
-    int64_t syncing() const {
-        const UniqueFd file(::open((folder_ + "/sync").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-        const StorageBuffer buffer(kAlign);
-        return usual(timed(
-            [&] {
-                if (::pwrite(file.get(), buffer.data, kAlign, 0) < 0 || ::fsync(file.get()) != 0) {
-                    failed("cannot sync a file");
-                }
-            },
-            100));
-    }
-
     double cached() const {
         const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
         const StorageBuffer buffer(size_t{1} << 20);
@@ -376,8 +302,6 @@ private:
             }
         }
     }
-    std::string data() const { return folder_ + "/data"; }
-
     bool direct_ = false;
     mutable std::atomic<uint64_t> read_{0};  // bytes, of reads that ought to be served by the storage
     int done_ = 0;
