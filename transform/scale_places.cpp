@@ -148,7 +148,7 @@ int64_t RecordPlaces::place(uint64_t stream, uint32_t unit, uint32_t epoch, int6
         const auto by = shifts_.find({file, epoch});
         now += by == shifts_.end() ? 0 : by->second;
     } else if (recording_.touched(file)) {
-        now = touch(file, epoch, offset, bytes);
+        now = touch(file, recording_.units()[unit].task, epoch, offset, bytes);
     } else if (const auto drawn = drawn_.find(uint64_t{passage_} << 32 | unit); drawn != drawn_.end()) {
         now = drawn->second;
     } else if (of.recorded == offset) {
@@ -163,14 +163,16 @@ int64_t RecordPlaces::place(uint64_t stream, uint32_t unit, uint32_t epoch, int6
     return now;
 }
 
-/// Pages that one fault brings, whoever touches them, lie together.
-int64_t RecordPlaces::touch(FileId file, uint32_t epoch, int64_t offset, int64_t bytes) {
+/// Pages that one fault of a process brings lie together. Other processes have other places at the same time: each
+/// touches all of the file, and at K times the distance from each other.
+int64_t RecordPlaces::touch(FileId file, TaskId task, uint32_t epoch, int64_t offset, int64_t bytes) {
     const auto before = std::max<int64_t>(static_cast<int64_t>(size_before(file)), kPage);
     const auto end = static_cast<int64_t>(sizes_.at(file));
     if (end < before) {
         return slot(file, epoch, offset / kAround) * kAround + offset % kAround;
     }
-    const uint64_t around = hash(hash(seed_ ^ file, epoch), static_cast<uint64_t>(offset / kAround));
+    const ProcessId process = recording_.log().tables().tasks[task].process;
+    const uint64_t around = hash(hash(hash(seed_ ^ file, epoch), process), static_cast<uint64_t>(offset / kAround));
     const auto fits = static_cast<uint64_t>(std::max<int64_t>((end - offset - bytes) / before + 1, 1));
     return offset + static_cast<int64_t>((around + score_.passages[passage_].again) % fits) * (before / kPage * kPage);
 }

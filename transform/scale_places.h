@@ -29,7 +29,7 @@ private:
     /// How far the epoch has come in the file at a cut, bytes.
     int64_t reached(FileId file, uint32_t epoch, size_t cut) const;
     void draw();
-    int64_t touch(FileId file, uint32_t epoch, int64_t offset, int64_t bytes);
+    int64_t touch(FileId file, TaskId task, uint32_t epoch, int64_t offset, int64_t bytes);
     int64_t slot(FileId file, uint32_t epoch, int64_t around);
     void shift(size_t passage, std::map<std::pair<FileId, uint32_t>, int64_t>& shifts) const;
 

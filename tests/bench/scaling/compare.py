@@ -62,6 +62,11 @@ def figures(reprise, log, only):
     return out
 
 
+def off(name, a, b):
+    """Percent; points of a share."""
+    return (a - b) * 100 if name.endswith("share") else (a - b) / b * 100 if b else (0.0 if a == b else float("inf"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scaled")
@@ -76,17 +81,16 @@ def main():
     rows, worst = [], 0.0
     for name in list(real) + [name for name in scaled if name not in real]:
         a, b = scaled.get(name, 0), real.get(name, 0)
-        off = (a - b) * 100 if name.endswith("share") else (a - b) / b * 100 if b else (0.0 if a == b else float("inf"))
-        rows.append((name, a, b, off))
-        worst = max(worst, abs(off))
+        rows.append((name, a, b, off(name, a, b)))
+        worst = max(worst, abs(rows[-1][3]))
     if arguments.json:
-        print(json.dumps({name: {"scaled": a, "real": b, "off_percent": off} for name, a, b, off in rows}))
+        print(json.dumps({name: {"scaled": a, "real": b, "off_percent": apart} for name, a, b, apart in rows}))
     else:
         print("%-18s %14s %14s %9s" % ("", "scaled", "real", "off"))
-        for name, a, b, off in rows:
-            mark = "  <" if abs(off) > arguments.tolerance else ""
+        for name, a, b, apart in rows:
+            mark = "  <" if abs(apart) > arguments.tolerance else ""
             print("%-18s %14s %14s %8.2f%%%s" % (name, "%.4g" % a if isinstance(a, float) else a,
-                                               "%.4g" % b if isinstance(b, float) else b, off, mark))
+                                               "%.4g" % b if isinstance(b, float) else b, apart, mark))
     return 0 if worst <= arguments.tolerance else 1
 
 

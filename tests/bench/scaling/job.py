@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Small training jobs, one for each layout of a data set, to be recorded on a small and on a larger set.
 
-    job.py make LAYOUT DIR SAMPLES        job.py run LAYOUT DIR [--epochs 2] [--workers 0] [--step SECONDS]
+    job.py make LAYOUT DIR SAMPLES        job.py run LAYOUT DIR [--epochs 2] [--workers 0] [--step SECONDS] [--seed N]
 
 Layouts: files (a listing, a stat of each and an index at start), records (random pread of one file), tokens (random
 touches of one mapped file), shards (tar files one after the other through a shuffle buffer), hdf5, lmdb.
@@ -139,10 +139,9 @@ def spin(seconds):
         pass
 
 
-def shards_of(where, epoch, buffer):
+def shards_of(where, order, buffer):
     """Samples of tar files in a new order each epoch, through a shuffle buffer."""
     names = sorted(name for name in os.listdir(where) if name.endswith(".tar"))
-    order = random.Random(epoch)
     order.shuffle(names)
     held = []
     for name in names:
@@ -156,9 +155,10 @@ def shards_of(where, epoch, buffer):
 
 
 def batches(arguments, data, epoch):
+    random_order = random.Random(f"{arguments.seed} {epoch}")
     if arguments.layout == "shards":
         batch = []
-        for sample in shards_of(arguments.where, epoch, 64):
+        for sample in shards_of(arguments.where, random_order, 64):
             batch.append(sample)
             if len(batch) == arguments.batch:
                 yield batch
@@ -181,7 +181,7 @@ def batches(arguments, data, epoch):
         yield from DataLoader(Samples(), arguments.batch, shuffle=True, num_workers=arguments.workers)
         return
     order = list(range(len(data)))
-    random.Random(epoch).shuffle(order)
+    random_order.shuffle(order)
     for begin in range(0, len(order), arguments.batch):
         batch = []
         for index in order[begin:begin + arguments.batch]:
@@ -217,6 +217,7 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--step", type=float, default=0.02)
     parser.add_argument("--decode", type=float, default=0.0005)
+    parser.add_argument("--seed", type=int, default=0, help="of the order; loader processes have another one each time")
     parser.add_argument("--out", default=".")
     arguments = parser.parse_args()
     if arguments.action == "make":

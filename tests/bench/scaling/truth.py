@@ -5,7 +5,7 @@
 Scaled logs beside the real thing. Each job of job.py is recorded on a small data set without a limit. Then the job on a data set
 K times as large and the replay of the recording with --scale K run in turn, cold, on a device with a limit: the time from the begin of
 the first epoch to the end of the job is compared (medians). The scaled log is also compared with a recording of the job on the large set: ops by kind, files, bytes, order
-(compare.py). Needs root, BPF, control groups of version 1 with blkio, PyTorch, h5py and lmdb; half an hour.
+(compare.py), and that with another one of the same job, with the samples in another order. Needs root, BPF, control groups of version 1 with blkio, PyTorch, h5py and lmdb; half an hour.
 """
 
 import json
@@ -43,9 +43,9 @@ class Bench:
     def __init__(self, reprise, work, disk):
         self.reprise, self.work, self.disk = reprise, work, disk
 
-    def job(self, case, data):
+    def job(self, case, data, seed=0):
         layout, words = CASES[case][:2]
-        return [PYTHON, HERE / "job.py", "run", layout, data, "--out", self.disk.path / "out", *words]
+        return [PYTHON, HERE / "job.py", "run", layout, data, "--out", self.disk.path / "out", "--seed", seed, *words]
 
     def cold(self, limit, words, allowed=(0,)):
         """What it printed."""
@@ -67,9 +67,9 @@ class Bench:
         storage.command(PYTHON, HERE / "job.py", "make", CASES[case][0], where, SAMPLES * scale)
         return where
 
-    def record(self, case, data, name):
+    def record(self, case, data, name, seed=0):
         log = self.work / f"{name}.oplog"
-        self.cold(False, [self.reprise, "capture", "-q", "-f", *CASES[case][2], "-o", log, "--", *self.job(case, data)])
+        self.cold(False, [self.reprise, "capture", "-q", "-f", *CASES[case][2], "-o", log, "--", *self.job(case, data, seed)])
         return log
 
     def replayed(self, log, root):
@@ -88,7 +88,8 @@ class Bench:
         log = self.record(case, small, "small")
         scaled, root = self.work / "scaled.oplog", self.disk.path / "root"
         storage.command(self.reprise, "scale", "-q", "-f", log, "--scale", scale, "-o", scaled)
-        off, worst = self.differences(scaled, self.record(case, data, "large"))
+        large = [self.record(case, data, f"large{seed}", seed) for seed in (1, 2)]
+        worst = self.differences(scaled, *large)
         storage.command(self.reprise, "prepare", "-q", scaled, "--root", root)
         real, replayed = [], []
         for number in range(rounds):
@@ -103,21 +104,19 @@ class Bench:
             shutil.rmtree(folder)
         there, here = (statistics.median(side) for side in (real, replayed))
         return {"case": case, "scale": scale, "rounds": rounds, "real": there, "real_range": [min(real), max(real)], "replayed": here,
-                "error": 100 * (here / there - 1), "goal": CASES[case][4], "off": off, "worst": worst}
+                "error": 100 * (here / there - 1), "goal": CASES[case][4], "worst": worst}
 
-    def differences(self, scaled, large):
-        """Percent by which figures differ, the worst of each group, and which it was."""
-        mine, real = (compare.figures(self.reprise, log, "dataset") for log in (scaled, large))
+    def differences(self, scaled, large, again):
+        """Of each group the figure that is furthest off, (percent, name, how far apart two recordings of the job itself are)."""
+        mine, real, other = (compare.figures(self.reprise, log, "dataset") for log in (scaled, large, again))
         groups = {"ops": [], "files, bytes": [], "order": []}
         for name, b in real.items():
-            a = mine.get(name, 0)
             if name == "ops compute":  # not the job's: a gap between its calls, noted where it is long enough
                 continue
-            off = (a - b) * 100 if name.endswith("share") else (a - b) / b * 100 if b else (0.0 if a == b else float("inf"))
+            off, own = (compare.off(name, figures.get(name, 0), b) for figures in (mine, other))
             key = "ops" if name.startswith("ops ") else "files, bytes" if name in ("files read", "bytes read", "reads") else "order"
-            groups[key].append((off, name))
-        worst = {key: max(found, key=lambda one: abs(one[0])) for key, found in groups.items()}
-        return {key: one[0] for key, one in worst.items()}, {key: one[1] for key, one in worst.items()}
+            groups[key].append((off, name, own))
+        return {key: max(found, key=lambda one: abs(one[0]) - abs(one[2])) for key, found in groups.items()}
 
 
 def table(rows):
@@ -125,7 +124,8 @@ def table(rows):
              "|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
         low, high = row["real_range"]
-        off = [f"{row['off'][key]:+.1f} % ({row['worst'][key]})" if abs(row["off"][key]) >= 0.05 else "0" for key in ("ops", "files, bytes", "order")]
+        off = [f"{off:+.1f} % ({name}; {own:+.1f} %)" if abs(off) >= 0.05 else "0" for off, name, own in
+               (row["worst"][key] for key in ("ops", "files, bytes", "order"))]
         missed = "" if abs(row["error"]) <= row["goal"] else " **missed**"
         lines.append(f"| {row['case']}, x {row['scale']} | {row['real']:.2f} s | {low:.2f} to {high:.2f} | {row['replayed']:.2f} s | {row['error']:+.1f} % | "
                      f"{row['goal']} %{missed} | {' | '.join(off)} |")
