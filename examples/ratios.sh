@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
-# usage: examples/ratios.sh [--images 28000] [--ratios 0.5,1,2,4] [--read 40] [--runs 1] [--keep]
+# usage: examples/ratios.sh [--images 28000 | --tokens MIB] [--ratios 0.5,1,2,4] [--read 40] [--runs 1] [--keep]
 # How does a training job behave when its data are four times the memory? Trains a PyTorch ResNet-18 for three epochs
 # over JPEGs (1.7 GB; the accelerator is a sleep of 20 ms a step), records that without any limit, and replays the
 # recording with memory for the data divided by 0.5, 1, 2 and 4, on a device limited to 40 MB/s. The job itself runs
 # under the same limits, for comparison. Ends with both as a table and a picture, in build/ratios. As root; with these
 # sizes 20 minutes and 5 GB of disk, which are given back (--keep: the device stays mounted at build/ratios/device).
+# --tokens: in place of that a BERT, whose loaders map a file of so many MiB; at least 1000, as the job itself holds some 250.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-images=28000 ratios=0.5,1,2,4 read=40 runs=1 keep=
+images=28000 tokens=0 ratios=0.5,1,2,4 read=40 runs=1 keep=
 while [[ $# != 0 ]]; do
     case $1 in
         --images) images=$2; shift ;;
+        --tokens) tokens=$2 images=0; shift ;; # MiB
         --ratios) ratios=$2; shift ;;
         --read) read=$2; shift ;; # MB/s
         --runs) runs=$2; shift ;;
         --keep) keep=1 ;;
-        -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
         *) echo "ratios: unknown option $1; --help lists them" >&2; exit 2 ;;
     esac
     shift
@@ -51,8 +53,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # The data twice (the job's, and the replay's), and checkpoints.
-need=$((images * 140 + 300000)) # KiB
-[[ $(df --output=avail "$work" | tail -n 1) -gt $need ]] || fail "$work has not the $((need >> 20)) GiB that --images $images needs"
+need=$((images * 140 + tokens * 2100 + 300000)) # KiB
+[[ $(df --output=avail "$work" | tail -n 1) -gt $need ]] || fail "$work has not the $((need >> 20)) GiB that these sizes need"
 truncate -s ${need}K "$work/device.img"
 device=$(losetup --find --show --direct-io=on "$work/device.img" || losetup --find --show "$work/device.img")
 number=$(cat "/sys/block/${device#/dev/}/dev")
@@ -60,19 +62,27 @@ mkdir -p "$work/device"
 mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$device"
 mount -o noatime "$device" "$work/device"
 
-echo "Making $images images ..."
 data=$work/device/job
-$python examples/train/make_data.py "$data" --images $((images < distinct ? images : distinct)) --tokens 0
-for ((copy = 1; copy * distinct < images; ++copy)); do
-    for folder in "$data"/images/class_??; do cp -r "$folder" "$folder.$copy"; done
-done
+if [[ $tokens == 0 ]]; then
+    echo "Making $images images ..."
+    $python examples/train/make_data.py "$data" --images $((images < distinct ? images : distinct)) --tokens 0
+    for ((copy = 1; copy * distinct < images; ++copy)); do
+        for folder in "$data"/images/class_??; do cp -r "$folder" "$folder.$copy"; done
+    done
+    recorder=() what=images program=train_resnet.py options=(--epochs 3 --model-sleep 0.02)
+else
+    echo "Making a file of $tokens MiB of tokens ..."
+    $python examples/train/make_data.py "$data" --images 0 --tokens $((tokens << 19))
+    # Pages that one fault maps for several samples are not faulted again for the others, but under a limit they will be.
+    recorder=(--with mapped-uses) what=tokens.bin program=train_bert.py options=(--epochs 3 --steps 0 --length 12288 --batch 64 --model-sleep 0.02)
+fi
 sync
 
 # Empties the page cache of the device; names are in memory again, as they are in a replay.
 forget() {
     umount "$work/device"
     mount -o noatime "$device" "$work/device"
-    find "$data" -size +1k -name '*.jpg' | wc -l
+    find "$data/$what" -size +1k -type f | wc -l
 }
 
 # Where a group with that controller goes: this script's own (version 1), or the root (version 2).
@@ -88,15 +98,15 @@ group_of() {
     fi
 }
 
-job=("$python" "$PWD/examples/train/train_resnet.py" "$data/images" --epochs 3 --model-sleep 0.02 --out "$work/device/job/out")
+job=("$python" "$PWD/examples/train/$program" "$data/$what" "${options[@]}" --out "$work/device/job/out")
 export PYTHONPATH=$PWD/markers/python
 
 echo
-echo "\$ reprise capture -o job.oplog -- python3 train_resnet.py images --epochs 3 --model-sleep 0.02"
+echo "\$ reprise capture ${recorder[*]} -o job.oplog -- python3 $program $what ${options[*]}"
 forget >/dev/null
-"$reprise" capture -f -o "$work/job.oplog" -- "${job[@]}"
+"$reprise" capture -f "${recorder[@]}" -o "$work/job.oplog" -- "${job[@]}"
 
-bytes=$(find "$data/images" -type f -printf '%s\n' | awk '{ sum += int(($1 + 4095) / 4096) * 4096 } END { print sum }')
+bytes=$(find "$data/$what" -type f -printf '%s\n' | awk '{ sum += int(($1 + 4095) / 4096) * 4096 } END { print sum }')
 
 # real RATIO: the job itself under the limits that its replay gets.
 real() {

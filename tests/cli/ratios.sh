@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.bash"
 
 script=$REPRISE_SOURCE_DIR/examples/ratios.sh
 run 0 "$script" --help
-contains "$out" "usage: examples/ratios.sh [--images 28000]"
+contains "$out" "usage: examples/ratios.sh [--images 28000 | --tokens MIB]"
 lacks "$out" "SPDX"
 run 2 "$script" --fast
 contains "$err" "unknown option --fast"
