@@ -115,6 +115,10 @@ VariantOptions variant_options(const WhatIf& what_if, Pace pace) {
         }
         options.model = GpuModel::parse(what_if.gpu_model);
     }
+    if (!what_if.sync.empty() && what_if.sync != "step") {
+        throw usage_error("--sync is '" + escape_line(what_if.sync) + "'", "expected step");
+    }
+    options.sync_steps = !what_if.sync.empty();
     return options;
 }
 

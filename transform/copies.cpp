@@ -32,6 +32,7 @@ public:
           steps_(log),
           shares_(log, copies_) {
         check();
+        find_barriers();
         for (uint32_t copy = 0; copy < copies_; ++copy) {
             add_tables(copy);
             draw(copy);
@@ -95,7 +96,7 @@ public:
         OpBlock from;
         log_.decode(piece.block, from);
         const uint64_t first = piece.block.first + piece.from;
-        const auto& waits = steps_.last_waits(recorded);
+        const auto& waits = barriers_[recorded].ops;
         const auto& submissions = steps_.submission_ops(recorded);
         auto wait = std::lower_bound(waits.begin(), waits.end(), first);
         auto submission =
@@ -115,9 +116,11 @@ public:
             }
             op.edges = edges;
             into.add_row(op);
-            if (barriers() && wait != waits.end() && *wait == from.first + i) {
+            if (wait != waits.end() && *wait == from.first + i) {
                 Op after = barrier(copy, end_of(from.row(i)));
-                barrier_edges(copy, recorded, *wait, edges);
+                const bool last = i + 1 == from.count();
+                stretch(after, recorded, static_cast<size_t>(wait - waits.begin()), last ? 0 : from.begin[i + 1]);
+                barrier_edges(copy, recorded, static_cast<size_t>(wait - waits.begin()), edges);
                 after.edges = edges;
                 into.add_row(after);
                 ++wait;
@@ -134,6 +137,12 @@ private:
         uint32_t from = 0, count = 0, barriers = 0;
         int64_t begin = 0, end = 0;  // ns, of the recorded ops
         int64_t last_barrier = 0;    // ns, the latest end of a wait that one is put after
+    };
+
+    /// Ops of a task after which it waits for others, and when they ended.
+    struct Barriers {
+        std::vector<uint64_t> ops;
+        std::vector<int64_t> ends;  // ns
     };
 
     void check() const {
@@ -248,13 +257,74 @@ private:
     /// Number of an op of the recording in the copies, which have more ops.
     uint64_t number(TaskId task, uint64_t op) const { return op + before(task, op); }
     uint64_t before(TaskId task, uint64_t op) const {
-        if (!barriers() || task >= recorded_.tasks.size()) {
+        if (task >= barriers_.size()) {
             return 0;
         }
-        const auto& waits = steps_.last_waits(task);
+        const auto& waits = barriers_[task].ops;
         return static_cast<uint64_t>(std::lower_bound(waits.begin(), waits.end(), op) - waits.begin());
     }
-    bool barriers() const { return copies_ > 1 && options_.copies.in_step; }
+
+    /// After which ops of each task a wait for others is put.
+    void find_barriers() {
+        barriers_.resize(recorded_.tasks.size());
+        if (copies_ > 1 && options_.copies.in_step) {
+            for (TaskId task = 1; task < barriers_.size(); ++task) {
+                barriers_[task] = {steps_.last_waits(task), steps_.last_wait_ends(task)};
+            }
+        }
+        if (options_.sync_steps) {
+            synchronise();
+        }
+    }
+
+    /// Of each recorded rank the task with the most steps meets those of the others after each. They end with waits for
+    /// the accelerator, or with marks where a rank has no accelerator.
+    void synchronise() {
+        const RecordedRanks ranks = recorded_ranks(log_.header(), recorded_);
+        if (ranks.count < 2) {
+            throw usage_error("--sync step: the log has one rank, which waits for no other",
+                              "leave it out; copies of --gpus wait for each other by default");
+        }
+        std::vector<TaskId> trainers(ranks.count);
+        const auto steps_of = [this](TaskId task) {
+            return steps_.last_waits(task).empty() ? steps_.marks(task).size() : steps_.last_waits(task).size();
+        };
+        for (TaskId task = 1; task < recorded_.tasks.size(); ++task) {
+            const ProcessId process = recorded_.tasks[task].process;
+            const uint32_t rank = process < ranks.of_process.size() ? ranks.of_process[process] : kNoRank;
+            if (rank < ranks.count && steps_of(task) > (trainers[rank] == 0 ? 0 : steps_of(trainers[rank]))) {
+                trainers[rank] = task;
+            }
+        }
+        met_ = SIZE_MAX;
+        size_t most = 0;
+        for (uint32_t rank = 0; rank < ranks.count; ++rank) {
+            if (trainers[rank] == 0) {
+                throw bad_input(log_.path().string(),
+                                "--sync step: rank " + std::to_string(rank) + " has no steps that could be told",
+                                "record with marks of its steps (docs/markers.md)");
+            }
+            met_ = std::min(met_, steps_of(trainers[rank]));
+            most = std::max(most, steps_of(trainers[rank]));
+        }
+        not_met_ = most - met_;
+        for (const TaskId task : trainers) {
+            Barriers& of = barriers_[task];
+            if (of.ops.empty()) {
+                const bool marked = steps_.last_waits(task).empty();
+                of = marked ? Barriers{steps_.marks(task), steps_.mark_times(task)}
+                            : Barriers{steps_.last_waits(task), steps_.last_wait_ends(task)};
+                if (copies_ == 1 || !options_.copies.in_step || marked) {
+                    of.ops.resize(met_);
+                    of.ends.resize(met_);
+                }
+            }
+        }
+        trainers_ = std::move(trainers);
+    }
+    bool meets_ranks(TaskId task, size_t barrier) const {
+        return barrier < met_ && std::find(trainers_.begin(), trainers_.end(), task) != trainers_.end();
+    }
 
     /// Cuts the recorded blocks where they would become too long.
     void cut() {
@@ -287,7 +357,7 @@ private:
         const uint64_t barrier = before(block.task, first), last = before(block.task, first + count);
         out.barriers = static_cast<uint32_t>(last - barrier);
         for (uint64_t i = barrier; i < last; ++i) {
-            out.last_barrier = std::max(out.last_barrier, steps_.last_wait_ends(block.task)[i]);
+            out.last_barrier = std::max(out.last_barrier, barriers_[block.task].ends[i]);
         }
         return out;
     }
@@ -297,7 +367,7 @@ private:
         return __builtin_add_overflow(op.begin, op.duration, &end) ? INT64_MAX - 1 : end;
     }
 
-    /// The first copy waits for all others' devices, the others for it.
+    /// The first copy waits for all others' devices, the others for it; ranks wait for all others'.
     Op barrier(uint32_t copy, int64_t end) const {
         Op op;
         op.kind = OpKind::wait;
@@ -305,9 +375,33 @@ private:
         op.duration = copy == 0 || log_.header().time_unit_ns != 1 ? 0 : 1;
         return op;
     }
-    void barrier_edges(uint32_t copy, TaskId recorded, uint64_t wait, std::vector<Edge>& edges) const {
-        const uint64_t own = number(recorded, wait);
+    /// Where ranks meet, until all have come, as far as the task does nothing else before: what it waits for has ended
+    /// by then in the recording, too.
+    void stretch(Op& op, TaskId recorded, size_t barrier, int64_t next) const {
+        if (!meets_ranks(recorded, barrier) || log_.header().time_unit_ns != 1) {
+            return;
+        }
+        int64_t all = op.begin;
+        for (const TaskId trainer : trainers_) {
+            all = std::max(all, barriers_[trainer].ends[barrier]);
+        }
+        op.duration = std::max(op.duration, std::min(all + 1, next) - op.begin);
+    }
+    void barrier_edges(uint32_t copy, TaskId recorded, size_t barrier, std::vector<Edge>& edges) const {
+        const uint64_t own = number(recorded, barriers_[recorded].ops[barrier]);
         edges.clear();
+        if (meets_ranks(recorded, barrier)) {
+            // What ended a little later there is waited for as far as it had come: all did so at about the same time.
+            for (uint32_t other = 0; other < copies_; ++other) {
+                for (const TaskId trainer : trainers_) {
+                    if (other != copy || trainer != recorded) {
+                        edges.push_back({task(other, trainer), EdgeKind::message, 100,
+                                         number(trainer, barriers_[trainer].ops[barrier])});
+                    }
+                }
+            }
+            return;
+        }
         if (copy != 0) {
             edges.push_back({recorded, EdgeKind::message, 100, own + 1});
             return;
@@ -400,6 +494,10 @@ private:
         }
         tables_.count(Count::gpu_model_below_zero, negative_draws_);
         tables_.count(Count::accelerator_work_negative, steps_.negative());
+        if (options_.sync_steps) {
+            tables_.count(Count::steps_of_ranks, met_);
+            tables_.count(Count::steps_not_of_all, not_met_);
+        }
         if (copies_ == 1) {
             return;
         }
@@ -408,7 +506,7 @@ private:
         tables_.count(Count::dataset_files_shared, shares_.files_shared());
         tables_.count(Count::written_files_to_prepare, shares_.files_written());
         tables_.count(Count::steps_in_step, barriers_made_);
-        if (barriers() && barriers_made_ == 0) {
+        if (options_.copies.in_step && barriers_made_ == 0) {
             tables_.count(Count::steps_unknown);
         }
     }
@@ -423,7 +521,10 @@ private:
     std::vector<StringId> strings_;
     std::vector<std::vector<FileId>> own_files_;  // by copy - 1, by FileId
     std::vector<std::vector<int64_t>> busy_;      // ns, by copy, by step
+    std::vector<Barriers> barriers_;              // by TaskId, recorded
+    std::vector<TaskId> trainers_;                // by recorded rank, where these wait for each other
     std::vector<Piece> pieces_;
+    size_t met_ = 0, not_met_ = 0;  // steps after which they do, and others
     uint64_t negative_draws_ = 0, barriers_made_ = 0;
 };
 

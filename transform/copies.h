@@ -25,14 +25,16 @@ struct GpuCopies {
 struct VariantOptions {
     GpuCopies copies;
     std::optional<GpuModel> model;
+    bool sync_steps = false;  // recorded ranks, and their copies, wait for the slowest after each step
 
-    bool changes_anything() const { return copies.count != 1 || model.has_value(); }
+    bool changes_anything() const { return copies.count != 1 || model.has_value() || sync_steps; }
 };
 
 /// The log that `options` make of `log`, which must outlive it: a log like any other, but made block by block as it is
 /// read; nothing is written. Copy 0 comes first and is the recorded job; the tables' rows of copy k follow those of
 /// copy k-1. What it did is in the counters. Reads the log twice; memory grows with the tables and with the
-/// accelerators' steps. Throws Error where the log has no accelerator for the model.
+/// accelerators' steps. Throws Error where the log has no accelerator for the model, or no ranks, or no steps of one,
+/// to synchronise.
 LogReader make_variant(const LogReader& log, const VariantOptions& options);
 
 }  // namespace reprise

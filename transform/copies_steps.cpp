@@ -19,7 +19,9 @@ AcceleratorSteps::AcceleratorSteps(const LogReader& log)
     : submissions_(log.tables().tasks.size()),
       submission_ops_(log.tables().tasks.size()),
       waits_(log.tables().tasks.size()),
-      wait_ends_(log.tables().tasks.size()) {
+      wait_ends_(log.tables().tasks.size()),
+      marks_(log.tables().tasks.size()),
+      mark_times_(log.tables().tasks.size()) {
     const Tables& tables = log.tables();
     struct Submission {
         int64_t begin, device, size;
@@ -55,6 +57,8 @@ AcceleratorSteps::AcceleratorSteps(const LogReader& log)
                 Marks& of = marks[process_of(where.task)];
                 if (name == "step") {
                     of.steps.push_back(block.begin[i]);
+                    marks_[where.task].push_back(block.first + i);
+                    mark_times_[where.task].push_back(block.begin[i]);
                 } else if (name == "accelerator") {
                     of.spans.push_back(block.begin[i]);
                 }

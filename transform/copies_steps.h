@@ -30,7 +30,10 @@ public:
     /// Waits of a task after which a step has ended, by the number of the op.
     const std::vector<uint64_t>& last_waits(TaskId task) const { return waits_[task]; }
     const std::vector<int64_t>& last_wait_ends(TaskId task) const { return wait_ends_[task]; }  // ns
-    const std::vector<int64_t>& devices() const { return devices_; }                            // ascending
+    /// Ends of marks `step` in a task, likewise.
+    const std::vector<uint64_t>& marks(TaskId task) const { return marks_[task]; }
+    const std::vector<int64_t>& mark_times(TaskId task) const { return mark_times_[task]; }  // ns
+    const std::vector<int64_t>& devices() const { return devices_; }                         // ascending
     uint64_t negative() const { return negative_; }  // submissions that are busy for less than nothing
 
 private:
@@ -39,6 +42,8 @@ private:
     std::vector<std::vector<uint64_t>> submission_ops_;  // by TaskId
     std::vector<std::vector<uint64_t>> waits_;           // by TaskId
     std::vector<std::vector<int64_t>> wait_ends_;        // by TaskId
+    std::vector<std::vector<uint64_t>> marks_;           // by TaskId
+    std::vector<std::vector<int64_t>> mark_times_;       // by TaskId
     std::vector<int64_t> devices_;
     uint64_t negative_ = 0;
 };

@@ -16,6 +16,7 @@ struct WhatIf {
     // Asked of another log, which transform/ makes of the recorded one (transform/copies.h):
     std::string gpu_model;  // empty: busy times as recorded
     std::string gpus = "1";
+    std::string sync;         // empty: ranks wait for each other as recorded
     std::string scale = "1";  // transform/scale.h
     std::string epochs;       // empty: as recorded
     // Empty: as recorded; else the value, or "yes" where there is none.

@@ -67,6 +67,14 @@ run 0 python3 - <<'END'
 import json
 assert json.load(open("joined.json"))["summary"]["ops"] >= json.load(open("run.json"))["ops"]
 END
+# Recorded ranks wait for each other after each step where that is asked for; a log of one rank cannot.
+run "0 1" "$REPRISE" replay run.oplog --engine null --sync step -v
+contains "$out" "what-if: --sync step"
+contains "$out" "steps after which all recorded ranks wait for the slowest"
+run 2 "$REPRISE" replay job.oplog --engine null --sync step
+contains "$err" "reprise: --sync step: the log has one rank"
+run 2 "$REPRISE" replay run.oplog --engine null --sync epoch
+contains "$err" "reprise: --sync is 'epoch'"
 run 0 "$REPRISE" prepare job.oplog --root alone --gpus 4 -q
 run "0 1" "$REPRISE" replay job.oplog --root alone --gpus 4 -o alone.oplog --json=alone.json
 run 0 python3 - <<'END'
@@ -95,6 +103,9 @@ run "0 1" on 1 "$REPRISE" replay job.oplog --engine null --pace afap : -n 1 sh -
 contains "$out" "2 ranks on 1 host:"
 run 4 on 1 "$REPRISE" replay job.oplog --root root --read-only : -n 1 "$REPRISE" replay job.oplog --root nowhere --read-only
 contains "$err" "reprise: rank 1 on host $(uname -n): cannot open the root nowhere"
+mkdir unprepared
+run 4 on 1 "$REPRISE" replay job.oplog --root root : -n 1 "$REPRISE" replay job.oplog --root unprepared
+contains "$err" "reprise: rank 1 on host $(uname -n): the root unprepared is not prepared there, as that of rank 0 on host $(uname -n) is"
 run 2 on 2 "$REPRISE" replay job.oplog
 equal "$(grep -c 'replay needs --root' "$err")" 1
 run 2 on 4 "$REPRISE" replay job.oplog --engine null --gpus 2
@@ -131,7 +142,7 @@ rank_pid() {
 }
 # dies NAME CODE TEXT COMMAND: sends what COMMAND says once the ranks run; TEXT must be in what is printed.
 dies() {
-    "$mpirun" --oversubscribe -n 2 "$REPRISE" replay long.oplog --root root2 >"$out" 2>"$err" &
+    "$mpirun" --oversubscribe -n 2 "$REPRISE" replay long.oplog --root root2 -o died.oplog -f >"$out" 2>"$err" &
     local job=$! rc=0
     for _ in $(seq 100); do [[ $(left | wc -l) -ge 4 ]] && break; sleep 0.1; done
     sleep 1.5
@@ -147,4 +158,5 @@ dies "a worker killed" 4 "interrupted: rank 1 on host $(uname -n): worker " 'kil
 dies "a rank killed" 137 "process rank 1 with PID" 'kill -KILL $(rank_pid 1)'
 dies "a host that hangs" 4 "cut off: no sign of life" 'kill -STOP $(rank_pid 1)'
 dies "Ctrl-C" "1 4 130" "from the launcher: Ctrl-C" 'kill -INT $job'
+contains "$out" "2 ranks on 1 host:" # also where a log was asked for, which cannot be joined now
 finish

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "formats/oplog/copy_tables.h"
+#include "formats/oplog/ranks.h"
 #include "formats/support/error.h"
 #include "tests/replay/job_builder.h"
 #include "tests/support.h"
@@ -324,6 +325,92 @@ TEST_CASE_FIXTURE(VariantJob, "copies in step are as slow as the slowest of each
     options.copies.in_step = false;
     CHECK(counter(variant(options), "steps_in_step") == 0);
     CHECK(elapsed() >= std::max(sums[0], sums[1]));
+}
+
+namespace {
+
+/// Two ranks whose recording does not show that they waited for each other.
+struct RankedJob : VariantJob {
+    RankedJob() {
+        for (uint32_t rank = 0; rank < 2; ++rank) {
+            const TaskId task = job.task(job.process());
+            const std::string data = "/data/" + std::to_string(rank);
+            train(task, {dataset(data + "a", 5000), dataset(data + "b", 5000), dataset(data + "c", 5000)});
+        }
+        write_ranks(job.writer().header(), job.writer().tables(), std::vector<uint32_t>{kNoRank, 0, 1});
+    }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(RankedJob, "recorded ranks wait for each other after each step where that is asked for") {
+    VariantOptions options{copies(1), GpuModel::parse("normal(100ms,60ms),seed=3"), true};
+    int64_t slowest = 0, sums[2] = {};
+    const auto elapsed = [&] {
+        const LogReader log = variant(options);
+        const auto first = ops_of(log, 1, OpKind::gpu_submit), second = ops_of(log, 2, OpKind::gpu_submit);
+        slowest = sums[0] = sums[1] = 0;
+        for (size_t i = 0; i < first.size(); ++i) {
+            slowest += std::max(first[i].size, second[i].size);
+            sums[0] += first[i].size;
+            sums[1] += second[i].size;
+        }
+        ReplayOptions how = afap(root);
+        how.pace = Pace::causal;
+        const ReplayResult result = replay(log, how);
+        INFO(describe(result));
+        CHECK(result.ended == "complete");
+        for (const Counter& counter : result.counters) {
+            CHECK(counter.name != "edges_against_time");
+        }
+        return result.elapsed_ns - 60 * kMs;  // 20 ms of thinking before each step
+    };
+    const int64_t together = elapsed();
+    CHECK(slowest > std::max(sums[0], sums[1]) + 20 * kMs);  // else the seed tells nothing
+    CHECK(together >= slowest);
+    {
+        const LogReader log = variant(options);
+        CHECK(counter(log, "steps_of_ranks") == 3);
+        CHECK(counter(log, "steps_not_of_all") == 0);
+        CHECK(log.header().extra.count("gpus") == 0);
+    }
+    options.copies = copies(2);  // of each rank: four wait for each other
+    const LogReader four = variant(options);
+    uint64_t waits = 0;
+    four.for_each(3, [&](const Op& op, uint64_t) {
+        if (op.kind == OpKind::wait) {
+            ++waits;
+            CHECK(op.edges.size() == 3);
+        }
+    });
+    CHECK(waits == 3);
+    options = {copies(1), {}, false};
+    CHECK_FALSE(options.changes_anything());
+}
+
+TEST_CASE_FIXTURE(VariantJob, "ranks that cannot wait for each other are refused") {
+    const TaskId task = job.lone_task();
+    train(task, {dataset("/data/a", 5000)});
+    CHECK_THROWS_WITH_AS(variant({copies(1), {}, true}), doctest::Contains("the log has one rank"), Error);
+}
+
+TEST_CASE_FIXTURE(VariantJob, "a rank without steps, and steps that not all ranks have") {
+    const TaskId one = job.task(job.process()), other = job.task(job.process());
+    train(one, {dataset("/data/a", 5000), dataset("/data/b", 5000)});
+    SUBCASE("none") {
+        write_ranks(job.writer().header(), job.writer().tables(), std::vector<uint32_t>{kNoRank, 0, 1});
+        CHECK_THROWS_WITH_AS(variant({copies(1), {}, true}), doctest::Contains("rank 1 has no steps"), Error);
+    }
+    SUBCASE("one, that a mark ends") {
+        job.add(other, {.kind = OpKind::marker,
+                        .begin = 5 * kMs,
+                        .flags = static_cast<int64_t>(MarkerPhase::end),
+                        .text = job.text("step")});
+        write_ranks(job.writer().header(), job.writer().tables(), std::vector<uint32_t>{kNoRank, 0, 1});
+        const LogReader log = variant({copies(1), {}, true});
+        CHECK(counter(log, "steps_of_ranks") == 1);
+        CHECK(counter(log, "steps_not_of_all") == 1);
+    }
 }
 
 TEST_CASE_FIXTURE(VariantJob, "of a dataset that is one large file each copy reads another part first") {
