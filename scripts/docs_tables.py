@@ -7,7 +7,7 @@ usage: scripts/docs_tables.py            write them
 
 The data files are written by `tests/bench/run.sh --write-docs`, `tests/bench/many.py --write-docs`,
 `tests/bench/ranks.py --write-docs`, `tests/bench/cluster/shared.py --write-docs`, `tests/bench/scaling/truth.py --write-docs`, `tests/bench/predict/syncs.py --write-docs`,
-`tests/bench/cluster/faults.py --write-docs`, `tests/bench/dlio/dlio.py --write-docs`,
+`tests/bench/cluster/faults.py --write-docs`, `tests/bench/cluster/steps.py --write-docs`, `tests/bench/dlio/dlio.py --write-docs`,
 `tests/bench/accuracy/fit_jobs.py --write-docs`, `tests/bench/dlio/fit_beside.py --write-docs`,
 `tests/bench/bench_limit.py --write-docs`, `tests/bench/bench_content.py --write-docs` and `tests/bench/accuracy/run.sh --write-docs`. Tables stand between `<!-- NAME: begin -->` and `<!-- NAME: end -->`;
 never edit them by hand.
@@ -407,7 +407,7 @@ def content_lines(data):
 
 # --- pages
 
-KEPT = {"shared": "docs/scale.md", "faults": "docs/scale.md", "dlio": "docs/jobs-dlio.md", "fitted": "docs/fit.md",
+KEPT = {"shared": "docs/scale.md", "steps": "docs/scale.md", "faults": "docs/scale.md", "dlio": "docs/jobs-dlio.md", "fitted": "docs/fit.md",
         "beside": "docs/fit.md", "scaled": "docs/scaling.md", "syncs": "docs/predict.md"}  # tables of tables.json
 
 

@@ -50,6 +50,15 @@ def processes(reprise):
     return found
 
 
+def rank_of(process):
+    """Of its environment, as Open MPI sets it; None where it tells nothing."""
+    try:
+        found = re.search(rb"\0OMPI_COMM_WORLD_RANK=(\d+)\0", pathlib.Path(f"/proc/{process}/environ").read_bytes())
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
 def until(condition, seconds):
     """Seconds until it held, or None."""
     begin = time.monotonic()
@@ -129,8 +138,9 @@ class Point:
         workers = sorted(process for process, parent in found.items() if parent in found)
         ranks = sorted(process for process, parent in found.items() if parent not in found)
         process = self.random.choice(workers if self.kind == "worker killed" else ranks)
+        rank = rank_of(process)
         os.kill(process, signal.SIGKILL)
-        return after, f"process {process}"
+        return after, f"rank {rank}"
 
 
 def table(rows, kinds):
