@@ -415,13 +415,17 @@ private:
 
     /// A host that lacks the storage says so before all have planned the run.
     void check_roots() const {
-        const std::vector<std::string> all = hosts_->ranks().share(is_prepared(how_.root) ? "1" : "0");
-        const auto prepared = std::find(all.begin(), all.end(), "1"), missing = std::find(all.begin(), all.end(), "0");
+        const std::vector<std::string> all =
+            hosts_->ranks().share((is_prepared(how_.root) ? "1" : "0") + how_.root.string());
+        const auto first = [&](char state) {
+            return std::find_if(all.begin(), all.end(), [state](const std::string& one) { return one[0] == state; });
+        };
+        const auto prepared = first('1'), missing = first('0');
         if (how_.read_only || prepared == all.end() || missing == all.end()) {
             return;
         }
         const auto name = [&](auto one) { return hosts_->name_of(static_cast<uint32_t>(one - all.begin())); };
-        throw machine_error(name(missing) + ": the root " + escape_line(how_.root.string()) +
+        throw machine_error(name(missing) + ": the root " + escape_line(missing->substr(1)) +
                                 " is not prepared there, as that of " + name(prepared) + " is",
                             "mount the storage on all hosts, or prepare that of each: start `reprise prepare` as the "
                             "replay was started");

@@ -431,7 +431,7 @@ bool Conversation::only_lost_missing() const {
 
 /// Polls closely while a task waits for another rank, and else sleeps until there is something to tell.
 void Conversation::rest(bool busy) {
-    constexpr int64_t kCloselyFor = 50'000, kHot = 5'000, kOften = 20'000, kOftenFor = 20'000'000,
+    constexpr int64_t kCloselyFor = 5'000, kHot = 5'000, kOften = 20'000, kOftenFor = 20'000'000,
                       kSeldom = 100'000;  // ns
     constexpr int64_t kIdle = 500'000, kApart = 1'000'000;
     // Never sched_yield(): where others compute, it is milliseconds until the turn comes again. Who sleeps is woken

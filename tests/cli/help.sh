@@ -27,8 +27,8 @@ for command in $commands; do
     # sweep takes what is varied, and what all runs have in common.
     [[ $command == sweep ]] && most=16
     # What-ifs of access (docs/access.md) are one topic of two commands, less memory (docs/ratios.md) another one; and
-    # whoever runs for hours is watched (docs/metrics.md).
-    [[ $command == replay ]] && most=39
+    # whoever runs for hours is watched (docs/metrics.md). Ranks may have to be synchronised (docs/scale.md).
+    [[ $command == replay ]] && most=40
     [[ $command == predict ]] && most=29  # many accelerators (docs/scale.md), too
     [[ $command == prepare ]] && most=17
     # capture says what it records and what the files are for in one go, finds libraries, and is watched.

@@ -158,5 +158,5 @@ dies "a worker killed" 4 "interrupted: rank 1 on host $(uname -n): worker " 'kil
 dies "a rank killed" 137 "process rank 1 with PID" 'kill -KILL $(rank_pid 1)'
 dies "a host that hangs" 4 "cut off: no sign of life" 'kill -STOP $(rank_pid 1)'
 dies "Ctrl-C" "1 4 130" "from the launcher: Ctrl-C" 'kill -INT $job'
-contains "$out" "2 ranks on 1 host:" # also where a log was asked for, which cannot be joined now
+contains all.txt "2 ranks on 1 host:" # also where a log was asked for, which cannot be joined now
 finish
