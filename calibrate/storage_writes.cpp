@@ -38,8 +38,11 @@ double measure_write_rate(const StorageFolder& in) {
         in.failed("cannot create a file");
     }
     const StorageBuffer buffer(size_t{1} << 20);
-    bool held_back = true;
-    // Writes so much and syncs it; ns of the sync, or, where the copying was held up, of both.
+    struct Took {
+        int64_t ns;
+        bool sync_alone;  // else the copying was held up, and counts
+    };
+    // Writes so much and syncs it.
     const auto write = [&](int64_t bytes) {
         const auto device_before = read_device_counter(in.folder());
         const int64_t begin = monotonic_ns();
@@ -56,18 +59,18 @@ double measure_write_rate(const StorageFolder& in) {
         }
         const int64_t synced = monotonic_ns();
         constexpr uint64_t kOthers = 32;  // what others have written meanwhile is less than this part
-        held_back = held_back && (device_before && device_copied
-                                      ? (device_copied->write_bytes - device_before->write_bytes) * kOthers <
-                                            static_cast<uint64_t>(bytes)
-                                      : synced - copied > copied - begin);
-        return synced - (held_back ? copied : begin);
+        const bool sync_alone =
+            device_before && device_copied
+                ? (device_copied->write_bytes - device_before->write_bytes) * kOthers < static_cast<uint64_t>(bytes)
+                : synced - copied > copied - begin;
+        return Took{synced - (sync_alone ? copied : begin), sync_alone};
     };
     // A limit lets through at once what a pause saved up, both times.
     const int64_t all = in.options().file_bytes, part = std::max<int64_t>(all / 4 >> 20 << 20, 1 << 20);
-    const int64_t once = write(part), more = write(all);
-    const bool known = all > part && more > once + more / 4;
+    const Took once = write(part), more = write(all);
+    const bool known = all > part && once.sync_alone == more.sync_alone && more.ns > once.ns + more.ns / 4;
     return static_cast<double>(known ? all - part : all) * 1e9 /
-           static_cast<double>(std::max<int64_t>(known ? more - once : more, 1));
+           static_cast<double>(std::max<int64_t>(known ? more.ns - once.ns : more.ns, 1));
 }
 
 double measure_scattered_writes(const StorageFolder& in) {

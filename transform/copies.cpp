@@ -118,7 +118,7 @@ public:
             into.add_row(op);
             if (wait != waits.end() && *wait == from.first + i) {
                 Op after = barrier(copy, end_of(from.row(i)));
-                const bool last = i + 1 == from.count();
+                const bool last = i + 1 == piece.from + piece.count;  // what follows may be in another block
                 stretch(after, recorded, static_cast<size_t>(wait - waits.begin()), last ? 0 : from.begin[i + 1]);
                 barrier_edges(copy, recorded, static_cast<size_t>(wait - waits.begin()), edges);
                 after.edges = edges;
