@@ -16,8 +16,8 @@ if(NOT REPRISE_MPI STREQUAL "OFF" AND NOT REPRISE_SANITIZE)
       target_compile_definitions(${plugin} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
       target_link_libraries(${plugin} PRIVATE reprise_options PkgConfig::${mpi})
       add_dependencies(reprise ${plugin})
-      # Not in the package, which would depend on every MPI: cmake --install build --component mpi
-      install(TARGETS ${plugin} LIBRARY DESTINATION lib/reprise COMPONENT mpi EXCLUDE_FROM_ALL)
+      # Not in the package, which would depend on every MPI.
+      install(TARGETS ${plugin} LIBRARY DESTINATION lib/reprise COMPONENT mpi)
       list(APPEND REPRISE_MPI_BUILT ${mpi})
     endif()
   endforeach()

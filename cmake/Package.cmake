@@ -40,6 +40,8 @@ install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/reprise/example
 
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 set(CPACK_GENERATOR DEB)
+# Without the components of Mpi.cmake and Cupti.cmake.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};reprise;Unspecified;/")
 set(CPACK_PACKAGE_NAME reprise)
 set(CPACK_PACKAGE_VENDOR "the reprise authors")
 set(CPACK_PACKAGE_CONTACT "the reprise authors <reprise@localhost>")

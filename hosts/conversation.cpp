@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "hosts/conversation.h"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 
 #include "calibrate/clock.h"
 #include "calibrate/delay.h"
 #include "formats/support/error.h"
+#include "formats/support/limits.h"
 #include "formats/support/quiet_thread.h"
 
 namespace reprise {
@@ -43,7 +47,11 @@ std::vector<std::string> unpack_texts(std::string_view bytes) {
     return texts;
 }
 
-Conversation::Conversation(const Make& make, ConversationSettings settings) : settings_(std::move(settings)) {
+Conversation::Conversation(const Make& make, ConversationSettings settings)
+    : settings_(std::move(settings)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!bell_.valid()) {
+        throw machine_error("eventfd: " + reason(errno), "");
+    }
     if (!settings_.clock) {
         settings_.clock = monotonic_ns;
     }
@@ -237,6 +245,9 @@ void Conversation::attach(Mirror* mirror) {
     const std::lock_guard lock(mirror_mutex_);
     mirror_ = mirror;
     setup_ = setup_.load() && mirror == nullptr;
+    if (mirror_ != nullptr) {
+        mirror_->run().control().bell = bell_.get();
+    }
     if (mirror_ != nullptr && stop_seen_.load()) {
         mirror_->stop();
     }

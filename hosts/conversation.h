@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "formats/support/bytes.h"
+#include "formats/support/unique_fd.h"
 #include "hosts/mirror.h"
 #include "hosts/transport.h"
 
@@ -192,6 +193,7 @@ private:
 
     std::mutex mirror_mutex_;
     Mirror* mirror_ = nullptr;
+    UniqueFd bell_;  // what tasks ring while the thread sleeps
 
     std::atomic<int> hot_{0}, stop_code_{0};
     std::atomic<bool> lost_{false}, all_ended_{false}, mine_ready_{false}, mine_ended_{false}, mine_runs_{false};

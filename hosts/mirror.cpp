@@ -70,14 +70,13 @@ void Mirror::heard(TaskId id, uint32_t published) {
     wake_listeners(run_, task, from, to);
 }
 
-void Mirror::sleep(int64_t most_ns) {
-    std::atomic<uint32_t>& word = run_.control().bridge;
-    word.store(1, std::memory_order_seq_cst);
-    if (!anything() && run_.control().waits_elsewhere.load(std::memory_order_seq_cst) == 0) {
-        futex_wait(word, 1, most_ns);
-    }
-    word.store(0, std::memory_order_relaxed);
+bool Mirror::falls_asleep(bool also_waits) {
+    RunControl& control = run_.control();
+    control.bridge.store(also_waits ? RunControl::kAsleep : RunControl::kHears, std::memory_order_seq_cst);
+    return !anything() && !(also_waits && control.waits_elsewhere.load(std::memory_order_seq_cst) != 0);
 }
+
+void Mirror::awake() { run_.control().bridge.store(RunControl::kAwake, std::memory_order_relaxed); }
 
 void Mirror::stop() { run_.control().stop.store(1); }
 

@@ -25,8 +25,10 @@ public:
     void heard(TaskId task, uint32_t published);
     /// Whether a task here waits for another rank now.
     bool waited_for() const { return run_.control().waits_elsewhere.load(std::memory_order_relaxed) != 0; }
-    /// Sleeps until there is something to tell, a task begins to wait for another rank, or `most_ns` have passed.
-    void sleep(int64_t most_ns);
+    /// From here to awake(), tasks ring the bell (RunControl::bell) when there is something to tell and, with
+    /// `also_waits`, when one begins to wait for another rank. False: there is something already.
+    bool falls_asleep(bool also_waits);
+    void awake();
     /// Ends the run here.
     void stop();
 

@@ -24,6 +24,11 @@ public:
     virtual void send(uint32_t to, const void* data, size_t bytes) = 0;
     /// A message that has arrived. False where there is none; never waits.
     virtual bool receive(uint32_t& from, std::string& into) = 0;
+    /// Sleeps until `bell` (a descriptor) is readable, `most_ns` have passed, or, where it hears() them, a message has
+    /// arrived.
+    virtual void wait(int bell, int64_t most_ns) = 0;
+    /// Whether messages end wait(). Else only receive() finds them.
+    virtual bool hears() const = 0;
     /// Everything that was sent has left.
     virtual bool all_sent() = 0;
     /// The orderly end, with all ranks. Waits for them.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -103,9 +104,16 @@ void RunControl::fail(const char* message) {
     stop.store(1);
 }
 
+void RunControl::tell_bridge() {
+    if (bridge.load(std::memory_order_seq_cst) != kAwake &&
+        bridge.exchange(kAwake, std::memory_order_seq_cst) != kAwake) {
+        eventfd_write(bell, 1);
+    }
+}
+
 void RunControl::call_bridge() {
-    if (bridge.load(std::memory_order_seq_cst) != 0 && bridge.exchange(0, std::memory_order_seq_cst) != 0) {
-        futex_wake_all(bridge);
+    if (bridge.load(std::memory_order_seq_cst) == kAsleep) {
+        tell_bridge();
     }
 }
 

@@ -92,8 +92,11 @@ struct alignas(64) RunControl {
     double tick_ns = 1.0;                          // length of a tick; set before go
     bool in_step = false;                          // tasks leave the start line at start_ns sharp; set before go
     std::atomic<int64_t> left_line_ns{INT64_MAX};  // when the first of them did, where in_step
-    alignas(64) std::atomic<uint32_t> bridge{0};   // futex word: 1: what connects the ranks sleeps
-    std::atomic<uint32_t> waits_elsewhere{0};      // tasks that wait for one of another rank now
+    // What connects the ranks: awake, asleep, or asleep in a way that hears other ranks.
+    static constexpr uint32_t kAwake = 0, kAsleep = 1, kHears = 2;
+    alignas(64) std::atomic<uint32_t> bridge{kAwake};
+    int bell = -1;                             // eventfd that wakes it; set before go
+    std::atomic<uint32_t> waits_elsewhere{0};  // tasks that wait for one of another rank now
     alignas(64) SpinTokens tokens;
     std::array<std::atomic<uint64_t>, kAccessCounts> access{};  // by AccessCount
     std::array<std::atomic<int>, 2> no_queue{};                 // errno of io_uring_setup, io_setup; 0: none
@@ -110,7 +113,9 @@ struct alignas(64) RunControl {
     std::atomic<uint32_t>& guard(uint32_t number) { return guards[number % guards.size()].word; }
     /// Records why the run cannot go on, and stops it.
     void fail(const char* message);
-    /// There is something to tell other ranks, or to be heard soon.
+    /// There is something to tell other ranks.
+    void tell_bridge();
+    /// Something is to be heard from them soon.
     void call_bridge();
 };
 

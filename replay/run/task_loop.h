@@ -39,7 +39,7 @@ inline void publish_end(const Plan& plan, SharedRun& run, TaskId id) {
         wake_listeners(run, task, std::min<size_t>(before, task.sources.size()), task.sources.size());
     }
     if (!task.told.empty()) {
-        run.control().call_bridge();
+        run.control().tell_bridge();
     }
 }
 
@@ -137,7 +137,7 @@ private:
         ++source_;
         if (__builtin_expect(told_ < task_.told.size(), 0) && task_.told[told_] == source_) {
             ++told_;
-            control_.call_bridge();
+            control_.tell_bridge();
         }
     }
 

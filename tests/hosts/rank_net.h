@@ -3,7 +3,9 @@
 // test owns.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +19,12 @@
 #include "hosts/transport.h"
 
 namespace reprise::test {
+
+/// Until one of them is readable, or the time has passed.
+inline void poll_for(std::vector<pollfd> any, int64_t most_ns) {
+    const timespec most{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
+    ::ppoll(any.data(), any.size(), &most, nullptr);
+}
 
 /// The network of ranks that are threads.
 struct Net {
@@ -51,6 +59,8 @@ public:
         mine.pop_front();
         return true;
     }
+    void wait(int bell, int64_t most_ns) override { poll_for({{bell, POLLIN, 0}}, most_ns); }
+    bool hears() const override { return false; }
     bool all_sent() override { return true; }
     void finish() override { ++net_.finished; }
     void abort(int) override { ++net_.aborted; }
@@ -76,6 +86,8 @@ public:
         from = 1 - rank_;
         return got > 0;
     }
+    void wait(int bell, int64_t most_ns) override { poll_for({{bell, POLLIN, 0}, {fd_, POLLIN, 0}}, most_ns); }
+    bool hears() const override { return true; }
     bool all_sent() override { return true; }
     void finish() override {}
     void abort(int) override {}
