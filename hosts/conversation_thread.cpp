@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The thread of a conversation: what it says, hears and notices.
-#include <sched.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,23 +21,6 @@ constexpr int64_t kToStart = 200'000'000;
 void pause(int64_t ns) {
     const timespec time{0, ns};
     nanosleep(&time, nullptr);
-}
-
-/// Its turns take microseconds, and whole chains of waits depend on them: who asks the scheduler for little at a time
-/// is let in at once where others compute (kernel 6.12 and later; before, the request means nothing).
-void ask_for_short_turns() {
-    constexpr uint64_t kLeast = 100'000;  // ns
-    struct {                              // sched_attr, whose header cannot be included beside the library's
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period;
-    } own{};
-    if (::syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) == 0 && own.policy == SCHED_OTHER) {
-        own.runtime = kLeast;
-        ::syscall(SYS_sched_setattr, 0, &own, 0);
-    }
 }
 
 }  // namespace

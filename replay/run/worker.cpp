@@ -252,6 +252,9 @@ private:
         if (at_start_line) {
             wait_at_start_line();
         }
+        if (run_.control().in_step) {
+            ask_for_short_turns();  // a message between ranks takes three wake-ups here, of which the job had one
+        }
         run_.task(id).state.store(TaskState::running, std::memory_order_relaxed);
         if (setup_.pace == Pace::timed) {
             TimedPace<> pace(plan_, run_, setup_.speeds);

@@ -8,7 +8,7 @@ replay, under mpirun, of recordings made on it without the limit.
   ddp  PyTorch DistributedDataParallel (gloo; a sleep stands in for the accelerator): epoch time (goal 5 %), AU (3 points)
   fio  fio --server on each host, fio --client for all: aggregate bandwidth beside the replay of fio's own recording (3 %)
 
-A round runs the real job and the replay in turn; medians are compared. The hosts are network namespaces of one machine
+A round records the job, runs it for real, and replays the recording; medians are compared. The hosts are network namespaces of one machine
 (hosts.py), which share its processors: recorded computing is slept. Needs root, control groups of version 1 with blkio, Open MPI, fio, FUSE.
 """
 
@@ -229,17 +229,18 @@ class Bench:
 
 def part_of(bench, kind, limit, rounds):
     job = kind(bench, limit)
-    log, recorded = job.record()
-    rows = {"recorded": recorded, "real": [], "replayed": []}
+    rows = {"recorded": [], "real": [], "replayed": []}
     for number in range(rounds):
+        log, recorded = job.record()
+        rows["recorded"].append(recorded)
         rows["real"].append(job.real())
         rows["replayed"].append(job.replay(log))
-        print(f"round {number + 1}: real {rows['real'][-1]}, replayed {rows['replayed'][-1]}", file=sys.stderr, flush=True)
+        print(f"round {number + 1}: recorded {recorded}, real {rows['real'][-1]}, replayed {rows['replayed'][-1]}", file=sys.stderr, flush=True)
     found = []
     for name, goal in kind.goal.items():
-        real, replayed = (statistics.median(row[name] for row in rows[side]) for side in ("real", "replayed"))
+        recorded, real, replayed = (statistics.median(row[name] for row in rows[side]) for side in ("recorded", "real", "replayed"))
         error = replayed - real if name == "au" else 100 * (replayed / real - 1)
-        found.append({"part": kind.__name__.lower(), "mb_per_s": limit, "what": name, "rounds": rounds, "recorded": recorded[name], "real": real, "replayed": replayed,
+        found.append({"part": kind.__name__.lower(), "mb_per_s": limit, "what": name, "rounds": rounds, "recorded": recorded, "real": real, "replayed": replayed,
                       "real_range": [min(row[name] for row in rows["real"]), max(row[name] for row in rows["real"])],
                       "error": error, "trust": max(bench.trust, key=TRUST.index), "goal": goal, "met": abs(error) <= goal})
     return found
