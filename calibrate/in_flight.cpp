@@ -69,6 +69,16 @@ public:
         return rows;
     }
 
+    /// What reads of such a row keep up once a limit has given out what it had saved up.
+    DepthRow held(const DepthRow& row, const MakeQueue& make) const {
+        constexpr int64_t kRests = 2, kLasts = 3;
+        const InFlightLoad load{row.bytes, row.depth, 100, std::max<int64_t>(options_.file_bytes / row.bytes, 1)};
+        const std::unique_ptr<InFlightQueue> queue = make(row.depth);
+        return keep_in_flight(
+            *queue, load, {kRests * options_.each_ns, kLasts * options_.each_ns}, [] { return monotonic_ns(); },
+            [this] { in_.check(); });
+    }
+
 private:
     const StorageFolder& in_;
     const StorageOptions& options_;
@@ -186,21 +196,21 @@ void measure_in_flight(const StorageFolder& in, const StorageOptions& options, c
     m.sync_depth = measure.size({kSizes[0], 1, 0, 1}, few, 1e15, 1e15,
                                 [&](int depth) { return sync_queue(in, depth, kSizes[0]); });
     if (m.read_burst_ns == 0) {
-        // What threads were able to do is no limit where a ring does more, all the time; not at one depth alone, where
-        // a limit may have let through what was saved up.
-        constexpr double kAll = 0.85;
-        std::array<double, 2> bytes{}, requests{};  // the two highest
-        const auto keep = [](std::array<double, 2>& most, double value) {
-            most = value > most[0] ? std::array{value, most[0]} : std::array{most[0], std::max(most[1], value)};
-        };
-        for (const DepthRow& row : m.read_depth) {
-            if (row.per_s > kAll * going(row)) {
-                keep(bytes, row.per_s * static_cast<double>(row.bytes));
-                keep(requests, row.per_s);
+        // What threads were able to do is no limit where a ring does more, all the time.
+        constexpr double kAll = 0.85, kMore = 1.02;
+        const auto raise = [&](double& rate, const auto& rate_of) {
+            const DepthRow* most = nullptr;
+            for (const DepthRow& row : m.read_depth) {
+                if (row.per_s > kAll * going(row) && (most == nullptr || rate_of(row) > rate_of(*most))) {
+                    most = &row;
+                }
             }
-        }
-        m.read_bytes_per_s = std::max(m.read_bytes_per_s, bytes[1]);
-        m.reads_per_s = std::max(m.reads_per_s, requests[1]);
+            if (most != nullptr && rate_of(*most) > kMore * rate) {
+                rate = std::max(rate, std::min(rate_of(*most), rate_of(measure.held(*most, queues(most->bytes)))));
+            }
+        };
+        raise(m.read_bytes_per_s, [](const DepthRow& row) { return row.per_s * static_cast<double>(row.bytes); });
+        raise(m.reads_per_s, [](const DepthRow& row) { return row.per_s; });
     }
 }
 

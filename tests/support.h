@@ -5,12 +5,24 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "formats/support/sanitized.h"
+
 namespace reprise::test {
+
+/// Of a test's repetitions, as many as it needs in a build with a sanitizer, where each takes ten times as long: that
+/// looks for errors of memory and threads, which the first few show.
+#if defined(REPRISE_ASAN) || defined(REPRISE_TSAN)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+constexpr uint64_t rounds(uint64_t plain, uint64_t sanitized) { return kSanitized ? sanitized : plain; }
 
 /// A fresh folder under $TMPDIR, removed with everything in it.
 class TempDir {

@@ -207,6 +207,7 @@ private:
             futex_wait(control.go, 0, 100'000'000);
         }
         if (control.in_step && !control.stopped()) {
+            ask_for_short_turns();  // many wake at the same moment
             Delay delay(&control.tokens, &control.stop, control.tick_ns);
             delay.until(control.start_ns);
             const int64_t now = monotonic_ns();

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Published MLPerf Storage results of one storage system: fitted on the one accelerator, predicted for the other.
+# plain builds only
 # SPDX-License-Identifier: MIT
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"

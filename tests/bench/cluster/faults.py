@@ -4,7 +4,8 @@
 
 Eight ranks replay on four hosts; at a random moment one thing goes wrong: a worker is killed, a rank is killed, a host is cut
 off, or a host starts without the root. Prints how long it took until every process of the run had ended, everywhere (goal: 5 s),
-whether the cause was named, and what was left. Exits 1 if a cause was not named or anything was left.
+whether the cause was named, and what was left. Exits 1 if a cause was not named or anything was left but parts of logs that can be
+read (info --recover).
 
 The hosts are network namespaces of one machine (hosts.py). Needs root, Open MPI, iproute2.
 """
@@ -97,6 +98,7 @@ class Point:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
+        parts = []
         left = [f"process {process}" for process in processes(self.reprise)]
         if pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8") != mounts:
             left.append("a mount")
@@ -105,12 +107,16 @@ class Point:
                 fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             left.append("the lock of the root")
+        # Who is killed while it writes leaves a part, from which readers take what is whole.
         for path in self.work.glob("run*.partial"):
-            left.append(path.name)
+            if subprocess.run([self.reprise, "info", "-q", "--recover", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+                left.append(f"{path.name}, which cannot be read")
+            else:
+                parts.append(path.name)
         for path in self.work.glob("run*"):
             path.unlink()
         named = child.returncode != 0 and bool(re.search(CAUSES[self.kind], text))
-        return {"kind": self.kind, "after_s": after, "where": where, "gone_s": gone, "launcher_s": whole, "named": named, "left": left,
+        return {"kind": self.kind, "after_s": after, "where": where, "gone_s": gone, "launcher_s": whole, "named": named, "left": left, "parts": parts,
                 "text": "" if named and not left else text[-3000:]}
 
     def output_of(self, child, host):
@@ -175,7 +181,7 @@ def main():
             row = Point(((arguments.build / "reprise").resolve(), log, work, cluster), kinds[number % len(kinds)], arguments.seed + number).run()
             rows.append(row)
             print(f"{number + 1:2} {row['kind']:14} {row['where']:15} after {row['after_s']:.1f} s: all gone {row['gone_s']:.1f} s, launcher {row['launcher_s']:.1f} s"
-                  f"{'' if row['named'] else '  CAUSE NOT NAMED'}{''.join('  LEFT: ' + name for name in row['left'])}", flush=True)
+                  f"{''.join('  part of a log: ' + name for name in row['parts'])}{'' if row['named'] else '  CAUSE NOT NAMED'}{''.join('  LEFT: ' + name for name in row['left'])}", flush=True)
             if row["text"]:
                 print(row["text"], file=sys.stderr)
     lines = table(rows, kinds)

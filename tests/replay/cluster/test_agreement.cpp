@@ -131,7 +131,7 @@ TEST_CASE("copies of a job by its profile take as long as op by op") {
                  dir / "job.oplog");
         const LogReader log(dir / "job.oplog");
         const JobProfile profile = profile_of(log, one.storage);
-        for (const uint32_t copies : {1u, 2u, 4u, 8u}) {
+        for (uint32_t copies = rounds(1, 2); copies <= rounds(8, 2); copies *= 2) {
             VariantOptions variant;
             variant.copies = {copies, true};
             ClusterOptions options;
@@ -152,7 +152,7 @@ TEST_CASE("copies of a job by its profile take as long as one of as many ranks")
         generate(one.parsed(1, "sample_size=" + one.size), dir / "job.oplog");
         const LogReader log(dir / "job.oplog");
         const JobProfile profile = profile_of(log, one.storage);
-        for (const uint64_t ranks : {2, 4, 8}) {
+        for (uint64_t ranks = 2; ranks <= rounds(8, 2); ranks *= 2) {
             generate(one.parsed(ranks, "sample_size=" + one.size), dir / "ranks.oplog");
             ClusterOptions options;
             options.accelerators = ranks;

@@ -159,6 +159,9 @@ TEST_CASE("two lists: a longer active list gives way until both are as long") {
 }
 
 TEST_CASE("two lists: from a GiB on the active list may be the longer one") {
+    if (test::kSanitized) {
+        REPRISE_SKIP("a GiB of pages, in plain builds only");
+    }
     constexpr int64_t kAll = (int64_t{3} << 29) / 4096 / kBlock;  // 1.5 GiB: three times as long
     Cache c(PageCachePolicy::two_lists, kAll * kBlock);
     c.activate(0, kAll - 10);
@@ -303,7 +306,7 @@ TEST_CASE("every file costs memory besides its pages") {
 
 TEST_CASE("there is never more than there is room for, and what left is what came") {
     for (const PageCachePolicy policy : {PageCachePolicy::lru, PageCachePolicy::two_lists}) {
-        for (uint64_t seed = 1; seed <= 40; ++seed) {
+        for (uint64_t seed = 1; seed <= test::rounds(40, 8); ++seed) {
             CAPTURE(seed);
             std::mt19937_64 random(seed);
             const auto upto = [&](uint64_t most) { return static_cast<int64_t>(random() % most); };

@@ -193,6 +193,9 @@ TEST_CASE_FIXTURE(Unnamed, "unnamed files: none where a listing returned nothing
 }
 
 TEST_CASE_FIXTURE(Unnamed, "unnamed files: a log cannot ask for more than so many") {
+    if (kSanitized) {
+        REPRISE_SKIP("two million entries, in plain builds only");
+    }
     uint64_t inode = 1'000;
     for (int directory = 0; directory < 10; ++directory) {
         const std::string path = "/d" + std::to_string(directory) + "/";
