@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/work_profile.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -22,6 +28,7 @@
 #include "calibrate/work_units.h"
 #include "formats/support/hash.h"
 #include "formats/support/percentile.h"
+#include "formats/support/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -187,39 +194,99 @@ std::optional<WorkProfile> work_profile_of(std::string_view text) {
 
 namespace {
 
-/// Whether a kept profile still says how fast this machine is.
-bool counts(const WorkProfile& kept) {
-    const int64_t age = std::time(nullptr) - kept.measured_unix_s;
-    return kept.identity == machine_identity() && kept.boot == boot_identity() && age >= 0 && age <= kProfileAge &&
-           kept.waits.measured();
+/// That of `path`, if it still says how fast this machine is.
+std::optional<WorkProfile> kept_in(const fs::path& path) {
+    std::ifstream in(path);
+    std::ostringstream text;
+    text << in.rdbuf();  // nothing where it cannot be read; iterators of the buffer would throw then
+    std::optional<WorkProfile> kept = work_profile_of(text.str());
+    if (!kept) {
+        return std::nullopt;
+    }
+    const int64_t age = std::time(nullptr) - kept->measured_unix_s;
+    // A namespace may have another name, and another share of the processors; it is the same machine.
+    if (kept->boot != boot_identity() || age < 0 || age > kProfileAge || !kept->waits.measured()) {
+        return std::nullopt;
+    }
+    kept->identity = machine_identity();
+    kept->cpus = usable_cpus();
+    return kept;
+}
+
+/// Who measures while others do, as ranks that start together, measures them, too. One does at a time, and the others
+/// find what it kept.
+class Turn {
+public:
+    explicit Turn(const fs::path& lock)
+        : path_(lock), fd_(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)) {
+        constexpr int kTries = 500;  // each 20 ms: a measurement takes two seconds
+        for (int i = 0; fd_.valid() && i < kTries && ::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
+            if (errno != EWOULDBLOCK) {
+                break;
+            }
+            ::usleep(20'000);
+        }
+    }
+    ~Turn() {
+        if (fd_.valid()) {
+            ::unlink(path_.c_str());
+        }
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+private:
+    fs::path path_;
+    UniqueFd fd_;
+};
+
+void keep(const WorkProfile& measured, const fs::path& path) {
+    const fs::path partial = path.string() + "." + std::to_string(getpid());
+    std::error_code ignored;
+    std::ofstream out(partial);
+    out << to_json(measured) << "\n";
+    out.close();
+    fs::rename(partial, path, ignored);
+    if (!out || ignored) {
+        fs::remove(partial, ignored);
+    }
+    // Those of earlier boots.
+    for (fs::directory_iterator at(path.parent_path(), ignored), end; !ignored && at != end; at.increment(ignored)) {
+        const std::string other = at->path().filename().string();
+        std::error_code gone;
+        const auto written = fs::last_write_time(at->path(), gone);
+        if (!gone && other.starts_with("work-") && other.ends_with(".json") &&
+            fs::file_time_type::clock::now() - written > std::chrono::hours(24)) {
+            fs::remove(at->path(), gone);
+        }
+    }
 }
 
 }  // namespace
 
+std::string kept_profile_name() {
+    char name[40] = {};
+    std::snprintf(name, sizeof name, "work-%" PRIx64 ".json", boot_identity());
+    return name;
+}
+
 WorkProfile this_work_profile(const fs::path& cache) {
     const fs::path folder = cache.empty() ? default_cache() : cache;
-    const fs::path path = folder / "work.json";
-    if (!folder.empty()) {
-        std::ifstream in(path);
-        std::ostringstream text;
-        text << in.rdbuf();  // nothing where it cannot be read; iterators of the buffer would throw then
-        if (const auto kept = work_profile_of(text.str()); kept && counts(*kept)) {
-            return *kept;
-        }
+    if (folder.empty()) {
+        return measure_work_profile();
+    }
+    const fs::path path = folder / kept_profile_name();
+    if (const auto kept = kept_in(path)) {
+        return *kept;
+    }
+    std::error_code ignored;
+    fs::create_directories(folder, ignored);
+    const Turn turn(path.string() + ".lock");
+    if (const auto kept = kept_in(path)) {
+        return *kept;
     }
     const WorkProfile measured = measure_work_profile();
-    if (!folder.empty()) {
-        std::error_code ignored;
-        fs::create_directories(folder, ignored);
-        const fs::path partial = folder / ("work.json." + std::to_string(getpid()));
-        std::ofstream out(partial);
-        out << to_json(measured) << "\n";
-        out.close();
-        fs::rename(partial, path, ignored);
-        if (!out || ignored) {
-            fs::remove(partial, ignored);
-        }
-    }
+    keep(measured, path);
     return measured;
 }
 

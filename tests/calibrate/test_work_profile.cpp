@@ -4,12 +4,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "calibrate/delay.h"
 #include "tests/support.h"
@@ -54,7 +58,7 @@ void keep_in(const fs::path& folder, double integer) {
                      .waits = {.extra_ns = {1, 2, 3, 4, 5}, .over_ns = 6}};
     kept.boot = boot_identity();
     kept.measured_unix_s = std::time(nullptr);
-    write_file(folder / "work.json", to_json(kept));
+    write_file(folder / kept_profile_name(), to_json(kept));
 }
 
 }  // namespace
@@ -171,7 +175,7 @@ TEST_CASE("a profile of work is measured where it cannot be kept") {
         measured(this_work_profile(dir / "file/cache"));
     }
     SUBCASE("the file cannot be replaced") {
-        fs::create_directories(dir / "cache/work.json/full");
+        fs::create_directories(dir / ("cache/" + kept_profile_name() + "/full"));
         measured(this_work_profile(dir / "cache"));
         CHECK(std::distance(fs::directory_iterator(dir / "cache"), {}) == 1);  // nothing half written
     }
@@ -193,7 +197,7 @@ TEST_CASE("a kept profile is measured again after a boot, and after an hour") {
     kept.boot = boot_identity();
     kept.measured_unix_s = std::time(nullptr) - 3'500;
     const auto found = [&] {
-        write_file(dir / "work.json", to_json(kept));
+        write_file(dir / kept_profile_name(), to_json(kept));
         return this_work_profile(dir.path()).one.integer;
     };
     CHECK(found() == 11);
@@ -209,6 +213,30 @@ TEST_CASE("a kept profile is measured again after a boot, and after an hour") {
     CHECK(after.boot == boot_identity());
     CHECK(std::abs(after.measured_unix_s - std::time(nullptr)) < 600);
     CHECK(after.spread != WorkRates{});
+}
+
+TEST_CASE("a kept profile counts in a namespace with another host name, and is that of the machine there") {
+    const TempDir dir;
+    keep_in(dir.path(), 11);
+    WorkProfile kept = *work_profile_of(read_file(dir / kept_profile_name()));
+    kept.identity += 1;
+    write_file(dir / kept_profile_name(), to_json(kept));
+    const WorkProfile found = this_work_profile(dir.path());
+    CHECK(found.one.integer == 11);
+    CHECK(found.identity == machine_identity());
+}
+
+TEST_CASE("of several that find no kept profile at the same time one measures") {
+    const TempDir dir;
+    std::array<WorkProfile, 3> found;
+    std::vector<std::thread> threads;
+    for (WorkProfile& one : found) {
+        threads.emplace_back([&one, &dir] { one = this_work_profile(dir.path()); });
+    }
+    std::for_each(threads.begin(), threads.end(), [](std::thread& one) { one.join(); });
+    CHECK(found[0].one == found[1].one);
+    CHECK(found[0].one == found[2].one);
+    CHECK(std::distance(fs::directory_iterator(dir.path()), {}) == 1);  // no lock is left
 }
 
 TEST_CASE("a profile of work: when, and how exactly, as JSON and back") {
@@ -228,12 +256,13 @@ TEST_CASE("a profile of work: when, and how exactly, as JSON and back") {
 
 TEST_CASE("the kept profile of another machine, or a broken one, is measured anew") {
     const TempDir dir;
-    write_file(dir / "work.json", to_json(WorkProfile{.identity = 1, .cpus = 1, .one = {1, 1, 1}, .waits = {}}));
+    write_file(dir / kept_profile_name(),
+               to_json(WorkProfile{.identity = 1, .cpus = 1, .one = {1, 1, 1}, .waits = {}}));
     CHECK(this_work_profile(dir.path()).identity == machine_identity());
-    CHECK(work_profile_of(read_file(dir / "work.json"))->identity == machine_identity());
+    CHECK(work_profile_of(read_file(dir / kept_profile_name()))->identity == machine_identity());
     const WorkProfile earlier{.identity = machine_identity(), .cpus = 1, .one = {1, 1, 1}, .waits = {}};
-    write_file(dir / "work.json", to_json(earlier));
+    write_file(dir / kept_profile_name(), to_json(earlier));
     CHECK(this_work_profile(dir.path()).waits.measured());
-    write_file(dir / "work.json", "{");
+    write_file(dir / kept_profile_name(), "{");
     CHECK(this_work_profile(dir.path()).one.inflate > 1);
 }

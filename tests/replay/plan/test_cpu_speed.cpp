@@ -24,7 +24,7 @@ WorkProfile keep_profile(const TempDir& dir, const WaitCost& waits = kWaitsHere)
     here.spread = {0.01, 0.02, 0.03};
     here.boot = boot_identity();
     here.measured_unix_s = std::time(nullptr);
-    write_file(dir / "work.json", to_json(here));
+    write_file(dir / kept_profile_name(), to_json(here));
     return here;
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("the speed of this machine: taken as 1 where nothing is known, and not
     CHECK(speed.cpu.source == CpuSpeed::Source::no_profile);
     CHECK(!speed.cpu.verified());
     CHECK(!speed.waits.known());
-    CHECK(!std::filesystem::exists(dir / "work.json"));
+    CHECK(!std::filesystem::exists(dir / kept_profile_name()));
 }
 
 TEST_CASE(
