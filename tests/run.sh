@@ -24,7 +24,6 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_strin
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 jobs=$(nproc)
-at_once=$((jobs + 1))  # tests: many of them wait for most of their time
 logs=build/logs
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0
@@ -97,7 +96,7 @@ tests() { # PRESET [ctest argument...]
     shift
     junit=$PWD/$logs/$preset.xml again=$PWD/$logs/$preset-again.xml
     rm -f "$junit" "$again"
-    stage "$preset tests" ctest --preset "$preset" -j "$at_once" --output-junit "$junit" "$@" || rc=$?
+    stage "$preset tests" ctest --preset "$preset" -j "$jobs" --output-junit "$junit" "$@" || rc=$?
     if [[ $rc != 0 && -f $junit ]]; then
         failures "$junit"
         stage "$preset tests again" ctest --preset "$preset" -j 1 --rerun-failed --output-junit "$again" && rc=0
