@@ -213,22 +213,23 @@ std::optional<WorkProfile> kept_in(const fs::path& path) {
     return kept;
 }
 
-/// Who measures while others do, as ranks that start together, measures them, too. One does at a time, and the others
-/// find what it kept.
+/// Processes that measure at the same time, such as ranks that start together, slow each other down. One measures, and
+/// the others find what it kept.
 class Turn {
 public:
     explicit Turn(const fs::path& lock)
         : path_(lock), fd_(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)) {
         constexpr int kTries = 500;  // each 20 ms: a measurement takes two seconds
-        for (int i = 0; fd_.valid() && i < kTries && ::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
-            if (errno != EWOULDBLOCK) {
+        for (int i = 0; fd_.valid() && i < kTries; ++i) {
+            locked_ = ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0;
+            if (locked_ || errno != EWOULDBLOCK) {
                 break;
             }
             ::usleep(20'000);
         }
     }
     ~Turn() {
-        if (fd_.valid()) {
+        if (locked_) {
             ::unlink(path_.c_str());
         }
     }
@@ -238,6 +239,7 @@ public:
 private:
     fs::path path_;
     UniqueFd fd_;
+    bool locked_ = false;
 };
 
 void keep(const WorkProfile& measured, const fs::path& path) {
@@ -250,12 +252,12 @@ void keep(const WorkProfile& measured, const fs::path& path) {
     if (!out || ignored) {
         fs::remove(partial, ignored);
     }
-    // Those of earlier boots.
+    // What earlier boots and killed processes left.
     for (fs::directory_iterator at(path.parent_path(), ignored), end; !ignored && at != end; at.increment(ignored)) {
         const std::string other = at->path().filename().string();
         std::error_code gone;
         const auto written = fs::last_write_time(at->path(), gone);
-        if (!gone && other.starts_with("work-") && other.ends_with(".json") &&
+        if (!gone && other.starts_with("work-") &&
             fs::file_time_type::clock::now() - written > std::chrono::hours(24)) {
             fs::remove(at->path(), gone);
         }

@@ -207,7 +207,7 @@ private:
             futex_wait(control.go, 0, 100'000'000);
         }
         if (control.in_step && !control.stopped()) {
-            ask_for_short_turns();  // many wake at the same moment
+            ask_for_short_turns();
             Delay delay(&control.tokens, &control.stop, control.tick_ns);
             delay.until(control.start_ns);
             const int64_t now = monotonic_ns();
@@ -252,8 +252,7 @@ private:
         feed.prepare();
         if (at_start_line) {
             wait_at_start_line();
-        }
-        if (run_.control().in_step) {
+        } else if (run_.control().in_step) {
             ask_for_short_turns();  // a message between ranks takes three wake-ups here, of which the job had one
         }
         run_.task(id).state.store(TaskState::running, std::memory_order_relaxed);

@@ -76,8 +76,10 @@ EOF_PY
 turn=0
 while read -r way kind class edge source; do
     [[ $way ]] || continue
-    # In a build with a sanitizer every third.
-    [[ -z $REPRISE_SANITIZE ]] || ((turn++ % 3 == 0)) || continue
+    if [[ -n $REPRISE_SANITIZE ]] && ((turn++ % 3 != 0)); then
+        echo "left out: $way: with a sanitizer, every third way runs"
+        continue
+    fi
     # (A leak check cannot run in the namespaces that it makes.)
     if ! ASAN_OPTIONS=detect_leaks=0 "$waits" "$way" 2>"$err"; then
         echo "left out: $way: $(cat "$err")"

@@ -8,10 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/support.h"
-
 using namespace reprise;
-using test::kSanitized, test::rounds;
 
 namespace {
 
@@ -64,7 +61,7 @@ private:
     std::mt19937_64 random_;
 };
 
-constexpr size_t kTrials = rounds(20, 4), kWanted = rounds(19, 3);
+constexpr size_t kTrials = 20, kWanted = 19;
 
 MetricRuns metric(std::vector<double> a, std::vector<double> b, double threshold = 0.02) {
     return {"elapsed", false, false, threshold, std::move(a), std::move(b)};
@@ -100,7 +97,7 @@ TEST_CASE("regression: of sides that are alike no metric is flagged in at least 
 
 TEST_CASE("regression: the intervals hold the truth about as often as they say") {
     size_t held = 0;
-    constexpr size_t kMany = rounds(200, 40);
+    constexpr size_t kMany = 200;
     for (uint64_t trial = 0; trial < kMany; ++trial) {
         std::mt19937_64 random(trial);
         std::normal_distribution normal(100.0, 2.0);
@@ -112,8 +109,8 @@ TEST_CASE("regression: the intervals hold the truth about as often as they say")
         const MetricFinding one = judged(a, b);
         held += one.change->low <= 0.1 && 0.1 <= one.change->high ? 1 : 0;
     }
-    CHECK(held >= kMany * rounds(90, 80) / 100);
-    CHECK((kSanitized || held < kMany));
+    CHECK(held >= kMany * 90 / 100);
+    CHECK(held < kMany);
 }
 
 TEST_CASE("regression: what is found, and what is not") {
