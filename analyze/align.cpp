@@ -161,6 +161,11 @@ public:
             unmatched(b[0], false);
         }
         flush();
+        for (const auto& [of_a, of_b] : polled_.left()) {
+            differs(of_a, of_b);
+        }
+        into_.results_known += polled_.known();
+        polled_ = {};
     }
 
     /// Of requests that the run did not perform: those that read and write have data.
@@ -202,11 +207,18 @@ private:
         }
         const ResultMatch match = a.key.kind == OpKind::getdents ? listings_.match(a.key.path, a.result, b.result)
                                                                  : match_results(a.key.kind, a.arg, a.result, b.result);
+        polled_.see(a.key.path, a.key.kind, a.key.offset, a.result);
         switch (match) {
             case ResultMatch::same: return;
             case ResultMatch::known: ++into_.results_known; return;
             case ResultMatch::differs: break;
         }
+        if (!polled_.keep(a.key.path, a.key.kind, a.key.offset, a.result, b.result, {a, b})) {
+            differs(a, b);
+        }
+    }
+
+    void differs(const Row& a, const Row& b) {
         ++into_.results;
         example(DifferenceKind::result, a, b);
     }
@@ -302,7 +314,8 @@ private:
     }
 
     const Paths& paths_;
-    ListingResults listings_;  // by path
+    ListingResults listings_;                  // by path
+    PolledReads<std::pair<Row, Row>> polled_;  // likewise, of the present task
     const CompareOptions& options_;
     Comparison& into_;
     TaskId task_ = 0;

@@ -185,6 +185,10 @@ public:
             result_.slept_through = slept_through_.finish();
         }
         result_.recorded_ns = recorded_end_ == INT64_MIN ? 0 : recorded_end_ - plan_.first_begin;
+        for (const Different& read : polled_.left()) {
+            mismatch(read);
+        }
+        result_.missing_bytes -= std::min(result_.missing_bytes, static_cast<uint64_t>(polled_.late()));
         for (const auto& list : examples_) {
             result_.examples.insert(result_.examples.end(), list.begin(), list.end());
         }
@@ -258,8 +262,13 @@ private:
             result_.missing_bytes +=
                 static_cast<uint64_t>(std::max<int64_t>(recorded - std::max<int64_t>(actual, 0), 0));
         }
+        polled_.see(block_.handle[i], kind, block_.offset[i], recorded);
         if (!here.own_reason && result_differs(kind, block_, i, recorded, actual, listings_)) {
-            mismatch(id, op, kind, i, recorded, actual, here.reason);
+            const FileId file = plan_.log->tables().file_of(block_.row(i));
+            const Different read{id, op, kind, file, recorded, actual, here.reason};
+            if (!polled_.keep(block_.handle[i], kind, block_.offset[i], recorded, actual, read)) {
+                mismatch(read);
+            }
         }
         if (log_.open() || options_.observe) {
             const Op was = block_.row(i);
@@ -534,15 +543,23 @@ private:
         return tick ? clock_.ns(*tick & kSpoolEndTicks) : INT64_MIN;
     }
 
-    void mismatch(TaskId id, uint64_t op, OpKind kind, size_t i, int64_t recorded, int64_t actual, LeftOut reason) {
+    struct Different {
+        TaskId task;
+        uint64_t op;
+        OpKind kind;
+        FileId file;
+        int64_t recorded, here;
+        LeftOut reason;
+    };
+
+    void mismatch(const Different& op) {
         ++result_.mismatches;
-        ++result_.mismatches_by_kind[static_cast<size_t>(kind)];
-        result_.refused += actual == -EACCES || actual == -EPERM ? 1 : 0;
-        auto& list = examples_[static_cast<size_t>(kind)];
+        ++result_.mismatches_by_kind[static_cast<size_t>(op.kind)];
+        result_.refused += op.here == -EACCES || op.here == -EPERM ? 1 : 0;
+        auto& list = examples_[static_cast<size_t>(op.kind)];
         if (list.size() < kExamplesPerKind) {
-            const Tables& tables = plan_.log->tables();
-            list.push_back(
-                {id, op, kind, std::string(tables.path(tables.file_of(block_.row(i)))), recorded, actual, reason});
+            list.push_back({op.task, op.op, op.kind, std::string(plan_.log->tables().path(op.file)), op.recorded,
+                            op.here, op.reason});
         }
     }
 
@@ -574,6 +591,7 @@ private:
     std::vector<int64_t> waited_by_rank_;
     std::optional<RunEdges> edges_;  // where there is a log
     ListingResults listings_;        // by open instance
+    PolledReads<Different> polled_;  // likewise
     RequestBytes request_bytes_;
     std::vector<std::vector<Mismatch>> examples_;
     OpBlock block_;

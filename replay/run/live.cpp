@@ -102,6 +102,9 @@ void LiveRun::finish(int64_t most_ns) {
     do {
         turn(true);
     } while (figures_.uncounted != 0 && !broken_ && monotonic_ns() < until);
+    for (const OpKind kind : polled_.left()) {
+        ++figures_.kinds[static_cast<size_t>(kind)].mismatches;
+    }
     tell();
 }
 
@@ -269,7 +272,9 @@ void LiveRun::count(Cursor& cursor, TaskId task, const OpBlock& block, size_t i)
     if (from_.pace != Pace::afap) {
         late(cursor, task, block, i, row, begin, done, result.performed);
     }
-    if (!result.own_reason && result_differs(kind, block, i, block.result[i], result.actual, listings_)) {
+    polled_.see(block.handle[i], kind, block.offset[i], block.result[i]);
+    if (!result.own_reason && result_differs(kind, block, i, block.result[i], result.actual, listings_) &&
+        !polled_.keep(block.handle[i], kind, block.offset[i], block.result[i], result.actual, kind)) {
         ++of_kind.mismatches;
     }
 }

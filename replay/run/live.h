@@ -117,6 +117,7 @@ private:
     OpBlock scratch_;
     size_t kept_ = 0;  // bytes of decoded blocks in cursors
     ListingResults listings_;
+    PolledReads<OpKind> polled_;  // those kept are not counted before the end
     RequestBytes request_bytes_;
     RunReads reads_;
     std::optional<DeviceCounter> device_before_;

@@ -64,3 +64,39 @@ TEST_CASE("a listing with less than half of its bytes differs, however they are 
     ListingResults more;
     CHECK(more.match(1, 112, 9'648) == ResultMatch::known);
 }
+
+TEST_CASE("a file that grows while it is looked at: its bytes may come in another look, but they must come") {
+    struct Read {
+        int64_t offset, recorded, run;
+    };
+    const auto differ = [](std::vector<Read> reads, OpKind kind = OpKind::read) {
+        PolledReads<size_t> polled;
+        size_t at_once = 0;
+        for (size_t i = 0; i < reads.size(); ++i) {
+            const auto& [offset, recorded, run] = reads[i];
+            polled.see(7, kind, offset, recorded);
+            if (recorded != run) {
+                at_once += polled.keep(7, kind, offset, recorded, run, i) ? 0 : 1;
+            }
+        }
+        return at_once + polled.left().size();
+    };
+    CHECK(differ({{0, 0, 0}, {0, 0, 29}, {0, 29, 0}, {29, 0, 0}}) == 0);   // earlier
+    CHECK(differ({{0, 0, 0}, {0, 29, 0}, {29, 0, 29}, {29, 0, 0}}) == 0);  // later
+    CHECK(differ({{0, 0, 10}, {0, 29, 30}, {29, 11, 0}}) == 0);
+    CHECK(differ({{0, 0, 0}, {0, 29, 0}, {29, 0, 0}}) == 1);                 // never
+    CHECK(differ({{0, 0, 0}, {0, 29, 0}, {29, 0, 28}}) == 2);                // not all
+    CHECK(differ({{0, 29, 0}, {29, 0, 29}}) == 2);                           // no look at the end before: stale data
+    CHECK(differ({{0, 29, 29}, {29, 0, 0}, {0, 29, 0}, {29, 0, 29}}) == 2);  // read again from its begin
+    CHECK(differ({{0, 0, -5}, {0, 29, 0}, {29, 0, 29}}) == 1);               // an error is one
+    CHECK(differ({{0, 0, 29}, {0, 29, 0}}, OpKind::pread) == 2);
+
+    PolledReads<int> closed;
+    closed.see(7, OpKind::read, 0, 0);
+    closed.see(7, OpKind::close, 0, 0);
+    CHECK(closed.keep(7, OpKind::read, 0, 29, 0, 1));
+    CHECK(closed.keep(7, OpKind::read, 29, 0, 29, 2));
+    CHECK(closed.left() == std::vector<int>{1, 2});
+    CHECK(closed.left().empty());
+    CHECK(closed.known() == 0);
+}

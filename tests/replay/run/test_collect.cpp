@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "analyze/compare.h"
 #include "tests/replay/job_builder.h"
@@ -25,15 +26,26 @@ struct Verdicts {
     Found by_replay, by_compare;
 };
 
-/// One op of each kind, all recorded with one result, and with another, or left out, in the run.
-Verdicts run_with(int64_t recorded, int64_t actual, LeftOut reason) {
+struct Call {
+    OpKind kind;
+    int64_t offset, recorded, actual;
+};
+
+/// Calls of one task on one open file, with their results in the run, or left out there.
+Verdicts run_with(const std::vector<Call>& calls, LeftOut reason = LeftOut::none) {
     const TempDir dir;
     JobBuilder job(dir / "job.oplog");
     const TaskId task = job.lone_task();
     const FileId file = job.file("/data/in");
     const HandleId handle = job.handle(file, O_RDWR);
-    for (const OpInfo& op : all_ops()) {
-        job.add(task, {.kind = op.kind, .result = recorded, .handle = handle, .fd = 3, .file = file, .arg = 3});
+    for (const Call& call : calls) {
+        job.add(task, {.kind = call.kind,
+                       .result = call.recorded,
+                       .handle = handle,
+                       .fd = 3,
+                       .file = file,
+                       .offset = call.offset,
+                       .arg = 3});
     }
     const LogReader log = job.finish();
     const Plan plan = make_plan(log, OpFilter::all(), PathMap{});
@@ -42,7 +54,7 @@ Verdicts run_with(int64_t recorded, int64_t actual, LeftOut reason) {
     run.task(task).done.store(plan.ops);
     for (uint64_t op = 0; op < plan.ops; ++op) {
         const uint64_t begin = 2'000 + op * 10;
-        SpoolRow row{begin, begin + 5, actual};
+        SpoolRow row{begin, begin + 5, calls[op].actual};
         if (reason != LeftOut::none) {
             row = {begin | kNotPerformed, static_cast<uint64_t>(reason), 0};
         }
@@ -66,6 +78,15 @@ Verdicts run_with(int64_t recorded, int64_t actual, LeftOut reason) {
         out.by_compare.insert({each.task, each.op_a, each.kind, each.result_a, each.result_b});
     }
     return out;
+}
+
+/// One op of each kind, all recorded with one result, and with another in the run.
+Verdicts run_with(int64_t recorded, int64_t actual, LeftOut reason) {
+    std::vector<Call> calls;
+    for (const OpInfo& op : all_ops()) {
+        calls.push_back({op.kind, 0, recorded, actual});
+    }
+    return run_with(calls, reason);
 }
 
 }  // namespace
@@ -95,6 +116,23 @@ TEST_CASE("replay and compare agree on ops that were not performed") {
         CHECK((found.replay.mismatches != 0) == (reason == LeftOut::not_open));
         CHECK((found.compare.not_performed != 0) == (reason != LeftOut::not_open));
     }
+}
+
+TEST_CASE("replay and compare agree on reads of a file that grows while it is read") {
+    using enum OpKind;
+    const Verdicts early = run_with({{read, 0, 0, 0}, {read, 0, 0, 29}, {read, 0, 29, 0}, {read, 29, 0, 0}});
+    CHECK(early.replay.mismatches == 0);
+    CHECK(early.compare.results == 0);
+    CHECK(early.compare.results_known == 2);
+    CHECK(early.replay.missing_bytes == 0);
+    const Verdicts never = run_with({{read, 0, 0, 0}, {read, 0, 29, 0}, {read, 29, 0, 0}});
+    CHECK(never.replay.mismatches == 1);
+    CHECK(never.by_replay == never.by_compare);
+    CHECK(never.replay.missing_bytes == 29);
+    // Nobody looked before: the file was there, and this storage shows it late.
+    const Verdicts stale = run_with({{read, 0, 29, 0}, {read, 29, 0, 29}});
+    CHECK(stale.replay.mismatches == 2);
+    CHECK(stale.by_replay == stale.by_compare);
 }
 
 TEST_CASE("collecting: bytes of requests count once, by the way they were submitted; those left out do not") {
