@@ -247,6 +247,13 @@ void pressure_record(RawWriter& to) {
     user_record(to, RAW_PRESSURE, record);
 }
 
+std::string umask_of(const fs::path& process) {
+    constexpr std::string_view kField = "\nUmask:\t";
+    const std::string status = read_text(process / "status");
+    const size_t at = status.find(kField);
+    return at == std::string::npos ? std::string() : status.substr(at + kField.size(), 4);
+}
+
 void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* command) {
     const fs::path process = "/proc/" + std::to_string(pid);
     for (const pid_t tid : numbers_in(process / "task")) {
@@ -277,6 +284,7 @@ void seed_task_record(RawWriter& to, pid_t pid, const std::vector<std::string>* 
             put_text(record, RAW_PART_STRING, 1, link_target(process / "cwd"));
             put_text(record, RAW_PART_STRING, 2, link_target(process / "root"));
             put_text(record, RAW_PART_STRING, 3, link_target(process / "ns" / "mnt"));
+            put_text(record, RAW_PART_STRING, 4, umask_of(process));
         }
         const auto size = static_cast<raw_u16>(record.size());
         std::memcpy(record.data() + offsetof(raw_head, size), &size, sizeof size);

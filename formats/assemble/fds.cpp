@@ -18,16 +18,16 @@ constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | kOpenDirect | 01000000
 constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
 constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
 
-/// What a file that was made may, where its process's umask is not what a replay's mostly is. One from before the
-/// recording shows in what the file has.
+/// What a file that was made may: what it has, or what its process's umask leaves. Where neither is known, what was
+/// asked for, which the replay's umask makes the usual.
 int64_t mode_made(const Process& process, const RawCall& raw) {
     constexpr int64_t kUsual = 022, kBits = 0777;
-    if (process.umask) {
+    const bool told = raw.created.value_or(false) && raw.stat_mode;  // a directory's default list may say otherwise
+    if (process.umask && !told) {
         return raw.mode & ~*process.umask;
     }
-    const bool told = raw.created.value_or(false) && raw.stat_mode;
-    const bool unusual = told && (*raw.stat_mode & kBits) != (raw.mode & kBits & ~kUsual);
-    return unusual ? (raw.mode & ~kBits) | (*raw.stat_mode & kBits) : raw.mode;
+    const bool as_told = told && (process.umask || (*raw.stat_mode & kBits) != (raw.mode & kBits & ~kUsual));
+    return as_told ? (raw.mode & ~kBits) | (*raw.stat_mode & kBits) : raw.mode;
 }
 
 }  // namespace

@@ -351,7 +351,8 @@ struct raw_seed_task {
     raw_u32 parent_pid;
     raw_u32 pad;
     char name[16];
-    /* parts: RAW_PART_STRING which 0: command line, 1: current directory, 2: root, 3: mount namespace */
+    /* parts: RAW_PART_STRING which 0: command line, 1: current directory, 2: root, 3: mount namespace, 4: umask (octal)
+     */
 };
 
 struct raw_seed_map {

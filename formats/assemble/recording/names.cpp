@@ -77,6 +77,12 @@ void RawAssembly::seed_names(uint32_t pid, const raw_part& part) {
         std::from_chars(text.data() + digits, text.data() + text.size(), inode);
         processes_[pid].mounts = inode;
     }
+    if (part.which == 4) {
+        int64_t mask = 0;
+        if (std::from_chars(text.data(), text.data() + text.size(), mask, 8).ec == std::errc()) {
+            assembler_.set_umask(static_cast<int32_t>(pid), mask);
+        }
+    }
 }
 
 // A call that succeeded.

@@ -41,6 +41,7 @@ class Job:
     late: bool = False  # written after the code it judges was done
     slow: int = 25  # MB/s that hold it up
     places: tuple = ()  # storages that hold it up, where they are not the usual ones
+    ways: tuple = ("there", "back")  # fast to its places, and from them to fast
     tools: tuple = ()  # programs that it needs
     in_flight: bool = False  # it keeps requests in flight: how many is compared
 

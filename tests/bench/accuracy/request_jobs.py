@@ -3,7 +3,8 @@
 known (jobs/requests.c), and programs not written for this.
 
 Their sizes are chosen for the storage that is slow: 20 000 requests of 4 KiB take 3.3 s at 25 MB/s and 4 s at 5000 requests/s, 800 of
-128 KiB take 4.2 s at 25 MB/s and 3.2 s at 250 requests/s."""
+128 KiB take 4.2 s at 25 MB/s and 3.2 s at 250 requests/s. On fast storage those take 0.03 to 0.2 s, too short to be measured: what is
+recorded on slow storage and replayed on fast has ten times as many requests, and slow storage that is ten times as fast ("-long")."""
 
 import jobs
 
@@ -13,19 +14,27 @@ SIZES = {"4k": 20_000, "128k": 800}  # requests
 PATTERNS = ("fixed", "pipeline", "stages", "batch", "chains")
 THINK_US = 2_000_000  # of a run, shared among its requests
 SLOW = {"4k": ("xfs-25", "xfs-iops5k"), "128k": ("xfs-25", "xfs-iops")}  # where a job of that size is held up
+LONG = 10  # times as many requests
+LESS_SLOW = {"4k": ("xfs-250", "xfs-iops50k"), "128k": ("xfs-250", "xfs-iops2500")}
 SEVERAL = ("xfs-25", "xfs-iops", "fuse-1ms")
 
 
-def fio(name, engine, size, depth, quick, *more, think=0):
+def fio(name, engine, size, depth, quick, *more, think=0, long=False):
     """`think`: microseconds per request. fio lets all requests end before it thinks, so it does so once for each `depth` of them. It
     sleeps: where its `thinktime_spin` takes longer than asked for, fio 3.33 sleeps for ever. jobs/requests.c computes."""
-    count = SIZES[size] // (2 if quick else 1)
+    count = SIZES[size] * (LONG if long else 1) // (2 if quick else 1)
     words = ["fio", "--name=j", "--thread", "--filename={data}", f"--ioengine={ENGINES[engine]}", "--rw=randread", f"--bs={size}", f"--iodepth={depth}",
              "--direct=1", "--invalidate=0", "--norandommap", f"--number_ios={count}", "--io_size=1t", "--output-format=json", "--eta=never"]
     if think:
+        think //= LONG if long else 1
         words += [f"--thinktime={think * depth}", f"--thinktime_blocks={depth}"]
-    places = (*SLOW[size], *(["fuse-1ms"] if size == "4k" and depth >= 16 else []))
-    return jobs.Job(name, "random.bin", (*words, *more), span="requests", tools=("fio",), in_flight=True, places=places)
+    late = ["fuse-1ms"] if size == "4k" and depth >= 16 else []
+    return jobs.Job(name + ("-long" if long else ""), "random.bin", (*words, *more), span="requests", tools=("fio",), in_flight=True,
+                    places=(*(LESS_SLOW if long else SLOW)[size], *late), ways=("back",) if long else ("there",))
+
+
+def fio_pair(*what, **think):
+    return [fio(*what, **think), fio(*what, **think, long=True)]
 
 
 def fio_jobs(quick):
@@ -34,12 +43,12 @@ def fio_jobs(quick):
         for size, count in SIZES.items():
             for depth in DEPTHS:
                 name = f"fio-{engine}-{size}-d{depth}"
-                found += [fio(name, engine, size, depth, quick), fio(f"{name}-think", engine, size, depth, quick, think=THINK_US // count)]
-    return [*found, fio("fio-uring-4k-d16-fixed", "uring", "4k", 16, quick, "--fixedbufs", "--registerfiles"),
-            fio("fio-uring-4k-d16-sqpoll", "uring", "4k", 16, quick, "--sqthread_poll"),
-            fio("fio-uring-4k-d16-batch", "uring", "4k", 16, quick, "--iodepth_batch=8", "--iodepth_batch_complete_min=4"),
+                found += [*fio_pair(name, engine, size, depth, quick), *fio_pair(f"{name}-think", engine, size, depth, quick, think=THINK_US // count)]
+    return [*found, *fio_pair("fio-uring-4k-d16-fixed", "uring", "4k", 16, quick, "--fixedbufs", "--registerfiles"),
+            *fio_pair("fio-uring-4k-d16-sqpoll", "uring", "4k", 16, quick, "--sqthread_poll"),
+            *fio_pair("fio-uring-4k-d16-batch", "uring", "4k", 16, quick, "--iodepth_batch=8", "--iodepth_batch_complete_min=4"),
             # The file is not the data that others read: writes change it.
-            fio("fio-uring-128k-d16-write", "uring", "128k", 16, quick, "--rw=randwrite", "--filename={out}/file", "--size=128m")]
+            *fio_pair("fio-uring-128k-d16-write", "uring", "128k", 16, quick, "--rw=randwrite", "--filename={out}/file", "--size=128m")]
 
 
 def known_jobs(quick):

@@ -443,6 +443,22 @@ TEST_CASE("what is made has the mode that the process's umask leaves") {
     CHECK(log.of_kind(OpKind::mkdir)[0].mode == 0750);
 }
 
+TEST_CASE("the umask that a process was begun with is its own, unless a directory's access control list decides") {
+    RawJob job;
+    raw_seed_task task{};
+    task.head.pid = task.head.tid = 100;
+    job.add(RawBytes(RAW_SEED_TASK, task)).string(4, "0077");
+    job.call(SYS_mkdir, {0x1000, 0777}, 0).path(0, "/d/dir");
+    raw_fd listed = RawJob::fd_of(4, 2, 2, 0, 0100000 | 0644);
+    listed.info = RAW_FD_CREATED;
+    job.call(SYS_openat, {uint64_t(-100), 0x1000, 0101, 0666}, 4).path(1, "/d/listed").fd(RAW_WHICH_RESULT, listed);
+    const AssembledLog log = job.assemble();
+    REQUIRE(log.of_kind(OpKind::open).size() == 1);
+    CHECK(log.of_kind(OpKind::open)[0].mode == 0644);
+    REQUIRE(log.of_kind(OpKind::mkdir).size() == 1);
+    CHECK(log.of_kind(OpKind::mkdir)[0].mode == 0700);
+}
+
 TEST_CASE("a mode that is set by an access control list, as sed does, is a chmod") {
     for (const int64_t result : {int64_t{0}, int64_t{-95}}) {
         CAPTURE(result);
