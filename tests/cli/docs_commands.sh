@@ -56,9 +56,7 @@ fresh() {
     cp "$REPRISE_SOURCE_DIR/tests/fuzz/corpus/darshan/small.dxt.txt" job.dxt.txt
     printf '[train]\nformat=npz\nsamples=20\nsample_size=20k\nbatch=2\ncompute=2ms\n' >job.ini
     printf '%s\n' 'dataset: {num_files_train: 56, record_length_bytes: 9000}' 'reader: {batch_size: 7}' >unet3d_h100.yaml
-    "$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
-    "$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1
-    rm -rf /mnt/new && mkdir /mnt/new
+    cp "$tmp/log/run.oplog" run.oplog
     [[ $1 == regress.md ]] || return
     mkdir -p /mnt/a /mnt/b
     printf '[suite]\nwarm-up = 0\n[job job]\nlog = job.oplog\nreplay = --pace afap\n' >suite.ini
@@ -91,7 +89,7 @@ real_command() {
 }
 
 seen=0 only_looked_at=0
-declare -A skipped=()
+declare -A skipped=() measured=()
 
 # page_line PAGE COMMAND
 page_line() {
@@ -119,6 +117,11 @@ page_line() {
         [[ $first != */* || -x $REPRISE_SOURCE_DIR/$first ]] || fail "$page: $shown: there is no $first"
         return
     fi
+    if [[ $command == "reprise calibrate --storage "* && -n ${measured["$command"]:-} ]]; then
+        seen=$((seen + 1)) # takes 15 s, and was run on another page
+        return
+    fi
+    measured["$command"]=1
     # What the page writes again was written by the fixture, or by a line before.
     out_file=$(sed -n 's/.* -o \([^ ]*\).*/\1/p' <<<"$command")
     [[ -z $out_file || $command == *"--force"* ]] || rm -rf "$out_file"
@@ -184,6 +187,10 @@ else
 fi
 run 0 "$REPRISE" calibrate -q -o host.json
 run 0 "$REPRISE" calibrate -q --storage "$tmp/log" -o model.json
+mkdir /mnt/new
+"$REPRISE" prepare -q job.oplog --root /mnt/new >/dev/null 2>&1
+"$REPRISE" replay -q job.oplog --root /mnt/new -o run.oplog >/dev/null 2>&1
+[[ -s run.oplog ]] || fail "the pages' job cannot be replayed"
 [[ $failures == 0 ]] || finish
 
 pages=("$REPRISE_SOURCE_DIR"/README.md "$REPRISE_SOURCE_DIR"/CONTRIBUTING.md "$REPRISE_SOURCE_DIR"/docs/*.md)
