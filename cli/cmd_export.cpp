@@ -121,8 +121,12 @@ int run(const po::variables_map& values) {
             progress.update(ops, log.op_count());
         }
     };
-    const ExportReport report = exporter.write(log, output, options);
+    ExportReport report = exporter.write(log, output, options);
     progress.finish();
+    if (const uint64_t lost = log.tables().losses(); lost != 0) {
+        report.notes.insert(report.notes.begin(),
+                            "the log is a part of the job: " + counted(lost, "event") + " were lost");
+    }
     if (json_wanted(values)) {
         put_json(values, report_json(report));
     }
