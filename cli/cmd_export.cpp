@@ -125,7 +125,7 @@ int run(const po::variables_map& values) {
     progress.finish();
     if (const uint64_t lost = log.tables().losses(); lost != 0) {
         report.notes.insert(report.notes.begin(),
-                            "the log is a part of the job: " + counted(lost, "event") + " were lost");
+                            "the log lost " + counted(lost, "event") + ": what is missing is not exported");
     }
     if (json_wanted(values)) {
         put_json(values, report_json(report));

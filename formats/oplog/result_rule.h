@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -60,9 +61,13 @@ public:
         if (!by_position(kind) || recorded < 0 || run < 0 || held_ == kMost) {
             return false;
         }
-        Held& held = held_by_[reader];
         const auto end = ends_.find(reader);
-        held.grew |= recorded > 0 && end != ends_.end() && end->second == offset;
+        const bool grew = recorded > 0 && end != ends_.end() && end->second == offset;
+        if (recorded != 0 && !grew && held_by_.count(reader) == 0) {
+            return false;  // nobody was waiting for more
+        }
+        Held& held = held_by_[reader];
+        held.grew |= grew;
         held.ahead += run - recorded;
         held.late += recorded > run ? recorded - run : 0;
         held.reads.push_back(seen);
@@ -102,7 +107,7 @@ private:
         std::vector<Seen> reads;
     };
     std::unordered_map<uint32_t, int64_t> ends_;  // where the recording read nothing, by reader
-    std::unordered_map<uint32_t, Held> held_by_;
+    std::map<uint32_t, Held> held_by_;            // in order: what is left is reported so
     size_t held_ = 0;
     uint64_t known_ = 0;
     int64_t late_ = 0;

@@ -118,7 +118,7 @@ page_line() {
         return
     fi
     if [[ $command == "reprise calibrate --storage "* && -n ${measured["$command"]:-} ]]; then
-        seen=$((seen + 1)) # takes 15 s, and was run on another page
+        only_looked_at=$((only_looked_at + 1)) # takes 15 s, and was run on another page
         return
     fi
     measured["$command"]=1
