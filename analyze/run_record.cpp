@@ -159,11 +159,11 @@ void check_pair(const RunRecord& first, const RunRecord& one) {
 bool RunRecord::operator==(const RunRecord& other) const { return to_json(*this) == to_json(other); }
 
 std::string RunRecord::doubt() const {
-    if (!losses.empty()) {
-        return "LOSSES: " + losses;
-    }
     if (is_run() && ended != "complete") {
         return ended;
+    }
+    if (!losses.empty()) {
+        return "LOSSES: " + losses;
     }
     return trust == "poor" ? "POOR: " + (reason.empty() ? "no reason given" : reason) : "";
 }

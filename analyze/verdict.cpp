@@ -122,7 +122,8 @@ Json to_json(const Verdict& verdict) {
     for (const auto& [reason, ops] : verdict.ops.left_out_by) {
         by[reason] = ops;
     }
-    return {{"same_job", verdict.same_job && !verdict.truncated && verdict.lost_events == 0},
+    return {{"same_job", verdict.same_job && verdict.part.empty()},
+            {"part", or_null(verdict.part)},
             {"lost_events", verdict.lost_events},
             {"what_if", or_null(verdict.what_if)},
             {"tolerated", verdict.tolerated()},

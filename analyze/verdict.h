@@ -46,8 +46,8 @@ struct Verdict {
     std::string ended;         // "complete", or why the run stopped; empty: not a run
     std::string pace;          // empty: not known
     bool no_storage = false;   // the engine performed nothing
-    bool truncated = false;    // a part of the job: the log was cut
-    uint64_t lost_events = 0;  // likewise: that the recording lost, by its counters
+    std::string part;          // why it is a part of the job: "the log was truncated"; empty: it is whole
+    uint64_t lost_events = 0;  // of them, those that the recording lost, by its counters
     std::string what_if;       // "--gpu-speed 2"; empty: the job as recorded
     std::string access;        // what came of options that change how files are got at; empty: none, or not known
     JobOps ops;

@@ -78,9 +78,9 @@ AnalyzedJob analyzed(const LogReader& log, const std::string& name, const po::va
     if (values.count("no-what-if") != 0) {
         return out;
     }
-    if (log.tables().losses() > 0) {
+    if (!out.job.part.empty()) {
         out.bounds.emplace();
-        out.bounds->why_none = "the log has losses, so that causes may be missing";
+        out.bounds->why_none = out.job.part + ", so that causes may be missing";
         return out;
     }
     Progress computing("finding the critical path");

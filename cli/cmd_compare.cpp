@@ -18,9 +18,9 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/part_of_job.h"
 #include "formats/oplog/result_text.h"
 #include "formats/support/error.h"
-#include "replay/plan/recorded_doubts.h"
 
 namespace reprise::cli::compare_command {
 namespace {
@@ -329,7 +329,9 @@ int run(const po::variables_map& values) {
     progress.finish();
     Verdict verdict = verdict_of(comparison, b.header());
     verdict.tolerated_by = tolerated_by(values);
-    verdict.lost_events = std::max(lost_events(a.tables()), lost_events(b.tables()));
+    const PartOfJob of_a = part_of_job(a.tables()), of_b = part_of_job(b.tables());
+    verdict.lost_events = std::max(of_a.lost_events, of_b.lost_events);
+    verdict.part = of_a.why().empty() ? of_b.why() : of_a.why();
     if (json_wanted(values)) {
         Json out = to_json(comparison, a.tables(), b.tables());
         out["verdict"] = to_json(verdict);
@@ -340,7 +342,7 @@ int run(const po::variables_map& values) {
     if (!json_alone(values)) {
         print(a, b, comparison, verdict);
     }
-    return static_cast<int>(comparison.passed() ? ExitCode::done : ExitCode::check_failed);
+    return static_cast<int>(comparison.passed() && !verdict.incomplete() ? ExitCode::done : ExitCode::check_failed);
 }
 
 const Registration registration{{
@@ -350,7 +352,7 @@ const Registration registration{{
     .help = "Aligns the ops of both logs task by task and shows where calls, bytes, results, order and times differ. "
             "Ops that the replay's filter excluded are excluded from the recording too and do not count as "
             "differences.\n\nEnds with at most ten lines, as replay does; -v prints the details.\n\nExits with 1 if a "
-            "check exceeds its tolerance. By default ops, bytes, results, order and "
+            "check exceeds its tolerance, or B is a run that stopped early. By default ops, bytes, results, order and "
             "arguments must be equal; elapsed, throughput, latency, au, au_mlperf and stall fail only with "
             "--tolerance. A percentage is of A's value; for au it is percentage points.\n\nWith --against: the runs of "
             "A are "

@@ -11,6 +11,7 @@
 #include "cli/table.h"
 #include "cli/units.h"
 #include "formats/export/exporter.h"
+#include "formats/oplog/part_of_job.h"
 #include "formats/support/error.h"
 
 namespace reprise::cli::export_command {
@@ -123,9 +124,8 @@ int run(const po::variables_map& values) {
     };
     ExportReport report = exporter.write(log, output, options);
     progress.finish();
-    if (const uint64_t lost = log.tables().losses(); lost != 0) {
-        report.notes.insert(report.notes.begin(),
-                            "the log lost " + counted(lost, "event") + ": what is missing is not exported");
+    if (const std::string part = part_of_job(log.tables()).why(); !part.empty()) {
+        report.notes.insert(report.notes.begin(), part + ": what is missing is not exported");
     }
     if (json_wanted(values)) {
         put_json(values, report_json(report));

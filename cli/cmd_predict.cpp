@@ -102,7 +102,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["not_measured"] = little.empty() ? Json(nullptr) : Json(little);
     const std::string nothing = nothing_left(p.doubts);
     json["not_same_job"] = nothing.empty() ? Json::array() : Json::array({nothing});
-    json["lost_events"] = p.doubts.lost_events;
+    json["lost_events"] = p.doubts.part.lost_events;
     json["trust"] = !poor.empty() ? "poor" : fair.empty() ? "good" : "fair";
     json["trust_reason"] = poor.empty() ? fair : poor;
     json["ops"] = p.ops;
@@ -416,8 +416,8 @@ int run(const po::variables_map& values) {
         if (const std::string why = nothing_left(result.doubts); !why.empty()) {
             std::cout << "NOT THE SAME JOB: " << why << ".\n";
         }
-        if (result.doubts.lost_events != 0) {
-            std::cout << "A PART OF IT: the recording lost " << counted(result.doubts.lost_events, "event") << ".\n";
+        if (const std::string why = result.doubts.part.why(); !why.empty()) {
+            std::cout << "A PART OF IT: " << why << ".\n";
         }
         if (const std::string why = says_little(result); !why.empty()) {
             std::cout << "NOT MEASURED: " << why << ".\n";

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <iostream>
 
+#include "formats/oplog/part_of_job.h"
 #include "formats/support/error.h"
-#include "replay/plan/recorded_doubts.h"
 
 namespace reprise::cli {
 namespace {
@@ -63,7 +63,7 @@ LogReader open_log(const std::string& path, const po::variables_map& values) {
     return log;
 }
 
-std::string recovered_words(const LogReader& log) { return is_truncated(log.tables()) ? "--recover" : ""; }
+std::string recovered_words(const LogReader& log) { return part_of_job(log.tables()).truncated ? "--recover" : ""; }
 
 void add_word(std::string& text, const std::string& word) { text += text.empty() || word.empty() ? word : " " + word; }
 

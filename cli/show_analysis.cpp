@@ -151,8 +151,8 @@ std::string spark_line(const std::vector<double>& values, size_t width) {
 
 void print_analysis(std::ostream& out, const AnalyzedJob& analyzed) {
     const JobAnalysis& job = analyzed.job;
-    if (job.losses > 0) {
-        out << "INCOMPLETE: the log lost " << counted(job.losses, "event") << "; what is missing is in no figure.\n";
+    if (!job.part.empty()) {
+        out << "INCOMPLETE: " << job.part << "; what is missing is in no figure.\n";
     }
     const std::vector<std::string> found = top_findings(job, analyzed.bounds ? &*analyzed.bounds : nullptr);
     for (size_t i = 0; i < found.size(); ++i) {
@@ -214,8 +214,8 @@ void print_side_by_side(std::ostream& out, std::span<const AnalyzedJob> jobs) {
     table.print(out, 0, kSummaryColumns);
     for (const AnalyzedJob& one : jobs) {
         out << '\n' << printable(one.name) << '\n';
-        if (one.job.losses > 0) {
-            out << "  INCOMPLETE: the log lost " << counted(one.job.losses, "event") << '\n';
+        if (!one.job.part.empty()) {
+            out << "  INCOMPLETE: " << one.job.part << '\n';
         }
         for (const std::string& sentence : top_findings(one.job, one.bounds ? &*one.bounds : nullptr)) {
             wrapped_line(out, "  ", sentence);
@@ -228,6 +228,7 @@ Json analysis_json(const AnalyzedJob& analyzed, const Tables& tables) {
                 {"header", header_json(analyzed.job.header)},
                 {"filter", analyzed.job.filter},
                 {"losses", analyzed.job.losses},
+                {"part", analyzed.job.part.empty() ? Json(nullptr) : Json(analyzed.job.part)},
                 {"recovered", analyzed.job.recovered ? Json(*analyzed.job.recovered) : Json(nullptr)}};
     out["findings"] = top_findings(analyzed.job, analyzed.bounds ? &*analyzed.bounds : nullptr);
     out["bounds"] = analyzed.bounds ? to_json(*analyzed.bounds) : Json(nullptr);

@@ -324,8 +324,8 @@ void RunFigures::finish(const ReplayResult& result, const std::string& pace, Eng
     verdict_.tolerated_by = tolerated_by;
     verdict_.ended = result.ended;
     verdict_.what_if = result.what_if;
-    verdict_.truncated = result.doubts.truncated;
-    verdict_.lost_events = result.doubts.lost_events;
+    verdict_.part = result.doubts.part.why();
+    verdict_.lost_events = result.doubts.part.lost_events;
     verdict_.access = result.access;
     verdict_.ops = job_ops(result);
     verdict_.recorded = sums().recorded.figures;
@@ -387,9 +387,9 @@ Json result_json(const ReplayResult& result, const RunFigures& figures, const po
     json["errors"] = result.errors;
     json["mismatches"] = result.mismatches;
     json["left_out_data_bytes"] = result.doubts.left_out_bytes;
-    json["truncated"] = result.doubts.truncated;
-    json["lost_events"] = result.doubts.lost_events;
-    json["same_job"] = result.not_same_job.empty() && part_of_job(result.doubts).empty();
+    json["truncated"] = result.doubts.part.truncated;
+    json["lost_events"] = result.doubts.part.lost_events;
+    json["same_job"] = result.not_same_job.empty() && result.doubts.part.why().empty();
     json["not_same_job"] = result.not_same_job;
     const std::string unmeasured = not_measured(result);
     json["not_measured"] = unmeasured.empty() ? Json(nullptr) : Json(unmeasured);

@@ -85,13 +85,11 @@ private:
     void job() {
         const JobOps& ops = v_.ops;
         const auto line = [&](const std::string& reasons, const std::string& by) {
-            const bool lost = v_.lost_events != 0 && v_.same_job;
-            std::string text = v_.incomplete() ? "INCOMPLETE: "
-                               : v_.truncated  ? "A PART OF IT (the log was truncated): "
-                               : lost ? "A PART OF IT (the recording lost " + counted(v_.lost_events, "event") + "): "
-                               : v_.tolerated() ? differences(by)
-                               : v_.same_job    ? "SAME: "
-                                                : "NOT THE SAME: ";
+            std::string text = v_.incomplete()                   ? "INCOMPLETE: "
+                               : !v_.part.empty() && v_.same_job ? "A PART OF IT (" + v_.part + "): "
+                               : v_.tolerated()                  ? differences(by)
+                               : v_.same_job                     ? "SAME: "
+                                                                 : "NOT THE SAME: ";
             text += counted(ops.alike, "I/O op") + " as " + (beside_ == "A" ? "in A" : std::string(beside_)) + " + " +
                     format_count(ops.differ) + (ops.differ == 1 ? " differs + " : " differ + ") +
                     format_count(ops.left_out) + " left out";

@@ -37,10 +37,20 @@ JobBounds::Path path_of(const PathTimes& path) {
             path.of(PathPart::accelerator), path.of(PathPart::asleep), path.of(PathPart::unexplained)};
 }
 
+/// Why nothing can be computed from the log's times; a sentence.
+std::string no_times(const RecordedDoubts& doubts) {
+    std::string why = untimed_calls(doubts);
+    return why.empty() ? timeless_run(doubts) : "the log does not say how long its calls took";
+}
+
 /// The graph holds what tasks did and waited for, not that others had the processors meanwhile.
 std::string doubt_of(const JobBounds& bounds, const Prediction& recorded, const Header& header) {
     constexpr double kMost = 0.1;
-    std::string doubt = recorded.shares_otherwise ? recorded.shared_work : std::string();
+    std::string doubt = recorded.doubts.part.sentence();
+    for (const std::string& why :
+         {is_of_run(recorded.doubts), recorded.shares_otherwise ? recorded.shared_work : std::string()}) {
+        doubt += (doubt.empty() || why.empty() ? "" : "; ") + why;
+    }
     if (std::abs(bounds.error()) < kMost) {
         return doubt;
     }
@@ -72,6 +82,9 @@ void compute(const LogReader& log, const OpFilter& filter, const std::function<v
     const Timed recorded = timed(predictor, how);
     if (recorded.prediction.elapsed_ns <= 0) {
         out.why_none = "the log has no time that passes";
+        return;
+    }
+    if (out.why_none = no_times(recorded.prediction.doubts); !out.why_none.empty()) {
         return;
     }
     out.recorded = recorded.prediction.recorded_ns;

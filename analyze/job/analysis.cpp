@@ -7,6 +7,7 @@
 #include "analyze/job/job_counter.h"
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/header_facts.h"
+#include "formats/oplog/part_of_job.h"
 
 namespace reprise {
 namespace {
@@ -112,6 +113,7 @@ JobAnalysis analyze_job(const LogReader& log, const AnalyzeOptions& options) {
     out.path = log.path().string();
     out.header = log.header();
     out.losses = log.tables().losses();
+    out.part = part_of_job(log.tables()).why();
     out.recovered = log.recovered();
     out.filter = options.filter.to_string();
     JobCounter counter(log, options, whole_of(log));

@@ -121,6 +121,7 @@ struct JobAnalysis {
     std::string path;  // of the log
     Header header;
     uint64_t losses = 0;
+    std::string part;  // why the log is a part of the job; empty: it is whole
     std::optional<std::string> recovered;
     std::string filter;
     Summary summary;

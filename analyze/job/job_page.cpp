@@ -165,8 +165,8 @@ void add_bounds(Page& page, const JobBounds& bounds, const std::string& name, co
 }
 
 void add_trust(Page& page, const JobAnalysis& job) {
-    if (job.losses > 0) {
-        page.paragraph("The log lost " + counted(job.losses, "event") + ": what is missing is in no figure.");
+    if (!job.part.empty()) {
+        page.paragraph("A part of the job, as " + job.part + ": what is missing is in no figure.");
     }
     if (job.recovered) {
         page.paragraph("The log was cut, and read as far as it goes: " + *job.recovered);

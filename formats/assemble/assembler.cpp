@@ -18,9 +18,12 @@ Process& Assembler::Impl::new_process(int32_t pid, Process* parent) {
     Process& made = processes.emplace_back();
     made.pid = pid;
     made.parent = parent;
-    made.directory = parent ? parent->directory : first_directory;
-    made.directory_known = parent ? parent->directory_known : first_directory != "/";
-    made.umask = parent ? parent->umask : std::nullopt;
+    if (parent) {
+        *made.around = *parent->around;
+    } else {
+        made.around->directory = first_directory;
+        made.around->directory_known = first_directory != "/";
+    }
     ProcessRow row;
     row.pid = pid;
     if (parent) {
@@ -50,6 +53,41 @@ Assembler::Impl::Task& Assembler::Impl::new_task(int32_t pid, int32_t tid, Proce
 Process& Assembler::Impl::process(int32_t pid) {
     const auto it = process_of.find(pid);
     return it != process_of.end() ? *it->second : new_process(pid, nullptr);
+}
+
+Process& Assembler::Impl::process(int32_t pid, int32_t tid) {
+    const auto it = task_of.find(task_key(pid, tid));
+    return it != task_of.end() ? *it->second->process : process(pid);
+}
+
+Process& Assembler::Impl::apart(const Process& from, int64_t flags) {
+    Process& made = processes.emplace_back(from);
+    if (flags & (kCloneFs | kCloneNewMounts)) {
+        made.around = std::make_shared<Surroundings>(*from.around);
+    }
+    if (flags & kCloneFiles) {
+        made.descriptors = std::make_shared<DescriptorStates>(*from.descriptors);
+    }
+    return made;
+}
+
+Process& Assembler::Impl::begun(Process& from, int32_t pid, int64_t flags) {
+    if (flags & kCloneThread) {
+        const int64_t own = ~flags & (kCloneFs | kCloneFiles);
+        return own != 0 && flags & kCloneVm ? apart(from, own) : from;
+    }
+    Process& made = new_process(pid, &from);
+    if (flags & kCloneFiles) {
+        made.descriptors = from.descriptors;
+    } else {
+        *made.descriptors = *from.descriptors;
+    }
+    if (flags & kCloneFs) {
+        made.around = from.around;
+    }
+    *made.memory = *from.memory;
+    made.seen_at_birth = true;
+    return made;
 }
 
 Assembler::Impl::Task& Assembler::Impl::task(int32_t pid, int32_t tid) {
@@ -279,22 +317,39 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
     impl_->writer.update_process(id, row);
 }
 
-void Assembler::set_directory(int32_t pid, std::string_view directory) {
-    Process& process = impl_->process(pid);
-    process.directory = impl_->files.behind_links(
-        impl_->behind_magic_link(process, impl_->resolved(process, process.directory, directory), true), true);
+void Assembler::set_directory(int32_t pid, std::string_view directory, int32_t tid) {
+    Process& process = impl_->process(pid, tid);
+    process.around->directory = impl_->files.behind_links(
+        impl_->behind_magic_link(process, impl_->resolved(process, process.around->directory, directory), true), true);
     if (directory.starts_with('/')) {
-        process.directory_known = true;
+        process.around->directory_known = true;
     }
 }
 
-void Assembler::set_umask(int32_t pid, int64_t mask) { impl_->process(pid).umask = mask & 0777; }
+void Assembler::set_umask(int32_t pid, int64_t mask, int32_t tid) {
+    impl_->process(pid, tid).around->umask = mask & 0777;
+}
 
-void Assembler::adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags, std::string_view description) {
+void Assembler::Impl::unshare(Task& task, int32_t pid, int32_t tid, int64_t flags) {
+    if ((flags & (kCloneFs | kCloneFiles | kCloneNewMounts)) == 0) {
+        return;
+    }
+    task.process = &apart(*task.process, flags);
+    if (tid == pid) {
+        process_of[pid] = task.process;  // what is said of a process is said of its first thread
+    }
+}
+
+void Assembler::unshare(int32_t pid, int32_t tid, int64_t flags) {
+    impl_->unshare(impl_->task(pid, tid), pid, tid, flags);
+}
+
+void Assembler::adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags, std::string_view description,
+                      int32_t tid) {
     if (fd < 0) {
         return;
     }
-    Process& process = impl_->process(pid);
+    Process& process = impl_->process(pid, tid);
     process.descriptors->erase(fd);
     if (!description.empty() && !parse_description(description).path.empty()) {
         impl_->adopt_unknown(process, fd, description, Impl::Evidence::none, true);

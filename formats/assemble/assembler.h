@@ -130,15 +130,22 @@ public:
     void set_command(int32_t pid, std::string_view command);
     void set_host(int32_t pid, std::string_view host);
     /// chdir: where relative paths of the process start from now on. A relative `directory` starts at the old one.
-    void set_directory(int32_t pid, std::string_view directory);
+    /// `tid` here and below: the thread that asked, as it may have taken its own out of what is shared (unshare()).
+    /// 0: unknown, the process's first one.
+    void set_directory(int32_t pid, std::string_view directory, int32_t tid = 0);
     /// umask: what it makes from now on lacks these permissions.
-    void set_umask(int32_t pid, int64_t mask);
+    void set_umask(int32_t pid, int64_t mask, int32_t tid = 0);
+    /// unshare: from now on the thread has its own copy of what the CLONE_* flags name: CLONE_FS (and CLONE_NEWNS) of
+    /// current directory and umask, CLONE_FILES of the descriptor table.
+    void unshare(int32_t pid, int32_t tid, int64_t flags);
     /// A descriptor made by a call outside the op table (socket, epoll_create, SCM_RIGHTS...). `description` as in
     /// fd_path.
-    void adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags = 0, std::string_view description = {});
+    void adopt(int32_t pid, int32_t fd, HandleKind kind, int64_t flags = 0, std::string_view description = {},
+               int32_t tid = 0);
 
-    /// kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table, else
-    /// it is copied; CLONE_THREAD makes a thread). exec closes close-on-exec descriptors. exit ends the task.
+    /// kind spawn: `arg` is the child's pid/tid, flags the CLONE_* flags (CLONE_FILES shares the descriptor table,
+    /// CLONE_FS current directory and umask, else they are copied; CLONE_THREAD makes a thread). exec closes
+    /// close-on-exec descriptors. exit ends the task.
     CallEffect call(const RawCall& call);
     /// As call(), for a call whose ops get their place later: the effects happen now, and the ops are returned, to be
     /// passed to op() later. Not for calls with lists.
@@ -149,16 +156,16 @@ public:
     /// A descriptor (-1: only the instance) that no call of the op table made. `path`: of its file, empty:
     /// unknown.
     enum class Came : uint8_t { inherited, received, made };
-    void adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how);
+    void adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how, int32_t tid = 0);
     /// A thread that called exec continues under the number of its process's first thread.
     void rename_task(int32_t pid, int32_t old_tid, int32_t tid);
     void name_task(TaskId task, std::string_view name);
     /// Where relative paths of the process start.
     std::string directory_of(int32_t pid);
     /// A path of the process, absolute and clean.
-    std::string resolved(int32_t pid, std::string_view path);
+    std::string resolved(int32_t pid, std::string_view path, int32_t tid = 0);
     /// The present path of an open instance's file; empty: unknown.
-    std::string path_of(int32_t pid, int32_t fd, const SeenInstance* seen);
+    std::string path_of(int32_t pid, int32_t fd, const SeenInstance* seen, int32_t tid = 0);
     /// The mapping at an address of a process; map 0: none.
     struct Mapped {
         uint32_t map = 0;
@@ -167,7 +174,7 @@ public:
     Mapped mapped_at(int32_t pid, uint64_t address) const;
     /// Size of the file of a descriptor, bytes; where the calls so far do not tell, the furthest offset used, which is
     /// counted as an assumed result.
-    int64_t size_of(int32_t pid, int32_t fd);
+    int64_t size_of(int32_t pid, int32_t fd, int32_t tid = 0);
     /// Any mapping of a process that holds the byte at `offset` of a file; map 0: none.
     Mapped mapping_of(int32_t pid, uint64_t device, uint64_t inode, int64_t offset) const;
     /// Whether writes to a mapping alter a file; not one of /dev/shm, which a replay keeps in memory.

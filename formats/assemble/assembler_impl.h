@@ -20,6 +20,9 @@ inline uint64_t task_key(int32_t pid, int32_t tid) {
     return static_cast<uint64_t>(static_cast<uint32_t>(pid)) << 32 | static_cast<uint32_t>(tid);
 }
 
+inline constexpr int64_t kCloneVm = 0x100, kCloneFs = 0x200, kCloneFiles = 0x400, kCloneThread = 0x10000,
+                         kCloneNewMounts = 0x20000;
+
 struct Assembler::Impl {
     struct Pending {
         Op op;
@@ -43,6 +46,14 @@ struct Assembler::Impl {
 
     // --- assembler.cpp: tasks, writing ops
     Process& process(int32_t pid);
+    /// Of one of its threads, which may be apart(); tid 0, or unknown: of the process.
+    Process& process(int32_t pid, int32_t tid);
+    /// A copy that shares with `from` what `flags` (of unshare) do not take out.
+    Process& apart(const Process& from, int64_t flags);
+    void unshare(Task& task, int32_t pid, int32_t tid, int64_t flags);
+    /// What a new task of `from` lives in, by the CLONE_* flags; a source that does not know them (no CLONE_VM) means
+    /// an ordinary thread.
+    Process& begun(Process& from, int32_t pid, int64_t flags);
     Task& task(int32_t pid, int32_t tid);
     Process& new_process(int32_t pid, Process* parent);
     Task& new_task(int32_t pid, int32_t tid, Process& process);

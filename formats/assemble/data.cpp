@@ -284,7 +284,7 @@ void Assembler::Impl::on_descriptor(Task& task, const RawCall& raw, Op& op, Evid
 }
 
 void Assembler::Impl::mmap(Task& task, const RawCall& raw, Op& op) {
-    AddressMap& memory = task.process->memory;
+    AddressMap& memory = *task.process->memory;
     const auto size = static_cast<uint64_t>(std::max<int64_t>(raw.size, 0));
     const bool of_a_file = raw.fd >= 0 || (raw.seen && raw.seen->key);
     if (!of_a_file || raw.flags & kMapAnonymous) {
@@ -318,7 +318,7 @@ void Assembler::Impl::mmap(Task& task, const RawCall& raw, Op& op) {
 }
 
 void Assembler::Impl::on_memory(Task& task, const RawCall& raw, Op& op) {
-    AddressMap& memory = task.process->memory;
+    AddressMap& memory = *task.process->memory;
     const auto size = static_cast<uint64_t>(std::max<int64_t>(raw.size, 0));
     const bool ends = raw.kind == OpKind::munmap && raw.result >= 0;
     for (const AddressMap::Piece& piece : ends ? memory.remove(raw.address, size) : memory.find(raw.address, size)) {
@@ -332,7 +332,7 @@ void Assembler::Impl::on_memory(Task& task, const RawCall& raw, Op& op) {
 }
 
 void Assembler::Impl::mremap(Task& task, const RawCall& raw, Op& op) {
-    AddressMap& memory = task.process->memory;
+    AddressMap& memory = *task.process->memory;
     const auto old_size = static_cast<uint64_t>(std::max<int64_t>(raw.arg, 0));
     const auto new_size = static_cast<uint64_t>(std::max<int64_t>(raw.size, 0));
     AddressMap::Piece piece;

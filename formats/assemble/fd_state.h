@@ -54,14 +54,20 @@ struct DescriptorState {
 };
 using DescriptorStates = std::map<int32_t, DescriptorState>;
 
+/// What CLONE_FS shares.
+struct Surroundings {
+    std::string directory;
+    bool directory_known = false;
+    std::optional<int64_t> umask;  // none: it made no call, and neither did who began it
+};
+
+/// A process, or a thread that took its descriptors or its current directory out of what its process shares.
 struct Process {
     ProcessId id = 0;
     int32_t pid = 0;
     std::shared_ptr<DescriptorStates> descriptors = std::make_shared<DescriptorStates>();
-    std::string directory;
-    bool directory_known = false;
-    std::optional<int64_t> umask;  // none: it made no call, and neither did who began it
-    AddressMap memory;
+    std::shared_ptr<Surroundings> around = std::make_shared<Surroundings>();
+    std::shared_ptr<AddressMap> memory = std::make_shared<AddressMap>();
     Process* parent = nullptr;
     bool seen_at_birth = false;  // the recording holds the spawn that made it
 };

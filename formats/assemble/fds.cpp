@@ -16,17 +16,17 @@ constexpr int64_t kNoFollow = 0400000;     // O_NOFOLLOW
 constexpr int64_t kFcntlDupFd = 0, kSetFd = 2, kSetFl = 4, kFcntlDupFdCloseOnExec = 1030;
 constexpr int64_t kStatusFlags = 02000 | 04000 | 020000 | kOpenDirect | 01000000;  // what F_SETFL may change
 constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
-constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
 
 /// What a file that was made may: what it has, or what its process's umask leaves. Where neither is known, what was
 /// asked for, which the replay's umask makes the usual.
 int64_t mode_made(const Process& process, const RawCall& raw) {
     constexpr int64_t kUsual = 022, kBits = 0777;
     const bool told = raw.created.value_or(false) && raw.stat_mode;  // a directory's default list may say otherwise
-    if (process.umask && !told) {
-        return raw.mode & ~*process.umask;
+    const std::optional<int64_t>& umask = process.around->umask;
+    if (umask && !told) {
+        return raw.mode & ~*umask;
     }
-    const bool as_told = told && (process.umask || (*raw.stat_mode & kBits) != (raw.mode & kBits & ~kUsual));
+    const bool as_told = told && (umask || (*raw.stat_mode & kBits) != (raw.mode & kBits & ~kUsual));
     return as_told ? (raw.mode & ~kBits) | (*raw.stat_mode & kBits) : raw.mode;
 }
 
@@ -330,11 +330,10 @@ void Assembler::Impl::close_range(Task& task, const RawCall& raw, Op& op) {
     if (raw.result < 0) {
         return;
     }
-    Process& process = *task.process;
     if (raw.flags & kRangeUnshare) {
-        process.descriptors = std::make_shared<DescriptorStates>(*process.descriptors);
+        unshare(task, raw.pid, raw.tid, kCloneFiles);
     }
-    DescriptorStates& table = *process.descriptors;
+    DescriptorStates& table = *task.process->descriptors;
     for (auto it = table.lower_bound(raw.fd); it != table.end() && it->first <= raw.fd2;) {
         if (raw.flags & kRangeCloseOnExec) {
             it++->second.close_on_exec = true;
@@ -447,7 +446,7 @@ void Assembler::Impl::spawn(Task& task_in, const RawCall& raw, Op& op) {
     if (raw.flags & kCloneThread) {
         const auto it = task_of.find(task_key(raw.pid, child));
         const bool early = it != task_of.end() && began_after(*it->second, raw.begin);
-        op.peer = early ? it->second->id : new_task(raw.pid, child, parent).id;
+        op.peer = early ? it->second->id : new_task(raw.pid, child, begun(parent, raw.pid, raw.flags)).id;
     } else {
         const auto it = process_of.find(child);
         Process* process = it != process_of.end() ? it->second : nullptr;
@@ -469,13 +468,7 @@ void Assembler::Impl::spawn(Task& task_in, const RawCall& raw, Op& op) {
             writer.update_process(process->id, row);
             op.peer = first->second->id;
         } else {
-            process = &new_process(child, &parent);
-            if (raw.flags & kCloneFiles) {
-                process->descriptors = parent.descriptors;
-            } else {
-                *process->descriptors = *parent.descriptors;
-            }
-            process->memory = parent.memory;
+            process = &begun(parent, child, raw.flags);
             op.peer = new_task(child, child, *process).id;
         }
         process->seen_at_birth = true;
@@ -506,7 +499,8 @@ void Assembler::Impl::exec(Task& task, const RawCall& raw, Op& op) {
             process.descriptors = std::make_shared<DescriptorStates>(*process.descriptors);
         }
         std::erase_if(*process.descriptors, [](const auto& entry) { return entry.second.close_on_exec; });
-        process.memory = AddressMap();
+        process.memory = std::make_shared<AddressMap>();
+        process_of[process.pid] = &process;  // a thread that was apart is all that is left of it
     }
     add(task, op);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls by path: what they name, and what their results tell of files.
 #include <charconv>
+#include <unordered_set>
 
 #include "formats/assemble/assembler_impl.h"
 
@@ -77,8 +78,8 @@ std::string Assembler::Impl::behind_magic_link(const Process& process, std::stri
         if (take(rest, "fd")) {
             fd = take_number(rest);
         } else if (!rest.empty() || follow) {
-            if (take(rest, "cwd") && process.directory_known && (!rest.empty() || follow)) {
-                return clean_path(process.directory, rest);
+            if (take(rest, "cwd") && process.around->directory_known && (!rest.empty() || follow)) {
+                return clean_path(process.around->directory, rest);
             }
             if (take(rest, "root") && (!rest.empty() || follow)) {
                 return clean_path("/", rest);
@@ -146,10 +147,10 @@ std::string Assembler::Impl::from_start(Process& process, std::string_view path,
         }
         count(Count::directories_unknown);
     }
-    if (!process.directory_known && !path.empty()) {
+    if (!process.around->directory_known && !path.empty()) {
         count(Count::relative_paths_assumed);
     }
-    return resolved(process, process.directory, path);
+    return resolved(process, process.around->directory, path);
 }
 
 // An empty name that was taken for one, not for a descriptor's or the current directory's file.
@@ -212,7 +213,7 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
         file.type = FileType::directory;
     }
     if (raw.kind == OpKind::mkdir && done) {
-        op.mode = raw.mode & ~task.process->umask.value_or(0);
+        op.mode = raw.mode & ~task.process->around->umask.value_or(0);
         file.mode = static_cast<uint32_t>(op.mode) & 07777;
     }
     if (raw.kind == OpKind::rmdir && done) {
@@ -298,12 +299,17 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
 
 // Processes stay where they are, whatever the directory is called.
 void Assembler::Impl::move_directories(std::string_view from, std::string_view to, bool exchange) {
+    std::unordered_set<const Surroundings*> seen;  // several processes may share one
     for (Process& process : processes) {
+        if (!seen.insert(process.around.get()).second) {
+            continue;
+        }
+        std::string& directory = process.around->directory;
         const auto takes = [&](std::string_view old_name, std::string_view new_name) {
-            if (!is_or_lies_below(process.directory, old_name)) {
+            if (!is_or_lies_below(directory, old_name)) {
                 return false;
             }
-            process.directory = std::string(new_name) + process.directory.substr(old_name.size());
+            directory = std::string(new_name) + directory.substr(old_name.size());
             return true;
         };
         if (!takes(from, to) && exchange) {

@@ -7,7 +7,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kCloneFiles = 0x400, kCloneThread = 0x10000;
 constexpr int64_t kCloseOnExec = 02000000;
 // Earlier bearers of a key that are kept: calls that began before the key went to another instance come soon.
 constexpr size_t kMostBearers = 4;
@@ -148,26 +147,14 @@ std::shared_ptr<Instance> Assembler::Impl::find_seen(Process& process, int32_t f
 const std::map<HandleId, Assembler::SocketSeen>& Assembler::sockets() const { return impl_->sockets; }
 
 TaskId Assembler::Impl::begin_task(int32_t parent, int32_t ptid, int32_t pid, int32_t tid, int64_t flags) {
-    Process& from = *task(parent, ptid).process;
-    if (flags & kCloneThread) {
-        return new_task(pid, tid, from).id;
-    }
-    Process& made = new_process(pid, &from);
-    if (flags & kCloneFiles) {
-        made.descriptors = from.descriptors;
-    } else {
-        *made.descriptors = *from.descriptors;
-    }
-    made.memory = from.memory;
-    made.seen_at_birth = true;
-    return new_task(pid, tid, made).id;
+    return new_task(pid, tid, begun(*task(parent, ptid).process, pid, flags)).id;
 }
 
-void Assembler::adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how) {
+void Assembler::adopt(int32_t pid, int32_t fd, const SeenInstance& seen, std::string_view path, Came how, int32_t tid) {
     if (!seen.key) {
         return;
     }
-    Process& process = impl_->process(pid);
+    Process& process = impl_->process(pid, tid);
     const auto known = impl_->bearers.find(seen.key);
     const bool is_known = known != impl_->bearers.end();
     auto instance =
@@ -191,15 +178,15 @@ void Assembler::name_task(TaskId task, std::string_view name) {
     impl_->writer.update_task(task, row);
 }
 
-std::string Assembler::directory_of(int32_t pid) { return impl_->process(pid).directory; }
+std::string Assembler::directory_of(int32_t pid) { return impl_->process(pid).around->directory; }
 
-std::string Assembler::resolved(int32_t pid, std::string_view path) {
-    const Process& process = impl_->process(pid);
-    return impl_->resolved(process, process.directory, path);
+std::string Assembler::resolved(int32_t pid, std::string_view path, int32_t tid) {
+    const Process& process = impl_->process(pid, tid);
+    return impl_->resolved(process, process.around->directory, path);
 }
 
-std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen) {
-    Process& process = impl_->process(pid);
+std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen, int32_t tid) {
+    Process& process = impl_->process(pid, tid);
     std::shared_ptr<Instance> instance;
     if (seen && seen->key) {
         instance = impl_->find_seen(process, fd, *seen, INT64_MAX);
@@ -209,13 +196,13 @@ std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen
     return instance && instance->file ? impl_->files.present_path_of(*instance->file) : std::string();
 }
 
-int64_t Assembler::size_of(int32_t pid, int32_t fd) {
-    const auto process = impl_->process_of.find(pid);
-    if (process == impl_->process_of.end()) {
+int64_t Assembler::size_of(int32_t pid, int32_t fd, int32_t tid) {
+    if (!impl_->process_of.contains(pid)) {
         return 0;
     }
-    const auto found = process->second->descriptors->find(fd);
-    const FileState* file = found == process->second->descriptors->end() ? nullptr : found->second.instance->file;
+    const DescriptorStates& descriptors = *impl_->process(pid, tid).descriptors;
+    const auto found = descriptors.find(fd);
+    const FileState* file = found == descriptors.end() ? nullptr : found->second.instance->file;
     const std::optional<int64_t> end = file == nullptr ? std::nullopt : impl_->files.end_of(*file);
     if (!end) {
         impl_->count(Count::results_assumed);
@@ -229,7 +216,7 @@ Assembler::Mapped Assembler::mapping_of(int32_t pid, uint64_t device, uint64_t i
     if (found == impl_->process_of.end() || inode == 0) {
         return {};
     }
-    for (const AddressMap::Piece& piece : found->second->memory.find(0, UINT64_MAX)) {
+    for (const AddressMap::Piece& piece : found->second->memory->find(0, UINT64_MAX)) {
         if (piece.map >= impl_->origins.size()) {
             continue;
         }
@@ -251,7 +238,7 @@ Assembler::Mapped Assembler::mapped_at(int32_t pid, uint64_t address) const {
     if (it == impl_->process_of.end()) {
         return {};
     }
-    const auto pieces = it->second->memory.find(address, 1);
+    const auto pieces = it->second->memory->find(address, 1);
     if (pieces.empty()) {
         return {};
     }

@@ -467,11 +467,16 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     const int64_t missed = read_fact(plan.log->header(), fact::scaled_missed).value_or(0);
     doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
     doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
-    doubts.truncated = is_truncated(plan.log->tables());
-    doubts.lost_events = lost_events(plan.log->tables(), &doubts.losses);
+    doubts.part = part_of_job(plan.log->tables());
+    for (const Counter& one : plan.log->tables().counters) {  // a run of it has times, so the plan does not have this
+        if (one.name == info(Count::durations_unknown).name) {
+            doubts.untimed_calls = one.value;
+        }
+    }
     doubts.calls_filtered = plan.counted(Count::calls_filtered) != 0;
     if (const Header& header = plan.log->header(); header.source == "replay") {
         doubts.run_pace = read_fact(header, fact::pace).value_or("causal");
+        doubts.run_without_storage = read_fact(header, fact::engine) == "null";
     }
     doubts.unseen_children = plan.counted(Count::children_unseen);
     for (const RequestRing& ring : plan.rings) {
@@ -593,38 +598,21 @@ std::string mpi_waits(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t 
                      "and do not wait";
 }
 
-bool is_truncated(const Tables& tables) {
-    const std::string_view name = info(Count::recovered_log).name;
-    return std::any_of(tables.counters.begin(), tables.counters.end(),
-                       [&](const Counter& one) { return one.name == name; });
-}
-
-uint64_t lost_events(const Tables& tables, std::string* which) {
-    uint64_t all = 0;
-    for (const Counter& one : tables.counters) {
-        if (one.severity == Severity::loss && one.value != 0 && one.name != info(Count::recovered_log).name) {
-            sum(all, one.value);
-            if (which != nullptr) {
-                *which += (which->empty() ? "" : ", ") + format_count(one.value) + " " + one.name;
-            }
-        }
-    }
-    return all;
-}
-
-std::string part_of_job(const RecordedDoubts& doubts) {
-    if (doubts.truncated) {
-        return "the log was truncated: what the job did after its last complete block is missing";
-    }
-    return doubts.lost_events == 0 ? std::string()
-                                   : "the recording lost " + counted(doubts.lost_events, "event") + " (" +
-                                         doubts.losses + "): what they did is missing here, too";
+std::string untimed_calls(const RecordedDoubts& doubts) {
+    uint64_t all = doubts.kept_ops;
+    sum(all, doubts.left_out_ops);
+    return static_cast<double>(doubts.untimed_calls) <= kSomeShare * static_cast<double>(all)
+               ? ""
+               : "the log does not say how long its calls took: what they took when recorded counts as computing, and "
+                 "comes on top";
 }
 
 std::string timeless_run(const RecordedDoubts& doubts) {
-    return doubts.run_pace != "afap" ? std::string()
-                                     : "the log is of a run at pace afap, in which nothing was computed: take the "
-                                       "recording's, or that of a causal run";
+    return doubts.run_without_storage
+               ? "the log is of a run with --engine null, which used no storage: take the recording's"
+           : doubts.run_pace == "afap" ? "the log is of a run at pace afap, in which nothing was computed: take the "
+                                         "recording's, or that of a causal run"
+                                       : "";
 }
 
 std::string is_of_run(const RecordedDoubts& doubts) {

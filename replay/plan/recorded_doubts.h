@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/oplog/part_of_job.h"
 #include "replay/plan/file_systems.h"
 #include "replay/plan/plan.h"
 
@@ -61,12 +62,12 @@ struct RecordedDoubts {
     uint64_t mpi_processes = 0;               // that loaded a library of MPI
     uint64_t unclear_locks = 0;               // waits, see find_guards()
     int64_t held_locks_ns = 0;                // waited for locks during I/O of others, see HeldLocks
-    bool truncated = false;                   ///< the log was cut: this is a part of the job
-    uint64_t lost_events = 0;                 ///< by its counters, the recording lost so many: likewise
-    std::string losses;                       ///< which: "3 malformed_lines"
+    PartOfJob part;                           ///< of the job, that the log is
+    uint64_t untimed_calls = 0;               ///< calls that the log gives no time of their own
     uint64_t unseen_children = 0;             ///< processes and threads that the job started, and none of whose calls
     bool calls_filtered = false;              ///< strace was told to leave out calls
     std::string run_pace;                     ///< the log is of a run at that pace, and no recording; else empty
+    bool run_without_storage = false;         ///< of a run of --engine null
     int64_t traced_ns = 0;                    ///< about what strace took of the task with most calls; 0: not strace
     std::vector<FileSystemUse> file_systems;  // of the files that the filter keeps; most bytes first
 
@@ -149,17 +150,14 @@ std::string held_locks(const RecordedDoubts& doubts);
 /// "2 processes are ranks of MPI, which wait for each other by computing: ...", where there are two or more, and the
 /// time is not about the recorded one; else empty.
 std::string mpi_waits(const RecordedDoubts& doubts, int64_t elapsed_ns, int64_t recorded_ns);
-/// What is left of a log that was cut.
-bool is_truncated(const Tables& tables);
-/// Events that the recording lost, by its counters, besides a truncated log's; `which`: "3 malformed_lines".
-uint64_t lost_events(const Tables& tables, std::string* which = nullptr);
-/// "the log was truncated: ...", where it was, or "the recording lost 3 events (...): ..."; else empty.
-std::string part_of_job(const RecordedDoubts& doubts);
+/// "the log does not say how long its calls took: ...", where it does not of more than a share; else empty.
+std::string untimed_calls(const RecordedDoubts& doubts);
 /// "3 processes or threads that the job started are not in the recording ..."; else empty.
 std::string unseen_children(const RecordedDoubts& doubts);
 /// "strace stopped the job at each call, about 600 ms of the 740 ms: ...", where that is more than a share; else empty.
 std::string stopped_at_calls(const RecordedDoubts& doubts, double share);
-/// "the log is of a run at pace afap, ...", whose ops say nothing of the job's times; else empty.
+/// "the log is of a run at pace afap, ..." or of one without storage, whose ops say nothing of the job's times; else
+/// empty.
 std::string timeless_run(const RecordedDoubts& doubts);
 /// "the log is of a run, not of the job: ..."; else empty.
 std::string is_of_run(const RecordedDoubts& doubts);

@@ -84,8 +84,9 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
     for (const std::string& one :
          {nothing_left(prediction.doubts),
           says_little(prediction),
-          part_of_job(prediction.doubts),
+          prediction.doubts.part.sentence(),
           timeless_run(prediction.doubts),
+          untimed_calls(prediction.doubts),
           unseen_children(prediction.doubts),
           stopped_at_calls(prediction.doubts, kMostShare),
           model.cold ? std::string() : std::string(kModelOfMemory),

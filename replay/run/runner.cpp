@@ -380,6 +380,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     }
     result.machine = machine_facts(uses_root ? options.root : std::filesystem::path{});
     result.timed = options.pace != Pace::afap;
+    result.causal = options.pace == Pace::causal;
     result.async_depth = plan.async_depth;
     result.requests_at_once = options.access.any() || options.verify == Verify::content;
     result.unseen_writes = plan.counted(Count::mapped_writes_unseen);

@@ -144,8 +144,9 @@ struct ReplayResult {
     std::array<uint64_t, kLeftOutReasons> left_out_io{};  // of them, ops with trait io
     std::vector<Histogram> latency;                       // by OpKind, ns; empty ones for kinds that did not occur
     std::array<uint64_t, kOpKindLimit> bytes_by_kind{};
-    Histogram lateness;  // ns, actual less due issue time; timed only
-    bool timed = false;
+    Histogram lateness;                      // ns, actual less due issue time; timed only
+    bool timed = false;                      // not of pace afap
+    bool causal = false;                     // of pace causal
     std::vector<OpenLoop> open_loops;        // not of pace afap
     DelayPolicy delay = DelayPolicy::sleep;  // how computing passed
     CpuSpeed cpu_speed;

@@ -379,11 +379,14 @@ Trust trust_in(const ReplayResult& result) {
     if (std::string why = not_measured(result); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
-    if (std::string why = part_of_job(result.doubts); !why.empty()) {
+    if (std::string why = result.doubts.part.sentence(); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
     if (std::string why = timeless_run(result.doubts); !why.empty() && result.timed) {
         return {Trust::Level::poor, std::move(why)};
+    }
+    if (std::string why = untimed_calls(result.doubts); !why.empty() && result.causal) {
+        return {Trust::Level::poor, std::move(why) + " (--pace timed keeps the recorded times)"};
     }
     if (std::string why = unseen_children(result.doubts); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};

@@ -7,10 +7,10 @@ cd "$tmp" || exit 1
 
 "$REPRISE_BUILD_DIR/programs/sample_log" sample sample.oplog
 run 0 "$REPRISE" analyze sample.oplog --no-what-if
-contains "$out" "INCOMPLETE: the log lost 2 events"
+contains "$out" "INCOMPLETE: the recording lost 2 events"
 contains "$out" "not recorded"
 run 0 "$REPRISE" analyze sample.oplog
-contains "$out" "not computed: the log has losses"
+contains "$out" "not computed: the recording lost 2 events, so that causes may be missing"
 
 # One screen, in 120 columns.
 for log in resnet bert py_loader_4workers; do

@@ -112,10 +112,60 @@ lacks "$out" "95 %"
 run 0 "$REPRISE" info predicted.oplog
 lacks "$out" "(0 lost)"
 
-# --- what was in memory
+# --- a run that was stopped
 
 printf '[t]\nformat=npz\nsamples=200\nsample_size=100k\nbatch=8\ncompute=1ms\n' >t.ini
 run 0 "$REPRISE" generate -q t.ini -o t.oplog
+printf '[t]\nformat=npz\nsamples=400\nsample_size=10k\nbatch=8\ncompute=100ms\n' >long.ini
+run 0 "$REPRISE" generate -q long.ini -o long.oplog
+run 0 "$REPRISE" prepare -q long.oplog --root long
+run 124 timeout -s INT 1 "$REPRISE" replay long.oplog --root long -o stopped.oplog
+[[ -s stopped.oplog ]] || fail "a run that is stopped leaves no log"
+run 0 "$REPRISE" prepare -q stopped.oplog --root stopped
+run 3 "$REPRISE" replay stopped.oplog --root stopped
+contains "$err" "left_out_stopped"
+contains "$err" "use it as it is with --allow-loss"
+run 3 "$REPRISE" predict stopped.oplog --storage model.json
+run "0 1" "$REPRISE" replay stopped.oplog --root stopped --allow-loss
+contains "$out" "job         A PART OF IT (the run it is of stopped early): "
+contains "$out" "trust       POOR  the log is of a run that stopped early: "
+lacks "$out" "95 %"
+run 0 "$REPRISE" predict stopped.oplog --storage model.json --allow-loss
+first "A PART OF IT: the run it is of stopped early."
+run 0 "$REPRISE" analyze stopped.oplog
+first "INCOMPLETE: the run it is of stopped early; what is missing is in no figure."
+run 0 "$REPRISE" export stopped.oplog --to csv -o stopped.csv
+contains "$err" "note: the run it is of stopped early: what is missing is not exported."
+run 1 "$REPRISE" compare stopped.oplog stopped.oplog
+first "INCOMPLETE: interrupted"
+
+# --- logs that do not say how long calls took, and runs that took no time
+
+run 0 "$REPRISE" import -q full.log -o full.oplog
+run 0 "$REPRISE" prepare -q full.oplog --root full
+run "0 1" "$REPRISE" replay full.oplog --root full -o afap.oplog --pace afap
+lacks "$out" "how long its calls took"
+run "0 1" "$REPRISE" replay full.oplog --root full
+contains "$out" "trust       POOR  the log does not say how long its calls took"
+contains "$out" "(no interval: trust POOR)"
+run "0 1" "$REPRISE" replay full.oplog --root full --pace timed
+lacks "$out" "how long its calls took"
+run 0 "$REPRISE" predict full.oplog --storage model.json
+contains "$out" "trust POOR: the log does not say how long its calls took"
+lacks "$out" "95 %"
+run 0 "$REPRISE" analyze full.oplog
+contains "$out" "not computed: the log does not say how long its calls took"
+lacks "$out" "Faster storage hardly helps"
+run 0 "$REPRISE" analyze afap.oplog
+contains "$out" "not computed: the log is of a run at pace afap"
+run "0 1" "$REPRISE" replay t.oplog --engine null -o null.oplog
+run 0 "$REPRISE" analyze null.oplog
+contains "$out" "not computed: the log is of a run with --engine null"
+run 0 "$REPRISE" predict null.oplog --storage model.json
+contains "$out" "trust POOR: the log is of a run with --engine null"
+
+# --- what was in memory
+
 run 0 "$REPRISE" prepare -q t.oplog --root root
 if [[ $(stat -f -c %T root) != tmpfs ]]; then
     for k in a b; do

@@ -10,7 +10,7 @@ sample_log=$REPRISE_BUILD_DIR/programs/sample_log
 run 0 "$REPRISE" export "$tmp/a.oplog" --to csv -o "$tmp/a.csv"
 cmp "$tmp/a.csv" "$REPRISE_SOURCE_DIR/tests/golden/sample.csv" || fail "the CSV differs from the golden one"
 contains "$err" "44 ops exported"
-contains "$err" "note: the log lost 2 events: what is missing is not exported."
+contains "$err" "note: the recording lost 2 events: what is missing is not exported."
 run 0 "$REPRISE" export "$tmp/a.oplog" --to csv -o - --only dataset --task 2
 equal "$(wc -l <"$out")" "$(grep -c -e '^begin' -e ',101,101,2,' "$out")"
 lacks "$out" "libc"

@@ -309,7 +309,7 @@ void RawAssembly::perform(TaskState& task, const raw_call& record, const Syscall
                 continue;
             }
             const auto& fd = *static_cast<const raw_fd*>(raw_part_data(*part));
-            assembler_.adopt(raw.pid, fd.fd, seen_instance(fd), {}, Assembler::Came::received);
+            assembler_.adopt(raw.pid, fd.fd, seen_instance(fd), {}, Assembler::Came::received, raw.tid);
         }
     }
     after_call(task, end);
@@ -514,7 +514,7 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
                 changed_names(record, row, raw);
             }
             return;
-        case CallAction::umask: return assembler_.set_umask(pid, raw.mode);
+        case CallAction::umask: return assembler_.set_umask(pid, raw.mode, raw.tid);
         case CallAction::marker: {
             constexpr uint64_t kSetName = 15;  // PR_SET_NAME
             if (record.args[0] == kSetName && done) {
@@ -526,7 +526,8 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
         case CallAction::make_socket:
         case CallAction::make_epoll:
             if (done && raw.made) {
-                assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made);
+                assembler_.adopt(pid, static_cast<int32_t>(record.result), *raw.made, {}, Assembler::Came::made,
+                                 raw.tid);
             }
             return;
         default: return;

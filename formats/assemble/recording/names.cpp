@@ -92,20 +92,21 @@ void RawAssembly::changed_names(const raw_call& record, const Syscall& row, cons
     switch (row.action) {
         case CallAction::chdir:
             if (!raw.path.empty()) {
-                assembler_.set_directory(pid, raw.path);
+                assembler_.set_directory(pid, raw.path, raw.tid);
             }
             return;
         case CallAction::fchdir:
-            if (const std::string path = assembler_.path_of(pid, raw.fd, raw.seen); !path.empty()) {
-                assembler_.set_directory(pid, path);
+            if (const std::string path = assembler_.path_of(pid, raw.fd, raw.seen, raw.tid); !path.empty()) {
+                assembler_.set_directory(pid, path, raw.tid);
             }
             return;
         case CallAction::chroot:
             if (!raw.path.empty()) {
-                process.root = without_slash(assembler_.resolved(pid, raw.path));
+                process.root = without_slash(assembler_.resolved(pid, raw.path, raw.tid));
             }
             return;
         case CallAction::unshare:
+            assembler_.unshare(pid, raw.tid, raw.flags);
             if (raw.flags & kNewMounts) {
                 process.mounts = ++namespaces_;
             }

@@ -57,7 +57,7 @@ void StraceImport::fill_clone(RawCall& raw) {
         cloned.to = number(strace_field(source, "dest_offset"));
     }
     if (cloned.bytes == 0) {
-        cloned.end = assembler_->size_of(raw.pid, fd.fd);
+        cloned.end = assembler_->size_of(raw.pid, fd.fd, raw.tid);
     }
     cloned.fill(raw);
 }
@@ -67,10 +67,10 @@ void StraceImport::fill_directory(std::string_view text, RawCall& raw, bool seco
     const std::string_view name = about(fd);
     const std::string_view directory = name.starts_with('/') ? name : std::string_view{};
     if (fd.at_current_directory && !directory.empty()) {
-        std::string& last = directory_[raw.pid];
+        std::string& last = directory_[raw.tid];
         if (last != directory) {
             last = directory;
-            assembler_->set_directory(raw.pid, directory);
+            assembler_->set_directory(raw.pid, directory, raw.tid);
         }
     }
     if (second) {

@@ -369,7 +369,7 @@ void StraceImport::adopt_received(const RawCall& raw) {
     each_strace_field(control, "cmsg_data", [&](std::string_view data) {
         for (const StraceFd& fd : descriptors_in(data, keep)) {
             assembler_->adopt(raw.pid, fd.fd, about(fd).starts_with('/') ? HandleKind::file : HandleKind::other, 0,
-                              about(fd));
+                              about(fd), raw.tid);
         }
     });
 }
@@ -394,7 +394,7 @@ void StraceImport::spawned(RawCall& raw) {
         thread_group_[child] = raw.pid;
     } else {
         thread_group_.erase(child);
-        if (const auto it = directory_.find(raw.pid); it != directory_.end()) {
+        if (const auto it = directory_.find(raw.tid); it != directory_.end()) {
             directory_[child] = std::string(it->second);
         } else {
             directory_.erase(child);
@@ -430,14 +430,14 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
     const auto make = [&](HandleKind kind) {
         const StraceFd fd = parse_strace_fd(call_.result_text);
         if (done) {
-            assembler_->adopt(raw.pid, fd.fd, kind, raw.flags, about(fd));
+            assembler_->adopt(raw.pid, fd.fd, kind, raw.flags, about(fd), raw.tid);
         }
         return false;
     };
     const auto move_to = [&](std::string_view directory) {
         if (done && !directory.empty()) {
-            directory_.erase(raw.pid);
-            assembler_->set_directory(raw.pid, directory);
+            directory_.erase(raw.tid);
+            assembler_->set_directory(raw.pid, directory, raw.tid);
         }
         return false;
     };
@@ -445,9 +445,14 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::chdir: return move_to(raw.path);
         case CallAction::fchdir: return raw.fd_path.starts_with('/') ? move_to(raw.fd_path) : false;
         case CallAction::getcwd: return move_to(strings_.quoted(call_.arg(0)).value_or(std::string_view{}));
+        case CallAction::unshare:
+            if (done) {
+                assembler_->unshare(raw.pid, raw.tid, raw.flags);
+            }
+            return false;
         case CallAction::umask:
             if (done) {
-                assembler_->set_umask(raw.pid, raw.mode);
+                assembler_->set_umask(raw.pid, raw.mode, raw.tid);
             }
             return false;
         case CallAction::make: return make(HandleKind::other);
@@ -501,7 +506,6 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::marker:
         case CallAction::chroot:
         case CallAction::pivot_root:
-        case CallAction::unshare:
         case CallAction::setns: return false;  // kNotImported
     }
     return false;

@@ -70,7 +70,7 @@ private:
     StraceStrings strings_;
     std::vector<int64_t> list_;
     std::unordered_map<int32_t, int32_t> thread_group_;   // tid to pid, threads only
-    std::unordered_map<int32_t, std::string> directory_;  // by pid, as last decorated
+    std::unordered_map<int32_t, std::string> directory_;  // by tid, as last decorated
     std::unordered_set<int32_t> ended_;
     std::unordered_map<int32_t, bool> locks_all_;  // by pid: mlockall(MCL_FUTURE)
     std::map<std::string, uint64_t, std::less<>> dropped_;

@@ -128,6 +128,60 @@ TEST_CASE("threads and CLONE_FILES share the table") {
     CHECK(log.counter("calls_on_bad_descriptors") == 1);
 }
 
+TEST_CASE("a thread takes its directory and its descriptors out of what its process shares") {
+    constexpr int64_t kFs = 0x200, kFiles = 0x400;
+    Feeder f;
+    f.assembler.set_directory(100, "/d");
+    f.spawn(101, 0x10f00);
+    f.assembler.unshare(100, 101, kFs);
+    f.assembler.set_directory(100, "sub", 101);
+    f.as(100, 100);
+    f.open("a", 3);
+    f.as(100, 101);
+    f.open("b", 4);
+    f.on_fd(OpKind::read, 3, 10, 10);  // descriptors are still shared
+    f.spawn(300);
+    f.as(300, 300);
+    f.open("c", 5);
+    f.as(100, 101);
+    f.assembler.unshare(100, 101, kFiles);
+    f.open("d", 5);
+    f.as(100, 100);
+    f.open("e", 5);
+    f.on_fd(OpKind::read, 5, 10, 10);
+    f.as(100, 101);
+    f.on_fd(OpKind::read, 5, 10, 10);
+    // The first thread, of which is said what is said of the process.
+    f.as(100, 100);
+    f.assembler.unshare(100, 100, kFs);
+    f.assembler.set_directory(100, "/g");
+    f.open("f", 6);
+    f.as(100, 101);
+    f.open("g", 7);
+    // A child that shares the directory moves its parent.
+    f.as(100, 100);
+    f.spawn(400, kFs | 17);
+    f.assembler.set_directory(400, "/h");
+    f.as(100, 100);
+    f.open("h", 8);
+    // A thread that never shared it.
+    f.spawn(102, 0x10d00);
+    f.assembler.set_directory(100, "/i", 102);
+    f.as(100, 100);
+    f.open("i", 9);
+    const auto log = f.finish();
+    std::vector<std::string> opened;
+    for (const TaskId task : {1U, 2U, 3U}) {
+        for (const Op& op : log.ops(task)) {
+            if (op.kind == OpKind::open || op.kind == OpKind::read) {
+                opened.push_back(log.path_of(op));
+            }
+        }
+    }
+    CHECK(opened == std::vector<std::string>{"/d/a", "/d/e", "/d/e", "/g/f", "/h/h", "/h/i", "/d/sub/b", "/d/a",
+                                             "/d/sub/d", "/d/sub/d", "/d/sub/g", "/d/sub/c"});
+}
+
 TEST_CASE("exec ends what is marked close-on-exec, by flag and by F_SETFD") {
     Feeder f;
     f.open("/d/a", 3, kCloseOnExec);

@@ -202,15 +202,18 @@ TEST_CASE("lost events are those of the counters, besides what a truncated log s
     count(tables.counters, Count::inputs_cut, 1);
     count(tables.counters, Count::recovered_log, 1);
     count(tables.counters, Count::calls_reordered, 5);
-    std::string which;
-    CHECK(lost_events(tables, &which) == 4);
-    CHECK(which == "3 capture_ring_full, 1 inputs_cut");
-    RecordedDoubts doubts;
-    CHECK(part_of_job(doubts).empty());
-    doubts.lost_events = 4;
-    doubts.losses = which;
-    CHECK(part_of_job(doubts) ==
+    PartOfJob part = part_of_job(tables);
+    CHECK(part.lost_events == 4);
+    CHECK(part.why() == "the log was truncated");
+    part.truncated = false;
+    CHECK(part.sentence() ==
           "the recording lost 4 events (3 capture_ring_full, 1 inputs_cut): what they did is missing here, too");
+    CHECK(part_of_job({}).sentence().empty());
+    Tables stopped;
+    count(stopped.counters, Count::left_out_stopped, 7);
+    CHECK(part_of_job(stopped).lost_events == 0);
+    CHECK(part_of_job(stopped).sentence() ==
+          "the log is of a run that stopped early: 7 ops that it did not come to are missing");
 }
 
 TEST_CASE("hidden touches: by the share of what is read") {

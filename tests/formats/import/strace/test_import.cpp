@@ -326,7 +326,7 @@ TEST_CASE("strace: every call of the table") {
                              "epoll_create", "epoll_create1",  "timerfd_create", "signalfd",   "signalfd4",
                              "inotify_init", "inotify_init1",  "fanotify_init",  "pidfd_open", "perf_event_open",
                              "userfaultfd",  "io_uring_setup", "munlockall",     "io_submit",  "open_by_handle_at",
-                             "pidfd_getfd",  "umask"}) {
+                             "pidfd_getfd",  "umask",          "unshare"}) {
         seen.insert(name);
     }
     for (const auto& table : {all_syscalls(), all_syscall_aliases()}) {
