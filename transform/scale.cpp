@@ -61,6 +61,7 @@ private:
         }
         keep_page_cache();
         result_.epochs = score_.played;
+        result_.asked = score_.wanted;
         result_.edges_dropped = edges_.dropped();
         for (const Counter& counter : tables_.counters) {
             writer_.count(counter);

@@ -29,8 +29,13 @@ struct ScaleResult {
     uint64_t files_added = 0, files_removed = 0;
     uint64_t bytes_before = 0, bytes_after = 0;   // of the files that grow, in number or in length
     std::vector<uint64_t> epochs;                 // accesses to samples
+    std::vector<uint64_t> asked;                  // likewise, as many as there should be
     uint64_t edges_dropped = 0, ops_dropped = 0;  // where pieces were joined
     std::vector<std::string> notes;               // what does not grow, and why
+
+    /// The epoch that misses most, if by more than a tenth; epochs.size(): none.
+    size_t missed_epoch() const;
+    bool as_asked() const { return missed_epoch() == epochs.size(); }
 };
 
 /// Writes `output`. Throws Error (bad_input) where the recording cannot be scaled (scaling_obstacle), Error (machine)

@@ -9,6 +9,7 @@
 
 #include "formats/support/error.h"
 #include "transform/scale_moments.h"
+#include "transform/scale_span.h"
 
 namespace reprise {
 namespace {
@@ -31,6 +32,7 @@ public:
         score_.leader = moments_->leader();
         score_.by_causes = moments_->by_causes();
         choose();
+        choose_span();
         write_cuts();
         play();
         return std::move(score_);
@@ -57,7 +59,7 @@ private:
                 any = tiles_of(epoch, same, want - static_cast<int64_t>(epochs[epoch])) || any;
             }
         }
-        if (!any) {
+        if (!any && factor_ != 1) {
             throw bad_input(recording_.log().path().string(),
                             "cannot be scaled: it has no two moments within an epoch at which the job stood alike",
                             "record more steps of each epoch");
@@ -215,6 +217,39 @@ private:
         return made;
     }
 
+    /// Where epochs are played again or left out: at the first tiles of two, if as much of each was read there.
+    void choose_span() {
+        const auto recorded = static_cast<uint32_t>(recording_.epochs().size());
+        epochs_ = asked_epochs_ == 0 ? recorded : asked_epochs_;
+        if (epochs_ == recorded) {
+            return;
+        }
+        const uint32_t first = epochs_ < recorded ? epochs_ - 1 : recorded - 2, last = recorded - 1;
+        if (recorded < 2) {
+            throw bad_input(recording_.log().path().string(),
+                            "has one epoch; --epochs requires two, to see what lies between them",
+                            "record two epochs or more");
+        }
+        std::vector<EpochSides> sides(recorded);
+        for (uint32_t epoch = 0; epoch < recorded; ++epoch) {
+            if (factor_ != 1 && !tiles_[epoch].empty()) {
+                sides[epoch] = {tiles_[epoch].front().from, tiles_[epoch].back().to};
+            }
+        }
+        const auto read = [&](uint32_t epoch) {
+            return (*moments_)[tiles_[epoch].front().from].units - before_epoch(epoch);
+        };
+        const bool both = !tiles_[first].empty() && !tiles_[last].empty();
+        span_ = both ? EpochSpan{first, last, tiles_[first].front().from, tiles_[last].front().from}
+                     : EpochSpan{first, last};
+        if (!both || read(first) != read(last)) {
+            span_ = *find_span(recording_, *moments_, sides, epochs_);
+        }
+        if (factor_ == 1) {
+            std::fill(tiles_.begin(), tiles_.end(), std::vector<Tile>());  // nothing to be played again within an epoch
+        }
+    }
+
     void write_cuts() {
         std::vector<size_t> chosen;
         for (const auto& tiles : tiles_) {
@@ -223,18 +258,28 @@ private:
                 chosen.push_back(one.to);
             }
         }
+        for (const size_t moment : {span_.from, span_.to}) {
+            if (epochs_ != recording_.epochs().size() && moment != EpochSpan::kEnd) {
+                chosen.push_back(moment);
+            }
+        }
         std::sort(chosen.begin(), chosen.end());
         chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
         const size_t tasks = recording_.tasks().size();
         score_.cuts.emplace_back(tasks);
         score_.times.push_back(INT64_MIN);
-        size_t number = 0, next = 0;
+        const std::vector<std::pair<size_t, uint32_t>> ends = ends_of_epochs(chosen);
+        size_t number = 0, next = 0, next_end = 0;
         moments_->each([&](uint32_t, int64_t time, const CausalPast& past) {
             if (next < chosen.size() && chosen[next] == number) {
                 cut_of_[number] = score_.cuts.size();
-                score_.cuts.push_back(past.upto());
-                score_.times.push_back(time);
+                add_cut(past.upto(), time);
                 ++next;
+            }
+            for (; next_end < ends.size() && ends[next_end].first == number; ++next_end) {
+                const uint32_t epoch = ends[next_end].second;
+                end_cut_[epoch] = score_.cuts.size();
+                add_cut(cut_after_reads(recording_, past, epoch), std::max(time, end_of_reads(recording_, epoch)));
             }
             ++number;
         });
@@ -244,8 +289,34 @@ private:
             all[id] = static_cast<uint32_t>(task(id).begin.size());
             end = std::max(end, task(id).end);
         }
-        score_.cuts.push_back(std::move(all));
-        score_.times.push_back(end);
+        add_cut(std::move(all), end);
+    }
+
+    /// No less than the one before: what is at the end of an epoch's reads may not be all of what a moment has.
+    void add_cut(Cut cut, int64_t time) {
+        for (size_t id = 0; id < cut.size(); ++id) {
+            cut[id] = std::max(cut[id], score_.cuts.back()[id]);
+        }
+        score_.cuts.push_back(std::move(cut));
+        score_.times.push_back(std::max(time, score_.times.back()));
+    }
+
+    /// Ends of epochs at which the span has no moments: after which moments they come.
+    std::vector<std::pair<size_t, uint32_t>> ends_of_epochs(const std::vector<size_t>& chosen) const {
+        std::vector<std::pair<size_t, uint32_t>> ends;
+        if (epochs_ == recording_.epochs().size() || span_.from != EpochSpan::kEnd) {
+            return ends;
+        }
+        for (const uint32_t epoch : {span_.first, span_.last}) {
+            const int64_t time = end_of_reads(recording_, epoch);
+            size_t after = 0;
+            for (size_t i = 0; i < moments_->all().size(); ++i) {
+                const bool tiled = (*moments_)[i].epoch <= epoch && std::binary_search(chosen.begin(), chosen.end(), i);
+                after = (*moments_)[i].time <= time || tiled ? i : after;
+            }
+            ends.emplace_back(after, epoch);
+        }
+        return ends;
     }
 
     void pieces(size_t from, size_t to, uint32_t shift) {
@@ -295,37 +366,35 @@ private:
     void play() {
         played_.resize(score_.cuts.size());
         const size_t last = score_.cuts.size() - 1;
-        std::vector<size_t> firsts;  // cut in each epoch from which epochs can be repeated
-        for (const auto& tiles : tiles_) {
-            if (!tiles.empty()) {
-                firsts.push_back(cut_of_.at(tiles.front().from));
-            }
-        }
         const auto recorded = static_cast<uint32_t>(recording_.epochs().size());
-        const uint32_t epochs = asked_epochs_ == 0 ? recorded : asked_epochs_;
-        if (epochs != recorded && firsts.size() < 2) {
-            throw bad_input(recording_.log().path().string(),
-                            "has " + std::to_string(firsts.size()) +
-                                " epoch that can be repeated; --epochs requires two, to see what lies between them",
-                            "record two epochs or more");
-        }
-        if (epochs > recorded) {
-            const size_t from = firsts[firsts.size() - 2], to = firsts.back();
-            play_between(0, to, 0);
-            for (uint32_t more = 1; more <= epochs - recorded; ++more) {
-                play_between(from, to, more);
-            }
-            play_between(to, last, epochs - recorded);
-        } else if (epochs < recorded && firsts.size() == recorded) {
-            play_between(0, firsts[epochs - 1], 0);
-            play_between(firsts.back(), last, UINT32_MAX - (recorded - epochs) + 1);
-        } else {
+        const bool ends = span_.from == EpochSpan::kEnd;
+        if (epochs_ == recorded) {
             play_between(0, last, 0);
+        } else {
+            const size_t from = ends ? end_cut_.at(span_.first) : cut_of_.at(span_.from);
+            const size_t to = ends ? end_cut_.at(span_.last) : cut_of_.at(span_.to);
+            const uint32_t more = epochs_ - recorded;  // modulo 2^32 where they are fewer
+            play_between(0, epochs_ > recorded ? to : from, 0);
+            for (uint32_t i = 1; epochs_ > recorded && i <= more; ++i) {
+                play_between(from, to, i);
+            }
+            play_between(to, last, more);
+            want_epochs(more);
         }
-        count_played(epochs);
+        count_played();
     }
 
-    void count_played(uint32_t epochs) {
+    /// Of each epoch that is made, what is wanted of the one that it is made of.
+    void want_epochs(uint32_t more) {
+        std::vector<uint64_t> wanted(epochs_);
+        for (uint32_t epoch = 0; epoch < epochs_; ++epoch) {
+            const bool again = epochs_ > score_.wanted.size() && epoch > span_.last;
+            wanted[epoch] = score_.wanted[again ? std::max<size_t>(span_.last, epoch - std::min(epoch, more)) : epoch];
+        }
+        score_.wanted = std::move(wanted);
+    }
+
+    void count_played() {
         std::vector<std::vector<uint64_t>> in_piece(score_.cuts.size(),
                                                     std::vector<uint64_t>(recording_.epochs().size()));
         for (const SampleUnit& unit : recording_.units()) {
@@ -335,7 +404,7 @@ private:
                 ++in_piece[static_cast<size_t>(after - score_.cuts.begin()) - 1][unit.epoch];
             }
         }
-        score_.played.assign(std::max<size_t>(epochs, recording_.epochs().size()), 0);
+        score_.played.assign(std::max<size_t>(epochs_, recording_.epochs().size()), 0);
         for (const Passage& passage : score_.passages) {
             for (uint32_t epoch = 0; epoch < recording_.epochs().size(); ++epoch) {
                 const uint32_t now = epoch + passage.epochs;
@@ -344,7 +413,7 @@ private:
                 }
             }
         }
-        score_.played.resize(epochs);
+        score_.played.resize(epochs_);
     }
 
     struct Part {
@@ -358,8 +427,11 @@ private:
     std::optional<Moments> moments_;
     std::vector<std::vector<Tile>> tiles_;  // by epoch
     std::vector<Part> part_of_;
-    std::map<size_t, size_t> cut_of_;  // by moment
-    std::vector<uint32_t> played_;     // by piece
+    uint32_t epochs_ = 0;                 // that are made
+    EpochSpan span_;                      // where epochs are played again or left out
+    std::map<size_t, size_t> cut_of_;     // by moment
+    std::map<uint32_t, size_t> end_cut_;  // by epoch
+    std::vector<uint32_t> played_;        // by piece
 };
 
 }  // namespace

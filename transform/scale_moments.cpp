@@ -250,8 +250,10 @@ void Moments::find_moments() {
             moments_.back().until_next = past.units() - moments_.back().units;
             moments_.back().reader = past.last_reader();
         }
+        const uint32_t epoch = epoch_at(past);
+        const uint64_t of_epoch = epoch == UINT32_MAX ? 0 : past.epochs()[epoch];
         moments_.push_back(
-            {op, time, past.units(), epoch_at(past), 0, flying(past), open_streams(past), saved(past), 0});
+            {op, time, past.units(), epoch, of_epoch, 0, flying(past), open_streams(past), saved(past), 0});
     });
 }
 

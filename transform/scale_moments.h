@@ -17,6 +17,7 @@ struct Moment {
     int64_t time = 0;
     uint64_t units = 0;  // before it
     uint32_t epoch = UINT32_MAX;
+    uint64_t of_epoch = 0;    // units of that epoch before it
     TaskId reader = 0;        // whose batch comes next
     uint64_t flying = 0;      // what is on its way between tasks, as a hash
     uint64_t open = 0;        // which files of records are open, likewise

@@ -150,6 +150,10 @@ void LargerSet::make_members(double factor) {
         if (!in_set_[file]) {
             continue;
         }
+        if (factor == 1) {  // the set stays as it is, whatever an epoch has too few or too many
+            members_[file].push_back(file);
+            continue;
+        }
         uint32_t copies = count[file];
         if (!read[file] || shuffled_) {  // else only as many as are played in the order that all epochs have
             double& so_far = read[file] ? due_read : due;

@@ -68,6 +68,21 @@ std::string ScaleOptions::to_string() const {
     return out;
 }
 
+size_t ScaleResult::missed_epoch() const {
+    constexpr double kMost = 0.1;
+    double most = kMost;
+    size_t worst = epochs.size();
+    for (size_t epoch = 0; epoch < std::min(epochs.size(), asked.size()); ++epoch) {
+        const auto made = static_cast<double>(epochs[epoch]), wanted = static_cast<double>(asked[epoch]);
+        const double missed = std::abs(made - wanted) / std::max(wanted, 1.0);
+        if (missed > most) {
+            most = missed;
+            worst = epoch;
+        }
+    }
+    return worst;
+}
+
 void add_missed_epochs(const Score& score, std::vector<std::string>& notes) {
     for (size_t epoch = 0; epoch < score.played.size(); ++epoch) {
         const double want = epoch < score.wanted.size() ? static_cast<double>(score.wanted[epoch]) : 0;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "transform/scale_span.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace reprise {
+namespace {
+
+class SpanFinder {
+public:
+    SpanFinder(const ScaleRecording& recording, const Moments& moments, const std::vector<EpochSides>& sides)
+        : recording_(recording), moments_(moments), sides_(sides) {
+        uint64_t before = 0;
+        for (const uint64_t epoch : recording.epochs()) {
+            before_.push_back(before);
+            before += epoch;
+        }
+    }
+
+    /// Two moments at which as much of each epoch was read, and the loaders were as far ahead.
+    std::optional<EpochSpan> between_moments(uint32_t first, uint32_t last) const {
+        if (!regular(first) || !regular(last)) {
+            return std::nullopt;
+        }
+        const std::vector<size_t> same = moments_.alike(first);
+        if (same.empty()) {
+            return std::nullopt;
+        }
+        std::map<State, std::vector<size_t>> later;
+        for (size_t at = 1; at < moments_.all().size(); ++at) {
+            if (moments_[at].epoch == last) {
+                later[state(at)].push_back(at);
+            }
+        }
+        for (size_t from = 1; from < moments_.all().size(); ++from) {
+            if (moments_[from].epoch != first || moments_[from].flying != moments_[same.front()].flying) {
+                continue;
+            }
+            if (const auto like = later.find(state(from)); like != later.end()) {
+                for (const size_t to : like->second) {
+                    if (one_side(first, from, last, to)) {
+                        return EpochSpan{first, last, from, to};
+                    }
+                }
+            }
+        }
+        return std::nullopt;
+    }
+
+private:
+    using State = std::tuple<uint64_t, uint64_t, TaskId, uint64_t, uint64_t, uint64_t>;
+    State state(size_t at) const {
+        const Moment& now = moments_[at];
+        return {now.units - before_[now.epoch], now.of_epoch,  now.reader, now.flying,
+                moments_[at - 1].until_next,    now.until_next};
+    }
+    bool one_side(uint32_t first, size_t from, uint32_t last, size_t to) const {
+        return (from <= sides_[first].until && to <= sides_[last].until) ||
+               (from >= sides_[first].from && to >= sides_[last].from);
+    }
+    /// The consumer takes batches of one size. Of one that looks now and then, two moments are alike by chance only.
+    bool regular(uint32_t epoch) const {
+        std::map<uint64_t, size_t> batches;
+        size_t all = 0, most = 0;
+        for (const Moment& now : moments_.all()) {
+            if (now.epoch == epoch) {
+                most = std::max(most, ++batches[now.until_next]);
+                ++all;
+            }
+        }
+        return most * 2 > all;
+    }
+
+    const ScaleRecording& recording_;
+    const Moments& moments_;
+    const std::vector<EpochSides>& sides_;
+    std::vector<uint64_t> before_;  // accesses before each epoch
+};
+
+}  // namespace
+
+std::optional<EpochSpan> find_span(const ScaleRecording& recording, const Moments& moments,
+                                   const std::vector<EpochSides>& sides, uint32_t epochs) {
+    const auto recorded = static_cast<uint32_t>(recording.epochs().size());
+    if (recorded < 2) {
+        return std::nullopt;
+    }
+    const SpanFinder finder(recording, moments, sides);
+    if (epochs < recorded) {
+        const auto span = finder.between_moments(epochs - 1, recorded - 1);
+        return span ? span : EpochSpan{epochs - 1, recorded - 1};
+    }
+    for (uint32_t last = recorded - 1; last > 0; --last) {
+        if (const auto span = finder.between_moments(last - 1, last)) {
+            return span;
+        }
+    }
+    // Rather one that another one follows.
+    return recorded > 2 ? EpochSpan{recorded - 3, recorded - 2} : EpochSpan{0, 1};
+}
+
+int64_t end_of_reads(const ScaleRecording& recording, uint32_t epoch) {
+    int64_t end = INT64_MIN;
+    for (const SampleUnit& unit : recording.units()) {
+        if (unit.bytes > 0 && unit.epoch <= epoch) {
+            end = std::max(end, recording.tasks()[unit.task].begin[unit.last]);
+        }
+    }
+    return end;
+}
+
+Cut cut_after_reads(const ScaleRecording& recording, CausalPast past, uint32_t epoch) {
+    for (const SampleUnit& unit : recording.units()) {
+        if (unit.bytes > 0 && unit.epoch <= epoch) {
+            past.extend(unit.task, unit.last + 1);
+        }
+    }
+    const int64_t time = end_of_reads(recording, epoch);
+    for (TaskId id = 1; id < recording.tasks().size(); ++id) {
+        past.extend_to(id, time);
+    }
+    return past.upto();
+}
+
+}  // namespace reprise
