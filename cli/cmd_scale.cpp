@@ -25,6 +25,25 @@ void options(po::options_description& options) {
     add_recover_option(options);
 }
 
+/// Of the epoch that misses most; empty: all are about as long as asked for.
+std::string not_as_asked(const ScaleResult& result) {
+    const size_t epoch = result.missed_epoch();
+    if (epoch == result.epochs.size()) {
+        return {};
+    }
+    return "NOT AS ASKED: epoch " + std::to_string(epoch) + " has " + counted(result.epochs[epoch], "read") +
+           " of samples where " + format_count(result.asked[epoch]) + (result.asked[epoch] == 1 ? " was" : " were") +
+           " asked: the recording has too few steps alike (record more of each epoch)";
+}
+
+Json epochs_json(const ScaleResult& result) {
+    Json epochs = Json::array();
+    for (size_t i = 0; i < result.epochs.size(); ++i) {
+        epochs.push_back({{"asked", result.asked[i]}, {"made", result.epochs[i]}});
+    }
+    return epochs;
+}
+
 int run(const po::variables_map& values) {
     const ScaleOptions how = scale_options(values);
     const std::string output = values["output"].as<std::string>();
@@ -41,6 +60,8 @@ int run(const po::variables_map& values) {
     WriterOptions writer;
     writer.derive = derive_queues;
     const ScaleResult result = scale_log(log, output, how, writer);
+    const std::string missed = not_as_asked(result);
+    const auto code = static_cast<int>(missed.empty() ? ExitCode::done : ExitCode::check_failed);
     if (json_wanted(values)) {
         put_json(values, {{"output", printable(output)},
                           {"ops", result.ops},
@@ -48,31 +69,36 @@ int run(const po::variables_map& values) {
                           {"files_removed", result.files_removed},
                           {"bytes_before", result.bytes_before},
                           {"bytes", result.bytes_after},
-                          {"epochs", result.epochs},
+                          {"epochs", epochs_json(result)},
+                          {"as_asked", missed.empty()},
                           {"edges_dropped", result.edges_dropped},
                           {"ops_dropped", result.ops_dropped},
                           {"notes", result.notes}});
     }
-    if (json_alone(values)) {
-        return 0;
+    if (json_alone(values) || quiet()) {
+        if (!missed.empty()) {
+            std::cerr << "reprise: " << printable(output) << ": " << missed << '\n';
+        }
+        return code;
     }
-    if (!quiet()) {
-        std::cout << printable(output) << ": " << counted(result.ops, "op") << ", data set "
-                  << format_bytes(result.bytes_before) << " -> " << format_bytes(result.bytes_after) << " (";
-        std::cout << counted(result.files_added, "file") << " more";
-        if (result.files_removed != 0) {
-            std::cout << ", " << format_count(result.files_removed) << " fewer";
-        }
-        std::cout << "), reads of samples in each epoch: ";
-        for (size_t i = 0; i < result.epochs.size(); ++i) {
-            std::cout << (i == 0 ? "" : ", ") << format_count(result.epochs[i]);
-        }
-        std::cout << '\n';
-        for (const std::string& note : result.notes) {
-            std::cout << "  note: " << note << '\n';
-        }
+    if (!missed.empty()) {
+        std::cout << missed << '\n';
     }
-    return 0;
+    std::cout << printable(output) << ": " << counted(result.ops, "op") << ", data set "
+              << format_bytes(result.bytes_before) << " -> " << format_bytes(result.bytes_after) << " (";
+    std::cout << counted(result.files_added, "file") << " more";
+    if (result.files_removed != 0) {
+        std::cout << ", " << format_count(result.files_removed) << " fewer";
+    }
+    std::cout << "), reads of samples in each epoch: ";
+    for (size_t i = 0; i < result.epochs.size(); ++i) {
+        std::cout << (i == 0 ? "" : ", ") << format_count(result.epochs[i]);
+    }
+    std::cout << '\n';
+    for (const std::string& note : result.notes) {
+        std::cout << "  note: " << note << '\n';
+    }
+    return code;
 }
 
 const Registration registration{{
@@ -83,7 +109,9 @@ const Registration registration{{
             "sample is a file, longer ones where samples lie in shards, tables or token files. Steps grow with the "
             "samples, each of which is read once an epoch in the recorded order or a new permutation; what does not "
             "depend on the set stays. `prepare` and `replay` take the same options. `info --scaling` shows how the "
-            "recording's files are understood.\n\nRefused where the recording's reads do not look like epochs.",
+            "recording's files are understood.\n\nWhere an epoch has over 10 % too few or too many reads of samples, "
+            "the log is written, the first line says so and the exit code is 1. Refused where the recording's reads do "
+            "not look like epochs.",
     .examples = {{"reprise scale job.oplog --scale 2 -o twice.oplog", "on twice the data"},
                  {"reprise scale job.oplog --scale 0.5 --epochs 10 -o short.oplog", "half the data, ten epochs"}},
     .options = options,

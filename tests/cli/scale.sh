@@ -89,6 +89,41 @@ TMPDIR=$tmp/scratch "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --sc
 contains "$out" "what-if: --scale 0.25"
 equal "$(ls -A "$tmp/scratch")" ""
 
+# Epochs of two loaders that take turns: more of them are whole ones, of the files that there are. Ones shorter than what
+# the loaders have in flight cannot be made, which the first line, the exit code, --json and the trust of a replay say.
+cat >job.ini <<'END'
+[train]
+format=npz
+samples=120
+sample_size=10k
+batch=4
+loader_workers=2
+prefetch=2
+shuffle=full
+epochs=2
+compute=10ms
+END
+run 0 "$REPRISE" generate job.ini -o turns.oplog
+run 0 "$REPRISE" scale turns.oplog --scale 1 --epochs 6 -o turns6.oplog
+lacks "$out" "NOT AS ASKED"
+contains "$out" "(0 files more), reads of samples in each epoch: 120, 120, 120, 120, 120, 120"
+run 1 "$REPRISE" scale turns.oplog --scale 0.02 -o short.oplog
+equal "$(head -n 1 "$out" | cut -c 1-20)" "NOT AS ASKED: epoch "
+contains "$out" " reads of samples where 2 were asked"
+[[ -s short.oplog ]] || fail "no log was written"
+run 1 "$REPRISE" scale -q -f turns.oplog --scale 0.02 -o short.oplog
+contains "$err" "short.oplog: NOT AS ASKED: epoch "
+run 1 "$REPRISE" scale -f turns.oplog --scale 0.02 -o short.oplog --json
+equal "$(json "$out" as_asked)" "False"
+equal "$(json "$out" epochs.1.asked)" "2"
+(($(json "$out" epochs.1.made) > 2)) || fail "no more reads than asked for"
+run 0 "$REPRISE" scale -f turns.oplog --scale 2 -o short.oplog --json
+equal "$(json "$out" as_asked)" "True"
+equal "$(json "$out" epochs)" "[{'asked': 240, 'made': 240}, {'asked': 240, 'made': 240}]"
+run 0 "$REPRISE" prepare -q turns.oplog --scale 0.02 --root short
+"$REPRISE" replay turns.oplog --root short --pace afap --scale 0.02 >"$out" 2>"$err"
+contains "$out" "trust       POOR  an epoch of the scaled set has "
+
 # No space for it: refused before anything is written.
 mkdir "$tmp/small"
 if unshare -m mount -t tmpfs none "$tmp/small" 2>/dev/null; then
