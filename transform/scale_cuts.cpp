@@ -54,8 +54,10 @@ private:
         for (uint32_t epoch = 0; epoch < epochs.size(); ++epoch) {
             const auto want = static_cast<int64_t>(std::llround(factor_ * static_cast<double>(epochs[epoch])));
             score_.wanted.push_back(static_cast<uint64_t>(want));
-            const std::vector<size_t> same = moments_->alike(epoch);
+            std::vector<size_t> same = moments_->alike(epoch);
             if (same.size() >= 2) {
+                const uint64_t kept = epochs[epoch] - units_of({same.front(), same.back()});
+                same = static_cast<uint64_t>(want) < kept ? moments_->furthest_alike(epoch, same) : same;
                 any = tiles_of(epoch, same, want - static_cast<int64_t>(epochs[epoch])) || any;
             }
         }

@@ -328,4 +328,49 @@ std::vector<size_t> Moments::alike(uint32_t epoch) const {
     return all;
 }
 
+std::vector<size_t> Moments::furthest_alike(uint32_t epoch, const std::vector<size_t>& same) const {
+    const Moment &front = moments_[same.front()], &back = moments_[same.back()];
+    if (!by_causes_ || front.open != back.open || front.saved != back.saved) {
+        return same;
+    }
+    std::vector<size_t> all;
+    std::set<TaskId> readers, before, after;
+    for (size_t i = 0; i < moments_.size(); ++i) {
+        if (moments_[i].epoch == epoch && moments_[i].until_next != 0) {
+            all.push_back(i);
+            readers.insert(moments_[i].reader);
+        }
+    }
+    if (all.empty()) {
+        return same;
+    }
+    const auto all_in = [&](const std::set<TaskId>& some) {
+        return std::includes(some.begin(), some.end(), readers.begin(), readers.end());
+    };
+    size_t first = 0, last = all.back();
+    for (; first < all.front() || !all_in(before); ++first) {
+        before.insert(moments_[first].reader);
+    }
+    for (; !all_in(after); --last) {
+        after.insert(moments_[last].reader);
+    }
+    const uint64_t batch = front.until_next;
+    std::map<TaskId, std::vector<size_t>> by_reader;
+    for (const size_t i : all) {
+        const Moment& now = moments_[i];
+        if (i >= first && i <= last + 1 && i > 0 && now.until_next == batch && moments_[i - 1].until_next == batch &&
+            now.flying == front.flying && now.open == front.open && now.saved == front.saved) {
+            by_reader[now.reader].push_back(i);
+        }
+    }
+    std::vector<size_t> best = same;
+    const auto span = [&](const std::vector<size_t>& of) {
+        return moments_[of.back()].units - moments_[of.front()].units;
+    };
+    for (const auto& [reader, moments] : by_reader) {
+        best = span(moments) > span(best) ? moments : best;
+    }
+    return best;
+}
+
 }  // namespace reprise

@@ -38,6 +38,9 @@ public:
     const std::vector<FileId>& reads() const { return files_read_; }
     /// Moments of an epoch that are alike, ascending; without its begin and its end, where loaders fill and drain.
     std::vector<size_t> alike(uint32_t epoch) const;
+    /// Likewise, as far apart as can be: up to where the first of its readers has handed over a batch, or has only one
+    /// more to hand over. `same`: those that are alike.
+    std::vector<size_t> furthest_alike(uint32_t epoch, const std::vector<size_t>& same) const;
 
     /// Calls visit(op of the leader, its time, what is before) for each.
     template <class Visit>

@@ -149,3 +149,15 @@ TEST_CASE("a scaled log says what was asked of each epoch, also of those that ar
     CHECK(job.result.asked == std::vector<uint64_t>(2, 2 * BatchesJob::kSamples));
     CHECK(job.result.as_asked());
 }
+
+TEST_CASE("short epochs are cut to where each loader has begun and still has a batch to hand over") {
+    BatchesJob job(3);
+    for (const double factor : {0.15, 0.2, 0.25, 0.3}) {
+        INFO(factor);
+        const LogReader& scaled = job.scale(factor);
+        for (const uint64_t reads : job.result.epochs) {
+            CHECK(std::abs(static_cast<double>(reads) - factor * BatchesJob::kSamples) <= BatchesJob::kBatch);
+        }
+        job.check(scaled);
+    }
+}
