@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace reprise {
@@ -328,45 +329,54 @@ std::vector<size_t> Moments::alike(uint32_t epoch) const {
     return all;
 }
 
+std::pair<size_t, size_t> Moments::under_way(uint32_t epoch) const {
+    constexpr size_t kEach = 2;
+    const auto& epochs = recording_.epochs();
+    const uint64_t begin = std::accumulate(epochs.begin(), epochs.begin() + epoch, uint64_t{0});
+    std::vector<size_t> all;  // whose next batch is one of the epoch
+    std::map<TaskId, size_t> readers;
+    for (size_t i = 0; i < moments_.size(); ++i) {
+        if (moments_[i].units >= begin && moments_[i].units < begin + epochs[epoch] && moments_[i].until_next != 0) {
+            all.push_back(i);
+            readers[moments_[i].reader] = 0;
+        }
+    }
+    // How many it takes until each has had its own.
+    const auto rounds = [&](auto at, auto end) {
+        size_t lacking = readers.size();
+        std::map<TaskId, size_t> had = readers;
+        while (lacking != 0 && at != end) {
+            lacking -= ++had[moments_[*at].reader] == kEach ? 1 : 0;
+            ++at;
+        }
+        return lacking == 0 ? static_cast<size_t>(end - at) : 0;
+    };
+    const size_t after = rounds(all.begin(), all.end()), before = rounds(all.rbegin(), all.rend());
+    if (after == 0 || before == 0) {
+        return {1, 0};
+    }
+    return {std::max<size_t>(all[all.size() - after], 1), all[before]};
+}
+
 std::vector<size_t> Moments::furthest_alike(uint32_t epoch, const std::vector<size_t>& same) const {
     const Moment &front = moments_[same.front()], &back = moments_[same.back()];
     if (!by_causes_ || front.open != back.open || front.saved != back.saved) {
         return same;
     }
-    std::vector<size_t> all;
-    std::set<TaskId> readers, before, after;
-    for (size_t i = 0; i < moments_.size(); ++i) {
-        if (moments_[i].epoch == epoch && moments_[i].until_next != 0) {
-            all.push_back(i);
-            readers.insert(moments_[i].reader);
-        }
-    }
-    if (all.empty()) {
-        return same;
-    }
-    const auto all_in = [&](const std::set<TaskId>& some) {
-        return std::includes(some.begin(), some.end(), readers.begin(), readers.end());
-    };
-    size_t first = 0, last = all.back();
-    for (; first < all.front() || !all_in(before); ++first) {
-        before.insert(moments_[first].reader);
-    }
-    for (; !all_in(after); --last) {
-        after.insert(moments_[last].reader);
-    }
-    const uint64_t batch = front.until_next;
+    const auto [first, last] = under_way(epoch);
     std::map<TaskId, std::vector<size_t>> by_reader;
-    for (const size_t i : all) {
+    for (size_t i = first; i <= last; ++i) {
         const Moment& now = moments_[i];
-        if (i >= first && i <= last + 1 && i > 0 && now.until_next == batch && moments_[i - 1].until_next == batch &&
-            now.flying == front.flying && now.open == front.open && now.saved == front.saved) {
+        if (now.epoch == epoch && now.until_next == front.until_next &&
+            moments_[i - 1].until_next == front.until_next && now.flying == front.flying && now.open == front.open &&
+            now.saved == front.saved) {
             by_reader[now.reader].push_back(i);
         }
     }
-    std::vector<size_t> best = same;
     const auto span = [&](const std::vector<size_t>& of) {
         return moments_[of.back()].units - moments_[of.front()].units;
     };
+    std::vector<size_t> best = same;
     for (const auto& [reader, moments] : by_reader) {
         best = span(moments) > span(best) ? moments : best;
     }

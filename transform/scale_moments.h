@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "transform/scale_past.h"
@@ -38,8 +39,10 @@ public:
     const std::vector<FileId>& reads() const { return files_read_; }
     /// Moments of an epoch that are alike, ascending; without its begin and its end, where loaders fill and drain.
     std::vector<size_t> alike(uint32_t epoch) const;
-    /// Likewise, as far apart as can be: up to where the first of its readers has handed over a batch, or has only one
-    /// more to hand over. `same`: those that are alike.
+    /// The first and the last moment of an epoch at which each of its readers has handed over two batches in it, and
+    /// has two more to hand over: before and after, what they and the consumer hold differs. None: first > last.
+    std::pair<size_t, size_t> under_way(uint32_t epoch) const;
+    /// Those that are alike, as far apart as can be: of all that are under way. `same`: some that are alike.
     std::vector<size_t> furthest_alike(uint32_t epoch, const std::vector<size_t>& same) const;
 
     /// Calls visit(op of the leader, its time, what is before) for each.

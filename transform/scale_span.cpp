@@ -19,34 +19,37 @@ public:
         }
     }
 
-    /// Two moments at which as much of each epoch was read, and the loaders were as far ahead.
+    /// Two moments at which as much of each epoch was read, and the loaders were as far ahead: those nearest to the
+    /// first at which others of the epoch are alike.
     std::optional<EpochSpan> between_moments(uint32_t first, uint32_t last) const {
-        if (!regular(first) || !regular(last)) {
-            return std::nullopt;
-        }
         const std::vector<size_t> same = moments_.alike(first);
-        if (same.empty()) {
+        if (same.empty() || !regular(first) || !regular(last)) {
             return std::nullopt;
         }
         std::map<State, std::vector<size_t>> later;
-        for (size_t at = 1; at < moments_.all().size(); ++at) {
+        const auto [begin, end] = moments_.under_way(last);
+        for (size_t at = begin; at <= end; ++at) {
             if (moments_[at].epoch == last) {
                 later[state(at)].push_back(at);
             }
         }
-        for (size_t from = 1; from < moments_.all().size(); ++from) {
-            if (moments_[from].epoch != first || moments_[from].flying != moments_[same.front()].flying) {
+        std::optional<EpochSpan> best;
+        size_t least = SIZE_MAX;
+        const auto [from_begin, from_end] = moments_.under_way(first);
+        for (size_t from = from_begin; from <= from_end; ++from) {
+            const size_t away = std::max(from, same.front()) - std::min(from, same.front());
+            const auto like = later.find(moments_[from].epoch == first ? state(from) : State());
+            if (away >= least || like == later.end() || moments_[from].flying != moments_[same.front()].flying) {
                 continue;
             }
-            if (const auto like = later.find(state(from)); like != later.end()) {
-                for (const size_t to : like->second) {
-                    if (one_side(first, from, last, to)) {
-                        return EpochSpan{first, last, from, to};
-                    }
+            for (const size_t to : like->second) {
+                if (one_side(first, from, last, to) && away < least) {
+                    best = EpochSpan{first, last, from, to};
+                    least = away;
                 }
             }
         }
-        return std::nullopt;
+        return best;
     }
 
 private:

@@ -150,13 +150,14 @@ TEST_CASE("a scaled log says what was asked of each epoch, also of those that ar
     CHECK(job.result.as_asked());
 }
 
-TEST_CASE("short epochs are cut to where each loader has begun and still has a batch to hand over") {
+TEST_CASE("short epochs are cut to where each loader has handed over two batches and has two more") {
     BatchesJob job(3);
-    for (const double factor : {0.15, 0.2, 0.25, 0.3}) {
+    for (const double factor : {0.26, 0.28, 0.4}) {
         INFO(factor);
         const LogReader& scaled = job.scale(factor);
-        for (const uint64_t reads : job.result.epochs) {
-            CHECK(std::abs(static_cast<double>(reads) - factor * BatchesJob::kSamples) <= BatchesJob::kBatch);
+        for (const size_t epoch : {0, 1}) {  // nothing follows the last one, of which more stays
+            const auto reads = static_cast<double>(job.result.epochs[epoch]);
+            CHECK(std::abs(reads - factor * BatchesJob::kSamples) <= BatchesJob::kBatch);
         }
         job.check(scaled);
     }
