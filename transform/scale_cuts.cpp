@@ -10,13 +10,13 @@
 #include "formats/support/error.h"
 #include "transform/scale_moments.h"
 #include "transform/scale_span.h"
+#include "transform/scale_tiles.h"
 
 namespace reprise {
 namespace {
 
 /// Share of reads that may come before the epoch before is over, as of loaders that are ahead.
 constexpr double kMostLate = 0.1;
-constexpr size_t kMostTiles = 8;  // pieces of an epoch that are repeated apart
 
 class ScoreMaker {
 public:
@@ -41,182 +41,26 @@ public:
 private:
     const RecordedTask& task(TaskId id) const { return recording_.tasks()[id]; }
 
-    /// What is played of an epoch: from cut to cut, how often.
-    struct Tile {
-        size_t from = 0, to = 0;  // moments
-        int64_t times = 1;
-    };
-
     void choose() {
         const auto& epochs = recording_.epochs();
-        tiles_.resize(epochs.size());
+        tiles_.emplace(recording_, *moments_);
         bool any = false;
         for (uint32_t epoch = 0; epoch < epochs.size(); ++epoch) {
             const auto want = static_cast<int64_t>(std::llround(factor_ * static_cast<double>(epochs[epoch])));
             score_.wanted.push_back(static_cast<uint64_t>(want));
             std::vector<size_t> same = moments_->alike(epoch);
             if (same.size() >= 2) {
-                const uint64_t kept = epochs[epoch] - units_of({same.front(), same.back()});
+                const uint64_t kept = epochs[epoch] - tiles_->units_of({same.front(), same.back()});
                 same = static_cast<uint64_t>(want) < kept ? moments_->furthest_alike(epoch, same) : same;
-                any = tiles_of(epoch, same, want - static_cast<int64_t>(epochs[epoch])) || any;
+                any = tiles_->make(epoch, same, want - static_cast<int64_t>(epochs[epoch])) || any;
             }
         }
+        score_.moved_on = tiles_->moved_on();
         if (!any && factor_ != 1) {
             throw bad_input(recording_.log().path().string(),
                             "cannot be scaled: it has no two moments within an epoch at which the job stood alike",
                             "record more steps of each epoch");
         }
-    }
-
-    uint64_t units_of(const Tile& tile) const { return (*moments_)[tile.to].units - (*moments_)[tile.from].units; }
-
-    /// Each stretch with the same shards open is made longer by itself, so that every shard becomes longer.
-    bool tiles_of(uint32_t epoch, const std::vector<size_t>& same, int64_t more) {
-        size_t stretches = 1;
-        for (size_t i = 1; i < same.size(); ++i) {
-            stretches += (*moments_)[same[i]].open != (*moments_)[same[i - 1]].open ? 1 : 0;
-        }
-        const uint64_t all = recording_.epochs()[epoch];
-        const size_t most = std::max<size_t>(kMostTiles / stretches, 1);
-        double due = 0;
-        bool any = false;
-        uint64_t done = 0;
-        for (size_t begin = 0; begin < same.size();) {
-            size_t end = begin;
-            while (end < same.size() && (*moments_)[same[end]].open == (*moments_)[same[begin]].open) {
-                ++end;
-            }
-            const uint64_t until = end == same.size() ? all : next_stretch(same[end - 1]) - before_epoch(epoch);
-            const double per_access = static_cast<double>(more) / static_cast<double>(all);
-            due += per_access * static_cast<double>(until - done);
-            if ((*moments_)[same[begin]].open != 0) {  // what lies before is of shards without such moments
-                const uint64_t own = std::max(this_stretch(same[begin], epoch), done);
-                score_.moved_on += static_cast<uint64_t>(std::abs(per_access * static_cast<double>(own - done)));
-            }
-            done = until;
-            const std::vector<size_t> stretch(same.begin() + static_cast<std::ptrdiff_t>(begin),
-                                              same.begin() + static_cast<std::ptrdiff_t>(end));
-            if (stretch.size() >= 2) {
-                std::vector<Tile> tiles;
-                const auto wanted = static_cast<int64_t>(std::llround(due));
-                due -= static_cast<double>(tile(tiles, stretch, wanted, most));
-                any = any || !tiles.empty();
-                tiles_[epoch].insert(tiles_[epoch].end(), tiles.begin(), tiles.end());
-            }
-            begin = end;
-        }
-        return any;
-    }
-    /// Accesses before the first one to a file that the shards open at this moment do not hold.
-    uint64_t next_stretch(size_t moment) const {
-        size_t next = moment + 1;
-        while (next + 1 < moments_->all().size() && (*moments_)[next].open == (*moments_)[moment].open) {
-            ++next;
-        }
-        const auto& reads = moments_->reads();
-        const uint64_t from = (*moments_)[next - 1].units, to = (*moments_)[next].units;
-        for (uint64_t at = std::max<uint64_t>(from, 1); at < std::min<uint64_t>(to, reads.size()); ++at) {
-            if (reads[at] != reads[at - 1]) {
-                return at;
-            }
-        }
-        return to;
-    }
-    /// Accesses of the epoch before the shards that are open at this moment.
-    uint64_t this_stretch(size_t moment, uint32_t epoch) const {
-        while (moment > 0 && (*moments_)[moment - 1].open == (*moments_)[moment].open) {
-            --moment;
-        }
-        const auto& reads = moments_->reads();
-        const uint64_t least = std::max(moment == 0 ? 0 : (*moments_)[moment - 1].units, before_epoch(epoch));
-        uint64_t at = std::min<uint64_t>((*moments_)[moment].units, reads.size() - 1);
-        while (at > least && reads[at] == reads[at - 1]) {
-            --at;
-        }
-        return at > before_epoch(epoch) ? at - before_epoch(epoch) : 0;
-    }
-    uint64_t before_epoch(uint32_t epoch) const {
-        uint64_t before = 0;
-        for (uint32_t i = 0; i < epoch; ++i) {
-            before += recording_.epochs()[i];
-        }
-        return before;
-    }
-
-    /// Returns how many accesses more that makes.
-    int64_t tile(std::vector<Tile>& tiles, const std::vector<size_t>& same, int64_t more, size_t most) {
-        const size_t count = std::min(most, std::max<size_t>(same.size() / 4, 1));
-        const uint64_t first = (*moments_)[same.front()].units, all = (*moments_)[same.back()].units - first;
-        size_t at = 0;
-        for (size_t k = 1; k <= count; ++k) {
-            const uint64_t goal = first + all * k / count;
-            size_t next = at;
-            while (next + 1 < same.size() && (*moments_)[same[next]].units < goal) {
-                ++next;
-            }
-            if ((*moments_)[same[next]].units > (*moments_)[same[at]].units) {
-                tiles.push_back({same[at], same[next], 1});
-                at = next;
-            }
-        }
-        if (tiles.empty() || more == 0) {
-            return 0;
-        }
-        // Whole repetitions of all, the rest evenly over the tiles.
-        const auto middle =
-            static_cast<int64_t>((*moments_)[tiles.back().to].units - (*moments_)[tiles.front().from].units);
-        const int64_t whole = more > 0 ? more / middle : 0;
-        double due = 0;
-        int64_t made = 0;
-        const double share = static_cast<double>(more - whole * middle) / static_cast<double>(middle);
-        for (Tile& one : tiles) {
-            const auto units = static_cast<int64_t>(units_of(one));
-            one.times += whole;
-            made += whole * units;
-            due += share * static_cast<double>(units);
-            const double half = 0.5 * static_cast<double>(units);
-            if (due >= half + (share > 0.999 ? -half : 0.0) && due > 0) {
-                ++one.times;
-                made += units;
-                due -= static_cast<double>(units);
-            } else if (due <= -half && one.times > 0) {
-                --one.times;
-                made -= units;
-                due += static_cast<double>(units);
-            }
-        }
-        return made + fit(tiles, same, more - made);
-    }
-
-    /// Plays a part of the last tile once more, or the last one less often and then a part of it, so that as many
-    /// accesses are made as asked for. Returns how many more that are.
-    int64_t fit(std::vector<Tile>& tiles, const std::vector<size_t>& same, int64_t missing) {
-        Tile& last = tiles.back();
-        const auto units = static_cast<int64_t>(units_of(last));
-        int64_t made = 0;
-        if (missing < 0 && last.times > 0) {
-            --last.times;
-            made -= units;
-            missing += units;
-        }
-        const auto from = std::find(same.begin(), same.end(), last.from), to = std::find(from, same.end(), last.to);
-        const auto length = [&](size_t moment) {
-            return static_cast<int64_t>((*moments_)[moment].units - (*moments_)[last.from].units);
-        };
-        auto best = from;
-        for (auto i = from; i != same.end() && i <= to; ++i) {
-            best = std::abs(length(*i) - missing) < std::abs(length(*best) - missing) ? i : best;
-        }
-        made += length(*best);
-        if (best == to && best != from) {
-            ++last.times;
-        } else if (best != from) {
-            const Tile whole = last;
-            last = {whole.from, *best, whole.times + 1};
-            tiles.push_back({*best, whole.to, whole.times});
-            part_of_.push_back({whole.from, *best, whole.to, whole.times});
-        }
-        return made;
     }
 
     /// Where epochs are played again or left out: at the first tiles of two, if as much of each was read there.
@@ -234,27 +78,27 @@ private:
         }
         std::vector<EpochSides> sides(recorded);
         for (uint32_t epoch = 0; epoch < recorded; ++epoch) {
-            if (factor_ != 1 && !tiles_[epoch].empty()) {
-                sides[epoch] = {tiles_[epoch].front().from, tiles_[epoch].back().to};
+            if (factor_ != 1 && !tiles_->all()[epoch].empty()) {
+                sides[epoch] = {tiles_->all()[epoch].front().from, tiles_->all()[epoch].back().to};
             }
         }
         const auto read = [&](uint32_t epoch) {
-            return (*moments_)[tiles_[epoch].front().from].units - before_epoch(epoch);
+            return (*moments_)[tiles_->all()[epoch].front().from].units - tiles_->before_epoch(epoch);
         };
-        const bool both = !tiles_[first].empty() && !tiles_[last].empty();
-        span_ = both ? EpochSpan{first, last, tiles_[first].front().from, tiles_[last].front().from}
+        const bool both = !tiles_->all()[first].empty() && !tiles_->all()[last].empty();
+        span_ = both ? EpochSpan{first, last, tiles_->all()[first].front().from, tiles_->all()[last].front().from}
                      : EpochSpan{first, last};
         if (!both || read(first) != read(last)) {
             span_ = *find_span(recording_, *moments_, sides, epochs_);
         }
         if (factor_ == 1) {
-            std::fill(tiles_.begin(), tiles_.end(), std::vector<Tile>());  // nothing to be played again within an epoch
+            tiles_->clear();  // nothing to be played again within an epoch
         }
     }
 
     void write_cuts() {
         std::vector<size_t> chosen;
-        for (const auto& tiles : tiles_) {
+        for (const auto& tiles : tiles_->all()) {
             for (const Tile& one : tiles) {
                 chosen.push_back(one.from);
                 chosen.push_back(one.to);
@@ -330,7 +174,7 @@ private:
     /// Between two cuts, with the tiles of the epochs there as often as they are to be.
     void play_between(size_t from, size_t to, uint32_t shift) {
         size_t at = from;
-        for (const auto& tiles : tiles_) {
+        for (const auto& tiles : tiles_->all()) {
             for (size_t k = 0; k < tiles.size(); ++k) {
                 const size_t begin = cut_of_.at(tiles[k].from), end = cut_of_.at(tiles[k].to);
                 if (begin < at || end > to) {
@@ -339,7 +183,7 @@ private:
                 pieces(at, begin, shift);
                 at = end;
                 // A tile of which the first part is played once more: the whole so often, then that part.
-                const bool part = k + 1 < tiles.size() && is_part(tiles[k], tiles[k + 1]);
+                const bool part = k + 1 < tiles.size() && tiles_->is_part(tiles[k], tiles[k + 1]);
                 if (part) {
                     const size_t whole = cut_of_.at(tiles[k + 1].to);
                     for (int64_t i = 0; i < tiles[k + 1].times; ++i) {
@@ -357,12 +201,6 @@ private:
             }
         }
         pieces(at, to, shift);
-    }
-
-    bool is_part(const Tile& a, const Tile& b) const {
-        return std::any_of(part_of_.begin(), part_of_.end(), [&](const Part& part) {
-            return part.from == a.from && part.middle == a.to && part.to == b.to;
-        });
     }
 
     void play() {
@@ -418,17 +256,12 @@ private:
         score_.played.resize(epochs_);
     }
 
-    struct Part {
-        size_t from, middle, to;
-        int64_t times;
-    };
     const ScaleRecording& recording_;
     const double factor_;
     const uint32_t asked_epochs_;
     Score score_;
     std::optional<Moments> moments_;
-    std::vector<std::vector<Tile>> tiles_;  // by epoch
-    std::vector<Part> part_of_;
+    std::optional<EpochTiles> tiles_;
     uint32_t epochs_ = 0;                 // that are made
     EpochSpan span_;                      // where epochs are played again or left out
     std::map<size_t, size_t> cut_of_;     // by moment
