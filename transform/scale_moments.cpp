@@ -53,9 +53,11 @@ void Moments::find_readers() {
     }
 }
 
-/// Ops of a task by which it learns of samples that were read since.
-std::vector<uint32_t> Moments::arrivals(TaskId id, uint64_t& learned) const {
+/// Ops of a task by which it learns of samples that were read since. `seldom`: of any number of them, and at times of
+/// much of an epoch at once, so that no two such moments are alike.
+std::vector<uint32_t> Moments::arrivals(TaskId id, uint64_t& learned, bool& seldom) const {
     std::vector<uint32_t> ops;
+    std::map<uint64_t, size_t> batches;
     CausalPast past(recording_);
     const auto& edges = task(id).edges;
     for (size_t i = 0; i < edges.size();) {
@@ -66,9 +68,15 @@ std::vector<uint32_t> Moments::arrivals(TaskId id, uint64_t& learned) const {
         past.extend(id, op + 1);
         if (past.units() > before) {
             ops.push_back(op);
+            ++batches[past.units() - before];
         }
     }
     learned = past.units();
+    const auto& epochs = recording_.epochs();
+    const bool regular =
+        std::any_of(batches.begin(), batches.end(), [&](const auto& batch) { return batch.second * 2 > ops.size(); });
+    seldom =
+        !regular && !batches.empty() && batches.rbegin()->first * 4 > *std::max_element(epochs.begin(), epochs.end());
     return ops;
 }
 
@@ -84,8 +92,9 @@ void Moments::find_leader() {
     std::sort(by_edges.begin(), by_edges.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     for (const auto& [edges, id] : by_edges) {
         uint64_t learned = 0;
-        std::vector<uint32_t> ops = arrivals(id, learned);
-        if (learned * 5 >= total_ * 4 && ops.size() >= 4 && ops.size() > arrivals_.size() * 2) {
+        bool seldom = false;
+        std::vector<uint32_t> ops = arrivals(id, learned, seldom);
+        if (!seldom && learned * 5 >= total_ * 4 && ops.size() >= 4 && ops.size() > arrivals_.size() * 2) {
             leader_ = id;
             by_causes_ = true;
             arrivals_ = std::move(ops);

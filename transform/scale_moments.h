@@ -57,7 +57,7 @@ private:
     using Visit = std::function<void(uint32_t, int64_t, const CausalPast&)>;
     const RecordedTask& task(TaskId id) const { return recording_.tasks()[id]; }
     void find_readers();
-    std::vector<uint32_t> arrivals(TaskId id, uint64_t& learned) const;
+    std::vector<uint32_t> arrivals(TaskId id, uint64_t& learned, bool& seldom) const;
     void find_leader();
     void keep_pauses();
     void find_lanes();

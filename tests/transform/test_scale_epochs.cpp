@@ -120,6 +120,22 @@ TEST_CASE("more epochs are whole epochs where the consumer of samples looks only
     }
 }
 
+TEST_CASE("where the consumer of samples looks only now and then, epochs grow by what the readers do") {
+    IrregularJob job({{1, 40, 42, 130}, {0, 3, 4, 9, 17, 30}, {0, 90, 95, 97, 99, 100, 110, 111, 140, 150, 160, 171}});
+    for (const auto& [factor, epochs] : {std::pair{2.0, 0u}, {0.5, 0u}, {3.0, 5u}}) {
+        const auto& this_factor = factor;  // clang 14 has no capture of bindings
+        INFO(this_factor);
+        const LogReader& scaled = job.scale(factor, epochs);
+        CHECK(job.result.epochs.size() == (epochs == 0 ? 3 : epochs));
+        for (const uint64_t reads : job.result.epochs) {
+            CHECK(std::abs(static_cast<double>(reads) - factor * IrregularJob::kSamples) <= 2);
+        }
+        CHECK(job.result.as_asked());
+        job.check(scaled);
+    }
+    CHECK(survey_scaling(job.recorded(), {}).leader.find("which reads the most") != std::string::npos);
+}
+
 TEST_CASE("more epochs are whole epochs where two readers take turns") {
     for (const int recorded : {2, 3}) {
         INFO(recorded);
