@@ -70,12 +70,12 @@ private:
         if (epochs_ == recorded) {
             return;
         }
-        const uint32_t first = epochs_ < recorded ? epochs_ - 1 : recorded - 2, last = recorded - 1;
         if (recorded < 2) {
             throw bad_input(recording_.log().path().string(),
                             "has one epoch; --epochs requires two, to see what lies between them",
                             "record two epochs or more");
         }
+        const uint32_t first = epochs_ < recorded ? epochs_ - 1 : recorded - 2, last = recorded - 1;
         std::vector<EpochSides> sides(recorded);
         for (uint32_t epoch = 0; epoch < recorded; ++epoch) {
             if (factor_ != 1 && !tiles_->all()[epoch].empty()) {
@@ -86,11 +86,9 @@ private:
             return (*moments_)[tiles_->all()[epoch].front().from].units - tiles_->before_epoch(epoch);
         };
         const bool both = !tiles_->all()[first].empty() && !tiles_->all()[last].empty();
-        span_ = both ? EpochSpan{first, last, tiles_->all()[first].front().from, tiles_->all()[last].front().from}
-                     : EpochSpan{first, last};
-        if (!both || read(first) != read(last)) {
-            span_ = *find_span(recording_, *moments_, sides, epochs_);
-        }
+        span_ = both && read(first) == read(last)
+                    ? EpochSpan{first, last, tiles_->all()[first].front().from, tiles_->all()[last].front().from}
+                    : find_span(recording_, *moments_, sides, epochs_);
         if (factor_ == 1) {
             tiles_->clear();  // nothing to be played again within an epoch
         }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace reprise {
@@ -11,7 +12,7 @@ namespace {
 class SpanFinder {
 public:
     SpanFinder(const ScaleRecording& recording, const Moments& moments, const std::vector<EpochSides>& sides)
-        : recording_(recording), moments_(moments), sides_(sides) {
+        : moments_(moments), sides_(sides) {
         uint64_t before = 0;
         for (const uint64_t epoch : recording.epochs()) {
             before_.push_back(before);
@@ -38,8 +39,11 @@ public:
         const auto [from_begin, from_end] = moments_.under_way(first);
         for (size_t from = from_begin; from <= from_end; ++from) {
             const size_t away = std::max(from, same.front()) - std::min(from, same.front());
-            const auto like = later.find(moments_[from].epoch == first ? state(from) : State());
-            if (away >= least || like == later.end() || moments_[from].flying != moments_[same.front()].flying) {
+            if (moments_[from].epoch != first || moments_[from].flying != moments_[same.front()].flying) {
+                continue;
+            }
+            const auto like = later.find(state(from));
+            if (away >= least || like == later.end()) {
                 continue;
             }
             for (const size_t to : like->second) {
@@ -76,7 +80,6 @@ private:
         return most * 2 > all;
     }
 
-    const ScaleRecording& recording_;
     const Moments& moments_;
     const std::vector<EpochSides>& sides_;
     std::vector<uint64_t> before_;  // accesses before each epoch
@@ -84,20 +87,17 @@ private:
 
 }  // namespace
 
-std::optional<EpochSpan> find_span(const ScaleRecording& recording, const Moments& moments,
-                                   const std::vector<EpochSides>& sides, uint32_t epochs) {
+EpochSpan find_span(const ScaleRecording& recording, const Moments& moments, const std::vector<EpochSides>& sides,
+                    uint32_t epochs) {
     const auto recorded = static_cast<uint32_t>(recording.epochs().size());
-    if (recorded < 2) {
-        return std::nullopt;
-    }
     const SpanFinder finder(recording, moments, sides);
     if (epochs < recorded) {
         const auto span = finder.between_moments(epochs - 1, recorded - 1);
-        return span ? span : EpochSpan{epochs - 1, recorded - 1};
+        return span ? *span : EpochSpan{epochs - 1, recorded - 1};
     }
     for (uint32_t last = recorded - 1; last > 0; --last) {
         if (const auto span = finder.between_moments(last - 1, last)) {
-            return span;
+            return *span;
         }
     }
     // Rather one that another one follows.

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "transform/scale_cuts.h"
@@ -26,9 +25,9 @@ struct EpochSides {
     size_t until = SIZE_MAX, from = 0;
 };
 
-/// None: no epoch of the recording begins or ends like another.
-std::optional<EpochSpan> find_span(const ScaleRecording& recording, const Moments& moments,
-                                   const std::vector<EpochSides>& sides, uint32_t epochs);
+/// What to play again, or to leave out, for `epochs`; the recording has two or more, and another number of them.
+EpochSpan find_span(const ScaleRecording& recording, const Moments& moments, const std::vector<EpochSides>& sides,
+                    uint32_t epochs);
 
 /// When the last access of the epoch and of those before was made (ns).
 int64_t end_of_reads(const ScaleRecording& recording, uint32_t epoch);
