@@ -120,19 +120,28 @@ size_t further_devices(const std::filesystem::path& path) {
     return 0;
 }
 
-std::optional<DeviceCounter> read_device_counter(const std::filesystem::path& path) {
-    struct stat st {};
-    if (path.empty() || ::stat(path.c_str(), &st) != 0) {
-        return std::nullopt;
-    }
-    std::ifstream in("/sys/dev/block/" + std::to_string(major(st.st_dev)) + ":" + std::to_string(minor(st.st_dev)) +
-                     "/stat");
+namespace {
+
+std::optional<DeviceCounter> counter_of(dev_t device) {
+    std::ifstream in("/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device)) + "/stat");
     // Reads, merged, sectors, time; the same of writes. Sectors are 512 bytes, whatever the device's are.
     uint64_t reads = 0, merged = 0, sectors_read = 0, time = 0, writes = 0, merged_too = 0, sectors_written = 0;
     if (!(in >> reads >> merged >> sectors_read >> time >> writes >> merged_too >> sectors_written)) {
         return std::nullopt;
     }
     return DeviceCounter{sectors_read * 512, sectors_written * 512};
+}
+
+}  // namespace
+
+std::optional<DeviceCounter> read_device_counter(const std::filesystem::path& path) {
+    struct stat st {};
+    return path.empty() || ::stat(path.c_str(), &st) != 0 ? std::nullopt : counter_of(st.st_dev);
+}
+
+std::optional<DeviceCounter> read_disk_counter(const std::filesystem::path& path) {
+    const std::optional<dev_t> disk = disk_of(path);
+    return disk ? counter_of(*disk) : std::nullopt;
 }
 
 bool drop_names(const std::filesystem::path& path) {

@@ -35,6 +35,8 @@ struct DeviceCounter {
 };
 /// By the device's own counters (/sys/dev/block/MAJOR:MINOR/stat). None where the file system has no one device.
 std::optional<DeviceCounter> read_device_counter(const std::filesystem::path& path);
+/// The same of the whole disk that it lies on.
+std::optional<DeviceCounter> read_disk_counter(const std::filesystem::path& path);
 
 /// Writes what the file system has to write, and makes the kernel forget the names that it has cached (of the whole
 /// machine: there is no other way) and the blocks of the file system's device that hold them. False where this user may

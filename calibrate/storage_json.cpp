@@ -233,6 +233,9 @@ void read_newer(Reader& r, StorageModel& m) {
     if (r.has("write")) {
         m.write = latencies(r, "write", 0);
     }
+    if (r.has("disturbed")) {
+        m.disturbed = std::min(r.number("disturbed", 0), 1.0);
+    }
     m.read_depth = depth_rows(r, "read_depth");
     m.write_depth = depth_rows(r, "write_depth");
     m.sync_depth = depth_rows(r, "sync_depth");
@@ -283,6 +286,7 @@ std::string to_json(const StorageModel& m) {
               {"write_depth", depth_json(m.write_depth)},
               {"sync_depth", depth_json(m.sync_depth)},
               {"mixed_depth", depth_json(m.mixed_depth)},
+              {"disturbed", m.disturbed},
               {"cold", m.cold}};
     if (const Json shared = shared_json(m.shared); !shared.empty()) {
         json["shared"] = shared;

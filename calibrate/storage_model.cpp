@@ -30,6 +30,7 @@
 #include "calibrate/clock.h"
 #include "calibrate/in_flight.h"
 #include "calibrate/mounted.h"
+#include "calibrate/other_io.h"
 #include "calibrate/own_folder.h"
 #include "calibrate/steady_rate.h"
 #include "calibrate/storage_folder.h"
@@ -94,6 +95,8 @@ public:
         }
         m.parallelism = std::max(1, static_cast<int>(std::lround(most / std::max(one, 1.0))));
         measure_in_flight(*this, options_, data(), m, [this](const char* what) { step(what); });
+        others_.next(OtherIo::now(folder_));
+        m.disturbed = others_.share();
         return m;
     }
 
@@ -132,6 +135,7 @@ private:
             options_.progress(what, std::min(done_, kSteps), kSteps);
         }
         ++done_;
+        others_.next(OtherIo::now(folder_));
     }
     double cached() const {
         const UniqueFd file(::open(data().c_str(), O_RDONLY | O_CLOEXEC));
@@ -305,6 +309,7 @@ private:
     bool direct_ = false;
     mutable std::atomic<uint64_t> read_{0};  // bytes, of reads that ought to be served by the storage
     int done_ = 0;
+    OtherIo others_;
 };
 
 }  // namespace

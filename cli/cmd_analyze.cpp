@@ -100,6 +100,7 @@ int run(const po::variables_map& values) {
     Json logs = Json::array();
     for (size_t i = 0; i < paths.size(); ++i) {
         const LogReader log = open_log(paths[i], values);
+        require_ops(log);
         jobs.push_back(analyzed(log, names[i], values));
         networks.push_back(network_use(log));
         if (json_wanted(values)) {

@@ -183,6 +183,13 @@ int storage(const po::variables_map& values) {
                   << (model.file_system.empty() ? "" : " is " + printable(model.file_system))
                   << "): the model describes memory\n";
     }
+    constexpr double kSome = 0.1;  // less may be anything; predictions are fair from here on
+    if (model.disturbed > kSome) {
+        std::cerr
+            << "reprise: warning: others used " << (model.device.empty() ? "the device" : printable(model.device))
+            << " during " << format_share(model.disturbed)
+            << " of the measurements: predictions from them are not to be trusted; measure again when it is idle\n";
+    }
     if (values.count("output")) {
         write_json(values["output"].as<std::string>(), Json::parse(to_json(model)));
     }

@@ -42,6 +42,7 @@
 #include "formats/assemble/recording/recording.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/oplog/oplog.h"
+#include "formats/oplog/part_of_job.h"
 #include "formats/raw/log.h"
 #include "formats/support/end_signals.h"
 #include "formats/support/error.h"
@@ -316,9 +317,24 @@ private:
     std::streambuf* before_;
 };
 
+/// What the log that was written says of itself.
+PartOfJob part_of(const fs::path& output, uint64_t ops) {
+    return ops == 0 ? PartOfJob() : part_of_job(LogReader(output).tables());
+}
+
+/// Said whatever else is: such a log is refused by replays.
+void print_part(const CaptureResult& result, const PartOfJob& part) {
+    if (part.why().empty() || !result.failure.empty()) {
+        return;
+    }
+    std::cerr << "INCOMPLETE: " << part.sentence() << ". replay takes such a log with --allow-loss only; "
+              << (result.lost != 0 ? "record again with a larger --ring" : "record again") << ".\n";
+}
+
 void print_report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus,
                   bool wait_all, int64_t after_ns) {
     const AtOnce lines;
+    print_part(result, part_of(output, ops));
     if (!quiet()) {
         std::error_code ignored;
         const bool whole = result.failure.empty();
@@ -336,8 +352,6 @@ void print_report(const CaptureResult& result, const fs::path& output, uint64_t 
                   << (whole ? format_count(result.lost) + " lost" : "all that came later is lost") << ", max lag "
                   << format_duration(result.most_lag_ns) << "\n";
         print_recorder(result, output, ops, after_ns);
-    } else if (result.lost != 0) {
-        std::cerr << "loss: " << counted(result.lost, "event") << " lost\n";
     }
     if (result.recursion_misses != 0) {
         std::cerr << "warning: " << counted(result.recursion_misses, "event") << " dropped (BPF recursion)\n";
@@ -379,6 +393,8 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         json["raw_bytes"] = result.bytes;
         json["elapsed_ns"] = result.elapsed_ns;
         json["lost"] = result.lost;
+        const PartOfJob part = part_of(output, ops);
+        json["part"] = part.why().empty() ? Json() : Json(part.sentence());
         json["recursion_misses"] = result.recursion_misses;
         json["untracked"] = result.untracked;
         json["most_lag_ns"] = result.most_lag_ns;
@@ -591,7 +607,9 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
     if (result.command_ended && result.status != 0) {
         return pass_on(result.status);
     }
-    return static_cast<int>(result.failure.empty() && ops != 0 ? ExitCode::done : ExitCode::machine);
+    return static_cast<int>(!result.failure.empty() || ops == 0  ? ExitCode::machine
+                            : part_of(output, ops).why().empty() ? ExitCode::done
+                                                                 : ExitCode::check_failed);
 }
 
 int run(const po::variables_map& values) {
@@ -636,10 +654,9 @@ const Registration registration{{
             "processes. The command keeps its environment, terminal, signals and exit code, and runs as the user who "
             "called sudo. Options end at the first word that is not one: the rest is the command. Requires root, or "
             "CAP_BPF and CAP_PERFMON; --check shows what this machine allows.\n\nGroups "
-            "for --without: faults, uring, causes, pagecache, block, memory, network, cufile, pressure. Lost events, "
-            "if any, are "
-            "reported here "
-            "and in the log. If the recorder is killed, the job goes on and the records stay in the .raw file next to "
+            "for --without: faults, uring, causes, pagecache, block, memory, network, cufile, pressure. Where "
+            "events were lost, that is said first, and the exit code is 1 if the command's is 0. If the recorder is "
+            "killed, the job goes on and the records stay in the .raw file next to "
             "the output; `reprise import` turns them into a log.\n\n--gpu requires a build with CUPTI, and a job "
             "without a profiler of its own.",
     .examples = {{"reprise capture -o job.oplog -- python train.py", "a command, from its first instruction"},

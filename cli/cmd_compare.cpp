@@ -323,6 +323,8 @@ int run(const po::variables_map& values) {
         }
     }
     const LogReader a = open_log(log_a, values), b = open_log(log_b, values);
+    require_ops(a);
+    require_ops(b);
     Progress progress("comparing");
     options.progress = [&](uint64_t ops) { progress.update(ops, std::max(a.op_count(), b.op_count())); };
     const Comparison comparison = compare(a, b, options);

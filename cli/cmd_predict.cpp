@@ -97,7 +97,7 @@ Json result_json(const Prediction& p, const std::optional<AcceleratorUse>& summa
     json["storage_model_cold"] = p.calls == CallTimes::model ? Json(model.cold) : Json(nullptr);
     json["async_depth"] = p.async_depth;
     json["left_out_data_bytes"] = p.doubts.left_out_bytes;
-    const std::string poor = poor_reason(p, model), fair = fair_reason(p);
+    const std::string poor = poor_reason(p, model), fair = fair_reason(p, model);
     const std::string little = says_little(p);
     json["not_measured"] = little.empty() ? Json(nullptr) : Json(little);
     const std::string nothing = nothing_left(p.doubts);
@@ -157,7 +157,7 @@ void print(const Prediction& p, const std::optional<AcceleratorUse>& summary, co
         << " written; simulated in " << format_duration(std::llround(took * 1e9)) << "\n";
     if (const std::string poor = poor_reason(p, model); !poor.empty()) {
         out << "trust POOR: " << poor << "\n";
-    } else if (const std::string fair = fair_reason(p); !fair.empty()) {
+    } else if (const std::string fair = fair_reason(p, model); !fair.empty()) {
         out << "trust FAIR: " << fair << "\n";
     } else {
         out << "trust GOOD: nothing in the log or the model speaks against it\n";
@@ -264,7 +264,7 @@ SweepRun predicted_run(const Job& job, PredictOptions how) {
     const Prediction p = job.predictor.run(how);
     SweepRun run;
     const std::string poor = poor_reason(p, how.storage);
-    run.reason = poor.empty() ? fair_reason(p) : poor;
+    run.reason = poor.empty() ? fair_reason(p, how.storage) : poor;
     run.trust = !poor.empty() ? "poor" : run.reason.empty() ? "good" : "fair";
     run.elapsed_s = seconds(p.elapsed_ns);
     run.au = p.accelerators ? observer.finish().au() : std::nullopt;
@@ -366,6 +366,7 @@ int run(const po::variables_map& values) {
     if (service_given(values)) {
         service = service_of(values, log);
     }
+    require_ops(log);
     PredictOptions how = predict_options(values, log, what_if);
     if (service) {
         service->put(how);

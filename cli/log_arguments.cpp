@@ -63,6 +63,12 @@ LogReader open_log(const std::string& path, const po::variables_map& values) {
     return log;
 }
 
+void require_ops(const LogReader& log) {
+    if (log.op_count() == 0) {
+        throw bad_input(log.path().string(), "has no ops", "record or import the job again");
+    }
+}
+
 std::string recovered_words(const LogReader& log) { return part_of_job(log.tables()).truncated ? "--recover" : ""; }
 
 void add_word(std::string& text, const std::string& word) { text += text.empty() || word.empty() ? word : " " + word; }

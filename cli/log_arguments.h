@@ -25,6 +25,9 @@ void add_recover_option(po::options_description& options);
 /// Opens the log; reports on standard error what a recovery dropped.
 LogReader open_log(const std::string& path, const po::variables_map& values);
 
+/// Error (bad_input) where the log has no ops, of which nothing can be said.
+void require_ops(const LogReader& log);
+
 /// "--recover" where the log was truncated: a part of the job is another job. Else empty.
 std::string recovered_words(const LogReader& log);
 /// Appends a word after a blank; nothing where it is empty.

@@ -101,6 +101,20 @@ std::optional<double> JobAnalysis::amplification() const {
     return *device_read / static_cast<double>(asked());
 }
 
+std::optional<double> JobAnalysis::own_amplification() const {
+    if (!fetched || asked() == 0) {
+        return std::nullopt;
+    }
+    return (static_cast<double>(*fetched) + static_cast<double>(direct_read)) / static_cast<double>(asked());
+}
+
+std::optional<double> JobAnalysis::read_for_others() const {
+    if (!fetched || !device_read || filtered()) {
+        return std::nullopt;
+    }
+    return std::max(*device_read - static_cast<double>(*fetched) - static_cast<double>(direct_read), 0.0);
+}
+
 std::optional<double> JobAnalysis::hit_share() const {
     if (!fetched || asked_of_cache() == 0) {
         return std::nullopt;

@@ -165,6 +165,11 @@ struct JobAnalysis {
     bool filtered() const { return filter != OpFilter::all().to_string(); }
     /// What the device read for each byte that was asked for; none: not recorded, nothing was asked for, or filtered.
     std::optional<double> amplification() const;
+    /// What came into memory of the job's files, or passed it by, for each byte that was asked for: unlike the device's
+    /// counters that holds nothing that others read. None: not recorded, or nothing was asked for.
+    std::optional<double> own_amplification() const;
+    /// What the device read for others (or of the file system's own), bytes; none: not known.
+    std::optional<double> read_for_others() const;
     /// Share of what was asked of the page cache that did not come into memory during the job; none: not recorded, or
     /// nothing was asked of it.
     std::optional<double> hit_share() const;

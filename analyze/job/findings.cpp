@@ -129,11 +129,14 @@ void add_data(const JobAnalysis& job, Out& out) {
     }
     // Of mapped files only the pages that faulted count as asked for.
     const bool mapped = job.summary.storage_bytes_touched * 5 > job.asked();
-    if (const auto times_read = job.amplification();
-        times_read && *times_read >= 1.3 && !mapped && job.asked() > (1 << 20)) {
+    const auto own = job.own_amplification(), device = job.amplification();
+    // The device's counters hold what others read, too; what came into memory lacks what the device gave twice.
+    const auto times_read = own && device ? std::min(own, device) : own ? own : device;
+    if (times_read && *times_read >= 1.3 && !mapped && job.asked() > (1 << 20)) {
         out.push_back({std::min(0.1 * *times_read, 0.5),
-                       "The device read " + times(*times_read) + " bytes for each byte that was asked for (" +
-                           bytes(*job.device_read) + " for " + format_bytes(job.asked()) + ")."});
+                       times(*times_read) + " bytes were read from storage for each byte that was asked for (" +
+                           bytes(*times_read * static_cast<double>(job.asked())) + " for " + format_bytes(job.asked()) +
+                           ")."});
     }
     if (job.reuse.again_bytes > 0.2 * job.reuse.bytes() && job.reuse.bytes() > (1 << 20)) {
         out.push_back({0.12, "Of " + bytes(job.reuse.bytes()) + " read, " + bytes(job.reuse.again_bytes) +

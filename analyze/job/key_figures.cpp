@@ -101,6 +101,11 @@ void add_cache(const JobAnalysis& job, Figures& out) {
         amplification = decimal(*times) + " x (device " + bytes(*job.device_read) + ")";
         amplification +=
             job.summary.storage_bytes_touched > 0 ? "; of mapped files only faulted pages count as asked for" : "";
+        constexpr double kMuch = 16 << 20, kPart = 0.3;
+        const double others = job.read_for_others().value_or(0);
+        if (others > std::max(kMuch, kPart * *job.device_read)) {
+            amplification += "; " + bytes(others) + " of that was not for the job's files";
+        }
     }
     out.emplace_back("read amplification", amplification);
 }

@@ -19,10 +19,10 @@ Process& Assembler::Impl::new_process(int32_t pid, Process* parent) {
     made.pid = pid;
     made.parent = parent;
     if (parent) {
-        *made.around = *parent->around;
+        *made.fs = *parent->fs;
     } else {
-        made.around->directory = first_directory;
-        made.around->directory_known = first_directory != "/";
+        made.fs->directory = first_directory;
+        made.fs->directory_known = first_directory != "/";
     }
     ProcessRow row;
     row.pid = pid;
@@ -63,7 +63,7 @@ Process& Assembler::Impl::process(int32_t pid, int32_t tid) {
 Process& Assembler::Impl::apart(const Process& from, int64_t flags) {
     Process& made = processes.emplace_back(from);
     if (flags & (kCloneFs | kCloneNewMounts)) {
-        made.around = std::make_shared<Surroundings>(*from.around);
+        made.fs = std::make_shared<FsState>(*from.fs);
     }
     if (flags & kCloneFiles) {
         made.descriptors = std::make_shared<DescriptorStates>(*from.descriptors);
@@ -83,7 +83,7 @@ Process& Assembler::Impl::begun(Process& from, int32_t pid, int64_t flags) {
         *made.descriptors = *from.descriptors;
     }
     if (flags & kCloneFs) {
-        made.around = from.around;
+        made.fs = from.fs;
     }
     *made.memory = *from.memory;
     made.seen_at_birth = true;
@@ -319,15 +319,15 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
 
 void Assembler::set_directory(int32_t pid, std::string_view directory, int32_t tid) {
     Process& process = impl_->process(pid, tid);
-    process.around->directory = impl_->files.behind_links(
-        impl_->behind_magic_link(process, impl_->resolved(process, process.around->directory, directory), true), true);
+    process.fs->directory = impl_->files.behind_links(
+        impl_->behind_magic_link(process, impl_->resolved(process, process.fs->directory, directory), true), true);
     if (directory.starts_with('/')) {
-        process.around->directory_known = true;
+        process.fs->directory_known = true;
     }
 }
 
 void Assembler::set_umask(int32_t pid, int64_t mask, int32_t tid) {
-    impl_->process(pid, tid).around->umask = mask & 0777;
+    impl_->process(pid, tid).fs->umask = mask & 0777;
 }
 
 void Assembler::Impl::unshare(Task& task, int32_t pid, int32_t tid, int64_t flags) {

@@ -55,7 +55,7 @@ struct DescriptorState {
 using DescriptorStates = std::map<int32_t, DescriptorState>;
 
 /// What CLONE_FS shares.
-struct Surroundings {
+struct FsState {
     std::string directory;
     bool directory_known = false;
     std::optional<int64_t> umask;  // none: it made no call, and neither did who began it
@@ -66,7 +66,7 @@ struct Process {
     ProcessId id = 0;
     int32_t pid = 0;
     std::shared_ptr<DescriptorStates> descriptors = std::make_shared<DescriptorStates>();
-    std::shared_ptr<Surroundings> around = std::make_shared<Surroundings>();
+    std::shared_ptr<FsState> fs = std::make_shared<FsState>();
     std::shared_ptr<AddressMap> memory = std::make_shared<AddressMap>();
     Process* parent = nullptr;
     bool seen_at_birth = false;  // the recording holds the spawn that made it

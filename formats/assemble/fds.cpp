@@ -22,7 +22,7 @@ constexpr int64_t kRangeUnshare = 2, kRangeCloseOnExec = 4;
 int64_t mode_made(const Process& process, const RawCall& raw) {
     constexpr int64_t kUsual = 022, kBits = 0777;
     const bool told = raw.created.value_or(false) && raw.stat_mode;  // a directory's default list may say otherwise
-    const std::optional<int64_t>& umask = process.around->umask;
+    const std::optional<int64_t>& umask = process.fs->umask;
     if (umask && !told) {
         return raw.mode & ~*umask;
     }

@@ -78,8 +78,8 @@ std::string Assembler::Impl::behind_magic_link(const Process& process, std::stri
         if (take(rest, "fd")) {
             fd = take_number(rest);
         } else if (!rest.empty() || follow) {
-            if (take(rest, "cwd") && process.around->directory_known && (!rest.empty() || follow)) {
-                return clean_path(process.around->directory, rest);
+            if (take(rest, "cwd") && process.fs->directory_known && (!rest.empty() || follow)) {
+                return clean_path(process.fs->directory, rest);
             }
             if (take(rest, "root") && (!rest.empty() || follow)) {
                 return clean_path("/", rest);
@@ -147,10 +147,10 @@ std::string Assembler::Impl::from_start(Process& process, std::string_view path,
         }
         count(Count::directories_unknown);
     }
-    if (!process.around->directory_known && !path.empty()) {
+    if (!process.fs->directory_known && !path.empty()) {
         count(Count::relative_paths_assumed);
     }
-    return resolved(process, process.around->directory, path);
+    return resolved(process, process.fs->directory, path);
 }
 
 // An empty name that was taken for one, not for a descriptor's or the current directory's file.
@@ -213,7 +213,7 @@ void Assembler::Impl::by_path(Task& task, const RawCall& raw, Op& op) {
         file.type = FileType::directory;
     }
     if (raw.kind == OpKind::mkdir && done) {
-        op.mode = raw.mode & ~task.process->around->umask.value_or(0);
+        op.mode = raw.mode & ~task.process->fs->umask.value_or(0);
         file.mode = static_cast<uint32_t>(op.mode) & 07777;
     }
     if (raw.kind == OpKind::rmdir && done) {
@@ -299,12 +299,12 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
 
 // Processes stay where they are, whatever the directory is called.
 void Assembler::Impl::move_directories(std::string_view from, std::string_view to, bool exchange) {
-    std::unordered_set<const Surroundings*> seen;  // several processes may share one
+    std::unordered_set<const FsState*> seen;  // several processes may share one
     for (Process& process : processes) {
-        if (!seen.insert(process.around.get()).second) {
+        if (!seen.insert(process.fs.get()).second) {
             continue;
         }
-        std::string& directory = process.around->directory;
+        std::string& directory = process.fs->directory;
         const auto takes = [&](std::string_view old_name, std::string_view new_name) {
             if (!is_or_lies_below(directory, old_name)) {
                 return false;

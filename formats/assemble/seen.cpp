@@ -178,11 +178,11 @@ void Assembler::name_task(TaskId task, std::string_view name) {
     impl_->writer.update_task(task, row);
 }
 
-std::string Assembler::directory_of(int32_t pid) { return impl_->process(pid).around->directory; }
+std::string Assembler::directory_of(int32_t pid) { return impl_->process(pid).fs->directory; }
 
 std::string Assembler::resolved(int32_t pid, std::string_view path, int32_t tid) {
     const Process& process = impl_->process(pid, tid);
-    return impl_->resolved(process, process.around->directory, path);
+    return impl_->resolved(process, process.fs->directory, path);
 }
 
 std::string Assembler::path_of(int32_t pid, int32_t fd, const SeenInstance* seen, int32_t tid) {

@@ -237,15 +237,23 @@ bool OpFilter::keeps_file(const Tables& tables, FileId file) const {
     return !matches_any(not_paths, path);
 }
 
+bool OpFilter::keeps_handle(const Tables& tables, HandleId handle) const {
+    if (handle >= tables.handles.size()) {
+        return true;
+    }
+    const HandleRow& row = tables.handles[handle];
+    if (row.file == 0 && row.kind == HandleKind::memfd) {
+        return only_paths.empty() && !contains(leave_out, Role::ipc) && !contains(not_roles, Role::ipc);
+    }
+    return keeps_file(tables, row.file);
+}
+
 bool OpFilter::keeps(const Tables& tables, const Op& op) const {
     if (info(op.kind).is(Trait::cause)) {
         return true;
     }
-    const auto keeps_handle = [&](HandleId handle) {
-        return handle >= tables.handles.size() || keeps_file(tables, tables.handles[handle].file);
-    };
-    return keeps_file(tables, op.file) && keeps_file(tables, op.file2) && keeps_handle(op.handle) &&
-           keeps_handle(op.handle2);
+    return keeps_file(tables, op.file) && keeps_file(tables, op.file2) && keeps_handle(tables, op.handle) &&
+           keeps_handle(tables, op.handle2);
 }
 
 std::string OpFilter::to_string() const {
@@ -314,13 +322,25 @@ OpSelector::OpSelector(const LogReader& log, OpFilter filter) : tables_(&log.tab
         kept_[file] = filter_.keeps_file(*tables_, file);
         keeps_everything_ = keeps_everything_ && kept_[file];
     }
+    for (HandleId handle = 1; handle < tables_->handles.size(); ++handle) {
+        const HandleRow& row = tables_->handles[handle];
+        if (row.kind == HandleKind::memfd && row.file == 0) {
+            keeps_memory_ = filter_.keeps_handle(*tables_, handle);
+            keeps_everything_ = keeps_everything_ && keeps_memory_;
+            break;
+        }
+    }
     if (!keeps_everything_) {
         follow(log);
     }
 }
 
 bool OpSelector::keeps_handle(HandleId handle) const {
-    return handle >= tables_->handles.size() || keeps_file(tables_->handles[handle].file);
+    if (handle >= tables_->handles.size()) {
+        return true;
+    }
+    const HandleRow& row = tables_->handles[handle];
+    return row.file == 0 && row.kind == HandleKind::memfd ? keeps_memory_ : keeps_file(row.file);
 }
 
 bool OpSelector::keeps(const Op& op) const {

@@ -34,6 +34,8 @@ struct OpFilter {
 
     /// File 0 (none) is kept.
     bool keeps_file(const Tables& tables, FileId file) const;
+    /// By its file. A memfd has none: it is kept where ipc is and no path is asked for.
+    bool keeps_handle(const Tables& tables, HandleId handle) const;
     /// By the files and instances the op itself names; all of them must be kept. Ops of trait `cause` (spawn, exec,
     /// exit, messages, ...) are kept whatever they name: tasks and descriptors depend on them. An op that names only a
     /// mapping or an asynchronous request is kept: use OpSelector, which knows what they belong to.
@@ -68,14 +70,16 @@ public:
         return request >= request_dropped_.size() || !request_dropped_[request];
     }
 
-private:
     bool keeps_handle(HandleId handle) const;
+
+private:
     void follow(const LogReader& log);
 
     const Tables* tables_;
     OpFilter filter_;
     bool keeps_everything_ = true;
     std::vector<uint8_t> kept_;          // per file
+    bool keeps_memory_ = true;           // of memfds
     std::vector<bool> map_dropped_;      // per mapping; shorter: kept
     std::vector<bool> request_dropped_;  // per request; shorter: kept
 };

@@ -462,7 +462,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     for (HandleId handle = 1; handle < tables.handles.size(); ++handle) {
         const HandleRow& row = tables.handles[handle];
         uint8_t& flags = plan.handle_flags[handle];
-        flags |= plan.keeps_file(row.file) ? 0 : kHandleLeftOut;
+        flags |= plan.selector->keeps_handle(handle) ? 0 : kHandleLeftOut;
         const bool fifo = row.file < tables.files.size() && tables.files[row.file].type == FileType::fifo;
         flags |= opens_in_replay(row.kind) && !fifo ? 0 : kHandleNotFile;
         flags |= (row.flags & kOpenDirect) != 0 ? kHandleDirect : 0;

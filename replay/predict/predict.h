@@ -159,7 +159,7 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
 /// Why the time gets no 95 % interval; empty: it gets one.
 std::string why_no_interval(const Prediction& prediction, const StorageModel& model);
 /// What bears on it without that; empty: nothing is known.
-std::string fair_reason(const Prediction& prediction);
+std::string fair_reason(const Prediction& prediction, const StorageModel& model);
 /// Why it says little about the storage at all; it is not to be trusted then. Empty: it does.
 std::string says_little(const Prediction& prediction);
 

@@ -53,6 +53,14 @@ std::string left_mapped(const Prediction& p, double share) {
            " left memory while files were mapped: touches of that afterwards are not in the log";
 }
 
+/// Others used the device in more than a share of the model's measurements.
+std::string disturbed_model(const Prediction& p, const StorageModel& model, double share) {
+    return p.calls != CallTimes::model || model.disturbed <= share
+               ? std::string()
+               : "others used the storage during " + format_share(model.disturbed) +
+                     " of its measurements: calibrate it again when it is idle";
+}
+
 bool is_cut_otherwise(const Prediction& p) {
     return p.shares_otherwise && static_cast<double>(p.path.cut_ns) > kSomeShare * static_cast<double>(p.elapsed_ns);
 }
@@ -90,6 +98,7 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           unseen_children(prediction.doubts),
           stopped_at_calls(prediction.doubts, kMostShare),
           model.cold ? std::string() : std::string(kModelOfMemory),
+          disturbed_model(prediction, model, kThirdShare),
           prediction.shares_otherwise ? prediction.shared_work : "",
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
           prediction.shares_otherwise ? batched_syncs(prediction.doubts) : "",
@@ -120,10 +129,11 @@ std::string why_no_interval(const Prediction& prediction, const StorageModel& mo
                                                                    : "";
 }
 
-std::string fair_reason(const Prediction& prediction) {
+std::string fair_reason(const Prediction& prediction, const StorageModel& model) {
     std::string reason;
     for (const std::string& one :
-         {unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
+         {disturbed_model(prediction, model, kSomeShare),
+          unknown_waits(prediction.path, prediction.elapsed_ns, kSomeShare),
           left_out_data(prediction.doubts, kSomeShare),
           programs_among_data(prediction.doubts, kSomeShare),
           cached_names_of(prediction, kSomeShare),

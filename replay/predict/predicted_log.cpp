@@ -90,7 +90,7 @@ void PredictedLog::finish(const Prediction& result, const StorageModel& model) {
     }
     log_.write([&](LogWriter& writer) {
         Header& header = writer.header();
-        const std::string poor = poor_reason(result, model), fair = fair_reason(result);
+        const std::string poor = poor_reason(result, model), fair = fair_reason(result, model);
         write_fact(header, fact::trust, poor.empty() ? "fair" : "poor");
         write_fact(header, fact::trust_reason,
                    !poor.empty()                      ? poor

@@ -374,8 +374,14 @@ else
 fi
 
 # A ring that is too small loses records and says so, everywhere.
-run 0 "$REPRISE" capture -f --json --raw --ring 64K -o lossy.oplog -- "$load" flat_out 300000 data
+run 1 "$REPRISE" capture -f --json --raw --ring 64K -o lossy.oplog -- "$load" flat_out 300000 data
 [[ $(number "$out" lost) -gt 0 ]] || fail "64 KiB lost nothing: the test shows nothing"
+contains "$out" '"part": "the recording lost '
+run 1 "$REPRISE" capture -f --ring 64K -o lossy.oplog -- "$load" flat_out 300000 data
+head -n 1 "$err" | grep -q '^INCOMPLETE: the recording lost .* replay takes such a log with --allow-loss only; record again with a larger --ring\.$' ||
+    fail "lost events are not said first: $(head -n 3 "$err")"
+run 5 "$REPRISE" capture -q -f --ring 64K -o lossy.oplog -- sh -c "$load flat_out 300000 data; exit 5"
+contains "$err" "INCOMPLETE: the recording lost "
 run 0 "$REPRISE" info lossy.oplog
 grep -qi 'loss' "$out" || fail "info does not tell the losses"
 run 3 "$REPRISE" replay lossy.oplog --engine null --pace afap

@@ -96,6 +96,18 @@ lacks "$out" "95 %"
 run 2 "$REPRISE" replay cut.oplog other.oplog --root part --recover
 contains "$err" "--recover with several recordings"
 
+# Of a log without ops nothing can be said.
+size=$(stat -c %s job.oplog)
+for ((keep = 200; keep < size; keep += 50)); do
+    head -c "$keep" job.oplog >empty_log.oplog
+    "$REPRISE" info empty_log.oplog --recover >"$out" 2>/dev/null && grep -qE '^  ops +0,' "$out" && break
+done
+for command in "compare empty_log.oplog empty_log.oplog" "predict empty_log.oplog --storage model.json" "analyze empty_log.oplog"; do
+    # shellcheck disable=SC2086
+    run 3 "$REPRISE" $command --recover
+    contains "$err" "empty_log.oplog: has no ops"
+done
+
 # Rules that make one file of two.
 for command in "prepare job.oplog --root root2" "replay job.oplog --root empty --pace afap --read-only"; do
     # shellcheck disable=SC2086

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whole analyses of logs that are made here, and of recordings.
 #include "analyze/job/analysis.h"
+#include "analyze/job/findings.h"
 
 #include <fcntl.h>
 
@@ -236,6 +237,29 @@ TEST_CASE("analysis: skew between processes, checkpoints and metadata") {
     CHECK_FALSE(job.fetched);
     CHECK_FALSE(job.amplification());
     CHECK(not_recorded(job).size() >= 5);
+}
+
+TEST_CASE("analysis: what the device read for others is no amplification of the job's") {
+    JobAnalysis job;
+    job.filter = OpFilter::all().to_string();
+    job.summary.storage_bytes_read = 15 << 20;
+    job.device_read = 345 << 20;
+    const auto said = [&] {
+        std::string all;
+        for (const std::string& one : top_findings(job, nullptr)) {
+            all += one;
+        }
+        return all;
+    };
+    CHECK(said().find("23 bytes were read from storage for each byte that was asked for") != std::string::npos);
+    job.fetched = 15 << 20;
+    CHECK(said().find("from storage for each byte") == std::string::npos);
+    CHECK(*job.read_for_others() == doctest::Approx(330 << 20));
+    job.fetched = 45 << 20;
+    CHECK(said().find("3 bytes were read from storage for each byte that was asked for (45.0 MiB for 15.0 MiB)") !=
+          std::string::npos);
+    job.device_read = 30 << 20;  // it cannot have given more than it read
+    CHECK(said().find("2 bytes were read from storage for each byte") != std::string::npos);
 }
 
 TEST_CASE("analysis: what goes to devices as /dev/null is not written to storage") {

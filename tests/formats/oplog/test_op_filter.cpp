@@ -58,6 +58,30 @@ TEST_CASE("the default filter leaves out program and system files, and what is o
     CHECK(filter.keeps(tables, op));
 }
 
+TEST_CASE("a memfd, which has no file, is kept where ipc is and no path is asked for") {
+    Tables tables = three_files();
+    HandleRow memory;
+    memory.kind = HandleKind::memfd;
+    tables.handles.push_back(memory);  // 2
+    HandleRow pipe;
+    pipe.kind = HandleKind::pipe;
+    tables.handles.push_back(pipe);  // 3
+    const auto kept = [&](const std::vector<std::string>& only, const std::vector<std::string>& leave) {
+        const OpFilter filter = OpFilter::from_words(only, leave);
+        CHECK(filter.keeps_handle(tables, 3));
+        return filter.keeps_handle(tables, 2);
+    };
+    CHECK(kept({}, {}));
+    CHECK(kept({"all"}, {}));
+    CHECK(kept({"ipc"}, {}));
+    CHECK(kept({}, {"/logs"}));
+    CHECK_FALSE(kept({"/data"}, {}));
+    CHECK_FALSE(kept({"dataset"}, {}));
+    CHECK_FALSE(kept({"dataset", "/data"}, {}));
+    CHECK_FALSE(kept({}, {"ipc"}));
+    CHECK(OpFilter().keeps_handle(tables, 999));
+}
+
 TEST_CASE("words choose roles and paths") {
     const Tables tables = three_files();
     const OpFilter dataset = OpFilter::from_words({"dataset"}, {});

@@ -69,7 +69,7 @@ TEST_CASE("serial writers: savers pile up where a sync takes longer") {
     const std::string words = write_together(slow.serial_writers, slow.elapsed_ns);
     CHECK(
         words.starts_with("4 tasks that wrote one after another when recorded write at the same time for 400 ms here"));
-    CHECK(fair_reason(slow).find(words) != std::string::npos);
+    CHECK(fair_reason(slow, {}).find(words) != std::string::npos);
     StorageModel model;
     model.cold = true;
     CHECK(slow.shares_otherwise);

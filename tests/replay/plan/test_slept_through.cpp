@@ -69,7 +69,7 @@ TEST_CASE("slept through: the thread is done later here than the sleep that it e
     StorageModel model;
     model.cold = true;
     CHECK(poor_reason(slow, model).find(words) != std::string::npos);
-    CHECK(fair_reason(slow).find(words) != std::string::npos);
+    CHECK(fair_reason(slow, {}).find(words) != std::string::npos);
     CHECK(slept_too_short(slow.slept_through, 10 * slow.elapsed_ns, kSomeShare).empty());
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("a limit makes later epochs read again, in order nothing stays") {
         CHECK(read_in(less) == Read{12, 12, 12});
         CHECK(less.limit_bytes == 10 * kMiB);
         CHECK(less.held_unknown);
-        CHECK(fair_reason(less) ==
+        CHECK(fair_reason(less, {}) ==
               "the log does not say what memory the job held: here all of the limit is page cache");
         CHECK(less.epochs[1].asked_bytes == 12 * kMiB);
         CHECK(less.epochs[1].accesses == 12);
@@ -162,7 +162,7 @@ TEST_CASE("what the job holds is not there for the page cache, at its place in t
     const Prediction less = job.run(PredictedLimit{30 * kMiB, true});
     CHECK(read_in(less) == Read{12, 0, 12});
     CHECK(!less.held_unknown);
-    CHECK(fair_reason(less).empty());
+    CHECK(fair_reason(less, {}).empty());
 }
 
 TEST_CASE("room over time") {

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The replay without I/O: in virtual time, against a described storage.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include "calibrate/other_io.h"
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "replay/predict/predict.h"
@@ -485,6 +492,53 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     write_file(dir / "bad.json", "[]");
     CHECK_THROWS_WITH_AS(read_storage_model(dir / "bad.json"), doctest::Contains("is not a storage model"), Error);
     CHECK_THROWS_AS(read_storage_model(dir / "none.json"), Error);
+}
+
+TEST_CASE("measuring a storage that others use says so, and so do predictions") {
+    const TempDir dir;
+    if (!OtherIo::now(dir.path())) {
+        MESSAGE("SKIPPED: nobody counts what the device of the temporary directory moves");
+        return;
+    }
+    constexpr size_t kPiece = 1 << 20, kPieces = 16;
+    write_file(dir / "theirs", std::string(kPieces * kPiece, 'x'));
+    const pid_t other = fork();
+    REQUIRE(other >= 0);
+    if (other == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        const int fd = ::open((dir / "theirs").c_str(), O_RDONLY | O_DIRECT);
+        void* buffer = std::aligned_alloc(4096, kPiece);
+        for (size_t i = 0; fd >= 0 && buffer != nullptr; ++i) {
+            if (::pread(fd, buffer, kPiece, static_cast<off_t>(i % kPieces * kPiece)) < 0) {
+                break;
+            }
+        }
+        _exit(1);
+    }
+    StorageOptions quick;
+    quick.file_bytes = 8 << 20;
+    quick.each_ns = 20'000'000;
+    StorageModel m = measure_storage(dir.path(), quick);
+    int status = 0;
+    const bool refused = ::waitpid(other, &status, WNOHANG) == other;
+    ::kill(other, SIGKILL);
+    ::waitpid(other, &status, 0);
+    if (refused) {
+        MESSAGE("SKIPPED: the file system takes no O_DIRECT");
+        return;
+    }
+    CHECK(m.disturbed > 0.3);
+    write_file(dir / "model.json", to_json(m));
+    CHECK(read_storage_model(dir / "model.json").disturbed == doctest::Approx(m.disturbed));
+    m.cold = true;
+    Prediction p;
+    p.doubts.kept_ops = 1;
+    CHECK(poor_reason(p, m).find("others used the storage during ") != std::string::npos);
+    m.disturbed = 0.2;
+    CHECK(poor_reason(p, m).empty());
+    CHECK(fair_reason(p, m).find("others used the storage during 20") != std::string::npos);
+    m.disturbed = 0.1;
+    CHECK(fair_reason(p, m).empty());
 }
 
 TEST_CASE("measuring a storage leaves nothing behind, and says what it cannot do") {
