@@ -129,6 +129,11 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
     }
     std::unordered_map<FileId, Role> roles;
     std::unordered_set<std::string_view> with_data;  // directories that hold files of the dataset
+    std::unordered_set<std::string_view> with_more;  // that hold files which are neither programs nor the system's
+    const auto note_parents = [](std::unordered_set<std::string_view>& parents, std::string_view path) {
+        for (std::string_view p = parent_of(path); !p.empty() && parents.insert(p).second; p = parent_of(p)) {
+        }
+    };
     const auto facts_of = [&](const FileState& file) {
         RoleFacts facts;
         facts.path = strings[file.path];
@@ -150,11 +155,10 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
         }
         roles[file.id] = role;
         if (role == Role::dataset) {
-            for (std::string_view p = parent_of(facts_of(file).path); !p.empty(); p = parent_of(p)) {
-                if (!with_data.insert(p).second) {
-                    break;
-                }
-            }
+            note_parents(with_data, strings[file.path]);
+        }
+        if (role != Role::program && role != Role::system && (file.created || file.existed)) {
+            note_parents(with_more, strings[file.path]);
         }
     }
     for (const FileState& file : states_) {
@@ -176,6 +180,11 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
                 roles[before->id] != Role::system) {
                 row.role = roles[before->id];
             }
+        }
+        // What the job made below it could not be made where this is left out.
+        if (row.type == FileType::directory && row.origin == Origin::created && row.role == Role::program &&
+            with_more.contains(strings[file.path])) {
+            row.role = Role::unknown;
         }
         if (row.type == FileType::directory && row.role == Role::unknown && with_data.contains(strings[file.path])) {
             row.role = Role::dataset;

@@ -2,6 +2,7 @@
 #include "replay/run/same_job.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <string>
 
@@ -11,6 +12,11 @@
 
 namespace reprise {
 namespace {
+
+/// Whether the job made what was not made here.
+bool left_out_making(const ReplayResult& result) {
+    return result.left_out_io[static_cast<size_t>(LeftOut::read_only)] != 0;
+}
 
 /// ", most often open; for example open of data/a.bin: here ENOENT, recorded 3"
 std::string example_of(const ReplayResult& result) {
@@ -28,7 +34,8 @@ std::string example_of(const ReplayResult& result) {
         return text;
     }
     return text + "; for example " + std::string(info(shown->kind).name) + " of " + escape_line(shown->path) +
-           ": here " + result_text(shown->actual) + ", recorded " + result_text(shown->recorded);
+           ": here " + result_text(shown->actual) + ", recorded " + result_text(shown->recorded) +
+           (left_out_making(result) && shown->actual == -ENOENT ? "; --read-only leaves out what makes it" : "");
 }
 
 constexpr const char* kNothing = "There was nothing to replay: the log has no I/O op.";

@@ -286,6 +286,24 @@ TEST_CASE("what a job writes and renames is its output, also where the name ends
     CHECK(log.file("/d/other.py").role == Role::program);
 }
 
+TEST_CASE("a directory that the job makes for more than programs is no program's") {
+    Feeder f;
+    for (const char* const path : {"/r/.git", "/r/.git/hooks", "/r/.git/objects", "/r/.git/objects/12"}) {
+        f.on_path(OpKind::mkdir, path, 0);
+    }
+    f.open("/r/.git/hooks/a.sample", 3, kCreate | kExclusive | kWriteOnly);
+    f.open("/r/.git/objects/12/34", 4, kCreate | kExclusive | kWriteOnly);
+    f.on_fd(OpKind::write, 4, 1000, 1000);
+    f.on_path(OpKind::stat, "/r/old/.git/objects", 0, 0, kDirectory);
+    f.open("/r/old/.git/objects/12/34", 5);
+    f.on_fd(OpKind::read, 5, 1000, 1000);
+    const auto log = f.finish();
+    CHECK(log.file("/r/.git").role == Role::unknown);
+    CHECK(log.file("/r/.git/objects").role == Role::unknown);
+    CHECK(log.file("/r/.git/hooks").role == Role::program);
+    CHECK(log.file("/r/old/.git/objects").role == Role::program);  // a replay finds it there
+}
+
 TEST_CASE("renaming a directory moves what is below it, known or not") {
     Feeder f;
     f.on_path(OpKind::mkdir, "/d/new", 0);

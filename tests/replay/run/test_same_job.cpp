@@ -109,6 +109,11 @@ TEST_CASE("ops whose file did not open count, and the open is the example") {
     CHECK(result.not_same_job[0] ==
           "501 of 501 I/O ops (100 %) have another result than in the recording, most often read; for example open of "
           "/a\\n: here ENOENT, recorded 3.");
+    result.not_same_job.clear();
+    result.left_out_io[static_cast<size_t>(LeftOut::read_only)] = 1;
+    judge_results({}, result);
+    REQUIRE(result.not_same_job.size() == 1);
+    CHECK(result.not_same_job[0].ends_with("recorded 3; --read-only leaves out what makes it."));
 }
 
 TEST_CASE("a full file system is never the same job") {
