@@ -10,6 +10,7 @@
 #include "formats/oplog/header_facts.h"
 #include "formats/support/error.h"
 #include "formats/support/escape.h"
+#include "formats/support/read_quantity.h"
 
 namespace reprise {
 namespace {
@@ -231,19 +232,39 @@ Tolerance Tolerance::parse(std::string_view text, std::string_view option, bool 
     return out;
 }
 
+namespace {
+
+/// "5ms" of times, "4KiB" of bytes; a bare time other than 0 could be of any unit.
+Tolerance with_unit(std::string_view text, const std::string& option, Check::Unit unit) {
+    const bool time = unit == Check::Unit::ns;
+    const bool bare = text.find_first_not_of("0123456789.") == std::string_view::npos;
+    const ReadQuantity read = time ? read_time_quantity(text, 1) : read_byte_quantity(text);
+    if (text.empty() || read.wrong != nullptr || (bare && time && read.value != 0)) {
+        throw usage_error(option + ": '" + escape_line(text) + "' is not a tolerance",
+                          std::string("expected a ") + (time ? "time such as 5ms" : "size such as 4KiB") +
+                              ", a share such as 5%, 0, or none");
+    }
+    return {read.value, false};
+}
+
+}  // namespace
+
 void add_tolerance(CompareOptions& options, std::string_view text) {
     const size_t equals = text.find('=');
     const std::string_view name = text.substr(0, equals);
-    const bool known =
-        std::any_of(std::begin(kChecks), std::end(kChecks), [&](const CheckInfo& check) { return check.name == name; });
-    if (equals == std::string_view::npos || !known) {
+    const auto* const known = std::find_if(std::begin(kChecks), std::end(kChecks),
+                                           [&](const CheckInfo& check) { return check.name == name; });
+    if (equals == std::string_view::npos || known == std::end(kChecks)) {
         throw usage_error("--tolerance '" + escape_line(text) + "' is not CHECK=TOLERANCE",
                           "checks are: " + check_names());
     }
     const std::string_view value = text.substr(equals + 1);
-    options.tolerances[std::string(name)] = value == "none"
-                                                ? std::optional<Tolerance>()
-                                                : Tolerance::parse(value, "--tolerance " + std::string(name), true);
+    const std::string option = "--tolerance " + std::string(name);
+    const bool sized =
+        known->unit == Check::Unit::ns || known->unit == Check::Unit::bytes || known->unit == Check::Unit::bytes_per_s;
+    options.tolerances[std::string(name)] = value == "none"                  ? std::optional<Tolerance>()
+                                            : sized && !value.ends_with('%') ? with_unit(value, option, known->unit)
+                                                                             : Tolerance::parse(value, option, true);
 }
 
 std::string_view difference_name(DifferenceKind kind) {

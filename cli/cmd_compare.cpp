@@ -26,9 +26,10 @@ namespace reprise::cli::compare_command {
 namespace {
 
 void options(po::options_description& options) {
-    options.add_options()(
-        "tolerance", po::value<std::vector<std::string>>()->composing()->value_name("CHECK=T"),
-        "allowed difference of a check: a number, a share of A such as 5%, or none (any); may be repeated");
+    options.add_options()("tolerance", po::value<std::vector<std::string>>()->composing()->value_name("CHECK=T"),
+                          "allowed difference of a check: a number, a time or size such as 5ms, a share of A such as "
+                          "5%, or none (any); may "
+                          "be repeated");
     options.add_options()("examples", po::value<std::string>()->default_value("10")->value_name("N"),
                           "number of differing ops to show");
     options.add_options()("against",

@@ -84,11 +84,11 @@ void options(po::options_description& add) {
         "auto: spin if this machine has enough CPUs");
     add_what_if_options(add, true);
     add_scale_detail_options(add);
-    add.add_options()(
-        "cache", po::value<std::string>()->value_name("REGIME"),
-        "what is in the page cache at the start, of the data to be read (recorded: what the recording "
-        "found there; by default as the recording: cold if it fetched 90 % from its device, recorded from 1 %, "
-        "else as-is)")("drop-caches", "empty the caches of the whole machine, names and inodes too; requires root");
+    add.add_options()("cache", po::value<std::string>()->value_name("REGIME"),
+                      "what is in the page cache at the start, of the data to be read (recorded: what the recording "
+                      "found there; by default as the recording: cold if it fetched 90 % from its device, else "
+                      "recorded; as-is where the log does not say)")(
+        "drop-caches", "empty the caches of the whole machine, names and inodes too; requires root");
     add_limit_options(add);
     add.add_options()("tolerance-results", po::value<std::string>()->default_value("0.1%")->value_name("N|SHARE"),
                       "I/O ops that may have another result than in the recording; more: exit code 1");

@@ -326,9 +326,7 @@ void Assembler::set_directory(int32_t pid, std::string_view directory, int32_t t
     }
 }
 
-void Assembler::set_umask(int32_t pid, int64_t mask, int32_t tid) {
-    impl_->process(pid, tid).fs->umask = mask & 0777;
-}
+void Assembler::set_umask(int32_t pid, int64_t mask, int32_t tid) { impl_->process(pid, tid).fs->umask = mask & 0777; }
 
 void Assembler::Impl::unshare(Task& task, int32_t pid, int32_t tid, int64_t flags) {
     if ((flags & (kCloneFs | kCloneFiles | kCloneNewMounts)) == 0) {

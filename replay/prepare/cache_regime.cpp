@@ -92,7 +92,8 @@ CacheChoice choose_regime(std::optional<CacheRegime> asked, const RecordedCache&
     }
     const double share = static_cast<double>(*recorded.fetched_bytes) / static_cast<double>(recorded.read_bytes);
     if (share < (recorded.pages_known ? kFetchedShare : kFetchedShareEstimated)) {
-        return {CacheRegime::as_is, asked, Why::in_memory};
+        // Not as it is: what prepare leaves in memory depends on how it wrote each file.
+        return {recorded.pages_known ? CacheRegime::recorded : CacheRegime::as_is, asked, Why::in_memory};
     }
     const bool cold = !recorded.pages_known || share >= kColdShare;
     return {cold ? CacheRegime::cold : CacheRegime::recorded, asked, Why::fetched};

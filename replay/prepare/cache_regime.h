@@ -39,8 +39,8 @@ struct CacheChoice {
     Why why = Why::unknown;
 };
 std::string_view cache_why_name(CacheChoice::Why why);
-/// Where none is asked for, by what the recording fetched of what it read: cold from kColdShare on, recorded from
-/// kFetchedShare on, else as-is. Where its pages are not known, cold or as-is.
+/// Where none is asked for, by what the recording fetched of what it read: cold from kColdShare on, else
+/// recorded. Where its pages are not known, cold or as-is.
 CacheChoice choose_regime(std::optional<CacheRegime> asked, const RecordedCache& recorded);
 inline constexpr double kColdShare = 0.9;
 inline constexpr double kFetchedShare = 0.01;

@@ -166,7 +166,8 @@ std::string data_in_memory(const ReplayResult& result) {
     }
     const CacheReport& cache = *result.cache;
     const CacheRegime regime = cache.choice.regime;
-    const bool device = regime == CacheRegime::cold || regime == CacheRegime::recorded || result.reads_direct;
+    const bool some = regime == CacheRegime::recorded && cache.choice.why != CacheChoice::Why::in_memory;
+    const bool device = regime == CacheRegime::cold || some || result.reads_direct;
     if (!device) {
         return {};
     }

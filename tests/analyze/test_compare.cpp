@@ -127,6 +127,13 @@ TEST_CASE("tolerances decide what fails") {
     add_tolerance(points, "au=1%");
     const Comparison slower = compare_run({.slower = 1.1}, points);  // gaps grow, busy time does not
     CHECK_FALSE(check_of(slower, "au").ok);
+    add_tolerance(options, "elapsed=1h");
+    CHECK(compare_run({.slower = 1.1}, options).passed());
+    add_tolerance(options, "elapsed=1ns");
+    CHECK_FALSE(compare_run({.slower = 1.1}, options).passed());
+    CHECK_THROWS_WITH_AS(add_tolerance(options, "elapsed=1"), doctest::Contains("is not a tolerance"), Error);
+    add_tolerance(loose, "bytes=4KiB");
+    CHECK(loose.tolerances["bytes"]->value == 4096);
     add_tolerance(options, "elapsed=0");
     CHECK_FALSE(compare_run({.slower = 1.1}, options).passed());
     for (const char* bad :

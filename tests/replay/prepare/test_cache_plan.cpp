@@ -521,7 +521,7 @@ TEST_CASE("the regime: as asked, or as the recording was") {
     CHECK(choose({}, cold) == std::pair(CacheRegime::cold, Why::fetched));
     CHECK(choose({}, mixed) == std::pair(CacheRegime::recorded, Why::fetched));
     CHECK(choose({}, little) == std::pair(CacheRegime::recorded, Why::fetched));
-    CHECK(choose({}, warm) == std::pair(CacheRegime::as_is, Why::in_memory));
+    CHECK(choose({}, warm) == std::pair(CacheRegime::recorded, Why::in_memory));
     CHECK(choose({}, seems_cold) == std::pair(CacheRegime::cold, Why::fetched));
     CHECK(choose({}, seems_warm) == std::pair(CacheRegime::as_is, Why::in_memory));
     for (const CacheRegime asked : {CacheRegime::cold, CacheRegime::warm, CacheRegime::as_is}) {
