@@ -40,7 +40,9 @@ void OtherIo::next(const std::optional<MovedBytes>& moved) {
                        own_read = less(moved->own.read_bytes, last_->own.read_bytes),
                        own_written = less(moved->own.write_bytes, last_->own.write_bytes);
         const uint64_t all = read + written;
-        const uint64_t others = less(read, own_read) + (own_written > kWrites ? 0 : written);
+        const uint64_t theirs = own_written > kWrites ? 0 : less(written, unwritten_);
+        unwritten_ = less(unwritten_ + own_written, written);
+        const uint64_t others = less(read, own_read) + theirs;
         ++counted_;
         disturbed_ += is_much(others, all) ? 1 : 0;
     }

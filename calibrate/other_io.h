@@ -16,7 +16,7 @@ struct MovedBytes {
 };
 
 /// Of several measurements one after the other, those in which others moved more than a tenth of what the device moved,
-/// and more than 4 MiB. Where this process writes, only reads are looked at: what it writes reaches the device later.
+/// and more than 4 MiB. Where this process writes, only reads are looked at; what it wrote may reach the device later.
 class OtherIo {
 public:
     /// The device of a directory, and /proc/self/io. None where one of them is not known.
@@ -31,6 +31,7 @@ public:
 
 private:
     std::optional<MovedBytes> last_;
+    uint64_t unwritten_ = 0;  // bytes that this process wrote, and the device perhaps not yet
     int counted_ = 0, disturbed_ = 0;
 };
 

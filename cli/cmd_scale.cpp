@@ -31,7 +31,7 @@ std::string not_as_asked(const ScaleResult& result) {
     if (epoch == result.epochs.size()) {
         return {};
     }
-    return "NOT AS ASKED: epoch " + std::to_string(epoch) + " has " + counted(result.epochs[epoch], "read") +
+    return "NOT AS ASKED: epoch " + std::to_string(epoch + 1) + " has " + counted(result.epochs[epoch], "read") +
            " of samples where " + format_count(result.asked[epoch]) + (result.asked[epoch] == 1 ? " was" : " were") +
            " asked: the recording has too few steps alike (record more of each epoch)";
 }

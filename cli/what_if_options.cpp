@@ -96,7 +96,7 @@ std::string what_if_words(const WhatIf& what_if, const LogReader& log) {
     std::string words = to_string(what_if);
     const bool scaled_here = what_if.scale != none.scale || what_if.epochs != none.epochs;
     if (const auto scaled = read_fact(log.header(), fact::scale); scaled && !scaled_here) {
-        words += (words.empty() ? "" : " ") + ("a log of `reprise scale` (" + *scaled + ")");
+        words += (words.empty() ? "" : " ") + ("a log made with " + *scaled);
     }
     return words;
 }

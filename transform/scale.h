@@ -20,7 +20,7 @@ struct ScaleOptions {
     std::vector<SampleOverride> as;
 
     bool changes_anything() const { return factor != 1 || epochs != 0; }
-    /// "2 epochs=3 seed=1 as=/data=records", as the header says it.
+    /// "--scale 2 --epochs 3 --seed 1 --scale-as /data=records", as the header says it.
     std::string to_string() const;
 };
 

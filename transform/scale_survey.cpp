@@ -56,14 +56,14 @@ double moved_share(const Score& score) {
 
 std::string ScaleOptions::to_string() const {
     char text[64];
-    std::snprintf(text, sizeof text, "%g", factor);
+    std::snprintf(text, sizeof text, "--scale %g", factor);
     std::string out = text;
     if (epochs != 0) {
-        out += " epochs=" + std::to_string(epochs);
+        out += " --epochs " + std::to_string(epochs);
     }
-    out += " seed=" + std::to_string(seed);
+    out += " --seed " + std::to_string(seed);
     for (const SampleOverride& one : as) {
-        out += " as=" + one.pattern + "=" + std::string(sample_class_name(one.kind));
+        out += " --scale-as " + one.pattern + "=" + std::string(sample_class_name(one.kind));
     }
     return out;
 }
@@ -90,7 +90,7 @@ void add_missed_epochs(const Score& score, std::vector<std::string>& notes) {
         if (want > 0 && std::abs(played - want) > want / 50 + 1) {
             char text[160];
             std::snprintf(text, sizeof text, "epoch %zu reads %.0f samples, not %.0f: it has too few steps alike",
-                          epoch, played, want);
+                          epoch + 1, played, want);
             notes.emplace_back(text);
         }
     }

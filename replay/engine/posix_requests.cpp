@@ -164,7 +164,8 @@ void PosixEngine::leave_request(const OpBlock& b, size_t i) {
 }
 
 int64_t PosixEngine::make(const OpBlock& b, size_t i, ReplayedRing& ring, const AsyncRequest& asked, int fd) {
-    if (!ring.add(call_of(b, i, asked, fd, ring.buffer(), buffer_bytes_))) {
+    std::byte* const buffer = asked.writes() ? nullptr : ring.buffer();
+    if (!ring.add(call_of(b, i, asked, fd, buffer, buffer_bytes_))) {
         ring.skip(1);
         return not_performed(LeftOut::unsupported);
     }

@@ -52,7 +52,7 @@ public:
           compute_(compute) {}
 
     /// When the op that began at `begin` in the recording is due.
-    int64_t due(int64_t begin) const { return sum(base_, scaled(sum(left_, gap(begin)), compute_)); }
+    int64_t due(int64_t begin) const { return std::max(sum(base_, scaled(sum(left_, gap(begin)), compute_)), free_); }
 
     /// How long the recorded task waited for a processor before the op that began at `begin`, as far as the log tells
     /// that from think time.
@@ -76,6 +76,12 @@ public:
     /// It was performed.
     void performed(int64_t recorded_end, int64_t due, int64_t begin, int64_t end) {
         passed(end - std::max<int64_t>(begin - due, 0), recorded_end);
+    }
+    /// The same of a call of which the log has no duration: the time to the next op is its own, as far as it takes that
+    /// here, and think time beyond.
+    void performed_untimed(int64_t recorded_end, int64_t due, int64_t begin, int64_t end) {
+        passed(due, recorded_end);
+        free_ = end - std::max<int64_t>(begin - due, 0);
     }
     /// It is no time of the task, which it held up for so long.
     void held(int64_t ns) { base_ = sum(base_, ns); }
@@ -102,6 +108,7 @@ private:
     void passed(int64_t end, int64_t recorded_end) {
         base_ = end;
         recorded_ = recorded_end;
+        free_ = INT64_MIN;
         left_ = 0;
         most_ = think_.most;
     }
@@ -120,6 +127,7 @@ private:
     }
 
     int64_t base_, recorded_;
+    int64_t free_ = INT64_MIN;  // when the call before, which has no recorded duration, was over
     ThinkGap think_;
     int64_t most_;      // of the gap at hand
     int64_t left_ = 0;  // recorded time of ops left out since

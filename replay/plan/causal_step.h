@@ -99,6 +99,7 @@ public:
           noise_(noise),
           generated_(plan.log->header().source == "generate"),
           of_run_(plan.log->header().source == "replay"),
+          untimed_(plan.untimed),
           loop_begin_(spawned_ns.value_or(run_start_ns)) {}
 
     /// The filter leaves it out.
@@ -124,6 +125,7 @@ public:
         const auto kind = static_cast<OpKind>(b.kind[i]);
         begin_ = begin;
         recorded_end_ = OpRef::end_of(b.begin[i], b.duration[i]);
+        untimed_call_ = untimed_ && b.duration[i] == 0;
         const bool explained = explained_.at(b.first + i);
         role_ = causal_role(kind, b.arg[i], explained, performed);
         inside_ = reprise::waits_inside(kind, explained);
@@ -147,6 +149,8 @@ public:
             case CausalRole::call:
                 if (beside_) {
                     clock_.held(std::max<int64_t>(end - begin_, 0));  // it may have been done before
+                } else if (untimed_call_) {
+                    clock_.performed_untimed(recorded_end_, due_, begin_, end);
                 } else {
                     clock_.performed(recorded_end_, due_, begin_, end);
                 }
@@ -286,7 +290,8 @@ private:
     const std::vector<WaitFor>& waits_;
     Speeds speeds_;
     TimingNoise noise_;
-    bool generated_, of_run_;
+    bool generated_, of_run_, untimed_;
+    bool untimed_call_ = false;
     size_t next_wait_ = 0;  // of a run's log
     CausalRole role_ = CausalRole::call;
     bool computes_ = false, warms_ = false, beside_ = false, inside_ = false;

@@ -603,8 +603,8 @@ std::string untimed_calls(const RecordedDoubts& doubts) {
     sum(all, doubts.left_out_ops);
     return static_cast<double>(doubts.untimed_calls) <= kSomeShare * static_cast<double>(all)
                ? ""
-               : "the log does not say how long its calls took: what they took when recorded counts as computing, and "
-                 "comes on top";
+               : "the log does not say how long its calls took: how much of the time between them was computing is a "
+                 "guess";
 }
 
 std::string timeless_run(const RecordedDoubts& doubts) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -55,6 +56,10 @@ ReplayedRing::ReplayedRing(const RingOptions& options) : shared_(options.shared)
     MadeQueue made = options.aio ? make_aio(queue) : make_uring(queue);
     refused_ = made.error;
     queue_ = made.queue ? std::move(made.queue) : make_threads(queue);
+    free_buffers_.reserve(buffers_);
+    for (uint32_t number = buffers_; number-- > 0;) {
+        free_buffers_.push_back(number);
+    }
     slots_.resize(std::bit_ceil<size_t>(std::max<size_t>(64, size_t{4} * options.queue.depth)));
 }
 
@@ -75,7 +80,24 @@ ReplayedRing::Slot* ReplayedRing::find(uint32_t id) {
     return found == further_.end() ? nullptr : &found->second;
 }
 
-bool ReplayedRing::flew(uint32_t id, uint32_t serial) {
+std::byte* ReplayedRing::buffer() {
+    const Guard table(shared_, table_);
+    uint32_t number = 0;
+    if (free_buffers_.empty()) {
+        number = next_buffer_++ % buffers_;
+    } else {
+        number = free_buffers_.back();
+        free_buffers_.pop_back();
+    }
+    return area_ + number * buffer_bytes_;
+}
+
+uint32_t ReplayedRing::number_of(const std::byte* buffer) const {
+    const bool own = !std::less<>()(buffer, area_) && std::less<>()(buffer, area_ + area_bytes_);
+    return own ? static_cast<uint32_t>(static_cast<size_t>(buffer - area_) / buffer_bytes_) : kNoBuffer;
+}
+
+bool ReplayedRing::flew(uint32_t id, uint32_t serial, uint32_t buffer) {
     Slot* const known = find(id);
     if (known != nullptr && known->state == State::flying) {
         return false;
@@ -83,9 +105,9 @@ bool ReplayedRing::flew(uint32_t id, uint32_t serial) {
     flying_.fetch_add(1, std::memory_order_relaxed);
     Slot& slot = slots_[id & (slots_.size() - 1)];
     if (slot.state == State::free || slot.id == id) {
-        slot = {id, State::flying, false, 0, 0, serial};
+        slot = {id, State::flying, false, 0, 0, serial, buffer};
     } else {
-        further_[id] = {id, State::flying, false, 0, 0, serial};
+        further_[id] = {id, State::flying, false, 0, 0, serial, buffer};
     }
     return true;
 }
@@ -95,7 +117,7 @@ bool ReplayedRing::add(RequestCall call) {
     call.serial = ++serial_;
     if ((call.order & IOSQE_CQE_SKIP_SUCCESS) == 0) {  // else nothing will tell that it is done
         const Guard table(shared_, table_);
-        if (!flew(call.id, call.serial)) {
+        if (!flew(call.id, call.serial, number_of(call.buffer))) {
             return false;
         }
     }
@@ -133,6 +155,9 @@ void ReplayedRing::put(std::span<const RequestDone> done) {
         for (const RequestDone& each : done) {
             if (Slot* const slot = find(each.id); slot != nullptr && slot->serial == each.serial) {
                 flying_.fetch_sub(slot->state == State::flying ? 1 : 0, std::memory_order_relaxed);
+                if (slot->state == State::flying && slot->buffer != kNoBuffer) {
+                    free_buffers_.push_back(slot->buffer);
+                }
                 slot->state = State::done;
                 slot->result = each.result;
                 slot->tick = now;

@@ -387,7 +387,7 @@ Trust trust_in(const ReplayResult& result) {
         return {Trust::Level::poor, std::move(why)};
     }
     if (std::string why = untimed_calls(result.doubts); !why.empty() && result.causal) {
-        return {Trust::Level::poor, std::move(why) + " (--pace timed keeps the recorded times)"};
+        return {Trust::Level::poor, std::move(why)};
     }
     if (std::string why = unseen_children(result.doubts); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};

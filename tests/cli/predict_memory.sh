@@ -15,7 +15,7 @@ cat >model.json <<'END'
 END
 # Sixteen files of 4 MiB, three times in order.
 # shellcheck disable=SC2046
-passes_log $(seq 0 15) $(seq 0 15) $(seq 0 15) >job.log
+passes_strace $(seq 0 15) $(seq 0 15) $(seq 0 15) >job.log
 run 0 "$REPRISE" import -q job.log -o job.oplog
 predict() { "$REPRISE" predict job.oplog --storage model.json "$@"; }
 # value FILE EXPRESSION: of a result as r

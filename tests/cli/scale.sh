@@ -81,8 +81,8 @@ contains "$err" "--seed requires --scale"
 run 0 "$REPRISE" scale "$log" --scale 0.25 -o "$tmp/quarter.oplog"
 rc=0
 "$REPRISE" replay "$tmp/quarter.oplog" --engine null --pace afap --json="$tmp/quarter.json" >"$out" 2>"$err" || rc=$?
-contains "$out" "what-if: a log of \`reprise scale\` (0.25 seed=1); not the job as recorded"
-equal "$(json "$tmp/quarter.json" verdict.what_if)" "a log of \`reprise scale\` (0.25 seed=1)"
+contains "$out" "what-if: a log made with --scale 0.25 --seed 1; not the job as recorded"
+equal "$(json "$tmp/quarter.json" verdict.what_if)" "a log made with --scale 0.25 --seed 1"
 equal "$(json "$tmp/quarter.json" recorded_is_computed)" "True"
 mkdir "$tmp/scratch"
 TMPDIR=$tmp/scratch "$REPRISE" replay "$log" --root "$tmp/root" --pace afap --scale 0.25 >"$out" 2>"$err"

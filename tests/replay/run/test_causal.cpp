@@ -44,6 +44,20 @@ struct CausalJob {
 
 }  // namespace
 
+TEST_CASE("causal clock: a call without a recorded duration takes its time from the gap after it") {
+    CausalClock clock(0, 0, 1.0, 1.0);
+    CHECK(clock.due(10) == 10);
+    clock.performed_untimed(10, 10, 10, 14);
+    CHECK(clock.due(20) == 20);
+    clock.performed_untimed(20, 20, 20, 50);  // longer than the gap
+    CHECK(clock.due(30) == 50);
+    clock.performed_untimed(30, 50, 52, 60);  // issued late by 2
+    CHECK(clock.due(31) == 58);
+    CHECK(clock.due(40) == 60);
+    clock.performed(45, 60, 60, 65);
+    CHECK(clock.due(50) == 70);
+}
+
 TEST_CASE("the clock of a task: think time counts from where the op before it ended") {
     CausalClock clock(1'000, 50, 1.0, 1.0);
     CHECK(clock.due(70) == 1'020);
