@@ -43,12 +43,6 @@ FileState& FileTable::at(std::string_view path) {
     FileState& file = make(id, here);
     if (here.removed) {
         file.presence = FileState::Presence::absent;
-    } else if (FileState* before = from_moved_directory(path)) {
-        // It came along when its directory was renamed.
-        file.presence = FileState::Presence::present;
-        file.created = true;
-        file.moved_from = before;
-        before->moved_to = &file;
     }
     return file;
 }
@@ -77,13 +71,22 @@ std::string FileTable::present_path_of(const FileState& file) const {
 }
 
 void FileTable::was_there(FileState& file) {
+    const bool first_seen = file.presence == FileState::Presence::unknown;
     file.presence = FileState::Presence::present;
     if (file.created) {
         return;
     }
-    if (parent_is_new(writer_.tables().strings[file.path])) {
+    const std::string path = path_of(file);
+    if (parent_is_new(path)) {
         file.created = file.made_unseen = true;
         writer_.count(Count::files_made_unseen);
+        return;
+    }
+    if (FileState* const before = first_seen && !file.gone ? from_moved_directory(path) : nullptr) {
+        // It came along when its directory was renamed.
+        file.created = true;
+        file.moved_from = before;
+        before->moved_to = &file;
         return;
     }
     file.existed = true;
@@ -131,15 +134,21 @@ bool FileTable::parent_is_new(std::string_view path) {
         return false;
     }
     const StringId id = writer_.intern(path.substr(0, slash));
-    const Slot& parent = slot(id);
-    return parent.state && parent.state->created && !parent.state->moved_from &&
-           parent.state->type == FileType::directory;
+    const FileState* parent = slot(id).state;
+    while (parent && parent->moved_from) {
+        parent = parent->moved_from;  // renamed since, itself or with one above
+    }
+    return parent && parent->created && parent->type == FileType::directory;
 }
 
 FileState& FileTable::opened_to_create(std::string_view path, std::optional<bool> created) {
     FileState* file = &at(path);
     if (created == false || (path.starts_with("/dev/") && !path.starts_with("/dev/shm/")) ||
         path.starts_with("/proc/")) {
+        was_there(*file);
+        return *file;
+    }
+    if (!created && file->presence == FileState::Presence::unknown && came_along(path)) {
         was_there(*file);
         return *file;
     }
@@ -283,9 +292,16 @@ FileState* FileTable::from_moved_directory(std::string_view path) {
     }
     FileState& file = states_.emplace_back();
     file.path = writer_.intern(first);
-    was_there(file);
-    file.gone = true;
+    file.presence = FileState::Presence::present;
+    file.existed = file.gone = true;
     return &file;
+}
+
+/// Whether a name that was not used yet may have been there before its directory was renamed.
+bool FileTable::came_along(std::string_view path) {
+    return !parent_is_new(path) &&
+           std::any_of(moved_directories_.begin(), moved_directories_.end(),
+                       [&](const auto& moved) { return lies_below(path, moved.to); });
 }
 
 FileTable::Names FileTable::linked(std::string_view from, std::string_view to) {

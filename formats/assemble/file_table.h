@@ -146,6 +146,7 @@ private:
     static FileState* first_name(const FileState& file);
     void move_children(std::string_view from, std::string_view to);
     FileState* from_moved_directory(std::string_view path);
+    bool came_along(std::string_view path);
     bool parent_is_new(std::string_view path);
     void was_there(FileState& file);
     void note_link(FileState& file);

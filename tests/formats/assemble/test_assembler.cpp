@@ -304,6 +304,34 @@ TEST_CASE("a directory that the job makes for more than programs is no program's
     CHECK(log.file("/r/old/.git/objects").role == Role::program);  // a replay finds it there
 }
 
+TEST_CASE("what is missing below a renamed directory was not there before, either") {
+    Feeder f;
+    f.on_path(OpKind::mkdir, "/d/a", 0);
+    f.on_path(OpKind::mkdir, "/d/a/b", 0);
+    f.two(OpKind::rename, "/d/a", "/d/made");
+    f.on_path(OpKind::stat, "/d/made/b/t", kMissing);
+    f.open("/d/made/b/t", 3, kCreate | kExclusive | kWriteOnly);
+    f.open("/d/made/u", 4, kCreate | kExclusive | kWriteOnly);
+    f.on_path(OpKind::stat, "/d/made/b/unseen", 0, 5, kRegular);  // in a directory that the job made
+    f.on_path(OpKind::stat, "/d/old", 0, 0, kDirectory);
+    f.two(OpKind::rename, "/d/old", "/d/new");
+    f.on_path(OpKind::stat, "/d/new/t", kMissing);
+    f.open("/d/new/t", 5, kCreate | kExclusive | kWriteOnly);
+    f.open("/d/new/never", kMissing);
+    f.open("/d/new/there", 6);
+    f.on_fd(OpKind::read, 6, 10, 10);
+    const auto log = f.finish();
+    for (const char* const none :
+         {"/d/a/b/t", "/d/a/u", "/d/a/b/unseen", "/d/old/t", "/d/old/never", "/d/a/b/never"}) {
+        INFO(none);
+        CHECK(log.files(none).empty());
+    }
+    CHECK(log.file("/d/made/b/unseen").origin == Origin::created);
+    CHECK(log.file("/d/new/never").origin == Origin::absent);
+    CHECK(log.file("/d/old/there").origin == Origin::existed);
+    CHECK(log.file("/d/new/there").origin == Origin::created);
+}
+
 TEST_CASE("renaming a directory moves what is below it, known or not") {
     Feeder f;
     f.on_path(OpKind::mkdir, "/d/new", 0);
