@@ -46,6 +46,7 @@ void add_argument(call_rule& rule, const Syscall& call, char letter, raw_u8 numb
             }
             break;
         case 'H': add_extra(rule, EXTRA_HOW, number); break;
+        case 'X': add_extra(rule, EXTRA_LIST, number); break;
         case 'G': add_extra(rule, EXTRA_CLONE, number); break;
         case '|': add_extra(rule, EXTRA_PAIR, number); break;
         case 'K': add_extra(rule, EXTRA_IOCBS, number); break;

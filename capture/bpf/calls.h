@@ -125,6 +125,17 @@ static __always_inline void add_extra(struct composer* c, struct pt_regs* regs, 
             add_fd(c, source, which);
             break;
         }
+        case EXTRA_LIST: {
+            /* The rest of a list says nothing of the mode. */
+            const __u64 most = 4 + 8 * 16, size = argument(regs, which + 1);
+            __u64 name[2] = {};
+            bpf_probe_read_user(name, sizeof name, (void*)argument(regs, which - 1));
+            if (result == 0 && size <= most && name[0] == WORD('s', 'y', 's', 't', 'e', 'm', '.', 'p') &&
+                name[1] == WORD('o', 's', 'i', 'x', '_', 'a', 'c', 'l')) {
+                add_bytes(c, user, which, size);
+            }
+            break;
+        }
         case EXTRA_LINK: add_bytes(c, user, which, result); break;
         default: break;
     }

@@ -54,6 +54,7 @@ enum rule_extra {
     EXTRA_SIGINFO, /* waitid: pid, code, status */
     EXTRA_HOW,     /* struct open_how */
     EXTRA_CLONE,   /* ioctl: the source, a descriptor or struct file_clone_range */
+    EXTRA_LIST,    /* an access control list: value of the attribute named by the argument before, size in the next */
     EXTRA_LINK,    /* as many bytes as the result says: the target of a link */
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Calls of a raw recording become ops and edges.
 #include <algorithm>
+#include <cstring>
+#include <optional>
 
 #include "formats/assemble/file_table.h"
 #include "formats/assemble/recording/recording_impl.h"
@@ -382,17 +384,50 @@ void RawAssembly::prepare(TaskState& task, const raw_call& record, const Syscall
     }
 }
 
-// How sed, cp and logrotate set the mode: by an access control list, whose value is not recorded. What the file may
-// afterwards is.
+namespace {
+
+/// What an access control list leaves of a mode (linux/posix_acl_xattr.h): of its owner, of its mask or else its group,
+/// and of all others. None: not all of them are in it.
+std::optional<uint32_t> mode_of_list(std::string_view list) {
+    constexpr size_t kHeader = 4, kEntry = 8;
+    constexpr uint16_t kOwner = 1, kGroup = 4, kMask = 16, kOthers = 32, kBits = 7;
+    std::optional<uint32_t> owner, group, mask, others;
+    for (size_t at = kHeader; at + kEntry <= list.size(); at += kEntry) {
+        uint16_t tag = 0, permissions = 0;
+        std::memcpy(&tag, list.data() + at, sizeof tag);
+        std::memcpy(&permissions, list.data() + at + sizeof tag, sizeof permissions);
+        const uint32_t bits = permissions & kBits;
+        switch (tag) {
+            case kOwner: owner = bits; break;
+            case kGroup: group = bits; break;
+            case kMask: mask = bits; break;
+            case kOthers: others = bits; break;
+            default: break;  // named users and groups
+        }
+    }
+    group = mask ? mask : group;
+    return owner && group && others ? std::optional(*owner << 6 | *group << 3 | *others) : std::nullopt;
+}
+
+}  // namespace
+
+// How sed, cp and logrotate set the mode: by an access control list. Of an open file what it may afterwards is
+// recorded, of a path the list.
 void RawAssembly::set_mode_by_list(const raw_call& record, RawCall& raw) const {
     constexpr uint32_t kBits = 07777;
+    if (raw.kind != OpKind::setxattr || record.result != 0 || raw.text != "system.posix_acl_access") {
+        return;
+    }
     const raw_fd* const fd = filler_.fd_of(0);
-    if (raw.kind != OpKind::setxattr || record.result != 0 || raw.text != "system.posix_acl_access" || fd == nullptr ||
-        fd->file == 0) {
+    const std::optional<uint32_t> by_list = mode_of_list(filler_.string_of(2));
+    if (fd != nullptr && fd->file != 0) {
+        raw.mode = fd->mode & kBits;
+    } else if (fd == nullptr && by_list) {
+        raw.mode = *by_list;
+    } else {
         return;
     }
     raw.kind = OpKind::chmod;
-    raw.mode = fd->mode & kBits;
     raw.text = {};
     raw.size = raw.flags = 0;
 }

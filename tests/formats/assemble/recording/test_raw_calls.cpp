@@ -478,6 +478,31 @@ TEST_CASE("a mode that is set by an access control list, as sed does, is a chmod
     }
 }
 
+TEST_CASE("a mode that is set by an access control list by path, as cp -a does of directories, is a chmod") {
+    const auto entry = [](uint16_t tag, uint16_t permissions) {
+        const uint16_t words[4] = {tag, permissions, 0xffff, 0xffff};
+        return std::string(reinterpret_cast<const char*>(words), sizeof words);
+    };
+    const std::string head("\2\0\0\0", 4), plain = head + entry(1, 7) + entry(4, 5) + entry(32, 1);
+    const std::string masked = head + entry(1, 6) + entry(2, 7) + entry(4, 7) + entry(16, 4) + entry(32, 0);
+    for (const auto& [list, mode] : {std::pair(plain, 0751), std::pair(masked, 0640), std::pair(std::string(), -1),
+                                     std::pair(head + entry(1, 7), -1)}) {
+        RawJob job;
+        job.call(SYS_setxattr, {0x1000, 0x1100, 0x2000, list.size(), 0}, 0)
+            .path(0, "/d/made")
+            .string(1, "system.posix_acl_access")
+            .string(2, list);
+        const AssembledLog log = job.assemble();
+        const auto set = log.of_kind(OpKind::chmod);
+        CHECK(log.of_kind(OpKind::setxattr).size() == (mode < 0 ? 1 : 0));
+        REQUIRE(set.size() == (mode < 0 ? 0 : 1));
+        if (mode >= 0) {
+            CHECK(set[0].mode == mode);
+            CHECK(log.path_of(set[0]) == "/d/made");
+        }
+    }
+}
+
 TEST_CASE("a file's mode is the one that it had first") {
     RawJob job;
     job.call(SYS_newfstatat, {uint64_t(-100), 0x1000, 0x2000, 0}, 0).path(1, "/d/file").stat(2, 100, 0100644);
