@@ -299,9 +299,8 @@ FileState* FileTable::from_moved_directory(std::string_view path) {
 
 /// Whether a name that was not used yet may have been there before its directory was renamed.
 bool FileTable::came_along(std::string_view path) {
-    return !parent_is_new(path) &&
-           std::any_of(moved_directories_.begin(), moved_directories_.end(),
-                       [&](const auto& moved) { return lies_below(path, moved.to); });
+    return !parent_is_new(path) && std::any_of(moved_directories_.begin(), moved_directories_.end(),
+                                               [&](const auto& moved) { return lies_below(path, moved.to); });
 }
 
 FileTable::Names FileTable::linked(std::string_view from, std::string_view to) {

@@ -39,7 +39,7 @@ TEST_CASE("others use a device while it is measured: by what it moved beyond thi
     CHECK(disturbed({{3, 0, 0, 0}}, 0) == 0);     // little
     CHECK(disturbed({{100, 91, 0, 0}}, 0) == 0);  // less than a tenth
     CHECK(disturbed({{100, 88, 0, 0}, {50, 50, 0, 0}}, 0.5) == 1);
-    CHECK(disturbed({{0, 0, 300, 0}}, 1) == 1);      // others write while this process reads
+    CHECK(disturbed({{0, 0, 300, 0}}, 1) == 1);  // others write while this process reads
     CHECK(disturbed({{10, 10, 10, 200}, {0, 0, 180, 0}}, 0) == 0);
     CHECK(disturbed({{10, 10, 10, 200}, {0, 0, 180, 0}, {0, 0, 30, 0}}, 1.0 / 3) == 1);
     CHECK(disturbed({{10, 10, 300, 200}}, 0) == 0);  // its own writes come when they come

@@ -373,6 +373,28 @@ else
     echo "no tmpfs can be mounted: the full disk is not tested"
 fi
 
+# Directories that the job renames, moves away and makes again, copies with their modes, and fills below .git: prepare lays
+# out what was there, and the replay leaves what the job left.
+mkdir -p jobs/old jobs/from/deep
+echo one >jobs/old/there
+echo two >jobs/from/deep/file
+chmod 750 jobs/from/deep
+cat >jobs.sh <<'END'
+cd jobs
+mkdir -p made.tmp/sub; mv made.tmp made
+[ -e made/DONE ]; [ -e made/sub/conf ]; echo conf >made/sub/conf
+mv old moved; mkdir old; echo more >old/there; cat moved/there old/there
+cp -a from copy
+mkdir -p repo/.git/objects/12; echo data >repo/.git/objects/12/34
+END
+run 0 "$REPRISE" capture -q -o jobs.oplog bash jobs.sh
+run 0 "$REPRISE" prepare -q jobs.oplog --root jobs.root
+equal "$(cd "jobs.root$PWD/jobs" && find . -type f | sort | tr '\n' ' ')" "./from/deep/file ./old/there "
+run "0 1" "$REPRISE" replay jobs.oplog --root jobs.root
+contains "$out" "job         SAME: "
+equal "$(cd "jobs.root$PWD/jobs" && find . -printf '%M %p %y\n' | sort)" "$(cd jobs && find . -printf '%M %p %y\n' | sort)"
+rm -rf jobs.root
+
 # A ring that is too small loses records and says so, everywhere.
 run 1 "$REPRISE" capture -f --json --raw --ring 64K -o lossy.oplog -- "$load" flat_out 300000 data
 [[ $(number "$out" lost) -gt 0 ]] || fail "64 KiB lost nothing: the test shows nothing"

@@ -321,8 +321,7 @@ TEST_CASE("what is missing below a renamed directory was not there before, eithe
     f.open("/d/new/there", 6);
     f.on_fd(OpKind::read, 6, 10, 10);
     const auto log = f.finish();
-    for (const char* const none :
-         {"/d/a/b/t", "/d/a/u", "/d/a/b/unseen", "/d/old/t", "/d/old/never", "/d/a/b/never"}) {
+    for (const char* const none : {"/d/a/b/t", "/d/a/u", "/d/a/b/unseen", "/d/old/t", "/d/old/never", "/d/a/b/never"}) {
         INFO(none);
         CHECK(log.files(none).empty());
     }

@@ -13,7 +13,7 @@ using namespace reprise;
 
 namespace {
 
-constexpr std::string_view kLetters = "f2nrdDpPtLxsoOQFmaANBiMVSHG|KEICc";
+constexpr std::string_view kLetters = "f2nrdDpPtLxsoOQFmaANBiMVSHG|KEICcX";
 
 void check_letters(std::string_view letters) {
     CHECK(letters.find_first_not_of(kLetters) == std::string_view::npos);
