@@ -108,8 +108,9 @@ int64_t PosixEngine::submit_plain(const OpBlock& b, size_t i, OpKind kind) {
         }
         return keeps(worker_.plan, b, i) ? not_performed(LeftOut::read_only) : not_performed(LeftOut::filter);
     }
-    if (worker_.plan.names_sockets && info(kind).is(Trait::path) && worker_.names_socket(b.file[i])) {
-        return not_performed(LeftOut::not_a_file);
+    if (worker_.plan.names_no_files && info(kind).is(Trait::path) &&
+        names_no_file(worker_.plan.log->tables(), b.file[i])) {
+        return keeps(worker_.plan, b, i) ? not_performed(LeftOut::not_a_file) : not_performed(LeftOut::filter);
     }
     if (b.result[i] == -EFBIG && keeps(worker_.plan, b, i)) {
         return -EFBIG;  // the job's limit (ulimit -f) is not this process's; nothing was written

@@ -52,7 +52,7 @@ bool PosixEngine::waits_at(uint64_t op) const {
 const RootPath* PosixEngine::place_of(FileId file) const {
     const Plan& plan = worker_.plan;
     const bool placed = file < plan.paths.size() && plan.paths[file].relative != nullptr && plan.keeps_file(file);
-    return placed && !worker_.names_socket(file) ? &plan.paths[file] : nullptr;
+    return placed && !names_no_file(worker_.plan.log->tables(), file) ? &plan.paths[file] : nullptr;
 }
 
 bool PosixEngine::name_in(FileId file, int* parent, const char** name, UniqueFd* closes) {

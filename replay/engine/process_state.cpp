@@ -224,8 +224,6 @@ bool WorkerState::came_unseen(HandleId handle) const {
     return row.inherited && tables.files[row.file].origin == Origin::created;
 }
 
-bool WorkerState::names_socket(FileId file) const { return plan.log->tables().files[file].type == FileType::socket; }
-
 void WorkerState::keep_for_others(FileId file, int fd) {
     const auto found = plan.passed_index.find(file);
     if (found == plan.passed_index.end()) {

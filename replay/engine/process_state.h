@@ -72,7 +72,6 @@ struct WorkerState {
     /// True if no call of the log opens this instance, of a file that the log itself makes: another process passed it
     /// on.
     bool came_unseen(HandleId handle) const;
-    bool names_socket(FileId file) const;
     bool is_fifo(FileId file) const { return file_type(file) == FileType::fifo; }
     FileType file_type(FileId file) const {
         const std::vector<FileRow>& files = plan.log->tables().files;

@@ -43,6 +43,17 @@ bool keeps(const Plan& plan, const OpBlock& block, size_t i) {
     return plan.selector->keeps_mapping(block.map[i]) && plan.selector->keeps_request(block.request[i]);
 }
 
+bool names_no_file(const Tables& tables, FileId file) {
+    if (file == 0 || file >= tables.files.size()) {
+        return false;
+    }
+    const FileType type = tables.files[file].type;
+    const std::string_view path = tables.path(file);
+    const auto below = [&](std::string_view folder) { return path.starts_with(folder); };
+    return type == FileType::socket || type == FileType::character || type == FileType::block || below("/proc/") ||
+           below("/sys/") || (below("/dev/") && type == FileType::unknown && !below("/dev/shm"));
+}
+
 uint64_t Plan::counted(Count what) const {
     const auto found = std::find_if(counters.begin(), counters.end(),
                                     [&](const Counter& each) { return each.name == info(what).name; });
@@ -100,7 +111,7 @@ void place_files(Plan& plan, const PathMap& maps) {
             homeless += recorded.empty() ? 0 : 1;
             continue;
         }
-        plan.names_sockets = plan.names_sockets || tables.files[file].type == FileType::socket;
+        plan.names_no_files = plan.names_no_files || names_no_file(tables, file);
         RootPath& path = plan.paths[file];
         // Mostly the recorded path without its "/": not stored again.
         const std::string_view kept = recorded.ends_with(*relative)
@@ -464,7 +475,8 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
         uint8_t& flags = plan.handle_flags[handle];
         flags |= plan.selector->keeps_handle(handle) ? 0 : kHandleLeftOut;
         const bool fifo = row.file < tables.files.size() && tables.files[row.file].type == FileType::fifo;
-        flags |= opens_in_replay(row.kind) && !fifo ? 0 : kHandleNotFile;
+        const bool is_file = opens_in_replay(row.kind) && !fifo && !names_no_file(tables, row.file);
+        flags |= is_file ? 0 : kHandleNotFile;
         flags |= (row.flags & kOpenDirect) != 0 ? kHandleDirect : 0;
         if (row.inherited && (flags & ~kHandleDirect) == 0 && row.process < plan.processes.size()) {
             plan.processes[row.process].inherited.push_back(handle);

@@ -156,7 +156,7 @@ struct Plan {
     uint32_t async_depth = 0;                                 // most asynchronous requests in flight at a time
     size_t write_bytes = 0;                                   // largest source that an op needs
     bool untimed = false;        // of some calls the log does not say how long they took: they have no duration
-    bool names_sockets = false;  // some kept file is a socket: ops on its name are not performed
+    bool names_no_files = false;  // some kept name is one of names_no_file(): ops on it are not performed
     bool risky_names = false;    // an op gives existing things new names: no name can be trusted to stay a file
     ComputeLoad compute_load;
     int64_t wait_ns = 0, explained_wait_ns = 0;  // recorded waits; those that edges explain
@@ -194,6 +194,9 @@ struct Plan {
 bool alters_files(const Plan& plan, const OpBlock& block, size_t i);
 /// Whether the filter keeps the op. Agrees with OpSelector::keeps.
 bool keeps(const Plan& plan, const OpBlock& block, size_t i);
+/// Whether a name is of something that no replay makes or opens: a socket, a device, what the kernel shows below /proc
+/// and /sys.
+bool names_no_file(const Tables& tables, FileId file);
 
 /// Largest number of bytes that one read or write moves in Linux.
 inline constexpr int64_t kMostBytes = 0x7ffff000;

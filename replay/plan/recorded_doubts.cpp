@@ -603,8 +603,7 @@ std::string untimed_calls(const RecordedDoubts& doubts) {
     sum(all, doubts.left_out_ops);
     return static_cast<double>(doubts.untimed_calls) <= kSomeShare * static_cast<double>(all)
                ? ""
-               : "the log does not say how long its calls took: how much of the time between them was computing is a "
-                 "guess";
+               : "the log does not say how long its calls took: how much of the time was computing is a guess";
 }
 
 std::string timeless_run(const RecordedDoubts& doubts) {

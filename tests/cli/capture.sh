@@ -395,6 +395,19 @@ contains "$out" "job         SAME: "
 equal "$(cd "jobs.root$PWD/jobs" && find . -printf '%M %p %y\n' | sort)" "$(cd jobs && find . -printf '%M %p %y\n' | sort)"
 rm -rf jobs.root
 
+# All files, devices and the kernel's own among them, which no replay opens.
+cat >devices.sh <<'END'
+cat jobs/from/deep/file >/dev/null
+head -c 10 /dev/urandom | od >/dev/null
+grep -c x /proc/self/status
+( : </dev/tty ) 2>/dev/null
+END
+run 0 "$REPRISE" capture -q -o devices.oplog bash devices.sh
+run 0 "$REPRISE" prepare -q devices.oplog --root devices.root --only all
+run "0 1" "$REPRISE" replay devices.oplog --root devices.root --only all
+contains "$out" "job         SAME: "
+rm -rf devices.root
+
 # A ring that is too small loses records and says so, everywhere.
 run 1 "$REPRISE" capture -f --json --raw --ring 64K -o lossy.oplog -- "$load" flat_out 300000 data
 [[ $(number "$out" lost) -gt 0 ]] || fail "64 KiB lost nothing: the test shows nothing"

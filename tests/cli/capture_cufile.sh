@@ -45,12 +45,12 @@ driver=$!
 trap 'rm -f "$STANDIN_DRIVER"; kill "$driver" 2>/dev/null; rm -rf "$tmp"' EXIT
 for _ in $(seq 50); do [[ -s $STANDIN_DRIVER ]] && break; sleep 0.1; done
 
-# record NAME MODE OPTION...: the job's part NAME
+# record NAME MODE OPTION...: the job's part NAME; what is lost (exit code 1) its counters say
 record() {
     local name=$1 mode=$2
     shift 2
     rm -f expect root/out
-    run 0 env STANDIN_CUFILE="$mode" "$REPRISE" capture -q -f --raw --wait-all "$@" -o job.oplog -- \
+    run "0 1" env STANDIN_CUFILE="$mode" "$REPRISE" capture -q -f --raw --wait-all "$@" -o job.oplog -- \
         env LD_LIBRARY_PATH="$lib" ./job "$tmp/root" "$tmp/expect" "$name"
 }
 # checked EXPRESSION: python, of the log's ops on the job's files, its counters and what info says

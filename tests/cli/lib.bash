@@ -90,6 +90,32 @@ passes_strace() {
     line '+++ exited with 0 +++'
 }
 
+# as_strace: an iolog of fio (version 3) as strace -f -ttt -T would have logged that job: it says how long calls took
+as_strace() {
+    python3 -c '
+import sys
+descriptors, written, lines = {}, set(), [line.split() for line in sys.stdin if line.strip() and not line.startswith("fio")]
+for words in lines:
+    if words[2] == "write":
+        written.add(words[1])
+last = 0
+for time, name, what, *range_ in lines:
+    last = int(time)
+    at = "1 %d.%06d" % (1700000000 + last // 1000000, last % 1000000)
+    if what == "open":
+        descriptors[name] = 3 + len(descriptors)
+        how = "O_RDWR" if name in written else "O_RDONLY"
+        print(at, f"openat(AT_FDCWD, \"{name}\", {how}) = {descriptors[name]} <0.000001>")
+    elif what == "close":
+        print(at, f"close({descriptors[name]}) = 0 <0.000001>")
+    elif what in ("read", "write"):
+        offset, size = range_
+        print(at, f"p{what}64({descriptors[name]}, \"x\"..., {size}, {offset}) = {size} <0.000005>")
+at = "1 %d.%06d" % (1700000000 + last // 1000000, last % 1000000 + 10)
+print(at, "exit_group(0) = ?")
+print(at, "+++ exited with 0 +++")'
+}
+
 # trace NAME: prints the path of a recorded trace, or fails; use
 #   path=$(trace strace/x.strace) || skip "no trace strace/x.strace; set REPRISE_TRACES"
 trace() {

@@ -16,7 +16,8 @@ cd "$tmp" || exit 1
     echo "31000 /data/in close"
     echo "31000 /data/out close"
 } >job.log
-run 0 "$REPRISE" import -q job.log -o job.oplog
+as_strace <job.log >job.strace
+run 0 "$REPRISE" import -q job.strace -o job.oplog
 run 0 "$REPRISE" prepare -q job.oplog --root root
 
 field() { python3 -c "import json,sys; print(json.load(open('run.json'))$1)"; }

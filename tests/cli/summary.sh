@@ -15,7 +15,8 @@ cd "$tmp" || exit 1
     done
     printf '90000 /data/out add\n90000 /data/out open\n91000 /data/out write 0 4096\n92000 /data/out close\n'
 } >job.log
-run 0 "$REPRISE" import job.log -o job.oplog
+as_strace <job.log >job.strace
+run 0 "$REPRISE" import job.strace -o job.oplog
 run 0 "$REPRISE" prepare job.oplog --root root
 
 # ten_lines WHAT: of $out.
