@@ -252,8 +252,13 @@ bool OpFilter::keeps(const Tables& tables, const Op& op) const {
     if (info(op.kind).is(Trait::cause)) {
         return true;
     }
-    return keeps_file(tables, op.file) && keeps_file(tables, op.file2) && keeps_handle(tables, op.handle) &&
-           keeps_handle(tables, op.handle2);
+    return keeps_file(tables, op.file) && keeps_file(tables, op.file2) && keeps_handle(tables, op.handle2) &&
+           (copies_to_file(tables, op.kind, op.handle2) || keeps_handle(tables, op.handle));
+}
+
+bool copies_to_file(const Tables& tables, OpKind kind, HandleId to) {
+    const bool copies = kind == OpKind::copy_file_range || kind == OpKind::sendfile || kind == OpKind::splice;
+    return copies && to != 0 && to < tables.handles.size() && tables.handles[to].file != 0;
 }
 
 std::string OpFilter::to_string() const {
@@ -347,7 +352,9 @@ bool OpSelector::keeps(const Op& op) const {
     if (keeps_everything_ || info(op.kind).is(Trait::cause)) {
         return true;
     }
-    if (!keeps_file(op.file) || !keeps_file(op.file2) || !keeps_handle(op.handle) || !keeps_handle(op.handle2)) {
+    const bool copied = copies_to_file(*tables_, op.kind, op.handle2);
+    if (!keeps_file(op.file) || !keeps_file(op.file2) || !(copied || keeps_handle(op.handle)) ||
+        !keeps_handle(op.handle2)) {
         return false;
     }
     return keeps_mapping(op.map) && keeps_request(op.request);

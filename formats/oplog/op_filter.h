@@ -36,9 +36,10 @@ struct OpFilter {
     bool keeps_file(const Tables& tables, FileId file) const;
     /// By its file. A memfd has none: it is kept where ipc is and no path is asked for.
     bool keeps_handle(const Tables& tables, HandleId handle) const;
-    /// By the files and instances the op itself names; all of them must be kept. Ops of trait `cause` (spawn, exec,
-    /// exit, messages, ...) are kept whatever they name: tasks and descriptors depend on them. An op that names only a
-    /// mapping or an asynchronous request is kept: use OpSelector, which knows what they belong to.
+    /// By the files and instances the op itself names; all of them must be kept, but of a copy to a file
+    /// (copies_to_file()) only that: what is written is part of the job, wherever it came from. Ops of trait `cause`
+    /// (spawn, exec, exit, messages, ...) are kept whatever they name: tasks and descriptors depend on them. An op that
+    /// names only a mapping or an asynchronous request is kept: use OpSelector, which knows what they belong to.
     bool keeps(const Tables& tables, const Op& op) const;
 
     /// One line of printable ASCII, e.g. "leave=program,system;only=/data/*": `parse` gives the same filter back.
@@ -48,6 +49,9 @@ struct OpFilter {
 
     bool operator==(const OpFilter&) const = default;
 };
+
+/// Whether the op copies data inside the kernel to instance `to`, which is of a file.
+bool copies_to_file(const Tables& tables, OpKind kind, HandleId to);
 
 /// The words in what was given to --only or --not.
 std::vector<std::string> split_words(const std::vector<std::string>& given);

@@ -155,6 +155,12 @@ int64_t PosixEngine::copy(const OpBlock& b, size_t i, OpKind kind) {
     const int to = descriptor(b.handle2[i], &to_refusal);
     const auto bytes = static_cast<size_t>(std::clamp<int64_t>(b.size[i], 0, kMostBytes));
     const bool from_told = (b.flags[i] & kCopyFromOffset) != 0, to_told = (b.flags[i] & kCopyToOffset) != 0;
+    // Of what is left out, such as a program, nothing is read; what the job made of it is written.
+    if (from_refusal == not_performed(LeftOut::filter) && to_refusal == 0 && b.handle2[i] != 0) {
+        const auto moved = static_cast<size_t>(std::max<int64_t>(b.result[i], 0));
+        const bool by_offset = kind != OpKind::sendfile && gives_offset(to, b.offset2[i], to_told);
+        return b.result[i] <= 0 ? b.result[i] : from_nothing(b.handle2[i], to, b.offset2[i], by_offset, moved);
+    }
     const bool from_pipe = b.handle[i] == 0 || from_refusal == not_performed(LeftOut::not_a_file);
     const bool to_pipe = b.handle2[i] == 0 || to_refusal == not_performed(LeftOut::not_a_file);
     if (from_pipe && to_pipe) {

@@ -33,8 +33,9 @@ bool keeps(const Plan& plan, const OpBlock& block, size_t i) {
     const auto handle_kept = [&](uint32_t handle) {
         return handle >= plan.handle_flags.size() || (plan.handle_flags[handle] & kHandleLeftOut) == 0;
     };
-    if (!plan.keeps_file(block.file[i]) || !plan.keeps_file(block.file2[i]) || !handle_kept(block.handle[i]) ||
-        !handle_kept(block.handle2[i])) {
+    const bool copied = copies_to_file(plan.log->tables(), kind, block.handle2[i]);
+    if (!plan.keeps_file(block.file[i]) || !plan.keeps_file(block.file2[i]) ||
+        !(copied || handle_kept(block.handle[i])) || !handle_kept(block.handle2[i])) {
         return false;
     }
     if (block.map[i] == 0 && block.request[i] == 0) {

@@ -299,11 +299,16 @@ int64_t VirtualCalls::data(VirtualCall& call, const OpBlock& b, size_t i, int64_
     const OpInfo& row = info(kind);
     const int64_t moved = std::max<int64_t>(b.result[i], 0);
     const bool copies = row.is(Trait::reads) && row.is(Trait::writes);
-    if (copies && clones(b, i, moved)) {
+    const auto left_out = [&](HandleId handle) {
+        return handle < plan_.handle_flags.size() && (plan_.handle_flags[handle] & kHandleLeftOut) != 0;
+    };
+    if (copies && !left_out(b.handle[i]) && clones(b, i, moved)) {
         clone(b, i, moved);
         return now + ((b.flags[i] & kCopyClones) != 0 ? recorded(b, i) : model_.call_ns);  // no data moves
     }
-    const auto moves = [&](HandleId handle) { return !copies || (handle != 0 && is_storage(handle)); };
+    const auto moves = [&](HandleId handle) {
+        return !copies || (handle != 0 && is_storage(handle) && !left_out(handle));
+    };
     int64_t end = now + model_.call_ns;
     if (row.is(Trait::reads) && moves(b.handle[i])) {
         end = read(call, b.handle[i], b.offset[i], moved, now);

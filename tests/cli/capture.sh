@@ -385,6 +385,7 @@ mkdir -p made.tmp/sub; mv made.tmp made
 [ -e made/DONE ]; [ -e made/sub/conf ]; echo conf >made/sub/conf
 mv old moved; mkdir old; echo more >old/there; cat moved/there old/there
 cp -a from copy
+cp "$(command -v bash)" bash.img; cat /proc/self/status >/dev/null; cat "$(command -v bash)" >again.img
 mkdir -p repo/.git/objects/12; echo data >repo/.git/objects/12/34
 END
 run 0 "$REPRISE" capture -q -o jobs.oplog bash jobs.sh
@@ -392,6 +393,8 @@ run 0 "$REPRISE" prepare -q jobs.oplog --root jobs.root
 equal "$(cd "jobs.root$PWD/jobs" && find . -type f | sort | tr '\n' ' ')" "./from/deep/file ./old/there "
 run "0 1" "$REPRISE" replay jobs.oplog --root jobs.root
 contains "$out" "job         SAME: "
+# Of the program nothing is read, and what the job made of it is written.
+equal "$(stat -c %s "jobs.root$PWD/jobs/bash.img" "jobs.root$PWD/jobs/again.img")" "$(stat -c %s jobs/bash.img jobs/again.img)"
 equal "$(cd "jobs.root$PWD/jobs" && find . -printf '%M %p %y\n' | sort)" "$(cd jobs && find . -printf '%M %p %y\n' | sort)"
 rm -rf jobs.root
 

@@ -46,6 +46,16 @@ TEST_CASE("the default filter leaves out program and system files, and what is o
     op.handle = 0;
     op.handle2 = 1;
     CHECK_FALSE(filter.keeps(tables, op));
+    // What the job writes is its own, wherever that came from.
+    Tables copied = three_files();
+    HandleRow data;
+    data.file = 1;
+    copied.handles.push_back(data);  // 2
+    op.handle = 1;
+    op.handle2 = 2;
+    CHECK(filter.keeps(copied, op));
+    op.handle2 = 0;  // a pipe
+    CHECK_FALSE(filter.keeps(copied, op));
     op = {};
     op.kind = OpKind::rename;
     op.file = 1;
