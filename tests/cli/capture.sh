@@ -403,7 +403,7 @@ cat >devices.sh <<'END'
 cat jobs/from/deep/file >/dev/null
 head -c 10 /dev/urandom | od >/dev/null
 grep -c x /proc/self/status
-( : </dev/tty ) 2>/dev/null
+( : </dev/tty ) 2>/dev/null; true
 END
 run 0 "$REPRISE" capture -q -o devices.oplog bash devices.sh
 run 0 "$REPRISE" prepare -q devices.oplog --root devices.root --only all
