@@ -82,7 +82,7 @@ real_command() {
     line=${line//--until-stable 10min/--until-stable 2s}
     # The job of this test reads too few files for that.
     [[ $line != *" --scal"* ]] || line=${line//job.oplog/$REPRISE_SOURCE_DIR/examples/recorded/resnet.oplog}
-    line=${line//--scale 4/--scale 0.1}
+    line=${line//--scale 4/--scale 0.25}
     # Nothing ends the recording of a container but Ctrl-C.
     [[ $line != *--cgroup* ]] || line="timeout --preserve-status -s INT 6 $line"
     printf '%s' "$line"
