@@ -144,6 +144,20 @@ std::optional<DeviceCounter> read_disk_counter(const std::filesystem::path& path
     return disk ? counter_of(*disk) : std::nullopt;
 }
 
+std::optional<DeviceCounter> read_own_counter() {
+    std::ifstream in("/proc/self/io");
+    std::optional<uint64_t> read, written;
+    std::string key;
+    for (uint64_t value = 0; in >> key >> value;) {
+        if (key == "read_bytes:") {
+            read = value;
+        } else if (key == "write_bytes:") {
+            written = value;
+        }
+    }
+    return read && written ? std::optional<DeviceCounter>({*read, *written}) : std::nullopt;
+}
+
 bool drop_names(const std::filesystem::path& path) {
     const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct stat st {};

@@ -37,6 +37,8 @@ struct DeviceCounter {
 std::optional<DeviceCounter> read_device_counter(const std::filesystem::path& path);
 /// The same of the whole disk that it lies on.
 std::optional<DeviceCounter> read_disk_counter(const std::filesystem::path& path);
+/// What this process, and its children that it has reaped, made devices move, from /proc/self/io. None: not known.
+std::optional<DeviceCounter> read_own_counter();
 
 /// Writes what the file system has to write, and makes the kernel forget the names that it has cached (of the whole
 /// machine: there is no other way) and the blocks of the file system's device that hold them. False where this user may

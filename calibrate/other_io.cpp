@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "calibrate/other_io.h"
 
-#include <fstream>
-#include <string>
-
 namespace reprise {
 namespace {
 
@@ -20,17 +17,8 @@ bool is_much(uint64_t others, uint64_t all) { return others > kLittle && others 
 
 std::optional<MovedBytes> OtherIo::now(const std::filesystem::path& directory) {
     const std::optional<DeviceCounter> device = read_disk_counter(directory);
-    std::ifstream in("/proc/self/io");
-    std::optional<uint64_t> read, written;
-    std::string key;
-    for (uint64_t value = 0; in >> key >> value;) {
-        if (key == "read_bytes:") {
-            read = value;
-        } else if (key == "write_bytes:") {
-            written = value;
-        }
-    }
-    return device && read && written ? std::optional<MovedBytes>({*device, {*read, *written}}) : std::nullopt;
+    const std::optional<DeviceCounter> own = read_own_counter();
+    return device && own ? std::optional<MovedBytes>({*device, *own}) : std::nullopt;
 }
 
 void OtherIo::next(const std::optional<MovedBytes>& moved) {

@@ -317,11 +317,6 @@ private:
     std::streambuf* before_;
 };
 
-/// What the log that was written says of itself.
-PartOfJob part_of(const fs::path& output, uint64_t ops) {
-    return ops == 0 ? PartOfJob() : part_of_job(LogReader(output).tables());
-}
-
 /// Said whatever else is: such a log is refused by replays.
 void print_part(const CaptureResult& result, const PartOfJob& part) {
     if (part.why().empty() || !result.failure.empty()) {
@@ -331,10 +326,10 @@ void print_part(const CaptureResult& result, const PartOfJob& part) {
               << (result.lost != 0 ? "record again with a larger --ring" : "record again") << ".\n";
 }
 
-void print_report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus,
-                  bool wait_all, int64_t after_ns) {
+void print_report(const CaptureResult& result, const fs::path& output, uint64_t ops, const PartOfJob& part,
+                  const Words& of_gpus, bool wait_all, int64_t after_ns) {
     const AtOnce lines;
-    print_part(result, part_of(output, ops));
+    print_part(result, part);
     if (!quiet()) {
         std::error_code ignored;
         const bool whole = result.failure.empty();
@@ -379,8 +374,8 @@ void print_report(const CaptureResult& result, const fs::path& output, uint64_t 
     }
 }
 
-void report(const CaptureResult& result, const fs::path& output, uint64_t ops, const Words& of_gpus, bool wait_all,
-            int64_t after_ns, const po::variables_map& values) {
+void report(const CaptureResult& result, const fs::path& output, uint64_t ops, const PartOfJob& part,
+            const Words& of_gpus, bool wait_all, int64_t after_ns, const po::variables_map& values) {
     if (json_wanted(values)) {
         std::error_code ignored;
         Json json;
@@ -393,7 +388,6 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         json["raw_bytes"] = result.bytes;
         json["elapsed_ns"] = result.elapsed_ns;
         json["lost"] = result.lost;
-        const PartOfJob part = part_of(output, ops);
         json["part"] = part.why().empty() ? Json() : Json(part.sentence());
         json["recursion_misses"] = result.recursion_misses;
         json["untracked"] = result.untracked;
@@ -415,7 +409,7 @@ void report(const CaptureResult& result, const fs::path& output, uint64_t ops, c
         put_json(values, json);
     }
     if (!json_alone(values)) {
-        print_report(result, output, ops, of_gpus, wait_all, after_ns);
+        print_report(result, output, ops, part, of_gpus, wait_all, after_ns);
     }
 }
 
@@ -596,20 +590,21 @@ int record(const po::variables_map& values, const fs::path& output, bool one_of_
     Words of_gpus;
     const uint64_t ops = assemble(result, how.raw, output, roles, values, gpu ? &*gpu : nullptr, of_gpus);
     const int64_t after_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - result.ended).count();
+    const PartOfJob part = ops == 0 ? PartOfJob() : part_of_job(LogReader(output).tables());
     if (!result.failure.empty()) {
         std::cerr << "reprise: the recording ended before the job: " << result.failure << "\n";
     }
     if (one_of_several && !quiet()) {
-        print_report(result, output, ops, of_gpus, how.wait_all, after_ns);
+        print_report(result, output, ops, part, of_gpus, how.wait_all, after_ns);
     } else if (!one_of_several) {
-        report(result, output, ops, of_gpus, how.wait_all, after_ns, values);
+        report(result, output, ops, part, of_gpus, how.wait_all, after_ns, values);
     }
     if (result.command_ended && result.status != 0) {
         return pass_on(result.status);
     }
-    return static_cast<int>(!result.failure.empty() || ops == 0  ? ExitCode::machine
-                            : part_of(output, ops).why().empty() ? ExitCode::done
-                                                                 : ExitCode::check_failed);
+    return static_cast<int>(!result.failure.empty() || ops == 0 ? ExitCode::machine
+                            : part.why().empty()                ? ExitCode::done
+                                                                : ExitCode::check_failed);
 }
 
 int run(const po::variables_map& values) {

@@ -256,11 +256,6 @@ bool OpFilter::keeps(const Tables& tables, const Op& op) const {
            (copies_to_file(tables, op.kind, op.handle2) || keeps_handle(tables, op.handle));
 }
 
-bool copies_to_file(const Tables& tables, OpKind kind, HandleId to) {
-    const bool copies = kind == OpKind::copy_file_range || kind == OpKind::sendfile || kind == OpKind::splice;
-    return copies && to != 0 && to < tables.handles.size() && tables.handles[to].file != 0;
-}
-
 std::string OpFilter::to_string() const {
     const auto names = [](const std::vector<Role>& roles) {
         std::vector<std::string> words;

@@ -51,7 +51,10 @@ struct OpFilter {
 };
 
 /// Whether the op copies data inside the kernel to instance `to`, which is of a file.
-bool copies_to_file(const Tables& tables, OpKind kind, HandleId to);
+inline bool copies_to_file(const Tables& tables, OpKind kind, HandleId to) {
+    const bool copies = kind == OpKind::copy_file_range || kind == OpKind::sendfile || kind == OpKind::splice;
+    return copies && to != 0 && to < tables.handles.size() && tables.handles[to].file != 0;
+}
 
 /// The words in what was given to --only or --not.
 std::vector<std::string> split_words(const std::vector<std::string>& given);

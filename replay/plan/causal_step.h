@@ -99,7 +99,7 @@ public:
           noise_(noise),
           generated_(plan.log->header().source == "generate"),
           of_run_(plan.log->header().source == "replay"),
-          untimed_(plan.untimed),
+          untimed_(plan.untimed_calls != 0),
           loop_begin_(spawned_ns.value_or(run_start_ns)) {}
 
     /// The filter leaves it out.

@@ -489,7 +489,7 @@ Plan make_plan(const LogReader& log, const OpFilter& filter, const PathMap& maps
     // What the recording lacks, the replay does too.
     for (const Counter& counter : tables.counters) {
         const auto is = [&](Count which) { return counter.name == info(which).name; };
-        plan.untimed |= is(Count::durations_unknown) && counter.value != 0;
+        plan.untimed_calls += is(Count::durations_unknown) ? counter.value : 0;  // a run of it has them: not counted
         if (counter.severity == Severity::loss || is(Count::tasks_left_running) || is(Count::mapped_writes_unseen) ||
             is(Count::flags_assumed) || is(Count::children_unseen) || is(Count::calls_filtered)) {
             reprise::count(plan.counters, counter);

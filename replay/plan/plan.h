@@ -155,7 +155,7 @@ struct Plan {
     std::vector<RequestRing> rings;                           // of asynchronous requests
     uint32_t async_depth = 0;                                 // most asynchronous requests in flight at a time
     size_t write_bytes = 0;                                   // largest source that an op needs
-    bool untimed = false;         // of some calls the log does not say how long they took: they have no duration
+    uint64_t untimed_calls = 0;   // of which the log does not say how long they took: they have no duration
     bool names_no_files = false;  // some kept name is one of names_no_file(): ops on it are not performed
     bool risky_names = false;     // an op gives existing things new names: no name can be trusted to stay a file
     ComputeLoad compute_load;

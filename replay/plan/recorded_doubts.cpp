@@ -468,11 +468,7 @@ RecordedDoubts recorded_doubts(const Plan& plan) {
     doubts.scaled_missed = static_cast<double>(std::clamp<int64_t>(missed, 0, kMost)) / 1000;
     doubts.flags_assumed = plan.counted(Count::flags_assumed) != 0;
     doubts.part = part_of_job(plan.log->tables());
-    for (const Counter& one : plan.log->tables().counters) {  // a run of it has times, so the plan does not have this
-        if (one.name == info(Count::durations_unknown).name) {
-            doubts.untimed_calls = one.value;
-        }
-    }
+    doubts.untimed_calls = plan.untimed_calls;
     doubts.calls_filtered = plan.counted(Count::calls_filtered) != 0;
     if (const Header& header = plan.log->header(); header.source == "replay") {
         doubts.run_pace = read_fact(header, fact::pace).value_or("causal");

@@ -12,13 +12,13 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "calibrate/mounted.h"
 #include "formats/support/sanitized.h"
 #include "replay/engine/all_engines.h"
 #include "replay/engine/changed_access.h"
@@ -39,15 +39,9 @@ namespace {
 
 /// Bytes that this process and its reaped child processes made the device move, from /proc/self/io.
 void note_device_bytes(ProcessSlot& slot) {
-    std::ifstream in("/proc/self/io");
-    std::string key;
-    int64_t value = 0;
-    while (in >> key >> value) {
-        if (key == "read_bytes:") {
-            slot.device_read_bytes.store(value);
-        } else if (key == "write_bytes:") {
-            slot.device_write_bytes.store(value);
-        }
+    if (const std::optional<DeviceCounter> own = read_own_counter()) {
+        slot.device_read_bytes.store(static_cast<int64_t>(own->read_bytes));
+        slot.device_write_bytes.store(static_cast<int64_t>(own->write_bytes));
     }
 }
 
