@@ -510,7 +510,7 @@ fs::path wanted_output(const po::variables_map& values) {
 /// `metrics`: none where nobody looks.
 int record(const po::variables_map& values, const fs::path& output, bool one_of_several, CaptureMetrics* metrics) {
     CaptureOptions how;
-    RoleOverrides roles = wanted_roles(values);  // refused before the job runs
+    RoleOverrides roles = wanted_roles(values, true);  // refused before the job runs
     if (values.count("command") != 0) {
         how.command = values["command"].as<Words>();
     }

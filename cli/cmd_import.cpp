@@ -142,7 +142,7 @@ int run(const po::variables_map& values) {
     if (values.count("compute-span")) {
         how.compute_spans = values["compute-span"].as<std::vector<std::string>>();
     }
-    how.roles = wanted_roles(values);
+    how.roles = wanted_roles(values, false);
     if (values.count("allow-empty") == 0) {
         if (importer.profile && !how.roles.empty()) {
             throw usage_error("--role matches no file: " + std::string(importer.name) + " is a profile, without files",

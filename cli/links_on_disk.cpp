@@ -3,9 +3,12 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <memory>
+
+namespace fs = std::filesystem;
 
 namespace reprise {
 namespace {
@@ -14,15 +17,51 @@ using Links = std::map<std::string, std::optional<LinkOnDisk>>;
 
 std::optional<LinkOnDisk> link_at(const std::string& path) {
     struct stat status {};
-    if (path.starts_with("/proc/") || ::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) {
-        return std::nullopt;  // those of /proc are another process's
+    if (path.starts_with("/proc/")) {
+        return std::nullopt;  // those are another process's
+    }
+    if (::lstat(path.c_str(), &status) != 0) {
+        return errno == ENOENT ? std::optional(LinkOnDisk{}) : std::nullopt;
+    }
+    if (!S_ISLNK(status.st_mode)) {
+        return std::nullopt;
     }
     std::error_code error;
-    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    const fs::path target = fs::read_symlink(path, error);
     if (error) {
         return std::nullopt;
     }
     return LinkOnDisk{target.native(), int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec};
+}
+
+constexpr int kMostNeighbours = 4096;  // where a link may have led to
+
+// The directory among those in `beside` below which `rest` is the file of that inode; empty: none.
+fs::path directory_with(const fs::path& beside, const std::string& rest, uint64_t inode) {
+    std::error_code error;
+    int tried = 0;
+    for (fs::directory_iterator entry(beside, error), end; !error && entry != end && tried < kMostNeighbours;
+         entry.increment(error), ++tried) {
+        struct stat status {};
+        std::error_code ignored;
+        if (!entry->is_symlink(ignored) && entry->is_directory(ignored) &&
+            ::stat((entry->path() / rest).c_str(), &status) == 0 && status.st_ino == inode) {
+            return entry->path();
+        }
+    }
+    return {};
+}
+
+// Directories that one link leads to after the other mostly lie beside each other, or beside the link.
+std::string directory_behind(const fs::path& link, const std::string& rest, uint64_t inode) {
+    std::error_code error;
+    const fs::path now = fs::canonical(link, error);
+    for (const fs::path& beside : {error ? fs::path() : now.parent_path(), link.parent_path()}) {
+        if (fs::path found = beside.empty() ? fs::path() : directory_with(beside, rest, inode); !found.empty()) {
+            return found.native();
+        }
+    }
+    return {};
 }
 
 }  // namespace
@@ -34,6 +73,11 @@ void ask_for_links(RawAssembleOptions& how) {
             at->second = link_at(path);
         }
         return at->second;
+    };
+    how.directory_was = [tried = std::make_shared<std::map<std::string, int>>()](
+                            const std::string& link, std::string_view rest, uint64_t inode) {
+        constexpr int kTries = 8;  // files that a link may have led to
+        return ++(*tried)[link] > kTries ? std::string() : directory_behind(link, std::string(rest), inode);
     };
     struct stat own {};
     how.mounts = ::stat("/proc/self/ns/mnt", &own) == 0 ? own.st_ino : 0;

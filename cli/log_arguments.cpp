@@ -2,10 +2,15 @@
 #include "cli/log_arguments.h"
 
 #include <charconv>
+#include <filesystem>
+#include <functional>
 #include <iostream>
 
 #include "formats/oplog/part_of_job.h"
+#include "formats/oplog/recorded_links.h"
 #include "formats/support/error.h"
+
+namespace fs = std::filesystem;
 
 namespace reprise::cli {
 namespace {
@@ -104,8 +109,36 @@ void add_filter_options(po::options_description& options) {
     options.add_options()("allow-empty", "accept --only, --not and --map that match or leave no file");
 }
 
+namespace {
+
+// The words of --only and --not, and where they lead through links that the recording followed: the log has the files
+// by their own names.
+Words with_real_names(const Words& given, const Tables& tables) {
+    const RecordedLinks links(tables);
+    Words out;
+    const auto add = [&](std::string word) {
+        for (size_t comma = 0; (comma = word.find(',', comma)) != word.npos; comma += 2) {
+            word.insert(comma, "\\");
+        }
+        out.push_back(std::move(word));
+    };
+    for (const std::string& word : split_words(given)) {
+        const std::string real = word.starts_with('/') ? links.behind_glob(word) : word;
+        if (real == word || selects_any(word, tables)) {
+            add(word);
+        }
+        if (real != word) {
+            add(real);
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
 OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Base base) {
-    const Words only = words(values, "only"), leave = words(values, "not");
+    const Words only = with_real_names(words(values, "only"), log.tables()),
+                leave = with_real_names(words(values, "not"), log.tables());
     OpFilter filter = OpFilter::from_words(only.empty() && base == Base::everything ? Words{"all"} : only, leave);
     if (values.count("allow-empty") != 0) {
         return filter;
@@ -156,7 +189,9 @@ std::optional<PathMap> wanted_maps(const po::variables_map& values, const LogRea
     if (values.count("map") == 0) {
         return std::nullopt;
     }
-    PathMap maps = PathMap::parse(words(values, "map"));
+    const RecordedLinks links(log.tables());
+    PathMap maps =
+        PathMap::parse(words(values, "map")).behind([&](const std::string& path) { return links.behind(path); });
     for (const PathMap::Rule& rule : maps.rules()) {
         if (values.count("allow-empty") == 0 && !any_below(rule.from, log.tables())) {
             throw usage_error("--map " + escape_line(rule.from) + "=" + escape_line(rule.to.empty() ? "." : rule.to) +
@@ -173,11 +208,19 @@ void add_role_option(po::options_description& options) {
                           "set the role of files at, below or matching this path; may be repeated");
 }
 
-RoleOverrides wanted_roles(const po::variables_map& values) {
+RoleOverrides wanted_roles(const po::variables_map& values, bool on_disk) {
     if (values.count("role") == 0) {
         return {};
     }
-    return RoleOverrides::parse(values["role"].as<std::vector<std::string>>());
+    std::function<std::string(const std::string&)> real_name;
+    if (on_disk) {
+        real_name = [](const std::string& pattern) {
+            std::error_code error;
+            const fs::path real = pattern.starts_with('/') ? fs::canonical(pattern, error) : fs::path();
+            return error || real.empty() ? pattern : real.native();
+        };
+    }
+    return RoleOverrides::parse(words(values, "role"), real_name);
 }
 
 }  // namespace reprise::cli

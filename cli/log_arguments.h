@@ -55,6 +55,7 @@ std::optional<PathMap> wanted_maps(const po::variables_map& values, const LogRea
 
 /// Adds --role PATTERN=ROLE, for commands that make logs of recordings.
 void add_role_option(po::options_description& options);
-RoleOverrides wanted_roles(const po::variables_map& values);
+/// `on_disk`: the recording is made on this machine, whose links are followed.
+RoleOverrides wanted_roles(const po::variables_map& values, bool on_disk);
 
 }  // namespace reprise::cli

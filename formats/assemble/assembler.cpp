@@ -319,8 +319,10 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
 
 void Assembler::set_directory(int32_t pid, std::string_view directory, int32_t tid) {
     Process& process = impl_->process(pid, tid);
-    process.fs->directory = impl_->files.behind_links(
-        impl_->behind_magic_link(process, impl_->resolved(process, process.fs->directory, directory), true), true);
+    const std::string whole =
+        impl_->behind_magic_link(process, impl_->resolved(process, process.fs->directory, directory), true);
+    process.fs->directory =
+        impl_->files.behind_links(whole, FileTable::LastPart::directory, impl_->links_to(process, whole, 0));
     if (directory.starts_with('/')) {
         process.fs->directory_known = true;
     }

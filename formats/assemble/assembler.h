@@ -116,9 +116,12 @@ public:
         const RoleOverrides* roles = nullptr;  // outlives the assembler
         /// Paths of the recording itself: calls on them are counted, and the files get the role system.
         std::vector<std::string> own_files = {};
-        /// What the symbolic link at a clean path holds, as a process sees it; empty: it is none. Asked where ".."
-        /// stands behind what the calls so far do not tell of.
-        std::function<std::string(int32_t pid, const std::string& path)> link_of = {};
+        /// What the symbolic link at a clean path held before the recording, as a process sees it; empty: it was none;
+        /// nothing: it is not known. Asked where the calls so far do not tell.
+        std::function<std::optional<std::string>(int32_t pid, const std::string& path)> link_of = {};
+        /// The directory that a link which the job changed led to, if `rest` below it is the file of that inode; empty:
+        /// it is not known.
+        std::function<std::string(const std::string& link, std::string_view rest, uint64_t inode)> directory_was = {};
     };
     /// The writer outlives the assembler.
     Assembler(LogWriter& writer, Options options);

@@ -115,15 +115,24 @@ struct Assembler::Impl {
     void request(Task& task, const RawCall& raw, Op& op);
     void completed(Task& task, const RawCall& raw, Op& op);
 
-    // --- paths.cpp: calls by path
+    // --- links.cpp: where a path leads
+    using LastPart = FileTable::LastPart;
+    static LastPart last_part(const RawCall& raw);
+    /// The first path of a call; or any. `inode`: of what it leads to; 0: unknown.
+    std::string absolute(Process& process, const RawCall& raw, LastPart last);
     std::string absolute(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
-                         const SeenInstance* seen = nullptr, bool follow = true);
-    void move_directories(std::string_view from, std::string_view to, bool exchange);
+                         const SeenInstance* seen, LastPart last, uint64_t inode = 0);
     std::string from_start(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
                            const SeenInstance* seen);
     std::string resolved(const Process& process, std::string_view directory, std::string_view path) const;
+    FileTable::LinkOf links_to(const Process& process, const std::string& path, uint64_t inode);
     std::string behind_magic_link(const Process& process, std::string path, bool follow) const;
+    std::string behind_told_link(std::string path, const RawCall& raw);
     std::string opened_name(std::string path, const RawCall& raw);
+    void ask_for_target(const Process& process, const std::string& path, FileState& file);
+
+    // --- paths.cpp: calls by path
+    void move_directories(std::string_view from, std::string_view to, bool exchange);
     FileState& named(std::string_view path, const RawCall& raw);
     static bool names_nothing(std::string_view path, const RawCall& raw);
     void by_path(Task& task, const RawCall& raw, Op& op);

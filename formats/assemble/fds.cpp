@@ -222,13 +222,13 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         return add(task, op);
     }
     const bool creates = raw.flags & kCreate;
-    const bool follows = !(raw.flags & kNoFollow) && !(creates && raw.flags & kExclusive);
-    const std::string path = opened_name(absolute(process, raw.path, raw.directory, raw.fd, raw.seen, follows), raw);
+    const std::string path = opened_name(behind_told_link(absolute(process, raw, last_part(raw)), raw), raw);
     op.fd = -1;
     if (raw.result < 0) {
         FileState& refused = named(path, raw);
         if (raw.result == kLoop && raw.flags & kNoFollow) {
             files.saw_link(files.present(path), {});
+            ask_for_target(process, path, refused);
         }
         op.file = files.id(refused);
         return add(task, op);
@@ -480,7 +480,7 @@ void Assembler::Impl::exec(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
     op.fd = -1;
     if (!raw.path.empty()) {
-        const std::string path = absolute(process, raw.path, raw.directory, raw.fd, raw.seen);
+        const std::string path = absolute(process, raw, LastPart::followed);
         FileState& file = named(path, raw);
         if (raw.result >= 0 && file.type == FileType::unknown) {
             file.type = FileType::regular;

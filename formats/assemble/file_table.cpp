@@ -103,10 +103,15 @@ FileState& FileTable::present(std::string_view path) {
     return file;
 }
 
-void FileTable::retire(Slot& at) {
+void FileTable::retire(StringId path) {
+    Slot& at = slot(path);
     if (at.state) {
         at.state->gone = true;
         at.last_gone = at.state;
+    }
+    if (!at.state || at.state->type != FileType::regular) {
+        forget_directories();
+        told_links_.erase(std::string(writer_.tables().strings[path]));
     }
     at.state = nullptr;
     at.removed = true;
@@ -121,7 +126,7 @@ FileState& FileTable::absent(std::string_view path) {
             return *here.state;
         }
         writer_.count(Count::files_vanished_unseen);
-        retire(here);
+        retire(id);
     }
     FileState& file = at(path);
     file.presence = FileState::Presence::absent;
@@ -156,7 +161,7 @@ FileState& FileTable::opened_to_create(std::string_view path, std::optional<bool
         if (!created) {
             return *file;
         }
-        retire(slot(writer_.intern(path)));  // removed by somebody else before it was made again
+        retire(writer_.intern(path));  // removed by somebody else before it was made again
         file = &at(path);
     }
     file->creation_guessed = !created && file->presence == FileState::Presence::unknown && !parent_is_new(path);
@@ -176,16 +181,15 @@ FileState& FileTable::removed(std::string_view path) {
     } else if (file.presence != FileState::Presence::present) {
         was_there(file);
     }
-    retire(slot(writer_.intern(path)));
+    retire(writer_.intern(path));
     file.gone = true;
     return file;
 }
 
 FileState& FileTable::move(FileState& from, std::string_view to) {
     const StringId name = writer_.intern(to);
-    Slot& there = slot(name);
-    retire(there);
-    FileState& file = make(name, there);
+    retire(name);
+    FileState& file = make(name, slot(name));
     file.presence = FileState::Presence::present;
     file.created = true;
     file.type = from.type;
@@ -246,7 +250,7 @@ FileTable::Names FileTable::renamed(std::string_view from, std::string_view to, 
         slot(name).state = &back;
         return {source, other};
     }
-    retire(slot(writer_.intern(from)));
+    retire(writer_.intern(from));
     FileState& target = move(source, to);
     source.gone = true;
     target.renamed_into = true;
@@ -270,7 +274,7 @@ void FileTable::move_children(std::string_view from, std::string_view to) {
             continue;
         }
         const std::string name = new_name + std::string(path.substr(old_name.size()));
-        retire(slot(file.path));
+        retire(file.path);
         if (file.presence == FileState::Presence::present) {
             move(file, name);
         }
@@ -414,7 +418,7 @@ bool FileTable::is_another(const FileState& file, uint64_t device, uint64_t inod
 
 FileState& FileTable::replaced(std::string_view path) {
     writer_.count(Count::files_replaced_unseen);
-    retire(slot(writer_.intern(path)));
+    retire(writer_.intern(path));
     slot(writer_.intern(path)).removed = false;
     FileState& file = at(path);
     was_there(file);

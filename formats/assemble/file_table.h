@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -76,11 +77,17 @@ public:
     std::string path_of(const FileState& file) const;
     /// The same by the name it has now, if it was renamed since.
     std::string present_path_of(const FileState& file) const;
-    /// Where a clean path leads through symbolic links that the recording made itself. Those that were there before
-    /// stand for what they lead to. `follow`: also where the whole path is one.
-    std::string behind_links(std::string path, bool follow) const;
-    /// What the link at a clean path holds; empty: it is none. For what the recording's calls do not tell.
-    using LinkOf = std::function<std::string(const std::string& path)>;
+    /// What the link at a clean path holds, which was there before the recording; empty: it is none; nothing: it is not
+    /// known what is there. For what the recording's calls do not tell.
+    using LinkOf = std::function<std::optional<std::string>(const std::string& path)>;
+    /// What becomes of the last part of a path where it is a link: it is meant itself; it is followed; it is followed
+    /// and leads to a directory.
+    enum class LastPart : uint8_t { itself, followed, directory };
+    /// Where a clean path leads through symbolic links: those that the recording made, and those that were there before
+    /// and lead to directories. Those that were there before and lead to files stand for what they lead to.
+    std::string behind_links(std::string_view path, LastPart last, const LinkOf& link_of);
+    /// A link to a directory, by what the source says that an open led to.
+    void saw_directory_link(std::string_view link, std::string_view target);
     /// `path` as seen from `directory`, which is absolute: clean, and with links followed where ".." stands behind
     /// them.
     std::string resolved(std::string_view directory, std::string_view path, const LinkOf& link_of) const;
@@ -140,7 +147,7 @@ private:
     };
     Slot& slot(StringId path);
     FileState& make(StringId path, Slot& at);
-    void retire(Slot& at);
+    void retire(StringId path);
     bool has_name(const FileState& file, std::string_view path);
     FileState& move(FileState& from, std::string_view to);
     static FileState* first_name(const FileState& file);
@@ -151,8 +158,12 @@ private:
     void was_there(FileState& file);
     void note_link(FileState& file);
     std::string resolved(std::string_view directory, std::string_view path, const LinkOf& link_of, int& links) const;
-    std::string target_of(const std::string& path, const LinkOf& link_of) const;
+    std::string behind_links(std::string_view path, LastPart last, const LinkOf& link_of, int& links, bool& sure);
+    std::optional<std::string> target_of(const std::string& path, const LinkOf& link_of) const;
+    bool made_or_removed(std::string_view path);
+    void forget_directories() { real_directories_.clear(); }
     void settle_links();
+    void keep_followed_links();
     std::vector<std::string_view> all_paths() const;
     void settle_roles(const RoleOverrides* overrides);
     FileRow row_of(const FileState& file) const;
@@ -163,6 +174,9 @@ private:
     std::vector<Move> moved_directories_;
     /// Links by path, those that are gone among them: that the recording made, and that it read.
     std::map<std::string, const FileState*, std::less<>> made_links_, seen_links_;
+    std::unordered_map<std::string, std::string> told_links_;        // directories by link (saw_directory_link())
+    std::unordered_map<std::string, std::string> real_directories_;  // where paths lead as long as no link changes
+    std::map<std::string, std::string> followed_links_;  // that were there before and that paths led through; targets
     std::vector<std::string> own_;
     std::vector<FileId> own_ids_;
     std::map<std::pair<uint64_t, uint64_t>, FileState*> of_inode_;  // by device and inode

@@ -17,29 +17,62 @@ std::string_view directory_of(std::string_view path) {
 
 }  // namespace
 
-std::string FileTable::behind_links(std::string path, bool follow) const {
-    if (made_links_.empty()) {
-        return path;
+// Whether a call of the recording decided what is at a path now, other than by finding it there.
+bool FileTable::made_or_removed(std::string_view path) {
+    const Slot& here = slot(writer_.intern(path));
+    if (!here.state) {
+        return here.removed;
     }
-    size_t from = 1;
-    for (int links = 0; links < kMostLinks && from <= path.size();) {
-        const size_t end = std::min(path.find('/', from), path.size());
-        const auto found =
-            end < path.size() || follow ? made_links_.find(std::string_view(path).substr(0, end)) : made_links_.end();
-        if (found == made_links_.end() || found->second->gone) {
-            from = end + 1;
-            continue;
-        }
-        std::string target = resolved(directory_of(std::string_view(path).substr(0, end)),
-                                      writer_.tables().strings[found->second->target], {});
-        if (end < path.size()) {
-            target = clean_path(target, std::string_view(path).substr(end + 1));
-        }
-        path = std::move(target);
-        from = 1;
-        ++links;
+    const bool by_a_call = here.state->created && !here.state->made_unseen;
+    return by_a_call && (!here.state->moved_from || here.state->type == FileType::directory);
+}
+
+std::string FileTable::behind_links(std::string_view path, LastPart last, const LinkOf& link_of) {
+    int links = kMostLinks;
+    bool sure = true;
+    return behind_links(path, last, link_of, links, sure);
+}
+
+// `sure`: becomes false where it is not known what a part is.
+std::string FileTable::behind_links(std::string_view path, LastPart last, const LinkOf& link_of, int& links,
+                                    bool& sure) {
+    if (path.size() <= 1) {
+        return std::string(path);
     }
-    return path;
+    if (last == LastPart::directory) {
+        if (const auto known = real_directories_.find(std::string(path)); known != real_directories_.end()) {
+            return known->second;
+        }
+    }
+    const std::string_view above = directory_of(path);
+    bool all_known = true;
+    const std::string directory = behind_links(above, LastPart::directory, link_of, links, all_known);
+    std::string out = clean_path(directory, path.substr(path.rfind('/') + 1));
+    if (last != LastPart::itself && links > 0) {
+        const auto made = made_links_.find(out);
+        std::string target;
+        if (made != made_links_.end() && !made->second->gone) {
+            target = writer_.tables().strings[made->second->target];
+        } else if (last == LastPart::directory) {
+            const std::optional<std::string> before = target_of(out, link_of);
+            if (before != "" && !made_or_removed(out)) {
+                all_known = all_known && before;
+                target = before.value_or("");
+                if (!target.empty()) {
+                    followed_links_.try_emplace(out, target);
+                }
+            }
+        }
+        if (!target.empty()) {
+            --links;
+            out = behind_links(resolved(directory, target, link_of), last, link_of, links, all_known);
+        }
+    }
+    if (last == LastPart::directory && all_known) {
+        real_directories_.emplace(path, out);
+    }
+    sure = sure && all_known;
+    return out;
 }
 
 std::string FileTable::resolved(std::string_view directory, std::string_view path, const LinkOf& link_of) const {
@@ -58,7 +91,7 @@ std::string FileTable::resolved(std::string_view directory, std::string_view pat
         rest.remove_prefix(std::min(part.size() + 1, rest.size()));
         if (part == "..") {
             // The directory above what the link leads to, not the one that holds the link.
-            for (std::string target; links > 0 && !(target = target_of(out, link_of)).empty();) {
+            for (std::string target; links > 0 && !(target = target_of(out, link_of).value_or("")).empty();) {
                 --links;
                 out = resolved(directory_of(out), target, link_of, links);
             }
@@ -71,18 +104,42 @@ std::string FileTable::resolved(std::string_view directory, std::string_view pat
 }
 
 // What the link at a clean path holds now; empty: it is none, as far as is known.
-std::string FileTable::target_of(const std::string& path, const LinkOf& link_of) const {
+std::optional<std::string> FileTable::target_of(const std::string& path, const LinkOf& link_of) const {
     for (const auto* links : {&made_links_, &seen_links_}) {
         if (const auto found = links->find(path); found != links->end() && !found->second->gone) {
             return std::string(writer_.tables().strings[found->second->target]);
         }
     }
+    if (const auto told = told_links_.find(path); told != told_links_.end()) {
+        return told->second;
+    }
     return link_of ? link_of(path) : std::string();
+}
+
+// A user knows files by the paths that the job was given.
+void FileTable::keep_followed_links() {
+    for (const auto& [path, target] : followed_links_) {
+        Slot& here = slot(writer_.intern(path));
+        if (here.generations != 0) {
+            continue;  // the job's calls told what it is
+        }
+        FileState& link = at(path);
+        was_there(link);
+        saw_link(link, target);
+        id(link);
+    }
+}
+
+void FileTable::saw_directory_link(std::string_view link, std::string_view target) {
+    if (told_links_.insert_or_assign(std::string(link), std::string(target)).second) {
+        forget_directories();
+    }
 }
 
 // Of a link whose target is known.
 void FileTable::note_link(FileState& file) {
     (file.created ? made_links_ : seen_links_).insert_or_assign(path_of(file), &file);
+    forget_directories();
 }
 
 void FileTable::saw_link(FileState& file, std::string_view target) {

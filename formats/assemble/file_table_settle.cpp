@@ -60,8 +60,12 @@ FileRow FileTable::row_of(const FileState& file) const {
 // What was learnt of a file through a symbolic link belongs to the link's target.
 void FileTable::settle_links() {
     std::unordered_set<std::string_view> parents;
+    std::unordered_set<StringId> made_directories;
     const StringTable& strings = writer_.tables().strings;
     for (const FileState& file : states_) {
+        if (file.created && file.type == FileType::directory) {
+            made_directories.insert(file.path);
+        }
         if (file.id) {
             for (std::string_view p = parent_of(strings[file.path]); !p.empty(); p = parent_of(p)) {
                 if (!parents.insert(p).second) {
@@ -78,7 +82,7 @@ void FileTable::settle_links() {
             continue;
         }
         const std::string path(strings[link.path]);
-        if (parents.contains(strings[link.path])) {
+        if (parents.contains(strings[link.path]) && !made_directories.contains(link.path)) {
             // Files were used by paths that lead through it: here it stands for a directory.
             link.is_link = false;
             link.type = FileType::directory;
@@ -197,6 +201,7 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
 }
 
 void FileTable::finish(const RoleOverrides* roles) {
+    keep_followed_links();
     settle_links();
     settle_roles(roles);
     uint64_t guessed = 0, inexact = 0;

@@ -17,7 +17,7 @@ void Assembler::Impl::request(Task& task, const RawCall& raw, Op& op) {
     const AsyncRequest asked = async_request(raw.kind, raw.arg);
     const bool reads = asked.reads(), writes = asked.writes();
     if (!raw.path.empty()) {
-        op.file = files.id(named(absolute(*task.process, raw.path, raw.directory, raw.fd, raw.seen), raw));
+        op.file = files.id(named(absolute(*task.process, raw, LastPart::followed), raw));
         op.fd = -1;
         return add(task, op);
     }

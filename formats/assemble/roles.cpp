@@ -125,7 +125,8 @@ Role role_of_written(const RoleFacts& facts, std::string_view name, std::string_
 
 }  // namespace
 
-RoleOverrides RoleOverrides::parse(const std::vector<std::string>& words) {
+RoleOverrides RoleOverrides::parse(const std::vector<std::string>& words,
+                                   const std::function<std::string(const std::string&)>& real_name) {
     RoleOverrides out;
     for (const std::string& word : words) {
         const size_t equals = word.rfind('=');
@@ -138,7 +139,12 @@ RoleOverrides RoleOverrides::parse(const std::vector<std::string>& words) {
         while (pattern.size() > 1 && pattern.ends_with('/')) {
             pattern.pop_back();
         }
-        out.rules_.push_back({std::move(pattern), *role});
+        const std::string real = real_name ? real_name(pattern) : pattern;
+        const bool is_link = real != pattern;
+        if (is_link) {
+            out.rules_.push_back({real, *role});
+        }
+        out.rules_.push_back({std::move(pattern), *role, is_link});
     }
     return out;
 }

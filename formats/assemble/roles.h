@@ -2,6 +2,7 @@
 // Roles of files by simple rules (docs/roles.md lists them); the one place that decides them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +33,9 @@ Role classify(const RoleFacts& facts);
 class RoleOverrides {
 public:
     /// Error (usage) for what is no PATTERN=ROLE.
-    static RoleOverrides parse(const std::vector<std::string>& words);
+    /// `real_name`: what a path of a pattern is called in the recording, which is then a pattern, too.
+    static RoleOverrides parse(const std::vector<std::string>& words,
+                               const std::function<std::string(const std::string&)>& real_name = {});
     /// A rule that need not match.
     void also(std::string pattern, Role role) { rules_.push_back({std::move(pattern), role, true}); }
     std::optional<Role> role_of(std::string_view path) const;

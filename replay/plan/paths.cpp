@@ -114,22 +114,40 @@ PathMap::Rule rule_of(const std::string& text, const std::string& typed) {
 
 }  // namespace
 
+bool PathMap::add(Rule rule) {
+    const auto same =
+        std::find_if(rules_.begin(), rules_.end(), [&](const Rule& other) { return other.from == rule.from; });
+    if (same != rules_.end()) {
+        return same->to == rule.to;
+    }
+    const auto place = std::find_if(rules_.begin(), rules_.end(),
+                                    [&](const Rule& other) { return other.from.size() < rule.from.size(); });
+    rules_.insert(place, std::move(rule));
+    return true;
+}
+
 PathMap PathMap::parse(const std::vector<std::string>& given) {
     PathMap map;
     for (const std::string& typed : given) {
         for (const std::string& text : split_rules(typed)) {
-            Rule rule = rule_of(text, typed);
-            const auto same = std::find_if(map.rules_.begin(), map.rules_.end(),
-                                           [&](const Rule& other) { return other.from == rule.from; });
-            if (same == map.rules_.end()) {
-                map.rules_.push_back(std::move(rule));
-            } else if (same->to != rule.to) {
+            if (!map.add(rule_of(text, typed))) {
                 throw wrong_rule(text, typed, "another --map gives the same OLD a different NEW");
             }
         }
     }
-    std::stable_sort(map.rules_.begin(), map.rules_.end(),
-                     [](const Rule& a, const Rule& b) { return a.from.size() > b.from.size(); });
+    return map;
+}
+
+PathMap PathMap::behind(const std::function<std::string(const std::string&)>& real_name) const {
+    PathMap map;
+    for (const Rule& rule : rules_) {
+        if (!map.add({real_name(rule.from), rule.to})) {
+            throw usage_error("--map " + escape_line(rule.from) + "=" + escape_line(rule.to.empty() ? "." : rule.to) +
+                                  ": that is a link to " + escape_line(real_name(rule.from)) +
+                                  ", which another --map places elsewhere",
+                              "give one of them");
+        }
+    }
     return map;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -33,6 +34,10 @@ public:
     /// where OLD is not absolute, NEW would leave the root, or one OLD is given twice with different NEW.
     static PathMap parse(const std::vector<std::string>& rules);
 
+    /// The same rules for the paths that `real_name` says the OLDs are called by in the recording. Throws Error (usage)
+    /// where two of them are one.
+    PathMap behind(const std::function<std::string(const std::string&)>& real_name) const;
+
     /// Relative to the root, lexically clean, "." for the root itself. nullopt: the path is empty or relative, holds a
     /// NUL byte, is longer than the kernel takes, would leave the root, or names the marker file.
     std::optional<std::string> map(std::string_view recorded) const;
@@ -56,6 +61,8 @@ public:
     static PathMap from_json(const nlohmann::json& json, std::string_view where);
 
 private:
+    bool add(Rule rule);  // false: another one places the same path elsewhere
+
     std::vector<Rule> rules_;
 };
 

@@ -45,18 +45,21 @@ void RawAssembly::below_root(RawCall& raw) {
     }
 }
 
-// A symbolic link that was there before the job, as the disk has it now. Of links changed since then, and where another
-// mount namespace may hold something else, nothing is known.
-std::string RawAssembly::link_on_disk(uint32_t pid, const std::string& path) const {
+// A symbolic link that was there before the job, as the disk has it now. Of links changed since then, and of what is
+// gone, nothing is known; where another mount namespace may hold something else, nothing is asked for.
+std::optional<std::string> RawAssembly::link_on_disk(uint32_t pid, const std::string& path) const {
     constexpr int64_t kTick = 20'000'000;  // ns, of the clock that dates files
     const auto process = processes_.find(pid);
     const uint64_t mounts = process == processes_.end() ? 0 : process->second.mounts;
     if (!options_.link_on_disk || (mounts != 0 && mounts != options_.mounts)) {
-        return {};
+        return "";
     }
     const std::optional<LinkOnDisk> link = options_.link_on_disk(path);
-    if (!link || link->changed_unix_ns > facts_.origin_unix - kTick) {
-        return {};
+    if (!link) {
+        return "";
+    }
+    if (link->target.empty() || link->changed_unix_ns > facts_.origin_unix - kTick) {
+        return std::nullopt;
     }
     const bool rooted = link->target.starts_with('/') && process != processes_.end();
     return rooted ? process->second.root + link->target : link->target;

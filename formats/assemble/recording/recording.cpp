@@ -161,6 +161,7 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                      how.link_of = [this](int32_t pid, const std::string& path) {
                          return link_on_disk(static_cast<uint32_t>(pid), path);
                      };
+                     how.directory_was = options.directory_was;
                      if (initial_directory.starts_with('/')) {
                          how.initial_directory = initial_directory;
                      }

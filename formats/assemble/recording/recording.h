@@ -16,9 +16,9 @@
 
 namespace reprise {
 
-/// A symbolic link on this machine.
+/// A symbolic link on this machine, or nothing.
 struct LinkOnDisk {
-    std::string target;
+    std::string target;           // empty: nothing is there
     int64_t changed_unix_ns = 0;  // when it was made, renamed or linked
 };
 
@@ -28,8 +28,11 @@ struct RawAssembleOptions {
     RoleOverrides roles;
     /// Time on the processor between two calls below this is not an op of its own, only their distance.
     int64_t least_compute_ns = 1000;
-    /// The link at a path, where this is the machine of the recording; and the inode number of its mount namespace.
+    /// The link at a path, where this is the machine of the recording (nothing: something else is there); and the inode
+    /// number of its mount namespace.
     std::function<std::optional<LinkOnDisk>(const std::string& path)> link_on_disk = {};
+    /// As Assembler::Options::directory_was.
+    std::function<std::string(const std::string& link, std::string_view rest, uint64_t inode)> directory_was = {};
     uint64_t mounts = 0;
     /// Called when all ops and tables are in the log.
     std::function<void(LogWriter&)> amend = {};

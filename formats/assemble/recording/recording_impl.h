@@ -315,7 +315,7 @@ private:
 
     // --- names.cpp: roots, current directories, mount namespaces
     void below_root(RawCall& raw);
-    std::string link_on_disk(uint32_t pid, const std::string& path) const;
+    std::optional<std::string> link_on_disk(uint32_t pid, const std::string& path) const;
     void changed_names(const raw_call& record, const Syscall& row, const RawCall& raw);
     void seed_names(uint32_t pid, const raw_part& part);
     void pivoted(uint32_t pid, const std::string& new_root, const std::string& put_old);

@@ -113,12 +113,12 @@ TEST_CASE("links: some have no target to tell of") {
     f.open("/l/new", 3, kCreate | kWriteOnly);  // a file of this name, no link
     CHECK(f.finish().files_text() ==
           "/l/dangling symlink existed -> /t/missing\n"
-          "/l/directory directory existed\n"
-          "/l/directory/inside regular existed 5!\n"
+          "/l/directory symlink existed -> /t/directory\n"
           "/l/itself symlink existed -> itself\n"
           "/l/made symlink created -> /t/made\n"
           "/l/new regular created\n"
           "/l/unused symlink existed -> /t/unused\n"
+          "/t/directory/inside regular existed 5!\n"
           "/t/made existed 1\n"
           "/t/missing absent\n");
 }
@@ -231,7 +231,25 @@ TEST_CASE("links: where the source says what an open with .. led to, that is it"
     CHECK(f.finish().text() ==
           "open /d/far/a handle=1 = 3\n"
           "open /d/a handle=2 = 4\n"
-          "open /d/now/b handle=3 = 5\n");
+          "open /d/far/v7/b handle=3 = 5\n");
+}
+
+TEST_CASE("links: a directory that an open shows to be a link is one from then on, until the job changes it") {
+    LinkFeeder f;
+    f.open("/d/now/x/a", 3, 0, "/d/v1/x/a");
+    f.on_path(OpKind::stat, "/d/now/x/b", 0, 1, kRegular);
+    f.on_path(OpKind::stat, "/d/now/c", 0, 1, kRegular);
+    f.two(OpKind::rename, "/d/now.new", "/d/now");  // another link, of which nothing is known
+    f.on_path(OpKind::stat, "/d/now/d", 0, 1, kRegular);
+    f.open("/d/link", 4, 0, "/d/file");  // a link to a file is another name of it
+    f.open("/d/self/a", 5, 0, "/d/self/self/a");
+    std::vector<std::string> names;
+    const auto log = f.finish();
+    for (const Op& op : log.ops()) {
+        names.push_back(log.path_of(op));
+    }
+    CHECK(names == std::vector<std::string>{"/d/v1/x/a", "/d/v1/x/b", "/d/v1/c", "/d/now.new", "/d/now/d", "/d/link",
+                                            "/d/self/a"});
 }
 
 TEST_CASE("links: a renamed directory is called by its new name where a process goes back to it") {

@@ -151,6 +151,42 @@ TEST_CASE("fchdir to a directory that was renamed since it was opened") {
           std::vector<std::string>{"/home/me/stage", "/home/me/rel/v1/in", "/home/me/rel/beside"});
 }
 
+TEST_CASE("a directory that was a link before the job is what it leads to") {
+    Names n;
+    raw_clock clock{};
+    clock.head.time = RawJob::kStart;
+    clock.head.pid = clock.head.tid = 1;
+    clock.realtime = 5'000'000'000;
+    n.job.add(RawBytes(RAW_CLOCK, clock));
+    n.open("now/a");
+    n.job.call(SYS_mkdir, {0x1000, 0777}, 0).path(0, "made");
+    n.open("made/a");      // what the disk has there by now was not there then
+    n.open("switched/a");  // not found by its inode
+    n.open("switched/sub/b");
+    n.open("switched/c");
+    n.job.call(SYS_rename, {0x1000, 0x2000}, 0).path(0, "other").path(1, "switched");
+    n.open("switched/a");
+    n.job.call(SYS_unlink, {0x1000}, 0).path(0, "now");
+    n.job.call(SYS_mkdir, {0x1000, 0777}, 0).path(0, "now");
+    n.open("now/a");
+    RawAssembleOptions how;
+    how.link_on_disk = [](const std::string& path) -> std::optional<LinkOnDisk> {
+        const std::map<std::string, LinkOnDisk> links = {{"/home/me/now", {"/mnt/link/v7", 4'000'000'000}},
+                                                         {"/mnt/link", {"big", 4'000'000'000}},
+                                                         {"/home/me/made", {"elsewhere", 4'000'000'000}},
+                                                         {"/home/me/switched", {"v2", 6'000'000'000}}};
+        const auto found = links.find(path);
+        return found == links.end() ? std::nullopt : std::optional(found->second);
+    };
+    how.directory_was = [](const std::string& link, std::string_view rest, uint64_t inode) {
+        return link == "/home/me/switched" && rest == "sub/b" && inode != 0 ? std::string("/home/me/v1")
+                                                                            : std::string();
+    };
+    CHECK(opened(n.job.assemble(how)) ==
+          std::vector<std::string>{"/mnt/big/v7/a", "/home/me/made/a", "/home/me/switched/a", "/home/me/v1/sub/b",
+                                   "/home/me/v1/c", "/home/me/switched/a", "/home/me/now/a"});
+}
+
 TEST_CASE("links that were there before the job are asked for where .. stands behind them") {
     const auto names = [](bool unshare, int64_t changed, uint64_t mounts) {
         Names n;

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Symbolic links to directories that were there before the job. Needs root and BPF.
+# SPDX-License-Identifier: MIT
+# plain builds only
+# shellcheck source=lib.bash
+source "$(dirname "$0")/lib.bash"
+"$REPRISE" capture --check >/dev/null 2>&1 || skip "this machine cannot record"
+cd "$tmp" || exit 1
+tmp=$(pwd -P)
+here=${tmp#/}
+
+# is_same NAME COMMAND: what COMMAND does in the folder NAME, recorded, is done again in NAME.root
+is_same() {
+    run 0 "$REPRISE" capture -o "$1.oplog" -- sh -c "cd $1; $2"
+    mkdir "$1.root"
+    run 0 "$REPRISE" prepare "$1.oplog" --root "$1.root"
+    run 0 "$REPRISE" replay "$1.oplog" --root "$1.root"
+    head -n 1 "$out" | grep -q "SAME: .* 0 differ" || fail "$1: $(head -n 1 "$out")"
+}
+
+# Written by one name, read by the other: one directory, not two.
+mkdir -p two/t
+ln -s t two/link
+is_same two 'echo text >link/t.tmp; mv t/t.tmp t/final; cat link/final; mkdir -p link/sub; ls link'
+[[ -d two.root/$here/two/t && -L two.root/$here/two/link ]] || fail "the link became a directory"
+equal "$(stat -c %s "two.root/$here/two/t/final")" 5
+
+# The paths that the job was given are known by these names, too.
+for word in "$tmp/two/link" "$tmp/two/link/final" "$tmp/two/lin[k]" "$tmp/two/link/*nal"; do
+    run 0 "$REPRISE" info two.oplog --files --only "$word"
+    contains "$out" /two/
+done
+run 2 "$REPRISE" info two.oplog --files --only "$tmp/two/link/nal"
+mkdir mapped.root
+run 0 "$REPRISE" prepare two.oplog --root mapped.root --map "$tmp/two/link=."
+run 0 "$REPRISE" replay two.oplog --root mapped.root --map "$tmp/two/link=."
+equal "$(stat -c %s mapped.root/final)" 5
+run 2 "$REPRISE" prepare two.oplog --root mapped.root --map "$tmp/two/link=." --map "$tmp/two/t=a"
+contains "$err" "is a link to"
+run 0 "$REPRISE" capture -o role.oplog --role "$tmp/two/link=checkpoint" -- cat two/link/final
+run 0 "$REPRISE" info role.oplog --files --only checkpoint
+contains "$out" two/t/final
+
+# A link that the job switches; the first directory is found by the file that was read there.
+mkdir -p switch/v1 switch/v2
+echo one >switch/v1/f
+echo three >switch/v2/f
+ln -s v1 switch/now
+is_same switch 'cat now/f; ln -sfn v2 now; cat now/f'
+equal "$(readlink "switch.root/$here/switch/now")" v2
+equal "$(stat -c %s "switch.root/$here/switch/v1/f" "switch.root/$here/switch/v2/f" | tr '\n' ' ')" "4 6 "
+
+# Names of the link itself.
+mkdir -p itself/t
+echo text >itself/t/f
+ln -s t itself/link
+is_same itself 'ls -l; readlink link; cat link/f; mkdir link; mv link moved; cat moved/f; rm moved; mkdir link; echo a >link/f'
+equal "$(stat -c %s "itself.root/$here/itself/link/f" 2>&1)" 2
+finish
