@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -128,6 +129,29 @@ nlohmann::ordered_json read_ahead(const nlohmann::ordered_json& file_systems) {
     return bytes;
 }
 
+/// Of those devices, those whose driver takes what it is given at once: such requests have no tracepoints. What stands
+/// on other disks (dm, md) is counted there. Names, by device number.
+nlohmann::ordered_json uncounted_devices(const nlohmann::ordered_json& file_systems) {
+    namespace fs = std::filesystem;
+    auto names = nlohmann::ordered_json::object();
+    for (const auto& [device, type] : file_systems.items()) {
+        std::error_code error;
+        fs::path disk = fs::canonical("/sys/dev/block/" + device, error);
+        if (error) {
+            continue;
+        }
+        if (fs::exists(disk / "partition", error)) {
+            disk = disk.parent_path();
+        }
+        const fs::path slaves = disk / "slaves";
+        const bool stands_on_others = fs::is_directory(slaves, error) && !fs::is_empty(slaves, error);
+        if (!fs::exists(disk / "mq", error) && !stands_on_others) {
+            names[device] = safe(disk.filename().native());
+        }
+    }
+    return names;
+}
+
 /// How far the wall clock may be off, ns, as the kernel says where something keeps it (NTP, PTP).
 std::optional<int64_t> clock_error_ns() {
     timex state{};
@@ -205,6 +229,7 @@ std::string capture_meta(const CaptureOptions& options, const BpfPrograms& progr
     const std::string around = first_line("/sys/kernel/debug/fault_around_bytes");
     meta["file_systems"] = file_systems();
     meta["read_ahead_bytes"] = read_ahead(meta["file_systems"]);
+    meta["uncounted_devices"] = uncounted_devices(meta["file_systems"]);
     meta["stacked_disks"] = stacked_disks();
     if (options.mapped_uses) {
         meta["mapped_uses"] = "yes";

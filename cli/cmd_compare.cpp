@@ -21,6 +21,7 @@
 #include "formats/oplog/part_of_job.h"
 #include "formats/oplog/result_text.h"
 #include "formats/support/error.h"
+#include "replay/prepare/root_marker.h"
 
 namespace reprise::cli::compare_command {
 namespace {
@@ -223,12 +224,19 @@ std::vector<SummaryLine> passed_checks(const Comparison& comparison) {
     return text.empty() ? std::vector<SummaryLine>{} : std::vector<SummaryLine>{{4, "checks      " + text, false}};
 }
 
-std::vector<std::string> notes_of(const Comparison& comparison) {
-    if (quiet() || comparison.left_out_ops == 0) {
-        return {};
+std::vector<std::string> notes_of(const LogReader& a, const LogReader& b, const Comparison& comparison) {
+    std::vector<std::string> notes;
+    if (quiet()) {
+        return notes;
     }
-    return {"note: " + counted(comparison.left_out_ops, "op") + " and " + format_bytes(comparison.left_out_bytes) +
-            " of A excluded by the filter: " + comparison.filter};
+    if (comparison.left_out_ops != 0) {
+        notes.push_back("note: " + counted(comparison.left_out_ops, "op") + " and " +
+                        format_bytes(comparison.left_out_bytes) + " of A excluded by the filter: " + comparison.filter);
+    }
+    if (read_fact(a.header(), fact::recording_fingerprint) == log_fingerprint(b)) {
+        notes.emplace_back("note: A is a replay of B: give the recording first");
+    }
+    return notes;
 }
 
 void print_facts(std::string_view name, const LogReader& log) {
@@ -277,7 +285,7 @@ void print(const LogReader& a, const LogReader& b, const Comparison& comparison,
     std::vector<SummaryLine> lines = verdict_lines(verdict, of_a_run ? "recorded" : "A");
     const std::vector<SummaryLine> checks = passed_checks(comparison);
     lines.insert(lines.end(), checks.begin(), checks.end());
-    print_summary(std::cout, first_sentences(a, b, comparison), std::move(lines), notes_of(comparison));
+    print_summary(std::cout, first_sentences(a, b, comparison), std::move(lines), notes_of(a, b, comparison));
     if (verbosity() > 0) {
         std::cout << '\n';
         print_detail(a, b, comparison);

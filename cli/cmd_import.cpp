@@ -16,6 +16,7 @@
 #include "cli/units.h"
 #include "formats/import/importer.h"
 #include "formats/oplog/oplog.h"
+#include "formats/oplog/part_of_job.h"
 #include "formats/support/error.h"
 #include "replay/plan/stored_queues.h"
 
@@ -167,8 +168,12 @@ int run(const po::variables_map& values) {
         throw bad_input(files.front().string(), "has no operation that could be replayed: no log was written",
                         "record the job again, and look whether it ran");
     }
+    const PartOfJob part = part_of_job(log.tables());
+    if (!part.why().empty()) {
+        std::cerr << "INCOMPLETE: " << part.sentence() << ". replay takes such a log with --allow-loss only.\n";
+    }
     report(log, importer.name, files.size(), values);
-    return 0;
+    return static_cast<int>(part.why().empty() ? ExitCode::done : ExitCode::check_failed);
 }
 
 const Registration registration{{

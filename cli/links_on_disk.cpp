@@ -13,6 +13,8 @@ namespace fs = std::filesystem;
 namespace reprise {
 namespace {
 
+int64_t ns_of(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
 using Links = std::map<std::string, std::optional<LinkOnDisk>>;
 
 std::optional<LinkOnDisk> link_at(const std::string& path) {
@@ -31,37 +33,37 @@ std::optional<LinkOnDisk> link_at(const std::string& path) {
     if (error) {
         return std::nullopt;
     }
-    return LinkOnDisk{target.native(), int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec};
+    return LinkOnDisk{target.native(), ns_of(status.st_ctim)};
 }
 
 constexpr int kMostNeighbours = 4096;  // where a link may have led to
 
-// The directory among those in `beside` below which `rest` is the file of that inode; empty: none.
-fs::path directory_with(const fs::path& beside, const std::string& rest, uint64_t inode) {
+// The directory among those in `beside` below which `rest` is the file of that inode.
+std::optional<LinkOnDisk> directory_with(const fs::path& beside, const std::string& rest, uint64_t inode) {
     std::error_code error;
     int tried = 0;
     for (fs::directory_iterator entry(beside, error), end; !error && entry != end && tried < kMostNeighbours;
          entry.increment(error), ++tried) {
-        struct stat status {};
-        std::error_code ignored;
-        if (!entry->is_symlink(ignored) && entry->is_directory(ignored) &&
-            ::stat((entry->path() / rest).c_str(), &status) == 0 && status.st_ino == inode) {
-            return entry->path();
+        struct stat directory {
+        }, file{};
+        if (::lstat(entry->path().c_str(), &directory) == 0 && S_ISDIR(directory.st_mode) &&
+            ::stat((entry->path() / rest).c_str(), &file) == 0 && file.st_ino == inode) {
+            return LinkOnDisk{entry->path().native(), ns_of(directory.st_ctim)};
         }
     }
-    return {};
+    return std::nullopt;
 }
 
 // Directories that one link leads to after the other mostly lie beside each other, or beside the link.
-std::string directory_behind(const fs::path& link, const std::string& rest, uint64_t inode) {
+std::optional<LinkOnDisk> directory_behind(const fs::path& link, const std::string& rest, uint64_t inode) {
     std::error_code error;
     const fs::path now = fs::canonical(link, error);
     for (const fs::path& beside : {error ? fs::path() : now.parent_path(), link.parent_path()}) {
-        if (fs::path found = beside.empty() ? fs::path() : directory_with(beside, rest, inode); !found.empty()) {
-            return found.native();
+        if (auto found = beside.empty() ? std::nullopt : directory_with(beside, rest, inode)) {
+            return found;
         }
     }
-    return {};
+    return std::nullopt;
 }
 
 }  // namespace
@@ -77,7 +79,7 @@ void ask_for_links(RawAssembleOptions& how) {
     how.directory_was = [tried = std::make_shared<std::map<std::string, int>>()](
                             const std::string& link, std::string_view rest, uint64_t inode) {
         constexpr int kTries = 8;  // files that a link may have led to
-        return ++(*tried)[link] > kTries ? std::string() : directory_behind(link, std::string(rest), inode);
+        return ++(*tried)[link] > kTries ? std::nullopt : directory_behind(link, std::string(rest), inode);
     };
     struct stat own {};
     how.mounts = ::stat("/proc/self/ns/mnt", &own) == 0 ? own.st_ino : 0;

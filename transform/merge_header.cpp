@@ -188,6 +188,7 @@ Header merged_header(const Logs& logs, int64_t offset_ns) {
     }
     join_objects(out, logs, fact::file_systems);
     join_objects(out, logs, fact::recorded_read_ahead);
+    join_objects(out, logs, fact::uncounted_devices);
     return out;
 }
 

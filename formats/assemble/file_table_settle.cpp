@@ -165,24 +165,37 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
             note_parents(with_more, strings[file.path]);
         }
     }
+    // A file is one thing under all its names: what is data by one of them is data by the others, or a rename between
+    // them would be left out.
+    const auto is_program = [](Role role) { return role == Role::program || role == Role::system; };
+    const auto first_of = [](const FileState& file) {
+        const FileState* first = &file;
+        while (first->moved_from) {
+            first = first->moved_from;
+        }
+        return first;
+    };
+    std::unordered_map<const FileState*, Role> data_by_a_name;
+    for (const FileState& file : states_) {
+        if (file.id && (file.moved_from || file.moved_to) && !is_program(roles[file.id])) {
+            data_by_a_name.try_emplace(first_of(file), roles[file.id]);
+        }
+    }
     for (const FileState& file : states_) {
         if (!file.id) {
             continue;
         }
         FileRow row = row_of(file);
         row.role = roles[file.id];
+        if (is_program(row.role) && !data_by_a_name.empty()) {
+            if (const auto data = data_by_a_name.find(first_of(file)); data != data_by_a_name.end()) {
+                row.role = data->second;
+            }
+        }
         // A checkpoint is one also under the name it was written by.
         for (const FileState* next = file.moved_to; next && file.written; next = next->moved_to) {
             if (next->id && roles[next->id] == Role::checkpoint) {
                 row.role = Role::checkpoint;
-            }
-        }
-        // What the job made and put in place is its own output, whatever the last name ends in.
-        for (const FileState* before = file.moved_from; before && file.renamed_into && row.role == Role::program;
-             before = before->moved_from) {
-            if (before->id && before->written && roles[before->id] != Role::program &&
-                roles[before->id] != Role::system) {
-                row.role = roles[before->id];
             }
         }
         // What the job made below it could not be made where this is left out.

@@ -57,22 +57,34 @@ std::string words_of(const FileSystemUse& use, bool calls_known) {
     return use.type.empty() ? "with " + text : with_article(use.type) + " (" + text + ")";
 }
 
+nlohmann::json object_of(const std::optional<std::string>& text) {
+    nlohmann::json json = nlohmann::json::parse(text.value_or(""), nullptr, false);
+    return json.is_object() ? json : nlohmann::json::object();
+}
+
+std::string name_of(uint64_t device) {
+    return std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
+}
+
 }  // namespace
 
 RecordedFileSystems::RecordedFileSystems(const Header& header) {
-    const auto json = nlohmann::json::parse(read_fact(header, fact::file_systems).value_or(""), nullptr, false);
-    if (!json.is_object()) {
-        return;
-    }
-    for (const auto& [device, type] : json.items()) {
+    const nlohmann::json types = object_of(read_fact(header, fact::file_systems)),
+                         uncounted = object_of(read_fact(header, fact::uncounted_devices));
+    for (const auto& [device, type] : types.items()) {
         if (type.is_string()) {
             types_.emplace(device, type.get<std::string>());
         }
     }
+    for (const auto& [device, name] : uncounted.items()) {
+        uncounted_.insert(device);
+    }
 }
 
+bool RecordedFileSystems::is_counted(uint64_t device) const { return !uncounted_.contains(name_of(device)); }
+
 std::string_view RecordedFileSystems::type(uint64_t device) const {
-    const auto found = types_.find(std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device)));
+    const auto found = types_.find(name_of(device));
     return found == types_.end() ? std::string_view() : found->second;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,12 @@ public:
     explicit RecordedFileSystems(const Header& header);
     /// "ext4"; empty: the recording does not say.
     std::string_view type(uint64_t device) const;
+    /// Whether the recording counted what the device was asked for.
+    bool is_counted(uint64_t device) const;
 
 private:
     std::map<std::string, std::string, std::less<>> types_;  // by "MAJOR:MINOR"
+    std::set<std::string, std::less<>> uncounted_;           // likewise
 };
 
 /// Adds up what is done to files, by the file system that they lay on.

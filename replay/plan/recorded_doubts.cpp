@@ -22,6 +22,7 @@
 #include "formats/oplog/op_fields.h"
 #include "formats/oplog/request_matcher.h"
 #include "formats/oplog/touched.h"
+#include "formats/support/error.h"
 #include "formats/support/quantity.h"
 #include "replay/plan/held_locks.h"
 
@@ -119,6 +120,7 @@ private:
         const auto kind = static_cast<OpKind>(block.kind[i]);
         const OpInfo& row = info(kind);
         held_.see(block, i);
+        names_awaited_.see(block, i);
         if (row.is(Trait::io)) {
             call(block, i);
             ++(keeps(plan_, block, i) ? out_.kept_ops : out_.left_out_ops);
@@ -366,6 +368,7 @@ private:
             out_.traced_ns = static_cast<int64_t>(std::min(most, kMostCalls)) * kStraceCall;
         }
         out_.mpi_processes = mpi_.size();
+        out_.awaited = names_awaited_.most();
         out_.held_locks_ns = held_.waited(out_.span_ns);
         out_.unclear_locks = plan_.counted(Count::guards_unclear);
         for (TaskId task = 1; task < servers_.size(); ++task) {
@@ -429,6 +432,7 @@ private:
     std::unordered_map<FileId, std::map<TaskId, uint64_t>> syncs_;
     std::set<ProcessId> mpi_;  // that loaded a library of MPI
     HeldLocks held_{plan_};
+    AwaitedNames names_awaited_{tables_};
     std::vector<bool> refused_;  // by TaskId: the last lock that it asked for
 };
 
@@ -546,6 +550,14 @@ std::string lock_polls(const RecordedDoubts& doubts) {
                                     : counted(doubts.lock_polls, "time") +
                                           " a task slept as another held a lock of a file, and asked again: how often "
                                           "depends on how long locks are held here";
+}
+
+std::string awaited_name(const RecordedDoubts& doubts) {
+    return doubts.awaited.looks == 0
+               ? std::string()
+               : "task " + std::to_string(doubts.awaited.task) + " looked " + counted(doubts.awaited.looks, "time") +
+                     " for " + escape_line(doubts.awaited.path) +
+                     " until another task had made it: here it looks as often, and does as much meanwhile";
 }
 
 std::string batched_syncs(const RecordedDoubts& doubts) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/oplog/part_of_job.h"
+#include "replay/plan/awaited_names.h"
 #include "replay/plan/file_systems.h"
 #include "replay/plan/plan.h"
 
@@ -46,6 +47,7 @@ struct RecordedDoubts {
     double scaled_missed = 0;
     /// Locks of files that others held, so that a task slept and asked again.
     uint64_t lock_polls = 0;
+    AwaitedName awaited;  ///< that a task looked for again and again, until another had made it
     /// The task that makes most syncs on behalf of others who ask over several connections, and how many.
     TaskId syncs_for_others = 0;
     uint64_t asked_syncs = 0;
@@ -135,6 +137,8 @@ std::string fewer_around(const MappedAround& around, double share);
 std::string missed_by_scaling(const RecordedDoubts& doubts, double share);
 /// "14 times a task slept as others held a lock ...", where that is more than a few; else empty.
 std::string lock_polls(const RecordedDoubts& doubts);
+/// "task 3 looked 40 times for /d/stop until task 5 had made it: ..."; else empty.
+std::string awaited_name(const RecordedDoubts& doubts);
 /// "task 2 syncs what several connections ask for (1,042 times): ...", or threads one file, again and again; else
 /// empty.
 std::string batched_syncs(const RecordedDoubts& doubts);

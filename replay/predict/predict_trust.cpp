@@ -103,6 +103,7 @@ std::string poor_reason(const Prediction& prediction, const StorageModel& model)
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, kSomeShare),
           prediction.shares_otherwise ? batched_syncs(prediction.doubts) : "",
           prediction.shares_otherwise ? looks_for_results(prediction.doubts) : "",
+          prediction.shares_otherwise ? awaited_name(prediction.doubts) : "",
           prediction.shares_otherwise ? mpi_waits(prediction.doubts, prediction.elapsed_ns, prediction.recorded_ns)
                                       : "",
           prediction.shares_otherwise ? write_together(prediction.serial_writers, prediction.elapsed_ns) : "",
@@ -150,6 +151,7 @@ std::string fair_reason(const Prediction& prediction, const StorageModel& model)
           slept_too_short(prediction.slept_through, prediction.elapsed_ns, 0.0),
           batched_syncs(prediction.doubts),
           looks_for_results(prediction.doubts),
+          awaited_name(prediction.doubts),
           fetched_again(prediction.doubts, fetched_here(prediction), prediction.storage_bytes, kSomeShare),
           unseen_touches(prediction.doubts, kSomeShare),
           missed_by_scaling(prediction.doubts, kScaledShare),

@@ -251,7 +251,9 @@ private:
             const RangeSet found = resident(file, reads, all.made[file]);
             recorded.read_bytes += reads.bytes();
             *recorded.fetched_bytes += reads.bytes() - found.bytes();
-            from_devices += has_device(systems.type(tables.files[file].device)) ? reads.bytes() - found.bytes() : 0;
+            const uint64_t device = tables.files[file].device;
+            const bool counted = has_device(systems.type(device)) && systems.is_counted(device);
+            from_devices += counted ? reads.bytes() - found.bytes() : 0;
             const RangeSet touched = common(all.touched[file], reads);
             recorded.touched_bytes += touched.bytes();
             recorded.touched_in_memory += common(touched, found).bytes();

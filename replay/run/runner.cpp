@@ -432,7 +432,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.recorded_memory =
         static_cast<uint64_t>(read_fact(recording.header(), fact::peak_memory).value_or(0)) * options.copies;
     result.free_memory = free_memory();
-    if (marker && !marker->filter.empty() && !options.filter_asked && marker->filter != options.filter.to_string()) {
+    const bool other_filter =
+        marker && !marker->filter.empty() && !options.filter_asked && marker->filter != options.filter.to_string();
+    if (other_filter) {
         result.notes.push_back("The root was prepared with another --only or --not: give replay the same.");
     }
     result.content_compresses = marker && (marker->content == Content::recorded || marker->content == Content::zero);
@@ -505,6 +507,8 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         judge_results(options.tolerated, result, options.peers == nullptr);
         if (marker && marker->state == MarkerState::changed && !result.not_same_job.empty()) {
             result.not_same_job.front() += " Earlier replays changed this root: " + reset_command(options) + ".";
+        } else if (other_filter && !result.not_same_job.empty()) {
+            result.not_same_job.front() += " The root was prepared with another --only or --not.";
         }
         judge(result.fidelity, result.lateness, result.elapsed_ns, result.machine.cpus);
         result.doubts = recorded_doubts(plan);

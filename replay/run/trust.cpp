@@ -428,6 +428,10 @@ Trust trust_in(const ReplayResult& result) {
     if (!looks.empty() && otherwise) {
         return {Trust::Level::poor, std::move(looks)};
     }
+    std::string awaited = awaited_name(result.doubts);
+    if (!awaited.empty() && otherwise) {
+        return {Trust::Level::poor, std::move(awaited)};
+    }
     std::string mpi = mpi_waits(result.doubts, result.elapsed_ns, result.recorded_ns);
     if (!mpi.empty() && otherwise) {
         return {Trust::Level::poor, std::move(mpi)};
@@ -456,6 +460,7 @@ Trust trust_in(const ReplayResult& result) {
           std::move(together),
           std::move(batched),
           std::move(looks),
+          std::move(awaited),
           slept_too_short(result.slept_through, result.elapsed_ns, 0.0),
           std::move(mpi),
           limits_rate(result.helpers, result.path.of(PathPart::asleep), result.elapsed_ns, result.recorded_ns),

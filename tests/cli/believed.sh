@@ -88,7 +88,7 @@ first "NOT THE SAME JOB: No I/O op was performed: the filter leaves nothing of t
     for i in $(seq 2000); do echo "$((i * 10)) /data/f read $((i * 4096)) 4096"; done
 } >full.log
 head -c 30000 full.log >cut.log
-run 0 "$REPRISE" import -q cut.log -o cut.oplog
+run 1 "$REPRISE" import -q cut.log -o cut.oplog
 run 0 "$REPRISE" prepare -q cut.oplog --root cut
 run 3 "$REPRISE" replay cut.oplog --root cut
 run "0 1" "$REPRISE" replay cut.oplog --root cut --allow-loss -o run.oplog

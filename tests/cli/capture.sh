@@ -352,7 +352,7 @@ wait $recorder 2>/dev/null
 for _ in $(seq 100); do [[ -e finished ]] && break; sleep 0.1; done
 [[ -e finished ]] || fail "the job ended with its recorder"
 equal "$(tail -n 1 counted)" 59
-run 0 "$REPRISE" import killed.raw -o killed.oplog
+run 1 "$REPRISE" import killed.raw -o killed.oplog
 run 0 "$REPRISE" info killed.oplog
 grep -qi 'cut' "$out" || fail "nobody says that the log was cut"
 records killed.raw

@@ -48,7 +48,6 @@ void RawAssembly::below_root(RawCall& raw) {
 // A symbolic link that was there before the job, as the disk has it now. Of links changed since then, and of what is
 // gone, nothing is known; where another mount namespace may hold something else, nothing is asked for.
 std::optional<std::string> RawAssembly::link_on_disk(uint32_t pid, const std::string& path) const {
-    constexpr int64_t kTick = 20'000'000;  // ns, of the clock that dates files
     const auto process = processes_.find(pid);
     const uint64_t mounts = process == processes_.end() ? 0 : process->second.mounts;
     if (!options_.link_on_disk || (mounts != 0 && mounts != options_.mounts)) {
@@ -58,11 +57,22 @@ std::optional<std::string> RawAssembly::link_on_disk(uint32_t pid, const std::st
     if (!link) {
         return "";
     }
-    if (link->target.empty() || link->changed_unix_ns > facts_.origin_unix - kTick) {
+    if (link->target.empty() || !changed_before(link->changed_unix_ns)) {
         return std::nullopt;
     }
     const bool rooted = link->target.starts_with('/') && process != processes_.end();
     return rooted ? process->second.root + link->target : link->target;
+}
+
+bool RawAssembly::changed_before(int64_t unix_ns) const {
+    constexpr int64_t kTick = 20'000'000;  // ns, of the clock that dates files
+    return unix_ns <= facts_.origin_unix - kTick;
+}
+
+// One that was renamed since may itself have been what is taken for a link.
+std::string RawAssembly::directory_was(const std::string& link, std::string_view rest, uint64_t inode) const {
+    const auto found = options_.directory_was ? options_.directory_was(link, rest, inode) : std::nullopt;
+    return found && changed_before(found->changed_unix_ns) ? found->target : std::string();
 }
 
 // The state of a process when its recording began.

@@ -87,7 +87,7 @@ bool is_fact_of_capture(std::string_view key) {
         fact::capture_mode.key, fact::capture_groups.key,      fact::capture_absent.key,  fact::capture_programs.key,
         fact::fault_around.key, fact::capture_cpus.key,        fact::capture_profile.key, fact::event_costs.key,
         fact::file_systems.key, fact::recorded_read_ahead.key, fact::mapped_uses.key,     fact::boot.key,
-        fact::clock_error.key,
+        fact::clock_error.key,  fact::uncounted_devices.key,
     };
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
@@ -161,7 +161,9 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                      how.link_of = [this](int32_t pid, const std::string& path) {
                          return link_on_disk(static_cast<uint32_t>(pid), path);
                      };
-                     how.directory_was = options.directory_was;
+                     how.directory_was = [this](const std::string& link, std::string_view rest, uint64_t inode) {
+                         return directory_was(link, rest, inode);
+                     };
                      if (initial_directory.starts_with('/')) {
                          how.initial_directory = initial_directory;
                      }

@@ -31,8 +31,10 @@ struct RawAssembleOptions {
     /// The link at a path, where this is the machine of the recording (nothing: something else is there); and the inode
     /// number of its mount namespace.
     std::function<std::optional<LinkOnDisk>(const std::string& path)> link_on_disk = {};
-    /// As Assembler::Options::directory_was.
-    std::function<std::string(const std::string& link, std::string_view rest, uint64_t inode)> directory_was = {};
+    /// A directory that the link at a path, which is gone or another one now, may have led to: `rest` below it is the
+    /// file of that inode. And when the directory was last changed, or renamed.
+    std::function<std::optional<LinkOnDisk>(const std::string& link, std::string_view rest, uint64_t inode)>
+        directory_was = {};
     uint64_t mounts = 0;
     /// Called when all ops and tables are in the log.
     std::function<void(LogWriter&)> amend = {};

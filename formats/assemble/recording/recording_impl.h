@@ -316,6 +316,9 @@ private:
     // --- names.cpp: roots, current directories, mount namespaces
     void below_root(RawCall& raw);
     std::optional<std::string> link_on_disk(uint32_t pid, const std::string& path) const;
+    std::string directory_was(const std::string& link, std::string_view rest, uint64_t inode) const;
+    /// Whether what was changed then was so before the recording.
+    bool changed_before(int64_t unix_ns) const;
     void changed_names(const raw_call& record, const Syscall& row, const RawCall& raw);
     void seed_names(uint32_t pid, const raw_part& part);
     void pivoted(uint32_t pid, const std::string& new_root, const std::string& put_old);

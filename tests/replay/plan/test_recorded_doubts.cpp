@@ -303,6 +303,50 @@ TEST_CASE_FIXTURE(Recording, "recorded doubts: locks that were asked for again a
                                        "often depends on how long locks are held here"));
 }
 
+TEST_CASE_FIXTURE(Recording, "recorded doubts: a name that is looked for until another task has made it") {
+    FileRow row;
+    row.path = job.writer().intern("/d/stop");
+    row.origin = Origin::absent;
+    const FileId none = job.writer().add_file(row);
+    row.origin = Origin::created;
+    row.type = FileType::regular;
+    row.generation = 1;
+    const FileId stop = job.writer().add_file(row);
+    const auto look_for = [&](FileId file, OpKind kind, int64_t result) {
+        job.add(task, {.kind = kind, .result = result, .file = file});
+        job.skip(100);
+    };
+    const TaskId other = job.lone_task();
+    bool said = true, made_before = false, at_work = true;
+    int64_t vain = -ENOENT;
+    SUBCASE("by a task that was at work meanwhile") {}
+    SUBCASE("by one that came later: waited for otherwise") { said = at_work = false; }
+    SUBCASE("that is there") {
+        said = false;
+        vain = 0;
+    }
+    SUBCASE("twice") {
+        said = false;
+        made_before = true;
+    }
+    if (at_work) {
+        job.add(other, {.kind = OpKind::compute, .duration = 10});
+    }
+    if (!made_before) {
+        look_for(none, OpKind::access, vain);
+    }
+    look_for(none, OpKind::stat, vain);
+    look_for(none, OpKind::open, vain);
+    job.add(other, {.kind = OpKind::open, .result = 3, .file = stop, .flags = O_CREAT});
+    look_for(stop, OpKind::stat, 0);
+    const RecordedDoubts doubts = look();
+    CHECK(doubts.awaited.looks == (said ? 3 : 0));
+    CHECK(awaited_name(doubts) == (said ? "task " + std::to_string(task) +
+                                              " looked 3 times for /d/stop until another task had made it: here it "
+                                              "looks as often, and does as much meanwhile"
+                                        : ""));
+}
+
 TEST_CASE_FIXTURE(Recording, "recorded doubts: a lock waited for once, while another used files") {
     constexpr int64_t kMs = 1'000'000;
     const HandleId file = job.open(task, job.file("/data/a"), O_WRONLY | O_CREAT);

@@ -476,6 +476,7 @@ TEST_CASE("cache plan: older recordings have counters of the whole machine") {
 
 TEST_CASE("cache plan: what was fetched and no device read was sparse or compressed then") {
     const TempDir dir;
+    std::string uncounted = "{}";
     const auto unserved = [&](const char* type, const char* series, bool merged = false) {
         JobBuilder job(dir / "job.oplog");
         const TaskId t = job.lone_task();
@@ -488,6 +489,7 @@ TEST_CASE("cache plan: what was fetched and no device read was sparse or compres
         fetched[a].add(0, 1 << 20);
         job.writer().keep(encode_fetched(fetched));
         write_fact(job.writer().header(), fact::file_systems, std::string("{\"254:0\":\"") + type + "\"}");
+        write_fact(job.writer().header(), fact::uncounted_devices, uncounted);
         write_fact(job.writer().header(), fact::context,
                    std::string("{\"interval_ms\":200,\"series\":{") + series + "}}");
         if (merged) {
@@ -504,6 +506,10 @@ TEST_CASE("cache plan: what was fetched and no device read was sparse or compres
     CHECK(unserved("ext4", R"("cache_added_kib":[1024])") == 0);  // not counted
     CHECK(unserved("ext4", R"("block_read_kib":[0,256])", true) == 0);
     CHECK(unserved("nfs4", R"("block_read_kib":[0,256])") == 0);
+    uncounted = R"({"254:0":"zram0"})";
+    CHECK(unserved("ext4", R"("block_read_kib":[0,256])") == 0);
+    uncounted = R"({"254:1":"zram1"})";
+    CHECK(unserved("ext4", R"("block_read_kib":[0,256])") > 0);
 }
 
 TEST_CASE("the regime: as asked, or as the recording was") {

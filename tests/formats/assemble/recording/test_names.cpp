@@ -161,7 +161,7 @@ TEST_CASE("a directory that was a link before the job is what it leads to") {
     n.open("now/a");
     n.job.call(SYS_mkdir, {0x1000, 0777}, 0).path(0, "made");
     n.open("made/a");      // what the disk has there by now was not there then
-    n.open("switched/a");  // not found by its inode
+    n.open("switched/a");  // found in a directory that has changed since
     n.open("switched/sub/b");
     n.open("switched/c");
     n.job.call(SYS_rename, {0x1000, 0x2000}, 0).path(0, "other").path(1, "switched");
@@ -178,9 +178,15 @@ TEST_CASE("a directory that was a link before the job is what it leads to") {
         const auto found = links.find(path);
         return found == links.end() ? std::nullopt : std::optional(found->second);
     };
-    how.directory_was = [](const std::string& link, std::string_view rest, uint64_t inode) {
-        return link == "/home/me/switched" && rest == "sub/b" && inode != 0 ? std::string("/home/me/v1")
-                                                                            : std::string();
+    how.directory_was = [](const std::string& link, std::string_view rest,
+                           uint64_t inode) -> std::optional<LinkOnDisk> {
+        if (link != "/home/me/switched" || inode == 0) {
+            return std::nullopt;
+        }
+        if (rest == "a") {
+            return LinkOnDisk{"/home/me/renamed", 6'000'000'000};  // was perhaps called "switched" itself
+        }
+        return rest == "sub/b" ? std::optional(LinkOnDisk{"/home/me/v1", 4'000'000'000}) : std::nullopt;
     };
     CHECK(opened(n.job.assemble(how)) ==
           std::vector<std::string>{"/mnt/big/v7/a", "/home/me/made/a", "/home/me/switched/a", "/home/me/v1/sub/b",
