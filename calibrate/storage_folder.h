@@ -85,6 +85,8 @@ double measure_write_rate(const StorageFolder& in);
 /// Requests a second that write dirty pages back which lie apart: of four times as many less those of once, as a sync
 /// costs something itself and a limit lets some through at once.
 double measure_scattered_writes(const StorageFolder& in);
+/// Past the page cache, one call after the other; empty where the file system refuses them.
+std::vector<SizedLatency> measure_direct_writes(const StorageFolder& in);
 /// ns of a sync after a write of 4 KiB.
 int64_t measure_sync(const StorageFolder& in);
 /// Writes of some sizes, one after the other to the end of a file, as logs and checkpoints are written.

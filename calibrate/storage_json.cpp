@@ -233,6 +233,9 @@ void read_newer(Reader& r, StorageModel& m) {
     if (r.has("write")) {
         m.write = latencies(r, "write", 0);
     }
+    if (r.has("direct_write")) {
+        m.direct_write = latencies(r, "direct_write", 0);
+    }
     if (r.has("disturbed")) {
         m.disturbed = std::min(r.number("disturbed", 0), 1.0);
     }
@@ -269,6 +272,7 @@ std::string to_json(const StorageModel& m) {
               {"fsync_ns", m.fsync_ns},
               {"read", latencies_json(m.read)},
               {"write", latencies_json(m.write)},
+              {"direct_write", latencies_json(m.direct_write)},
               {"read_bytes_per_s", m.read_bytes_per_s},
               {"reads_per_s", m.reads_per_s},
               {"read_burst_ns", m.read_burst_ns},

@@ -68,6 +68,8 @@ public:
         m.dirty_expire_ns = dirty.expire_ns > 0 ? dirty.expire_ns : m.dirty_expire_ns;
         step("scattered writes");
         m.writes_per_s = measure_scattered_writes(*this);
+        step("writes past the page cache");
+        m.direct_write = measure_direct_writes(*this);
         step("fsync");
         m.fsync_ns = measure_sync(*this);
         step("cached reads");
@@ -129,7 +131,7 @@ private:
     }
 
     void step(const char* what) {
-        constexpr int kSteps = 21 + kInFlightSteps;
+        constexpr int kSteps = 22 + kInFlightSteps;
         check();
         if (options_.progress) {
             options_.progress(what, std::min(done_, kSteps), kSteps);
@@ -336,6 +338,8 @@ int64_t between(const std::vector<SizedLatency>& sizes, int64_t bytes) {
 
 int64_t StorageModel::read_ns(int64_t bytes) const { return between(read, bytes); }
 int64_t StorageModel::write_ns(int64_t bytes) const { return between(write, bytes); }
+
+int64_t StorageModel::direct_write_ns(int64_t bytes) const { return between(direct_write, bytes); }
 
 StorageModel measure_storage(const fs::path& directory, const StorageOptions& options) {
     std::error_code ignored;

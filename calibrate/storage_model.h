@@ -62,15 +62,16 @@ struct StorageModel {
     std::vector<SizedLatency> read;      // from the storage, ascending by bytes; at least one
     int64_t write_part_ns = 0;           // how much longer a write takes that begins within a page and goes beyond it
     std::vector<SizedLatency> write;     // into the page cache, or through it where the file system has none for writes
-    double read_bytes_per_s = 0;         // all readers together, at most
-    int parallelism = 1;                 // reads that the storage serves at once
-    double reads_per_s = 0;              // requests of all readers together, at most; 0: no limit known
-    int64_t read_burst_ns = 0;           // after a pause both limits may be exceeded by what passes in that time
-    int64_t read_step_ns = 0;            // and let that much through at once, each time after that long; 0: evenly
-    double write_bytes_per_s = 0;        // to the storage
-    double writes_per_s = 0;             // requests that write back what is dirty, at most; 0: no limit known
-    int64_t dirty_background_bytes = 0;  // dirty data from which the kernel writes by itself; 0: not known
-    int64_t dirty_bytes = 0;             // and at which it holds up writers; 0: not known
+    std::vector<SizedLatency> direct_write;  // past the page cache (O_DIRECT), to the storage; empty: not known
+    double read_bytes_per_s = 0;             // all readers together, at most
+    int parallelism = 1;                     // reads that the storage serves at once
+    double reads_per_s = 0;                  // requests of all readers together, at most; 0: no limit known
+    int64_t read_burst_ns = 0;               // after a pause both limits may be exceeded by what passes in that time
+    int64_t read_step_ns = 0;                // and let that much through at once, each time after that long; 0: evenly
+    double write_bytes_per_s = 0;            // to the storage
+    double writes_per_s = 0;                 // requests that write back what is dirty, at most; 0: no limit known
+    int64_t dirty_background_bytes = 0;      // dirty data from which the kernel writes by itself; 0: not known
+    int64_t dirty_bytes = 0;                 // and at which it holds up writers; 0: not known
     int64_t dirty_expire_ns = kDirtyExpire;  // how long data stays dirty, if nothing else has it written
     double cached_bytes_per_s = 0;           // a read or a write of the page cache, each thread
     // By bytes, then by depth, both ascending; empty: not known. Syncs: each after a write of `bytes` to a file of its
@@ -87,6 +88,8 @@ struct StorageModel {
     int64_t read_ns(int64_t bytes) const;
     /// The same of one write; 0 where none was measured.
     int64_t write_ns(int64_t bytes) const;
+    /// The same of one past the page cache.
+    int64_t direct_write_ns(int64_t bytes) const;
 };
 
 struct StorageOptions {

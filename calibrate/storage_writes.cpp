@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,35 @@ double measure_scattered_writes(const StorageFolder& in) {
     }
     const int64_t more = pages(4 * count);
     return static_cast<double>(3 * count) * 1e9 / static_cast<double>(std::max<int64_t>(more - once, more / 4));
+}
+
+std::vector<SizedLatency> measure_direct_writes(const StorageFolder& in) {
+    constexpr int64_t kMost = int64_t{1} << 20;
+    const UniqueFd file(::open(in.data().c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
+    const StorageBuffer buffer(static_cast<size_t>(kMost));
+    std::vector<SizedLatency> out;
+    for (const int64_t bytes : {int64_t{4} << 10, int64_t{64} << 10, kMost}) {
+        std::mt19937_64 random(static_cast<uint64_t>(bytes));
+        const auto places = static_cast<uint64_t>(std::max<int64_t>(in.options().file_bytes / bytes, 1));
+        const auto write = [&] {
+            const auto at = static_cast<int64_t>(random() % places) * bytes;
+            return ::pwrite(file.get(), buffer.data, static_cast<size_t>(bytes), at) == bytes;
+        };
+        if (!file.valid() || !write()) {
+            return {};  // the file system does not take them
+        }
+        std::vector<int64_t> times = in.timed(
+            [&] {
+                if (!write()) {
+                    in.failed("cannot write a file");
+                }
+            },
+            1'000);
+        out.push_back({bytes, usual(std::move(times))});
+        // Interpolation wants a longer write to take longer.
+        out.back().ns = std::max(out.back().ns, out.size() > 1 ? out[out.size() - 2].ns : 0);
+    }
+    return out;
 }
 
 int64_t measure_sync(const StorageFolder& in) {

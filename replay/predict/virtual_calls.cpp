@@ -108,14 +108,15 @@ void VirtualCalls::note_size(HandleId handle, int64_t offset, int64_t bytes) {
 }
 
 /// `own_flags`: RWF_* of the call.
-int64_t VirtualCalls::write(HandleId handle, int64_t offset, int64_t bytes, int64_t own_flags, int64_t now) {
+int64_t VirtualCalls::write(HandleId handle, int64_t offset, int64_t bytes, int64_t own_flags, int64_t now,
+                            VirtualDevice::By by) {
     bytes_written += static_cast<uint64_t>(bytes);
     bytes = std::min(bytes, kMostBytes);
     note_size(handle, offset, bytes);
     const int64_t flags = open_flags(handle);
     const bool direct = (flags & kOpenDirect) != 0;
     const int64_t end =
-        direct ? storage_.write_direct(bytes, now) : storage_.write(data_of(handle), offset, bytes, now);
+        direct ? storage_.write_direct(bytes, now, by) : storage_.write(data_of(handle), offset, bytes, now);
     if (direct) {
         storage_.holes().fill(data_of(handle), offset, offset > INT64_MAX - bytes ? INT64_MAX : offset + bytes);
     }
@@ -372,7 +373,7 @@ int64_t VirtualCalls::perform_request(VirtualCall& call, HandleId handle, const 
     using Does = AsyncRequest::Does;
     switch (asked.does) {
         case Does::read: return read(call, handle, asked.offset, bytes, now);
-        case Does::write: return write(handle, asked.offset, bytes, asked.own_flags, now);
+        case Does::write: return write(handle, asked.offset, bytes, asked.own_flags, now, VirtualDevice::By::ring);
         case Does::sync:
         case Does::sync_data: return storage_.sync(data_of(handle), now);
         case Does::sync_range: return storage_.write_out(data_of(handle), now);

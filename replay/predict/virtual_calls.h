@@ -130,7 +130,8 @@ private:
     int64_t data(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t read(VirtualCall& call, HandleId handle, int64_t offset, int64_t bytes, int64_t now);
     void note_size(HandleId handle, int64_t offset, int64_t bytes);
-    int64_t write(HandleId handle, int64_t offset, int64_t bytes, int64_t own_flags, int64_t now);
+    int64_t write(HandleId handle, int64_t offset, int64_t bytes, int64_t own_flags, int64_t now,
+                  VirtualDevice::By by = VirtualDevice::By::call);
     int64_t map(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t advise(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);
     int64_t touch(VirtualCall& call, const OpBlock& b, size_t i, int64_t now);

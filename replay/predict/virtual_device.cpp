@@ -42,13 +42,11 @@ int64_t VirtualDevice::Limit::pass_in_steps(int64_t takes, int64_t begin) {
 
 int64_t& VirtualDevice::channel() { return *std::min_element(channel_free_.begin(), channel_free_.end()); }
 
-/// When a request is over that the device begins at once.
-int64_t VirtualDevice::beside_others(const DepthCurve& curve, int64_t bytes, int64_t now, By by) {
+/// When a request is over that the device begins at once, and that takes `alone_ns` where nothing else is in flight.
+int64_t VirtualDevice::beside_others(const DepthCurve& curve, int64_t bytes, int64_t now, double alone_ns) {
     const double work = curve.work_ns(bytes);
     const double depth = 1 + in_flight_.others(work, now);
-    const bool own = by == By::ring && curve.covers(bytes);
-    const double alone = own ? curve.taken_ns(bytes, 1) : static_cast<double>(model_.read_ns(bytes));
-    const int64_t end = now + static_cast<int64_t>(alone + curve.extra_ns(bytes, depth));
+    const int64_t end = now + static_cast<int64_t>(alone_ns + curve.extra_ns(bytes, depth));
     in_flight_.add(work, end);
     return end;
 }
@@ -56,7 +54,9 @@ int64_t VirtualDevice::beside_others(const DepthCurve& curve, int64_t bytes, int
 int64_t VirtualDevice::read(int64_t bytes, int64_t now, By by) {
     if (!reads_by_depth_.empty()) {
         const int64_t passed = std::max(bytes_.pass(static_cast<double>(bytes), now), requests_.pass(1, now));
-        return std::max(beside_others(reads_by_depth_, bytes, now, by), passed);
+        const bool own = by == By::ring && reads_by_depth_.covers(bytes);
+        const double alone = own ? reads_by_depth_.taken_ns(bytes, 1) : static_cast<double>(model_.read_ns(bytes));
+        return std::max(beside_others(reads_by_depth_, bytes, now, alone), passed);
     }
     int64_t& free = channel();
     const int64_t begin = std::max(now, free);
@@ -64,10 +64,14 @@ int64_t VirtualDevice::read(int64_t bytes, int64_t now, By by) {
     return free = std::max(begin + model_.read_ns(bytes), passed);
 }
 
-int64_t VirtualDevice::write(int64_t bytes, int64_t now, WriteBack& cache) {
+int64_t VirtualDevice::write(int64_t bytes, int64_t now, WriteBack& cache, By by) {
     if (!writes_by_depth_.empty()) {
         const int64_t written = cache.write_direct(bytes, writes_by_depth_.most_bytes_per_s(), now);
-        return std::max(beside_others(writes_by_depth_, bytes, now, By::ring), written);
+        const bool called = by == By::call && !model_.direct_write.empty();
+        const double alone = called                           ? static_cast<double>(model_.direct_write_ns(bytes))
+                             : writes_by_depth_.covers(bytes) ? writes_by_depth_.taken_ns(bytes, 1)
+                                                              : static_cast<double>(model_.read_ns(bytes));
+        return std::max(beside_others(writes_by_depth_, bytes, now, alone), written);
     }
     int64_t& free = channel();
     const int64_t begin = std::max(now, free);

@@ -22,7 +22,7 @@ public:
     /// When a read of `bytes`, one piece, that is asked for at `now` is over, ns. In the order of `now`.
     int64_t read(int64_t bytes, int64_t now, By by = By::call);
     /// The same of a write past the cache, after what `cache` sent before it.
-    int64_t write(int64_t bytes, int64_t now, WriteBack& cache);
+    int64_t write(int64_t bytes, int64_t now, WriteBack& cache, By by = By::call);
 
 private:
     /// What may pass in a second; unused time is saved up to `burst`, ns. With a `step`, ns, what passes in that time
@@ -45,7 +45,7 @@ private:
     };
     /// The channel that is free first: when it begins.
     int64_t& channel();
-    int64_t beside_others(const DepthCurve& curve, int64_t bytes, int64_t now, By by);
+    int64_t beside_others(const DepthCurve& curve, int64_t bytes, int64_t now, double alone_ns);
 
     const StorageModel& model_;
     const DepthCurve reads_by_depth_, writes_by_depth_;  // empty: not measured

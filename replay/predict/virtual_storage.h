@@ -88,7 +88,7 @@ public:
     /// Past the cache (O_DIRECT). A model without rows by depth has no latency of writes: one takes as long as a read
     /// of its size.
     int64_t read_direct(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
-    int64_t write_direct(int64_t bytes, int64_t now);
+    int64_t write_direct(int64_t bytes, int64_t now, VirtualDevice::By by = VirtualDevice::By::call);
     /// Requests of `bytes` each that are asked for at once: when the first `needed` of them are over.
     int64_t read_metadata(uint32_t requests, uint32_t needed, int64_t bytes, int64_t now);
     /// What names and sizes that change have a sync write (calls tell).

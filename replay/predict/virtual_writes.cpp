@@ -78,9 +78,9 @@ int64_t VirtualStorage::write(FileId file, int64_t offset, int64_t bytes, int64_
     return std::max(held, now + took + (parts ? model_.write_part_ns : 0));
 }
 
-int64_t VirtualStorage::write_direct(int64_t bytes, int64_t now) {
+int64_t VirtualStorage::write_direct(int64_t bytes, int64_t now, VirtualDevice::By by) {
     now += model_.call_ns;
-    return bytes > 0 ? device_.write(bytes, now, write_back_) : now;
+    return bytes > 0 ? device_.write(bytes, now, write_back_, by) : now;
 }
 
 }  // namespace reprise

@@ -432,6 +432,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
                     {4096, 4, 91'000, 96'000, 44'000, true},
                     {131'072, 1, 99'000, 99'000, 10'100.5, false}};
     m.write_depth = {{4096, 16, 70'000, 70'000, 30'000, false}};
+    m.direct_write = {{4096, 60'000}, {1 << 20, 700'000}};
     m.sync_depth = {{4096, 1, 3'000'000, 3'100'000, 300, false}};
     m.mixed_depth = {{4096, 64, 80'000, 80'000, 60'000, false}};
     m.shared.read_bytes_per_s = 5e11;
@@ -442,6 +443,7 @@ TEST_CASE("a storage model: as JSON and back, and what is wrong with one") {
     CHECK(to_json(back) == text);
     CHECK(back.read_depth == m.read_depth);
     CHECK(back.mixed_depth == m.mixed_depth);
+    CHECK(back.direct_write_ns(4096) == 60'000);
     CHECK(back.shared.names_per_s == 1e5);
     CHECK(back.shared.given());
     // Models of before have no limit of requests, and Linux's own sizes.

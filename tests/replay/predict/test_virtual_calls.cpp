@@ -464,6 +464,31 @@ TEST_CASE_FIXTURE(Calls, "O_DIRECT goes to the storage every time, also where al
     SUBCASE("warm") { test(true); }
 }
 
+TEST_CASE_FIXTURE(Calls, "writes past the page cache take what such calls took, those of a ring what one took there") {
+    constexpr int64_t kByRing = 90'000, kByCall = 50'000;
+    storage.write_depth = {{4096, 1, kByRing, kByRing, 1e9 / kByRing, false},
+                           {4096, 4, kByRing, kByRing, 4e9 / kByRing, false}};
+    const HandleId direct = job.handle(file, O_RDWR | O_DIRECT);
+    const auto test = [&](int64_t takes) {
+        add({.kind = OpKind::pwrite, .result = 4'096, .handle = direct, .fd = 3, .offset = 0, .size = 4'096},
+            kCall + takes);
+        add({.kind = OpKind::uring_submit,
+             .result = 1,
+             .handle = direct,
+             .fd = 3,
+             .size = 4'096,
+             .arg = IORING_OP_WRITE,
+             .request = 1},
+            kCall + kByRing);
+        check();
+    };
+    SUBCASE("measured") {
+        storage.direct_write = {{4096, kByCall}, {1 << 20, 10 * kByCall}};
+        test(kByCall);
+    }
+    SUBCASE("by an older model") { test(kByRing); }
+}
+
 TEST_CASE_FIXTURE(Calls, "synchronous writes are followed by a sync") {
     storage.write_bytes_per_s = 1e6;  // a microsecond a byte
     const auto write = [&](OpKind kind, HandleId handle, int64_t flags, int64_t takes) {
