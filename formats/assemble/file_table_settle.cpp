@@ -138,9 +138,17 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
         for (std::string_view p = parent_of(path); !p.empty() && parents.insert(p).second; p = parent_of(p)) {
         }
     };
+    std::unordered_set<std::string_view> own_repositories;
+    for (const FileState& file : states_) {
+        const std::string_view repository = file.id && file.written ? repository_of(strings[file.path]) : "";
+        if (!repository.empty()) {
+            own_repositories.insert(repository);
+        }
+    }
     const auto facts_of = [&](const FileState& file) {
         RoleFacts facts;
         facts.path = strings[file.path];
+        facts.own_repository = !own_repositories.empty() && own_repositories.contains(repository_of(facts.path));
         facts.type = row_of(file).type;
         facts.written = file.written || (file.created && !file.moved_from);
         facts.read = file.read;

@@ -73,14 +73,15 @@ bool is_checkpoint_directory(std::string_view part) {
     return part.starts_with("checkpoint") || part == "ckpt" || part == "ckpts" || part.starts_with("global_step");
 }
 
-bool is_program(std::string_view path, std::string_view name, std::string_view lower, bool directory) {
+bool is_program(const RoleFacts& facts, std::string_view name, std::string_view lower, bool directory) {
+    const std::string_view path = facts.path;
     if (holds_data_below_programs(path)) {
         return false;
     }
     const bool stored = std::any_of(std::begin(kStoredInRepositories), std::end(kStoredInRepositories),
                                     [&](std::string_view part) { return path.find(part) != std::string_view::npos; });
-    const auto program_directory = [stored](std::string_view part) {
-        return (is_any(part, kRepositories) && !stored) || is_package_directory(part);
+    const auto program_directory = [own = stored || facts.own_repository](std::string_view part) {
+        return (is_any(part, kRepositories) && !own) || is_package_directory(part);
     };
     if (is_program_place(path) || any_directory(path, program_directory)) {
         return true;
@@ -186,6 +187,17 @@ std::pair<uint64_t, std::string> RoleOverrides::unmatched(const std::vector<std:
     return out;
 }
 
+std::string_view repository_of(std::string_view path) {
+    for (size_t start = 1; start < path.size();) {
+        const size_t slash = std::min(path.find('/', start), path.size());
+        if (is_any(path.substr(start, slash - start), kRepositories)) {
+            return path.substr(0, slash);
+        }
+        start = slash + 1;
+    }
+    return {};
+}
+
 Role classify(const RoleFacts& facts) {
     const std::string_view path = facts.path;
     const std::string_view name = path.substr(path.rfind('/') + 1);
@@ -205,7 +217,7 @@ Role classify(const RoleFacts& facts) {
     if (facts.written && !directory && cached) {
         return Role::cache;
     }
-    if (is_program(path, name, lower, directory)) {
+    if (is_program(facts, name, lower, directory)) {
         return Role::program;
     }
     if (directory) {

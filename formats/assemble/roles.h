@@ -21,7 +21,11 @@ struct RoleFacts {
     bool renamed_into = false;  // the target of a rename: how checkpoints are put in place
     bool synced = false;
     uint64_t bytes_written = 0;
+    bool own_repository = false;  // in a repository that the recording writes to: its work, and no program's state
 };
+
+/// The repository (".../.git") that a path lies in, or is; empty: none.
+std::string_view repository_of(std::string_view path);
 
 /// First matching rule wins: /dev/shm and anonymous memory are ipc; /proc /sys /dev /etc /run are system; shared
 /// libraries, interpreters, /usr /bin /lib /opt, site-packages, *.py, *.pyc, *.so are program; written files are

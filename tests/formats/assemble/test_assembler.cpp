@@ -288,7 +288,8 @@ TEST_CASE("what a job writes and renames is its output, also where the name ends
 
 TEST_CASE("a directory that the job makes for more than programs is no program's") {
     Feeder f;
-    for (const char* const path : {"/r/.git", "/r/.git/hooks", "/r/.git/objects", "/r/.git/objects/12"}) {
+    for (const char* const path :
+         {"/r/.git", "/r/.git/hooks", "/r/.git/objects", "/r/.git/objects/12", "/r/node_modules"}) {
         f.on_path(OpKind::mkdir, path, 0);
     }
     f.open("/r/.git/hooks/a.sample", 3, kCreate | kExclusive | kWriteOnly);
@@ -300,7 +301,8 @@ TEST_CASE("a directory that the job makes for more than programs is no program's
     const auto log = f.finish();
     CHECK(log.file("/r/.git").role == Role::unknown);
     CHECK(log.file("/r/.git/objects").role == Role::unknown);
-    CHECK(log.file("/r/.git/hooks").role == Role::program);
+    CHECK(log.file("/r/.git/hooks").role == Role::unknown);  // a repository of its own
+    CHECK(log.file("/r/node_modules").role == Role::program);
     CHECK(log.file("/r/old/.git/objects").role == Role::program);  // a replay finds it there
 }
 

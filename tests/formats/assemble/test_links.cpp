@@ -252,6 +252,31 @@ TEST_CASE("links: a directory that an open shows to be a link is one from then o
                                             "/d/self/a"});
 }
 
+TEST_CASE("roles: a file has one under all its names") {
+    LinkFeeder f;
+    f.two(OpKind::rename, "/d/gen.py", "/d/gen.old");
+    f.read("/d/gen.old", 5, 5);
+    f.two(OpKind::link, "/d/data.jl", "/d/x.bin");
+    f.read("/d/x.bin", 5, 5);
+    f.two(OpKind::rename, "/d/a.py", "/d/b.py");
+    f.read("/d/b.py", 5, 5);
+    f.two(OpKind::rename, "/etc/a", "/etc/b");
+    const auto log = f.finish();
+    CHECK(roles(log, {"/d/gen.py", "/d/gen.old", "/d/data.jl", "/d/x.bin"}) == "dataset dataset dataset dataset ");
+    CHECK(roles(log, {"/d/a.py", "/d/b.py", "/etc/a", "/etc/b"}) == "program program system system ");
+}
+
+TEST_CASE("roles: a repository that the job writes to is its own, one that it looks at a program's") {
+    LinkFeeder f;
+    f.read("/r/.git/HEAD", 5, 5);
+    f.open("/r/.git/index.lock", 3, kWriteOnly | kCreate | 0200);
+    f.on_fd(OpKind::write, 3, 5, 5);
+    f.two(OpKind::rename, "/r/.git/index.lock", "/r/.git/index");
+    f.read("/s/.git/HEAD", 5, 5);
+    const auto log = f.finish();
+    CHECK(roles(log, {"/r/.git/HEAD", "/r/.git/index", "/s/.git/HEAD"}) == "dataset log program ");
+}
+
 TEST_CASE("links: a renamed directory is called by its new name where a process goes back to it") {
     LinkFeeder f;
     f.open("/d/stage", 3, 0200000);
