@@ -317,12 +317,27 @@ void Assembler::set_host(int32_t pid, std::string_view host) {
     impl_->writer.update_process(id, row);
 }
 
+std::string Assembler::Impl::directory_at(const Process& process, std::string_view path) {
+    const std::string whole = behind_magic_link(process, resolved(process, process.fs->directory, path), true);
+    return files.behind_links(whole, LastPart::directory, links_to(process, whole, 0));
+}
+
+void Assembler::bound(int32_t pid, std::string_view source, std::string_view target, int32_t tid) {
+    const Process& process = impl_->process(pid, tid);
+    const std::string from = impl_->directory_at(process, source), to = impl_->directory_at(process, target);
+    if (!is_or_lies_below(from, to)) {
+        impl_->files.bound(to, from);
+    }
+}
+
+void Assembler::unbound(int32_t pid, std::string_view target, int32_t tid) {
+    const Process& process = impl_->process(pid, tid);
+    impl_->files.unbound(impl_->resolved(process, process.fs->directory, target));
+}
+
 void Assembler::set_directory(int32_t pid, std::string_view directory, int32_t tid) {
     Process& process = impl_->process(pid, tid);
-    const std::string whole =
-        impl_->behind_magic_link(process, impl_->resolved(process, process.fs->directory, directory), true);
-    process.fs->directory =
-        impl_->files.behind_links(whole, FileTable::LastPart::directory, impl_->links_to(process, whole, 0));
+    process.fs->directory = impl_->directory_at(process, directory);
     if (directory.starts_with('/')) {
         process.fs->directory_known = true;
     }

@@ -138,6 +138,9 @@ public:
     void set_directory(int32_t pid, std::string_view directory, int32_t tid = 0);
     /// umask: what it makes from now on lacks these permissions.
     void set_umask(int32_t pid, int64_t mask, int32_t tid = 0);
+    /// A bind mount: the directory `source` is at `target`, too, for all processes; until it is unmounted there.
+    void bound(int32_t pid, std::string_view source, std::string_view target, int32_t tid = 0);
+    void unbound(int32_t pid, std::string_view target, int32_t tid = 0);
     /// unshare: from now on the thread has its own copy of what the CLONE_* flags name: CLONE_FS (and CLONE_NEWNS) of
     /// current directory and umask, CLONE_FILES of the descriptor table.
     void unshare(int32_t pid, int32_t tid, int64_t flags);

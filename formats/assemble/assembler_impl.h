@@ -122,6 +122,7 @@ struct Assembler::Impl {
     std::string absolute(Process& process, const RawCall& raw, LastPart last);
     std::string absolute(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
                          const SeenInstance* seen, LastPart last, uint64_t inode = 0);
+    std::string directory_at(const Process& process, std::string_view path);
     std::string from_start(Process& process, std::string_view path, std::string_view directory, int32_t dirfd,
                            const SeenInstance* seen);
     std::string resolved(const Process& process, std::string_view directory, std::string_view path) const;

@@ -88,6 +88,9 @@ public:
     std::string behind_links(std::string_view path, LastPart last, const LinkOf& link_of);
     /// A link to a directory, by what the source says that an open led to.
     void saw_directory_link(std::string_view link, std::string_view target);
+    /// A directory that lies at `target`, too, until it is unmounted there.
+    void bound(std::string_view target, std::string_view source);
+    void unbound(std::string_view target);
     /// `path` as seen from `directory`, which is absolute: clean, and with links followed where ".." stands behind
     /// them.
     std::string resolved(std::string_view directory, std::string_view path, const LinkOf& link_of) const;
@@ -175,6 +178,7 @@ private:
     /// Links by path, those that are gone among them: that the recording made, and that it read.
     std::map<std::string, const FileState*, std::less<>> made_links_, seen_links_;
     std::unordered_map<std::string, std::string> told_links_;        // directories by link (saw_directory_link())
+    std::unordered_map<std::string, std::string> bound_;             // directories by where they are mounted, too
     std::unordered_map<std::string, std::string> real_directories_;  // where paths lead as long as no link changes
     std::map<std::string, std::string> followed_links_;  // that were there before and that paths led through; targets
     std::vector<std::string> own_;

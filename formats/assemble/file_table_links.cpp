@@ -51,7 +51,9 @@ std::string FileTable::behind_links(std::string_view path, LastPart last, const 
     if (last != LastPart::itself && links > 0) {
         const auto made = made_links_.find(out);
         std::string target;
-        if (made != made_links_.end() && !made->second->gone) {
+        if (const auto there = bound_.find(out); there != bound_.end()) {
+            target = there->second;
+        } else if (made != made_links_.end() && !made->second->gone) {
             target = writer_.tables().strings[made->second->target];
         } else if (last == LastPart::directory) {
             const std::optional<std::string> before = target_of(out, link_of);
@@ -127,6 +129,17 @@ void FileTable::keep_followed_links() {
         was_there(link);
         saw_link(link, target);
         id(link);
+    }
+}
+
+void FileTable::bound(std::string_view target, std::string_view source) {
+    bound_.insert_or_assign(std::string(target), std::string(source));
+    forget_directories();
+}
+
+void FileTable::unbound(std::string_view target) {
+    if (bound_.erase(std::string(target)) != 0) {
+        forget_directories();
     }
 }
 

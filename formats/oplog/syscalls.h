@@ -42,6 +42,8 @@ enum class CallAction : uint8_t {
     umask,
     chroot,
     pivot_root,
+    mount,
+    umount,
     unshare,
     setns,
     uring_enter,

@@ -56,4 +56,14 @@ echo text >itself/t/f
 ln -s t itself/link
 is_same itself 'ls -l; readlink link; cat link/f; mkdir link; mv link moved; cat moved/f; rm moved; mkdir link; echo a >link/f'
 equal "$(stat -c %s "itself.root/$here/itself/link/f" 2>&1)" 2
+
+# A directory that the job mounts at another place, too.
+mkdir -p bind/a bind/b
+echo 1 >bind/a/f
+if unshare -m mount --bind bind/a bind/b 2>/dev/null; then
+    is_same bind 'unshare -m sh -c "mkdir c; mount --bind a b; mount --bind a c; echo 22 >b/g; cat b/f; mv a/g a/h; cat c/h; umount b; echo 3 >b/own"'
+    equal "$(cd "bind.root/$here/bind" && find . -type f -printf '%P %s\n' | sort | tr '\n' ' ')" "a/f 2 a/h 3 b/own 2 "
+else
+    echo "not tried: bind mounts (they cannot be made here)"
+fi
 finish

@@ -543,6 +543,8 @@ void RawAssembly::other_effects(TaskState& task, const raw_call& record, const S
         case CallAction::fchdir:
         case CallAction::chroot:
         case CallAction::pivot_root:
+        case CallAction::mount:
+        case CallAction::umount:
         case CallAction::unshare:
         case CallAction::setns:
             if (done) {

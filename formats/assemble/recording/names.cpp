@@ -22,6 +22,8 @@ std::optional<std::string> rest_of(const std::string& path, const std::string& a
     return rest;
 }
 
+constexpr int64_t kRemount = 32, kBind = 4096;  // of mount(2)
+
 std::string without_slash(std::string_view path) { return path == "/" ? std::string() : std::string(path); }
 
 }  // namespace
@@ -118,6 +120,13 @@ void RawAssembly::changed_names(const raw_call& record, const Syscall& row, cons
                 process.root = without_slash(assembler_.resolved(pid, raw.path, raw.tid));
             }
             return;
+        case CallAction::mount:
+            // A directory that lies at another place, too. Not where a mount only changes its flags or its kind.
+            if ((raw.flags & kBind) != 0 && (raw.flags & kRemount) == 0 && !raw.path.empty()) {
+                assembler_.bound(pid, raw.path, raw.path2, raw.tid);
+            }
+            return;
+        case CallAction::umount: return assembler_.unbound(pid, raw.path, raw.tid);
         case CallAction::unshare:
             assembler_.unshare(pid, raw.tid, raw.flags);
             if (raw.flags & kNewMounts) {

@@ -506,6 +506,8 @@ bool StraceImport::act(const Syscall& row, RawCall& raw) {
         case CallAction::marker:
         case CallAction::chroot:
         case CallAction::pivot_root:
+        case CallAction::mount:
+        case CallAction::umount:
         case CallAction::setns: return false;  // kNotImported
     }
     return false;
