@@ -134,6 +134,10 @@ void FileTable::keep_followed_links() {
 
 void FileTable::bound(std::string_view target, std::string_view source) {
     bound_.insert_or_assign(std::string(target), std::string(source));
+    FileState& place = present(target);
+    if (place.type == FileType::unknown) {
+        place.type = at(source).type == FileType::unknown ? FileType::directory : at(source).type;
+    }
     forget_directories();
 }
 

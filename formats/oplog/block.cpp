@@ -11,7 +11,7 @@ namespace reprise {
 
 using namespace block_model;
 
-OpBlock::OpBlock() : storage_(std::make_shared<Storage>()), scratch_(std::make_unique<Scratch>()) {}
+OpBlock::OpBlock() : storage_(std::make_shared<Storage>()) {}
 OpBlock::~OpBlock() = default;
 OpBlock::OpBlock(OpBlock&&) noexcept = default;
 OpBlock& OpBlock::operator=(OpBlock&&) noexcept = default;

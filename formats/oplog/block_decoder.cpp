@@ -117,7 +117,7 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
                         OpBlock& into) {
     OpBlock::Storage& s = *into.storage_;
     if (!into.scratch_) {
-        into.scratch_ = std::make_unique<OpBlock::Scratch>();
+        into.scratch_ = std::make_unique_for_overwrite<OpBlock::Scratch>();  // large
     }
     OpBlock::Scratch& scratch = *into.scratch_;
     const auto& traits = kind_traits();
@@ -424,7 +424,7 @@ void BlockCodec::decode(ByteView payload, uint32_t unit_ns, std::span<const RunI
     {
         const Column &results = d->columns[kResult], &offsets = d->columns[column_of(Field::offset)],
                      &fds = d->columns[column_of(Field::fd)];
-        scratch.instances.reset();
+        scratch.instances.reset(handle_of, n);
         for (size_t i = 0; i < n; ++i) {
             const uint8_t k = kind[i];
             const KindTraits& t = traits[k];

@@ -25,6 +25,15 @@ struct Instances {
     std::array<Entry, kSize> entries;
 
     void reset() { entries.fill({{}, -1}); }
+    /// Those of these instances only, where they are few: what is not touched needs no page.
+    void reset(const uint32_t* handles, size_t count) {
+        if (count >= kSize / 2) {
+            return reset();
+        }
+        for (size_t i = 0; i < count; ++i) {
+            of(handles[i]) = {{}, -1};
+        }
+    }
     Entry& of(uint32_t handle) { return entries[handle % kSize]; }
 };
 

@@ -74,9 +74,6 @@ void BlockFeed::prepare() {
         decode(0, spare_block_);
         spare_ = Spare::ready;
         spare_index_ = 0;
-        if (blocks_.size() == 1) {
-            current_.drop_scratch();  // never decodes
-        }
     }
 }
 

@@ -63,6 +63,7 @@ echo 1 >bind/a/f
 if unshare -m mount --bind bind/a bind/b 2>/dev/null; then
     is_same bind 'unshare -m sh -c "mkdir c; mount --bind a b; mount --bind a c; echo 22 >b/g; cat b/f; mv a/g a/h; cat c/h; umount b; echo 3 >b/own"'
     equal "$(cd "bind.root/$here/bind" && find . -type f -printf '%P %s\n' | sort | tr '\n' ' ')" "a/f 2 a/h 3 b/own 2 "
+    [[ -d bind.root/$here/bind/b ]] || fail "where it was mounted is no directory"
 else
     echo "not tried: bind mounts (they cannot be made here)"
 fi
