@@ -119,6 +119,9 @@ public:
         /// What the symbolic link at a clean path held before the recording, as a process sees it; empty: it was none;
         /// nothing: it is not known. Asked where the calls so far do not tell.
         std::function<std::optional<std::string>(int32_t pid, const std::string& path)> link_of = {};
+        /// Whether a rename from one path to the other, that has begun, has not been fed yet, as its call had not
+        /// returned: others may see its effect by then.
+        std::function<bool(std::string_view from, std::string_view to)> renames_now = {};
         /// The directory that a link which the job changed led to, if `rest` below it is the file of that inode; empty:
         /// it is not known.
         std::function<std::string(const std::string& link, std::string_view rest, uint64_t inode)> directory_was = {};

@@ -115,6 +115,11 @@ struct Assembler::Impl {
     void request(Task& task, const RawCall& raw, Op& op);
     void completed(Task& task, const RawCall& raw, Op& op);
 
+    /// The file that an open found at `path`, where a rename under way has put it there.
+    FileState* renamed_meanwhile(const std::string& path, const RawCall& raw);
+    /// What the renames did that were so found, by their paths: rows before and after.
+    std::map<std::pair<std::string, std::string>, std::pair<FileState*, FileState*>> done_renames;
+
     // --- links.cpp: where a path leads
     using LastPart = FileTable::LastPart;
     static LastPart last_part(const RawCall& raw);

@@ -215,6 +215,23 @@ std::shared_ptr<Instance> Assembler::Impl::for_call(Process& process, const RawC
     return found;
 }
 
+FileState* Assembler::Impl::renamed_meanwhile(const std::string& path, const RawCall& raw) {
+    if (!raw.made || !options.renames_now || raw.made->type != FileType::regular) {
+        return nullptr;
+    }
+    FileState* const other = files.by_inode(raw.made->device, raw.made->inode, raw.made->generation);
+    if (!other || other->gone || !other->created) {
+        return nullptr;
+    }
+    const std::string from = files.path_of(*other);
+    if (from == path || !options.renames_now(from, path)) {
+        return nullptr;
+    }
+    const FileTable::Names names = files.renamed(from, path, false);
+    done_renames[{from, path}] = {&names.from, &names.to};
+    return &names.to;
+}
+
 void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
     Process& process = *task.process;
     if (names_nothing(raw.path, raw)) {
@@ -246,7 +263,8 @@ void Assembler::Impl::open(Task& task, const RawCall& raw, Op& op) {
         }
         file = &files.opened_to_create(path, created);
     } else {
-        file = &files.present(path);
+        FileState* const meanwhile = renamed_meanwhile(path, raw);
+        file = meanwhile ? meanwhile : &files.present(path);
         if (raw.made && files.is_another(*file, raw.made->device, raw.made->inode, raw.made->generation)) {
             file = &files.replaced(path);
         }

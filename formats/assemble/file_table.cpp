@@ -405,6 +405,12 @@ void FileTable::saw_inode(FileState& file, uint64_t device, uint64_t inode, uint
     }
     file.inode = inode;
     of_inode_[{device, inode}] = &file;
+    // A rename looks at no inode.
+    for (FileState* before = file.moved_from; before && before->inode == 0; before = before->moved_from) {
+        before->device = device;
+        before->inode = inode;
+        before->inode_generation = inode_generation;
+    }
 }
 
 bool FileTable::is_another(const FileState& file, uint64_t device, uint64_t inode, uint32_t inode_generation) {

@@ -152,6 +152,12 @@ void Assembler::Impl::by_two_paths(Task& task, const RawCall& raw, Op& op) {
         op.file2 = names_nothing(raw.path2, raw) ? 0 : files.id(files.at(to));
         return add(task, op);
     }
+    if (const auto done = done_renames.find({from, to}); done != done_renames.end() && raw.kind == OpKind::rename) {
+        op.file = files.id(*done->second.first);
+        op.file2 = files.id(*done->second.second);
+        done_renames.erase(done);
+        return add(task, op);
+    }
     const auto names =
         raw.kind == OpKind::rename ? files.renamed(from, to, raw.flags & kExchange) : files.linked(from, to);
     op.file = files.id(names.from);

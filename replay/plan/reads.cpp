@@ -49,7 +49,7 @@ private:
     /// Returns the blocks that touch mappings.
     std::vector<BlockInfo> first_pass() {
         const FileRanges none(tables_.files.size());
-        out_ = FileReads{none, none, none, none, none};
+        out_ = FileReads{none, none, none, none, none, {}};
         mappings_.clear();
         made_at_.clear();
         std::vector<BlockInfo> with_touches;
@@ -82,6 +82,10 @@ private:
             } else if (kind == OpKind::fcntl) {
                 if (block.arg[i] == F_SETFL && (block.flags[i] & kOpenDirect) != 0) {
                     set_direct_.insert(block.handle[i]);
+                }
+            } else if (kind == OpKind::rename || kind == OpKind::link) {
+                if (block.result[i] >= 0 && block.file[i] != 0 && block.file2[i] != 0) {
+                    out_.renames.emplace_back(block.file[i], block.file2[i]);
                 }
             } else {
                 note_uncached(block, i);
@@ -152,8 +156,24 @@ private:
             make(file_of(handle), offset, offset + bytes, time.end);
         }
         const auto is_part = [](uint64_t at) { return at % RangeSet::kPage != 0; };
-        if (wanted_[file_of(handle)] && (is_part(offset) || is_part(offset + bytes))) {
-            beside(2 * RangeSet::kPage);
+        const FileId file = file_of(handle);
+        const FileRow& row = tables_.files[file];
+        if (!wanted_[file] || row.origin == Origin::created || !(is_part(offset) || is_part(offset + bytes))) {
+            return;
+        }
+        beside(2 * RangeSet::kPage);
+        // Of a page that is written in part the rest is read first, if it is data.
+        const auto read_page = [&](uint64_t at) {
+            add(file, at / RangeSet::kPage * RangeSet::kPage, RangeSet::kPage, time.begin);
+        };
+        if (is_direct(handle) || bytes == 0 || !row.size_exact) {
+            return;
+        }
+        if (is_part(offset) && offset / RangeSet::kPage * RangeSet::kPage < row.size) {
+            read_page(offset);
+        }
+        if (is_part(offset + bytes) && offset + bytes < row.size) {
+            read_page(offset + bytes);
         }
     }
     /// Whole pages of [from, to), and the last one of the file.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "formats/oplog/cached_pages.h"
@@ -31,8 +32,8 @@ private:
 
 /// By FileId.
 struct FileReads {
-    /// What ops that succeeded read or, of a mapping, touch or populate. Direct I/O passes the page cache by and does
-    /// not count, and neither does what the job had made before.
+    /// What ops that succeeded read or, of a mapping, touch or populate, and the pages of which writes replace a part.
+    /// Direct I/O passes the page cache by and does not count, and neither does what the job had made before.
     FileRanges reads;
     /// What ops wrote into the page cache, cut off, or punched: whole pages.
     FileRanges made;
@@ -43,6 +44,8 @@ struct FileReads {
     FileRanges touched;
     /// What lies elsewhere since a part before it was taken out or put in.
     FileRanges shifted;
+    /// Renames and hard links: the names before and after.
+    std::vector<std::pair<FileId, FileId>> renames;
     /// What a device may serve besides: direct reads, and the pages of which writes replace a part.
     uint64_t beside_bytes = 0;
     /// Whether some of what was read or written was dropped again, so that it may be read from the device more than

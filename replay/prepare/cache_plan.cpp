@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "formats/oplog/cached_pages.h"
 #include "formats/oplog/context_series.h"
@@ -37,6 +40,97 @@ void add_all(RangeSet& to, const RangeSet& from) {
     }
 }
 
+/// Names that the job gave to files which were there before: by renames and links of their own, or of a directory above
+/// them.
+class LaterNames {
+public:
+    explicit LaterNames(const Tables& tables) : tables_(tables) {
+        // The name that was there may have the greater number: it was learnt of by the later one.
+        std::unordered_map<FileId, FileId> there;  // by the first one of the names
+        std::vector<std::pair<FileId, FileId>> names;
+        each_further_name(
+            tables, [&](FileId file) { return may_have_been_there(tables.files[file]) || may_be(file); },
+            [&](FileId first, FileId file) {
+                for (const FileId one : {first, file}) {
+                    if (may_be(one)) {
+                        names.emplace_back(one, first);
+                    } else {
+                        there.emplace(first, one);
+                    }
+                }
+            });
+        for (const auto& [name, first] : names) {
+            if (const auto found = there.find(first); found != there.end()) {
+                same_inode_.emplace(name, found->second);
+            }
+        }
+    }
+    /// Whether the file may turn out to be such a name.
+    bool may_be(FileId file) const {
+        const FileRow& row = tables_.files[file];
+        return row.origin == Origin::created && (row.type == FileType::regular || row.type == FileType::unknown);
+    }
+    void note(const std::vector<std::pair<FileId, FileId>>& renames) {
+        for (const auto& [before, after] : renames) {
+            before_.emplace(after, before);
+            if (tables_.files[before].type != FileType::regular) {
+                moved_directories_.emplace_back(std::string(tables_.path(before)) + "/");
+            }
+        }
+    }
+    /// The name that was there before; 0: it is no such name.
+    FileId first_of(FileId file) const {
+        constexpr int kMostNames = 1000;  // a log may say that it goes round
+        FileId first = file;
+        int names = 0;
+        for (auto found = before_.find(first); found != before_.end() && names < kMostNames;
+             found = before_.find(first), ++names) {
+            first = found->second;
+        }
+        if (first != file) {
+            return may_have_been_there(tables_.files[first]) ? first : 0;
+        }
+        const auto same = same_inode_.find(file);
+        const bool came_along =
+            same != same_inode_.end() &&
+            std::any_of(moved_directories_.begin(), moved_directories_.end(),
+                        [&](const std::string& old) { return tables_.path(same->second).starts_with(old); });
+        return came_along ? same->second : 0;
+    }
+
+private:
+    const Tables& tables_;
+    std::unordered_map<FileId, FileId> same_inode_, before_;
+    std::vector<std::string> moved_directories_;
+};
+
+/// What is read of files that were there before, whatever they are called by then: by their first names.
+FileReads reads_of_files_before(const LogReader& log, const std::function<bool(FileId)>& wanted) {
+    const Tables& tables = log.tables();
+    LaterNames names(tables);
+    FileReads all = gather_reads(log, [&](FileId file) {
+        return (may_have_been_there(tables.files[file]) || names.may_be(file)) && wanted(file);
+    });
+    names.note(all.renames);
+    for (FileId file = 1; file < tables.files.size(); ++file) {
+        if (!names.may_be(file)) {
+            continue;
+        }
+        const FileId first = names.first_of(file);
+        const RangeSet made = first != 0 ? all.made[first] : RangeSet();
+        for (FileRanges* what : {&all.reads, &all.made, &all.advised, &all.touched}) {
+            if ((*what)[file].empty()) {
+                continue;
+            }
+            if (first != 0 && wanted(first)) {
+                add_all(what->of(first), what == &all.made ? all.made[file] : (*what)[file].without(made));
+            }
+            what->of(file) = {};
+        }
+    }
+    return all;
+}
+
 /// What a series of the recording's header sums up to, bytes; 0 where there is none.
 uint64_t bytes_of_series(const Context& context, std::string_view name) {
     constexpr double kMiB = 1024 * 1024;
@@ -56,8 +150,7 @@ void estimate(const LogReader& recording, RecordedCache& recorded) {
         return;
     }
     const Tables& tables = recording.tables();
-    const FileRanges reads =
-        gather_reads(recording, [&](FileId file) { return may_have_been_there(tables.files[file]); }).reads;
+    const FileRanges reads = reads_of_files_before(recording, [](FileId) { return true; }).reads;
     for (FileId file = 1; file < tables.files.size(); ++file) {
         recorded.read_bytes += reads[file].bytes();
     }
@@ -77,10 +170,8 @@ public:
 
     CachePlan run() {
         const Tables& tables = plan_.log->tables();
-        FileReads all = gather_reads(*plan_.log, [&](FileId file) {
-            return plan_.keeps_file(file) && plan_.paths[file].relative != nullptr &&
-                   may_have_been_there(tables.files[file]);
-        });
+        FileReads all = reads_of_files_before(
+            *plan_.log, [&](FileId file) { return plan_.keeps_file(file) && plan_.paths[file].relative != nullptr; });
         out_.beside_bytes = all.beside_bytes;
         out_.drops = all.drops;
         const auto is_read = [&](FileId file) { return !all.reads[file].empty() || !all.advised[file].empty(); };
@@ -127,8 +218,8 @@ private:
     /// Of files that the plan's log reads as well.
     FileReads recorded_reads() const {
         const Tables& tables = recording_.tables();
-        return gather_reads(recording_, [&](FileId file) {
-            return may_have_been_there(tables.files[file]) && target_of(file) != kNone;
+        return reads_of_files_before(recording_, [&](FileId file) {
+            return tables.files[file].origin == Origin::created || target_of(file) != kNone;
         });
     }
 

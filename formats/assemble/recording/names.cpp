@@ -71,6 +71,23 @@ bool RawAssembly::changed_before(int64_t unix_ns) const {
     return unix_ns <= facts_.origin_unix - kTick;
 }
 
+// By the last names, as the rest may lead there by links and descriptors.
+bool RawAssembly::renames_now(std::string_view from, std::string_view to) const {
+    const auto last = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+    RawCallFiller filler;
+    return later_ && later_([&](const raw_head& head) {
+               if (head.type != RAW_CALL) {
+                   return false;
+               }
+               const auto& call = reinterpret_cast<const raw_call&>(head);
+               const Syscall* const row = find_syscall(call.nr);
+               RawCall raw;
+               return row != nullptr && row->kind == OpKind::rename && call.result == 0 && call.enter <= now_ &&
+                      filler.fill(call, *row, static_cast<int64_t>(facts_.origin), raw) &&
+                      last(raw.path) == last(from) && last(raw.path2) == last(to);
+           });
+}
+
 // One that was renamed since may itself have been what is taken for a link.
 std::string RawAssembly::directory_was(const std::string& link, std::string_view rest, uint64_t inode) const {
     const auto found = options_.directory_was ? options_.directory_was(link, rest, inode) : std::nullopt;

@@ -44,6 +44,11 @@ public:
     void finish(Visit visit, RawAssembly& assembly) {
         give(UINT64_MAX, visit, assembly);
     }
+    /// Whether one of the records behind that which is visited is such a one.
+    bool any_later(const std::function<bool(const raw_head&)>& is_one) const {
+        return std::any_of(waiting_.begin() + static_cast<ptrdiff_t>(at_) + 1, waiting_.end(),
+                           [&](const Ref& ref) { return is_one(*ref.head); });
+    }
 
 private:
     struct Ref {
@@ -60,6 +65,7 @@ private:
         size_t n = 0;
         const size_t forced = waiting_.size() > kMostWaiting ? waiting_.size() - kMostWaiting / 2 : 0;
         for (; n < waiting_.size() && (waiting_[n].time <= until || n < forced); ++n) {
+            at_ = n;
             visit(*waiting_[n].head);
             if (n % 256 == 0) {
                 assembly.advance(waiting_[n].time);
@@ -78,6 +84,7 @@ private:
     std::deque<std::vector<uint64_t>> chunks_;
     uint64_t first_chunk_ = 0;
     std::vector<Ref> waiting_;
+    size_t at_ = 0;  // the one that is visited
     uint64_t newest_ = 0;
 };
 
@@ -161,6 +168,9 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                      how.link_of = [this](int32_t pid, const std::string& path) {
                          return link_on_disk(static_cast<uint32_t>(pid), path);
                      };
+                     how.renames_now = [this](std::string_view from, std::string_view to) {
+                         return renames_now(from, to);
+                     };
                      how.directory_was = [this](const std::string& link, std::string_view rest, uint64_t inode) {
                          return directory_was(link, rest, inode);
                      };
@@ -203,6 +213,7 @@ void RawAssembly::check_sequence(TaskState& task, const raw_head& head) {
 }
 
 void RawAssembly::record(const raw_head& head) {
+    now_ = head.time;
     const bool numbered =
         (head.type <= RAW_PAGE_CACHE || head.type == RAW_TOUCH || head.type == RAW_STOLEN || head.type == RAW_FAULTS) &&
         head.type != RAW_META && head.type != RAW_EXEC;
@@ -721,6 +732,7 @@ void assemble_raw(const std::filesystem::path& raw, LogWriter& writer, const Raw
         assembly.seed(*reinterpret_cast<const raw_head*>(seed.data()));
     }
     Reorder reorder;
+    assembly.look_ahead([&](const std::function<bool(const raw_head&)>& is_one) { return reorder.any_later(is_one); });
     const auto visit = [&](const raw_head& head) { assembly.record(head); };
     for (ByteView chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
         reorder.add(chunk, visit, assembly);

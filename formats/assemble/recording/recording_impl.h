@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,9 @@ public:
     void seed(const raw_head& head);
     /// Records in the order of their times.
     void record(const raw_head& head);
+    /// How to ask whether one of the records behind that at hand is such a one.
+    using LookAhead = std::function<bool(const std::function<bool(const raw_head&)>& is_one)>;
+    void look_ahead(LookAhead later) { later_ = std::move(later); }
     /// Nothing that ended before `time` (of the recording's clock) is to come.
     void advance(uint64_t time);
     void finish();
@@ -316,6 +320,7 @@ private:
     // --- names.cpp: roots, current directories, mount namespaces
     void below_root(RawCall& raw);
     std::optional<std::string> link_on_disk(uint32_t pid, const std::string& path) const;
+    bool renames_now(std::string_view from, std::string_view to) const;
     std::string directory_was(const std::string& link, std::string_view rest, uint64_t inode) const;
     /// Whether what was changed then was so before the recording.
     bool changed_before(int64_t unix_ns) const;
@@ -323,6 +328,8 @@ private:
     void seed_names(uint32_t pid, const raw_part& part);
     void pivoted(uint32_t pid, const std::string& new_root, const std::string& put_old);
 
+    LookAhead later_;
+    uint64_t now_ = 0;  // of the record at hand, by the recording's clock
     const RawFacts& facts_;
     LogWriter& writer_;
     const RawAssembleOptions& options_;

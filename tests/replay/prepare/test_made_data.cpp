@@ -76,6 +76,60 @@ TEST_CASE_FIXTURE(OwnData, "reads: a page of which a part is written is read, bu
     CHECK(reads() == Ranges{{0, 11}, {15, 90}});
 }
 
+TEST_CASE_FIXTURE(OwnData, "reads: the rest of pages of which parts are written, but not behind the file's end") {
+    job.pwrite(t, h, 10 * kPage + 100, 100);
+    job.pwrite(t, h, 20 * kPage - 100, 200);       // parts of two
+    job.pwrite(t, h, 30 * kPage, 3 * kPage);       // whole ones
+    job.pwrite(t, direct, 40 * kPage + 100, 100);  // past the cache
+    job.pwrite(t, h, 99 * kPage, kPage - 7);       // to the end
+    job.pwrite(t, h, 120 * kPage + 100, 100);      // behind it
+    CHECK(reads() == Ranges{{10, 11}, {19, 21}});
+}
+
+TEST_CASE_FIXTURE(OwnData,
+                  "a file that the job renames, links, or whose directory it renames, is read by its first name") {
+    FileRow row = job.writer().tables().files[a];
+    row.device = 1;
+    row.inode = 77;
+    row.origin = Origin::created;
+    row.path = job.writer().intern("/d/b");
+    const FileId other = job.writer().add_file(row);
+    bool counts = true;
+    SUBCASE("itself") { job.add(t, {.kind = OpKind::rename, .file = a, .file2 = other}); }
+    SUBCASE("linked") { job.add(t, {.kind = OpKind::link, .file = a, .file2 = other}); }
+    SUBCASE("its directory") {
+        FileRow first = job.writer().tables().files[a];
+        first.device = 1;
+        first.inode = 77;
+        job.writer().update_file(a, first);
+        const auto directory = [&](const char* path, Origin origin) {
+            return job.file(path, origin, Role::dataset, FileType::directory);
+        };
+        job.add(t, {.kind = OpKind::rename,
+                    .file = directory("/d", Origin::existed),
+                    .file2 = directory("/e", Origin::created)});
+    }
+    SUBCASE("another file, of the same inode number") {
+        counts = false;
+        FileRow first = job.writer().tables().files[a];
+        first.device = 1;
+        first.inode = 77;
+        job.writer().update_file(a, first);
+        job.add(t, {.kind = OpKind::unlink, .file = a});
+    }
+    SUBCASE("in a ring of names") {
+        counts = false;
+        job.add(t, {.kind = OpKind::rename, .file = a, .file2 = other});
+        job.add(t, {.kind = OpKind::rename, .file = other, .file2 = a});
+    }
+    const HandleId in = job.open(t, other, O_RDONLY);
+    job.pread(t, in, 10 * kPage, 10 * kPage);
+    fetched[a].add(10 * kPage, 15 * kPage);
+    const RecordedCache found = recorded();
+    CHECK(found.read_bytes == (counts ? 10 * kPage : 0));
+    CHECK(found.fetched_bytes == (counts ? 5 * kPage : 0));
+}
+
 TEST_CASE_FIXTURE(OwnData,
                   "holes: those found after the job but for what it made; those found before it, whatever it made") {
     RangeSet after, before;
