@@ -81,6 +81,18 @@ void ask_for_links(RawAssembleOptions& how) {
         constexpr int kTries = 8;  // files that a link may have led to
         return ++(*tried)[link] > kTries ? std::nullopt : directory_behind(link, std::string(rest), inode);
     };
+    how.find_at_end = [](const std::string& path) -> std::optional<FoundAtEnd> {
+        struct stat status {};
+        if (path.starts_with("/proc/") || ::lstat(path.c_str(), &status) != 0) {
+            return std::nullopt;
+        }
+        FoundAtEnd out{status.st_mode, static_cast<uint64_t>(status.st_size), {}};
+        std::error_code error;
+        if (S_ISLNK(status.st_mode)) {
+            out.target = fs::read_symlink(path, error).native();
+        }
+        return error ? std::nullopt : std::optional(out);
+    };
     struct stat own {};
     how.mounts = ::stat("/proc/self/ns/mnt", &own) == 0 ? own.st_ino : 0;
 }

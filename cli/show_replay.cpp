@@ -113,6 +113,7 @@ Json fidelity_json(const ReplayResult& result) {
             {"computing_after_waits_s", f.after_waits_ns / 1e9},
             {"recorded_run_queue_s", known(static_cast<double>(f.recorded_run_queue_ns), 1e9)},
             {"other_cpus", known(f.other_cpus, 1.0)},
+            {"caches_dropped", f.caches_dropped},
             {"stolen_cpus", known(f.stolen_cpus, 1.0)},
             {"explained_wait_share",
              result.unexplained_wait_share < 0 ? Json(nullptr) : Json(1.0 - result.unexplained_wait_share)}};

@@ -294,7 +294,7 @@ void Assembler::Impl::finish() {
     if (offsets_from_unknown_position) {
         count(Count::offsets_assumed, offsets_from_unknown_position);
     }
-    files.finish(options.roles);
+    files.finish(options.roles, options.find_at_end);
 }
 
 Assembler::Assembler(LogWriter& writer, Options options) : impl_(std::make_unique<Impl>(writer, std::move(options))) {}

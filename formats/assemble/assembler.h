@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/assemble/found_at_end.h"
 #include "formats/assemble/roles.h"
 #include "formats/oplog/oplog.h"
 
@@ -119,6 +120,8 @@ public:
         /// What the symbolic link at a clean path held before the recording, as a process sees it; empty: it was none;
         /// nothing: it is not known. Asked where the calls so far do not tell.
         std::function<std::optional<std::string>(int32_t pid, const std::string& path)> link_of = {};
+        /// What is at a path as the recording ends, where that can be asked for.
+        FindAtEnd find_at_end = {};
         /// Whether a rename from one path to the other, that has begun, has not been fed yet, as its call had not
         /// returned: others may see its effect by then.
         std::function<bool(std::string_view from, std::string_view to)> renames_now = {};

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/assemble/found_at_end.h"
 #include "formats/assemble/roles.h"
 #include "formats/oplog/oplog.h"
 
@@ -136,7 +137,8 @@ public:
     void did_map(FileState& file, int64_t offset, int64_t size);
 
     /// Settles sizes, origins, links and roles, and rewrites all rows. `roles`: what the user decided; may be null.
-    void finish(const RoleOverrides* roles = nullptr);
+    /// `find`: for files that were there before and of which no call told what they are; may be empty.
+    void finish(const RoleOverrides* roles = nullptr, const FindAtEnd& find = {});
 
 private:
     struct Slot {
@@ -167,6 +169,7 @@ private:
     void forget_directories() { real_directories_.clear(); }
     void settle_links();
     void keep_followed_links();
+    void find_unknown(const FindAtEnd& find);
     std::vector<std::string_view> all_paths() const;
     void settle_roles(const RoleOverrides* overrides);
     FileRow row_of(const FileState& file) const;

@@ -221,8 +221,44 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
     }
 }
 
-void FileTable::finish(const RoleOverrides* roles) {
+// Of a file that was only renamed, or only met in passing, the calls tell nothing.
+void FileTable::find_unknown(const FindAtEnd& find) {
+    const size_t known = states_.size();
+    for (size_t i = 0; i < known; ++i) {
+        FileState& file = states_[i];
+        if (!file.id || !file.existed || file.type != FileType::unknown || file.is_link || file.read) {
+            continue;
+        }
+        FileState* last = &file;
+        bool changed = file.changed || file.written || file.truncated;
+        while (last->moved_to && last->moved_to != &file) {
+            last = last->moved_to;
+            changed = changed || last->changed || last->written || last->truncated;
+        }
+        const std::optional<FoundAtEnd> found = last->gone ? std::nullopt : find(path_of(*last));
+        const FileType type = found ? file_type_of_mode(found->mode) : FileType::unknown;
+        if (type == FileType::symlink) {
+            saw_link(file, found->target);
+            continue;
+        }
+        if (type != FileType::regular && type != FileType::directory) {
+            continue;
+        }
+        for (FileState* name = &file; name; name = name == last ? nullptr : name->moved_to) {
+            name->type = name->type == FileType::unknown ? type : name->type;
+        }
+        if (type == FileType::regular && !changed && file.size_source == FileState::SizeSource::furthest) {
+            file.size = found->size;
+            file.size_source = FileState::SizeSource::stat;
+        }
+    }
+}
+
+void FileTable::finish(const RoleOverrides* roles, const FindAtEnd& find) {
     keep_followed_links();
+    if (find) {
+        find_unknown(find);
+    }
     settle_links();
     settle_roles(roles);
     uint64_t guessed = 0, inexact = 0;

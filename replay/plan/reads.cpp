@@ -85,7 +85,9 @@ private:
                 }
             } else if (kind == OpKind::rename || kind == OpKind::link) {
                 if (block.result[i] >= 0 && block.file[i] != 0 && block.file2[i] != 0) {
-                    out_.renames.emplace_back(block.file[i], block.file2[i]);
+                    constexpr int64_t kExchange = 2;  // RENAME_EXCHANGE
+                    const bool exchange = kind == OpKind::rename && (block.flags[i] & kExchange) != 0;
+                    out_.renames.push_back({block.file[i], block.file2[i], exchange});
                 }
             } else {
                 note_uncached(block, i);

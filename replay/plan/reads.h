@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <utility>
 #include <vector>
 
 #include "formats/oplog/cached_pages.h"
@@ -44,8 +43,12 @@ struct FileReads {
     FileRanges touched;
     /// What lies elsewhere since a part before it was taken out or put in.
     FileRanges shifted;
-    /// Renames and hard links: the names before and after.
-    std::vector<std::pair<FileId, FileId>> renames;
+    /// Renames and hard links: the names before and after; of an exchange, both before.
+    struct Rename {
+        FileId from = 0, to = 0;
+        bool exchange = false;
+    };
+    std::vector<Rename> renames;
     /// What a device may serve besides: direct reads, and the pages of which writes replace a part.
     uint64_t beside_bytes = 0;
     /// Whether some of what was read or written was dropped again, so that it may be read from the device more than

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -70,11 +71,15 @@ public:
         const FileRow& row = tables_.files[file];
         return row.origin == Origin::created && (row.type == FileType::regular || row.type == FileType::unknown);
     }
-    void note(const std::vector<std::pair<FileId, FileId>>& renames) {
-        for (const auto& [before, after] : renames) {
-            before_.emplace(after, before);
-            if (tables_.files[before].type != FileType::regular) {
-                moved_directories_.emplace_back(std::string(tables_.path(before)) + "/");
+    void note(const std::vector<FileReads::Rename>& renames) {
+        for (const FileReads::Rename& one : renames) {
+            if (one.exchange) {
+                moved_.insert({tables_.path(one.from), tables_.path(one.to)});
+                continue;
+            }
+            before_.emplace(one.to, one.from);
+            if (tables_.files[one.from].type != FileType::regular) {
+                moved_.insert(tables_.path(one.from));
             }
         }
     }
@@ -91,17 +96,25 @@ public:
             return may_have_been_there(tables_.files[first]) ? first : 0;
         }
         const auto same = same_inode_.find(file);
-        const bool came_along =
-            same != same_inode_.end() &&
-            std::any_of(moved_directories_.begin(), moved_directories_.end(),
-                        [&](const std::string& old) { return tables_.path(same->second).starts_with(old); });
-        return came_along ? same->second : 0;
+        if (same == same_inode_.end()) {
+            return 0;
+        }
+        for (std::string_view path = tables_.path(same->second); !path.empty();
+             path = path.substr(0, path.rfind('/'))) {
+            if (moved_.contains(path)) {
+                return same->second;
+            }
+            if (path.find('/') == path.npos) {
+                break;
+            }
+        }
+        return 0;
     }
 
 private:
     const Tables& tables_;
     std::unordered_map<FileId, FileId> same_inode_, before_;
-    std::vector<std::string> moved_directories_;
+    std::unordered_set<std::string_view> moved_;  // that lies elsewhere since, with all below it
 };
 
 /// What is read of files that were there before, whatever they are called by then: by their first names.

@@ -84,6 +84,13 @@ ProcessorUse read_processor_use() {
             use.stolen_ns += steal * tick_ns;
         }
     }
+    std::ifstream memory("/proc/vmstat");
+    for (std::string name; memory >> name;) {
+        int64_t value = 0;
+        if (memory >> value && name == "drop_pagecache") {
+            use.caches_dropped = value;
+        }
+    }
     for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
         rusage one{};
         getrusage(who, &one);

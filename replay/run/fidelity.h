@@ -21,6 +21,7 @@ struct Fidelity {
     double other_cpus = -1.0;            // CPUs that other programs used; -1: unknown
     double stolen_cpus = -1.0;           // steal time, in CPUs; -1: unknown
     double own_cpus = -1.0;              // CPUs that this run used itself; -1: unknown
+    int64_t caches_dropped = 0;          // times that somebody dropped the machine's page cache meanwhile
     std::vector<std::string> failures;   // plain sentences; none: it kept up
 
     /// Share by which all delays together took too long.
@@ -42,6 +43,7 @@ void judge(Fidelity& fidelity, const Histogram& lateness, int64_t elapsed_ns, in
 struct ProcessorUse {
     double machine_ns = -1, stolen_ns = 0, own_ns = 0;
     int64_t at_ns = 0;
+    int64_t caches_dropped = 0;  // since the machine was started
 };
 ProcessorUse read_processor_use();
 /// In processors; -1 where /proc/stat cannot be read.

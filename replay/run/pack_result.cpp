@@ -106,9 +106,9 @@ void fields(Archive& archive, CpuSpeed& of) {
 template <class Archive>
 void fields(Archive& archive, Fidelity& of) {
     auto& [delay_error, delays_asked, computing_asked, computing_took, after_waits, added, recorded_run_queue,
-           other_cpus, stolen_cpus, own_cpus, failures] = of;
+           other_cpus, stolen_cpus, own_cpus, caches_dropped, failures] = of;
     archive(delay_error, delays_asked, computing_asked, computing_took, after_waits, added, recorded_run_queue,
-            other_cpus, stolen_cpus, own_cpus, failures);
+            other_cpus, stolen_cpus, own_cpus, caches_dropped, failures);
 }
 template <class Archive>
 void fields(Archive& archive, Trust& of) {

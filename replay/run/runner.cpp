@@ -472,6 +472,7 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
     result.fidelity.other_cpus = others_between(before, after);  // merge_results() takes off what other ranks used
     result.fidelity.stolen_cpus = stolen_between(before, after);
     result.fidelity.own_cpus = own_between(before, after);
+    result.fidelity.caches_dropped = after.caches_dropped - before.caches_dropped;
     sum_up(plan, run, result);
     note_no_queue(run.no_queue(false), run.no_queue(true), result);
     if (plan.access != nullptr) {

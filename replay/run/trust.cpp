@@ -380,6 +380,11 @@ Trust trust_in(const ReplayResult& result) {
     if (std::string why = not_measured(result); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }
+    if (result.fidelity.caches_dropped > 0) {
+        return {Trust::Level::poor, "somebody dropped this machine's caches during the run (" +
+                                        counted(static_cast<uint64_t>(result.fidelity.caches_dropped), "time") +
+                                        "): run it again"};
+    }
     if (std::string why = result.doubts.part.sentence(); !why.empty()) {
         return {Trust::Level::poor, std::move(why)};
     }

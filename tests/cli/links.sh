@@ -57,6 +57,13 @@ ln -s t itself/link
 is_same itself 'ls -l; readlink link; cat link/f; mkdir link; mv link moved; cat moved/f; rm moved; mkdir link; echo a >link/f'
 equal "$(stat -c %s "itself.root/$here/itself/link/f" 2>&1)" 2
 
+# What is only renamed is what lies there in the end.
+mkdir -p passing/ck passing/sub
+head -c 10000 /dev/zero >passing/big
+is_same passing 'mv ck ck.old; mv big big.old'
+[[ -d passing.root/$here/passing/ck.old ]] || fail "a renamed directory is none"
+equal "$(stat -c %s "passing.root/$here/passing/big.old")" 10000
+
 # A directory that the job mounts at another place, too.
 mkdir -p bind/a bind/b
 echo 1 >bind/a/f

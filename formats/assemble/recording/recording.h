@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/assemble/found_at_end.h"
 #include "formats/assemble/roles.h"
 #include "formats/oplog/oplog.h"
 
@@ -36,6 +37,8 @@ struct RawAssembleOptions {
     std::function<std::optional<LinkOnDisk>(const std::string& link, std::string_view rest, uint64_t inode)>
         directory_was = {};
     uint64_t mounts = 0;
+    /// What is at a path there.
+    FindAtEnd find_at_end = {};
     /// Called when all ops and tables are in the log.
     std::function<void(LogWriter&)> amend = {};
 };

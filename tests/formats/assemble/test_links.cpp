@@ -252,6 +252,51 @@ TEST_CASE("links: a directory that an open shows to be a link is one from then o
                                             "/d/self/a"});
 }
 
+TEST_CASE("what no call told of is looked at as the recording ends") {
+    const TempDir dir;
+    LogWriter writer(dir / "log.oplog", Header{});
+    Assembler::Options how;
+    how.find_at_end = [](const std::string& path) -> std::optional<FoundAtEnd> {
+        const std::map<std::string, FoundAtEnd> found = {{"/d/old", {kRegular | 0644, 1000, {}}},
+                                                         {"/d/ck.old", {0040755, 4096, {}}},
+                                                         {"/d/mnt", {0040755, 4096, {}}},
+                                                         {"/d/l", {0120777, 3, "goal"}},
+                                                         {"/d/own", {kRegular | 0644, 7, {}}}};
+        const auto at = found.find(path);
+        return at == found.end() ? std::nullopt : std::optional(at->second);
+    };
+    {
+        Assembler assembler(writer, how);
+        const auto call = [&](OpKind kind, const char* path, const char* path2, int64_t result) {
+            RawCall raw;
+            raw.pid = raw.tid = 100;
+            raw.kind = kind;
+            raw.path = path;
+            raw.path2 = path2;
+            raw.result = result;
+            assembler.call(raw);
+        };
+        call(OpKind::rename, "/d/big", "/d/mid", 0);
+        call(OpKind::rename, "/d/mid", "/d/old", 0);
+        call(OpKind::rename, "/d/ck", "/d/ck.old", 0);
+        call(OpKind::readlink, "/d/mnt", "", -22);
+        call(OpKind::access, "/d/l", "", 0);
+        call(OpKind::unlink, "/d/gone", "", 0);
+        call(OpKind::symlink, "/d/own", "", 0);
+        assembler.finish();
+    }
+    writer.finish();
+    const AssembledLog log(dir / "log.oplog");
+    CHECK(log.file("/d/big").type == FileType::regular);
+    CHECK(log.file("/d/big").size == 1000);
+    CHECK(log.file("/d/big").size_exact);
+    CHECK(log.file("/d/old").type == FileType::regular);
+    CHECK(log.file("/d/ck").type == FileType::directory);
+    CHECK(log.file("/d/mnt").type == FileType::directory);
+    CHECK(log.file("/d/l").type == FileType::symlink);
+    CHECK(log.file("/d/gone").type == FileType::unknown);
+}
+
 TEST_CASE("roles: a file has one under all its names") {
     LinkFeeder f;
     f.two(OpKind::rename, "/d/gen.py", "/d/gen.old");

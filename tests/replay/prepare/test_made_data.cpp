@@ -109,6 +109,13 @@ TEST_CASE_FIXTURE(OwnData,
                     .file = directory("/d", Origin::existed),
                     .file2 = directory("/e", Origin::created)});
     }
+    SUBCASE("exchanged with another") {
+        FileRow first = job.writer().tables().files[a];
+        first.device = 1;
+        first.inode = 77;
+        job.writer().update_file(a, first);
+        job.add(t, {.kind = OpKind::rename, .file = job.file("/d/b2"), .file2 = a, .flags = 2});
+    }
     SUBCASE("another file, of the same inode number") {
         counts = false;
         FileRow first = job.writer().tables().files[a];
