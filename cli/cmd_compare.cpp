@@ -187,7 +187,7 @@ std::string doubt_of(std::string_view name, const Header& header) {
     if (read_fact(header, fact::trust) != "poor" || read_fact(header, fact::ended) != "complete") {
         return {};
     }
-    return "NOT FAITHFUL: " + std::string(name) + ": " +
+    return (read_fact(header, fact::failed) ? "NOT FAITHFUL: " : "POOR: ") + std::string(name) + ": " +
            printable(read_fact(header, fact::trust_reason).value_or("?")) + ".";
 }
 
@@ -353,7 +353,9 @@ int run(const po::variables_map& values) {
     if (!json_alone(values)) {
         print(a, b, comparison, verdict);
     }
-    return static_cast<int>(comparison.passed() && !verdict.incomplete() ? ExitCode::done : ExitCode::check_failed);
+    const bool believed = !read_fact(a.header(), fact::failed) && !read_fact(b.header(), fact::failed);
+    return static_cast<int>(comparison.passed() && !verdict.incomplete() && believed ? ExitCode::done
+                                                                                     : ExitCode::check_failed);
 }
 
 const Registration registration{{

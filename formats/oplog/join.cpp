@@ -422,12 +422,15 @@ void merge_headers(Header& into, const Header& from) {
         write_fact(into, fact::trust, *theirs);
         write_fact(into, fact::trust_reason, read_fact(from, fact::trust_reason).value_or(""));
     }
+    if (const auto failed = read_fact(from, fact::failed); failed && !read_fact(into, fact::failed)) {
+        write_fact(into, fact::failed, *failed);
+    }
     const auto read = read_fact(into, fact::device_read), more = read_fact(from, fact::device_read);
     if (read && more) {
         write_fact(into, fact::device_read, *read + std::min(*more, INT64_MAX - *read));
     }
     constexpr std::string_view kMerged[] = {fact::ended.key, fact::trust.key, fact::trust_reason.key,
-                                            fact::device_read.key};
+                                            fact::device_read.key, fact::failed.key};
     std::erase_if(into.extra, [&](const auto& pair) {
         if (std::find(std::begin(kMerged), std::end(kMerged), pair.first) != std::end(kMerged)) {
             return false;

@@ -21,6 +21,7 @@
 #include "replay/run/request_bytes.h"
 #include "replay/run/row_result.h"
 #include "replay/run/run_edges.h"
+#include "replay/run/trust.h"
 
 namespace reprise {
 namespace {
@@ -86,6 +87,12 @@ void write_verdict(Header& header, const ReplayResult& result) {
     if (!result.trust.reason.empty()) {
         write_fact(header, fact::trust, std::string(trust_name(result.trust.level)));
         write_fact(header, fact::trust_reason, result.trust.reason);
+        const std::string failed = !result.not_same_job.empty()        ? result.not_same_job.front()
+                                   : !result.fidelity.failures.empty() ? result.fidelity.failures.front()
+                                                                       : not_measured(result);
+        if (!failed.empty()) {
+            write_fact(header, fact::failed, failed);
+        }
     }
 }
 

@@ -508,6 +508,9 @@ ReplayResult replay(const LogReader& log, const ReplayOptions& asked) {
         judge_results(options.tolerated, result, options.peers == nullptr);
         if (marker && marker->state == MarkerState::changed && !result.not_same_job.empty()) {
             result.not_same_job.front() += " Earlier replays changed this root: " + reset_command(options) + ".";
+        } else if (marker && options.copies > marker->copies && !result.not_same_job.empty()) {
+            result.not_same_job.front() += " The root was prepared for fewer copies of the job: prepare --gpus " +
+                                           std::to_string(options.copies) + ".";
         } else if (other_filter && !result.not_same_job.empty()) {
             result.not_same_job.front() += " The root was prepared with another --only or --not.";
         }

@@ -151,6 +151,32 @@ TEST_CASE("fchdir to a directory that was renamed since it was opened") {
           std::vector<std::string>{"/home/me/stage", "/home/me/rel/v1/in", "/home/me/rel/beside"});
 }
 
+TEST_CASE("an open that finds what a rename has just put there, before the rename returns") {
+    Names n;
+    raw_fd made = RawJob::fd_of(5, 0x77, 77, 4096);
+    made.info |= RAW_FD_CREATED;
+    n.job.call(SYS_openat, {uint64_t(-100), 0x1000, 0102, 0644}, 5).path(1, "new").fd(RAW_WHICH_RESULT, made);
+    n.job.call(SYS_close, {5}, 0).fd(0, made);
+    const uint64_t begin = n.job.now + 10'000;
+    bool same = true;
+    SUBCASE("of that file") {}
+    SUBCASE("of another one") { same = false; }
+    n.job.spawn(200, 200, 17);
+    n.job.as(200, 200);
+    n.job.call_at(begin + 40'000, begin + 50'000, SYS_openat, {uint64_t(-100), 0x1000, 0, 0}, 6)
+        .path(1, "cur")
+        .fd(RAW_WHICH_RESULT, RawJob::fd_of(6, 0x88, same ? 77 : 78, 4096));
+    n.job.as(100, 100);
+    n.job.call_at(begin + 30'000, begin + 90'000, SYS_rename, {0x1000, 0x2000}, 0).path(0, "new").path(1, "cur");
+    const AssembledLog log = n.job.assemble();
+    const Op rename = log.of_kind(OpKind::rename).front();
+    const std::vector<Op> opens = log.of_kind(OpKind::open);
+    const Op found = opens[log.path_of(opens[0]).ends_with("cur") ? 0 : 1];
+    CHECK(std::string(log.tables().path(rename.file)) == "/home/me/new");
+    CHECK((log.tables().file_of(found) == rename.file2) == same);
+    CHECK((log.tables().files[log.tables().file_of(found)].origin == Origin::created) == same);
+}
+
 TEST_CASE("a directory that was a link before the job is what it leads to") {
     Names n;
     raw_clock clock{};
