@@ -68,6 +68,7 @@ no_strace_for() {
         pass_fd | messages) skip "strace does not show which open instance a message carries" ;;
         markers) skip "the importer of strace knows no marks" ;;
         chroot) skip "strace names files as the job inside does" ;;
+        namespace) skip "the importer of strace follows no mounts" ;;
         pivot) skip "the importer of strace follows no pivot_root and no setns" ;;
         parts) skip "only its raw records are looked at" ;;
         pid_namespace) skip "strace shows what wait4 returns there, not which child that is" ;;
