@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -171,6 +172,7 @@ private:
     void keep_followed_links();
     void find_unknown(const FindAtEnd& find);
     std::vector<std::string_view> all_paths() const;
+    std::unordered_set<std::string_view> parents() const;
     void settle_roles(const RoleOverrides* overrides);
     FileRow row_of(const FileState& file) const;
 

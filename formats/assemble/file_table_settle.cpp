@@ -57,21 +57,28 @@ FileRow FileTable::row_of(const FileState& file) const {
     return row;
 }
 
+// Of all that an op refers to: the directories above it.
+std::unordered_set<std::string_view> FileTable::parents() const {
+    std::unordered_set<std::string_view> parents;
+    const StringTable& strings = writer_.tables().strings;
+    for (const FileState& file : states_) {
+        for (std::string_view p = file.id ? parent_of(strings[file.path]) : ""; !p.empty(); p = parent_of(p)) {
+            if (!parents.insert(p).second) {
+                break;
+            }
+        }
+    }
+    return parents;
+}
+
 // What was learnt of a file through a symbolic link belongs to the link's target.
 void FileTable::settle_links() {
-    std::unordered_set<std::string_view> parents;
+    const std::unordered_set<std::string_view> parents = this->parents();
     std::unordered_set<StringId> made_directories;
     const StringTable& strings = writer_.tables().strings;
     for (const FileState& file : states_) {
         if (file.created && file.type == FileType::directory) {
             made_directories.insert(file.path);
-        }
-        if (file.id) {
-            for (std::string_view p = parent_of(strings[file.path]); !p.empty(); p = parent_of(p)) {
-                if (!parents.insert(p).second) {
-                    break;
-                }
-            }
         }
     }
 
@@ -221,12 +228,17 @@ void FileTable::settle_roles(const RoleOverrides* overrides) {
     }
 }
 
-// Of a file that was only renamed, or only met in passing, the calls tell nothing.
+// Of a file that was only renamed, or only met in passing, the calls tell nothing. What lies above others is a
+// directory anyway, and is made where they are.
 void FileTable::find_unknown(const FindAtEnd& find) {
+    const std::unordered_set<std::string_view> above = parents();
     const size_t known = states_.size();
     for (size_t i = 0; i < known; ++i) {
         FileState& file = states_[i];
         if (!file.id || !file.existed || file.type != FileType::unknown || file.is_link || file.read) {
+            continue;
+        }
+        if (!file.moved_to && above.contains(writer_.tables().strings[file.path])) {
             continue;
         }
         FileState* last = &file;
