@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Symbolic links of the machine that a recording is made on.
+// Links and files of the machine that a recording is made on.
 #pragma once
 
 #include "formats/assemble/recording/recording.h"
 
 namespace reprise {
 
-/// Lets the assembly ask this machine for links that no call of the job told of.
+/// Lets the assembly ask this machine for links, and at its end for files, of which no call of the job told.
 void ask_for_links(RawAssembleOptions& how);
 
 }  // namespace reprise

@@ -114,6 +114,9 @@ namespace {
 // The words of --only and --not, and where they lead through links that the recording followed: the log has the files
 // by their own names.
 Words with_real_names(const Words& given, const Tables& tables) {
+    if (given.empty()) {
+        return {};  // a pass over all files less
+    }
     const RecordedLinks links(tables);
     Words out;
     const auto add = [&](std::string word) {

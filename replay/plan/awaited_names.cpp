@@ -9,7 +9,9 @@
 namespace reprise {
 
 void AwaitedNames::see(const OpBlock& block, size_t i) {
-    began_.try_emplace(block.task, block.begin[i]);
+    if (i == 0) {
+        began_.try_emplace(block.task, block.begin[0]);
+    }
     const FileId file = block.file[i];
     if (file == 0 || file >= tables_.files.size()) {
         return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What absolute and relative paths of a process start from: its root, its current directory, its mount namespace. Paths
 // in the log are those that the mount namespace sees, with the directory of a chroot before them.
+#include <algorithm>
 #include <charconv>
 
 #include "formats/assemble/file_table.h"
@@ -92,6 +93,14 @@ bool RawAssembly::renames_now(std::string_view from, std::string_view to) const 
 std::string RawAssembly::directory_was(const std::string& link, std::string_view rest, uint64_t inode) const {
     const auto found = options_.directory_was ? options_.directory_was(link, rest, inode) : std::nullopt;
     return found && changed_before(found->changed_unix_ns) ? found->target : std::string();
+}
+
+// A path does not tell which process it is of: where one has mounts of its own, nothing is looked up.
+std::optional<FoundAtEnd> RawAssembly::find_at_end(const std::string& path) const {
+    const bool elsewhere = std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
+        return process.second.mounts != 0 && process.second.mounts != options_.mounts;
+    });
+    return elsewhere ? std::nullopt : options_.find_at_end(path);
 }
 
 // The state of a process when its recording began.

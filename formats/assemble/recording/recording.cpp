@@ -168,7 +168,9 @@ RawAssembly::RawAssembly(const RawFacts& facts, LogWriter& writer, const RawAsse
                      how.link_of = [this](int32_t pid, const std::string& path) {
                          return link_on_disk(static_cast<uint32_t>(pid), path);
                      };
-                     how.find_at_end = options.find_at_end;
+                     if (options.find_at_end) {
+                         how.find_at_end = [this](const std::string& path) { return find_at_end(path); };
+                     }
                      how.renames_now = [this](std::string_view from, std::string_view to) {
                          return renames_now(from, to);
                      };

@@ -322,6 +322,7 @@ private:
     std::optional<std::string> link_on_disk(uint32_t pid, const std::string& path) const;
     bool renames_now(std::string_view from, std::string_view to) const;
     std::string directory_was(const std::string& link, std::string_view rest, uint64_t inode) const;
+    std::optional<FoundAtEnd> find_at_end(const std::string& path) const;
     /// Whether what was changed then was so before the recording.
     bool changed_before(int64_t unix_ns) const;
     void changed_names(const raw_call& record, const Syscall& row, const RawCall& raw);

@@ -28,6 +28,14 @@ std::vector<std::string> opened(const AssembledLog& log) {
 struct Names {
     RawJob job;
     uint64_t file = 0x100;
+    /// At 5 s of the wall clock.
+    void start() {
+        raw_clock clock{};
+        clock.head.time = RawJob::kStart;
+        clock.head.pid = clock.head.tid = 1;
+        clock.realtime = 5'000'000'000;
+        job.add(RawBytes(RAW_CLOCK, clock));
+    }
     void open(const char* path) {
         ++file;
         job.open(path, 5, file, file);
@@ -177,13 +185,28 @@ TEST_CASE("an open that finds what a rename has just put there, before the renam
     CHECK((log.tables().files[log.tables().file_of(found)].origin == Origin::created) == same);
 }
 
+TEST_CASE("files are looked up as the recording ends, but where a process has mounts of its own") {
+    Names n;
+    n.start();
+    bool looked = true;
+    SUBCASE("all have the same") {}
+    SUBCASE("one has its own") {
+        looked = false;
+        n.unshare();
+    }
+    n.job.call(SYS_rename, {0x1000, 0x2000}, 0).path(0, "big").path(1, "old");
+    RawAssembleOptions how;
+    how.find_at_end = [](const std::string& path) {
+        return path == "/home/me/old" ? std::optional(FoundAtEnd{0100644, 1000, {}}) : std::nullopt;
+    };
+    const AssembledLog log = n.job.assemble(how);
+    CHECK(log.file("/home/me/big").size_exact == looked);
+    CHECK(log.file("/home/me/big").size == (looked ? 1000 : 0));
+}
+
 TEST_CASE("a directory that was a link before the job is what it leads to") {
     Names n;
-    raw_clock clock{};
-    clock.head.time = RawJob::kStart;
-    clock.head.pid = clock.head.tid = 1;
-    clock.realtime = 5'000'000'000;
-    n.job.add(RawBytes(RAW_CLOCK, clock));
+    n.start();
     n.open("now/a");
     n.job.call(SYS_mkdir, {0x1000, 0777}, 0).path(0, "made");
     n.open("made/a");      // what the disk has there by now was not there then
@@ -222,11 +245,7 @@ TEST_CASE("a directory that was a link before the job is what it leads to") {
 TEST_CASE("links that were there before the job are asked for where .. stands behind them") {
     const auto names = [](bool unshare, int64_t changed, uint64_t mounts) {
         Names n;
-        raw_clock clock{};
-        clock.head.time = RawJob::kStart;
-        clock.head.pid = clock.head.tid = 1;
-        clock.realtime = 5'000'000'000;
-        n.job.add(RawBytes(RAW_CLOCK, clock));
+        n.start();
         if (unshare) {
             n.unshare();
         }
