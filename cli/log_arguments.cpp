@@ -140,15 +140,18 @@ Words with_real_names(const Words& given, const Tables& tables) {
 }  // namespace
 
 OpFilter wanted_filter(const po::variables_map& values, const LogReader& log, Base base) {
-    const Words only = with_real_names(words(values, "only"), log.tables()),
-                leave = with_real_names(words(values, "not"), log.tables());
-    OpFilter filter = OpFilter::from_words(only.empty() && base == Base::everything ? Words{"all"} : only, leave);
+    const Words only = words(values, "only"), leave = words(values, "not");
+    OpFilter filter = OpFilter::from_words(
+        only.empty() && base == Base::everything ? Words{"all"} : with_real_names(only, log.tables()),
+        with_real_names(leave, log.tables()));
     if (values.count("allow-empty") != 0) {
         return filter;
     }
     const auto check = [&](const char* option, const Words& given, bool roles) {
         for (const std::string& word : split_words(given)) {
-            if ((roles || !role_by_name(word)) && !selects_any(word, log.tables())) {
+            const bool selects = selects_any(word, log.tables()) ||
+                                 selects_any(RecordedLinks(log.tables()).behind_glob(word), log.tables());
+            if ((roles || !role_by_name(word)) && !selects) {
                 throw usage_error(std::string(option) + " '" + escape_line(word) + "' matches no file of " +
                                       escape_line(log.path().string()),
                                   "see: reprise info --files " + escape_line(log.path().string()) +

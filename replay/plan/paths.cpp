@@ -143,8 +143,8 @@ PathMap PathMap::behind(const std::function<std::string(const std::string&)>& re
     for (const Rule& rule : rules_) {
         if (!map.add({real_name(rule.from), rule.to})) {
             throw usage_error("--map " + escape_line(rule.from) + "=" + escape_line(rule.to.empty() ? "." : rule.to) +
-                                  ": that is a link to " + escape_line(real_name(rule.from)) +
-                                  ", which another --map places elsewhere",
+                                  ": another --map places " + escape_line(real_name(rule.from)) +
+                                  " elsewhere, to which a link leads",
                               "give one of them");
         }
     }

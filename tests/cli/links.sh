@@ -31,12 +31,13 @@ for word in "$tmp/two/link" "$tmp/two/link/final" "$tmp/two/lin[k]" "$tmp/two/li
     contains "$out" /two/
 done
 run 2 "$REPRISE" info two.oplog --files --only "$tmp/two/link/nal"
+contains "$err" "--only '$tmp/two/link/nal' matches no file"
 mkdir mapped.root
 run 0 "$REPRISE" prepare two.oplog --root mapped.root --map "$tmp/two/link=."
 run 0 "$REPRISE" replay two.oplog --root mapped.root --map "$tmp/two/link=."
 equal "$(stat -c %s mapped.root/final)" 5
 run 2 "$REPRISE" prepare two.oplog --root mapped.root --map "$tmp/two/link=." --map "$tmp/two/t=a"
-contains "$err" "is a link to"
+contains "$err" "another --map places $tmp/two/t elsewhere, to which a link leads"
 run 0 "$REPRISE" capture -o role.oplog --role "$tmp/two/link=checkpoint" -- cat two/link/final
 run 0 "$REPRISE" info role.oplog --files --only checkpoint
 contains "$out" two/t/final
